@@ -1,29 +1,30 @@
 package homeassistant
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"perch/device"
 )
 
-// adjust sets the volume or the brightness, by whatever tool the robot has.
-func (h *hub) adjust(ctx context.Context, id device.ID, c adjust) error {
+// do sets the volume or the brightness, by whatever tool the robot has.
+func (c adjust) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
 	s, found := findLevel(h.o.Talk.Tools(id), c.what)
 	if !found {
-		return h.without(ctx, id, c.what)
+		return nil, h.without(id, c.what)
 	}
 	least, most, ok := s.span(0, 0, 100)
 	if ok && (c.value < least || c.value > most) {
-		return fmt.Errorf("%s goes from %d to %d, not to %d", c.what, least, most, c.value)
+		return nil, fmt.Errorf("%s goes from %d to %d, not to %d", c.what, least, most, c.value)
 	}
 	_, err := h.o.Talk.Call(ctx, id, s.Name, map[string]any{s.Arguments[0]: c.value})
-	return err
+	return h.read, err
 }
 
 // without is why a robot cannot do something that others can. One that was
 // never here to list its tools may have it: the order waits until it is.
-func (h *hub) without(ctx context.Context, id device.ID, what string) error {
+func (h *hub) without(id device.ID, what string) error {
 	if len(h.o.Talk.Tools(id)) == 0 {
 		return notListed{}
 	}
@@ -36,11 +37,11 @@ type notListed struct{}
 func (notListed) Error() string { return "the robot has yet to list its tools" }
 func (notListed) Code() string  { return "robot_offline" }
 
-// turn turns the head, and returns where to.
-func (h *hub) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
+// do turns the head. Where it was turned to is kept, for some heads cannot be asked.
+func (c turn) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
 	s, found := findHead(h.o.Talk.Tools(id))
 	if !found {
-		return turn{}, h.without(ctx, id, "head")
+		return nil, h.without(id, "head")
 	}
 	arguments := map[string]any{}
 	for i, angle := range []*int{c.yaw, c.pitch} {
@@ -49,7 +50,7 @@ func (h *hub) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
 		}
 		least, most, ok := s.axis(i)
 		if !ok {
-			return turn{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
+			return nil, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}
 		*angle = min(max(*angle, least), most) // servos that are driven into their stops break
 		arguments[s.Arguments[i]] = *angle
@@ -58,39 +59,35 @@ func (h *hub) turn(ctx context.Context, id device.ID, c turn) (turn, error) {
 		arguments[speed] = *c.speed // Fit keeps it within what the head takes
 	}
 	_, err := h.o.Talk.Call(ctx, id, s.Name, arguments)
-	return turn{yaw: c.yaw, pitch: c.pitch}, err
+	return func(ctx context.Context, v *view) {
+		if c.yaw != nil {
+			v.readings.HeadYaw = new(float64(*c.yaw))
+		}
+		if c.pitch != nil {
+			v.readings.HeadPitch = new(float64(*c.pitch))
+		}
+		v.dirty = true
+		h.read(ctx, v)
+	}, err
 }
 
-// turned keeps where a head was turned to that cannot be asked.
-func (r *readings) turned(to turn) {
-	if to.yaw != nil {
-		r.HeadYaw = new(float64(*to.yaw))
-	}
-	if to.pitch != nil {
-		r.HeadPitch = new(float64(*to.pitch))
-	}
-}
-
-// lamp sets the lights, and returns them as they are now. They cannot be asked.
-func (h *hub) lamp(ctx context.Context, id device.ID, want light) (*light, error) {
+// do sets the lights. What they are is kept, for they cannot be asked.
+func (c lamp) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
 	s, found := device.FindLights(h.o.Talk.Tools(id))
 	if !found {
-		return nil, h.without(ctx, id, "lights")
+		return nil, h.without(id, "lights")
 	}
-	if *want.State == "ON" && want.Color == nil {
-		want.Color = &colour{255, 255, 255}
+	is := c.light
+	if *is.State == "ON" && is.Color == nil {
+		is.Color = &colour{255, 255, 255}
 	}
-	if _, err := h.o.Talk.Call(ctx, id, s.Name, s.Shine(want.levels())); err != nil {
-		return nil, err
+	_, err := h.o.Talk.Call(ctx, id, s.Name, s.Shine(is.levels()))
+	if *is.State == "OFF" {
+		is = light{State: is.State}
+	} else {
+		is.ColorMode, is.Brightness = "rgb", cmp.Or(is.Brightness, new(255))
 	}
-	if *want.State == "OFF" {
-		return &light{State: want.State}, nil
-	}
-	want.ColorMode = "rgb"
-	if want.Brightness == nil {
-		want.Brightness = new(255)
-	}
-	return &want, nil
+	return func(_ context.Context, v *view) { v.led, v.dirty = &is, true }, err
 }
 
 // levels are red, green and blue as they shine, 0-255.

@@ -211,15 +211,15 @@ func parseGesture(text string) (command, error) {
 	return g, nil
 }
 
-// gesture has a robot make one. It is of this moment, and is not kept for later.
-func (h *hub) gesture(_ context.Context, id device.ID, g gesture) error {
-	if _, known := h.o.Gestures.Named(g.name); !known {
-		return fmt.Errorf("there is no gesture %.40q; there are %s", g.name, strings.Join(h.o.Gestures.Names(), ", "))
+// do has a robot make a gesture. It is of this moment, and is not kept for later.
+func (c gesture) do(_ context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	if _, known := h.o.Gestures.Named(c.name); !known {
+		return nil, fmt.Errorf("there is no gesture %.40q; there are %s", c.name, strings.Join(h.o.Gestures.Names(), ", "))
 	}
 	state := h.o.Board.Robot(id)
 	if !state.Online {
-		return errors.New("the robot is not connected, and a gesture is not kept for later")
+		return nil, errors.New("the robot is not connected, and a gesture is not kept for later")
 	}
-	h.o.Bus.Publish(id, state.Session, event.Gesture{Name: g.name, Duration: g.duration, By: event.ByOwner})
-	return nil
+	h.o.Bus.Publish(id, state.Session, event.Gesture{Name: c.name, Duration: c.duration, By: event.ByOwner})
+	return nil, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 )
@@ -18,19 +17,6 @@ type order struct {
 	command command
 	waited  bool     // for the robot's hello
 	from    incoming // what brought it, to be confirmed once it cannot be lost
-}
-
-// report is what a lane sends the hub.
-type report struct {
-	robot    device.ID
-	order    *order // that was carried out, or not
-	err      error
-	readings *readings // the robot's status
-	light    *light    // as it is now
-	turned   turn      // the head, where it cannot be asked
-	notice   string    // the id of one that was taken
-	look     bool      // at the registry, which has changed
-	queued   bool      // an installation, until the robot checks in
 }
 
 // command takes what was published under a robot's topic.
@@ -70,11 +56,10 @@ func (h *hub) command(ctx context.Context, m incoming) {
 
 // enqueue queues an order with its robot.
 func (h *hub) enqueue(ctx context.Context, v *view, o *order) {
-	id, board := v.robot.ID, v.robot.Board
+	id := v.robot.ID
 	queued := h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
-		r := h.perform(ctx, id, board, o.command)
-		r.robot, r.order = id, o
-		h.report(ctx, r)
+		after, err := o.command.do(ctx, h, id)
+		h.loop(ctx, func() { h.done(ctx, id, o, after, err) })
 	}})
 	if !queued {
 		h.refuse(v, time.Now(), o.Thing, errors.New("too many commands came at once"))
@@ -83,10 +68,10 @@ func (h *hub) enqueue(ctx context.Context, v *view, o *order) {
 	}
 }
 
-// report hands something to the loop.
-func (h *hub) report(ctx context.Context, r report) {
+// loop has the hub's goroutine call a function, from a lane.
+func (h *hub) loop(ctx context.Context, call func()) {
 	select {
-	case h.reports <- r:
+	case h.calls <- call:
 	case <-ctx.Done():
 	}
 }
@@ -109,69 +94,36 @@ func (h *hub) release(ctx context.Context, v *view) {
 	}
 }
 
-// reported takes the end of an order, or a robot's status.
-func (h *hub) reported(ctx context.Context, r report) {
-	now := time.Now()
-	if r.look {
-		h.look(now)
-	}
-	v := h.views[r.robot]
-	if v == nil { // forgotten meanwhile
-		if r.order != nil {
-			r.order.from.kept()
-		}
-		return
-	}
-	if r.readings != nil && v.take(*r.readings) {
-		h.announce(v)
-	}
-	if r.order != nil {
-		h.done(ctx, v, r, now)
-	}
-	h.settle(v, now)
-}
-
-func (h *hub) done(ctx context.Context, v *view, r report, now time.Time) {
-	o := r.order
+// done ends an order that was carried out, or not.
+func (h *hub) done(ctx context.Context, id device.ID, o *order, after func(context.Context, *view), err error) {
+	v, now := h.views[id], time.Now()
 	switch {
-	case r.err != nil && offline(r.err):
+	case v == nil: // forgotten meanwhile
+		o.from.kept()
+		return
+	case err != nil && offline(err):
 		h.keepFor(ctx, v, o)
+		h.settle(v, now)
 		return
 	case ctx.Err() != nil:
 		return // the broker has it still
 	}
 	o.from.kept()
-	h.kept.done(v.robot.ID, o.Waiting)
+	h.kept.done(id, o.Waiting)
 	switch {
-	case r.err != nil:
-		h.refuse(v, now, o.Thing, r.err)
+	case err != nil:
+		h.refuse(v, now, o.Thing, err)
 		h.read(ctx, v) // what shows must be what is
 		v.dirty = true
-		return
-	case o.waited:
-		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandDone})
-	}
-	switch c := o.command.(type) {
-	case notify:
-		if !v.state.Online { // the notifier keeps it
-			h.waiting[r.notice] = true
-			h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
+	default:
+		if o.waited {
+			h.o.Bus.Publish(id, "", event.Command{Thing: o.Thing, State: event.CommandDone})
 		}
-	case mute:
-		v.mute, v.dirty = c.on, true
-	case lamp:
-		v.led, v.dirty = r.light, true
-	case turn:
-		v.readings.turned(r.turned)
-		v.dirty = true
-		h.read(ctx, v)
-	case adjust:
-		h.read(ctx, v)
-	case install:
-		if v.installing = r.queued; v.installing {
-			h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: o.Thing, State: event.CommandQueued})
+		if after != nil {
+			after(ctx, v)
 		}
 	}
+	h.settle(v, now)
 }
 
 // keepFor keeps an order for the robot's next hello.
@@ -202,45 +154,62 @@ func (h *hub) refuse(v *view, now time.Time, thing string, why error) {
 	h.out.republish(h.names.robotTopic(v.robot.ID, "state"), h.names.robotTopic(v.robot.ID, "led"))
 }
 
-// perform carries an order out. It runs in the robot's lane.
-func (h *hub) perform(ctx context.Context, id device.ID, board string, c command) (r report) {
-	talk := h.o.Talk
-	switch c := c.(type) {
-	case say:
-		_, r.err = talk.SayKept(ctx, id, c.text) // it publishes itself what becomes of it
-	case notify:
-		var n notice.Notification
-		n, r.err = h.o.Notifier.Notify(c.notice)
-		r.notice = n.ID
-	case feel:
-		r.err = talk.Feel(ctx, id, c.emotion.On(board))
-	case mute:
-		talk.Mute(id, c.on)
-	case sense:
-		r.err = h.o.Senses.FromBroker(id, c.name, c.data)
-	case gesture:
-		r.err = h.gesture(ctx, id, c)
-	case stop:
-		if r.err = talk.Abort(ctx, id); offline(r.err) {
-			r.err = nil // it is quiet
+func (c say) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	_, err := h.o.Talk.SayKept(ctx, id, c.text) // it publishes itself what becomes of it
+	return nil, err
+}
+
+func (c notify) do(_ context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	n, err := h.o.Notifier.Notify(c.notice)
+	return func(_ context.Context, v *view) {
+		if !v.state.Online { // the notifier keeps it
+			h.waiting[n.ID] = true
+			h.o.Bus.Publish(id, "", event.Command{Thing: "notify", State: event.CommandQueued})
 		}
-	case reboot:
-		r.err = talk.Reboot(ctx, id)
-	case identify:
-		_, r.err = talk.Alert(ctx, id, "Perch", h.here(id), "happy")
-	case adjust:
-		r.err = h.adjust(ctx, id, c)
-	case turn:
-		r.turned, r.err = h.turn(ctx, id, c)
-	case lamp:
-		r.light, r.err = h.lamp(ctx, id, c.light)
-	case install:
-		r.queued, r.err = h.install(ctx, id)
-	case configure:
-		_, r.err = h.o.Robots.Configure(id, c.change)
-		r.look = r.err == nil
+	}, err
+}
+
+func (c feel) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	r, err := h.o.Robots.Get(id)
+	if err != nil {
+		return nil, err
 	}
-	return r
+	return nil, h.o.Talk.Feel(ctx, id, c.emotion.On(r.Board))
+}
+
+func (c mute) do(_ context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	h.o.Talk.Mute(id, c.on)
+	return func(_ context.Context, v *view) { v.mute, v.dirty = c.on, true }, nil
+}
+
+func (c sense) do(_ context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	return nil, h.o.Senses.FromBroker(id, c.name, c.data)
+}
+
+func (c configure) do(_ context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	_, err := h.o.Robots.Configure(id, c.change)
+	return func(context.Context, *view) { h.look(time.Now()) }, err
+}
+
+func (p press) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
+	return nil, p(ctx, h, id)
+}
+
+// stop ends what a robot says. One that is offline is quiet.
+func stop(ctx context.Context, h *hub, id device.ID) error {
+	if err := h.o.Talk.Abort(ctx, id); !offline(err) {
+		return err
+	}
+	return nil
+}
+
+func reboot(ctx context.Context, h *hub, id device.ID) error { return h.o.Talk.Reboot(ctx, id) }
+
+// identify has a robot show where it is.
+func identify(ctx context.Context, h *hub, id device.ID) error {
+	_, text := agent.SplitEmotion(h.o.Phrase(id, "here"))
+	_, err := h.o.Talk.Alert(ctx, id, "Perch", text, "happy")
+	return err
 }
 
 // read asks a robot for its condition, once for however many want to know.
@@ -251,9 +220,21 @@ func (h *hub) read(ctx context.Context, v *view) {
 	}
 	h.lanes.Add(ctx, id, device.Job{Name: "read", Do: func(ctx context.Context) {
 		if r, ok := h.readings(ctx, id); ok {
-			h.report(ctx, report{robot: id, readings: &r})
+			h.loop(ctx, func() { h.reported(id, r) })
 		}
 	}})
+}
+
+// reported takes a robot's condition.
+func (h *hub) reported(id device.ID, r readings) {
+	v := h.views[id]
+	if v == nil { // forgotten meanwhile
+		return
+	}
+	if v.take(r) {
+		h.announce(v)
+	}
+	h.settle(v, time.Now())
 }
 
 // readings are a robot's status. Where it cannot report it, what is
@@ -280,10 +261,4 @@ func (h *hub) readings(ctx context.Context, id device.ID) (r readings, ok bool) 
 		}
 	}
 	return r, ok
-}
-
-// here is what a robot shows that is looked for among others.
-func (h *hub) here(id device.ID) string {
-	_, text := agent.SplitEmotion(h.o.Phrase(id, "here"))
-	return text
 }

@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,8 +31,12 @@ const mostNumber = 1e6
 // finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
 
-// command is a command for a robot over MQTT. The set is closed.
-type command interface{ command() }
+// command is a command for a robot over MQTT.
+type command interface {
+	// do carries it out, in the robot's lane. Where it returns a function, the hub calls
+	// that once the command was done.
+	do(ctx context.Context, h *hub, id device.ID) (after func(ctx context.Context, v *view), err error)
+}
 
 type (
 	say    struct{ text string }
@@ -57,28 +62,13 @@ type (
 		name     string
 		duration int64
 	}
-	stop     struct{}
-	reboot   struct{}
-	identify struct{}
-	install  struct{} // the newest firmware
 	// configure changes the robot's settings; an empty name takes it away.
 	configure struct{ change device.Change }
+	// press is the press of a button, which needs nothing else.
+	press func(ctx context.Context, h *hub, id device.ID) error
+	// install has the robot install the newest firmware.
+	install struct{}
 )
-
-func (say) command()       {}
-func (notify) command()    {}
-func (feel) command()      {}
-func (adjust) command()    {}
-func (lamp) command()      {}
-func (turn) command()      {}
-func (mute) command()      {}
-func (sense) command()     {}
-func (gesture) command()   {}
-func (stop) command()      {}
-func (reboot) command()    {}
-func (identify) command()  {}
-func (install) command()   {}
-func (configure) command() {}
 
 // payloadText is a payload that is a text, without the spaces around it.
 func payloadText(payload []byte) (string, error) {
@@ -101,11 +91,11 @@ func parseCommand(robot device.ID, thing string, payload []byte, find finder) (c
 	}
 	switch thing {
 	case "stop":
-		return stop{}, nil
+		return press(stop), nil
 	case "reboot":
-		return reboot{}, nil
+		return press(reboot), nil
 	case "identify":
-		return identify{}, nil
+		return press(identify), nil
 	case "say":
 		return parseSay(text)
 	case "notify":

@@ -131,25 +131,30 @@ func (h *hub) update(v *view) update {
 	return u
 }
 
-// install has a robot install the newest image: at once where its channel is
+// do has a robot install the newest image: at once where its channel is
 // open and its firmware has a tool for that, else it is queued until the robot
-// next checks in. It runs in the robot's lane.
-func (h *hub) install(ctx context.Context, id device.ID) (queued bool, err error) {
+// next checks in.
+func (install) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
 	path, err := h.o.Firmware.Install(id, "", time.Now())
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	robot, err := h.o.Robots.Get(id)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	has := func(t device.Tool) bool { return t.Name == upgradeTool }
-	if robot.BaseURL == "" || !h.o.Board.Robot(id).Online || !slices.ContainsFunc(h.o.Talk.Tools(id), has) {
-		return true, nil
+	queued := robot.BaseURL == "" || !h.o.Board.Robot(id).Online ||
+		!slices.ContainsFunc(h.o.Talk.Tools(id), func(t device.Tool) bool { return t.Name == upgradeTool })
+	if !queued {
+		ctx, cancel := context.WithTimeout(ctx, installWithin)
+		defer cancel()
+		// The robot may go quiet instead of answering; the version it comes back with shows the end.
+		_, err := h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
+		queued = err != nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, installWithin)
-	defer cancel()
-	// The robot may go quiet instead of answering; the version it comes back with shows the end.
-	_, err = h.o.Talk.Call(ctx, id, upgradeTool, map[string]any{"url": robot.BaseURL + path})
-	return err != nil, nil
+	return func(_ context.Context, v *view) {
+		if v.installing = queued; queued {
+			h.o.Bus.Publish(id, "", event.Command{Thing: "firmware", State: event.CommandQueued})
+		}
+	}, nil
 }

@@ -43,7 +43,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 			Signal: rapid.Ptr(rapid.SampledFrom([]string{"strong", "weak", "none", ""}), true).Draw(t, "signal"),
 		}
 		if rapid.Bool().Draw(t, "asked") {
-			hub.reported(t.Context(), report{robot: chan1, readings: &answer})
+			hub.reported(chan1, answer)
 		}
 		v.face, v.identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
 		v.robot.Firmware = rapid.String().Draw(t, "firmware")

@@ -73,8 +73,8 @@ func (h *hub) run(ctx context.Context) {
 			h.take(ctx, e)
 		case m := <-h.connect.arrived:
 			h.arrived(ctx, m)
-		case r := <-h.reports:
-			h.reported(ctx, r)
+		case call := <-h.calls:
+			call()
 		case <-look.C:
 			h.look(time.Now())
 		case <-timer.C:

@@ -154,7 +154,7 @@ type Mirror struct {
 	broker  *brokerSupervisor // nil where the broker is another program's
 	wanted  <-chan struct{}   // is closed once that is to run; nil is from the beginning
 	lanes   device.Lanes
-	reports chan report // from the lanes to the loop
+	calls   chan func() // from the lanes to the hub
 }
 
 // ErrOptions is wrapped by New for what it cannot work with.
@@ -168,7 +168,7 @@ func ClientID(appliance string) string { return "perch-" + appliance }
 // options up to Prefix, and ID and Log, are enough.
 func New(o Options) (*Mirror, error) {
 	o.Listen = cmp.Or(o.Listen, ":1883")
-	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), reports: make(chan report, 64)}
+	m := &Mirror{o: o, names: names{o.Base, o.Prefix, o.ID}, out: newOutbox(), calls: make(chan func(), 64)}
 	client, shown, err := o.dialer()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)

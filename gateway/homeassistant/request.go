@@ -109,7 +109,9 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 		data, err := h.ask(ctx, verb, r, text)
 		h.respond(verb, r, data, err)
 		m.kept()
-		h.report(ctx, report{look: err == nil})
+		if err == nil {
+			h.loop(ctx, func() { h.look(time.Now()) })
+		}
 		if verb == "restart" && err == nil {
 			h.o.Restart()
 		}
