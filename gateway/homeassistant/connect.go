@@ -45,11 +45,10 @@ type connection struct {
 	spread func(time.Duration) time.Duration // a random part of it
 
 	arrived chan incoming // commands, requests and Home Assistant's birth
+	keepOff bool          // from another appliance, with neither a will nor a session that the broker keeps
 
-	mu      sync.Mutex
-	status  Status
-	holding bool       // we publish, so what becomes of a command can be published
-	early   []incoming // what came before that
+	mu     sync.Mutex
+	status Status
 }
 
 // mostArrived bounds what the broker sends before it is looked at.
@@ -57,7 +56,7 @@ const mostArrived = 256
 
 func newConnection(d dialer, n names, out *outbox, started time.Time, broker string, log *slog.Logger) *connection {
 	return &connection{
-		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming, mostArrived),
+		dialer: d, names: n, out: out, log: log, arrived: make(chan incoming),
 		other:  newOtherAppliance(n.Appliance, started),
 		spread: func(d time.Duration) time.Duration { return rand.N(d) },
 		status: Status{Connecting: true, Broker: broker, Since: time.Now(), Cause: errors.New("the broker has yet to be tried")},
@@ -103,25 +102,17 @@ func (c *connection) found(broker string) {
 	c.status.Broker = broker
 }
 
-// errOtherAppliance is wrapped where another appliance has the older right.
-var errOtherAppliance = errors.New("another appliance uses this base topic")
-
 // run keeps connected until ctx ends, and publishes "offline" then.
 func (c *connection) run(ctx context.Context) {
-	wait, watching := firstRetry, false
-	for ctx.Err() == nil {
-		began := time.Now()
-		err := c.once(ctx, watching)
+	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, longestRetry) {
+		began, keptOff := time.Now(), c.keepOff
+		err := c.once(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		rival := errors.Is(err, errOtherAppliance)
-		if rival != watching { // on with the same broker, without or with a will
-			watching, wait = rival, firstRetry
-			if rival {
-				c.become(false, c.other.cause(c.names.Base))
-			}
-			continue
+		if keptOff && !c.keepOff && err == nil {
+			wait = firstRetry / 2
+			continue // the topics are free: with a will now
 		}
 		if err != nil {
 			c.become(false, err)
@@ -133,7 +124,6 @@ func (c *connection) run(ctx context.Context) {
 		case <-time.After(wait/2 + c.spread(wait/2)):
 		case <-ctx.Done():
 		}
-		wait = min(2*wait, longestRetry)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,58 +135,35 @@ func (c *connection) offlineWord() message {
 	return message{topic: c.names.bridgeTopic("status"), payload: []byte("offline"), retained: true, qos: 1}
 }
 
-// once holds one connection until it ends. One that only watches publishes
-// nothing, not even a will: it returns nil when there is no appliance left to keep
-// off from, and wraps errOtherAppliance while there is.
-func (c *connection) once(ctx context.Context, watching bool) error {
+// once holds one connection until it ends. While another appliance has the topics it
+// publishes nothing, not even a will; it returns nil once they are free.
+func (c *connection) once(ctx context.Context) error {
 	c.other.forget()
-	defer c.setHolding(false)
-	s := session{clean: watching, take: c.take} // while it keeps off, the broker keeps nothing for it
-	if !watching {
+	in := make(chan incoming, mostArrived) // commands, which wait there until it is known whose they are
+	s := session{clean: c.keepOff, take: func(m incoming) bool { return c.take(m, in) }}
+	if !c.keepOff {
 		s.will = new(c.offlineWord())
 	}
 	l, err := c.dialer.dial(ctx, s)
 	if err != nil {
-		return keepOff(err, watching)
+		return err
 	}
 	if err = l.subscribe(0, c.names.bridgeTopic("info"), c.names.bridgeTopic("status"), c.names.birth()); err == nil {
-		err = c.look(ctx, l, watching)
+		err = quiet(ctx, l)
 	}
-	if err == nil && !watching {
-		err = l.subscribe(1, c.names.commands()...)
-	}
-	if err != nil || watching {
-		l.close()
-		if err != nil && !errors.Is(err, errOtherAppliance) && ctx.Err() == nil {
-			err = l.explain(err)
+	switch {
+	case err != nil:
+	case !c.other.gone(time.Now()):
+		c.keepOff, err = true, c.other.cause(c.names.Base)
+	case c.keepOff:
+		c.keepOff = false
+	default:
+		if err = l.subscribe(1, c.names.commands()...); err == nil {
+			return c.hold(ctx, l, in)
 		}
-		return keepOff(err, watching)
 	}
-	return c.hold(ctx, l)
-}
-
-// keepOff goes on watching where the broker is away.
-func keepOff(err error, watching bool) error {
-	if err != nil && watching && !errors.Is(err, errOtherAppliance) {
-		return fmt.Errorf("%w: %w", errOtherAppliance, err)
-	}
+	l.close()
 	return err
-}
-
-// look returns nil once there is no other appliance. Where there is one, it
-// returns errOtherAppliance, but one that watches waits for its end.
-func (c *connection) look(ctx context.Context, l link, watching bool) error {
-	for {
-		err := quiet(ctx, l)
-		switch {
-		case err != nil:
-			return err
-		case c.other.gone(time.Now()):
-			return nil
-		case !watching:
-			return errOtherAppliance
-		}
-	}
 }
 
 // alone looks once, and returns an error where another appliance publishes.
@@ -227,35 +194,33 @@ func lostError(err error) error {
 }
 
 // hold publishes until the connection ends, or ctx does.
-func (c *connection) hold(ctx context.Context, l link) error {
+func (c *connection) hold(ctx context.Context, l link, in <-chan incoming) error {
 	c.become(true, nil)
 	if dropped := c.out.connected(); dropped > 0 {
 		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
 	}
-	if !c.setHolding(true) {
-		l.close() // the broker has them still
-		return errors.New("more commands waited than can be taken at once; the others are next")
-	}
 	k := newPublisher(c.out, l, c.offlineWord())
 	go k.run()
-	err := c.watch(ctx, k, l)
+	err := c.watch(ctx, k, l, in)
 	k.cut()
 	l.close()
 	c.out.disconnected(k.wait())
 	return err
 }
 
-// watch returns why the connection is to end.
-func (c *connection) watch(ctx context.Context, k *publisher, l link) error {
+// watch hands on what arrives, and returns why the connection is to end.
+func (c *connection) watch(ctx context.Context, k *publisher, l link, in <-chan incoming) error {
 	for {
 		select {
 		case <-k.done:
-			if k.err != nil {
-				return l.explain(k.err)
-			}
-			return nil
+			return k.err
 		case err := <-l.lost():
-			return l.explain(lostError(err))
+			return lostError(err)
+		case m := <-in:
+			select {
+			case c.arrived <- m:
+			case <-ctx.Done(): // the broker has it still
+			}
 		case <-c.other.news:
 			if err := c.contest(); err != nil {
 				return err
@@ -280,7 +245,8 @@ func (c *connection) contest() error {
 	older, other := c.other.contest()
 	switch {
 	case older:
-		return errOtherAppliance
+		c.keepOff = true
+		return c.other.cause(c.names.Base)
 	case other != "":
 		c.log.Warn("another appliance has come under this MQTT base topic; give it another mqtt.base_topic", "base_topic", c.names.Base, "appliance",
 			other)
@@ -289,9 +255,9 @@ func (c *connection) contest() error {
 	return nil
 }
 
-// take sorts what arrives. It is called by the one that reads the connection,
-// and never waits.
-func (c *connection) take(m incoming) bool {
+// take sorts what arrives, with commands into in, and returns false for one that there is no
+// room for. It is called by the one that reads the connection, and never waits.
+func (c *connection) take(m incoming, in chan<- incoming) bool {
 	switch m.topic {
 	case c.names.bridgeTopic("info"):
 		c.other.info(m.payload)
@@ -300,42 +266,9 @@ func (c *connection) take(m incoming) bool {
 		c.other.status(string(m.payload))
 		m.kept()
 	default:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.holding {
-			if len(c.early) >= mostArrived {
-				return false
-			}
-			c.early = append(c.early, m)
-			return true
-		}
-		return c.pass(m)
-	}
-	return true
-}
-
-// pass hands a message to the hub, if there is room for it.
-func (c *connection) pass(m incoming) bool {
-	select {
-	case c.arrived <- m:
-		return true
-	default: // more than anybody means to send; those that are looked at are logged
-		return false
-	}
-}
-
-// setHolding begins to hand on what arrives, what came early first, or ends it. It
-// returns false where there is no room for all of that.
-func (c *connection) setHolding(holding bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	early := c.early
-	c.holding, c.early = holding, nil
-	if !holding {
-		return true
-	}
-	for _, m := range early {
-		if !c.pass(m) {
+		select {
+		case in <- m:
+		default: // more than anybody means to send; those that are looked at are logged
 			return false
 		}
 	}

@@ -25,7 +25,6 @@ const (
 	// ends, until it has held for a while.
 	firstRestart   = 100 * time.Millisecond
 	longestRestart = 30 * time.Second
-	noticedIn      = time.Second // its end, after that of the connection to it
 )
 
 // ErrBusy is wrapped where another program has the embedded broker's port.
@@ -123,9 +122,10 @@ func (k *brokerSupervisor) keep(ctx context.Context, l *net.TCPListener) {
 		if time.Since(began) > steadyAfter {
 			wait = firstRestart
 		}
+		k.log.Warn("the embedded MQTT broker has ended and is started again", "err", err)
 		k.change(func() {
 			k.ends, k.last, k.at = k.ends+1, err, time.Now()
-			k.err = fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", err)
+			k.err = fmt.Errorf("the embedded MQTT broker has ended: %w", err)
 		})
 		select {
 		case <-time.After(wait):
@@ -137,35 +137,27 @@ func (k *brokerSupervisor) keep(ctx context.Context, l *net.TCPListener) {
 	}
 }
 
-// until returns the runs once that holds of them, or as they are after so long or
-// at the end of ctx.
-func (k *brokerSupervisor) until(ctx context.Context, holds func(brokerRuns) bool, within time.Duration) brokerRuns {
-	ctx, cancel := context.WithTimeout(ctx, within)
+// await returns where the broker is reached from here once it is there. It waits no longer
+// than a start may take, and not while the port is taken.
+func (k *brokerSupervisor) await(ctx context.Context) (at string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, brokerUpIn)
 	defer cancel()
 	for {
 		k.mu.Lock()
 		runs, news := k.brokerRuns, k.news
 		k.mu.Unlock()
-		if holds(runs) {
-			return runs
+		switch {
+		case runs.tried && runs.err == nil:
+			return reachable(runs.address), nil
+		case runs.tried && runs.address == "":
+			return "", runs.err
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return runs
+			return "", cmp.Or(runs.err, error(errors.New("the embedded broker has yet to start")))
 		}
 	}
-}
-
-// await returns where the broker is reached from here once it is there, and how
-// often it had ended by then. It waits no longer than a start may take, and not
-// while the port is taken.
-func (k *brokerSupervisor) await(ctx context.Context) (at string, ends int, err error) {
-	runs := k.until(ctx, func(r brokerRuns) bool { return r.tried && (r.err == nil || r.address == "") }, brokerUpIn)
-	if runs.tried && runs.err == nil {
-		return reachable(runs.address), runs.ends, nil
-	}
-	return "", runs.ends, cmp.Or(ctx.Err(), runs.err, error(errors.New("the embedded broker has yet to start")))
 }
 
 // reachable is where a listener of this machine is reached from within it.
@@ -175,16 +167,6 @@ func reachable(address string) string {
 		host = "127.0.0.1"
 	}
 	return net.JoinHostPort(host, port)
-}
-
-// blame returns why a connection was lost that began when the broker had ended
-// so often: the broker's own end, where it has ended since.
-func (k *brokerSupervisor) blame(lost error, before int) error {
-	runs := k.until(context.Background(), func(r brokerRuns) bool { return r.ends > before }, noticedIn)
-	if runs.ends > before {
-		return fmt.Errorf("the embedded MQTT broker has ended and is started again: %w", runs.last)
-	}
-	return lost
 }
 
 // ended is how often the broker has ended, and when and why it did so last.
@@ -201,24 +183,11 @@ type embeddedDialer struct {
 }
 
 func (d embeddedDialer) dial(ctx context.Context, s session) (link, error) {
-	at, ends, err := d.keeper.await(ctx)
+	at, err := d.keeper.await(ctx)
 	if err != nil {
 		return nil, err
 	}
 	client := *d.client
 	client.url = &url.URL{Scheme: "mqtt", Host: at}
-	l, err := client.dial(ctx, s)
-	if err != nil {
-		return nil, d.keeper.blame(err, ends)
-	}
-	return &embeddedLink{link: l, keeper: d.keeper, ends: ends}, nil
+	return client.dial(ctx, s)
 }
-
-// embeddedLink is a connection to the embedded broker, which knows why it ended.
-type embeddedLink struct {
-	link
-	keeper *brokerSupervisor
-	ends   int // of the broker, when the connection began
-}
-
-func (l *embeddedLink) explain(lost error) error { return l.keeper.blame(lost, l.ends) }

@@ -298,7 +298,7 @@ func (m *Mirror) Try(ctx context.Context) error {
 		return nil
 	}
 	// Not under the appliance's own name, which would end its connection.
-	l, err := m.connect.dialer.dial(ctx, session{as: "-look", clean: true, take: m.connect.take})
+	l, err := m.connect.dialer.dial(ctx, session{as: "-look", clean: true, take: func(in incoming) bool { return m.connect.take(in, nil) }})
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func TestEmbedded(t *testing.T) {
 	m, end := h.run(t)
 	waittest.For(t, "connected", func() bool { return m.Status().Connected })
 	b := &mosquitto{t: t, dir: t.TempDir()}
-	at, _, err := m.broker.await(t.Context())
+	at, err := m.broker.await(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,6 @@ type link interface {
 	subscribe(qos byte, filters ...string) error
 	// lost returns why the connection ended.
 	lost() <-chan error
-	// explain is a better reason for that, where there is one.
-	explain(lost error) error
 	// close ends it within a moment; the will is not published.
 	close()
 }
@@ -231,8 +229,6 @@ func (l *pahoLink) subscribe(qos byte, filters ...string) error {
 }
 
 func (l *pahoLink) lost() <-chan error { return l.ended }
-
-func (l *pahoLink) explain(lost error) error { return lost }
 
 func (l *pahoLink) close() {
 	l.client.Disconnect(500) // milliseconds, to say goodbye in

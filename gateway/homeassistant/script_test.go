@@ -56,7 +56,6 @@ func (s *script) dial(_ context.Context, how session) (link, error) {
 
 func (l *scriptLink) subscribe(byte, ...string) error { return nil }
 func (l *scriptLink) lost() <-chan error              { return l.ended }
-func (l *scriptLink) explain(lost error) error        { return lost }
 func (l *scriptLink) close()                          { l.once.Do(func() { close(l.closed) }) }
 
 func (l *scriptLink) publish(m message) receipt {
