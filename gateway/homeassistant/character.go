@@ -95,30 +95,17 @@ func (h *hub) recast(now time.Time) {
 	}
 }
 
-// live brings in what a robot's character feels, does and notes down.
-func (h *hub) live(v *view, e event.Envelope) {
-	switch ev := e.Event.(type) {
-	case event.Mood:
-		if v.senses.learn("mood", true) {
-			h.announce(v)
-		}
-		if v.feel(ev) {
-			h.showMood(v, e.At)
-		}
-	case event.Gesture:
-		g, known := h.o.Gestures.Named(ev.Name)
-		if !known {
-			break
-		}
-		lasts := time.Duration(g.Duration) * time.Millisecond
-		if ev.Duration > 0 {
-			lasts = min(time.Duration(ev.Duration)*time.Millisecond, mostGesture)
-		}
-		v.gesture, v.gestureEnds, v.dirty = &g.Name, e.At.Add(lasts), true
+// gesture notes a gesture that is under way.
+func (h *hub) gesture(v *view, e event.Gesture, at time.Time) {
+	g, known := h.o.Gestures.Named(e.Name)
+	if !known {
+		return
 	}
-	if entry, is := e.Event.(event.Recorded); is {
-		h.putJSON(h.names.robotTopic(v.robot.ID, "diary"), h.diary(entry), false, 1)
+	lasts := time.Duration(g.Duration) * time.Millisecond
+	if e.Duration > 0 {
+		lasts = min(time.Duration(e.Duration)*time.Millisecond, mostGesture)
 	}
+	v.gesture, v.gestureEnds, v.dirty = &g.Name, at.Add(lasts), true
 }
 
 // mostGesture bounds how long a gesture is shown to be under way.

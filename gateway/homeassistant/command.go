@@ -13,7 +13,7 @@ import (
 
 // order is a command on its way to a robot.
 type order struct {
-	Waiting
+	*Waiting
 	command command
 	waited  bool     // for the robot's hello
 	from    incoming // what brought it, to be confirmed once it cannot be lost
@@ -51,7 +51,7 @@ func (h *hub) command(ctx context.Context, m incoming) {
 			m.kept() // it is of this moment, and a slow robot must not hold up the others' messages
 		}
 	}
-	h.enqueue(ctx, v, &order{Waiting: Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
+	h.enqueue(ctx, v, &order{Waiting: &Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
 }
 
 // enqueue queues an order with its robot.
@@ -81,16 +81,15 @@ func (h *hub) release(ctx context.Context, v *view) {
 	now := time.Now()
 	for _, w := range h.kept.take(v.robot.ID) {
 		c, err := parseCommand(v.robot.ID, w.Thing, []byte(w.Payload), h.o.Robots.Find)
-		switch {
-		case !now.Before(w.Expires):
-			h.refuse(v, now, w.Thing, errors.New("it has waited too long"))
-			h.kept.done(v.robot.ID, w)
-		case err != nil:
+		if !now.Before(w.Expires) {
+			err = errors.New("it has waited too long")
+		}
+		if err != nil {
 			h.refuse(v, now, w.Thing, err)
 			h.kept.done(v.robot.ID, w)
-		default:
-			h.enqueue(ctx, v, &order{Waiting: w, command: c, waited: true})
+			continue
 		}
+		h.enqueue(ctx, v, &order{Waiting: w, command: c, waited: true})
 	}
 }
 

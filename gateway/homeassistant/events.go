@@ -31,35 +31,102 @@ type happening struct {
 	Agent string `json:"agent,omitempty"`
 }
 
-// publishTalk publishes an event of a talk.
-func (h *hub) publishTalk(v *view, e event.Envelope) {
-	if t, ok := e.Event.(event.ToolStatus); ok {
-		h.putJSON(h.names.robotTopic(v.robot.ID, "tool"), newToolDocument(e.Session, t), false, 0)
+// happened brings in what an event says of a robot, and does what it calls for.
+func (h *hub) happened(ctx context.Context, v *view, e event.Envelope) {
+	id := v.robot.ID
+	switch ev := e.Event.(type) {
+	case event.RobotOnline:
+		v.channel = channel{}
+	case event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
+		v.listed, v.usedTools = false, false
+	case event.RobotSeen:
+		h.checkedIn(v, e.At)
+		if !ev.Waiting { // else it is another client that names itself by the robot's MAC
+			h.endDownload(v, e.At)
+		}
+	case event.RobotRenamed, event.Changed: // by its owner
+		h.look(e.At)
+	case event.RobotStatus:
+		v.readings.reported(ev)
+		v.dirty = true
+	case event.ToolsListed:
+		v.listed = true
+		h.announce(v)
+		h.release(ctx, v)
+		h.read(ctx, v)
+	case event.ToolStatus:
+		v.usedTools = v.usedTools || ev.Status != event.ToolRunning
+		h.putJSON(h.names.robotTopic(id, "tool"), newToolDocument(e.Session, ev), false, 0)
+	case event.TurnEnded:
+		if v.usedTools { // a person may have asked for it to be louder
+			h.read(ctx, v)
+		}
+		v.usedTools = false
+	case event.Heard:
+		if v.lastHeard = h.shared(ev.Text); v.lastHeard != nil {
+			v.dirty = true
+		}
+	case event.Perceived:
+		h.perceive(v, ev, e.At)
+	case event.Mood:
+		if v.senses.learn("mood", true) {
+			h.announce(v)
+		}
+		if v.feel(ev) {
+			h.showMood(v, e.At)
+		}
+	case event.Gesture:
+		h.gesture(v, ev, e.At)
+	case event.Recorded:
+		h.putJSON(h.names.robotTopic(id, "diary"), h.diary(ev), false, 1)
+	case event.FirmwareProgress:
+		if ev.Size > 0 {
+			v.download = download{int(100 * min(max(ev.Bytes, 0), ev.Size) / ev.Size), e.At.Add(downloadLives)}
+			h.showUpdate(v, e.At)
+		}
+	case event.FirmwareOffered, event.FirmwareRolledBack:
+		h.endDownload(v, e.At)
+	case event.FirmwareInstalled:
+		h.checkedIn(v, e.At)
+		h.installed(v, e.At, event.Command{State: event.CommandDone})
+	case event.FirmwareFailed:
+		h.installed(v, e.At, event.Command{State: event.CommandRejected, Reason: device.Clip(ev.Why, 300)})
 	}
-	if c, ok := h.conversation(v, e.Event); ok {
+	if c, ok := v.conversation(e.Event, h.shared); ok {
 		c.Session = e.Session
-		h.putJSON(h.names.robotTopic(v.robot.ID, "conversation"), c, false, 1)
+		h.putJSON(h.names.robotTopic(id, "conversation"), c, false, 1)
 	}
 }
 
+// checkedIn reads what the registry has of a robot.
+func (h *hub) checkedIn(v *view, at time.Time) {
+	r, err := h.o.Robots.Get(v.robot.ID)
+	if err != nil {
+		return
+	}
+	if r.Board != v.robot.Board { // another kind of robot under the same MAC
+		v.senses, v.readings, v.led = newSenses(), readings{}, nil
+	}
+	v.robot, v.dirty = r, true
+	h.announce(v)
+	h.available(v, at)
+}
+
 // conversation is what belongs on the topic of that name.
-func (h *hub) conversation(v *view, e event.Event) (c happening, ok bool) {
+func (v *view) conversation(e event.Event, shared func(string) *string) (c happening, ok bool) {
 	switch e := e.(type) {
-	case event.RobotOnline:
-		v.woken = false
-		return c, false
 	case event.ListeningStarted:
 		first := !v.woken
 		v.woken = true
 		return happening{Type: "wake"}, first
 	case event.Heard:
-		return happening{Type: "heard", Text: h.shared(e.Text)}, true
+		return happening{Type: "heard", Text: shared(e.Text)}, true
 	case event.Misheard:
 		return happening{Type: "misheard"}, true
 	case event.Said:
-		return happening{Type: "replied", Text: h.shared(e.Text)}, true
+		return happening{Type: "replied", Text: shared(e.Text)}, true
 	case event.Asked:
-		return happening{Type: "asked", ID: e.ID, Text: h.shared(e.Text)}, true
+		return happening{Type: "asked", ID: e.ID, Text: shared(e.Text)}, true
 	case event.Answered:
 		return happening{Type: "answered", ID: e.ID, Answer: e.Answer}, true
 	case event.ToolStatus:
@@ -90,33 +157,6 @@ func listed(name string, types []string) string {
 		return name
 	}
 	return otherType
-}
-
-// sense brings in an event about the robot itself.
-func (h *hub) sense(v *view, e event.Envelope) {
-	switch ev := e.Event.(type) {
-	case event.RobotSeen, event.FirmwareInstalled:
-		if r, err := h.o.Robots.Get(v.robot.ID); err == nil {
-			if r.Board != v.robot.Board { // another kind of robot under the same MAC
-				v.senses, v.readings, v.led = newSenses(), readings{}, nil
-			}
-			v.robot, v.dirty = r, true
-			h.announce(v)
-			h.available(v, e.At)
-		}
-	case event.ToolsListed:
-		v.listed = true
-		h.announce(v)
-	case event.RobotStatus:
-		v.readings.reported(ev)
-		v.dirty = true
-	case event.Heard:
-		if v.lastHeard = h.shared(ev.Text); v.lastHeard != nil {
-			v.dirty = true
-		}
-	case event.Perceived:
-		h.perceive(v, ev, e.At)
-	}
 }
 
 // Limits of an event of perception.
@@ -169,26 +209,6 @@ func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 
 func (h *hub) touch(v *view, what string) {
 	h.putJSON(h.names.robotTopic(v.robot.ID, "touch"), happening{Type: what}, false, 1)
-}
-
-// follow does what an event calls for.
-func (h *hub) follow(ctx context.Context, v *view, e event.Envelope) {
-	switch ev := e.Event.(type) {
-	case event.RobotOnline, event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
-		v.listed, v.usedTools = false, false
-	case event.ToolsListed:
-		h.release(ctx, v)
-		h.read(ctx, v)
-	case event.RobotRenamed, event.Changed: // by its owner
-		h.look(e.At)
-	case event.ToolStatus:
-		v.usedTools = v.usedTools || ev.Status != event.ToolRunning
-	case event.TurnEnded:
-		if v.usedTools { // a person may have asked for it to be louder
-			h.read(ctx, v)
-		}
-		v.usedTools = false
-	}
 }
 
 // notices is where notifications are kept.

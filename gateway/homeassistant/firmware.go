@@ -37,18 +37,6 @@ type update struct {
 	Percentage *int   `json:"update_percentage"` // null where nothing is in progress
 }
 
-// same reports whether two show the same. All robots are looked at each few seconds, and
-// nothing is written to find that out.
-func (u update) same(o update) bool {
-	percent := func(of *int) int {
-		if of == nil {
-			return -1
-		}
-		return *of
-	}
-	return u.Installed == o.Installed && u.Latest == o.Latest && u.InProgress == o.InProgress && percent(u.Percentage) == percent(o.Percentage)
-}
-
 // download is what a robot was last sent of an image.
 type download struct {
 	percent int
@@ -67,55 +55,28 @@ const installWithin = time.Minute
 // upgradeTool is the firmware's own, by which it installs what it is given.
 const upgradeTool = "self.upgrade_firmware"
 
-// upgrade brings in an event about a robot's firmware. A check-in ends a download:
-// the version that the robot came back with shows whether it succeeded.
-func (h *hub) upgrade(v *view, e event.Envelope) {
-	switch ev := e.Event.(type) {
-	case event.FirmwareProgress:
-		if ev.Size <= 0 {
-			return
-		}
-		v.download = download{int(100 * min(max(ev.Bytes, 0), ev.Size) / ev.Size), e.At.Add(downloadLives)}
-	case event.FirmwareInstalled:
-		v.download = download{}
-		h.installed(v, event.Command{State: event.CommandDone})
-	case event.FirmwareFailed:
-		v.download = download{}
-		h.installed(v, event.Command{State: event.CommandRejected, Reason: device.Clip(ev.Why, 300)})
-	case event.RobotSeen:
-		if ev.Waiting {
-			return // it is another client that names itself by the robot's MAC
-		}
-		v.download = download{}
-	case event.FirmwareOffered, event.FirmwareRolledBack:
-		v.download = download{}
-	default:
-		return
+// installed ends a download, and publishes the end of an installation that waited for the
+// robot. The version that the robot comes back with shows whether it succeeded.
+func (h *hub) installed(v *view, now time.Time, c event.Command) {
+	if v.installing {
+		v.installing, c.Thing = false, "firmware"
+		h.o.Bus.Publish(v.robot.ID, "", c)
 	}
-	h.showUpdate(v, e.At)
+	h.endDownload(v, now)
 }
 
-// installed publishes the end of an installation that waited for the robot.
-func (h *hub) installed(v *view, c event.Command) {
-	if !v.installing {
-		return
-	}
-	v.installing = false
-	c.Thing = "firmware"
-	h.o.Bus.Publish(v.robot.ID, "", c)
+// endDownload ends a download, if there is one.
+func (h *hub) endDownload(v *view, now time.Time) {
+	v.download = download{}
+	h.showUpdate(v, now)
 }
 
-// showUpdate publishes what a robot runs and could run, where that has changed.
+// showUpdate publishes what a robot runs and could run.
 func (h *hub) showUpdate(v *view, now time.Time) {
 	if !v.download.until.After(now) {
 		v.download = download{}
 	}
-	u := h.update(v)
-	if v.update != nil && u.same(*v.update) {
-		return
-	}
-	v.update = &u
-	h.putJSON(h.names.robotTopic(v.robot.ID, "firmware"), u, true, 1)
+	h.putJSON(h.names.robotTopic(v.robot.ID, "firmware"), h.update(v), true, 1)
 }
 
 // update is what there is to show. The catalogue learns of a check-in after the

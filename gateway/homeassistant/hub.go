@@ -167,11 +167,7 @@ func (h *hub) take(ctx context.Context, e event.Envelope) {
 		return
 	}
 	h.press(v, e.At)
-	h.sense(v, e)
-	h.live(v, e)
-	h.upgrade(v, e)
-	h.publishTalk(v, e)
-	h.follow(ctx, v, e)
+	h.happened(ctx, v, e)
 	h.settle(v, e.At)
 }
 

@@ -24,7 +24,6 @@ type view struct {
 	card      robotCard         // its discovery was last made of; without an ID it is not announced
 	announced [sha256.Size]byte // of its discovery, as it was last published
 	tools     []device.Tool     // which that was made of
-	update    *update           // its firmware, likewise
 	status    string            // its availability, likewise
 	looked    int               // the look that found it in the registry
 	transport device.Transport  // of robots without their own
