@@ -53,37 +53,17 @@ func agentName(id string) string {
 // agentDiscovery announces an agent that has no robot. All of it follows from
 // the id, so that one can be taken back of which nothing else is known any more.
 func (n names) agentDiscovery(id, version string, before []string) (messages []message, ids []string) {
-	e := entity{names: n, agent: id, components: map[string]component{}}
-	e.agentSession()
+	components := n.agentComponents(id)
 	d := map[string]any{
 		"identifiers": []string{n.agentIdentifier(id)},
-		"name":        deviceName(agentName(id), e.components),
+		"name":        deviceName(agentName(id), components),
 		"model":       "Agent",
 		"via_device":  n.bridgeIdentifier(),
 	}
 	return announce(n.configTopic(agentPrefix+id), announcement{
-		Device: d, Origin: origin(version), Components: e.components, QoS: 1,
+		Device: d, Origin: origin(version), Components: components, QoS: 1,
 		Availability: []topicRef{{Topic: n.bridgeTopic("status")}}, AvailabilityMode: "all",
 	}, before)
-}
-
-// agentSession is what every agent has.
-func (e entity) agentSession() {
-	state := e.agentTopic(e.agent, "state")
-	reads := func(key, template string) component {
-		return component{"state_topic": state, "value_template": strings.ReplaceAll(template, "KEY", key)}
-	}
-	e.add("sensor", "agent_state", "Agent state", reads("agent_state", asItIs), class("enum"), component{"options": shownOptions()},
-		icon("robot-happy"))
-	e.add("sensor", "tool", "Tool", reads("tool_name", asItIs), icon("tools"))
-	e.add("sensor", "question", "Question", reads("question", asItIs), icon("help-circle"),
-		component{"json_attributes_topic": state}) // an automation answers by the question's id
-	// A button is there while its press would answer something.
-	asks := component{"command_topic": e.agentTopic(e.agent, "answer/set"), "availability": []topicRef{
-		{Topic: e.bridgeTopic("status")}, {Topic: state, Template: "{{ 'online' if value_json.get('answerable') else 'offline' }}"},
-	}}
-	e.add("button", "allow", "Allow", asks, component{"payload_press": answerAllow}, icon("check"))
-	e.add("button", "deny", "Deny", asks, component{"payload_press": answerDeny}, icon("close"))
 }
 
 // toolDocument is a tool's status, of the shape that skins know (contract:

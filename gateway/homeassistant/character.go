@@ -157,24 +157,6 @@ func (h *hub) showMood(v *view, at time.Time) {
 	h.putJSON(h.names.robotTopic(v.robot.ID, "mood"), v.mood, true, 1)
 }
 
-// expresses are the entities of a robot's character.
-func (e entity) expresses(c robotCard) {
-	if c.Senses["mood"] {
-		mood := e.robotTopic(c.ID, "mood")
-		e.add("sensor", "mood", "Mood", class("enum"), icon("heart-pulse"), component{"options": moodOptions(), "state_topic": mood,
-			"value_template": strings.ReplaceAll(oneOf(moodOptions()), "KEY", "mood"), "json_attributes_topic": mood})
-	}
-	if len(c.Characters) > 0 {
-		e.add("select", "character", "Character", e.shows("character", oneOf(c.Characters)), e.sets("character"),
-			component{"options": c.Characters}, inConfig(), icon("account-switch"))
-	}
-	if len(c.Gestures) > 0 {
-		e.add("select", "gesture", "Gesture", e.shows("gesture", oneOf(c.Gestures)), e.sets("gesture"),
-			component{"options": c.Gestures}, icon("hand-wave"))
-	}
-	e.add("event", "diary", "Diary", e.eventEntity("diary", diaryTypes()), icon("notebook"))
-}
-
 func parseGesture(text string) (command, error) {
 	g := gesture{}
 	if strings.HasPrefix(text, "{") {

@@ -1,7 +1,9 @@
 package homeassistant
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strings"
 
 	"perch/agent"
@@ -61,57 +63,65 @@ func perceptionTypes() []string {
 // signalOptions are the firmware's words for the strength of its Wi-Fi.
 func signalOptions() []string { return []string{"strong", "medium", "weak"} }
 
-// entity makes the components of one device.
-type entity struct {
-	names
-	robot      device.ID
-	agent      string // the id of one without a robot; without either it is the appliance
-	components map[string]component
+// row is an entity as the tables below have it.
+type row struct {
+	platform, key, name string
+
+	reads   string   // the template of its state, in which KEY is its key; empty with options lets those through
+	sets    string   // the topic of its commands, below the device's
+	options []string // that it can have
+	types   []string // of the events on the topic of its key
+
+	class string // its device class, which brings icon and words with it
+	icon  string
+	place string // on the device's page, its entity_category; empty is among the first
+	more  component
 }
 
-// add makes a component of a platform.
-func (e entity) add(platform, key, name string, more ...component) {
-	owner := e.bridgeIdentifier()
-	switch {
-	case e.robot != "":
-		owner = e.robotIdentifier(e.robot)
-	case e.agent != "":
-		owner = e.agentIdentifier(e.agent)
+// owner is the device that entities belong to.
+type owner struct {
+	identifier, topic string
+	state             string // the topic that its entities read
+}
+
+// components are the entities of a device.
+func (o owner) components(rows []row) map[string]component {
+	all := map[string]component{}
+	for _, r := range rows {
+		c := component{"platform": r.platform, "unique_id": o.identifier + "_" + r.key, "name": r.name}
+		if r.options != nil {
+			c["options"] = r.options
+			r.reads = cmp.Or(r.reads, oneOf(r.options))
+		}
+		if r.reads != "" {
+			c["state_topic"], c["value_template"] = o.state, strings.Replace(r.reads, "KEY", r.key, 1)
+		}
+		if r.types != nil {
+			c["state_topic"], c["event_types"] = o.topic+r.key, r.types
+		}
+		if r.sets != "" {
+			c["command_topic"] = o.topic + r.sets
+		}
+		if r.icon != "" {
+			c["icon"] = "mdi:" + r.icon
+		}
+		putText(c, "device_class", r.class)
+		putText(c, "entity_category", r.place)
+		maps.Copy(c, r.more)
+		all[r.key] = c
 	}
-	c := component{"platform": platform, "unique_id": owner + "_" + key, "name": name}
-	for _, m := range more {
-		maps.Copy(c, m)
-	}
-	e.components[key] = c
+	return all
 }
 
-// shows has a component read its key of the robot's state. Unknown is null
-// there, and "None" here, which Home Assistant takes as unknown everywhere.
-func (e entity) shows(key, template string) component {
-	return component{"state_topic": e.robotTopic(e.robot, "state"), "value_template": strings.Replace(template, "KEY", key, 1)}
-}
-
-// eventEntity has an event entity read a thing's topic.
-func (e entity) eventEntity(thing string, types []string) component {
-	return component{"state_topic": e.robotTopic(e.robot, thing), "event_types": types}
-}
-
-// sets has a component set a thing of the robot's.
-func (e entity) sets(thing string) component {
-	return component{"command_topic": e.robotTopic(e.robot, thing+"/set")}
-}
-
-// class gives a component a device class, which brings icon and words with it.
-func class(name string) component { return component{"device_class": name} }
-
-func icon(name string) component { return component{"icon": "mdi:" + name} }
-
-// Where a component stands on the device's page.
-func inDiagnostic() component { return component{"entity_category": "diagnostic"} }
-func inConfig() component     { return component{"entity_category": "config"} }
+// Where an entity stands on the device's page.
+const (
+	diagnostic = "diagnostic"
+	inConfig   = "config"
+)
 
 // Templates. Get returns none for a key that is not there, where a plain
-// attribute would be an error in Home Assistant's log.
+// attribute would be an error in Home Assistant's log. Unknown is null in a
+// document, and "None" here, which Home Assistant takes as unknown everywhere.
 const (
 	asItIs    = "{{ value_json.get('KEY') }}"
 	orNothing = "{{ value_json.get('KEY') or '' }}"
@@ -128,139 +138,167 @@ func oneOf(options []string) string {
 // robotComponents are a robot's entities: those every robot has, and those it
 // has the tool or the sensor for.
 func (n names) robotComponents(c robotCard) map[string]component {
-	e := entity{names: n, robot: c.ID, components: map[string]component{}}
-	e.talk()
-	e.body(c.Tools)
-	e.senses(c.Senses)
-	e.expresses(c)
-	return e.components
+	o := owner{n.robotIdentifier(c.ID), n.robotTopic(c.ID, ""), n.robotTopic(c.ID, "state")}
+	sensed := slices.DeleteFunc(n.sensedRows(o), func(r row) bool { return !c.Senses[r.key] })
+	return o.components(slices.Concat(n.talkRows(), toolRows(o, c.Tools), sensed, choiceRows(c)))
 }
 
-// talk is what every robot has.
-func (e entity) talk() {
-	e.add("sensor", "agent_state", "Agent state", e.shows("agent_state", asItIs),
-		class("enum"), component{"options": shownOptions()}, icon("robot-happy"))
-	e.add("select", "emotion", "Emotion", e.shows("emotion", oneOf(emotionOptions())), e.sets("emotion"),
-		component{"options": emotionOptions()}, icon("emoticon"))
-	e.add("event", "conversation", "Conversation", e.eventEntity("conversation", conversationTypes()), icon("forum"))
-	e.add("event", "notification", "Notification", e.eventEntity("notification", notificationTypes()), icon("bell"))
-	e.add("notify", "say", "Say", e.sets("say"), icon("bullhorn"))
-	// A dashboard's field. A state of Home Assistant's holds 255 characters;
-	// what is sent with notify has no such limit.
-	e.add("text", "say_text", "Say text", e.sets("say"), component{"min": 1, "max": mostText}, icon("message-text"))
-	// What is empty takes the name away, and the device has again the one it came with.
-	e.add("text", "name", "Name", e.shows("name", orNothing), e.sets("name"), component{"min": 0, "max": 32}, inConfig(), icon("rename"))
-	// It holds from the robot's next boot on.
-	e.add("select", "transport", "Transport", e.shows("transport", oneOf(transports())), e.sets("transport"),
-		component{"options": transports()}, inConfig(), icon("transit-connection-variant"))
-	e.add("switch", "mute", "Mute", e.shows("mute", asBool), e.sets("mute"), icon("microphone-off"))
-	e.add("button", "stop", "Stop", e.sets("stop"), icon("stop"))
-	e.add("button", "reboot", "Reboot", e.sets("reboot"), class("restart"), inConfig())
-	e.add("button", "identify", "Identify", e.sets("identify"), class("identify"), inDiagnostic())
-	// Of the appliance's availability alone: with the robot's own it could
-	// never read off.
-	e.add("binary_sensor", "connected", "Connected", e.shows("connected", asBool), class("connectivity"), inDiagnostic(),
-		component{"availability": []topicRef{{Topic: e.bridgeTopic("status")}}})
-	e.add("binary_sensor", "talking", "Talking", e.shows("talking", asBool), inDiagnostic(), icon("account-voice"))
+// talkRows are what every robot has.
+func (n names) talkRows() []row {
+	return []row{
+		{platform: "sensor", key: "agent_state", name: "Agent state", reads: asItIs, options: shownOptions(), class: "enum", icon: "robot-happy"},
+		{platform: "select", key: "emotion", name: "Emotion", sets: "emotion/set", options: emotionOptions(), icon: "emoticon"},
+		{platform: "event", key: "conversation", name: "Conversation", types: conversationTypes(), icon: "forum"},
+		{platform: "event", key: "notification", name: "Notification", types: notificationTypes(), icon: "bell"},
+		{platform: "event", key: "diary", name: "Diary", types: diaryTypes(), icon: "notebook"},
+		{platform: "notify", key: "say", name: "Say", sets: "say/set", icon: "bullhorn"},
+		// A dashboard's field. A state of Home Assistant's holds 255 characters;
+		// what is sent with notify has no such limit.
+		{platform: "text", key: "say_text", name: "Say text", sets: "say/set", icon: "message-text", more: component{"min": 1, "max": mostText}},
+		// What is empty takes the name away, and the device has again the one it came with.
+		{platform: "text", key: "name", name: "Name", reads: orNothing, sets: "name/set", place: inConfig, icon: "rename",
+			more: component{"min": 0, "max": 32}},
+		// It holds from the robot's next boot on.
+		{platform: "select", key: "transport", name: "Transport", sets: "transport/set", place: inConfig, icon: "transit-connection-variant",
+			options: []string{string(device.WebSocket), string(device.MQTT)}},
+		{platform: "switch", key: "mute", name: "Mute", reads: asBool, sets: "mute/set", icon: "microphone-off"},
+		{platform: "button", key: "stop", name: "Stop", sets: "stop/set", icon: "stop"},
+		{platform: "button", key: "reboot", name: "Reboot", sets: "reboot/set", class: "restart", place: inConfig},
+		{platform: "button", key: "identify", name: "Identify", sets: "identify/set", class: "identify", place: diagnostic},
+		// Of the appliance's availability alone: with the robot's own it could
+		// never read off.
+		{platform: "binary_sensor", key: "connected", name: "Connected", reads: asBool, class: "connectivity", place: diagnostic, more: n.here()},
+		{platform: "binary_sensor", key: "talking", name: "Talking", reads: asBool, place: diagnostic, icon: "account-voice"},
+	}
 }
 
-// transports are those that a robot can have.
-func transports() []string { return []string{string(device.WebSocket), string(device.MQTT)} }
+// here has an entity be available while the appliance is.
+func (n names) here() component {
+	return component{"availability": []topicRef{{Topic: n.bridgeTopic("status")}}}
+}
 
-// body is what needs one of the robot's tools.
-func (e entity) body(tools []device.Tool) {
-	for key, name := range map[string]string{"volume": "Volume", "brightness": "Brightness"} {
+// toolRows are what needs one of the robot's tools.
+func toolRows(o owner, tools []device.Tool) (all []row) {
+	level := func(key, name string) {
 		if s, found := findLevel(tools, key); found {
-			e.number(key, name, s, 0, 0, 100, inConfig())
+			all = append(all, s.slider(row{key: key, name: name, place: inConfig}, 0, 0, 100)...)
 		}
 	}
+	level("volume", "Volume")
+	level("brightness", "Brightness")
 	if head, found := findHead(tools); found {
-		e.number("head_yaw", "Head yaw", head, 0, -mostYaw, mostYaw, icon("arrow-left-right"), component{"unit_of_measurement": "°"})
-		e.number("head_pitch", "Head pitch", head, 1, leastPitch, mostPitch, icon("arrow-up-down"), component{"unit_of_measurement": "°"})
+		unit := component{"unit_of_measurement": "°"}
+		all = append(all, head.slider(row{key: "head_yaw", name: "Head yaw", icon: "arrow-left-right", more: unit}, 0, -mostYaw, mostYaw)...)
+		all = append(all, head.slider(row{key: "head_pitch", name: "Head pitch", icon: "arrow-up-down", more: unit}, 1, leastPitch, mostPitch)...)
 	}
 	if _, found := device.FindLights(tools); found {
 		// Its state is a topic of its own: Home Assistant's JSON lights read a
 		// whole message, and take no template to find it in another.
-		e.add("light", "led", "Lights", e.sets("led"), component{
-			"schema": "json", "state_topic": e.robotTopic(e.robot, "led"),
-			"supported_color_modes": []string{"rgb"}, "brightness": true, "flash": false, "transition": false,
-		})
+		all = append(all, row{platform: "light", key: "led", name: "Lights", sets: "led/set", more: component{"schema": "json",
+			"state_topic": o.topic + "led", "supported_color_modes": []string{"rgb"}, "brightness": true, "flash": false, "transition": false}})
 	}
+	return all
 }
 
-// number is a slider for the i-th argument of a tool, with the tool's own
-// range.
-func (e entity) number(key, name string, s setting, i, low, high int, more ...component) {
+// slider makes a row a slider for the i-th argument of a tool, with the tool's own range. It
+// is none where there is nothing to slide.
+func (s setting) slider(r row, i, low, high int) []row {
 	low, high, ok := s.span(i, low, high)
 	if !ok {
-		return
+		return nil
 	}
 	slider := component{"min": low, "max": high, "step": 1, "mode": "slider"}
 	if low == 0 && high == 100 {
 		slider["unit_of_measurement"] = "%"
 	}
-	e.add("number", key, name, append(more, e.shows(key, asItIs), e.sets(key), slider)...)
+	maps.Copy(slider, r.more)
+	r.platform, r.reads, r.sets, r.more = "number", asItIs, r.key+"/set", slider
+	return []row{r}
 }
 
-// senses are the entities that need a sensor or an event.
-func (e entity) senses(has map[string]bool) {
-	add := func(platform, key, name, template string, more ...component) {
-		if has[key] {
-			e.add(platform, key, name, append(more, e.shows(key, template))...)
-		}
+// sensedRows are the entities that need a sensor or an event, all there are.
+func (n names) sensedRows(o owner) []row {
+	measured := func(unit string) component {
+		return component{"state_class": "measurement", "unit_of_measurement": unit}
 	}
-	measured := component{"state_class": "measurement"}
-	// A face that has gone is reported, so there is no delay after which it is
-	// taken to have gone: every change of the state would begin it anew.
-	add("binary_sensor", "face", "Face", asBool, class("occupancy"))
-	add("sensor", "identity", "Identity", asItIs, icon("account"))
-	add("sensor", "battery", "Battery", asItIs, class("battery"), inDiagnostic(), measured, component{"unit_of_measurement": "%"})
-	add("binary_sensor", "charging", "Charging", asBool, class("battery_charging"), inDiagnostic())
-	add("sensor", "signal", "Signal", oneOf(signalOptions()), class("enum"), inDiagnostic(), component{"options": signalOptions()}, icon("wifi"))
-	add("sensor", "temperature", "Temperature", asItIs, class("temperature"), inDiagnostic(), measured, component{"unit_of_measurement": "°C"})
-	add("sensor", "booted", "Last boot", asItIs, class("timestamp"), inDiagnostic())
-	if has["touch"] {
-		e.add("event", "touch", "Touch", e.eventEntity("touch", touchTypes()), class("button"))
-	}
-	if has["perception"] {
-		e.add("event", "perception", "Perception", e.eventEntity("perception", perceptionTypes()), icon("eye"))
-	}
-	if has["firmware"] {
+	return []row{
+		// A face that has gone is reported, so there is no delay after which it is
+		// taken to have gone: every change of the state would begin it anew.
+		{platform: "binary_sensor", key: "face", name: "Face", reads: asBool, class: "occupancy"},
+		{platform: "sensor", key: "identity", name: "Identity", reads: asItIs, icon: "account"},
+		{platform: "sensor", key: "battery", name: "Battery", reads: asItIs, class: "battery", place: diagnostic, more: measured("%")},
+		{platform: "binary_sensor", key: "charging", name: "Charging", reads: asBool, class: "battery_charging", place: diagnostic},
+		{platform: "sensor", key: "signal", name: "Signal", options: signalOptions(), class: "enum", place: diagnostic, icon: "wifi"},
+		{platform: "sensor", key: "temperature", name: "Temperature", reads: asItIs, class: "temperature", place: diagnostic, more: measured("°C")},
+		{platform: "sensor", key: "booted", name: "Last boot", reads: asItIs, class: "timestamp", place: diagnostic},
+		{platform: "event", key: "touch", name: "Touch", types: touchTypes(), class: "button"},
+		{platform: "event", key: "perception", name: "Perception", types: perceptionTypes(), icon: "eye"},
 		// Home Assistant looks for payload_install where there is a topic to
 		// send it to, and fails where there is none.
-		e.add("update", "firmware", "Firmware", e.sets("firmware"), class("firmware"),
-			component{"state_topic": e.robotTopic(e.robot, "firmware"), "payload_install": "install"})
+		{platform: "update", key: "firmware", name: "Firmware", sets: "firmware/set", class: "firmware",
+			more: component{"state_topic": o.topic + "firmware", "payload_install": "install"}},
+		{platform: "sensor", key: "mood", name: "Mood", options: moodOptions(), class: "enum", icon: "heart-pulse",
+			more: component{"state_topic": o.topic + "mood", "json_attributes_topic": o.topic + "mood"}},
 	}
+}
+
+// choiceRows are what there has to be something to choose from for.
+func choiceRows(c robotCard) (all []row) {
+	if len(c.Characters) > 0 {
+		all = append(all, row{platform: "select", key: "character", name: "Character", sets: "character/set", options: c.Characters, place: inConfig,
+			icon: "account-switch"})
+	}
+	if len(c.Gestures) > 0 {
+		all = append(all, row{platform: "select", key: "gesture", name: "Gesture", sets: "gesture/set", options: c.Gestures, icon: "hand-wave"})
+	}
+	return all
 }
 
 // bridgeComponents are the appliance's own entities. Each names its
 // availability, because one of them is what shows it.
 func (n names) bridgeComponents() map[string]component {
-	e := entity{names: n, components: map[string]component{}}
-	here := component{"availability": []topicRef{{Topic: n.bridgeTopic("status")}}}
-	info := func(key string) component {
-		return component{"state_topic": n.bridgeTopic("info"), "value_template": strings.ReplaceAll(asItIs, "KEY", key)}
+	measured := component{"state_class": "measurement"}
+	all := owner{n.bridgeIdentifier(), n.bridgeTopic(""), n.bridgeTopic("info")}.components([]row{
+		{platform: "sensor", key: "robots", name: "Robots connected", reads: asItIs, icon: "robot", more: measured},
+		{platform: "sensor", key: "strangers", name: "Robots not adopted", reads: asItIs, place: diagnostic, icon: "robot-confused", more: measured},
+		{platform: "sensor", key: "waiting", name: "Agents waiting", reads: asItIs, icon: "account-question", more: measured},
+		{platform: "event", key: "robot", name: "New robot", types: []string{strangerCame, strangerWaits, otherType}, icon: "robot-confused"},
+		{platform: "sensor", key: "version", name: "Version", reads: asItIs, place: diagnostic, icon: "tag"},
+		{platform: "event", key: "notification", name: "Notification", types: notificationTypes(), icon: "bell"},
+		// A message becomes a notification for every robot.
+		{platform: "notify", key: "announce", name: "Announce", sets: "request/notify", icon: "bullhorn",
+			more: component{"command_template": `{"text": {{ value | to_json }}}`}},
+		{platform: "button", key: "test_notification", name: "Test notification", sets: "request/notify", place: diagnostic, icon: "bell-check",
+			more: component{"payload_press": `{"text": "This is a test."}`}},
+		{platform: "button", key: "restart", name: "Restart", sets: "request/restart", class: "restart", place: inConfig,
+			more: component{"payload_press": "{}"}},
+	})
+	for _, c := range all {
+		maps.Copy(c, n.here())
 	}
-	ask := func(verb string) component { return component{"command_topic": n.bridgeTopic("request/" + verb)} }
+	all["connection"] = component{"platform": "binary_sensor", "unique_id": n.bridgeIdentifier() + "_connection", "name": "Connection",
+		"device_class": "connectivity", "entity_category": diagnostic, "state_topic": n.bridgeTopic("status"),
+		"payload_on": "online", "payload_off": "offline"}
+	return all
+}
 
-	e.add("binary_sensor", "connection", "Connection", class("connectivity"), inDiagnostic(),
-		component{"state_topic": n.bridgeTopic("status"), "payload_on": "online", "payload_off": "offline"})
-	e.add("sensor", "robots", "Robots connected", here, info("robots"), component{"state_class": "measurement"}, icon("robot"))
-	e.add("sensor", "strangers", "Robots not adopted", here, info("strangers"), component{"state_class": "measurement"},
-		inDiagnostic(), icon("robot-confused"))
-	e.add("sensor", "waiting", "Agents waiting", here, info("waiting"), component{"state_class": "measurement"}, icon("account-question"))
-	e.add("event", "robot", "New robot", here, icon("robot-confused"),
-		component{"state_topic": n.bridgeTopic("robot"), "event_types": []string{strangerCame, strangerWaits, otherType}})
-	e.add("sensor", "version", "Version", here, info("version"), inDiagnostic(), icon("tag"))
-	e.add("event", "notification", "Notification", here, icon("bell"),
-		component{"state_topic": n.bridgeTopic("notification"), "event_types": notificationTypes()})
-	// A message becomes a notification for every robot.
-	e.add("notify", "announce", "Announce", here, ask("notify"), icon("bullhorn"),
-		component{"command_template": `{"text": {{ value | to_json }}}`})
-	e.add("button", "test_notification", "Test notification", here, ask("notify"), inDiagnostic(), icon("bell-check"),
-		component{"payload_press": `{"text": "This is a test."}`})
-	e.add("button", "restart", "Restart", here, ask("restart"), class("restart"), inConfig(), component{"payload_press": "{}"})
-	return e.components
+// agentComponents are what every agent without a robot has.
+func (n names) agentComponents(id string) map[string]component {
+	state := n.agentTopic(id, "state")
+	// A button is there while its press would answer something.
+	answer := func(payload string) component {
+		return component{"payload_press": payload, "availability": []topicRef{
+			{Topic: n.bridgeTopic("status")}, {Topic: state, Template: "{{ 'online' if value_json.get('answerable') else 'offline' }}"},
+		}}
+	}
+	return owner{n.agentIdentifier(id), n.agentTopic(id, ""), state}.components([]row{
+		{platform: "sensor", key: "agent_state", name: "Agent state", reads: asItIs, options: shownOptions(), class: "enum", icon: "robot-happy"},
+		{platform: "sensor", key: "tool", name: "Tool", reads: "{{ value_json.get('tool_name') }}", icon: "tools"},
+		{platform: "sensor", key: "question", name: "Question", reads: asItIs, icon: "help-circle",
+			more: component{"json_attributes_topic": state}}, // an automation answers by the question's id
+		{platform: "button", key: "allow", name: "Allow", sets: "answer/set", icon: "check", more: answer(answerAllow)},
+		{platform: "button", key: "deny", name: "Deny", sets: "answer/set", icon: "close", more: answer(answerDeny)},
+	})
 }
 
 // setting is one of the robot's controls, as a slider shows it.
