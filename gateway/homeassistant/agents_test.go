@@ -370,7 +370,7 @@ func TestAgentIDs(t *testing.T) {
 		"a b": "",
 	} {
 		id := agentID(session)
-		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, hashed) || len(id) != 14) || !idPattern(id) || id != agentID(session) {
+		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, hashed) || len(id) != 14) || !idOnly().MatchString(id) || id != agentID(session) {
 			t.Errorf("%q is %q", session, id)
 		}
 	}

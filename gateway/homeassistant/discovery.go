@@ -226,22 +226,16 @@ func componentID(key string, c component) string {
 
 func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
-	return platform, key, ok && isPlatform(platform) && idPattern(key)
+	return platform, key, ok && slices.Contains(platforms(), platform) && idOnly().MatchString(key)
 }
 
-// isPlatform reports whether name is a platform that entities are announced on.
-func isPlatform(name string) bool {
-	switch name {
-	case "binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update":
-		return true
-	}
-	return false
+// platforms are those that entities are announced on.
+func platforms() []string {
+	return []string{"binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update"}
 }
 
+// idOnly holds for an id that can be a part of a discovery topic.
 var idOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
-
-// idPattern reports whether id can be a part of a discovery topic.
-func idPattern(id string) bool { return idOnly().MatchString(id) }
 
 // robotIdentifier is a robot's device among Home Assistant's. Devices that
 // share a single identifier would be merged into one.

@@ -131,3 +131,15 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 		check(t, messages)
 	})
 }
+
+// TestMistakesOfStatesAreSeen keeps hold and obeyed able to find something.
+func TestMistakesOfStatesAreSeen(t *testing.T) {
+	robot, _ := discoveryNames().robotDiscovery(stackChan(), nil)
+	for thing, payload := range map[string]string{"state": `{"agent_state":"dancing"}`, "led": `{"state":"ON","brightness":256}`, "status": "gone",
+		"conversation": `{"event_type":"heard"}`} { // the last is retained
+		m := message{topic: "perch/a0b1c2d3e4f5/" + thing, payload: []byte(payload), retained: true}
+		if _, err := hold("homeassistant", append(robot, m)); err == nil {
+			t.Errorf("%s passes on %s", payload, m.topic)
+		}
+	}
+}

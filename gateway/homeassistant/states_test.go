@@ -140,13 +140,7 @@ func readAvailability(c map[string]any, m message) error {
 
 // checkTextState holds a text to the lengths that were announced for it.
 func checkTextState(c map[string]any, value string) error {
-	least, most := 0.0, 255.0
-	if n, is := c["min"].(float64); is {
-		least = n
-	}
-	if n, is := c["max"].(float64); is {
-		most = n
-	}
+	least, most := numberField(c, "min", 0), numberField(c, "max", mostText)
 	if n := float64(utf8.RuneCountInString(value)); n < least || n > most {
 		return fmt.Errorf("a text of %g characters where %g to %g are announced", n, least, most)
 	}
@@ -228,13 +222,11 @@ func checkSensorState(c map[string]any, value string) error {
 }
 
 func checkNumberState(c map[string]any, value string) error {
-	least, err1 := numberField(c, "min", 1)
-	most, err2 := numberField(c, "max", 100)
-	step, err3 := numberField(c, "step", 1)
+	least, most, step := numberField(c, "min", 1), numberField(c, "max", 100), numberField(c, "step", 1)
 	n, err := strconv.ParseFloat(value, 64)
 	switch {
-	case errors.Join(err1, err2, err3, err) != nil:
-		return errors.Join(err1, err2, err3, err)
+	case err != nil:
+		return err
 	case n < least || n > most:
 		return fmt.Errorf("invalid value %v (range %v - %v)", n, least, most)
 	case math.Abs(math.Remainder(n-least, step)) > 1e-9:
@@ -415,9 +407,7 @@ func payloadsOf(platform string, c map[string]any) []string {
 		options, _ := textList(c, "options")
 		return options
 	case "number":
-		least, _ := numberField(c, "min", 1)
-		most, _ := numberField(c, "max", 100)
-		step, _ := numberField(c, "step", 1)
+		least, most, step := numberField(c, "min", 1), numberField(c, "max", 100), numberField(c, "step", 1)
 		return []string{fmt.Sprintf("%.1f", least), fmt.Sprint(int(least)), fmt.Sprint(int(least + step)), fmt.Sprint(int(most)),
 			fmt.Sprintf("%.1f", most)}
 	case "light":

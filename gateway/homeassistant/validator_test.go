@@ -1,7 +1,7 @@
 package homeassistant
 
 import (
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,36 +9,49 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"unicode/utf8"
 )
 
-// This validator is a helper of the tests. Every announcement that a test makes or
-// a mirror under test publishes is held against it; at run time nothing is, for
-// what announcements are made of is cleaned where it comes in.
-
-// errDiscovery is wrapped by what checkDiscovery returns.
-var errDiscovery = errors.New("refused by the rules of Home Assistant")
+// Every announcement that a test makes or a mirror under test publishes is held against
+// the rules of homeassistant/components/mqtt, as far as what robots, owners and clients say
+// of themselves could break them. What is written into the tables of entities is held by
+// testdata/discovery.json.
 
 // mostDiscovery bounds a payload, in bytes. A robot with everything has some
 // ten thousand.
 const mostDiscovery = 256 << 10
 
-// checkDiscovery reports the first thing about a discovery message that Home
-// Assistant would refuse, warn of in its log, or silently leave out. It knows
-// the rules of homeassistant/components/mqtt for what is announced here. Any other
-// key is a mistake, also where Home Assistant takes it.
-func checkDiscovery(prefix string, m message) error {
-	if err := checkMessage(prefix, m); err != nil {
-		return fmt.Errorf("%w: %s: %w", errDiscovery, m.topic, err)
+const checkedTopic = "homeassistant/device/perch_a0b1c2d3e4f5/config"
+
+// rule is what Home Assistant wants of a platform's components: keys, and device classes with
+// the unit that each has to have after a colon.
+type rule struct{ required, optional, classes string }
+
+func rules() map[string]rule {
+	return map[string]rule{
+		"binary_sensor": {"state_topic", "value_template payload_on payload_off", "battery_charging connectivity occupancy"},
+		"button":        {"command_topic", "payload_press", "identify restart"},
+		"event":         {"state_topic event_types", "", "button"},
+		"light":         {"command_topic schema", "state_topic brightness supported_color_modes flash transition", ""},
+		"notify":        {"command_topic", "command_template", ""},
+		"number":        {"command_topic min max", "state_topic value_template step mode unit_of_measurement", ""},
+		"select":        {"command_topic options", "state_topic value_template", ""},
+		"sensor": {"state_topic", "value_template options unit_of_measurement state_class json_attributes_topic",
+			"battery:% enum: temperature:°C timestamp:"},
+		"switch": {"command_topic", "state_topic value_template", ""},
+		"text":   {"command_topic min max", "state_topic value_template", ""},
+		"update": {"state_topic command_topic payload_install", "", "firmware"},
 	}
-	return nil
 }
 
-func checkMessage(prefix string, m message) error {
-	if err := checkConfigTopic(prefix, m.topic); err != nil {
-		return err
-	}
+// checkDiscovery reports the first thing about a discovery message that Home
+// Assistant would refuse, warn of in its log, or silently leave out.
+func checkDiscovery(prefix string, m message) error {
+	rest, below := strings.CutPrefix(m.topic, prefix+"/")
 	switch {
+	case !below || !configTopic().MatchString(rest):
+		return fmt.Errorf("illegal discovery topic %q", m.topic)
 	case !m.retained:
 		return errors.New("it is not retained, and is lost when Home Assistant starts anew")
 	case len(m.payload) == 0:
@@ -47,136 +60,215 @@ func checkMessage(prefix string, m message) error {
 		return fmt.Errorf("the payload has %d bytes; the most is %d", len(m.payload), mostDiscovery)
 	}
 	root, err := parseObject(m.payload)
-	if err != nil {
-		return err
+	if err == nil {
+		err = onlyKeys("the message", root, append(sharedKeys(), "device", "origin", "components"))
 	}
-	return checkDevicePayload(root)
+	device, _ := root["device"].(map[string]any)
+	components, _ := root["components"].(map[string]any)
+	for _, values := range []map[string]any{root, device} {
+		for key, value := range values {
+			err = errors.Join(err, checkValue(key, value))
+		}
+	}
+	ids := map[string]bool{}
+	for key, value := range components {
+		if c, _ := value.(map[string]any); !idOnly().MatchString(key) || len(c) == 0 {
+			err = errors.Join(err, fmt.Errorf("component %q: %v", key, value))
+		} else if each := checkComponent(device, root, c, ids); each != nil {
+			err = errors.Join(err, fmt.Errorf("component %s: %w", key, each))
+		}
+	}
+	if origin, _ := root["origin"].(map[string]any); len(device) == 0 || len(components) == 0 || origin["name"] == nil {
+		err = errors.Join(err, errors.New("device, origin with a name, and components are required"))
+	}
+	return err
 }
 
 // configTopic is the pattern of what follows the prefix.
 var configTopic = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^device/[a-zA-Z0-9_-]+/config$`) })
 
-func checkConfigTopic(prefix, topic string) error {
-	if err := legalTopic(topic); err != nil {
-		return err
+// sharedKeys are those of a device's message that its components inherit
+// where they do not have them.
+func sharedKeys() []string { return []string{"availability", "availability_mode", "qos"} }
+
+// checkComponent holds a component against its platform's rules and those for all.
+func checkComponent(device, shared, c map[string]any, ids map[string]bool) error {
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	platform, id, class := text(c, "platform"), text(c, "unique_id"), text(c, "device_class")
+	r, supported := rules()[platform]
+	if !supported || len(c) == 1 { // reduced to its platform, it is removed
+		if supported {
+			return nil
+		}
+		return fmt.Errorf("integration %v is not supported", c["platform"])
 	}
-	if rest, below := strings.CutPrefix(topic, prefix+"/"); !below || !configTopic().MatchString(rest) {
-		return fmt.Errorf("received message on illegal discovery topic: %s/device/ID/config, the ID of letters, digits, _ and -, is what is taken", prefix)
+	required := append(strings.Fields(r.required), "platform", "unique_id", "name")
+	optional := append(strings.Fields(r.optional), "icon", "entity_category", "device_class", "availability", "json_attributes_topic")
+	err := onlyKeys(platform, c, append(required, optional...))
+	for _, key := range required {
+		if c[key] == nil {
+			err = errors.Join(err, fmt.Errorf("required key not provided: %s", key))
+		}
+	}
+	for key, value := range c {
+		err = errors.Join(err, checkValue(key, value))
+	}
+	refs := availabilityOf(c)
+	if refs == nil {
+		refs = availabilityOf(shared)
+	}
+	owners, _ := textList(device, "identifiers")
+	classes := " " + r.classes + " "
+	_, sets := c["options"]
+	switch {
+	case err != nil:
+		return err
+	case !slices.ContainsFunc(owners, func(own string) bool { return strings.HasPrefix(id, own+"_") }):
+		return fmt.Errorf("unique_id %q is not made of the device's identifiers %q; one that several devices share merges them", id, owners)
+	case ids[platform+id]:
+		return fmt.Errorf("the platform does not generate unique IDs: %q", id)
+	case strings.HasPrefix(text(c, "name"), text(device, "name")):
+		return fmt.Errorf("entity name %q starts with the device name %q", c["name"], device["name"])
+	case class != "" && !strings.Contains(classes, " "+class+" ") && !strings.Contains(classes, " "+class+":"+text(c, "unit_of_measurement")+" "):
+		return fmt.Errorf("device class %s with the unit %v is none of its platform", class, c["unit_of_measurement"])
+	case platform == "sensor" && sets != (class == "enum"):
+		return errors.New("options and the device class enum go together")
+	case numberField(c, "min", 0) >= numberField(c, "max", 1):
+		return fmt.Errorf("max must be greater than min, of %v and %v", c["min"], c["max"])
+	case len(refs) > 1 && c["availability_mode"] == nil && shared["availability_mode"] == nil:
+		return errors.New("availability of several topics needs the mode all")
+	}
+	ids[platform+id] = true
+	return nil
+}
+
+// checkValue is about one value: lists hold different texts, topics are legal, templates whole.
+func checkValue(key string, value any) error {
+	text, isText := value.(string)
+	switch {
+	case isText && text == "":
+		return fmt.Errorf("%s is empty", key)
+	case strings.HasSuffix(key, "topic"):
+		return legalTopic(text)
+	case strings.HasSuffix(key, "template"):
+		for _, pair := range [][2]string{{"{{", "}}"}, {"{%", "%}"}} {
+			if strings.Count(text, pair[0]) != strings.Count(text, pair[1]) {
+				return fmt.Errorf("%s: %q is not closed in %q", key, pair[0], text)
+			}
+		}
+	case key == "configuration_url" && !isPage(text):
+		return fmt.Errorf("configuration_url %q is no http, https or homeassistant URL", text)
+	case key == "options", key == "event_types", key == "identifiers":
+		list, err := textList(map[string]any{key: value}, key)
+		if err == nil && len(list) == 0 {
+			err = fmt.Errorf("%s is empty", key)
+		}
+		return err
+	case key == "availability":
+		for _, ref := range availabilityOf(map[string]any{key: value}) {
+			topic, _ := ref["topic"].(string)
+			if err := errors.Join(legalTopic(topic), onlyKeys(key, ref, []string{"topic", "value_template"})); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// legalTopic holds for topics to publish to and to subscribe to. A filter
-// could be subscribed to, but nothing here has more than one source.
+// legalTopic holds for topics to publish to and to subscribe to.
 func legalTopic(topic string) error {
-	switch {
-	case topic == "":
-		return errors.New("a topic must not be empty")
-	case len(topic) > 65535:
-		return errors.New("a topic must not be longer than 65535 bytes")
-	case !utf8.ValidString(topic):
-		return errors.New("a topic must be valid UTF-8")
-	case strings.ContainsAny(topic, "+#"):
-		return fmt.Errorf("wildcards cannot be used in topic %q", topic)
+	control := func(r rune) bool {
+		return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe
 	}
-	for _, r := range topic {
-		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe {
-			return fmt.Errorf("topic %q must not contain control characters or noncharacters", topic)
-		}
+	if topic == "" || len(topic) > 65535 || !utf8.ValidString(topic) || strings.ContainsAny(topic, "+#") || strings.ContainsFunc(topic, control) {
+		return fmt.Errorf("%q is no topic", topic)
 	}
 	return nil
 }
 
 // parseObject reads one JSON object and nothing after it.
-func parseObject(payload []byte) (map[string]any, error) {
+func parseObject(payload []byte) (root map[string]any, err error) {
 	if !utf8.Valid(payload) {
 		return nil, errors.New("unable to parse JSON: it is not UTF-8")
 	}
-	var root map[string]any
-	if err := object(string(payload), &root, false); err != nil {
-		return nil, fmt.Errorf("unable to parse JSON: %w", err)
-	}
-	return root, nil
+	return root, object(string(payload), &root, false)
 }
 
-// sharedKeys are those of a device's message that its components inherit
-// where they do not have them.
-func sharedKeys() []string { return []string{"availability", "availability_mode", "qos"} }
-
-func checkDevicePayload(root map[string]any) error {
-	if err := checkFields("the message", root, []string{"device", "origin", "components"}, sharedKeys()); err != nil {
-		return err
+// textList is a field that may be there, and be a list of different texts. It is
+// nil where the field is not there.
+func textList(m map[string]any, key string) (texts []string, err error) {
+	list, ok := m[key].([]any)
+	if !ok && m[key] != nil {
+		return nil, fmt.Errorf("%s is %v, not a list of texts", key, m[key])
 	}
-	device, components := root["device"].(map[string]any), root["components"].(map[string]any)
-	err := checkFields("origin", root["origin"].(map[string]any), []string{"name"}, []string{"sw_version"})
-	if err = cmp.Or(err, checkDevice(device), checkMode(root)); err != nil {
-		return err
+	for _, v := range list {
+		s, _ := v.(string)
+		if s == "" || slices.Contains(texts, s) {
+			return nil, fmt.Errorf("%s has %v, which is no text, or twice", key, v)
+		}
+		texts = append(texts, s)
 	}
-	if len(components) == 0 {
-		return errors.New("there is not one component")
-	}
-	maps.DeleteFunc(root, func(key string, _ any) bool { return !slices.Contains(sharedKeys(), key) })
-	return checkComponents(device, components, root)
+	return texts, nil
 }
 
-func checkComponents(device, components, shared map[string]any) error {
-	all, ids := rules(), map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(components)) {
-		c, ok := components[key].(map[string]any)
-		if !ok {
-			return fmt.Errorf("component %s is no object", key)
+// numberField is a number that may be there.
+func numberField(m map[string]any, key string, otherwise float64) float64 {
+	if n, there := m[key].(float64); there {
+		return n
+	}
+	return otherwise
+}
+
+// onlyKeys refuses a key that is not known.
+func onlyKeys(where string, m map[string]any, known []string) error {
+	for key := range m {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("%s: extra keys not allowed: %q", where, key)
 		}
-		if !idPattern(key) {
-			return fmt.Errorf("component %q: the key may have letters, digits, _ and -", key)
-		}
-		platform, there := c["platform"].(string)
-		if !there {
-			return fmt.Errorf("component %s: required key not provided: platform", key)
-		}
-		rule, supported := all[platform]
-		if !supported {
-			return fmt.Errorf("component %s: integration %s is not supported", key, platform)
-		}
-		if len(c) == 1 {
-			continue // reduced to its platform, it is removed
-		}
-		for name, value := range shared {
-			if _, own := c[name]; !own {
-				c[name] = value
-			}
-		}
-		if err := checkEntity(platform, rule, c, device); err != nil {
-			return fmt.Errorf("component %s: %w", key, err)
-		}
-		id := platform + " " + c["unique_id"].(string)
-		if first, twice := ids[id]; twice {
-			return fmt.Errorf("component %s: the platform does not generate unique IDs: %s has %q too", key, first, c["unique_id"])
-		}
-		ids[id] = key
 	}
 	return nil
 }
 
-func checkDevice(d map[string]any) error {
-	known := []string{"identifiers", "connections", "model", "name", "sw_version", "via_device", "configuration_url"}
-	if err := checkFields("device", d, nil, known); err != nil {
-		return err
+// TestMistakesAreSeen keeps the rules above able to refuse something.
+func TestMistakesAreSeen(t *testing.T) {
+	n := discoveryNames()
+	messages, _ := n.robotDiscovery(stackChan(), nil)
+	good := messages[0]
+	for old, bad := range map[string]string{
+		`"qos":1`: `"retain":true`, `"name":"Mute"`: `"name":"Kitchen Chan mute"`, `_mute"`: `_stop_"`, `"platform":"switch"`: `"platform":"lock"`,
+		`"platform":"number"`: `"platform":"text"`, `"min":5`: `"min":85`, `"options":["`: `"options":["","`, `"diagnostic"`: `""`, `}}"`: `}"`,
+		`perch/bridge/status`: `perch/+/status`, `"device_class":"restart"`: `"device_class":"mood"`, `12ab34cd_a0b1c2d3e4f5"]`: `perch"]`,
+		`"unit_of_measurement":"%"`: `"unit_of_measurement":"V"`, `"availability_mode":"all",`: ``,
+	} {
+		payload := strings.Replace(string(good.payload), old, bad, -1)
+		if payload == string(good.payload) || old != `_mute"` && checkDiscovery("homeassistant", message{topic: good.topic, payload: []byte(payload),
+			retained: true}) == nil {
+			t.Errorf("%s in place of %s passes", bad, old)
+		}
 	}
-	ids, _ := textList(d, "identifiers")
-	if len(ids) == 0 && d["connections"] == nil {
-		return errors.New("device must have at least one identifying value in identifiers or connections")
+	if checkDiscovery("homeassistant", message{topic: good.topic, payload: good.payload}) == nil ||
+		checkDiscovery("homeassistent", good) == nil || checkDiscovery("homeassistant", message{topic: "homeassistant/sensor/x/config",
+		payload: good.payload, retained: true}) == nil {
+		t.Error("a message that is not retained, or on another topic, passes")
 	}
-	if via, there := d["via_device"].(string); there && slices.Contains(ids, via) {
-		return fmt.Errorf("device: it is behind itself: via_device %q is one of its identifiers", via)
+	if !slices.Equal(slices.Sorted(maps.Keys(rules())), slices.Sorted(slices.Values(platforms()))) {
+		t.Error("a platform is without rules, or its entities cannot be removed again")
 	}
-	return nil
 }
 
-// checkMode holds for a message and for a component with what it inherits. With
-// the default, latest, a second topic would undo the first's message.
-func checkMode(c map[string]any) error {
-	if refs, _ := c["availability"].([]any); len(refs) > 1 && c["availability_mode"] == nil {
-		return errors.New("availability of several topics needs the mode all")
-	}
-	return nil
+// FuzzCheckDiscovery sends anything: nothing makes it panic, and what it takes
+// is a whole announcement or a removal.
+func FuzzCheckDiscovery(f *testing.F) {
+	messages, _ := discoveryNames().robotDiscovery(stackChan(), nil)
+	f.Add(checkedTopic, messages[0].payload, true)
+	f.Add(checkedTopic, []byte(`{"device":null,"origin":1,"components":[]}`), true)
+	f.Add("homeassistant/device//config", []byte{}, false)
+	f.Fuzz(func(t *testing.T, topic string, payload []byte, retained bool) {
+		if checkDiscovery("homeassistant", message{topic: topic, payload: payload, retained: retained}) != nil {
+			return
+		}
+		if !retained || !strings.HasPrefix(topic, "homeassistant/device/") || len(payload) > 0 && !json.Valid(payload) {
+			t.Fatalf("%q is taken on %q", payload, topic)
+		}
+	})
 }
