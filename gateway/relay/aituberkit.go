@@ -35,7 +35,7 @@ const (
 
 func aituberkitKind() kind {
 	return kind{
-		name: "aituberkit", title: "AITuberKit", url: "http://127.0.0.1:3000",
+		name: "aituberkit", title: "AITuberKit", url: "http://127.0.0.1:3000", schemes: []string{"http", "https"},
 		shows: []string{"faces", "speech", "notifications", "questions"},
 		faces: agent.VocabularyVRM,
 		words: map[string]string{"receiver": "", "speak.sentence": "normal", "speak.notification": "high", "speak.question": "high"},
@@ -44,9 +44,6 @@ func aituberkitKind() kind {
 }
 
 func newAITuberKit(o *own) (program, error) {
-	if err := checkURL(o.URL, "http", "https"); err != nil {
-		return nil, err
-	}
 	for _, key := range []string{"speak.sentence", "speak.notification", "speak.question"} {
 		if word := o.words.of(key); !slices.Contains([]string{"", "normal", "high"}, word) {
 			return nil, fmt.Errorf("words.%s is %.40q; it is the priority, normal or high, or empty where such is not to be spoken", key, word)

@@ -30,12 +30,12 @@ const (
 
 func chatdollkitKind() kind {
 	return kind{
-		name: "chatdollkit", title: "ChatdollKit",
+		name: "chatdollkit", title: "ChatdollKit", schemes: []string{"tcp"}, port: true,
 		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions"},
 		mute:  true,
 		faces: agent.VocabularyChatdollKit,
 		words: map[string]string{"speech": "", "notifications": ""},
-		make:  func(o *own) (program, error) { return chatdollkit{o}, checkPort(o.URL, "tcp") },
+		make:  func(o *own) (program, error) { return chatdollkit{o}, nil },
 	}
 }
 

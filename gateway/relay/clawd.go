@@ -39,12 +39,12 @@ const (
 
 func clawdKind() kind {
 	return kind{
-		name: "clawd", title: "clawd-on-desk", url: clawdURL,
+		name: "clawd", title: "clawd-on-desk", url: clawdURL, schemes: []string{"http"},
 		shows: []string{"states", "notifications", "questions"},
 		words: map[string]string{"agent": "", "state.idle": "idle", "state.listening": "idle", "state.thinking": "thinking",
 			"state.working": "working", "state.juggling": "juggling", "state.speaking": "working", "state.attention": "attention",
 			"state.notification": "notification", "state.error": "error", "state.sleeping": "sleeping"},
-		make: func(o *own) (program, error) { return clawd{o}, checkURL(o.URL, "http") },
+		make: func(o *own) (program, error) { return clawd{o}, nil },
 	}
 }
 

@@ -3,8 +3,10 @@ package relay
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -20,16 +22,19 @@ func shownAddress(address string) string {
 }
 
 // checkURL says what is wrong with an address. It does not quote it, which may hold a key.
-func checkURL(address string, schemes ...string) error {
+func (k kind) checkURL(address string) error {
 	u, err := url.Parse(address)
-	example := schemes[0] + "://127.0.0.1:8001"
+	example := k.schemes[0] + "://127.0.0.1:8001"
 	switch {
 	case err != nil:
 		return fmt.Errorf("url cannot be read; an example is %s", example)
 	case u.User != nil:
 		return errors.New("url holds a user or a password; give that as key, which is never shown")
-	case !slices.Contains(schemes, u.Scheme) || u.Host == "":
-		return fmt.Errorf("url is to begin with %s://, as in %s", strings.Join(schemes, ":// or "), example)
+	case !slices.Contains(k.schemes, u.Scheme) || u.Host == "":
+		return fmt.Errorf("url is to begin with %s://, as in %s", strings.Join(k.schemes, ":// or "), example)
+	}
+	if n, err := strconv.Atoi(u.Port()); k.port && (err != nil || n < 1 || n > math.MaxUint16) {
+		return fmt.Errorf("url names no port; an example is %s", example)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"perch/agent/feed"
-	"perch/socket"
 )
 
 // nizima is nizima LIVE, with its plugin API 1.0.0. A plugin registers itself, is known
@@ -21,18 +20,18 @@ type nizima struct{ *own }
 
 func nizimaKind() kind {
 	return kind{
-		name: "nizima", title: "nizima LIVE", url: "ws://127.0.0.1:22022",
+		name: "nizima", title: "nizima LIVE", url: "ws://127.0.0.1:22022", schemes: []string{"ws", "wss"},
 		shows: []string{"states", "faces", "moods", "gestures", "mouth"},
-		make:  func(o *own) (program, error) { return nizima{o}, checkURL(o.URL, "ws", "wss") },
+		make:  func(o *own) (program, error) { return nizima{o}, nil },
 	}
 }
 
 func (p nizima) open(ctx context.Context, note func(error)) (link, error) {
 	l := &nizimaLink{own: p.own, enabled: make(chan struct{}, 1)}
 	l.remarks = remarks{tell: note, note: l.note}
-	w, err := dial(ctx, p.URL, socket.Options{}, l.take)
+	w, err := dial(ctx, p.URL, l.take)
 	if err != nil {
-		return nil, unreachable(p.URL, err)
+		return nil, err
 	}
 	l.wire = w
 	if err = l.register(ctx); err == nil {
@@ -373,8 +372,6 @@ func (l *nizimaLink) every() time.Duration { return movesEvery }
 func (l *nizimaLink) note() error {
 	return join(l.model.note("nizima LIVE", "motions"), l.remarks.all())
 }
-
-func (l *nizimaLink) ended() <-chan error { return l.wire.ended() }
 
 // close takes back what is shown, if the program is still there.
 func (l *nizimaLink) close() {

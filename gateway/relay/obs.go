@@ -18,7 +18,6 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/remote"
-	"perch/socket"
 )
 
 // obs is OBS Studio, by obs-websocket 5. A text source shows the words; scene items are
@@ -28,10 +27,10 @@ type obs struct{ *own }
 
 func obsKind() kind {
 	return kind{
-		name: "obs", title: "OBS", url: "ws://127.0.0.1:4455",
+		name: "obs", title: "OBS", url: "ws://127.0.0.1:4455", schemes: []string{"ws", "wss"},
 		shows: []string{"states", "faces", "moods", "speech", "notifications", "questions"},
 		words: map[string]string{"input": "Stack-chan text", "item": "Stack-chan", "scene": ""},
-		make:  func(o *own) (program, error) { return obs{o}, checkURL(o.URL, "ws", "wss") },
+		make:  func(o *own) (program, error) { return obs{o}, nil },
 	}
 }
 
@@ -102,9 +101,9 @@ func obsAuthentication(password, salt, challenge string) string {
 func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 	l := &obsLink{obs: p, remarks: remarks{tell: note}, now: time.Now, shown: map[string]bool{}}
 	hello := make(chan obsAny, 1)
-	wire, err := dial(ctx, p.URL, socket.Options{}, func(message []byte) string { return l.take(message, hello) })
+	wire, err := dial(ctx, p.URL, func(message []byte) string { return l.take(message, hello) })
 	if err != nil {
-		return nil, unreachable(p.URL, err)
+		return nil, err
 	}
 	l.wire = wire
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
@@ -118,7 +117,6 @@ func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 
 // obsLink is a connection to OBS.
 type obsLink struct {
-	quiet
 	*wire
 	obs
 	remarks remarks // by the item, or nothing for the text
@@ -307,7 +305,6 @@ func (l *obsLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 // where OBS has changed.
 func (l *obsLink) keep(ctx context.Context, is Scene) error { return l.show(ctx, is, is) }
 func (l *obsLink) every() time.Duration                     { return time.Second }
-func (l *obsLink) ended() <-chan error                      { return l.wire.ended() }
 
 // close leaves nothing on the stream.
 func (l *obsLink) close() {

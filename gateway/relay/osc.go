@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -67,6 +65,7 @@ func oscBundle(messages ...string) string {
 
 // datagrams go to a program by UDP, which it does not confirm.
 type datagrams struct {
+	quiet
 	conn    net.Conn
 	address string
 }
@@ -88,7 +87,7 @@ func openDatagrams(ctx context.Context, address, first string) (*datagrams, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &datagrams{conn, address}
+	d := &datagrams{conn: conn, address: address}
 	if err = d.send(first); err == nil {
 		_ = conn.SetReadDeadline(time.Now().Add(refusedWithin))
 		_, err = conn.Read(make([]byte, 1))
@@ -119,21 +118,6 @@ func (d *datagrams) close() { _ = d.conn.Close() }
 // note says that nobody can know.
 func (d *datagrams) note() error {
 	return errors.New("datagrams are sent, and nothing answers them; look at the avatar to see that they arrive")
-}
-
-// checkPort checks an address that needs a port.
-func checkPort(address string, schemes ...string) error {
-	if err := checkURL(address, schemes...); err != nil {
-		return err
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return err
-	}
-	if n, err := strconv.Atoi(u.Port()); err != nil || n < 1 || n > math.MaxUint16 {
-		return fmt.Errorf("url names no port; an example is %s://127.0.0.1:9000", schemes[0])
-	}
-	return nil
 }
 
 // changed are the keys, in order, whose values differ, and those that are gone.

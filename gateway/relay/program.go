@@ -34,7 +34,10 @@ type kind struct {
 	// words are what it is told, by what is shown: "state.thinking", "gesture.wave",
 	// "feeling.concern", and keys of its own. An owner may change each.
 	words map[string]string
-	make  func(*own) (program, error) // checks the target
+	// schemes are those that its address may have; port is that it has to name a port.
+	schemes []string
+	port    bool
+	make    func(*own) (program, error) // checks the rest of the target
 }
 
 // kinds are all there are.

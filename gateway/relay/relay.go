@@ -133,7 +133,12 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	}
 	r := &relay{o: o, kind: k, target: t, words: words, log: o.Log.With("relay", t.Name), tries: make(chan *try),
 		busy: map[string]feed.State{}}
-	r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
+	if t.URL != "" {
+		err = k.checkURL(t.URL)
+	}
+	if err == nil {
+		r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.title, err)
 	}

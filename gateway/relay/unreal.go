@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"perch/agent/feed"
-	"perch/socket"
 )
 
 // unreal is a project of Unreal Engine whose Remote Control API is on: its routes of
@@ -23,7 +22,7 @@ type unreal struct{ *own }
 
 func unrealKind() kind {
 	return kind{
-		name: "unreal", title: "Unreal Engine", url: "ws://127.0.0.1:30020",
+		name: "unreal", title: "Unreal Engine", url: "ws://127.0.0.1:30020", schemes: []string{"ws", "wss"},
 		shows: []string{"states", "tools", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
 		words: map[string]string{
 			"tell.state": "property Stackchan State", "tell.tool": "property Stackchan Tool", "tell.face": "property Stackchan Face",
@@ -39,7 +38,7 @@ func unrealKind() kind {
 					}
 				}
 			}
-			return unreal{o}, checkURL(o.URL, "ws", "wss")
+			return unreal{o}, nil
 		},
 	}
 }
@@ -122,7 +121,6 @@ func (t unrealTarget) request(value any) unrealRequest {
 const unrealWaiting = 64
 
 type unrealLink struct {
-	quiet
 	*wire
 	words words
 	tell  func(note error)
@@ -136,8 +134,8 @@ type unrealLink struct {
 func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	l := &unrealLink{words: p.words, tell: note, wrong: map[string]string{}}
 	var err error
-	if l.wire, err = dial(ctx, p.URL, socket.Options{}, l.take); err != nil {
-		return nil, unreachable(p.URL, err)
+	if l.wire, err = dial(ctx, p.URL, l.take); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
@@ -287,6 +285,3 @@ func (l *unrealLink) note() error {
 	}
 	return fmt.Errorf("refused by Unreal: %s", strings.Join(all, "; "))
 }
-
-func (l *unrealLink) ended() <-chan error { return l.wire.ended() }
-func (l *unrealLink) close()              { l.wire.close() }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/socket"
 )
 
 // veadotube is veadotube and veadotube mini. A state of theirs is a whole look of the
@@ -32,14 +31,9 @@ const (
 
 func veadotubeKind() kind {
 	return kind{
-		name: "veadotube", title: "veadotube", finds: true,
+		name: "veadotube", title: "veadotube", finds: true, schemes: []string{"ws", "wss"},
 		shows: []string{"states", "faces", "moods"},
-		make: func(o *own) (program, error) {
-			if o.URL == "" {
-				return veadotube{o}, nil
-			}
-			return veadotube{o}, checkURL(o.URL, "ws", "wss")
-		},
+		make:  func(o *own) (program, error) { return veadotube{o}, nil },
 	}
 }
 
@@ -55,9 +49,9 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 	query := named.Query()
 	query.Set("n", pluginName(p.appliance)) // one without a name is refused
 	named.RawQuery = query.Encode()
-	w, err := dial(ctx, named.String(), socket.Options{}, veadoAnswers)
+	w, err := dial(ctx, named.String(), veadoAnswers)
 	if err != nil {
-		return nil, unreachable(address, err)
+		return nil, err
 	}
 	l := &veadoLink{wire: w, words: p.words, tell: note}
 	if err := l.learn(ctx); err != nil {
@@ -171,7 +165,6 @@ func veadoAnswers(message []byte) string {
 }
 
 type veadoLink struct {
-	quiet
 	*wire
 	words  words
 	tell   func(note error)
@@ -296,8 +289,6 @@ func (l *veadoLink) note() error {
 	return fmt.Errorf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
 		"rename some, or name them in words", len(l.states))
 }
-
-func (l *veadoLink) ended() <-chan error { return l.wire.ended() }
 
 // close takes back what is seen, if the program is still there.
 func (l *veadoLink) close() {

@@ -36,10 +36,10 @@ const (
 // of them. A weight's name has letters of one size or the other; some programs mind.
 func vmcKind() kind {
 	k := kind{
-		name: "vmc", title: "VMC protocol", url: "udp://127.0.0.1:39540",
+		name: "vmc", title: "VMC protocol", url: "udp://127.0.0.1:39540", schemes: []string{"udp"}, port: true,
 		shows: []string{"states", "faces", "moods", "mouth"},
 		words: map[string]string{"mouth": "A", "state.sleeping": "Blink"},
-		make:  func(o *own) (program, error) { return newVMC(o) },
+		make:  newVMC,
 	}
 	for shape, faces := range map[string]string{
 		"Joy": "happy laughing funny loving delicious kissy silly", "Angry": "angry", "Sorrow": "sad crying shocked",
@@ -80,7 +80,7 @@ func newVMC(o *own) (program, error) {
 	if len(shapes) > mostShapes {
 		return nil, fmt.Errorf("words name %d blend shapes; at most %d are sent", len(shapes), mostShapes)
 	}
-	return vmc{o}, checkPort(o.URL, "udp")
+	return vmc{o}, nil
 }
 
 // shapesOf are the blend shapes of a word, which has commas between them.
@@ -103,7 +103,6 @@ func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 }
 
 type vmcLink struct {
-	quiet
 	*datagrams
 	words words
 	is    map[string]float64 // weights as they were sent; one that was never above 0 is not sent
@@ -199,8 +198,6 @@ func (l *vmcLink) keep(context.Context, Scene) error {
 	}
 	return nil
 }
-
-func (l *vmcLink) note() error { return l.datagrams.note() }
 
 // close has the face let go: what is not sent any more would stay.
 func (l *vmcLink) close() {

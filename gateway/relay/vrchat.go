@@ -45,7 +45,7 @@ const (
 
 func vrchatKind() kind {
 	k := kind{
-		name: "vrchat", title: "VRChat", url: "udp://127.0.0.1:9000",
+		name: "vrchat", title: "VRChat", url: "udp://127.0.0.1:9000", schemes: []string{"udp"}, port: true,
 		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
 		mute:  true,
 		words: map[string]string{
@@ -54,7 +54,7 @@ func vrchatKind() kind {
 			// Those of VRChat's stock gestures that mean the same.
 			"gesture.wave": "1", "gesture.point": "3", "gesture.celebrate": "4", "gesture.dance": "5",
 		},
-		make: func(o *own) (program, error) { return vrchat{o}, checkPort(o.URL, "udp") },
+		make: func(o *own) (program, error) { return vrchat{o}, nil },
 	}
 	for i, s := range states() {
 		k.words["state."+string(s)] = strconv.Itoa(i)
@@ -77,7 +77,6 @@ func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
 }
 
 type vrchatLink struct {
-	quiet
 	*datagrams
 	words   words
 	told    map[string]oscValue // parameters
@@ -226,8 +225,6 @@ func (l *vrchatLink) keep(_ context.Context, is Scene) error {
 	}
 	return l.write()
 }
-
-func (l *vrchatLink) note() error { return l.datagrams.note() }
 
 // close leaves the avatar at rest, with every switch off.
 func (l *vrchatLink) close() {

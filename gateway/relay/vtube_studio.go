@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"perch/agent/feed"
-	"perch/socket"
 )
 
 // vtubeStudio is VTube Studio, with its public API 1.0. It knows a plugin again by
@@ -37,14 +36,10 @@ const (
 
 func vtubeStudioKind() kind {
 	return kind{
-		name: "vtube_studio", title: "VTube Studio", url: vtubeURL, finds: true,
+		name: "vtube_studio", title: "VTube Studio", url: vtubeURL, finds: true, schemes: []string{"ws", "wss"},
 		shows: []string{"states", "faces", "moods", "gestures", "mouth"},
 		make: func(o *own) (program, error) {
-			p := &vtubeStudio{own: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}
-			if o.URL == "" {
-				return p, nil
-			}
-			return p, checkURL(o.URL, "ws", "wss")
+			return &vtubeStudio{own: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}, nil
 		},
 	}
 }
@@ -94,11 +89,9 @@ func (l *vtubeLink) reach(ctx context.Context) error {
 }
 
 func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
-	if l.wire, err = dial(ctx, url, socket.Options{}, l.take); err != nil {
-		return unreachable(url, err)
-	}
 	l.at = url
-	return nil
+	l.wire, err = dial(ctx, url, l.take)
+	return err
 }
 
 // found reports whether only a broadcast has said where the program is.
@@ -355,7 +348,6 @@ func (l *vtubeLink) inject(ctx context.Context, h *held, mode string, values []v
 }
 
 func (l *vtubeLink) every() time.Duration { return movesEvery }
-func (l *vtubeLink) ended() <-chan error  { return l.wire.ended() }
 
 // note names an address that only a broadcast has said, since any machine can say one.
 func (l *vtubeLink) note() error {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"perch/agent/feed"
-	"perch/socket"
 )
 
 // warudo is Warudo. Its WebSocket takes {"action": name, "data": any} to the node "On
@@ -14,7 +13,7 @@ type warudo struct{ *own }
 
 func warudoKind() kind {
 	return kind{
-		name: "warudo", title: "Warudo", url: "ws://127.0.0.1:19190",
+		name: "warudo", title: "Warudo", url: "ws://127.0.0.1:19190", schemes: []string{"ws", "wss"},
 		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
 		mute:  true,
 		faces: "vrm",
@@ -22,20 +21,19 @@ func warudoKind() kind {
 			"action.state": "stackchan.state", "action.emotion": "stackchan.emotion", "action.gesture": "stackchan.gesture",
 			"action.mood": "stackchan.mood", "action.say": "stackchan.say", "action.notify": "stackchan.notify", "action.mouth": "stackchan.mouth",
 		},
-		make: func(o *own) (program, error) { return warudo{o}, checkURL(o.URL, "ws", "wss") },
+		make: func(o *own) (program, error) { return warudo{o}, nil },
 	}
 }
 
 func (p warudo) open(ctx context.Context, _ func(error)) (link, error) {
-	w, err := dial(ctx, p.URL, socket.Options{}, func([]byte) string { return "" })
+	w, err := dial(ctx, p.URL, func([]byte) string { return "" })
 	if err != nil {
-		return nil, unreachable(p.URL, err)
+		return nil, err
 	}
 	return &warudoLink{wire: w, words: p.words}, nil
 }
 
 type warudoLink struct {
-	quiet
 	*wire
 	words words
 }
@@ -95,6 +93,3 @@ func (l *warudoLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 func (l *warudoLink) mouth(_ context.Context, level float64) error {
 	return l.tell("mouth", level)
 }
-
-func (l *warudoLink) ended() <-chan error { return l.wire.ended() }
-func (l *warudoLink) close()              { l.wire.close() }

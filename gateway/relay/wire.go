@@ -20,8 +20,10 @@ const (
 	mostTold    = 200 // messages a second that are read
 )
 
-// wire is a WebSocket to a program. One goroutine of its own receives.
+// wire is a WebSocket to a program, and what a link by one begins with. One goroutine of its
+// own receives.
 type wire struct {
+	quiet
 	conn *socket.Conn
 	over chan error
 	done chan struct{} // closed when nothing is received any more
@@ -33,13 +35,12 @@ type wire struct {
 
 // dial opens a WebSocket and hands every message to take, from one goroutine, which may
 // not keep it. take returns the id of the call that a message answers, or nothing.
-func dial(ctx context.Context, url string, o socket.Options, take func(message []byte) (answers string)) (*wire, error) {
+func dial(ctx context.Context, url string, take func(message []byte) (answers string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	o.MaxMessage, o.SendWithin, o.Quiet, o.PerSecond = mostMessage, tellWithin, quietFor, mostTold
-	conn, err := socket.Dial(ctx, url, o)
+	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: mostMessage, SendWithin: tellWithin, Quiet: quietFor, PerSecond: mostTold})
 	if err != nil {
-		return nil, err
+		return nil, unreachable(url, err)
 	}
 	receiving, stop := context.WithCancel(context.Background())
 	w := &wire{conn: conn, over: make(chan error, 1), done: make(chan struct{}), stop: stop, waiting: map[string]chan []byte{}}
