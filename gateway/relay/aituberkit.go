@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -71,10 +70,8 @@ type aituberSpeech struct {
 }
 
 func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
-	l := &aituberLink{aituberkit: p, remarks: remarks{tell: note}, client: remote.NewClient(remote.Options{
-		Server: remote.Server{Service: "AITuberKit", Address: remote.Address(p.base), Key: p.Secret, Setting: "key", Check: "its version"},
-		Base:   p.base, First: aituberWithin, Idle: aituberWithin,
-	})}
+	l := &aituberLink{aituberkit: p, server: newServer(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
+		Address: remote.Address(p.base), Key: p.Secret, Setting: "key", Check: "its version"}}, aituberWithin, note)}
 	if err := l.find(ctx); err != nil {
 		l.close()
 		return nil, err
@@ -84,30 +81,20 @@ func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
 
 // aituberLink is to a page that was found.
 type aituberLink struct {
-	quiet
+	*server
 	aituberkit
-	client   *remote.Client
-	remarks  remarks
 	receiver string
 	answer   string // names the sentences of one answer: a later one does not push the earlier ones out
 }
 
 // call asks the API, whose paths end with a slash.
 func (l *aituberLink) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	kind := ""
-	if body != nil {
-		kind = "application/json"
-	}
-	a, err := l.client.Call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", ContentType: kind, Body: body, Within: aituberWithin})
-	var fault *remote.Fault
-	switch {
-	case errors.As(err, &fault) && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key"):
+	text, _, err := l.server.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberWithin}, mostReceivers)
+	fault, is := errors.AsType[*remote.Fault](err)
+	if is && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key") {
 		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")
-	case err != nil:
-		return nil, err
 	}
-	defer a.Close()
-	return io.ReadAll(io.LimitReader(a, mostReceivers))
+	return text, err
 }
 
 // find chooses the page that speaks.
@@ -165,15 +152,7 @@ func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) er
 		return err
 	}
 	_, err = l.call(ctx, http.MethodPost, "speak", body)
-	var fault *remote.Fault
-	if errors.As(err, &fault) && fault.Unanswerable() {
-		l.remarks.say("", err)
-		return errUntold
-	}
-	if err == nil {
-		l.remarks.say("", nil)
-	}
-	return err
+	return l.told(err)
 }
 
 func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
@@ -209,4 +188,3 @@ func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error 
 // keep finds another page where the one that spoke was closed.
 func (l *aituberLink) keep(ctx context.Context, _ Scene) error { return l.find(ctx) }
 func (l *aituberLink) every() time.Duration                    { return aituberEvery }
-func (l *aituberLink) close()                                  { l.client.Close() }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -119,9 +118,8 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &clawdLink{clawd: p, remarks: remarks{tell: note}, told: map[string]feed.State{}, client: remote.NewClient(remote.Options{
-			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}, Base: base, First: clawdWithin, Idle: clawdWithin,
-		})}
+		l := &clawdLink{clawd: p, states: map[string]feed.State{}, server: newServer(remote.Options{Base: base,
+			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}}, clawdWithin, note)}
 		if _, err = l.call(ctx, http.MethodGet, nil); err == nil {
 			return l, nil
 		}
@@ -139,30 +137,19 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 
 // clawdLink is a pet that was found.
 type clawdLink struct {
-	quiet
+	*server
 	clawd
-	client  *remote.Client
-	remarks remarks
-	told    map[string]feed.State // by session
+	states map[string]feed.State // that it was told last, by session
 }
 
 var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
 
 // call asks, and returns the beginning of the answer.
 func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
-	kind := ""
-	if body != nil {
-		kind = "application/json"
-	}
-	a, err := l.client.Call(ctx, remote.Request{Method: method, Path: "state", ContentType: kind, Body: body, Within: clawdWithin})
-	if err != nil {
-		return "", err
-	}
-	defer a.Close()
-	if a.Header.Get(clawdHeader) != clawdID {
+	begin, header, err := l.server.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdWithin}, 1024)
+	if err == nil && header.Get(clawdHeader) != clawdID {
 		return "", errNotClawd
 	}
-	begin, err := io.ReadAll(io.LimitReader(a, 1024))
 	return string(begin), err
 }
 
@@ -178,18 +165,14 @@ func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 		return err
 	}
 	answer, err := l.call(ctx, http.MethodPost, body)
-	var fault *remote.Fault
-	var noted error
-	switch {
-	case errors.As(err, &fault) && fault.Unanswerable():
-		noted = err
-	case err != nil:
-		return err
-	case answer == "": // HTTP 204
-		noted = errors.New("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent")
+	if err == nil && answer == "" { // HTTP 204
+		l.remarks.say("", errors.New("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"))
+		return nil
 	}
-	l.remarks.say("", noted)
-	return nil
+	if err = l.told(err); errors.Is(err, errUntold) {
+		return nil
+	}
+	return err
 }
 
 func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
@@ -197,9 +180,9 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	switch b := f.Body.(type) {
 	case feed.State:
 		session = cmp.Or(string(b.Robot), b.Session, "home")
-		was := l.told[session].State
-		if l.told[session] = b; b.State == agent.Sleeping || len(l.told) > mostScenes {
-			delete(l.told, session)
+		was := l.states[session].State
+		if l.states[session] = b; b.State == agent.Sleeping || len(l.states) > mostScenes {
+			delete(l.states, session)
 		}
 		if told, is := clawdTells(l.words, session, b, was); is {
 			return l.post(ctx, told)
@@ -221,8 +204,8 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 // keep tells again who is at work, and asks whether the pet is there where nobody is.
 func (l *clawdLink) keep(ctx context.Context, _ Scene) error {
 	kept := false
-	for _, session := range slices.Sorted(maps.Keys(l.told)) {
-		s := l.told[session]
+	for _, session := range slices.Sorted(maps.Keys(l.states)) {
+		s := l.states[session]
 		switch s.State {
 		case agent.Thinking, agent.Working, agent.Juggling, agent.Speaking:
 			told, is := clawdTells(l.words, session, s, s.State)
@@ -244,4 +227,3 @@ func (l *clawdLink) keep(ctx context.Context, _ Scene) error {
 }
 
 func (l *clawdLink) every() time.Duration { return clawdEvery }
-func (l *clawdLink) close()               { l.client.Close() }

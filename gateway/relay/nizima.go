@@ -28,7 +28,7 @@ func nizimaKind() kind {
 
 func (p nizima) open(ctx context.Context, note func(error)) (link, error) {
 	l := &nizimaLink{own: p.own, enabled: make(chan struct{}, 1)}
-	l.remarks = remarks{tell: note, note: l.note}
+	l.remarks.tell, l.remarks.note = note, l.note
 	w, err := dial(ctx, p.URL, l.take)
 	if err != nil {
 		return nil, err

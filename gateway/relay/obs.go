@@ -99,7 +99,8 @@ func obsAuthentication(password, salt, challenge string) string {
 }
 
 func (p obs) open(ctx context.Context, note func(error)) (link, error) {
-	l := &obsLink{obs: p, remarks: remarks{tell: note}, now: time.Now, shown: map[string]bool{}}
+	l := &obsLink{obs: p, now: time.Now, shown: map[string]bool{}}
+	l.remarks.tell = note
 	hello := make(chan obsAny, 1)
 	wire, err := dial(ctx, p.URL, func(message []byte) string { return l.take(message, hello) })
 	if err != nil {
@@ -294,7 +295,7 @@ func (l *obsLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 		if err := l.show(ctx, is, is); err != nil {
 			return err
 		}
-		if l.words.of("input") == "" || l.remarks.by[""] != nil {
+		if l.words.of("input") == "" || l.remarks.on("") {
 			return errUntold
 		}
 	}

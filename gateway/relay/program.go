@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -109,30 +110,42 @@ var errUntold = errors.New("an owner's words leave it out")
 type remarks struct {
 	tell func(note error)
 	note func() error // of the whole link; nil is of the remarks alone
-	by   map[string]error
+
+	mu sync.Mutex
+	by map[string]error
 }
 
 // say shows the owner what is wrong about something, where that is news. Empty is nothing
 // any more.
 func (r *remarks) say(about string, what error) {
-	if text(r.by[about]) == text(what) {
-		return
-	}
+	r.mu.Lock()
+	news := text(r.by[about]) != text(what)
 	if r.by == nil {
 		r.by = map[string]error{}
 	}
 	if r.by[about] = what; what == nil {
 		delete(r.by, about)
 	}
-	if r.note != nil {
+	r.mu.Unlock()
+	switch {
+	case news && r.note != nil:
 		r.tell(r.note())
-		return
+	case news:
+		r.tell(r.all())
 	}
-	r.tell(r.all())
+}
+
+// on reports whether something is wrong about that.
+func (r *remarks) on(about string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.by[about] != nil
 }
 
 // all is all of it.
 func (r *remarks) all() (note error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	was := ""
 	for _, one := range slices.SortedFunc(maps.Values(r.by), func(a, b error) int { return strings.Compare(text(a), text(b)) }) {
 		switch {

@@ -122,17 +122,17 @@ const unrealWaiting = 64
 
 type unrealLink struct {
 	*wire
-	words words
-	tell  func(note error)
+	words   words
+	remarks remarks // what Unreal refuses
 
 	mu    sync.Mutex
 	calls int
 	keys  [unrealWaiting]string // what the latest calls told, by their number
-	wrong map[string]string     // what Unreal refuses, and why
 }
 
 func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
-	l := &unrealLink{words: p.words, tell: note, wrong: map[string]string{}}
+	l := &unrealLink{words: p.words}
+	l.remarks.tell = note
 	var err error
 	if l.wire, err = dial(ctx, p.URL, l.take); err != nil {
 		return nil, err
@@ -180,16 +180,14 @@ func (l *unrealLink) answered(n int, a unrealAnswer) {
 	if n <= l.calls-unrealWaiting || n > l.calls {
 		key = "" // of another call by now
 	}
-	before := len(l.wrong)
-	if a.ResponseCode == http.StatusOK {
-		delete(l.wrong, key)
-	} else if key != "" {
-		l.wrong[key] = cmp.Or(a.ResponseBody.ErrorMessage, fmt.Sprintf("status %d", a.ResponseCode))
-	}
-	news := len(l.wrong) != before
 	l.mu.Unlock()
-	if news {
-		l.tell(l.note())
+	switch {
+	case key == "":
+	case a.ResponseCode == http.StatusOK:
+		l.remarks.say(key, nil)
+	default:
+		why := cmp.Or(a.ResponseBody.ErrorMessage, fmt.Sprintf("status %d", a.ResponseCode))
+		l.remarks.say(key, fmt.Errorf("refused by Unreal: %s: %.80s", l.words.of("tell."+key), why))
 	}
 }
 
@@ -263,25 +261,10 @@ func (l *unrealLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 
 // mouth has a refused property tried again only where the mouth closes: Unreal logs each.
 func (l *unrealLink) mouth(_ context.Context, level float64) error {
-	l.mu.Lock()
-	_, refused := l.wrong["mouth"]
-	l.mu.Unlock()
-	if refused && level > 0 {
+	if level > 0 && l.remarks.on("mouth") {
 		return nil
 	}
 	return l.put("mouth", hundredths(level))
 }
 
-// note names what Unreal refuses.
-func (l *unrealLink) note() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(l.wrong)) {
-		all = append(all, fmt.Sprintf("%s: %.80s", l.words.of("tell."+key), l.wrong[key]))
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return fmt.Errorf("refused by Unreal: %s", strings.Join(all, "; "))
-}
+func (l *unrealLink) note() error { return l.remarks.all() }

@@ -46,7 +46,7 @@ func vtubeStudioKind() kind {
 
 func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) {
 	l := &vtubeLink{program: p}
-	l.remarks = remarks{tell: note, note: l.note}
+	l.remarks.tell, l.remarks.note = note, l.note
 	if err := l.reach(ctx); err != nil {
 		return nil, err
 	}

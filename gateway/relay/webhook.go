@@ -77,11 +77,9 @@ func newWebhook(o *own) (program, error) {
 
 // open asks whether the program takes anything, and sends what it has missed.
 func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
-	l := &webhookLink{webhook: p, remarks: remarks{tell: note}, client: remote.NewClient(remote.Options{
-		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Secret}, Setting: "key", Check: "url"},
-		Base:   p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
-		First: postWithin, Idle: postWithin,
-	})}
+	l := &webhookLink{webhook: p, server: newServer(remote.Options{Base: p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
+		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Secret}, Setting: "key", Check: "url"}},
+		postWithin, note)}
 	err := l.post(ctx, rand.Text(), []byte(fmt.Sprintf(`{"type":"pong","ts":%d}`, time.Now().Unix())))
 	for (err == nil || errors.Is(err, errUntold)) && len(p.waiting) > 0 {
 		err = l.notify(ctx, p.waiting[0])
@@ -95,10 +93,8 @@ func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
 
 // webhookLink is as long as the program takes what it is sent.
 type webhookLink struct {
-	quiet
+	*server
 	*webhook
-	client  *remote.Client
-	remarks remarks
 }
 
 func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
@@ -145,20 +141,12 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	if err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(a, mostReply))
 		a.Close()
-		l.remarks.say("", nil)
-		return nil
 	}
-	var fault *remote.Fault
-	switch {
-	case !errors.As(err, &fault):
-		return err
-	case (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil:
+	fault, is := errors.AsType[*remote.Fault](err)
+	if is && (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil {
 		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
-	case fault.Unanswerable():
-		l.remarks.say("", err)
-		return errUntold
 	}
-	return err
+	return l.told(err)
 }
 
 // webhookSignature is that of Standard Webhooks.
@@ -167,8 +155,3 @@ func webhookSignature(secret []byte, id, at string, body []byte) string {
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
-
-// note is what was wrong with the first.
-func (l *webhookLink) note() error { return l.remarks.all() }
-
-func (l *webhookLink) close() { l.client.Close() }
