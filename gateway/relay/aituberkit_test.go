@@ -7,9 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,10 +21,9 @@ import (
 type fakeAITuber struct {
 	*httptest.Server
 	t         testing.TB
-	mu        sync.Mutex
 	key       string
 	receivers []aituberReceiver
-	told      []string
+	transcript
 }
 
 func newFakeAITuber(t testing.TB) *fakeAITuber {
@@ -43,13 +40,11 @@ func (f *fakeAITuber) stop() { kill(f.Server) }
 
 // again starts one that was stopped, where it was. It has been told nothing yet.
 func (f *fakeAITuber) again() {
-	f.told = nil
+	f.clear()
 	f.Server = serveHTTP(f.t, f.Listener.Addr().String(), f.Config.Handler)
 }
 
 func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	answer := func(status int, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -74,17 +69,11 @@ func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
 			s.Session = fmt.Sprintf("answer of %d letters", len(s.Session)) // another each time
 		}
 		line, _ := json.Marshal(s)
-		f.told = append(f.told, string(line))
+		f.add(string(line))
 		answer(http.StatusAccepted, map[string]any{"ok": true, "count": 1})
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
-}
-
-func (f *fakeAITuber) all() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return strings.Join(f.told, "\n")
 }
 
 // TestAITuberKitRefuses, and what the owner reads.
@@ -161,11 +150,7 @@ func TestAITuberChoice(t *testing.T) {
 
 // TestWhatNoAITuberKitCanBe.
 func TestWhatNoAITuberKitCanBe(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Check(Target{Kind: "aituberkit", Words: map[string]string{"speak.sentence": "loud"}}, names)
+	err := Check(Target{Kind: "aituberkit", Words: map[string]string{"speak.sentence": "loud"}}, plainWords(t))
 	if err == nil || !strings.Contains(err.Error(), "normal or high") {
 		t.Error(err)
 	}
@@ -181,10 +166,7 @@ func TestAITuberKitIsTried(t *testing.T) {
 		if err := h.relays.Try(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		f.mu.Lock()
-		told := slices.Clone(f.told)
-		f.told = nil
-		f.mu.Unlock()
+		told := f.clear()
 		if len(told) != len(agent.Emotions())+3 || !strings.Contains(told[1], `"text":"happy","emotion":"happy"`) {
 			t.Errorf("it spoke %d times: %v", len(told), told)
 		}

@@ -16,30 +16,31 @@ import (
 
 // lineServer takes lines by TCP, as ChatdollKit's SocketServer does.
 type lineServer struct {
-	t        testing.TB
-	greeting string
-	l        net.Listener
-	serving  sync.WaitGroup
+	t                 testing.TB
+	greeting, address string
+	l                 net.Listener
+	serving           sync.WaitGroup
+	transcript
 
 	mu    sync.Mutex
-	told  []string
 	conns []net.Conn
 }
 
 // newLineServer says greeting to whoever connects, which ChatdollKit does not.
-func newLineServer(t testing.TB, address, greeting string) *lineServer {
+func newLineServer(t testing.TB, greeting string) *lineServer {
 	t.Helper()
-	s := &lineServer{t: t, greeting: greeting}
-	s.run(address)
+	s := &lineServer{t: t, greeting: greeting, address: anywhere}
+	s.again()
 	t.Cleanup(s.stop)
 	return s
 }
 
-// run serves at an address.
-func (s *lineServer) run(address string) {
+// again starts it, or one that was stopped, where it was. It has been told nothing yet.
+func (s *lineServer) again() {
 	s.t.Helper()
-	l := listen(s.t, address)
-	s.l = l
+	s.clear()
+	l := listen(s.t, s.address)
+	s.l, s.address = l, l.Addr().String()
 	s.serving.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -55,22 +56,11 @@ func (s *lineServer) run(address string) {
 					return
 				}
 				for lines := bufio.NewScanner(c); lines.Scan(); {
-					s.mu.Lock()
-					s.told = append(s.told, lines.Text())
-					s.mu.Unlock()
+					s.add(lines.Text())
 				}
 			})
 		}
 	})
-}
-
-// again starts one that was stopped, where it was. It has been told nothing yet.
-func (s *lineServer) again() {
-	s.t.Helper()
-	s.mu.Lock()
-	s.told, s.conns = nil, nil
-	s.mu.Unlock()
-	s.run(s.l.Addr().String())
 }
 
 func (s *lineServer) stop() {
@@ -83,19 +73,10 @@ func (s *lineServer) stop() {
 	s.serving.Wait()
 }
 
-// all is what it was told, a line each.
-func (s *lineServer) all() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.told, "\n")
-}
-
 func (s *lineServer) texts(t testing.TB) string {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var all []string
-	for _, line := range s.told {
+	for line := range strings.Lines(s.all()) {
 		var r struct{ Endpoint, Operation, Text string }
 		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Endpoint != "model" || !strings.Contains(line, `"Payloads":{}`) {
 			t.Errorf("%s: %v", line, err)
@@ -125,21 +106,17 @@ func TestChatdollKitTexts(t *testing.T) {
 		{"the first", nil, rest, Scene{}, ""},
 		{"a question", map[string]string{"notifications": "on"}, asks, rest, "May I?"},
 	} {
-		w, err := newWords(chatdollkitKind(), plainWords(t), c.words)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := wordsOf(t, chatdollkitKind(), c.words)
 		if got := (&chatdollkitLink{words: w}).performed(c.is, c.was); got != c.want {
 			t.Errorf("%s: %q and not %q", c.what, got, c.want)
 		}
 	}
 }
 
-// TestChatdollKit performs a turn, and goes on after it was started anew.
+// TestChatdollKit performs no gesture whose word is empty, and speaks a notification where it is to.
 func TestChatdollKit(t *testing.T) {
-	s := newLineServer(t, "127.0.0.1:0", "")
-	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.l.Addr().String(),
-		Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
+	s := newLineServer(t, "")
+	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address, Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.happens(robotA, "s", turn()...)
 	h.eventually("the face", func() bool { return strings.Contains(s.texts(t), "[face:Joy]") })
@@ -148,16 +125,12 @@ func TestChatdollKit(t *testing.T) {
 	if strings.Contains(s.texts(t), "nod") || strings.Contains(s.texts(t), "warm") {
 		t.Errorf("it is told %s", s.texts(t))
 	}
-	s.stop()
-	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
-	back := newLineServer(t, s.l.Addr().String(), "")
-	h.eventually("it is told again", func() bool { return strings.Contains(back.texts(t), "[face:Joy]") })
 }
 
 // TestWhatIsNoChatdollKit talks without end, or is not there.
 func TestWhatIsNoChatdollKit(t *testing.T) {
-	s := newLineServer(t, "127.0.0.1:0", strings.Repeat("hello\n", mostChatter))
-	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.l.Addr().String()})
+	s := newLineServer(t, strings.Repeat("hello\n", mostChatter))
+	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address})
 	h.eventually("it is found out", func() bool { return strings.Contains(h.relays.List()[0].Note, "no ChatdollKit") })
 	s.stop()
 	h.eventually("it is gone", func() bool { return strings.Contains(h.relays.List()[0].Note, "nothing listens") })

@@ -26,10 +26,8 @@ type fakeClawd struct {
 	address string
 	server  *http.Server
 	serving sync.WaitGroup
-
-	mu     sync.Mutex
-	told   []string
-	silent bool // it takes nothing: the agent is switched off there
+	silent  bool // it takes nothing: the agent is switched off there
+	transcript
 }
 
 func newFakeClawd(t testing.TB, address string) *fakeClawd {
@@ -53,7 +51,7 @@ func (c *fakeClawd) run(l net.Listener) {
 // again starts one that was stopped, where it was. It has been told nothing yet.
 func (c *fakeClawd) again() {
 	c.t.Helper()
-	c.told = nil
+	c.clear()
 	c.run(listen(c.t, c.address))
 }
 
@@ -85,8 +83,6 @@ func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	err := json.Unmarshal(body, &state)
 	known := strings.Fields("idle thinking working juggling sweeping error attention notification carrying sleeping")
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
 	case len(body) > 1024:
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -97,16 +93,19 @@ func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("x-clawd-server", "clawd-on-desk")
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		c.told = append(c.told, string(body))
+		c.add(string(body))
 		w.Header().Set("x-clawd-server", "clawd-on-desk")
 		fmt.Fprint(w, "ok")
 	}
 }
 
-func (c *fakeClawd) all() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return strings.Join(c.told, "\n")
+// TestClawd is shown a session that no robot has, and a notification of none.
+func TestClawd(t *testing.T) {
+	c := newFakeClawd(t, anywhere)
+	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h.happens("", "code", event.ThinkingStarted{})
+	want := `{"state":"thinking","session_id":"perch:code","event":"UserPromptSubmit","session_title":"Perch code"}`
+	h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
 }
 
 // TestClawdIsFound by its runtime file, and at another port once it is started anew there.
@@ -183,14 +182,7 @@ func TestWhatIsNotClawd(t *testing.T) {
 
 // TestClawdTells is what each state is told as.
 func TestClawdTells(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWords(clawdKind(), names, map[string]string{"state.listening": "", "agent": "custom-perch-0123456789ab"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := wordsOf(t, clawdKind(), map[string]string{"state.listening": "", "agent": "custom-perch-0123456789ab"})
 	for _, c := range []struct {
 		is, was agent.Shown
 		want    string

@@ -43,8 +43,8 @@ func players() []player {
 			return Target{URL: f.URL, Secret: f.key}, f
 		}, false},
 		{"chatdollkit", func(t testing.TB) (Target, toldProgram) {
-			s := newLineServer(t, anywhere, "")
-			return Target{URL: "tcp://" + s.l.Addr().String()}, plainly{s, performedLine}
+			s := newLineServer(t, "")
+			return Target{URL: "tcp://" + s.address}, plainly{s, performedLine}
 		}, true},
 		{"clawd", func(t testing.TB) (Target, toldProgram) {
 			c := newFakeClawd(t, anywhere)

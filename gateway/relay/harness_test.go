@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +154,46 @@ func (v *voiceLevel) set(level float64) {
 	v.changed = make(chan struct{})
 }
 
+// transcript is what a program was told.
+type transcript struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (s *transcript) add(lines ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, lines...)
+}
+
+// clear returns what a program was told until now, and forgets it.
+func (s *transcript) clear() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.told
+	s.told = nil
+	return told
+}
+
+// all is what it was told, a message a line.
+func (s *transcript) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.told, "\n")
+}
+
+// last is the latest message with a part.
+func (s *transcript) last(part string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, message := range slices.Backward(s.told) {
+		if strings.Contains(message, part) {
+			return message
+		}
+	}
+	return ""
+}
+
 // fake is a program with a WebSocket, which notes what it is told and may answer.
 type fake struct {
 	t       testing.TB
@@ -162,9 +203,9 @@ type fake struct {
 	server  *http.Server
 	serving sync.WaitGroup
 	saying  sync.Mutex
+	transcript
 
 	mu    sync.Mutex
-	told  []string
 	conns []*socket.Conn
 	asked string // the query of the address that it was last reached by
 }
@@ -234,8 +275,9 @@ func (f *fake) run() {
 // again starts one that was stopped, where it was. It has been told nothing yet.
 func (f *fake) again() {
 	f.t.Helper()
+	f.clear()
 	f.mu.Lock()
-	f.told, f.conns = nil, nil
+	f.conns = nil
 	f.mu.Unlock()
 	f.run()
 }
@@ -273,9 +315,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 			if err != nil {
 				return
 			}
-			f.mu.Lock()
-			f.told = append(f.told, string(message))
-			f.mu.Unlock()
+			f.add(string(message))
 			if f.answer == nil {
 				continue
 			}
@@ -326,25 +366,6 @@ func (f *fake) query() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked
-}
-
-// all is what it was told, a message a line.
-func (f *fake) all() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return strings.Join(f.told, "\n")
-}
-
-// last is the latest message with a part.
-func (f *fake) last(part string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := len(f.told) - 1; i >= 0; i-- {
-		if strings.Contains(f.told[i], part) {
-			return f.told[i]
-		}
-	}
-	return ""
 }
 
 // wrongProgram answers the first message as it does, and counts as no program: why is said. One

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"perch/agent"
 	"perch/event"
 	"perch/store/storetest"
 )
@@ -222,12 +221,8 @@ func TestNizima(t *testing.T) {
 func TestNizimaForgets(t *testing.T) {
 	f := newFakeNizima(t)
 	f.enabled, f.tokens = true, []string{"kept"}
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tokens := &storetest.Table[string]{}
-	p := nizima{&own{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: names}, appliance: "Perch", tokens: tokens}}
+	p := nizima{&own{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: plainWords(t)}, appliance: "Perch", tokens: tokens}}
 	for token, registered := range map[string]int{"kept": 0, "removed": 1} {
 		if err := tokens.Put(p.tokenKey(p.URL), token); err != nil {
 			t.Fatal(err)

@@ -245,15 +245,8 @@ func TestWhatIsNotOBS(t *testing.T) {
 
 // TestOBSItems are those that the words name.
 func TestOBSItems(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWords(obsKind(), names, map[string]string{"state.thinking": "Dots", "state.listening": "Ear", "face.happy": "Smile",
+	w := wordsOf(t, obsKind(), map[string]string{"state.thinking": "Dots", "state.listening": "Ear", "face.happy": "Smile",
 		"feeling.celebration": "Dots", "item": "Bot", "scene": "Bot"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		is   Scene
 		seen string

@@ -77,9 +77,9 @@ type listener struct {
 	conn    net.PacketConn
 	address string
 	serving sync.WaitGroup
+	transcript
 
 	mu      sync.Mutex
-	told    []string
 	largest int // bytes
 }
 
@@ -99,7 +99,7 @@ func (l *listener) again() {
 		l.conn, err = net.ListenPacket("udp", at)
 		return err
 	})
-	l.told = nil
+	l.clear()
 	l.serving.Go(l.serve)
 }
 
@@ -114,8 +114,8 @@ func (l *listener) serve() {
 		if err != nil {
 			l.t.Errorf("%q: %v", packet[:n], err)
 		}
+		l.add(lines...)
 		l.mu.Lock()
-		l.told = append(l.told, lines...)
 		l.largest = max(l.largest, n)
 		l.mu.Unlock()
 	}
@@ -129,12 +129,6 @@ func (l *listener) stop() {
 // has reports whether it was told a message.
 func (l *listener) has(line string) bool {
 	return strings.Contains("\n"+l.all()+"\n", "\n"+line+"\n")
-}
-
-func (l *listener) all() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.told, "\n")
 }
 
 // fakeConn is a connection to a program that takes datagrams, on the clock of a test.

@@ -44,10 +44,6 @@ func TestATry(t *testing.T) {
 
 // TestWhatNoRelayCanBe.
 func TestWhatNoRelayCanBe(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		targets []Target
 		want    string
@@ -59,7 +55,7 @@ func TestWhatNoRelayCanBe(t *testing.T) {
 		{[]Target{{Kind: "warudo", Words: map[string]string{"state.dancing": "x"}}}, "state.dancing"},
 		{[]Target{{Kind: "warudo", Words: map[string]string{"face.happy": strings.Repeat("x", 300)}}}, "more than 200 bytes"},
 	} {
-		_, err := New(Options{Targets: c.targets, Words: names, Log: slog.New(slog.DiscardHandler)})
+		_, err := New(Options{Targets: c.targets, Words: plainWords(t), Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "me:secret") {
 			t.Errorf("%v: %v", c.targets, err)
 		}

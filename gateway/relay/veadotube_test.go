@@ -211,14 +211,7 @@ func TestAPipe(t *testing.T) {
 
 // TestVeadotubeLooks are the state for each scene, and the messages for a change.
 func TestVeadotubeLooks(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := newWords(veadotubeKind(), names, map[string]string{"state.working": "typing at the desk", "face.angry": ""})
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := wordsOf(t, veadotubeKind(), map[string]string{"state.working": "typing at the desk", "face.angry": ""})
 	l := &veadoLink{words: table, node: "mini", states: []veadoState{{"a", "happy"}, {"b", "Speaking"}, {"c", "typing at the desk"}, {"d", "angry"},
 		{"e", "Idle"}, {"f", "curiosity"}}}
 	for _, c := range []struct {

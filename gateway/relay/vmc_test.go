@@ -15,10 +15,7 @@ import (
 
 func newVMCLink(t testing.TB, changed map[string]string) *vmcLink {
 	t.Helper()
-	w, err := newWords(vmcKind(), plainWords(t), changed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := wordsOf(t, vmcKind(), changed)
 	return &vmcLink{words: w, is: map[string]float64{}, goal: map[string]float64{}}
 }
 

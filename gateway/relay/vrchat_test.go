@@ -28,10 +28,7 @@ func TestVRChatParameters(t *testing.T) {
 		{"another name", map[string]string{"parameter.state": "Busy", "state.thinking": "1"}, Scene{State: agent.Thinking},
 			"Busy=1 Stackchan/Face=0"},
 	} {
-		w, err := newWords(vrchatKind(), plainWords(t), c.words)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := wordsOf(t, vrchatKind(), c.words)
 		var got []string
 		for name, v := range (&vrchatLink{words: w}).parameters(c.scene) {
 			switch v.tag {
@@ -46,6 +43,16 @@ func TestVRChatParameters(t *testing.T) {
 			t.Errorf("%s: %s and not %s", c.what, s, c.want)
 		}
 	}
+}
+
+// wordsOf are a kind's with an owner's changes.
+func wordsOf(t testing.TB, k kind, changed map[string]string) words {
+	t.Helper()
+	w, err := newWords(k, plainWords(t), changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 func plainWords(t testing.TB) *agent.Words {
@@ -63,6 +70,9 @@ func TestVRChatIsLeftAtRest(t *testing.T) {
 	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address,
 		Words: map[string]string{"state.thinking": "Busy", "state.idle": "Rest", "gesture.nod": "2"}})
 	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
+	if note := h.relays.List()[0].Note; !strings.Contains(note, "nothing answers") {
+		t.Errorf("its condition is %q", note)
+	}
 	h.happens(robotA, "s", turn()[:4]...)
 	h.happens(robotA, "s", event.Mood{Dominant: "curiosity", Feelings: event.Feelings{Curiosity: .5}},
 		event.Emotion{Name: "happy"}, event.Gesture{Name: "nod", By: event.ByModel})

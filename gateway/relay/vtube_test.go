@@ -335,10 +335,7 @@ func TestVTubeStudio(t *testing.T) {
 func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 	t.Parallel()
 	f := newFakeVTube(t, "").allowed()
-	table, err := newWords(vtubeStudioKind(), plainWords(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := wordsOf(t, vtubeStudioKind(), nil)
 	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}}
 	opened, err := p.open(t.Context(), func(error) {})
@@ -381,14 +378,7 @@ func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 func TestVTubeStudioKnowsAgain(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	f.tokens = []string{"kept"}
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := newWords(vtubeStudioKind(), names, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := wordsOf(t, vtubeStudioKind(), nil)
 	tokens := &storetest.Table[string]{}
 	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch", tokens: tokens}}
 	open := func() error {
@@ -548,11 +538,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 		t.Fatal(err)
 	}
 	address, _ := broadcasts(t, vtubeSays(true, at))
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &vtubeStudio{own: &own{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: names}, appliance: "Perch",
+	p := &vtubeStudio{own: &own{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: plainWords(t)}, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address, here: ofThisMachine}
 	open := func() (note string, err error) {
 		l, err := p.open(t.Context(), func(error) {})
@@ -669,15 +655,8 @@ func TestListed(t *testing.T) {
 
 // TestVTubeSteps are what a change is told as.
 func TestVTubeSteps(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	changed := map[string]string{"face.sad": "", "state.working": "dance", "face.angry": "F03"}
-	table, err := newWords(vtubeStudioKind(), names, changed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := wordsOf(t, vtubeStudioKind(), changed)
 	m := vtubeModel{words: table, Loaded: true,
 		Expressions: []vtubeExpression{{"F01", "F01.exp3.json"}, {"sad", "sad.exp3.json"}, {"Joy", "Joy.exp3.json"}, {"f03", "F03.exp3.json"},
 			{"curiosity", "c.exp3.json"}},

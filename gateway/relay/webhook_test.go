@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
 )
@@ -206,17 +205,13 @@ func TestWebhookThatHangs(t *testing.T) {
 
 // TestWhatNoWebhookCanBe.
 func TestWhatNoWebhookCanBe(t *testing.T) {
-	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for want, target := range map[string]Target{
 		"set url":           {Kind: "webhook"},
 		"http://":           {Kind: "webhook", URL: "ws://127.0.0.1"},
 		"not base64":        {Kind: "webhook", URL: "http://127.0.0.1", Secret: "whsec_???"},
 		"words.frame.mood ": {Kind: "webhook", URL: "http://127.0.0.1", Words: map[string]string{"frame.mood": "feelings"}},
 	} {
-		if err := Check(target, names); err == nil || !strings.Contains(err.Error(), want) {
+		if err := Check(target, plainWords(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", target, err)
 		}
 	}
