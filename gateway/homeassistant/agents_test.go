@@ -390,42 +390,6 @@ func TestAgentIDs(t *testing.T) {
 	}
 }
 
-// TestAnAgentOverMosquitto: with a real broker, whose retained messages are what
-// is left.
-func TestAnAgentOverMosquitto(t *testing.T) {
-	d := &waitingQuestions{}
-	b, h, e, end := mirrored(t, func(h *harness) { withQuestions(d)(h, nil) })
-	h.happens("", "coding-1", running("t1", "Bash"))
-	e.await(codingIs, has(`"Coding 1"`))
-	e.await(coding1+"tool", has(`"tool_name":"Bash"`))
-	d.asks("coding-1", "q1", "May I run npm test?")
-	e.await(coding1+"state", has(`"q1"`, `"answerable":true`))
-	e.await("perch/bridge/info", has(`"waiting":1`))
-	e.forget()
-	b.publish(coding1+"answer/set", `{"id":"q1","allow":true}`)
-	e.await(coding1+"state", has(`"question":null`, `"working"`))
-	e.await("perch/bridge/info", has(`"waiting":0`))
-	if got := d.replies(); !slices.Equal(got, []string{"q1 true"}) {
-		t.Errorf("answered is %q", got)
-	}
-	end()
-	// The next run knows nothing of it.
-	next := over(b)
-	next.options.Announced = h.options.Announced
-	next.run(t)
-	e.await(codingIs, is2(""))
-	e.await(coding1+"state", is2(""))
-	var left []string
-	late := b.listen("perch/agent_coding-1/#", "homeassistant/#", "perch/bridge/info")
-	late.await("perch/bridge/info", has(`"waiting":0`))
-	for _, topic := range []string{codingIs, coding1 + "state"} {
-		left = append(left, late.on(topic)...)
-	}
-	if len(left) > 0 {
-		t.Errorf("left is %q", left)
-	}
-}
-
 // FuzzParseAnswer: only two words and one shape are answers.
 func FuzzParseAnswer(f *testing.F) {
 	for _, s := range []string{"allow", "deny", `{"id":"q","allow":true}`, `{"id":"","allow":false}`, `{"id":"q","allow":null}`, "", "{"} {

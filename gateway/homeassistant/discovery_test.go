@@ -2,16 +2,13 @@ package homeassistant
 
 import (
 	"encoding/json"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -55,7 +52,7 @@ func stackChan() robotCard {
 
 // announced reads the one announcement among messages that is the whole one,
 // all of which have to pass.
-func announced(t testing.TB, prefix string, messages []message) (a announcement) {
+func announced(t rapid.TB, prefix string, messages []message) (a announcement) {
 	t.Helper()
 	for _, m := range messages {
 		if err := checkDiscovery(prefix, m); err != nil {
@@ -67,42 +64,6 @@ func announced(t testing.TB, prefix string, messages []message) (a announcement)
 		}
 	}
 	return a
-}
-
-func TestARobotIsOneDevice(t *testing.T) {
-	messages, ids := discoveryNames().robotDiscovery(stackChan(), nil)
-	if len(messages) != 1 || messages[0].topic != "homeassistant/device/perch_a0b1c2d3e4f5/config" || messages[0].qos != 1 {
-		t.Fatalf("%+v", messages)
-	}
-	a := announced(t, "homeassistant", messages)
-	for key, want := range map[string]any{
-		"identifiers": []any{"12ab34cd_a0b1c2d3e4f5"}, "connections": []any{[]any{"mac", "a0:b1:c2:d3:e4:f5"}}, "name": "Kitchen Chan",
-		"via_device": "12ab34cd_bridge", "model": "m5stack-stack-chan", "sw_version": "1.2.4", "configuration_url": "http://perch.local:8003",
-	} {
-		if fmt.Sprint(a.Device[key]) != fmt.Sprint(want) {
-			t.Errorf("device has %s %v, not %v", key, a.Device[key], want)
-		}
-	}
-	if a.AvailabilityMode != "all" || !slices.Equal(a.Availability,
-		[]topicRef{{Topic: "perch/bridge/status"}, {Topic: "perch/a0b1c2d3e4f5/status"}}) {
-		t.Errorf("available by %v %v", a.AvailabilityMode, a.Availability)
-	}
-	want := []string{
-		"agent_state", "battery", "brightness", "character", "charging", "connected", "conversation", "diary", "emotion", "gesture",
-		"head_pitch", "head_yaw", "identify", "led", "mute", "name", "notification", "reboot", "say", "say_text", "signal", "stop", "talking",
-		"transport", "volume",
-	}
-	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) || len(ids) != len(want) {
-		t.Errorf("has %v\nnot %v", keys, want)
-	}
-	for key, c := range a.Components {
-		if c["unique_id"] != "12ab34cd_a0b1c2d3e4f5_"+key || !slices.Contains(ids, c["platform"].(string)+"/"+key) {
-			t.Errorf("%s is %v, remembered as %v", key, c, ids)
-		}
-	}
-	if again, _ := discoveryNames().robotDiscovery(stackChan(), ids); len(again) != 1 || string(again[0].payload) != string(messages[0].payload) {
-		t.Errorf("announced anew it is another message")
-	}
 }
 
 // TestRangesAreTheRobotsOwn: what its tools list, less what would hurt it.
@@ -195,33 +156,6 @@ func TestAPlatformThatChanged(t *testing.T) {
 	for _, id := range ids {
 		if strings.Contains(id, "nonsense") || strings.Contains(id, " ") || strings.HasPrefix(id, "robot/") {
 			t.Errorf("remembered is %q", id)
-		}
-	}
-}
-
-func TestAForgottenRobotVanishes(t *testing.T) {
-	all := discoveryNames().forgetDiscovery(discovered)
-	if len(all) != 1 || all[0].topic != checkedTopic || len(all[0].payload) != 0 || checkDiscovery("homeassistant", all[0]) != nil {
-		t.Errorf("%+v", all)
-	}
-}
-
-func TestTheApplianceIsADevice(t *testing.T) {
-	messages, ids := discoveryNames().bridgeDiscovery("1.0", "http://perch.local:8003/", []string{"sensor/old"})
-	if len(messages) != 2 || messages[0].topic != "homeassistant/device/perch_bridge/config" || !slices.Contains(ids, "sensor/old") {
-		t.Fatalf("%+v", messages)
-	}
-	a := announced(t, "homeassistant", messages)
-	want := []string{"announce", "connection", "notification", "restart", "robot", "robots", "strangers", "test_notification", "version", "waiting"}
-	if keys := slices.Sorted(maps.Keys(a.Components)); !slices.Equal(keys, want) {
-		t.Errorf("has %v", keys)
-	}
-	if a.Origin["sw_version"] != "1.0" || a.Device["sw_version"] != "1.0" || a.Device["configuration_url"] != "http://perch.local:8003/" {
-		t.Errorf("%v, %v", a.Origin, a.Device)
-	}
-	for key, c := range a.Components {
-		if _, its := c["availability"]; its == (key == "connection") {
-			t.Errorf("%s has the availability %v", key, c["availability"])
 		}
 	}
 }
@@ -341,6 +275,11 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 				t.Fatalf("%v: %s", err, m.payload)
 			}
 		}
+		for _, s := range senses[:len(senses)-1] {
+			if _, there := announced(t, n.Prefix, robot).Components[s]; there != c.Senses[s] {
+				t.Fatalf("of %v it has %v", c.Senses, ids)
+			}
+		}
 		again, same := n.robotDiscovery(c, ids)
 		if !slices.Equal(ids, same) || string(again[len(again)-1].payload) != string(robot[len(robot)-1].payload) {
 			t.Fatalf("announced anew: %v, then %v", ids, same)
@@ -370,61 +309,4 @@ func FuzzHostileRobot(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestHostileRobotsAreAnnounced: what robots say of themselves when they check in
-// and list their tools reaches Home Assistant in a form that it takes.
-func TestHostileRobotsAreAnnounced(t *testing.T) {
-	inBubble(t, func(h *harness, _ *script) {
-		for i, text := range []string{"{{ states('lock.door') }}", "{% if %}", "\x00\xff\xfe", "\u202e\u2028\u200b", `","qos":9,"x":"`, "+/#",
-			strings.Repeat("ü", 10_000), "Head", " \n"} {
-			text := device.Clip(text, 200) // as a check-in does
-			id := device.ID(fmt.Sprintf("a0b1c2d3e7%02x", i))
-			h.registry.CheckIn(device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: text, Firmware: text,
-				BaseURL: "http://192.168.1.2:8003/" + text}, time.Now())
-			if _, err := h.registry.Adopt(string(id), time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			h.talk.tools = append(h.talk.tools, integers(text, text, -i, 1<<30))
-		}
-	}, func(t *testing.T, h *harness, s *script) {
-		for i := range 9 {
-			id := fmt.Sprintf("a0b1c2d3e7%02x", i)
-			h.hello(device.ID(id), "s"+id)
-			time.Sleep(time.Second)
-			on := s.on("homeassistant/device/perch_" + id + "/config")
-			if len(on) == 0 {
-				t.Fatalf("%s is not announced", id)
-			}
-			for _, m := range on {
-				if err := checkDiscovery("homeassistant", m.whole()); err != nil {
-					t.Errorf("%v: %s", err, m.whole().payload)
-				}
-			}
-		}
-	})
-}
-
-// TestEveryCombinationOfSensesPasses leaves none to chance.
-func TestEveryCombinationOfSensesPasses(t *testing.T) {
-	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "mood"}
-	tools := stackChan().Tools
-	for bits := range 1 << len(senses) {
-		c := robotCard{ID: discovered, Senses: map[string]bool{}}
-		for i, s := range senses {
-			c.Senses[s] = bits>>i&1 == 1
-		}
-		for i, tool := range tools {
-			if bits>>i&1 == 1 {
-				c.Tools = append(c.Tools, tool)
-			}
-		}
-		messages, ids := discoveryNames().robotDiscovery(c, nil)
-		a := announced(t, "homeassistant", messages)
-		for _, s := range senses {
-			if _, there := a.Components[s]; there != c.Senses[s] {
-				t.Fatalf("of %v it has %v", c.Senses, ids)
-			}
-		}
-	}
 }

@@ -238,18 +238,3 @@ func TestStoppedMosquitto(t *testing.T) {
 	}
 	end()
 }
-
-// TestNoDeviceAfterAway: a component that went while the broker was away is
-// taken back when it is here.
-func TestNoDeviceAfterAway(t *testing.T) {
-	_, _, e, _ := mirrored(t, func(h *harness) {
-		h.options.Announced.PutSoon(string(chan1), []string{"number/old_slider", "sensor/agent_state"})
-	})
-	e.await(config1, has(`"old_slider":{"platform":"number"}`))
-	e.await(config1, func(payload string) bool { return !strings.Contains(payload, "old_slider") })
-	for _, payload := range e.on(config1) {
-		if err := checkDiscovery("homeassistant", message{topic: config1, payload: []byte(payload), retained: true, qos: 1}); err != nil {
-			t.Error(err)
-		}
-	}
-}

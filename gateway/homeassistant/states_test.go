@@ -251,60 +251,49 @@ func checkEventState(c map[string]any, m message) error {
 }
 
 func checkLightState(c map[string]any, payload []byte) error {
-	l, err := parseObject(payload)
-	if err != nil {
+	var l struct {
+		State      *string
+		Mode       string `json:"color_mode"`
+		Brightness *int
+		Color      map[string]int
+	}
+	if err := json.Unmarshal(payload, &l); err != nil {
 		return err
 	}
-	if state := l["state"]; state != nil && state != "ON" && state != "OFF" {
-		return fmt.Errorf("the state of a light is %v", state)
+	levels := slices.Collect(maps.Values(l.Color))
+	if l.Brightness != nil {
+		levels = append(levels, *l.Brightness)
 	}
-	level := func(n any) bool { f, is := n.(float64); return is && f >= 0 && f <= 255 }
-	if bright, there := l["brightness"]; there && !level(bright) {
-		return fmt.Errorf("invalid brightness %v", bright)
-	}
-	mode, there := l["color_mode"]
-	if !there {
-		if l["color"] != nil {
-			return errors.New("a colour without color_mode is not looked at")
-		}
-		return nil
-	}
-	modes, err := textList(c, "supported_color_modes")
-	if name, _ := mode.(string); err != nil || !slices.Contains(modes, name) {
-		return fmt.Errorf("invalid color mode %v", mode)
-	}
-	colour, _ := l["color"].(map[string]any)
-	for _, part := range []string{"r", "g", "b"} {
-		if !level(colour[part]) {
-			return fmt.Errorf("invalid or incomplete color value %v", l["color"])
-		}
+	switch {
+	case l.State != nil && *l.State != "ON" && *l.State != "OFF":
+		return fmt.Errorf("the state of a light is %s", *l.State)
+	case slices.ContainsFunc(levels, func(n int) bool { return n < 0 || n > 255 }):
+		return fmt.Errorf("invalid levels %v", levels)
+	case (l.Mode != "") != (l.Color != nil) || l.Mode != "" && l.Mode != "rgb" || l.Color != nil && len(l.Color) != 3:
+		return fmt.Errorf("invalid or incomplete colour %v of the mode %q", l.Color, l.Mode)
 	}
 	return nil
 }
 
 func checkUpdateState(payload []byte) error {
-	u, err := parseObject(payload)
-	if err != nil {
-		return err
+	var u struct {
+		Installed, Latest string
+		Progress          bool
+		Percentage        *float64
 	}
-	if err := onlyKeys("update", u, []string{"installed_version", "latest_version", "title", "release_summary", "release_url",
-		"entity_picture", "in_progress", "update_percentage"}); err != nil {
-		return err
-	}
-	for _, key := range []string{"installed_version", "latest_version"} {
-		if s, isText := u[key].(string); !isText || utf8.RuneCountInString(s) > mostText {
-			return fmt.Errorf("%s is %v", key, u[key])
+	fields := map[string]any{"installed_version": &u.Installed, "latest_version": &u.Latest, "in_progress": &u.Progress,
+		"update_percentage": &u.Percentage}
+	root, err := parseObject(payload)
+	for key, value := range root {
+		text, _ := json.Marshal(value)
+		if fields[key] == nil || json.Unmarshal(text, fields[key]) != nil {
+			return fmt.Errorf("an update has %s as %v", key, value)
 		}
 	}
-	if going, there := u["in_progress"]; there && going != true && going != false {
-		return fmt.Errorf("in_progress is %v", going)
+	if p := u.Percentage; err == nil && (u.Installed == "" || u.Latest == "" || len(u.Installed+u.Latest) > mostText || p != nil && (*p < 0 || *p > 100)) {
+		err = fmt.Errorf("an update shows %+v", u)
 	}
-	if percent := u["update_percentage"]; percent != nil {
-		if n, is := percent.(float64); !is || n < 0 || n > 100 {
-			return fmt.Errorf("update_percentage is %v", percent)
-		}
-	}
-	return nil
+	return err
 }
 
 // The templates that we announce. Home Assistant's language can more; a
