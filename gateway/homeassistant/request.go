@@ -71,11 +71,6 @@ func parseRequest(payload []byte) (r request, text string, err error) {
 // verbs are what can be asked of the bridge.
 func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
-// isVerb reports whether this could be one, so that it can be answered.
-func isVerb(s string) bool {
-	return s != "" && len(s) <= 32 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == ""
-}
-
 // request carries out what is asked of the bridge, and answers.
 func (h *hub) request(ctx context.Context, verb string, m incoming) {
 	now := time.Now()
@@ -83,7 +78,7 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 		m.kept() // a request is of this moment: no client waits for the answer later
 	}
 	known := slices.Contains(verbs(), verb)
-	if m.retained || !known && !isVerb(verb) {
+	if word := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.retained || !word {
 		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", device.Clip(m.topic, 200))
 		return
 	}

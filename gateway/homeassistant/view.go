@@ -13,10 +13,19 @@ type view struct {
 	robot device.Robot
 	rendering
 	channel
-	condition
-	touch
 	character
 	senses senses
+
+	// What is known of it; nil is unknown.
+
+	mute      bool
+	face      *bool
+	identity  *string
+	lastHeard *string
+	led       *light
+	readings  readings
+	pressed   time.Time // since when a hand is on its head; zero is not
+	held      bool      // for long
 
 	download   download
 	installing bool // it was sent the command, and installs when it next checks in
@@ -43,22 +52,6 @@ type channel struct {
 	listed    bool // its tools
 	woken     bool // it has listened
 	usedTools bool // in the turn under way
-}
-
-// condition is what is known of a robot; nil is unknown.
-type condition struct {
-	mute      bool
-	face      *bool
-	identity  *string
-	lastHeard *string
-	led       *light
-	readings  readings
-}
-
-// touch is a hand on a robot's head.
-type touch struct {
-	pressed time.Time // since when; zero is not
-	held    bool      // for long
 }
 
 // senses are what a robot is known to have, under the names of discovery.

@@ -196,15 +196,8 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 	return c.end, err
 }
 
-func (r *relay) note(note error) {
-	r.mu.Lock()
-	news := text(r.state.note) != text(note)
-	r.state.note = note
-	r.mu.Unlock()
-	if news {
-		r.o.Bus.Publish("", "", event.Changed{What: "connections"})
-	}
-}
+// note shows the owner what is wrong, or waited for.
+func (r *relay) note(note error) { r.set(r.shown().OK, note) }
 
 // opened notes that the program is connected, and logs it; after one that was so only
 // briefly, not before it works.
@@ -282,9 +275,17 @@ func (c *connection) run(ctx context.Context) error {
 	c.opened(c.link.note()) // from here on it misses nothing
 	defer func() { c.try.end(errEnded) }()
 	c.noteName(filter.Sessions)
-	keep, look := newTicker(c.link.every()), newTicker(c.looks())
-	defer keep.stop()
-	defer look.stop()
+	var keep, look <-chan time.Time
+	if every := c.link.every(); every > 0 {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		keep = ticker.C
+	}
+	if c.target.Robot != "" {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	worked := time.NewTimer(worksFrom)
 	defer worked.Stop()
 	// What there is waits already: a program that comes back is not shown at rest first.
@@ -303,13 +304,13 @@ func (c *connection) run(ctx context.Context) error {
 				err = c.anew(ctx, filter)
 			}
 		case <-changed:
-		case <-keep.ticks:
+		case <-keep:
 			err = c.within(ctx, func(ctx context.Context) error { return c.link.keep(ctx, c.scene()) })
 		case t := <-c.tries:
 			c.try.end(errAnother)
 			c.try = t
 			err = c.show(ctx)
-		case <-look.ticks:
+		case <-look:
 			// Its robot may be adopted, renamed or forgotten meanwhile.
 			if now := c.sessions(); !slices.Equal(now, filter.Sessions) {
 				filter.Sessions = now
@@ -334,14 +335,6 @@ func (c *connection) run(ctx context.Context) error {
 
 // lookEvery is how often the robot with the target's name is looked up.
 const lookEvery = time.Second
-
-// looks is how often, or 0 where there is no name.
-func (c *connection) looks() time.Duration {
-	if c.target.Robot == "" {
-		return 0
-	}
-	return lookEvery
-}
 
 // noteName tells the owner of a name that no robot has.
 func (c *connection) noteName(sessions []string) {
@@ -501,18 +494,4 @@ func (c *connection) within(ctx context.Context, call func(context.Context) erro
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
 	return call(ctx)
-}
-
-// ticker is a time.Ticker that may never tick.
-type ticker struct {
-	ticks <-chan time.Time
-	stop  func()
-}
-
-func newTicker(every time.Duration) ticker {
-	if every <= 0 {
-		return ticker{nil, func() {}}
-	}
-	t := time.NewTicker(every)
-	return ticker{t.C, t.Stop}
 }

@@ -50,7 +50,7 @@ func vmcKind() kind {
 		}
 	}
 	for morph := range morphs(event.Morphs{}) {
-		k.words["morph."+morph] = strings.ToUpper(morph[:1]) + morph[1:]
+		k.words["morph."+morph] = capital(morph)
 	}
 	// Those that Apple's 52 shapes have for each side only.
 	k.words["morph.mouthSmile"], k.words["morph.mouthFrown"] = "MouthSmileLeft,MouthSmileRight", "MouthFrownLeft,MouthFrownRight"

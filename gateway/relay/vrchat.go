@@ -63,7 +63,7 @@ func vrchatKind() kind {
 		k.words["face."+e.Name] = strconv.Itoa(i)
 	}
 	for _, f := range feelings()[1:] {
-		k.words["feeling."+f] = "Stackchan/" + strings.ToUpper(f[:1]) + f[1:]
+		k.words["feeling."+f] = "Stackchan/" + capital(f)
 	}
 	return k
 }

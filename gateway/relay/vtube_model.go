@@ -217,12 +217,11 @@ func (m vtubeModel) note(program, plays string) error {
 // customValues are the parameters that VTube Studio has only for Perch: what the agent
 // feels, each from 0 to 1, and the number of its state in the list of states.
 func customValues(s Scene) []value {
-	f := s.Mood.Feelings
-	return []value{
-		{"StackchanConcern", round(f.Concern)}, {"StackchanCelebration", round(f.Celebration)}, {"StackchanPatience", round(f.Patience)},
-		{"StackchanCuriosity", round(f.Curiosity)}, {"StackchanEmpathy", round(f.Empathy)}, {"StackchanUncertain", round(f.Uncertain)},
-		{customState, float64(max(0, slices.Index(states(), s.State)))},
+	var all []value
+	for _, f := range feelings()[1:] {
+		all = append(all, value{"Stackchan" + capital(f), round(strengths(s.Mood.Feelings)[f])})
 	}
+	return append(all, value{customState, float64(max(0, slices.Index(states(), s.State)))})
 }
 
 const customState = "StackchanState"

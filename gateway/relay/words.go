@@ -148,3 +148,6 @@ func states() []agent.Shown {
 func feelings() []string {
 	return []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}
 }
+
+// capital is a feeling or a morph as a part of a parameter's name.
+func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
