@@ -368,27 +368,6 @@ func (f *fake) query() string {
 	return f.asked
 }
 
-// wrongProgram answers the first message as it does, and counts as no program: why is said. One
-// that answers nothing is waited for until it has that message.
-func wrongProgram(t *testing.T, answers []any, want string, of func(url string) program) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is never what ends it
-	defer cancel()
-	f := newFake(t, "", func([]byte) []any {
-		if answers == nil {
-			cancel()
-		}
-		return answers
-	})
-	l, err := of("ws://"+f.address).open(ctx, func(error) {})
-	if err == nil {
-		l.close()
-	}
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, and not %s", err, want)
-	}
-}
-
 // turn is a spoken turn from its beginning to the first sentence.
 func turn() []event.Event {
 	return []event.Event{event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "How warm is it?"}, event.ThinkingStarted{},

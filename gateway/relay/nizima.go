@@ -215,9 +215,9 @@ func (l *nizimaLink) learn(ctx context.Context) error {
 		ModelID string `json:"ModelId"`
 	}
 	var has struct {
-		Expressions    listed[struct{ Name, ExpressionPath string }]
-		Motions        listed[struct{ Name, MotionPath string }]
-		LiveParameters listed[nizimaParameter]
+		Expressions    []struct{ Name, ExpressionPath string }
+		Motions        []struct{ Name, MotionPath string }
+		LiveParameters []nizimaParameter
 	}
 	err := l.ask(ctx, "GetCurrentModelId", struct{}{}, &front)
 	if _, none := errors.AsType[nizimaError](err); err != nil && !none {

@@ -243,23 +243,3 @@ func TestNizimaForgets(t *testing.T) {
 		}
 	}
 }
-
-// TestWhatIsNotNizima costs nothing.
-func TestWhatIsNotNizima(t *testing.T) {
-	no := map[string]any{"Id": "1", "Type": "Response", "Method": "RegisterPlugin", "Data": map[string]any{}}
-	for name, c := range map[string]struct {
-		answers []any
-		want    string
-	}{
-		"nothing":  {nil, "does not answer: context canceled"},
-		"garbage":  {[]any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}, "does not answer: it has closed the connection"},
-		"no token": {[]any{no}, "a token that is none"},
-		"another":  {[]any{map[string]any{"Id": "1", "Type": "Response", "Method": "Hello"}}, "something else than nizima LIVE answers"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wrongProgram(t, c.answers, c.want, func(url string) program {
-				return nizima{&own{Target: Target{URL: url}, tokens: &storetest.Table[string]{}}}
-			})
-		})
-	}
-}

@@ -253,3 +253,56 @@ func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNoProgram of its kind costs nothing, and why is said: it answers the first message
+// with something else, or not at all.
+func TestWhatIsNoProgram(t *testing.T) {
+	const gone, silent = "does not answer: it has closed the connection", "does not answer: context canceled"
+	nizima := func(method string) any {
+		return map[string]any{"Id": "1", "Type": "Response", "Method": method, "Data": map[string]any{}}
+	}
+	token := func(kind string, data any) any {
+		return map[string]any{"requestID": "1", "messageType": kind, "data": data}
+	}
+	for _, c := range []struct {
+		kind, want string
+		answers    []any // nil is nothing
+	}{
+		{"nizima", silent, nil},
+		{"nizima", gone, []any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}},
+		{"nizima", "a token that is none", []any{nizima("RegisterPlugin")}},
+		{"nizima", "something else than nizima LIVE answers", []any{nizima("Hello")}},
+		{"unreal", silent, nil},
+		{"veadotube", silent, nil},
+		{"veadotube", gone, []any{7, rawText("nodes:{"), rawText("nodes"), rawText(":"), hangUp{}}},
+		{"veadotube", "no node of the type state events", []any{rawText(`nodes:{"event":"list","entries":[]}`)}},
+		{"veadotube", gone, []any{rawText(`nodes:{"event":"list","entries":[{"type":"stateEvents","id":"x"}]}`),
+			rawText(`nodes:{"event":"payload","type":"stateEvents"}`), hangUp{}}},
+		{"vtube_studio", silent, nil},
+		{"vtube_studio", gone, []any{7, []int{}, map[string]any{"requestID": 3}, hangUp{}}},
+		{"vtube_studio", "something else than VTube Studio answers", []any{token("Hello", nil)}},
+		{"vtube_studio", "a token that is none", []any{token("AuthenticationTokenResponse", map[string]any{})}},
+		{"vtube_studio", gone, []any{token("AuthenticationTokenResponse", 7), hangUp{}}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is never what ends it
+		f := newFake(t, "", func([]byte) []any {
+			if c.answers == nil {
+				cancel()
+			}
+			return c.answers
+		})
+		r, err := newRelay(&Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}},
+			Target{Kind: c.kind, URL: "ws://" + f.address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := r.program.open(ctx, func(error) {})
+		if err == nil {
+			l.close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, and not %s", c.kind, err, c.want)
+		}
+		cancel()
+	}
+}

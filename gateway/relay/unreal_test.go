@@ -1,9 +1,7 @@
 package relay
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"strings"
@@ -92,20 +90,6 @@ func TestUnrealWithoutItsWebServer(t *testing.T) {
 	h.eventually("it says so", func() bool { return strings.Contains(h.relays.List()[0].Note, "HTTP server not started") })
 	if h.relays.List()[0].OK {
 		t.Error("it is connected")
-	}
-}
-
-// TestUnrealIsSilent: what takes a WebSocket and never answers is no Unreal.
-func TestUnrealIsSilent(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	f := newFake(t, "", func([]byte) []any {
-		cancel() // nobody waits any longer
-		return nil
-	})
-	p := unreal{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: unrealKind().words}}}
-	if _, err := p.open(ctx, func(error) {}); !errors.Is(err, errNoAnswer) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 }
 

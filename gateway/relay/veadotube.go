@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +20,8 @@ import (
 // and JSON. Each instance writes into a file of its user where it is.
 type veadotube struct{ *own }
 
-// Bounds of the files of instances, and of what one says of itself.
 const (
-	mostInstances = 64
-	mostInstance  = 4 << 10 // bytes
+	mostInstance  = 4 << 10 // bytes of what one says of itself
 	instanceLasts = 10 * time.Second
 	statesEvery   = 10 * time.Second // a list that may have grown is asked for again
 )
@@ -71,12 +68,12 @@ func (p veadotube) address(now time.Time) (string, error) {
 		return "", errors.New("this user has no home directory, in which veadotube says where it is; set url")
 	}
 	folder := filepath.Join(p.home, ".veadotube", "instances")
-	files, err := newestFiles(folder)
-	if err != nil {
+	files, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
 	var newest veadoInstance
-	for _, file := range files[:min(len(files), mostInstances)] {
+	for _, file := range files {
 		var one veadoInstance
 		is := readLeft(filepath.Join(folder, file.Name()), mostInstance, &one)
 		if is && now.Sub(time.Unix(one.Time, 0)).Abs() <= instanceLasts && one.Time > newest.Time {
@@ -96,22 +93,6 @@ func (p veadotube) address(now time.Time) (string, error) {
 type veadoInstance struct {
 	Time   int64  `json:"time"`   // of its last sign of life, in Unix seconds
 	Server string `json:"server"` // "127.0.0.1:2424"
-}
-
-// newestFiles are those of a folder, the one that was written last first. There are none
-// where there is no folder.
-func newestFiles(folder string) (all []os.FileInfo, err error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // else it has just gone
-			all = append(all, info)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	return all, nil
 }
 
 // veadoMessage is one of the channel "nodes".

@@ -154,16 +154,6 @@ func TestVeadotubeInstances(t *testing.T) {
 	if got := look(); got != "ws://127.0.0.1:2425" {
 		t.Errorf("of two: %s", got)
 	}
-	for i := range mostInstances { // they sort before the others
-		writeInstance(t, home, fmt.Sprintf("killed-%d", i), now.Unix()-1000, "127.0.0.1:1")
-		old := filepath.Join(folder, fmt.Sprintf("killed-%d", i))
-		if err := os.Chtimes(old, time.Time{}, now.Add(-time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := look(); got != "ws://127.0.0.1:2425" {
-		t.Errorf("after many that have gone: %s", got)
-	}
 }
 
 // TestWithoutAHome nothing is read: the working directory is not one.
@@ -244,24 +234,5 @@ func TestVeadotubeLooks(t *testing.T) {
 	l.states = nil
 	if note := l.note(); !strings.Contains(text(note), "0 states") {
 		t.Errorf("without states: %q", note)
-	}
-}
-
-// TestWhatIsNotVeadotube costs nothing.
-func TestWhatIsNotVeadotube(t *testing.T) {
-	const gone = "does not answer: it has closed the connection"
-	for name, c := range map[string]struct {
-		answers []any
-		want    string
-	}{
-		"nothing":  {nil, "does not answer: context canceled"},
-		"garbage":  {[]any{7, rawText("nodes:{"), rawText("nodes"), rawText(":"), hangUp{}}, gone},
-		"no nodes": {[]any{rawText(`nodes:{"event":"list","entries":[]}`)}, "no node of the type state events"},
-		"no list": {[]any{rawText(`nodes:{"event":"list","entries":[{"type":"stateEvents","id":"x"}]}`),
-			rawText(`nodes:{"event":"payload","type":"stateEvents"}`), hangUp{}}, gone},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wrongProgram(t, c.answers, c.want, func(url string) program { return veadotube{&own{Target: Target{URL: url}}} })
-		})
 	}
 }

@@ -1,9 +1,6 @@
 package relay
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,40 +12,14 @@ import (
 // vtubeModel is what the model that is loaded in VTube Studio can show, as VTube Studio
 // tells it.
 type vtubeModel struct {
-	Loaded      bool                    `json:"modelLoaded"`
-	Name        string                  `json:"modelName"`
-	Expressions listed[vtubeExpression] `json:"expressions"`
-	Hotkeys     listed[vtubeHotkey]     `json:"availableHotkeys"`
-	Default     listed[vtubeParameter]  `json:"defaultParameters"`
-	Custom      listed[vtubeParameter]  `json:"customParameters"`
+	Loaded      bool              `json:"modelLoaded"`
+	Name        string            `json:"modelName"`
+	Expressions []vtubeExpression `json:"expressions"`
+	Hotkeys     []vtubeHotkey     `json:"availableHotkeys"`
+	Default     []vtubeParameter  `json:"defaultParameters"`
+	Custom      []vtubeParameter  `json:"customParameters"`
 
 	words words
-}
-
-// mostListed bounds what a program lists of one kind.
-const mostListed = 2000
-
-// listed is a list of a program, of which no more than mostListed are read.
-type listed[T any] []T
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (l *listed[T]) UnmarshalJSON(text []byte) error {
-	*l = nil
-	d := json.NewDecoder(bytes.NewReader(text))
-	switch begins, err := d.Token(); {
-	case err != nil || begins == nil:
-		return err
-	case begins != json.Delim('['):
-		return errors.New("not a list")
-	}
-	for len(*l) < mostListed && d.More() {
-		var one T
-		if err := d.Decode(&one); err != nil {
-			return err
-		}
-		*l = append(*l, one)
-	}
-	return nil
 }
 
 type vtubeExpression struct {

@@ -458,30 +458,6 @@ func TestARefusalIsOver(t *testing.T) {
 	h.eventually("the note is gone", func() bool { return h.relays.List()[0].Note == "" })
 }
 
-// TestWhatIsNotVTubeStudio costs nothing: it never answers, or answers something else.
-func TestWhatIsNotVTubeStudio(t *testing.T) {
-	token := func(data any) map[string]any {
-		return map[string]any{"requestID": "1", "messageType": "AuthenticationTokenResponse", "data": data}
-	}
-	const gone = "does not answer: it has closed the connection"
-	for name, c := range map[string]struct {
-		answers []any
-		want    string
-	}{
-		"nothing":   {nil, "does not answer: context canceled"},
-		"garbage":   {[]any{7, []int{}, map[string]any{"requestID": 3}, hangUp{}}, gone},
-		"another":   {[]any{map[string]any{"requestID": "1", "messageType": "Hello"}}, "something else than VTube Studio answers"},
-		"no token":  {[]any{token(map[string]any{})}, "a token that is none"},
-		"no object": {[]any{token(7), hangUp{}}, gone},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wrongProgram(t, c.answers, c.want, func(url string) program {
-				return &vtubeStudio{own: &own{Target: Target{Name: "v", URL: url}, tokens: &storetest.Table[string]{}}}
-			})
-		})
-	}
-}
-
 // vtubeSays is what VTube Studio broadcasts.
 func vtubeSays(active bool, port int) string {
 	return fmt.Sprintf(`{"apiName":"VTubeStudioPublicAPI","apiVersion":"1.0","timestamp":1630159656406,`+
@@ -636,20 +612,6 @@ func TestFindVTube(t *testing.T) {
 	cancel()
 	if got := find(ended, true); got != "|" {
 		t.Errorf("nobody broadcasts: %q", got)
-	}
-}
-
-// TestListed: of a list without end, so many are read; what is no list is refused.
-func TestListed(t *testing.T) {
-	var m vtubeModel
-	text := `{"modelLoaded":true,"availableHotkeys":[` + strings.Repeat(`{"name":"a"},`, 100_000) + `{}],"expressions":null}`
-	if err := json.Unmarshal([]byte(text), &m); err != nil || len(m.Hotkeys) != mostListed || m.Hotkeys[7].Name != "a" || m.Expressions != nil {
-		t.Errorf("%d hotkeys, %v", len(m.Hotkeys), err)
-	}
-	for _, text := range []string{`{"expressions":{}}`, `{"expressions":"x"}`, `{"expressions":[7]}`} {
-		if json.Unmarshal([]byte(text), &m) == nil {
-			t.Errorf("%s is taken", text)
-		}
 	}
 }
 
