@@ -3,7 +3,6 @@ package homeassistant
 import (
 	"context"
 	"fmt"
-	"sync"
 )
 
 // askingDialer connects to the broker that Home Assistant has at that time, and to the embedded
@@ -12,12 +11,12 @@ type askingDialer struct {
 	options  Options
 	embedded dialer
 	begin    chan struct{} // is closed to have the embedded broker run
-	once     sync.Once
+	begun    bool          // it is: a broker that comes later is for the next start
 	found    func(broker string)
 }
 
 func (d *askingDialer) dial(ctx context.Context, s session) (link, error) {
-	if d.own() {
+	if d.begun {
 		return d.embedded.dial(ctx, s)
 	}
 	address, user, password, err := d.options.Ask(ctx)
@@ -28,7 +27,8 @@ func (d *askingDialer) dial(ctx context.Context, s session) (link, error) {
 		return nil, fmt.Errorf("which MQTT broker Home Assistant has is not known: %w", err)
 	}
 	if address == "" {
-		d.once.Do(func() { close(d.begin) })
+		d.begun = true
+		close(d.begin)
 		d.found("embedded")
 		return d.embedded.dial(ctx, s)
 	}
@@ -40,15 +40,4 @@ func (d *askingDialer) dial(ctx context.Context, s session) (link, error) {
 	}
 	d.found(shown)
 	return client.dial(ctx, s)
-}
-
-// own reports whether the embedded broker was begun: a broker that comes later is for the
-// next start.
-func (d *askingDialer) own() bool {
-	select {
-	case <-d.begin:
-		return true
-	default:
-		return false
-	}
 }

@@ -166,17 +166,6 @@ func (c *connection) once(ctx context.Context) error {
 	return err
 }
 
-// alone looks once, and returns an error where another appliance publishes.
-func (c *connection) alone(ctx context.Context, l link) error {
-	if err := quiet(ctx, l); err != nil {
-		return err
-	}
-	if c.other.there() {
-		return c.other.cause(c.names.Base)
-	}
-	return nil
-}
-
 // quiet waits while another appliance's messages may come.
 func quiet(ctx context.Context, l link) error {
 	select {

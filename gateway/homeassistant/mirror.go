@@ -306,7 +306,11 @@ func (m *Mirror) Try(ctx context.Context) error {
 	if err := l.subscribe(0, m.names.bridgeTopic("info"), m.names.bridgeTopic("status")); err != nil {
 		return err
 	}
-	return m.connect.alone(ctx, l)
+	err = quiet(ctx, l)
+	if err == nil && m.connect.other.there() {
+		err = m.connect.other.cause(m.names.Base)
+	}
+	return err
 }
 
 // Publish publishes a message of the owner's, once and not retained. It returns an

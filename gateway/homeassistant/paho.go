@@ -11,7 +11,6 @@ import (
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
-	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
 // Deadlines of a connection to a broker.
@@ -92,7 +91,6 @@ func (d *pahoDialer) dial(ctx context.Context, s session) (link, error) {
 	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id + s.as).SetUsername(d.user).SetPassword(d.password).
 		SetProtocolVersion(4).SetCleanSession(s.clean).SetAutoReconnect(false).SetConnectRetry(false).
 		SetConnectTimeout(connectWithin).SetWriteTimeout(writeWithin).SetKeepAlive(aliveEvery).SetPingTimeout(pongWithin).
-		SetStore(noStore{}).
 		// Handlers never wait, so messages can be taken in their order. What is
 		// to be kept is confirmed once it is.
 		SetOrderMatters(true).SetAutoAckDisabled(true).
@@ -235,15 +233,3 @@ func (l *pahoLink) close() {
 	l.cut()
 	l.hush()
 }
-
-// noStore keeps nothing: what a lost connection did not deliver is old by the
-// time there is another one.
-type noStore struct{}
-
-func (noStore) Open()                             {}
-func (noStore) Put(string, packets.ControlPacket) {}
-func (noStore) Get(string) packets.ControlPacket  { return nil }
-func (noStore) All() []string                     { return nil }
-func (noStore) Del(string)                        {}
-func (noStore) Close()                            {}
-func (noStore) Reset()                            {}
