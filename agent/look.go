@@ -39,8 +39,10 @@ const mostSeen = 4000
 // turn, which waits for it and reports the tool. It returns ErrBlind if no brain
 // takes pictures, and wraps ErrNoBrain if those that do cannot answer.
 func (m *Mind) See(ctx context.Context, l Look) (string, error) {
+	brains, done := m.brains()
+	defer done()
 	var failures []error
-	for _, brain := range m.order(l.Brain) {
+	for _, brain := range order(brains, l.Brain) {
 		seer, ok := brain.(Seer)
 		if !ok {
 			continue

@@ -23,7 +23,7 @@ type publisher interface {
 
 // Mind owns the conversations, and has the first brain that can answer each turn.
 type Mind struct {
-	brains []Brain
+	brains Brains
 	memory *Memory
 	bus    publisher
 	log    *slog.Logger
@@ -52,8 +52,17 @@ const (
 	mostConversations = 500
 )
 
-// NewMind returns a Mind. The brains are asked in their order.
-func NewMind(brains []Brain, memory *Memory, bus publisher, log *slog.Logger) *Mind {
+// Brains returns the brains for one turn, in the order in which they are asked, and a
+// function to call when the turn has ended.
+type Brains func() (brains []Brain, done func())
+
+// Always returns the same brains for every turn.
+func Always(brains ...Brain) Brains {
+	return func() ([]Brain, func()) { return brains, func() {} }
+}
+
+// NewMind returns a Mind.
+func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
@@ -76,7 +85,9 @@ func (m *Mind) Complete(who func(*Turn)) { m.complete = who }
 // that keep histories of their own. A turn that is being answered still knows the
 // old history.
 func (m *Mind) Forget(conversation string) error {
-	for _, brain := range m.brains {
+	brains, done := m.brains()
+	defer done()
+	for _, brain := range brains {
 		if keeper, ok := brain.(interface{ Forget(string) }); ok {
 			keeper.Forget(conversation)
 		}
@@ -135,7 +146,9 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	m.mu.Unlock()
 	var failures []error
 	sink := sink{mind: m, turn: t, out: out, conversation: c}
-	for _, brain := range m.order(t.Brain) {
+	brains, done := m.brains()
+	defer done()
+	for _, brain := range order(brains, t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.take)
 		if err == nil {
@@ -157,24 +170,24 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 
 // order returns the brains in the order in which to ask them, beginning with the
 // wanted one, if there is one of that name, and NoBrain alone. The second of a kind is "openai 2".
-func (m *Mind) order(wanted string) []Brain {
+func order(brains []Brain, wanted string) []Brain {
 	switch wanted {
 	case "":
-		return m.brains
+		return brains
 	case NoBrain:
 		return []Brain{Silent{}}
 	}
 	of := map[string]int{}
-	for i, brain := range m.brains {
+	for i, brain := range brains {
 		name := brain.Name()
 		if of[name]++; of[name] > 1 {
 			name = fmt.Sprintf("%s %d", name, of[name])
 		}
 		if name == wanted {
-			return slices.Concat(m.brains[i:i+1], m.brains[:i], m.brains[i+1:])
+			return slices.Concat(brains[i:i+1], brains[:i], brains[i+1:])
 		}
 	}
-	return m.brains
+	return brains
 }
 
 // Remembered adds what was heard and really spoken to a conversation.

@@ -54,7 +54,7 @@ func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 }
 
 func newMind(p *published, m *agent.Memory, brains ...agent.Brain) *agent.Mind {
-	return agent.NewMind(brains, m, p, slog.New(slog.DiscardHandler))
+	return agent.NewMind(agent.Always(brains...), m, p, slog.New(slog.DiscardHandler))
 }
 
 func answers(t *testing.T, m *agent.Mind, text string) (replies []agent.Reply, err error) {

@@ -167,7 +167,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	}
 	h.memory.Watch(func(id string) { h.bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	h.partsOf = func() []admin.Part { return h.parts }
-	h.mind = agent.NewMind(nil, h.memory, h.bus, slog.New(slog.DiscardHandler))
+	h.mind = agent.NewMind(agent.Always(), h.memory, h.bus, slog.New(slog.DiscardHandler))
 	h.mind.Keep(agent.NewHistories(h.histories))
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	var err error

@@ -137,7 +137,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	log := slog.New(slog.DiscardHandler)
 	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
 	notifier := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
-	h.mind = agent.NewMind([]agent.Brain{h.brain}, agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
+	h.mind = agent.NewMind(agent.Always(h.brain), agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
 	o := bareOf(h.bus, h.board, h.notices)
 	o.Notifier, o.Robots, o.Mind = notifier, family{robotA, robotB, stranger}, h.mind
 	o.Language = func(id device.ID) string { return map[device.ID]string{"": "en", robotA: "de"}[id] }

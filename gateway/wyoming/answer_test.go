@@ -176,7 +176,7 @@ func (silence) Publish(robot device.ID, session string, _ event.Event) {
 
 // TestARealAgent has the appliance's own agent behind the door.
 func TestARealAgent(t *testing.T) {
-	m := agent.NewMind([]agent.Brain{echo{}}, nil, silence{}, nil)
+	m := agent.NewMind(agent.Always(echo{}), nil, silence{}, nil)
 	g := dial(t, serve(t, Options{Mind: m}))
 	for _, want := range []string{"0 before: one.", "1 before: two."} {
 		g.event(wire.TypeTranscript, map[string]any{"text": strings.TrimSuffix(want[len("0 before: "):], "."), "context": talk{"x"}}, nil)

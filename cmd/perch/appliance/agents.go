@@ -68,7 +68,7 @@ func (a *Appliance) newAgents() (err error) {
 	if a.Recognizers != nil {
 		a.Engines.recognizers, a.Engines.sphinx = a.Recognizers, nil
 	}
-	a.Mind = agent.NewMind(a.Engines.brains, a.Memory, bus, a.Log)
+	a.Mind = agent.NewMind(agent.Always(a.Engines.brains...), a.Memory, bus, a.Log)
 	a.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](a.DB, "conversations")))
 	if a.Characters, err = newCharacters(a.Config, a.Robots, a.Data, a.Log); err != nil {
 		return err
