@@ -70,10 +70,15 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 	if err := vad.SetMode(3); err != nil {
 		return nil, fmt.Errorf("set up the voice detector: %w", err)
 	}
-	silence = cmp.Or(silence, DefaultSilence)
-	e := &EndPointer{vad: vad, silence: int(silence / (20 * time.Millisecond)), rest: make([]int16, 0, window)}
+	e := &EndPointer{vad: vad, rest: make([]int16, 0, window)}
+	e.SetSilence(silence)
 	e.Reset()
 	return e, nil
+}
+
+// SetSilence changes the silence that ends an utterance (DefaultSilence when zero).
+func (e *EndPointer) SetSilence(silence time.Duration) {
+	e.silence = int(cmp.Or(silence, DefaultSilence) / (20 * time.Millisecond))
 }
 
 // Reset forgets speech under way, but keeps what is known of the room's noise.

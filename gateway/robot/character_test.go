@@ -122,7 +122,7 @@ func TestVoicesAreBounded(t *testing.T) {
 		if n := len(k.server.phrases.others); n != mostVoices {
 			t.Errorf("%d voices", n)
 		}
-		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != &k.server.phrases.usual {
+		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != k.server.phrases.usual {
 			t.Error("one more has a book of its own")
 		}
 	})

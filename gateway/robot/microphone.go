@@ -27,12 +27,12 @@ const ringSamples = 2 * voice.MicRate
 // which speech was found, and a little for its soft beginning.
 const preRoll = 500 * time.Millisecond
 
-func newAudioInput(silence time.Duration) (audioInput, error) {
+func newAudioInput() (audioInput, error) {
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
 		return audioInput{}, err
 	}
-	pointer, err := voice.NewEndPointer(silence)
+	pointer, err := voice.NewEndPointer(voice.DefaultSilence)
 	return audioInput{decoder: decoder, pointer: pointer}, err
 }
 
@@ -147,14 +147,14 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 // quiet after that. In push to talk the button says when. A stranger's sentence ends
 // with the full quiet: nothing of the household's is looked up for it before.
 func (l *loop) hasFinished() bool {
-	if l.state.phase != hearing || l.utterance == nil || l.Settled == nil || l.state.mic.mode == xiaozhi.Manual {
+	if l.state.phase != hearing || l.utterance == nil || l.state.mic.mode == xiaozhi.Manual {
 		return false
 	}
-	if l.turn == nil || !l.turn.trusted.Load() {
+	if l.turn == nil || l.turn.options.Settled == nil || !l.turn.trusted.Load() {
 		return false
 	}
 	answer := l.state.question.waits()
-	return l.audioIn.pointer.Finished(l.utterance, func(text string) bool { return l.Settled(text, answer) })
+	return l.audioIn.pointer.Finished(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
 }
 
 // decode returns the sound of a packet, or sound in place of one that was lost.

@@ -97,6 +97,12 @@ type phrase struct {
 	packets []item
 }
 
+// phrases are those of all voices.
+type phrases struct {
+	usual  *phrasebook                   // in the voice that is configured
+	others map[voice.Options]*phrasebook // in robots' own
+}
+
 // phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
 type phrasebook struct {
 	mu     sync.Mutex

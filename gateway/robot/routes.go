@@ -146,7 +146,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s.options.Robots.Seen(robotID, time.Now())
-	known.BaseURL = base(r, s.options.PublicURL, known.BaseURL) // of this channel, whatever the check-in had
+	known.BaseURL = base(r, s.current.Load().PublicURL, known.BaseURL) // of this channel, whatever the check-in had
 	log, bad := s.logOf(robotID).With("robot", robotID), logOnce{}
 	t := &webSocket{conn: conn, framing: framing(r), bad: func(err error) {
 		bad.warn(log, "the robot sends frames that do not fit its framing; such frames are dropped", err)

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -60,18 +61,36 @@ type mind interface {
 
 // Options are what a server needs. All are required that do not say otherwise.
 type Options struct {
-	Robots      robots
-	Bus         bus
-	Senses      senses
-	Mind        mind
-	Records     *Records
-	Commands    *CommandQueue
+	Robots   robots
+	Bus      bus
+	Senses   senses
+	Mind     mind
+	Records  *Records
+	Commands *CommandQueue
+	Sounds   sounds          // that robots play; nil is none
+	Loudness *voice.Loudness // of what robots say, by their ids; nil is nobody's business
+
+	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
+	// does not talk; nil is never.
+	Quiet func(now time.Time) bool
+	// Waits reports whether a notification is still to be announced; nil is always.
+	Waits func(notice string) bool
+
+	Version string // of the appliance
+	Log     *slog.Logger
+
+	// All below may be changed by Apply while the server runs.
+
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	Sounds      sounds          // that robots play; nil is none
-	Loudness    *voice.Loudness // of what robots say, by their ids; nil is nobody's business
-	Speech      voice.Options   // of robots without their own
-	Phrases     agent.Phrases
+	// Hold keeps the recognizer and the synthesizer open until done is called; nil is
+	// for those that nobody closes. Each turn calls it once.
+	Hold func() (done func())
+	// Voice is compared: while it stays the same, sentences that were synthesized ahead
+	// are kept.
+	Voice   any
+	Speech  voice.Options // of robots without their own
+	Phrases agent.Phrases
 	// Languages are the household's, BCP 47. A turn whose speech asks to detect the
 	// language goes on in the one of them that was heard.
 	Languages []string
@@ -87,16 +106,8 @@ type Options struct {
 	// Patience is how long an agent may give nothing in a turn; 0 is 3 minutes.
 	Patience time.Duration
 
-	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
-	// does not talk; nil is never.
-	Quiet func(now time.Time) bool
-	// Waits reports whether a notification is still to be announced; nil is always.
-	Waits func(notice string) bool
-
 	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
 	UserTools bool   // brains may use the tools that are for a robot's owner
-	Version   string // of the appliance
-	Log       *slog.Logger
 
 	stepped func(input, state) // after every step, in tests; nil is nothing
 }
@@ -120,11 +131,9 @@ var (
 
 // Server holds the sessions of all robots.
 type Server struct {
-	options *Options
-	phrases struct {
-		usual  phrasebook                    // in the voice that is configured
-		others map[voice.Options]*phrasebook // in robots' own
-	}
+	options   *Options                // those that never change
+	current   atomic.Pointer[Options] // all, as they are now
+	phrases   phrases
 	cameras   cameras
 	uploads   uploads
 	tickets   tickets
@@ -164,11 +173,34 @@ func NewServer(o Options) *Server {
 		ctx: ctx, stop: stop,
 	}
 	s.options.Loudness = cmp.Or(o.Loudness, &voice.Loudness{})
-	s.phrases.others, s.pace = map[voice.Options]*phrasebook{}, door.NewPace()
-	if s.options.Character == nil {
-		s.options.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
-	}
+	s.pace = door.NewPace()
+	s.Apply(o)
 	return s
+}
+
+// Apply changes what Options says may change. A turn under way goes on with what it
+// began with; Hold of the options before is not called any more once Apply returns.
+func (s *Server) Apply(o Options) {
+	if o.Character == nil {
+		o.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
+	}
+	if o.Hold == nil {
+		o.Hold = func() func() { return func() {} }
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.current.Swap(&o)
+	if before == nil || before.Voice != o.Voice {
+		s.phrases = phrases{usual: &phrasebook{}, others: map[voice.Options]*phrasebook{}}
+	}
+}
+
+// hold returns the options for one turn, and a function to call when it has ended.
+func (s *Server) hold() (o *Options, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o = s.current.Load()
+	return o, o.Hold()
 }
 
 // StopAccepting refuses further channels and connections of robots, with status 503 where
@@ -201,7 +233,7 @@ func (s *Server) Close() {
 func (s *Server) Prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prepare(&s.phrases.usual, s.options.Speech)
+	s.prepare(s.phrases.usual, s.current.Load().Speech)
 }
 
 // prepare has a book's phrases synthesized that are not yet. s.mu is held.
@@ -209,7 +241,12 @@ func (s *Server) prepare(b *phrasebook, o voice.Options) {
 	if s.stopping || !b.begin() {
 		return
 	}
-	s.wg.Go(func() { b.prepare(s.ctx, s.options.Phrases, s.options.Synthesizer, o, s.options.Log) })
+	current := s.current.Load()
+	done := current.Hold()
+	s.wg.Go(func() {
+		defer done()
+		b.prepare(s.ctx, current.Phrases, current.Synthesizer, o, s.options.Log)
+	})
 }
 
 // mostVoices bounds the voices in which phrases are kept.
@@ -222,14 +259,21 @@ func (s *Server) phrasesOf(o voice.Options) *phrasebook {
 	defer s.mu.Unlock()
 	b, known := s.phrases.others[o]
 	switch {
-	case o == s.options.Speech || !known && len(s.phrases.others) == mostVoices:
-		return &s.phrases.usual
+	case o == s.current.Load().Speech || !known && len(s.phrases.others) == mostVoices:
+		return s.phrases.usual
 	case !known:
 		b = &phrasebook{}
 		s.phrases.others[o] = b
 	}
 	s.prepare(b, o)
 	return b
+}
+
+// usualPhrase is one in the voice that is configured.
+func (s *Server) usualPhrase(name string) (phrase, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phrases.usual.get(name)
 }
 
 // serve holds one session on a transport until it ends. A second socket of
@@ -284,7 +328,7 @@ func (s *Server) enter(id device.ID, me *running) error {
 	s.entered = make(chan struct{})
 	s.mu.Unlock()
 	s.Prepare()
-	s.phrasesOf(s.options.Character(id).Speech)
+	s.phrasesOf(s.current.Load().Character(id).Speech)
 	if before != nil {
 		before.replaced.Store(true)
 		before.cancel()

@@ -61,6 +61,7 @@ type shared struct {
 // loop is what only the loop has: no other goroutine can write the state.
 type loop struct {
 	*session
+	options   *Options // that the state is set up by
 	state     state
 	audioIn   audioInput
 	turn      *turn
@@ -96,17 +97,17 @@ const incomingFrames = 64
 
 // newLoop returns the loop of a new session.
 func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing, id string) (*loop, error) {
-	o := server.options
+	o := server.current.Load()
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
 	}
-	audioIn, err := newAudioInput(o.Silence)
+	audioIn, err := newAudioInput()
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
-		Options: o, server: server, id: id, robot: robot, framing: f, transport: t,
+		Options: server.options, server: server, id: id, robot: robot, framing: f, transport: t,
 		log: server.logOf(robot.ID).With("robot", robot.ID, "session", id),
 		inbox: inbox{
 			incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), reported: make(chan struct{}, 1),
@@ -118,9 +119,17 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 		s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
 		s.ownTools = true
 	}
-	return &loop{session: s, audioIn: audioIn, state: state{greets: o.Greet, limits: limits{
-		hello: helloWithin, idle: o.Idle, stalled: stalledAfter, longest: voice.LongestUtterance,
-	}}}, nil
+	l := &loop{session: s, audioIn: audioIn, state: state{limits: limits{
+		hello: helloWithin, stalled: stalledAfter, longest: voice.LongestUtterance,
+	}}}
+	l.follow(o)
+	return l, nil
+}
+
+// follow takes over what is not a turn's own.
+func (l *loop) follow(o *Options) {
+	l.options, l.state.greets, l.state.limits.idle = o, o.Greet, o.Idle
+	l.audioIn.pointer.SetSilence(o.Silence)
 }
 
 // Why a robot that does not read is let go.
@@ -275,6 +284,9 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 
 // input runs one step and its effects, and then the inputs that these bring about.
 func (l *loop) input(ctx context.Context, in input) {
+	if o := l.server.current.Load(); o != l.options {
+		l.follow(o)
+	}
 	l.next = append(l.next[:0], in)
 	for len(l.next) > 0 {
 		var effects []effect

@@ -272,8 +272,11 @@ func (t *teller) tell(ctx context.Context, a announcement) error {
 	var making sync.WaitGroup
 	defer making.Wait()
 	defer cancel() // which ends that
-	own := s.options.Character(k.robot.ID)
-	making.Go(func() { sound.make(ctx, s.options.Synthesizer, own.Speech, sentences) })
+	o, done := s.hold()
+	making.Go(func() {
+		defer done()
+		sound.make(ctx, o.Synthesizer, o.Character(k.robot.ID).Speech, sentences)
+	})
 	subtitles, err := sound.plan(ctx, sentences)
 	if err != nil {
 		return err

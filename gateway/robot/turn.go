@@ -36,14 +36,17 @@ type turn struct {
 	reboot     atomic.Bool // the robot, once the answer was spoken
 	transcript string      // the loop's
 
+	options *Options    // as the turn began
+	done    func()      // called when it has ended
 	own     Character   // what the robot has of its own, as the turn began
 	trusted atomic.Bool // its owner had adopted the robot as the turn began
 }
 
 // newTurn is called by the loop.
 func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
+	o, done := s.server.hold()
 	return &turn{
-		session: s, start: start, cancel: cancel, own: s.Character(s.robot.ID), playback: newPlayback(s.reported),
+		session: s, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), playback: newPlayback(s.reported),
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
 		decided: make(chan agent.Answer, 1), end: agent.Continue,
 	}
@@ -51,6 +54,7 @@ func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
 
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
+	defer t.done()
 	t.trusted.Store(t.session.keep())
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
@@ -144,7 +148,7 @@ func (t *turn) greet(ctx context.Context, name string) error {
 
 // speakPhrase speaks a phrase that is not synthesized ahead, as one sentence.
 func (t *turn) speakPhrase(ctx context.Context, name string) error {
-	face, text := agent.SplitEmotion(t.session.Phrases(t.own.Speech.Language, name))
+	face, text := agent.SplitEmotion(t.options.Phrases(t.own.Speech.Language, name))
 	if text == "" {
 		return nil
 	}
@@ -193,7 +197,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 // follow has the turn go on in the language that was heard, if that is one of the
 // household's.
 func (t *turn) follow(heard string) {
-	spoken, known := language.Among(t.session.Languages, heard)
+	spoken, known := language.Among(t.options.Languages, heard)
 	if known && t.own.Speech.Detect && spoken != t.own.Speech.Language {
 		t.own.Speech.Language, t.own.Speech.Voice = spoken, "" // a voice is of one language
 	}
@@ -219,7 +223,7 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 		}
 		o.Stranger = true
 	}
-	return s.Recognizer.Recognize(ctx, u, o)
+	return t.options.Recognizer.Recognize(ctx, u, o)
 }
 
 // silentFor is how long an agent may give nothing, neither a word nor a tool's
@@ -245,12 +249,12 @@ func (t *turn) think(ctx context.Context, text string) error {
 	}
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	patience := cmp.Or(s.Patience, silentFor)
+	patience := cmp.Or(t.options.Patience, silentFor)
 	watch := time.AfterFunc(patience, func() { giveUp(errSilent) })
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
-		Now: time.Now().In(s.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{s, t},
+		Now: time.Now().In(t.options.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{s, t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
 		defer watch.Reset(patience)
@@ -313,7 +317,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 		return err
 	}
 	sounded := false
-	err := t.session.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
+	err := t.options.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
 		return t.session.encoder.encode(ctx, t, pcm)
@@ -340,10 +344,10 @@ func (t *turn) flush(ctx context.Context) error {
 func (t *turn) sayPhrase(ctx context.Context, name string) {
 	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
-		if !ok && t.own.Speech.Language != t.session.Speech.Language && t.speakPhrase(ctx, name) == nil {
+		if !ok && t.own.Speech.Language != t.options.Speech.Language && t.speakPhrase(ctx, name) == nil {
 			return // the usual one is in another language
 		}
-		if usual, made := t.session.server.phrases.usual.get(name); made {
+		if usual, made := t.session.server.usualPhrase(name); made {
 			p, ok = usual, true
 		}
 	}
@@ -473,7 +477,7 @@ type body struct {
 // Tools leaves out those for the robot's owner, unless the owner allows them.
 func (b body) Tools() []device.Tool {
 	tools := b.s.toolbox.Tools()
-	if b.s.UserTools {
+	if b.t.options.UserTools {
 		return tools
 	}
 	return slices.DeleteFunc(slices.Clone(tools), func(t device.Tool) bool { return t.UserOnly })
@@ -481,7 +485,7 @@ func (b body) Tools() []device.Tool {
 
 func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	b.s.tap.given("mind call", map[string]any{"name": name, "arguments": arguments})
-	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.s.UserTools {
+	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.t.options.UserTools {
 		return device.Result{}, failedCall(ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
 	return b.s.call(ctx, name, arguments)

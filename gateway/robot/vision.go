@@ -204,10 +204,10 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 		return explanation{}, err
 	}
 	s.options.Bus.Publish(from.robot, from.session, event.Perceived{Name: "picture_taken", Data: data})
-	own := s.options.Character(from.robot)
+	own := s.current.Load().Character(from.robot)
 	text, err := s.options.Mind.See(ctx, agent.Look{
 		Robot: from.robot, Session: from.session, Question: u.question, Picture: u.picture,
-		Language: own.Speech.Language, Brain: own.Brain, Now: time.Now().In(s.options.Zone),
+		Language: own.Speech.Language, Brain: own.Brain, Now: time.Now().In(s.current.Load().Zone),
 	})
 	switch {
 	case err == nil:
@@ -223,7 +223,7 @@ func (s *Server) explain(ctx context.Context, from camera, u upload) (explanatio
 
 // excuse is a phrase as an answer. The robot's tool fails without one.
 func (s *Server) excuse(language, name string) explanation {
-	_, text := agent.SplitEmotion(s.options.Phrases(language, name))
+	_, text := agent.SplitEmotion(s.current.Load().Phrases(language, name))
 	return explanation{false, "RESPONSE", text}
 }
 
