@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/device"
@@ -79,7 +80,7 @@ type entries interface {
 // Memory is what agents remember. Any goroutine may call its methods.
 type Memory struct {
 	kept       entries
-	most       int
+	most       atomic.Int64 // entries
 	index      index
 	queue      queue
 	mu         sync.Mutex // one change at a time, so that a key has one entry
@@ -90,12 +91,14 @@ type Memory struct {
 
 // NewMemory returns the memory kept in a table.
 func NewMemory(kept entries) *Memory {
-	return &Memory{kept: kept, most: mostEntries, strangers: map[device.ID]*stranger{}}
+	m := &Memory{kept: kept, strangers: map[device.ID]*stranger{}}
+	m.Bound(mostEntries)
+	return m
 }
 
-// Bound has the memory hold at most so many entries, in place of 2000. It is called
-// before any other method is.
-func (m *Memory) Bound(most int) { m.most = most }
+// Bound has the memory hold at most so many entries, in place of 2000. Where there are more
+// already, they go when the next is remembered.
+func (m *Memory) Bound(most int) { m.most.Store(int64(most)) }
 
 // Watch has a function told the id of each entry that is remembered, edited or
 // forgotten from now on, by whomever. It is called before any other method is, and
@@ -201,7 +204,8 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 		return nil, nil
 	}
 	e.ID = rand.Text()[:12]
-	surplus = m.index.least(m.kept, m.most-1, e.Created, nil)
+	most := int(m.most.Load())
+	surplus = m.index.least(m.kept, most-1, e.Created, nil)
 	if !e.reported() {
 		return surplus, nil
 	}
@@ -210,7 +214,7 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 			return nil, ErrFull
 		}
 	}
-	return append(surplus, m.index.least(m.kept, max(m.most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
+	return append(surplus, m.index.least(m.kept, max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
 }
 
 // Edit replaces the text of an entry durably and returns the entry, of which all else
@@ -326,7 +330,8 @@ func (m *Memory) Of(t Turn) *Memory {
 				return m.strangers[a].used.Compare(m.strangers[b].used)
 			}))
 		}
-		own = &stranger{memory: &Memory{kept: &scratch{}, most: mostOfStranger}}
+		own = &stranger{memory: NewMemory(&scratch{})}
+		own.memory.Bound(mostOfStranger)
 		m.strangers[t.Robot] = own
 	}
 	own.used = t.Now

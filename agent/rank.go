@@ -154,7 +154,7 @@ type MemoryStats struct {
 
 // Stats counts the entries that have not expired.
 func (m *Memory) Stats(now time.Time) MemoryStats {
-	s := MemoryStats{Most: m.most, Types: map[string]int{}, Tags: map[string]int{}}
+	s := MemoryStats{Most: int(m.most.Load()), Types: map[string]int{}, Tags: map[string]int{}}
 	for _, e := range m.index.find(m.kept, Query{}, now) {
 		s.Entries++
 		s.Types[e.Type]++

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent/action"
@@ -56,7 +57,8 @@ type Options struct {
 
 // Diary is safe for concurrent use. Run writes it.
 type Diary struct {
-	o Options
+	o    Options
+	keep atomic.Int64 // Options.Keep, or what Bound has made of it
 
 	changing sync.Mutex // held while the chain is changed, and while it is verified
 	reported []uint64   // ascending seqs of the entries that viewers have reported; Run's
@@ -72,6 +74,7 @@ type Diary struct {
 // there, so that Verify goes on to find it.
 func Open(o Options) (*Diary, error) {
 	d := &Diary{o: o}
+	d.keep.Store(int64(o.Keep))
 	head, found, err := o.Heads.Get(headKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the diary's head: %w", err)
@@ -170,7 +173,7 @@ func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
 		return batch
 	}
-	if d.o.Keep == 0 {
+	if d.keep.Load() == 0 {
 		return batch
 	}
 	entry, ok := d.entryOf(e)
@@ -201,7 +204,7 @@ func (d *Diary) fits(batch []Entry) bool {
 		}
 	}
 	was := d.full
-	if d.full = n >= (d.o.Keep+9)/10; d.full && !was {
+	if d.full = n >= (int(d.keep.Load())+9)/10; d.full && !was {
 		d.o.Log.Warn("viewers have reported as much as the diary keeps of them, and more is not kept until older entries are gone", "count", n)
 	}
 	return !d.full
@@ -287,12 +290,12 @@ func (d *Diary) put(next Head) error {
 
 // cutAt is the first signed point after which there are not too many entries. With changing held.
 func (d *Diary) cutAt(h Head) Point {
-	if h.Last.Seq <= h.Root.Seq+uint64(d.o.Keep) {
+	if h.Last.Seq <= h.Root.Seq+uint64(d.keep.Load()) {
 		return h.Root
 	}
 	for _, e := range d.o.Entries.All() {
 		p := Point{e.Seq, e.Hash, e.Signature}
-		if e.Seq > h.Root.Seq && e.Seq+uint64(d.o.Keep) >= h.Last.Seq && e.Signature != nil && p.signed(h.key(e.Seq)) {
+		if e.Seq > h.Root.Seq && e.Seq+uint64(d.keep.Load()) >= h.Last.Seq && e.Signature != nil && p.signed(h.key(e.Seq)) {
 			return p
 		}
 	}
@@ -302,11 +305,17 @@ func (d *Diary) cutAt(h Head) Point {
 	return h.Last
 }
 
-// cut applies a smaller bound than that of the run before.
+// Bound keeps so many entries from now on, and cuts off older ones.
+func (d *Diary) Bound(keep int) {
+	d.keep.Store(int64(keep))
+	d.cut()
+}
+
+// cut applies a smaller bound than the one before.
 func (d *Diary) cut() {
 	d.changing.Lock()
 	defer d.changing.Unlock()
-	if d.head.Last.Signature == nil || d.head.Last.Seq <= d.head.Root.Seq+uint64(d.o.Keep) {
+	if d.head.Last.Signature == nil || d.head.Last.Seq <= d.head.Root.Seq+uint64(d.keep.Load()) {
 		return
 	}
 	next := *d.head

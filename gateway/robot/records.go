@@ -64,7 +64,7 @@ const mostWords = 32 << 10
 // NewRecords returns the records in two tables. It deletes all but the newest most
 // of each, and closes sessions that a crash left open as interrupted.
 func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int) *Records {
-	r := &Records{sessions: sessions, turns: turns, most: most, open: map[string]SessionRecord{}, keys: map[string]string{}}
+	r := &Records{sessions: sessions, turns: turns, open: map[string]SessionRecord{}, keys: map[string]string{}}
 	for key, s := range sessions.All() {
 		r.sessKeys = append(r.sessKeys, key)
 		if s.Closed.IsZero() {
@@ -84,9 +84,17 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 			r.last = at
 		}
 	}
-	r.sessKeys = trim(r.sessKeys, most, sessions.DeleteSoon)
-	r.turnKeys = trim(r.turnKeys, most, turns.DeleteSoon)
+	r.Bound(most)
 	return r
+}
+
+// Bound keeps so many sessions and turns from now on, and deletes older ones.
+func (r *Records) Bound(most int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.most = most
+	r.sessKeys = trim(r.sessKeys, most, r.sessions.DeleteSoon)
+	r.turnKeys = trim(r.turnKeys, most, r.turns.DeleteSoon)
 }
 
 const keyTime = "20060102T150405.000000000"
@@ -102,11 +110,11 @@ func (r *Records) key(at time.Time) string {
 }
 
 func (r *Records) opened(s SessionRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.most == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	key := r.key(s.Opened)
 	r.open[s.ID], r.keys[s.ID] = s, key
 	r.sessions.PutSoon(key, s)
@@ -127,11 +135,11 @@ func (r *Records) closed(id, why, mode string, turns int, at time.Time) {
 }
 
 func (r *Records) turn(t TurnRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.most == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	t.Heard, t.Said = device.Clip(t.Heard, mostWords), device.Clip(t.Said, mostWords)
 	key := r.key(t.At)
 	r.turns.PutSoon(key, t)
