@@ -48,23 +48,24 @@ func (m moment) passed(since time.Time, d time.Duration) bool {
 	return since.IsZero() || m.now.Sub(since) >= d
 }
 
-// behaviours are those that are enabled, in the order in which they are asked.
-func behaviours(t Tuning, known Gestures) []behaviour {
+// behaviours are those that are enabled, in the order in which they are asked. They
+// follow what is written into the tuning.
+func behaviours(t *Tuning, known Gestures) []behaviour {
 	var on []behaviour
 	add := func(b behaviour, wanted bool) {
 		if wanted {
 			on = append(on, b)
 		}
 	}
-	add(&sleeper{QuietTuning: t.Quiet}, t.Quiet.Sleep)
-	add(&greeter{GreeterTuning: t.Greeter}, t.Greeter.On)
-	add(&faceLostAborter{FaceLostTuning: t.FaceLost}, t.FaceLost.On)
-	add(&wakeWordTurner{WakeWordTuning: t.WakeWord}, t.WakeWord.On)
-	add(&soundTurner{SoundTuning: t.Sound}, t.Sound.On)
-	add(&identifiedRefresher{IdentifiedTuning: t.Identified}, t.Identified.On)
-	add(&purrPlayer{PurrTuning: t.Purr}, t.Purr.On)
-	add(&danceReflector{DanceTuning: t.Dance}, t.Dance.On)
-	add(&idleGazer{GazeTuning: t.Gaze}, t.Gaze.On)
+	add(&sleeper{QuietTuning: &t.Quiet}, t.Quiet.Sleep)
+	add(&greeter{GreeterTuning: &t.Greeter}, t.Greeter.On)
+	add(&faceLostAborter{FaceLostTuning: &t.FaceLost}, t.FaceLost.On)
+	add(&wakeWordTurner{WakeWordTuning: &t.WakeWord}, t.WakeWord.On)
+	add(&soundTurner{SoundTuning: &t.Sound}, t.Sound.On)
+	add(&identifiedRefresher{IdentifiedTuning: &t.Identified}, t.Identified.On)
+	add(&purrPlayer{PurrTuning: &t.Purr}, t.Purr.On)
+	add(&danceReflector{DanceTuning: &t.Dance}, t.Dance.On)
+	add(&idleGazer{GazeTuning: &t.Gaze}, t.Gaze.On)
 	on = append(on, &looker{}, &gesturer{known: known}, &wearer{})
 	return on
 }

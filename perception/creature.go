@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -31,7 +32,24 @@ type deed struct {
 }
 
 func newCreature(o Options) *creature {
-	return &creature{tuning: o.Tuning, zone: o.Zone, behaviours: append(behaviours(o.Tuning, o.Gestures), ruled(o.Rules)...)}
+	c := &creature{zone: o.Zone}
+	c.follow(o)
+	return c
+}
+
+// follow takes over a tuning and rules. What a behaviour knows that goes on is kept.
+func (c *creature) follow(o Options) {
+	before := c.behaviours
+	c.tuning = o.Tuning
+	c.behaviours = append(behaviours(&c.tuning, o.Gestures), ruled(o.Rules)...)
+	for i, b := range c.behaviours {
+		same := slices.IndexFunc(before, func(old behaviour) bool {
+			return reflect.TypeOf(old) == reflect.TypeOf(b) && (!isRule(b) || reflect.DeepEqual(old.(*rule).Rule, b.(*rule).Rule))
+		})
+		if same >= 0 {
+			c.behaviours[i] = before[same]
+		}
+	}
 }
 
 // talkHolds is how long a head belongs to the brain or client that moved it.

@@ -14,7 +14,7 @@ const mostGreeted = 64
 // greeter greets a face that comes: at once, and again, with the
 // name, when it becomes known. Who stays is not greeted again.
 type greeter struct {
-	GreeterTuning
+	*GreeterTuning
 	hello time.Time // a face without a name was last greeted
 	at    time.Time // it is to be greeted; zero is not at all
 	known map[string]acquaintance

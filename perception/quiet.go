@@ -5,7 +5,7 @@ import "time"
 // sleeper has the robot sleep in the quiet hours. It does not disturb a talk, and
 // wakes only a robot that it has sent to sleep.
 type sleeper struct {
-	QuietTuning
+	*QuietTuning
 	begun bool // these quiet hours were handled
 	put   bool // it is asleep because of them
 	again time.Time

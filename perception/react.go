@@ -45,8 +45,9 @@ type Behaviours struct {
 	reader *event.Reader
 	herd   map[device.ID]*creature
 
-	woken chan struct{} // a head was moved
+	woken chan struct{} // a head was moved, or the behaviours are others
 	mu    sync.Mutex
+	next  *Options                // of Apply, that Run has not taken over yet
 	moved map[device.ID]time.Time // a head, by somebody who is no behaviour
 	lit   map[device.ID]time.Time // the lights, the same
 }
@@ -67,6 +68,36 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 		lit:   map[device.ID]time.Time{}}, nil
 }
 
+// Apply changes the tuning and the rules, which have been checked. Robots go on with what
+// they are doing.
+func (b *Behaviours) Apply(t Tuning, rules []Rule) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = &Options{Tuning: t, Rules: rules}
+	b.wake()
+}
+
+// wake has Run look at what was changed.
+func (b *Behaviours) wake() {
+	select {
+	case b.woken <- struct{}{}:
+	default: // it is woken already
+	}
+}
+
+// follow takes over what Apply has changed.
+func (b *Behaviours) follow() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		return
+	}
+	b.o.Tuning, b.o.Rules, b.next = b.next.Tuning, b.next.Rules, nil
+	for _, c := range b.herd {
+		c.follow(b.o)
+	}
+}
+
 // Run reacts until ctx ends or the bus is closed, and all acts are done.
 func (b *Behaviours) Run(ctx context.Context, r robots) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -80,6 +111,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		b.follow()
 		timer.Reset(time.Until(b.due()))
 		select {
 		case e, open := <-events:
@@ -139,10 +171,7 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 	if movesHead(tool) {
 		maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= talkHolds })
 		b.moved[id] = now
-		select {
-		case b.woken <- struct{}{}:
-		default: // it is woken already
-		}
+		b.wake()
 	}
 	if lightsUp(tool) {
 		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= lightsAreOther })

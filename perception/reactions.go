@@ -9,7 +9,7 @@ import (
 // soundTurner turns the head to where a sound comes from, while there is
 // no face to look at and no person to listen to.
 type soundTurner struct {
-	SoundTuning
+	*SoundTuning
 	never
 	turned time.Time
 }
@@ -40,7 +40,7 @@ func toSide(direction string, yaw int) int {
 
 // wakeWordTurner turns the head to the side from which the wake word came.
 type wakeWordTurner struct {
-	WakeWordTuning
+	*WakeWordTuning
 	never
 }
 
@@ -58,7 +58,7 @@ func (t *wakeWordTurner) step(m moment) []Act {
 // idleGazer has a robot look around that senses, but has nothing to do. One
 // that looks around by itself is left alone.
 type idleGazer struct {
-	GazeTuning
+	*GazeTuning
 	next time.Time
 	idle bool
 	n    int
@@ -95,7 +95,7 @@ func gaze() []int { return []int{-60, 0, 40, 100, 0, -100, -20, 0, 70, 0} }
 // faceLostAborter stops a greeting if its face has left and does not come
 // back. What a person has begun to talk about is not its to end.
 type faceLostAborter struct {
-	FaceLostTuning
+	*FaceLostTuning
 	at time.Time // it breaks off; zero is not at all
 }
 
@@ -129,7 +129,7 @@ func (a *faceLostAborter) step(m moment) []Act {
 
 // identifiedRefresher keeps a known face's mark alight.
 type identifiedRefresher struct {
-	IdentifiedTuning
+	*IdentifiedTuning
 	next time.Time
 }
 
@@ -156,7 +156,7 @@ func (r *identifiedRefresher) step(m moment) []Act {
 
 // purrPlayer has the robot purr when its head is stroked.
 type purrPlayer struct {
-	PurrTuning
+	*PurrTuning
 	never
 	purred time.Time
 }
@@ -174,7 +174,7 @@ func (p *purrPlayer) step(m moment) []Act {
 // danceReflector has the robot say something after a dance. The firmware
 // reports a dance by its events, by its state, or by both.
 type danceReflector struct {
-	DanceTuning
+	*DanceTuning
 	never
 	since time.Time // it dances; zero is not
 	said  time.Time
