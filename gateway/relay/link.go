@@ -44,6 +44,7 @@ type relay struct {
 	program program
 	log     *slog.Logger
 	tries   chan *try
+	stop    context.CancelFunc    // ends run
 	busy    map[string]feed.State // sessions that the program was told are at work, by place
 	noticed []string              // notifications that it was told, the latest last
 	working map[string]bool       // who was at work when it was waited for last, by place

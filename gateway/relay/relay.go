@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -64,7 +65,12 @@ type Options struct {
 
 // Relays are all programs that show the agents.
 type Relays struct {
-	all []*relay
+	o Options
+
+	mu      sync.Mutex
+	all     []*relay
+	ctx     context.Context // of Run; nil before it
+	running sync.WaitGroup
 }
 
 // ErrTarget is wrapped by New and Check for a target that cannot be one.
@@ -72,18 +78,52 @@ var ErrTarget = errors.New("not a relay")
 
 // New makes the relays. They are reached once Run runs.
 func New(o Options) (*Relays, error) {
-	r := &Relays{}
-	for i, t := range o.Targets {
-		one, err := newRelay(&o, t)
-		if err == nil && slices.ContainsFunc(r.all, func(other *relay) bool { return other.target.Name == one.target.Name }) {
+	r := &Relays{o: o}
+	return r, r.Apply(o.Targets)
+}
+
+// Apply shows the agents in these programs from now on. The connection to one that was a
+// target before, and is the same, stays open. With an error all is as it was.
+func (r *Relays) Apply(targets []Target) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all, added []*relay
+	for i, t := range targets {
+		one, err := newRelay(&r.o, t)
+		if err == nil && slices.ContainsFunc(all, func(other *relay) bool { return other.target.Name == one.target.Name }) {
 			err = fmt.Errorf("%w: two relays are called %q; give one of them another name", ErrTarget, one.target.Name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("relays.%d: %w", i, err)
+			return fmt.Errorf("relays.%d: %w", i, err)
 		}
-		r.all = append(r.all, one)
+		same := slices.IndexFunc(r.all, func(before *relay) bool { return reflect.DeepEqual(before.target, one.target) })
+		if same >= 0 {
+			one = r.all[same]
+		} else {
+			added = append(added, one)
+		}
+		all = append(all, one)
 	}
-	return r, nil
+	for _, before := range r.all {
+		if !slices.Contains(all, before) && before.stop != nil {
+			before.stop()
+		}
+	}
+	r.all = all
+	r.start(added)
+	return nil
+}
+
+// start reaches programs while Run runs. r.mu is held.
+func (r *Relays) start(added []*relay) {
+	if r.ctx == nil {
+		return
+	}
+	for _, one := range added {
+		var ctx context.Context
+		ctx, one.stop = context.WithCancel(r.ctx)
+		r.running.Go(func() { one.run(ctx) })
+	}
 }
 
 // Check reports what New refuses of one target.
@@ -94,17 +134,25 @@ func Check(t Target, words *agent.Words) error {
 
 // Run shows until ctx ends, and returns when every connection is closed.
 func (r *Relays) Run(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, one := range r.all {
-		all.Go(func() { one.run(ctx) })
-	}
-	all.Wait()
+	r.mu.Lock()
+	r.ctx = ctx
+	r.start(r.all)
+	r.mu.Unlock()
+	<-ctx.Done()
+	r.running.Wait()
+}
+
+// now are the relays as they are now.
+func (r *Relays) now() []*relay {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
 }
 
 // List is every relay as it is now, in the order of the configuration.
 func (r *Relays) List() []Shown {
 	all := []Shown{}
-	for _, one := range r.all {
+	for _, one := range r.now() {
 		all = append(all, one.shown())
 	}
 	return all

@@ -24,7 +24,7 @@ var (
 // Try walks a program through everything that it can show, each for so long, and calls
 // report before each. It returns when all was shown, or with the error that ended it.
 func (r *Relays) Try(ctx context.Context, name string, each time.Duration, report func(what string) error) error {
-	for _, one := range r.all {
+	for _, one := range r.now() {
 		if one.target.Name != name {
 			continue
 		}
