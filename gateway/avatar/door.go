@@ -101,7 +101,7 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := d.serving.Begin(r.RemoteAddr)
+	ctx, leave, err := d.serving.Begin(r)
 	if err != nil {
 		return err
 	}

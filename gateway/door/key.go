@@ -1,6 +1,7 @@
 package door
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -9,26 +10,66 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/gin-gonic/gin"
 )
 
 // Key is a lock that a bearer token opens.
 type Key struct {
-	secret  string
+	secret  atomic.Pointer[secret]
 	setting string        // the configuration key, or the file, that holds the secret, in words
 	header  string        // another header the token may come in; may be empty
 	tries   *peerLimiters // wrong keys
 }
 
+// secret is what opens a lock, until it is changed.
+type secret struct {
+	text    string
+	current context.Context // ends with the change
+	end     context.CancelFunc
+}
+
 // NewKey returns a lock for a secret. With an empty secret every request is
 // refused, and the answer names the setting. Of a file it names the last part
 // only: a client without a key need not know where files are on this machine.
-func NewKey(secret, setting, header string) *Key {
+func NewKey(text, setting, header string) *Key {
 	if filepath.IsAbs(setting) {
 		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
 	}
-	return &Key{secret: secret, setting: setting, header: header, tries: newPeerLimiters(tryEvery, triesAtOnce)}
+	k := &Key{setting: setting, header: header, tries: newPeerLimiters(tryEvery, triesAtOnce)}
+	k.Set(text)
+	return k
 }
+
+// Set changes the secret. What Binds has bound to the one before ends.
+func (k *Key) Set(text string) {
+	before := k.secret.Load()
+	if before != nil && before.text == text {
+		return
+	}
+	next := &secret{text: text}
+	next.current, next.end = context.WithCancel(context.Background())
+	k.secret.Store(next)
+	if before != nil {
+		before.end()
+	}
+}
+
+// Binds has the requests behind it, and the connections that Serving begins for them, end
+// when the secret is changed. It stands before the guard that checks the key.
+func (k *Key) Binds(c *gin.Context) {
+	current := k.secret.Load().current
+	ctx, cancel := context.WithCancel(context.WithValue(c.Request.Context(), boundTo{}, current))
+	defer cancel()
+	defer context.AfterFunc(current, cancel)()
+	c.Request = c.Request.WithContext(ctx)
+	c.Next()
+}
+
+// boundTo is the key of a request's context for the context that ends with its secret.
+type boundTo struct{}
 
 // Check refuses a request without the right token, and one from an address
 // that has tried too often.
@@ -67,14 +108,15 @@ func bearerOf(r *http.Request) string {
 // opens reports whether it is the secret, where there is one.
 func (k *Key) opens(token string) bool {
 	// Hashed first, so that the time taken does not show the length either.
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(k.secret))
-	return k.secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	secret := k.secret.Load().text
+	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(secret))
+	return secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 // Try is Check for a token that came otherwise than in a header. other, where it is
 // not nil, may take a token that is not the secret.
 func (k *Key) Try(r *http.Request, token string, other func(token string) bool) error {
-	if k.secret == "" {
+	if k.secret.Load().text == "" {
 		return &Fault{Word: "no_key_set",
 			Sentence: fmt.Sprintf("this address is closed until a key is set in %s", k.setting), HTTP: http.StatusForbidden}
 	}

@@ -32,16 +32,16 @@ func NewServing(what string, most, mostOfPeer int) *Serving {
 	return s
 }
 
-// Begin counts a connection of a remote "host:port" until leave is called, which may be
+// Begin counts the connection that a request goes on as until leave is called, which may be
 // called again. The connection has to end with ctx. It returns a *Fault, with status 503,
 // where there are too many, or none are served any more.
-func (s *Serving) Begin(remote string) (ctx context.Context, leave func(), err error) {
+func (s *Serving) Begin(r *http.Request) (ctx context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return nil, nil, &Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable}
 	}
-	release, err := s.limit.Take(PeerOf(remote))
+	release, err := s.limit.Take(PeerOf(r.RemoteAddr))
 	if err != nil {
 		most, from := s.most, ""
 		if errors.Is(err, ErrTooManyOfPeer) {
@@ -51,7 +51,14 @@ func (s *Serving) Begin(remote string) (ctx context.Context, leave func(), err e
 			Sentence: fmt.Sprintf("%d %s are connected%s, and no more are let in; close some", most, s.what, from)}
 	}
 	s.all.Add(1)
-	return s.ctx, sync.OnceFunc(func() {
+	ctx, cancel := context.WithCancel(s.ctx)
+	unbind := func() bool { return true }
+	if key, bound := r.Context().Value(boundTo{}).(context.Context); bound {
+		unbind = context.AfterFunc(key, cancel)
+	}
+	return ctx, sync.OnceFunc(func() {
+		unbind()
+		cancel()
 		release()
 		s.all.Done()
 	}), nil

@@ -100,7 +100,7 @@ func (d *Door) Connected() int { return d.serving.Connected() }
 
 // open upgrades a request and has the client served until it leaves. It returns at once.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := d.serving.Begin(r.RemoteAddr)
+	ctx, leave, err := d.serving.Begin(r)
 	if err != nil {
 		return err
 	}

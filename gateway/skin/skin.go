@@ -54,7 +54,7 @@ const mostCommands = 50
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := d.serving.Begin(r.RemoteAddr)
+	ctx, leave, err := d.serving.Begin(r)
 	if err != nil {
 		return err
 	}

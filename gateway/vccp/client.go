@@ -112,6 +112,7 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 		conn.Close(socket.Violation, "Session ID required")
 		return
 	}
+	defer context.AfterFunc(r.Context(), func() { conn.Close(socket.GoingAway, "the key was changed") })()
 	c := &client{conn: conn, address: r.RemoteAddr, since: time.Now()}
 	if err := d.enter(session, c); err != nil {
 		conn.Close(socket.Violation, err.Error())
