@@ -136,7 +136,7 @@ func (d *Door) turnHead(ctx context.Context, id device.ID, o command, a *command
 
 // command runs a tool that answers at once.
 func (d *Door) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
-	return within(ctx, d.o.Short, tool, func(ctx context.Context) error {
+	return within(ctx, d.current.Load().Short, tool, func(ctx context.Context) error {
 		_, err := d.call(ctx, id, tool, arguments)
 		return err
 	})
@@ -185,7 +185,7 @@ func hasQuestion(o *command) (err error) {
 // taken all the same: the robot has its command.
 func (d *Door) takePicture(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.Question = o.Question
-	return within(ctx, d.o.Long, "take_photo", func(ctx context.Context) (err error) {
+	return within(ctx, d.current.Load().Long, "take_photo", func(ctx context.Context) (err error) {
 		a.Result, err = d.photo(ctx, id, o.Question)
 		return err
 	})

@@ -66,9 +66,8 @@ type Options struct {
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log            // of turns that were reported here
-	Spoken func() []Turn   // turns that robots here took, in any order
-	Deep   []thinker.Model // that think_hard asks, in order; empty is the agent
+	Log    *Log          // of turns that were reported here
+	Spoken func() []Turn // turns that robots here took, in any order
 
 	Perception perception
 	Sounds     sounds
@@ -76,13 +75,17 @@ type Options struct {
 	Board      board
 	Bus        *event.Bus
 
-	Short time.Duration // a tool may take
-	Long  time.Duration // thinking hard, or a photo for its owner, may take
 	// Language is that of a robot, BCP 47, and of the household for no robot. It does
 	// not block.
 	Language func(device.ID) string
 	Zone     *time.Location
 	Logger   *slog.Logger
+
+	// All below may be changed by Apply.
+
+	Deep  []thinker.Model // that think_hard asks, in order; empty is the agent
+	Short time.Duration   // a tool may take
+	Long  time.Duration   // thinking hard, or a photo for its owner, may take
 }
 
 // mostTurns bounds the turns that are being answered.
@@ -90,14 +93,22 @@ const mostTurns = 4
 
 // Door is the bridge API.
 type Door struct {
-	o       Options
-	turns   chan struct{} // a slot for each turn under way
-	readers atomic.Int64  // of the feed
+	o       Options                 // those that never change
+	current atomic.Pointer[Options] // all, as they are now
+	turns   chan struct{}           // a slot for each turn under way
+	readers atomic.Int64            // of the feed
 	dropped atomic.Uint64
 }
 
 // New returns the door.
-func New(o Options) *Door { return &Door{o: o, turns: make(chan struct{}, mostTurns)} }
+func New(o Options) *Door {
+	d := &Door{o: o, turns: make(chan struct{}, mostTurns)}
+	d.Apply(o)
+	return d
+}
+
+// Apply changes what Options says may change.
+func (d *Door) Apply(o Options) { d.current.Store(&o) }
 
 // now is the time in the owner's zone.
 func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }

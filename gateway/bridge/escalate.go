@@ -42,13 +42,13 @@ func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 	if err := door.Decode(body, &e); err != nil {
 		return escalated{}, err
 	}
-	most := d.o.Short
+	most := d.current.Load().Short
 	var run func(context.Context, escalation) (string, error)
 	switch e.Tool {
 	case "memory_lookup":
 		run = d.memoryLookup
 	case "think_hard":
-		run, most = d.thinkHard, d.o.Long
+		run, most = d.thinkHard, d.current.Load().Long
 	case "take_photo":
 		run = d.takePhoto
 	case "play_song":
@@ -82,13 +82,13 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(d.o.Deep) == 0 {
+	if len(d.current.Load().Deep) == 0 {
 		// It is never remembered, so that no question knows of another.
 		said, err := d.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
 			Language: d.language(e.SessionID)})
 		return said.Text, err
 	}
-	text, err := thinker.Ponder(ctx, d.o.Deep, question)
+	text, err := thinker.Ponder(ctx, d.current.Load().Deep, question)
 	if err == nil || ctx.Err() != nil {
 		return text, err
 	}

@@ -48,13 +48,21 @@ func NewLog(kept table, most int) *Log {
 	return l
 }
 
+// Bound keeps so many turns from now on, and gives up more.
+func (l *Log) Bound(most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = max(most, 0)
+	l.trim()
+}
+
 // add stores a turn durably.
 func (l *Log) add(t Turn) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.most == 0 {
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	key := l.key(t.At)
 	if err := l.kept.Put(key, t); err != nil {
 		return fmt.Errorf("store a turn: %w", err)

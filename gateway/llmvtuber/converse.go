@@ -24,8 +24,10 @@ const (
 
 // converse has a text answered, and what is said spoken.
 func (c *client) converse(ctx context.Context, text string) {
-	s := speech{client: c, from: c.interrupted.Add(settle), mouth: make(chan []float64)}
-	mouth := c.door.o.Loudness.Mouth(c.conn.Session())
+	o, done := c.door.hold()
+	defer done()
+	s := speech{Options: o, client: c, from: c.interrupted.Add(settle), mouth: make(chan []float64)}
+	mouth := o.Loudness.Mouth(c.conn.Session())
 	var moving sync.WaitGroup
 	playing, stop := context.WithCancel(ctx)
 	defer moving.Wait()
@@ -87,22 +89,22 @@ func (c *client) isPlayed(ctx context.Context, over time.Time) bool {
 
 // speech is an answer as it is spoken.
 type speech struct {
-	client *client
-	face   *actions // of the next sentence
-	begun  bool
-	from   time.Time      // when the client takes sound
-	over   time.Time      // when all sound can have been played; zero is no sound
-	mouth  chan []float64 // gets the levels of what is sent
+	Options // as the answer began
+	client  *client
+	face    *actions // of the next sentence
+	begun   bool
+	from    time.Time      // when the client takes sound
+	over    time.Time      // when all sound can have been played; zero is no sound
+	mouth   chan []float64 // gets the levels of what is sent
 }
 
 // take sends a sentence with its sound.
 func (s *speech) take(ctx context.Context, r agent.Reply) error {
-	o := s.client.door.o
 	switch r := r.(type) {
 	case agent.Felt:
-		s.face = o.Model.expression(o.Words, r)
+		s.face = s.Model.expression(s.Words, r)
 	case agent.Say:
-		pcm, err := o.speak(ctx, r.Text)
+		pcm, err := s.speak(ctx, r.Text)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -118,7 +120,7 @@ func (s *speech) take(ctx context.Context, r agent.Reply) error {
 		if err := until(ctx, s.from); err != nil {
 			return err
 		}
-		if err := s.client.send(ctx, newAudio(pcm, display{Text: text, Name: o.Name}, s.face)); err != nil {
+		if err := s.client.send(ctx, newAudio(pcm, display{Text: text, Name: s.Name}, s.face)); err != nil {
 			return err
 		}
 		if len(pcm) == 0 {

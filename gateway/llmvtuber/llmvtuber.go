@@ -15,6 +15,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -30,6 +31,7 @@ type Options struct {
 	Chat        avatar.Chat
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
+	Hold        func() (done func()) // keeps these open until done is called; nil is for those that nobody closes
 	Words       *agent.Words
 	Model       *Model // nil is DefaultModel
 	Name        string // of who speaks, as it is shown
@@ -48,6 +50,7 @@ const (
 
 // Door lets clients in.
 type Door struct {
+	mu          sync.Mutex
 	o           Options
 	programs    *avatar.Door
 	recognizers chan struct{} // a place for each utterance that is being recognized
@@ -55,14 +58,40 @@ type Door struct {
 
 // New returns a door. Run disconnects its clients at the end.
 func New(o Options) *Door {
-	o.Model = cmp.Or(o.Model, DefaultModel())
-	d := &Door{o: o, recognizers: make(chan struct{}, mostUtterances)}
+	d := &Door{recognizers: make(chan struct{}, mostUtterances)}
+	d.Apply(o)
 	d.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
 		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: mostMessage, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
 			return &client{door: d, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})
 	return d
+}
+
+// Apply changes with what is heard and spoken, and as who. An answer under way goes on with
+// what it began with; Hold of the options before is not called any more once it returns.
+func (d *Door) Apply(o Options) {
+	o.Model = cmp.Or(o.Model, DefaultModel())
+	if o.Hold == nil {
+		o.Hold = func() func() { return func() {} }
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.o = o
+}
+
+// hold returns the options, and a function to call when they are not used any more.
+func (d *Door) hold() (o Options, done func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.o, d.o.Hold()
+}
+
+// options are those for what needs no engine.
+func (d *Door) options() Options {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.o
 }
 
 func newID() string { return strings.ToLower(rand.Text()) }
@@ -85,14 +114,15 @@ type client struct {
 // Greet begins as the program's own server does.
 func (c *client) Greet(ctx context.Context) error {
 	microphone := "stop-mic"
-	if c.door.o.Recognizer != nil {
+	if c.door.options().Recognizer != nil {
 		microphone = "start-mic"
 	}
 	return c.send(ctx, subtitle("Connection established"), c.configuration(), nobody(), control(microphone))
 }
 
 func (c *client) configuration() configuration {
-	return configuration{"set-model-and-conf", c.door.o.Model.info, c.door.o.Name, "perch", c.id}
+	o := c.door.options()
+	return configuration{"set-model-and-conf", o.Model.info, o.Name, "perch", c.id}
 }
 
 func nobody() group { return group{Type: "group-update", Members: []string{}} }
@@ -197,7 +227,7 @@ func (c *client) reply(r request) any {
 func (c *client) Show(f *feed.Frame) any {
 	switch b := f.Body.(type) {
 	case feed.Tool:
-		return newTool(b, c.door.o.Name)
+		return newTool(b, c.door.options().Name)
 	case feed.Notice:
 		return subtitle(b.Text)
 	}
@@ -230,7 +260,9 @@ var errDeaf = errors.New("there is no recognizer")
 
 // recognize is the text of an utterance; empty where it is not understood.
 func (d *Door) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
-	if d.o.Recognizer == nil {
+	o, done := d.hold()
+	defer done()
+	if o.Recognizer == nil {
 		return "", errDeaf
 	}
 	within, cancel := context.WithTimeout(ctx, recognizeWithin)
@@ -241,7 +273,7 @@ func (d *Door) recognize(ctx context.Context, heard *voice.Utterance) (string, e
 	case <-within.Done():
 		return "", within.Err()
 	}
-	t, err := d.o.Recognizer.Recognize(within, heard, voice.Options{Language: d.o.Speech.Language})
+	t, err := o.Recognizer.Recognize(within, heard, voice.Options{Language: o.Speech.Language})
 	if err != nil || t.Refused {
 		return "", err
 	}

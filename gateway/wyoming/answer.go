@@ -23,13 +23,13 @@ func (v *connection) takeTranscript(e wire.Event) error {
 	if err := decode(e, &t); err != nil {
 		return err
 	}
-	turn := agent.Turn{Untrusted: true, Language: v.s.o.Languages[0]}
+	turn := agent.Turn{Untrusted: true, Language: v.o.Languages[0]}
 	if languageTag().MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
 	if len(t.Text) > mostText {
 		return v.request(func(context.Context) error {
-			return v.send(typeNotHandled, handled{Text: v.s.phrase(turn.Language, "too_much"), Context: v.talk(t)}, nil)
+			return v.send(typeNotHandled, handled{Text: v.phrase(turn.Language, "too_much"), Context: v.talk(t)}, nil)
 		})
 	}
 	turn.Text = plain(t.Text)
@@ -39,7 +39,7 @@ func (v *connection) takeTranscript(e wire.Event) error {
 }
 
 // phrase is one of the appliance's own sentences, without its face.
-func (s *Server) phrase(tag, name string) string {
+func (s *service) phrase(tag, name string) string {
 	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
 	return text
 }
@@ -81,7 +81,7 @@ type answer struct {
 func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	v := a.v
 	if t.Text == "" {
-		return a.end(typeNotHandled, v.s.phrase(t.Language, "misheard"))
+		return a.end(typeNotHandled, v.phrase(t.Language, "misheard"))
 	}
 	leave, err := v.s.turns.take(ctx)
 	if err != nil {
@@ -90,19 +90,19 @@ func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	defer leave()
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
-	t.Now = time.Now().In(v.s.o.Zone)
-	said, err := agent.AnswerText(within, v.s.o.Mind, t, a.take)
+	t.Now = time.Now().In(v.o.Zone)
+	said, err := agent.AnswerText(within, v.o.Mind, t, a.take)
 	var f *failure
 	switch {
 	case err == nil:
 	case errors.As(failed(ctx, "The mind did not answer.", err), &f):
 		v.log.Warn("a text was not answered", "err", err)
-		return a.end(typeNotHandled, v.s.phrase(t.Language, "failed"))
+		return a.end(typeNotHandled, v.phrase(t.Language, "failed"))
 	default:
 		return err
 	}
 	// Before it is sent: the next text may come at once.
-	v.s.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
+	v.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
 	return a.end(typeHandled, said.Text)
 }
 

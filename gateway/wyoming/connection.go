@@ -31,6 +31,7 @@ var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
 // is noticed while it is being answered; one works, request after request, as
 // the protocol's answers have no ids.
 type connection struct {
+	*service    // as it was when the connection began
 	s           *Server
 	conn        net.Conn
 	r           *wire.Reader
@@ -55,9 +56,9 @@ type connection struct {
 // job is one request being answered. A failure ends the connection.
 type job func(ctx context.Context) error
 
-func newConnection(s *Server, conn net.Conn) *connection {
+func newConnection(s *Server, serves *service, conn net.Conn) *connection {
 	return &connection{
-		s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeWithin: writeWithin,
+		service: serves, s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeWithin: writeWithin,
 		jobs: make(chan job, mostQueued), log: s.log.With("address", conn.RemoteAddr().String()),
 	}
 }
@@ -193,21 +194,21 @@ func (v *connection) read() error {
 func (v *connection) take(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeDescribe:
-		return v.write(v.s.info)
+		return v.write(v.info)
 	case wire.TypePing:
 		return v.pong(e)
 	case wire.TypeTranscribe, wire.TypeAudioStart, wire.TypeAudioChunk, wire.TypeAudioStop:
-		if v.s.o.Recognizer == nil {
+		if v.o.Recognizer == nil {
 			return none("speech to text")
 		}
 		return v.takeSound(e)
 	case wire.TypeSynthesize, wire.TypeSynthesizeStart, wire.TypeSynthesizeChunk, wire.TypeSynthesizeStop:
-		if v.s.o.Synthesizer == nil {
+		if v.o.Synthesizer == nil {
 			return none("text to speech")
 		}
 		return v.takeText(e)
 	case wire.TypeTranscript:
-		if v.s.o.Mind == nil {
+		if v.o.Mind == nil {
 			return none("answer to text")
 		}
 		return v.takeTranscript(e)

@@ -65,7 +65,7 @@ func (v *connection) takeSound(e wire.Event) error {
 func (v *connection) beginListening(f wire.Format) error {
 	asked := v.asked
 	v.asked = wire.Transcribe{}
-	language, err := offered(v.s.o.Heard, asked.Language)
+	language, err := offered(v.o.Heard, asked.Language)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (v *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	defer leave()
 	within, cancel := context.WithTimeout(ctx, recognizeWithin)
 	defer cancel()
-	t, err := v.s.o.Recognizer.Recognize(within, u, o)
+	t, err := v.o.Recognizer.Recognize(within, u, o)
 	if err != nil {
 		return failed(ctx, "The recognizer did not answer.", err)
 	}

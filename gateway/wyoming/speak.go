@@ -81,10 +81,10 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Format != "" && asked.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
 	}
-	s := &synthesis{sentences: make(chan string, mostText), options: voice.Options{Language: v.s.o.Languages[0]}}
+	s := &synthesis{sentences: make(chan string, mostText), options: voice.Options{Language: v.o.Languages[0]}}
 	if asked.Voice != nil && asked.Voice.Name == "" {
 		var err error
-		if s.options.Language, err = offered(v.s.o.Languages, asked.Voice.Language); err != nil {
+		if s.options.Language, err = offered(v.o.Languages, asked.Voice.Language); err != nil {
 			return nil, err
 		}
 	}
@@ -178,7 +178,7 @@ func (v *connection) speak(ctx context.Context, sentence string, o voice.Options
 	within, cancel := context.WithTimeout(ctx, sentenceWithin)
 	defer cancel()
 	sound := make([]byte, 0, 2*mostSamples)
-	err = v.s.o.Synthesizer.Synthesize(within, sentence, o, func(pcm []int16) error {
+	err = v.o.Synthesizer.Synthesize(within, sentence, o, func(pcm []int16) error {
 		for piece := range slices.Chunk(pcm, mostSamples) {
 			if err := within.Err(); err != nil {
 				return err

@@ -44,6 +44,7 @@ type Options struct {
 	Mind        mind
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
+	Hold        func() (done func()) // keeps these open until done is called; nil is for those that nobody closes
 
 	// Languages are those that are offered, BCP 47, the first for requests that name
 	// none; "en" where empty. Heard are those of the recognizer, where it does not know
@@ -73,9 +74,8 @@ const (
 
 // Server serves clients. Its methods are safe for concurrent use.
 type Server struct {
-	o    Options
-	log  *slog.Logger
-	info wire.Event
+	listen []net.Listener
+	log    *slog.Logger
 
 	recognizers, synthesizers, turns slots
 
@@ -85,8 +85,15 @@ type Server struct {
 	limit *door.ConnectionLimit
 
 	mu      sync.Mutex
+	service *service // of the next connection
 	closed  bool
 	serving sync.WaitGroup // connections
+}
+
+// service is what is served.
+type service struct {
+	o    Options
+	info wire.Event // that answers describe
 }
 
 // slots are for as many as may do something at once.
@@ -107,6 +114,31 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // New returns a server that accepts no connection before Run.
 func New(o Options) (*Server, error) {
+	s := &Server{
+		listen: o.Listen, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), limit: door.NewConnectionLimit(mostConns, mostOfPeer),
+		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, mostTurns),
+	}
+	if err := s.Apply(o); err != nil {
+		return nil, err
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Apply changes what is served to connections to come, but not where. Hold of the options
+// before is not called any more once it returns.
+func (s *Server) Apply(o Options) error {
+	next, err := newService(o)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.service = next
+	return nil
+}
+
+func newService(o Options) (*service, error) {
 	if o.Mind == nil && o.Recognizer == nil && o.Synthesizer == nil {
 		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
 	}
@@ -122,18 +154,12 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	o.Zone = cmp.Or(o.Zone, time.UTC)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Name = cmp.Or(o.Name, "Perch")
+	if o.Hold == nil {
+		o.Hold = func() func() { return func() {} }
+	}
 	info, err := describe(o)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{
-		o: o, log: o.Log, info: info, limit: door.NewConnectionLimit(mostConns, mostOfPeer),
-		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, mostTurns),
-	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s, nil
+	return &service{o, info}, err
 }
 
 // Run serves until ctx ends or the server is closed, and returns when every
@@ -142,8 +168,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, s.shut)
 	defer stop()
-	failed := make(chan error, len(s.o.Listen))
-	for _, l := range s.o.Listen {
+	failed := make(chan error, len(s.listen))
+	for _, l := range s.listen {
 		go func() {
 			err := s.accept(l)
 			if err != nil {
@@ -153,7 +179,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}()
 	}
 	var errs []error
-	for range s.o.Listen {
+	for range s.listen {
 		errs = append(errs, <-failed)
 	}
 	return errors.Join(errs...)
@@ -174,7 +200,7 @@ func (s *Server) shut() {
 	}
 	s.closed = true
 	s.cancel()
-	for _, l := range s.o.Listen {
+	for _, l := range s.listen {
 		_ = l.Close() // nothing is lost with it
 	}
 }
@@ -205,8 +231,8 @@ func (s *Server) accept(l net.Listener) error {
 // admit serves a connection, or closes it where there are too many.
 func (s *Server) admit(conn net.Conn) {
 	peer := door.PeerOf(conn.RemoteAddr().String())
-	release, err := s.begin(peer)
-	v := newConnection(s, conn)
+	service, release, err := s.begin(peer)
+	v := newConnection(s, service, conn)
 	if err != nil {
 		// A new connection's buffer takes a sentence at once.
 		v.writeWithin = 100 * time.Millisecond
@@ -223,14 +249,20 @@ func (s *Server) admit(conn net.Conn) {
 }
 
 // begin counts a connection, unless the server is closed.
-func (s *Server) begin(peer netip.Addr) (release func(), err error) {
+func (s *Server) begin(peer netip.Addr) (serves *service, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, net.ErrClosed
+		return nil, nil, net.ErrClosed
 	}
-	if release, err = s.limit.Take(peer); err == nil {
-		s.serving.Add(1)
+	leave, err := s.limit.Take(peer)
+	if err != nil {
+		return nil, nil, err
 	}
-	return release, err
+	s.serving.Add(1)
+	done := s.service.o.Hold()
+	return s.service, func() {
+		done()
+		leave()
+	}, nil
 }
