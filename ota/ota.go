@@ -50,7 +50,7 @@ type Options struct {
 	// Earliest is a time before which the clock is wrong, such as that of the
 	// program's build: robots are not sent a wrong time. Zero trusts every clock.
 	Earliest time.Time
-	Language string // the household's, BCP 47, for robots that tell none
+	Language func() string // the household's, BCP 47, for robots that tell none; nil is English
 	Log      *slog.Logger
 }
 
@@ -70,7 +70,12 @@ type Service struct {
 }
 
 // New returns the service.
-func New(o Options) *Service { return &Service{o: o} }
+func New(o Options) *Service {
+	if o.Language == nil {
+		o.Language = func() string { return "" }
+	}
+	return &Service{o: o}
+}
 
 // Request is a check-in as it came. The headers, or the query, identify the robot.
 // The firmware does not escape the body, so a body may be unreadable.
@@ -228,7 +233,7 @@ func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.T
 	if a.Token == "" {
 		// Without a challenge the robot would not ask whether it was adopted.
 		by := cmp.Or(a.Code, string(id))
-		words := s.words.In(append(language.Accepted(tag), s.o.Language)...)
+		words := s.words.In(append(language.Accepted(tag), s.o.Language())...)
 		reply.Activation = &activation{Message: words.Say("robot.adopt", "code", by), Code: a.Code, Challenge: by}
 	}
 	return reply

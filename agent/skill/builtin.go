@@ -46,7 +46,7 @@ func (p *performance) text(name string) string {
 
 // said are the phrases of the language in which a skill is asked for.
 func (l *Library) said(p *performance) *language.Words {
-	return l.words.In(cmp.Or(p.Language, l.o.Language))
+	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }
 
 func greet(l *Library, p *performance) (Result, error) {

@@ -37,7 +37,7 @@ type Options struct {
 	Server func(name, address string) (thinker.ToolSource, error)
 	// Skills are the names of those a character has; nil is all.
 	Skills   func(character string) []string
-	Language string        // of the household, BCP 47; empty is English
+	Language func() string // of the household, BCP 47; nil is English
 	Within   time.Duration // for one tool; 20 s if 0
 	Log      *slog.Logger
 }
@@ -70,6 +70,9 @@ func New(o Options) (*Library, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Publish == nil {
 		o.Publish = func(device.ID, string, event.Event) {}
+	}
+	if o.Language == nil {
+		o.Language = func() string { return "" }
 	}
 	l := &Library{o: o, skills: builtins(), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, mostAtOnce)}
 	l.client = remote.NewClient(remote.Options{Server: remote.Server{Service: "the skill's endpoint", Check: "the url in its tools.json"},

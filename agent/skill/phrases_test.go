@@ -13,7 +13,7 @@ import (
 // TestBuiltInSkillsSpeakTheLanguage of the turn, and that of the household where no
 // turn says one. None of them is English in another language.
 func TestBuiltInSkillsSpeakTheLanguage(t *testing.T) {
-	l := library(t, skill.Options{Language: "de-AT", Remember: func(skill.Call, string, string) error { return nil },
+	l := library(t, skill.Options{Language: func() string { return "de-AT" }, Remember: func(skill.Call, string, string) error { return nil },
 		Sign: func(m string) (event.Signed, error) { return event.Signed{Message: m, Signature: "y"}, nil }})
 	for _, c := range []struct{ language, skill, args, want string }{
 		{"", "greet", `{"name":"Ann"}`, "Hallo, Ann!"},

@@ -94,7 +94,7 @@ type Options struct {
 	Verify      func() (any, error)  // looks at the whole diary
 	Turns       func(most int) any
 	Parts       func() []Part
-	Counters    []Counter
+	Counters    func() []Counter
 	Gauges      []Gauge
 	Settings    settings                                 // the configuration; nil is none
 	Logs        logs                                     // nil keeps none

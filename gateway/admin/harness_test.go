@@ -189,11 +189,13 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Acknowledge: notifier{h.notices}.Acknowledge,
 		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(_ device.ID, name string) string { return "😊 " + name },
 		Senses: h.Senses, Firmware: h.firmware,
-		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
-		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
-		Parts:    func() []admin.Part { return h.partsOf() },
-		Counters: []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}},
-		Version:  "1.0", ID: "perch-1", Started: started,
+		Refused: func() []ota.Refusal { return []ota.Refusal{} },
+		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
+		Parts:   func() []admin.Part { return h.partsOf() },
+		Counters: func() []admin.Counter {
+			return []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}}
+		},
+		Version: "1.0", ID: "perch-1", Started: started,
 	}
 	for _, c := range change {
 		c(&o)

@@ -115,17 +115,13 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 		func() float64 { return float64(m.door.waiting(time.Now())) })
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
 		func() float64 { return float64(o.started(time.Now()).Unix()) })
-	for _, c := range o.Counters {
-		opts := prometheus.CounterOpts{Name: c.Name, Help: c.Help, ConstLabels: labels(c.Labels)}
-		registry.MustRegister(prometheus.NewCounterFunc(opts, func() float64 { return float64(c.Count()) }))
-	}
 	for _, g := range o.Gauges {
 		gauge(g.Name, g.Help, g.Read)
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perch_build_info", Help: "Always 1; which program this is."}, []string{"version"})
 	build.WithLabelValues(strings.ToValidUTF8(o.Version, "?")).Set(1)
 	part := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
-	registry.MustRegister(build, partsUp{part, o.Parts},
+	registry.MustRegister(build, partsUp{part, o.Parts}, counted(o.Counters),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
@@ -201,6 +197,20 @@ func (m *Metrics) fault(part string) {
 		part = other
 	}
 	m.faults.WithLabelValues(part).Inc()
+}
+
+// counted are the counters of other parts, which may come and go.
+type counted func() []Counter
+
+// Describe implements prometheus.Collector. What there will be is not known.
+func (c counted) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c counted) Collect(out chan<- prometheus.Metric) {
+	for _, one := range c() {
+		desc := prometheus.NewDesc(one.Name, one.Help, nil, labels(one.Labels))
+		out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(one.Count()))
+	}
 }
 
 // partsUp looks at the parts.

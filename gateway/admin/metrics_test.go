@@ -221,11 +221,12 @@ func ours(m map[string]float64) string {
 func TestMetricsOfOthers(t *testing.T) {
 	level := 3.0
 	h := newAppliance(t, func(o *admin.Options) {
-		o.Counters = []admin.Counter{
+		counters := []admin.Counter{
 			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": "sphinx"}, Count: func() uint64 { return 2 }},
 			{Name: "perch_engine_failures_total", Help: "Failures.", Labels: map[string]string{"kind": strings.Repeat("x", 1000) + "\xff"},
 				Count: func() uint64 { return 5 }},
 		}
+		o.Counters = func() []admin.Counter { return counters }
 		o.Gauges = []admin.Gauge{{Name: "perch_store_bytes", Help: "Size.", Read: func() float64 { return level }}}
 	})
 	for range 2 {

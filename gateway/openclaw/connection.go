@@ -298,7 +298,7 @@ func (c *connection) listAgents() (any, *failure) {
 	if bad := c.agreed.scopes.lack(mayRead); bad != nil {
 		return nil, bad
 	}
-	all := []agentShown{{household, c.door.o.Name}}
+	all := []agentShown{{household, c.door.o.Name()}}
 	if named := c.door.o.Characters; named != nil {
 		for _, name := range named.Names() {
 			if name != household {

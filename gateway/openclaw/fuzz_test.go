@@ -215,7 +215,7 @@ func FuzzCalls(f *testing.F) {
 			}
 		}
 		talks := &strict{t: t}
-		d := New(Options{Talks: talks, Characters: cast{"leo"}, Name: "Chan", Log: slog.New(slog.DiscardHandler)})
+		d := New(Options{Talks: talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Log: slog.New(slog.DiscardHandler)})
 		k := &caller{t: t, c: newConnection(d, nil, "127.0.0.1:1"), talks: talks, started: map[string]bool{}, told: map[string]int{},
 			runs: map[string]int{}}
 		k.c.agreed = agreed{newest, operator, grant(asked)}

@@ -114,7 +114,7 @@ func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
 	t.Helper()
 	h := &harness{t: t, talks: &scripted{}}
 	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
-		o := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: "Chan", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
+		o := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
 		p := usualPaces()
 		for _, c := range change {
 			c(&o, &p)

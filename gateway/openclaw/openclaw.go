@@ -47,8 +47,8 @@ type Options struct {
 	// is needed, as at a loopback address. The error has a Code.
 	Token func(remote, token string) error
 
-	Name    string // the household's agent's
-	Version string // of this program; empty is one that nobody has named
+	Name    func() string // the household's agent's
+	Version string        // of this program; empty is one that nobody has named
 	Log     *slog.Logger
 }
 

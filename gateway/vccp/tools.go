@@ -57,7 +57,7 @@ func (d *Door) wanted() map[string]offer {
 			more = true
 			t := lists[i][n]
 			name := toolName(id, t.Name)
-			if _, taken := wanted[name]; taken || t.UserOnly && !d.o.UserTools {
+			if _, taken := wanted[name]; taken || t.UserOnly && !d.o.UserTools() {
 				continue
 			}
 			if len(wanted) == mostOffered {

@@ -65,7 +65,7 @@ type Options struct {
 	Find      func(robot string) (device.ID, error)
 	Bus       *event.Bus
 	Face      func(preset string) (agent.Emotion, bool) // that a preset of an expression stands for
-	UserTools bool                                      // models may use the tools that are for a robot's owner
+	UserTools func() bool                               // whether models may use the tools that are for a robot's owner; nil is no
 	Skills    skills                                    // that models may have done; may be nil
 	Idle      time.Duration                             // a session without a request ends after it; 0 is an hour
 	Log       *slog.Logger
@@ -104,6 +104,9 @@ type Door struct {
 // New returns the door. Run has its tools follow those of the robots.
 func New(o Options) *Door {
 	o.Idle = cmp.Or(o.Idle, idleFor)
+	if o.UserTools == nil {
+		o.UserTools = func() bool { return false }
+	}
 	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
 		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log has a line for every request.
@@ -127,9 +130,13 @@ func (d *Door) Run(ctx context.Context) {
 	reader := d.o.Bus.Read()
 	d.follow()
 	reader.Each(ctx, func(e event.Envelope) {
-		switch e.Event.(type) {
+		switch what := e.Event.(type) {
 		case event.ToolsListed, event.RobotSeen, event.RobotOnline, event.Missed:
 			d.follow()
+		case event.Changed:
+			if what.What == "settings" { // UserTools is one of them
+				d.follow()
+			}
 		}
 	})
 }

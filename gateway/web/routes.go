@@ -145,7 +145,7 @@ func (d *Door) Routes(r, paced gin.IRouter) {
 	r.GET("/session", func(c *gin.Context) {
 		how := HowOf(c.Request)
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language, "version": d.o.Version})
+		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language(), "version": d.o.Version})
 	})
 	paced.POST("/session", door.Limit(mostBody), func(c *gin.Context) {
 		var b struct{ Token, Code string }

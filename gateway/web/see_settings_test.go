@@ -73,8 +73,8 @@ func seeSettings(t *testing.T, c *chromium) {
 	h = h.Again()
 	b.lacks("#restarting")
 	b.lacks("#restart")
-	if h.Config.Name != "cottage" {
-		t.Errorf("its name is %q", h.Config.Name)
+	if h.Config().Name != "cottage" {
+		t.Errorf("its name is %q", h.Config().Name)
 	}
 	b.says("main", "cottage")
 }

@@ -23,8 +23,9 @@ type key interface {
 
 // Options are what the page shows, and who may come in.
 type Options struct {
-	Name, Language, Version string
-	Secret                  string // the admin token
+	Name, Version string
+	Language      func() string // the household's, BCP 47
+	Secret        string        // the admin token
 	// Epoch is a random text of which the cookies of all sessions are made besides. Another
 	// one ends them, and is given to KeepEpoch for the next run.
 	Epoch     string

@@ -58,7 +58,7 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 	t.Helper()
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
-	d := web.New(web.Options{Name: "perch", Language: "en", Version: "1", Secret: token, Epoch: kept.last(),
+	d := web.New(web.Options{Name: "perch", Language: func() string { return "en" }, Version: "1", Secret: token, Epoch: kept.last(),
 		KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },

@@ -37,7 +37,7 @@ func (a *Appliance) rememberReported(id device.ID, session string, fact event.Re
 // languageOf is that of a robot, and the household's for no robot.
 func (a *Appliance) languageOf(id device.ID) string {
 	if id == "" {
-		return a.Characters.common.Speech.Language
+		return a.Characters.Speech().Language
 	}
 	return a.Characters.Of(id).Speech.Language
 }

@@ -3,6 +3,7 @@ package appliance
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -10,6 +11,8 @@ import (
 	"perch/agent/mood"
 	"perch/agent/notice"
 	"perch/agent/thinker"
+	"perch/cmd/perch/config"
+	"perch/device"
 	"perch/event"
 	"perch/gateway/vccp"
 	"perch/perception"
@@ -25,7 +28,8 @@ type agents struct {
 	Senses     senses
 	notifier   *notice.Notifier
 	talks      *vccp.Talks // of coding agents
-	Engines    *engines
+	engines    currentEngines
+	loaded     atomic.Bool // the engines were, since a robot has come
 	Mind       *agent.Mind
 	Skills     *skills
 	Characters *characters
@@ -58,24 +62,45 @@ func (a *Appliance) newAgents() (err error) {
 	if err := a.newSkills(); err != nil {
 		return err
 	}
-	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses, Skills: a.Skills,
-		Publish: bus.Publish}
-	tell := func(e event.Event) { bus.Publish("", "", e) }
-	a.Engines, err = NewEngines(a.Config, BrainOptions{own, a.Robots.Trusts, a.lendTools, a.Skills.Library}, a.findWyoming, tell, a.Log)
+	first, err := a.newEngines(a.Config(), nil)
 	if err != nil {
 		return err
 	}
-	if a.Recognizers != nil {
-		a.Engines.recognizers, a.Engines.sphinx = a.Recognizers, nil
-	}
-	a.Mind = agent.NewMind(agent.Always(a.Engines.brains...), a.Memory, bus, a.Log)
+	a.engines.replace(first)
+	a.Mind = agent.NewMind(func() ([]agent.Brain, func()) {
+		e, done := a.engines.hold()
+		return e.brains, done
+	}, a.Memory, bus, a.Log)
 	a.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](a.DB, "conversations")))
-	if a.Characters, err = newCharacters(a.Config, a.Robots, a.Data, a.Log); err != nil {
+	if a.Characters, err = newCharacters(a.Config(), a.Robots, a.Data, a.Log); err != nil {
 		return err
 	}
+	a.Characters.follow(a.Characters, a.Log)
 	a.Mind.Complete(a.Characters.Complete)
 	a.newMoods()
 	return nil
+}
+
+// newEngines makes the engines of a configuration, or takes over those before that it
+// leaves as they are.
+func (a *Appliance) newEngines(c *config.Config, before *engines) (*engines, error) {
+	own := thinker.Options{Memory: a.Memory, Timers: a.Timers, Notify: a.notifier.NotifyAll, Senses: a.Senses, Skills: a.Skills,
+		Publish: a.Bus.Publish}
+	tell := func(e event.Event) { a.Bus.Publish("", "", e) }
+	e, err := nextEngines(before, c, BrainOptions{own, a.Robots.Trusts, a.lendTools, a.Skills.Library}, a.findWyoming, tell, a.Log)
+	if err == nil && a.Recognizers != nil {
+		e.recognizers, e.sphinx = a.Recognizers, nil
+	}
+	return e, err
+}
+
+// Phrase is one of the appliance's own sentences in a language; an empty tag is the
+// household's.
+func (a *Appliance) Phrase(tag, name string) string { return a.engines.get().Phrase(tag, name) }
+
+// phraseOf is one of them in a robot's language.
+func (a *Appliance) phraseOf(id device.ID, name string) string {
+	return a.Phrase(a.Characters.Of(id).Speech.Language, name)
 }
 
 // warm loads the recognizer and synthesizes the appliance's own sentences when
@@ -85,18 +110,21 @@ func (a *Appliance) newAgents() (err error) {
 func (a *Appliance) warm(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	loaded, warmed := false, time.Time{}
+	warmed := time.Time{}
 	a.Bus.ReadFrom(1).Each(ctx, func(e event.Envelope) {
 		switch e.Event.(type) {
 		case event.RobotSeen, event.RobotOnline:
-			if !loaded {
-				loaded = true
+			if !a.loaded.Swap(true) {
 				wg.Go(func() { a.load(ctx) })
 			}
 		case event.ListeningStarted:
 			if now := time.Now(); now.Sub(warmed) >= warmEvery {
 				warmed = now
-				wg.Go(func() { a.Engines.warm(ctx) })
+				wg.Go(func() {
+					e, done := a.engines.hold()
+					defer done()
+					e.warm(ctx)
+				})
 			}
 		}
 	})
@@ -104,9 +132,9 @@ func (a *Appliance) warm(ctx context.Context) {
 
 func (a *Appliance) load(ctx context.Context) {
 	a.Talk.Prepare()
-	for _, engine := range a.Engines.sphinx {
-		if err := engine.Load(ctx); err != nil && ctx.Err() == nil {
-			a.Log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
-		}
+	e, done := a.engines.hold()
+	defer done()
+	if err := e.load(ctx); err != nil && ctx.Err() == nil {
+		a.Log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
 	}
 }

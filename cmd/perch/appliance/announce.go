@@ -15,13 +15,13 @@ import (
 func (a *Appliance) openAnnouncer() error {
 	port, reachable := a.Doors.announced()
 	switch {
-	case !a.Config.MDNS.Enabled:
+	case !a.Config().MDNS.Enabled:
 		a.silent = "not announced: turned off by mdns.enabled"
 	case !reachable:
 		a.silent = "not announced: only this machine can reach the addresses in listen"
 	default:
-		a.announcer = mdns.New(mdns.Options{Name: a.Config.Name, ID: a.ID, Version: a.Version, Port: port, Wyoming: a.wyomingPort,
-			Interfaces: a.Config.MDNS.Interfaces, Log: a.Log})
+		a.announcer = mdns.New(mdns.Options{Name: a.Config().Name, ID: a.ID, Version: a.Version, Port: port, Wyoming: a.wyomingPort,
+			Interfaces: a.Config().MDNS.Interfaces, Log: a.Log})
 	}
 	return nil
 }
@@ -36,8 +36,8 @@ func (a *Appliance) announce(ctx context.Context) error {
 
 // findWyoming looks for Wyoming servers on the network that are not this one.
 func (a *Appliance) findWyoming(ctx context.Context) ([]string, error) {
-	own := mdns.Options{Name: a.Config.Name, ID: a.ID}.Instance()
-	return mdns.Search{Type: mdns.Wyoming, Except: own, Interfaces: a.Config.MDNS.Interfaces}.Targets(ctx)
+	own := mdns.Options{Name: a.Config().Name, ID: a.ID}.Instance()
+	return mdns.Search{Type: mdns.Wyoming, Except: own, Interfaces: a.Config().MDNS.Interfaces}.Targets(ctx)
 }
 
 // host is the name the appliance goes by on the network, and the one it was to
@@ -59,14 +59,14 @@ func (a *Appliance) host() (host, taken string) {
 // address is where a browser on the owner's network finds this appliance, and
 // empty where none can.
 func (a *Appliance) address() string {
-	if a.Config.PublicURL != "" {
-		return a.Config.PublicURL
+	if a.Config().PublicURL != "" {
+		return a.Config().PublicURL
 	}
 	port, reachable := a.Doors.announced()
-	if !reachable || !a.Config.MDNS.Enabled {
+	if !reachable || !a.Config().MDNS.Enabled {
 		return ""
 	}
-	host := a.Config.Name + ".local"
+	host := a.Config().Name + ".local"
 	if found, _ := a.host(); found != "" {
 		host = found
 	}

@@ -126,8 +126,8 @@ func (a *Appliance) offers() map[string]map[string]any {
 	}
 	// Another program may have the port.
 	if s := a.Mirror.Status(); s.Connected && s.Broker == config.EmbeddedBroker {
-		host, port, _ := net.SplitHostPort(amongApps(a.Config.MQTT.Listen)) // as it was opened
-		number, _ := strconv.Atoi(port)                                     // digits, by the check
+		host, port, _ := net.SplitHostPort(amongApps(a.Config().MQTT.Listen)) // as it was opened
+		number, _ := strconv.Atoi(port)                                       // digits, by the check
 		user, password := a.Mirror.Account()
 		all["mqtt"] = map[string]any{"host": host, "port": number, "ssl": false, "protocol": "3.1.1", "username": user, "password": password}
 	}
@@ -176,7 +176,7 @@ func (a *Appliance) tellHomeAssistant(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		settled := a.Mirror.Status().Connected || a.Config.MQTT.Broker == "none"
+		settled := a.Mirror.Status().Connected || a.Config().MQTT.Broker == "none"
 		err := a.homeAssistant.tell(ctx, a.offers(), told, settled)
 		if ctx.Err() == nil {
 			a.homeAssistant.note(err, slices.Sorted(maps.Keys(told)), a.Log.Warn)

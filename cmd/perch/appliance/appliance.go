@@ -7,6 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -48,16 +50,20 @@ type Appliance struct {
 	Diary  *diary.Diary
 	Signer diary.Key // signs the diary, and what characters sign
 
-	restart chan struct{} // has an element once a restart was asked for
+	restart  chan struct{} // has an element once a restart was asked for
+	applying sync.Mutex    // one change of the configuration at a time
 }
 
 // basics are the values that every part of one run is given.
 type basics struct {
 	Options
-	Config  *config.Config
+	config  *atomic.Pointer[config.Config]
 	Started time.Time
 	zone    *time.Location // of the household
 }
+
+// Config is the configuration that is followed: see Apply. It is not changed.
+func (b basics) Config() *config.Config { return b.config.Load() }
 
 // robots are what robots talk with, and what acts on them by itself.
 type robots struct {
@@ -71,16 +77,18 @@ type robots struct {
 
 // gateways are the doors to everybody else.
 type gateways struct {
-	admin    *admin.Door
-	metrics  *admin.Metrics
-	bridge   *bridge.Door
-	feed     *feed.Feed     // of all that shows agents
-	words    *agent.Words   // for faces
-	loudness voice.Loudness // of all that is spoken
-	skins    *skin.Door
-	relays   *relay.Relays
-	openClaw *openclaw.Door // nil where it is off
-	actions  *action.Log
+	admin          *admin.Door
+	metrics        *admin.Metrics
+	bridge         *bridge.Door
+	locks          *locks
+	turnsElsewhere *bridge.Log    // that the bridge was told of
+	feed           *feed.Feed     // of all that shows agents
+	words          *agent.Words   // for faces
+	loudness       voice.Loudness // of all that is spoken
+	skins          *skin.Door
+	relays         *relay.Relays
+	openClaw       *openclaw.Door // nil where it is off
+	actions        *action.Log
 
 	llmvtuber *llmvtuber.Door
 	aituber   *aituber.Door
@@ -125,7 +133,8 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Appliance{basics: basics{o, c, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
+	a := &Appliance{basics: basics{o, &atomic.Pointer[config.Config]{}, time.Now(), zone}, robots: &robots{}, gateways: &gateways{}, restart: make(chan struct{}, 1)}
+	a.config.Store(c)
 	for _, next := range []func() error{a.openKept, a.newAgents, a.newDiary, a.newBehaviours, a.newRobots, a.newBridge, a.newSkins, a.newAvatars,
 		a.newRelays, a.newCharacterDoor, a.openHomeAssistant, a.openGateways, a.openWyoming, a.newMirror, a.openAnnouncer} {
 		if err := next(); err != nil {
@@ -146,28 +155,42 @@ func (a *Appliance) openGateways() error {
 	return a.Doors.open(a)
 }
 
-// newRobots makes the server of robots, and the service where they check in.
-func (a *Appliance) newRobots() error {
-	c := a.Config
-	a.Talk = robot.NewServer(robot.Options{
+// talkOptions are those of robots' talks.
+func (a *Appliance) talkOptions(c *config.Config, e *engines) robot.Options {
+	return robot.Options{
 		Robots: a.Robots, Bus: a.Bus, Senses: a.Senses.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.waiting,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Recognizer: a.Engines.recognizers, Synthesizer: a.Engines.synthesizers, Speech: a.Characters.common.Speech, Character: a.Characters.Of,
-		Phrases: a.Engines.Phrase, Languages: c.Language.List(),
-		Settled:  settled(a.Engines.Book),
+		Recognizer: e.recognizers, Synthesizer: e.synthesizers, Hold: e.hold, Voice: [...]*group{e.groups[understanding], e.groups[speaking]},
+		Speech: a.Characters.Speech(), Character: a.Characters.Of,
+		Phrases: e.Phrase, Languages: c.Language.List(),
+		Settled:  settled(e.Book),
 		Loudness: &a.loudness,
-		Quiet:    func(now time.Time) bool { return c.Behaviours.Quiet.Hours.Contains(now.In(a.zone)) },
+		Quiet:    a.quiet,
 		Waits:    a.Notices.Waits,
 		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence), Version: a.Version,
 		Log: a.Log,
-	})
+	}
+}
+
+// firstLanguage is the household's.
+func (a *Appliance) firstLanguage() string { return a.Config().Language.First() }
+
+// quiet reports whether it is within the household's quiet hours.
+func (a *Appliance) quiet(now time.Time) bool {
+	return a.Config().Behaviours.Quiet.Hours.Contains(now.In(a.zone))
+}
+
+// newRobots makes the server of robots, and the service where they check in.
+func (a *Appliance) newRobots() error {
+	c := a.Config()
+	a.Talk = robot.NewServer(a.talkOptions(c, a.engines.get()))
 	if err := a.openFirmware(); err != nil {
 		return err
 	}
 	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnedRobots(), Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
 		Transport: device.Transport(c.Robots.Transport), MQTT: a.openRobotMQTT(),
-		Framing: c.Robots.Framing, Earliest: earliest(a.Built), Language: c.Language.First(), Log: a.Log})
+		Framing: c.Robots.Framing, Earliest: earliest(a.Built), Language: a.firstLanguage, Log: a.Log})
 	return nil
 }
 
@@ -175,13 +198,13 @@ func (a *Appliance) newRobots() error {
 func (a *Appliance) newAdmin() {
 	shown := admin.Options{
 		Robots: a.OwnedRobots(), Talk: a.control(), Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
-		Acknowledge: a.notifier.Acknowledge, Engines: tries{a.Engines, a.Characters.common.Speech, a.zone}, Board: a.board, Bus: a.Bus,
+		Acknowledge: a.notifier.Acknowledge, Engines: tries{&a.engines, a.Characters.Speech, a.zone}, Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures,
 		Senses:   a.Senses.Senses, Characters: casting{a.Characters, a.passports, a.Skills.Library, a.Bus},
-		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.Characters.phrase(a.Engines),
+		Questions: questions{a.hooks, a.Talk}, ForgetConversation: a.Mind.Forget, Phrase: a.phraseOf,
 		Diary:  func(n int) any { return a.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Diary.Verify() },
-		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters(), Gauges: a.gauges(), Firmware: a.Firmware,
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters, Gauges: a.gauges(), Firmware: a.Firmware,
 		Refused: a.ota.Refused, Connections: a.connections, Find: a.newFinder().find,
 		Archives: &archives{dir: Directory(a.Data, a.Version, a.Log), db: a.DB, restart: a.askRestart},
 		Version:  a.Version, ID: a.ID, Started: a.Started,
@@ -205,7 +228,7 @@ func (a *Appliance) OwnedRobots() ownedRobots {
 // it offers is its own: the engines in this process, and the agent. An engine
 // that is a Wyoming server itself is for its owner to name to Home Assistant.
 func (a *Appliance) openWyoming() error {
-	address := a.Config.Wyoming.Listen
+	address := a.Config().Wyoming.Listen
 	if address == "" {
 		return nil
 	}
@@ -213,19 +236,8 @@ func (a *Appliance) openWyoming() error {
 	if err != nil {
 		return ListenError(address, "wyoming.listen", err)
 	}
-	o := wyoming.Options{Listen: []net.Listener{l}, Mind: a.Mind, Languages: a.Config.Language.List(), Zone: a.zone,
-		Phrases: a.Engines.Phrase, Name: a.Config.Name, ID: a.ID, Version: a.Version, Log: a.Log}
-	for _, tag := range o.Languages {
-		if known, _ := language.Match(tag); known == language.English {
-			o.Heard = append(o.Heard, tag)
-		}
-	}
-	if len(a.Engines.sphinx) > 0 && len(o.Heard) > 0 { // it knows no other language
-		o.Recognizer = a.Engines.sphinx[0]
-	}
-	if len(a.Engines.espeak) > 0 {
-		o.Synthesizer = a.Engines.espeak[0]
-	}
+	o := a.wyomingOptions(a.Config(), a.engines.get())
+	o.Listen = []net.Listener{l}
 	if a.wyoming, err = wyoming.New(o); err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -234,6 +246,24 @@ func (a *Appliance) openWyoming() error {
 		a.wyomingPort = port
 	}
 	return nil
+}
+
+// wyomingOptions are what the Wyoming server offers.
+func (a *Appliance) wyomingOptions(c *config.Config, e *engines) wyoming.Options {
+	o := wyoming.Options{Mind: a.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.hold,
+		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.Version, Log: a.Log}
+	for _, tag := range o.Languages {
+		if known, _ := language.Match(tag); known == language.English {
+			o.Heard = append(o.Heard, tag)
+		}
+	}
+	if len(e.sphinx) > 0 && len(o.Heard) > 0 { // it knows no other language
+		o.Recognizer = e.sphinx[0]
+	}
+	if len(e.espeak) > 0 {
+		o.Synthesizer = e.espeak[0]
+	}
+	return o
 }
 
 // ErrRestart ends a run after which another is wanted.
@@ -269,9 +299,7 @@ func (a *Appliance) Close() {
 		a.Talk.Close()
 	}
 	if a.agents != nil {
-		if a.Engines != nil {
-			a.Engines.Close()
-		}
+		a.engines.close()
 		if a.Skills != nil {
 			a.Skills.close()
 		}

@@ -7,28 +7,38 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/aituber"
 	"perch/gateway/llmvtuber"
+	"perch/voice"
 )
 
 // newAvatars makes the doors of avatar programs that have protocols of their own.
 func (a *Appliance) newAvatars() error {
-	o := llmvtuber.Options{Feed: a.feed, Chat: a.skins, Words: a.words, Name: a.Config.Persona.Name, Speech: a.Characters.common.Speech,
-		Loudness: &a.loudness, Log: a.Log}
-	if file := a.Config.Skins.Model; file != "" {
-		model, err := readModel(file)
-		if err != nil {
-			return fmt.Errorf("skins.live2d_model: %w", err)
-		}
-		o.Model = model
-	}
-	if len(a.Engines.recognizers) > 0 {
-		o.Recognizer = a.Engines.recognizers
-	}
-	if len(a.Engines.synthesizers) > 0 {
-		o.Synthesizer = a.Engines.synthesizers
+	o, err := a.avatarOptions(a.Config(), a.engines.get(), a.Characters.Speech())
+	if err != nil {
+		return err
 	}
 	a.llmvtuber = llmvtuber.New(o)
 	a.aituber = aituber.New(aituber.Options{Feed: a.feed, Chat: a.skins, Words: a.words, Log: a.Log})
 	return nil
+}
+
+// avatarOptions are those of programs that speak by themselves.
+func (a *Appliance) avatarOptions(c *config.Config, e *engines, speech voice.Options) (llmvtuber.Options, error) {
+	o := llmvtuber.Options{Feed: a.feed, Chat: a.skins, Words: a.words, Name: c.Persona.Name, Speech: speech, Hold: e.hold,
+		Loudness: &a.loudness, Log: a.Log}
+	if file := c.Skins.Model; file != "" {
+		model, err := readModel(file)
+		if err != nil {
+			return o, fmt.Errorf("skins.live2d_model: %w", err)
+		}
+		o.Model = model
+	}
+	if len(e.recognizers) > 0 {
+		o.Recognizer = e.recognizers
+	}
+	if len(e.synthesizers) > 0 {
+		o.Synthesizer = e.synthesizers
+	}
+	return o, nil
 }
 
 // readModel reads the description of a Live2D model.

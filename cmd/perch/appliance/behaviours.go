@@ -19,11 +19,11 @@ func (a *Appliance) newBehaviours() (err error) {
 	if err != nil {
 		a.Log.Warn("some gestures of the owner's are left out", "err", err)
 	}
-	rules := a.Config.BehaviourRules(func(string, error) {}) // the check has reported them
+	rules := a.Config().BehaviourRules(func(string, error) {}) // the check has reported them
 	a.behaviours, err = perception.NewBehaviours(perception.Options{
-		Tuning: a.Config.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone, Bus: a.Bus,
+		Tuning: a.Config().Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone, Bus: a.Bus,
 		Outside: ruleActions{a.kept.Robots, a.notifier, a.robots, a.gateways},
-		Phrase:  a.Characters.phrase(a.Engines),
+		Phrase:  a.phraseOf,
 		Log:     a.Log,
 	})
 	return err

@@ -30,7 +30,7 @@ type casting struct {
 
 // List is every character there is, the household's first.
 func (k casting) List() []admin.Character {
-	all := []admin.Character{k.shown(castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHousehold})}
+	all := []admin.Character{k.shown(castCharacter{Cast: config.Cast{Persona: k.now().persona}, from: fromHousehold})}
 	for _, name := range k.Names() {
 		if own, known := k.named(name); known {
 			all = append(all, k.shown(own))
@@ -43,7 +43,7 @@ func (k casting) List() []admin.Character {
 // be read is none.
 func (k *characters) Names() []string {
 	names := map[string]bool{}
-	for _, one := range k.config.Characters {
+	for _, one := range k.now().config.Characters {
 		names[one.Name] = true
 	}
 	for dir, ext := range map[string]string{k.imports(): ".json", k.directory(): ".md"} {
@@ -183,7 +183,7 @@ func (k casting) Card(id string) (card admin.Card, err error) {
 
 // usedBy says who has a character, and the cure; empty is nobody.
 func (k *characters) usedBy(id string, now time.Time) string {
-	for _, r := range k.config.Robots.Each {
+	for _, r := range k.now().config.Robots.Each {
 		if r.Character == id || r.Persona == id {
 			return fmt.Sprintf("robots.each in the configuration file gives it to the robot %s", r.Robot)
 		}

@@ -32,15 +32,21 @@ import (
 // characters are the characters of this appliance, and which robot and which skin's talk
 // has which.
 type characters struct {
-	config  *config.Config
-	robots  *device.Registry
-	data    string
-	common  robot.Character // of a robot without anything
-	persona agent.Persona   // the household's
+	robots *device.Registry
+	data   string
 
-	mu       sync.RWMutex
-	known    map[string]castCharacter // as settings call them
-	sessions map[string]played        // the characters of skins' talks
+	mu        sync.RWMutex
+	household household
+	known     map[string]castCharacter // as settings call them
+	sessions  map[string]played        // the characters of skins' talks
+}
+
+// household is what the configuration says for all robots.
+type household struct {
+	config  *config.Config
+	common  robot.Character // of a robot without anything
+	persona agent.Persona
+	fixed   map[device.ID]device.Settings
 }
 
 // played is the character of a skin's talk.
@@ -73,7 +79,7 @@ const (
 )
 
 // newCharacters reads the characters of robots. One that is stored and cannot be
-// read is logged, and the household's is used instead.
+// read is logged, and the household's is used instead. They are used from follow on.
 func newCharacters(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -83,31 +89,52 @@ func newCharacters(c *config.Config, robots *device.Registry, data string, log *
 	if err != nil {
 		return nil, err
 	}
-	k := &characters{config: c, robots: robots, data: data, common: robot.Character{Speech: speech}, persona: person,
+	k := &characters{robots: robots, data: data, household: household{config: c, common: robot.Character{Speech: speech}, persona: person},
 		known: map[string]castCharacter{}, sessions: map[string]played{}}
-	k.fromFile(log)
-	fixed, err := k.fixed()
-	if err != nil {
+	if k.household.fixed, err = k.fixed(c); err != nil {
 		return nil, err
 	}
-	for _, hidden := range robots.Fix(fixed) {
-		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
-			"robot", hidden.ID, "name", hidden.Settings.Name)
-	}
-	for id, s := range fixed { // of robots that may come later, too
+	k.fromFile(c, log)
+	for id, s := range k.household.fixed { // of robots that may come later, too
 		k.readFor(id, s, log)
 	}
 	for _, r := range robots.List() {
-		k.readFor(r.ID, r.Settings, log)
-		for _, u := range c.Unfit(r.Settings, CheckPart) {
+		if k.household.fixed[r.ID].Persona == "" {
+			k.readFor(r.ID, r.Settings, log)
+		}
+	}
+	return k, nil
+}
+
+// follow has the robots be as next has them, which may be k itself.
+func (k *characters) follow(next *characters, log *slog.Logger) {
+	k.mu.Lock()
+	k.household, k.known = next.household, next.known
+	h := k.household
+	k.mu.Unlock()
+	for _, hidden := range k.robots.Fix(h.fixed) {
+		log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
+			"robot", hidden.ID, "name", hidden.Settings.Name)
+	}
+	for _, r := range k.robots.List() {
+		for _, u := range h.config.Unfit(r.Settings, CheckPart) {
 			log.Warn("the engines do not support a robot's setting; change it with perch robot set", "robot", r.ID, "key", u.Key, "err", u.Err)
 		}
 	}
 	for _, part := range k.lacking() {
 		log.Warn("a part of this appliance does not know a robot's language", "what", part.Note)
 	}
-	return k, nil
 }
+
+// now is what the configuration says now.
+func (k *characters) now() household {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.household
+}
+
+// Speech is how robots are spoken to that have nothing of their own.
+func (k *characters) Speech() voice.Options { return k.now().common.Speech }
 
 // lacking is what is missing for languages that robots are set to, beside those of the
 // configuration; mostly it is nothing. Robots are talked to all the same.
@@ -118,7 +145,7 @@ func (k *characters) lacking() []admin.Part {
 			tags = append(tags, r.Settings.Language)
 		}
 	}
-	lacks := k.config.Lacks(tags...)
+	lacks := k.now().config.Lacks(tags...)
 	if len(lacks) == 0 {
 		return nil
 	}
@@ -127,7 +154,7 @@ func (k *characters) lacking() []admin.Part {
 
 // readFor reads the character of a robot's settings.
 func (k *characters) readFor(id device.ID, s device.Settings, log *slog.Logger) {
-	if _, read := k.known[s.Persona]; read || s.Persona == "" {
+	if _, read := k.named(s.Persona); read || s.Persona == "" {
 		return
 	}
 	if err := k.read(s.Persona); err != nil {
@@ -136,9 +163,9 @@ func (k *characters) readFor(id device.ID, s device.Settings, log *slog.Logger) 
 }
 
 // fixed are the settings of the file, whose personas are read.
-func (k *characters) fixed() (map[device.ID]device.Settings, error) {
+func (k *characters) fixed(c *config.Config) (map[device.ID]device.Settings, error) {
 	fixed := map[device.ID]device.Settings{}
-	for i, r := range k.config.Robots.Each {
+	for i, r := range c.Robots.Each {
 		id, err := device.ParseID(r.Robot)
 		if err != nil {
 			return nil, fmt.Errorf("robots.each.%d.robot: %w", i, err)
@@ -159,10 +186,10 @@ func (k *characters) fixed() (map[device.ID]device.Settings, error) {
 
 // fromFile reads the characters that the configuration names. What cannot be read or
 // fetched is logged; the next start tries again.
-func (k *characters) fromFile(log *slog.Logger) {
+func (k *characters) fromFile(c *config.Config, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchWithin)
 	defer cancel()
-	for _, one := range k.config.Characters {
+	for _, one := range c.Characters {
 		m, err := k.load(ctx, one)
 		if err != nil {
 			log.Warn("a character of the configuration cannot be read; robots that have it have the household's", "name", one.Name, "err", err)
@@ -195,7 +222,8 @@ func (k *characters) load(ctx context.Context, one config.Character) (manifest.M
 
 // cast makes a character of a manifest.
 func (k *characters) cast(id string, m manifest.Manifest, from string) castCharacter {
-	return castCharacter{k.config.Cast(id, m, k.persona, CheckPart), m, from}
+	h := k.now()
+	return castCharacter{h.config.Cast(id, m, h.persona, CheckPart), m, from}
 }
 
 // directory holds the personas that commands name.
@@ -253,7 +281,7 @@ func (k *characters) check(c device.Change) error {
 		return strings.TrimSpace(*s)
 	}
 	s := device.Settings{Persona: text(c.Persona), Voice: text(c.Voice), Brain: text(c.Brain), Language: text(c.Language)}
-	for _, u := range k.config.Unfit(s, CheckPart) {
+	for _, u := range k.now().config.Unfit(s, CheckPart) {
 		return fmt.Errorf("%w: %s: %w", device.ErrSetting, u.Key, u.Err)
 	}
 	if s.Persona == "" {
@@ -275,8 +303,9 @@ func (k *characters) named(name string) (castCharacter, bool) {
 
 // Of is what a robot has of its own. It does not block.
 func (k *characters) Of(id device.ID) robot.Character {
-	s, c := k.robots.Settings(id), k.common
-	if all := k.config.Language.List(); len(all) > 1 && k.persona.Language == "" {
+	h := k.now()
+	s, c := k.robots.Settings(id), h.common
+	if all := h.config.Language.List(); len(all) > 1 && h.persona.Language == "" {
 		c.Speech.Detect = true
 		if r, err := k.robots.Get(id); err == nil {
 			spoken, _ := language.Among(all, language.Accepted(r.Language)...)
@@ -291,18 +320,13 @@ func (k *characters) Of(id device.ID) robot.Character {
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice),
 		Detect: c.Speech.Detect && cmp.Or(s.Language, own.Language) == ""}
 	if !has {
-		own.Persona, own.Brain = k.persona, agent.BrainOptions{} // which its brains have been given
+		own.Persona, own.Brain = h.persona, agent.BrainOptions{} // which its brains have been given
 	}
 	if has || s.Language != "" {
 		own.Language = cmp.Or(s.Language, own.Language)
 		c.Persona = &own.Persona
 	}
 	return c
-}
-
-// phrase finds the appliance's own sentences in a robot's language.
-func (k *characters) phrase(e *engines) func(device.ID, string) string {
-	return func(id device.ID, name string) string { return e.Phrase(k.Of(id).Speech.Language, name) }
 }
 
 // Complete sets the name, persona and brain of a robot's turn.
@@ -354,7 +378,7 @@ func (k *characters) Known(name string) bool {
 func (k *characters) Play(t *agent.Turn, name, system string) {
 	own, has := k.named(name)
 	if !has {
-		own.Persona, own.Brain = k.persona, agent.BrainOptions{} // which its brains have been given
+		own.Persona, own.Brain = k.now().persona, agent.BrainOptions{} // which its brains have been given
 	}
 	k.enter(t.Session, own.ID)
 	if system != "" {

@@ -25,7 +25,7 @@ func (a *Appliance) counters() []admin.Counter {
 			Help:  "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
 			Count: a.robotMQTT.dropped},
 		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.DB.Commits},
-	}, a.Engines.counters()...)
+	}, a.engines.get().counters()...)
 }
 
 // counters are the failures of engines, by list and kind: how many of one kind

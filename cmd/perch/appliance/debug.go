@@ -13,7 +13,7 @@ import (
 // debug.listen has an address. Both packages mount themselves on http.DefaultServeMux
 // too, which no listener serves.
 func (a *Appliance) listenDebug(d *doors) error {
-	at := a.Config.Debug.Listen
+	at := a.Config().Debug.Listen
 	if at == "" {
 		return nil
 	}

@@ -30,7 +30,7 @@ func (a *Appliance) newDiary() (err error) {
 		return err
 	}
 	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](a.DB, "diary"),
-		Heads: store.NewTable[diary.Head](a.DB, "diary-head"), Key: a.Signer, Begins: begins, Keep: a.Config.Diary.Keep, Who: a.Characters.Who,
+		Heads: store.NewTable[diary.Head](a.DB, "diary-head"), Key: a.Signer, Begins: begins, Keep: a.Config().Diary.Keep, Who: a.Characters.Who,
 		Sentiment: a.sentiment, Wrote: a.wrote, Log: a.Log})
 	return err
 }

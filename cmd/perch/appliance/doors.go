@@ -47,21 +47,22 @@ func (d *doors) open(a *Appliance) error {
 	if err != nil {
 		return err
 	}
+	a.locks = l
 	if err := a.openPage(l); err != nil {
 		return err
 	}
-	if len(a.Config.TLS.Listen) > 0 {
-		if d.certificate, err = newCertificate(a.Config.TLS, a.Log); err != nil {
+	if len(a.Config().TLS.Listen) > 0 {
+		if d.certificate, err = newCertificate(a.Config().TLS, a.Log); err != nil {
 			return err
 		}
 	}
 	err = errors.Join(
-		d.listen("listen", a.Config.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, &d.Lingering) }),
+		d.listen("listen", a.Config().Listen, func(e *gin.Engine) { a.networkRoutes(e, l, &d.Lingering) }),
 		a.listenOpenClaw(d, l),
 		a.listenIngress(d, l),
 		a.listenDebug(d),
-		d.listen("local", a.Config.Local, func(e *gin.Engine) { a.localRoutes(e, l) }),
-		d.listen("tls.listen", a.Config.TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
+		d.listen("local", a.Config().Local, func(e *gin.Engine) { a.localRoutes(e, l) }),
+		d.listen("tls.listen", a.Config().TLS.Listen, func(e *gin.Engine) { a.networkRoutes(e, l, nil) }))
 	if err != nil {
 		return err
 	}

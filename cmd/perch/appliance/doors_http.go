@@ -29,16 +29,12 @@ type locks struct {
 }
 
 func newLocks(a *Appliance) (*locks, error) {
-	c := a.Config
+	c := a.Config()
 	token, err := Secret(a.Data, "admin-token", a.Log)
 	if err != nil {
 		return nil, err
 	}
-	bridge, err := config.Secret("key", c.Bridge.Key, c.Bridge.KeyFile)
-	if err != nil {
-		return nil, err
-	}
-	skins, err := config.Secret("key", c.Skins.Key, c.Skins.KeyFile)
+	bridge, skins, err := doorKeys(c)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +53,15 @@ func newLocks(a *Appliance) (*locks, error) {
 		bridge: door.NewKey(bridge, "bridge.key", ""),
 		skins:  door.NewKey(skins, "skins.key", ""),
 	}, nil
+}
+
+// doorKeys are those of the bridge and of the skins.
+func doorKeys(c *config.Config) (bridge, skins string, err error) {
+	if bridge, err = config.Secret("key", c.Bridge.Key, c.Bridge.KeyFile); err != nil {
+		return "", "", err
+	}
+	skins, err = config.Secret("key", c.Skins.Key, c.Skins.KeyFile)
+	return bridge, skins, err
 }
 
 // owns reports whether a request is of the owner: it has the admin token, or is of a page
@@ -92,10 +97,11 @@ func (a *Appliance) networkRoutes(e *gin.Engine, l *locks, robots *door.Lingerin
 	a.relays.Routes(owner)
 	a.character.Owned(owner)
 	a.bridge.Admin(owner)
-	a.bridge.Routes(e.Group("", door.Guard(l.others.OnRefusal(l.bridge.Check))))
+	a.bridge.Routes(e.Group("", l.bridge.Binds, door.Guard(l.others.OnRefusal(l.bridge.Check))))
 	a.talks.Routes(open)
-	a.skinRoutes(e, keys.skins)
-	a.character.Routes(e.Group("", door.Guard(keys.viewers)), l.owns)
+	skins := e.Group("", l.skins.Binds)
+	a.skinRoutes(skins, keys.skins)
+	a.character.Routes(skins.Group("", door.Guard(keys.viewers)), l.owns)
 }
 
 // nothingThere is a handler for paths at which there is nothing.

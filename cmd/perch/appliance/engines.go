@@ -26,8 +26,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// engines are the recognizers, the synthesizers and the brains that the
-// configuration names.
+// engines are the recognizers, the synthesizers and the brains that a configuration
+// names.
 type engines struct {
 	recognizers  voice.Recognizers
 	synthesizers voice.Synthesizers
@@ -40,10 +40,11 @@ type engines struct {
 	deep         []thinker.Model // for hard questions
 	All          []*Engine
 	sources      map[string]thinker.ToolSource // of tools, by their configuration
-	closers      []func()
+	closers      []func()                      // of the group that is being made
+	groups       [groups]*group
 
 	language string // of the household
-	words    language.Catalogue
+	words    *language.Catalogue
 	checks   bool // their options are checked, and nothing is made
 
 	publish     func(event.Event) // of what fails; nil where nobody listens
@@ -80,45 +81,92 @@ type BrainOptions struct {
 // Wyoming servers on the network.
 func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines,
 	error) {
-	books, err := config.Books(c)
-	if err != nil {
-		return nil, err
-	}
+	return nextEngines(nil, c, h, find, tell, log)
+}
+
+// nextEngines is NewEngines after those before, of which the groups go on that the
+// configuration leaves as they are. nil is none.
+func nextEngines(before *engines, c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event),
+	log *slog.Logger) (*engines, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
 		return nil, err
 	}
-	e := &engines{Book: books[0], books: books, sentences: config.Sentences(c), language: speech.Language, publish: tell, findWyoming: find,
-		sources: map[string]thinker.ToolSource{}}
-	for i, book := range books {
-		book.Share(&e.words)
+	persona, err := config.Persona(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &engines{sentences: config.Sentences(c), language: speech.Language, publish: tell, findWyoming: find}
+	understood := []any{config.ReflexLanguages(c), e.sentences, e.language}
+	for i, g := range [groups]struct {
+		madeOf any
+		make   func() error
+	}{
+		understanding: {understood, func() error { return e.addBooks(c, h, log) }},
+		hearing:       {[]any{understood, c.Speech.Recognizers}, func() error { return e.addRecognizers(c, log) }},
+		speaking:      {[]any{e.language, c.Synthesizers()}, func() error { return e.addSynthesizers(c, log) }},
+		thinking:      {[]any{understood, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, log) }},
+	} {
+		if err := e.form(i, g.madeOf, g.make, before); err != nil {
+			e.without(before).close()
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// addBooks reads what reflexes and grammars understand.
+func (e *engines) addBooks(c *config.Config, h BrainOptions, log *slog.Logger) (err error) {
+	e.words = &language.Catalogue{}
+	if e.books, err = config.Books(c); err != nil {
+		return err
+	}
+	e.Book = e.books[0]
+	for i, book := range e.books {
+		book.Share(e.words)
 		if err := teachSkills(book, h.skills); err != nil && i == 0 { // the others lack what they lack in the same way
 			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
 		}
 	}
+	return nil
+}
+
+// addRecognizers makes the recognizers.
+func (e *engines) addRecognizers(c *config.Config, log *slog.Logger) error {
 	for _, r := range c.Speech.Recognizers {
 		if err := e.addRecognizer(r, log); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// addSynthesizers makes the synthesizers.
+func (e *engines) addSynthesizers(c *config.Config, log *slog.Logger) error {
 	for _, s := range c.Synthesizers() {
 		if err := e.addSynthesizer(s, log); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// addBrains makes the brains, and the models for hard questions.
+func (e *engines) addBrains(c *config.Config, h BrainOptions, log *slog.Logger) error {
+	e.sources = map[string]thinker.ToolSource{}
 	for i, b := range c.BrainDeep {
 		b.Within = brainWithin(c.BrainDeep, i)
 		if err := e.addDeep(b, log); err != nil {
-			return nil, fmt.Errorf("brain_deep: %w", err)
+			return fmt.Errorf("brain_deep: %w", err)
 		}
 	}
 	for i, b := range c.Brains {
 		b.Within = brainWithin(c.Brains, i)
 		if err := e.addBrain(c, b, h, log); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return e, nil
+	return nil
 }
 
 // Phrase is a sentence of the appliance in a language: the owner's own in that of the
@@ -179,23 +227,21 @@ func (e *engines) serve(n *Engine, engine any) {
 	}
 }
 
-// tend looks after the engines until ctx ends.
-func (e *engines) tend(ctx context.Context) {
-	var wg sync.WaitGroup
-	for _, n := range e.All {
-		if n.look != nil {
-			wg.Go(func() { n.condition.Watch(ctx, n.look) })
-		}
-	}
-	wg.Wait()
-}
-
 // warmEvery is how often engines are made ready, at most, and warmWithin how
 // long that may take.
 const (
 	warmEvery  = 20 * time.Second
 	warmWithin = 2 * time.Minute
 )
+
+// load loads the recognizers that are in this process, unless they are.
+func (e *engines) load(ctx context.Context) error {
+	var err error
+	for _, engine := range e.sphinx {
+		err = errors.Join(err, engine.Load(ctx))
+	}
+	return err
+}
 
 // warm makes ready what the next turn will use: of each list the first that
 // works. What fails here will say so when it is used.
@@ -214,13 +260,6 @@ func (e *engines) warm(ctx context.Context) {
 		}
 	}
 	wg.Wait()
-}
-
-// Close releases all engines.
-func (e *engines) Close() {
-	for _, end := range e.closers {
-		end()
-	}
 }
 
 // teachSkills adds the sentences of skills to a book. Its error is of those that are
@@ -298,7 +337,7 @@ func CheckRecognizers(c *config.Config) error {
 // config.PartCheck.
 func CheckPart(c *config.Config, part any) error {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, quiet := &engines{Book: new(reflex.Book), findWyoming: nobody, checks: true}, slog.New(slog.DiscardHandler)
+	e, quiet := &engines{Book: new(reflex.Book), words: new(language.Catalogue), findWyoming: nobody, checks: true}, slog.New(slog.DiscardHandler)
 	switch part := part.(type) {
 	case config.Recognizer:
 		return e.addRecognizer(part, quiet)

@@ -54,7 +54,7 @@ func (e *engines) addBrain(c *config.Config, b config.Brain, h BrainOptions, log
 		brain.Others(func(tag string) (*reflex.Book, error) {
 			book, err := reflex.Load(tag, "")
 			if err == nil {
-				book.Share(&e.words)
+				book.Share(e.words)
 				_ = teachSkills(book, h.skills)
 			}
 			return book, err
@@ -93,7 +93,7 @@ func (e *engines) booksWith(c *config.Config, sentences string, h BrainOptions) 
 		return nil, err
 	}
 	for _, book := range books {
-		book.Share(&e.words)
+		book.Share(e.words)
 		_ = teachSkills(book, h.skills) // what is left out is said of the appliance's book
 	}
 	return books, nil

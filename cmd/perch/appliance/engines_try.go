@@ -15,9 +15,9 @@ import (
 // of as any use is, and is made of an engine that is left alone for a while, too: its
 // owner wants to know whether it works by now.
 type tries struct {
-	*engines
-	speech voice.Options // the household's
-	zone   *time.Location
+	engines *currentEngines
+	speech  func() voice.Options // the household's
+	zone    *time.Location
 }
 
 // tryConversation is the name of a try's, which no history is kept of.
@@ -26,10 +26,11 @@ const tryConversation = "try"
 // Engines are all but the servers of tools.
 func (t tries) Engines() []admin.Engine {
 	shown := []admin.Engine{}
-	for i, part := range t.conditions() {
-		n := t.All[i]
+	e := t.engines.get()
+	for i, part := range e.conditions() {
+		n := e.All[i]
 		if one, is := n.shown(part); is {
-			switch words := t.words.In(t.speech.Language); {
+			switch words := e.words.In(t.speech().Language); {
 			case n.Synthesizer != nil:
 				one.Sample = words.Say("engines.voice")
 			case one.Try == admin.TryText:
@@ -57,26 +58,28 @@ func (n *Engine) shown(p admin.Part) (one admin.Engine, is bool) {
 	return one, true
 }
 
-// find is an engine by its part.
-func (t tries) find(part string) *Engine {
-	for _, n := range t.All {
+// find is an engine by its part, which stays open until done is called.
+func (t tries) find(part string) (found *Engine, done func()) {
+	e, done := t.engines.hold()
+	for _, n := range e.All {
 		if n.Part == part {
-			return n
+			found = n
 		}
 	}
-	return nil
+	return found, done
 }
 
 // Hear has a recognizer understand a recording of 16 kHz.
 func (t tries) Hear(ctx context.Context, part string, pcm []int16) (string, error) {
-	n := t.find(part)
+	n, done := t.find(part)
+	defer done()
 	if n == nil || n.Recognizer == nil {
 		return "", admin.ErrNoEngine
 	}
 	u := voice.NewUtterance()
 	u.Write(pcm)
 	u.Finish()
-	o := t.speech
+	o := t.speech()
 	o.Stranger = true // an utterance of the household's is decoded first
 	heard, err := watchedRecognizer{n.Recognizer, n.condition}.use(ctx, u, o)
 	return strings.TrimSpace(heard.Text), err
@@ -84,17 +87,19 @@ func (t tries) Hear(ctx context.Context, part string, pcm []int16) (string, erro
 
 // Speak has a synthesizer speak a text. The sound is of 24 kHz.
 func (t tries) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
-	n := t.find(part)
+	n, done := t.find(part)
+	defer done()
 	if n == nil || n.Synthesizer == nil {
 		return admin.ErrNoEngine
 	}
-	return watchedSynthesizer{n.Synthesizer, n.condition}.use(ctx, text, t.speech, out)
+	return watchedSynthesizer{n.Synthesizer, n.condition}.use(ctx, text, t.speech(), out)
 }
 
 // Answer has a brain answer a text, as in a turn of a conversation that begins with it
 // and is not remembered, or a model for hard questions think it through.
 func (t tries) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
-	n := t.find(part)
+	n, done := t.find(part)
+	defer done()
 	switch {
 	case n != nil && n.Brain != nil:
 	case n != nil && n.Deep != nil:
@@ -108,7 +113,7 @@ func (t tries) Answer(ctx context.Context, part, text string, out func(sentence 
 	}
 	brain := watchedBrain{n.Brain, n.condition}
 	defer brain.Forget(tryConversation)
-	turn := agent.Turn{Conversation: tryConversation, Text: text, Now: time.Now().In(t.zone), Language: t.speech.Language}
+	turn := agent.Turn{Conversation: tryConversation, Text: text, Now: time.Now().In(t.zone), Language: t.speech().Language}
 	return brain.use(ctx, turn, func(r agent.Reply) error {
 		switch r := r.(type) {
 		case agent.Say:

@@ -12,7 +12,7 @@ import (
 
 // openFirmware opens the catalogue of what robots may be upgraded to.
 func (a *Appliance) openFirmware() error {
-	signer, err := a.Config.Firmware.Signer()
+	signer, err := a.Config().Firmware.Signer()
 	if err != nil {
 		return fmt.Errorf("firmware.public_key: %w", err)
 	}
@@ -22,7 +22,7 @@ func (a *Appliance) openFirmware() error {
 		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
 		Key: a.tokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone,
 		Stopped: func(version string, failed, first int) {
-			text := words.In(a.Config.Language.List()...).Say("firmware.stopped", "version", version, "failed", failed, "first", first)
+			text := words.In(a.Config().Language.List()...).Say("firmware.stopped", "version", version, "failed", failed, "first", first)
 			if _, err := a.notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
 				a.Log.Error("a notification was not kept", "text", text, "err", err)
 			}

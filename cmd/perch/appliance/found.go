@@ -55,10 +55,10 @@ func (a *Appliance) newFinder() finder {
 	transport := remote.NewTransport()
 	transport.Proxy, transport.DisableKeepAlives = nil, true // it is this network alone
 	transport.DialContext = (&net.Dialer{Timeout: modelsWithin}).DialContext
-	own := mdns.Options{Name: a.Config.Name, ID: a.ID}.Instance()
+	own := mdns.Options{Name: a.Config().Name, ID: a.ID}.Instance()
 	return finder{networks: networks, own: ollamaHere, port: ollamaPort, http: remote.NewHTTP(transport), log: a.Log,
 		search: func(ctx context.Context, kind string) ([]mdns.Found, error) {
-			return mdns.Search{Type: kind, Except: own, Interfaces: a.Config.MDNS.Interfaces}.All(ctx)
+			return mdns.Search{Type: kind, Except: own, Interfaces: a.Config().MDNS.Interfaces}.All(ctx)
 		}}
 }
 

@@ -63,7 +63,7 @@ func (k *kept) read(b basics) error {
 		return err
 	}
 	k.tokenKey = device.Key(key)
-	k.Robots = device.NewRegistry(k.tokenKey, device.Adoption(b.Config.Adoption), store.NewTable[device.Robot](k.DB, "robots"))
+	k.Robots = device.NewRegistry(k.tokenKey, device.Adoption(b.Config().Adoption), store.NewTable[device.Robot](k.DB, "robots"))
 	if k.welcome > 0 {
 		k.Robots.Welcome(b.Started.Round(0).Add(k.welcome)) // by the wall clock: the registry is told where that moves
 	}
@@ -71,11 +71,11 @@ func (k *kept) read(b basics) error {
 		b.Log.Warn("robots that are not adopted may only talk; perch robot list lists them", "count", n)
 	}
 	k.Memory = agent.NewMemory(store.NewTable[agent.Entry](k.DB, "memory"))
-	k.Memory.Bound(b.Config.Memory.Most)
+	k.Memory.Bound(b.Config().Memory.Most)
 	k.Notices = notice.NewStore(store.NewTable[notice.Notification](k.DB, "notifications"))
 	k.Timers = notice.NewTimers(store.NewTable[agent.Timer](k.DB, "timers"), nil)
 	k.Records = robot.NewRecords(store.NewTable[robot.SessionRecord](k.DB, "sessions"),
-		store.NewTable[robot.TurnRecord](k.DB, "turns"), b.Config.Robots.KeepTurns)
+		store.NewTable[robot.TurnRecord](k.DB, "turns"), b.Config().Robots.KeepTurns)
 	k.waiting = robot.NewCommandQueue(store.NewTable[[]robot.Command](k.DB, "waiting"))
 	return nil
 }

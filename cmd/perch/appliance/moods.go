@@ -15,8 +15,8 @@ func (a *Appliance) newMoods() {
 	if err != nil {
 		a.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
 	}
-	a.sentiment = func(text string) float64 { return words.Analyse(text, a.Config.Language.First()).Valence }
-	if a.Config.Mood == "off" {
+	a.sentiment = func(text string) float64 { return words.Analyse(text, a.firstLanguage()).Valence }
+	if a.Config().Mood == "off" {
 		return
 	}
 	a.moods = mood.New(mood.Options{Bus: a.Bus, Words: words,

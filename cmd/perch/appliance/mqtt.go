@@ -48,25 +48,25 @@ func checkMirror(m config.MQTT) error {
 
 // newMirror makes the connection to Home Assistant.
 func (a *Appliance) newMirror() error {
-	o, err := MirrorOptions(a.Config.MQTT)
+	o, err := MirrorOptions(a.Config().MQTT)
 	if err != nil {
 		return err
 	}
-	if a.Config.MQTT.Generated() {
+	if a.Config().MQTT.Generated() {
 		if o.Password, err = Secret(a.Data, MQTTPasswordFile, a.Log); err != nil {
 			return err
 		}
 	}
 	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.Version, a.address, a.host, a.Started, a.Log
-	o.Away, o.ShareTranscripts = time.Duration(a.Config.Robots.AwayAfter), a.Config.Robots.ShareTranscripts
-	o.Transport = device.Transport(a.Config.Robots.Transport)
+	o.Away, o.ShareTranscripts = time.Duration(a.Config().Robots.AwayAfter), a.Config().Robots.ShareTranscripts
+	o.Transport = device.Transport(a.Config().Robots.Transport)
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnedRobots(), a.control(), a.notifier, a.board, a.Bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.Senses.intake, updates{a.Firmware}, questions{a.hooks, a.Talk}, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Gestures, o.Characters = a.gestures, a.Characters
 	o.Serve = serveBroker(o.Base, homeassistant.ClientID(a.ID), a.Log)
-	o.Restart, o.Phrase = a.askRestart, a.Characters.phrase(a.Engines)
+	o.Restart, o.Phrase = a.askRestart, a.phraseOf
 	o.Ask = a.homeAssistant.broker
 	a.Mirror, err = homeassistant.New(o)
 	return err
@@ -85,7 +85,7 @@ func (a *Appliance) mqttPart() admin.Part {
 	case !s.Connected:
 		note = s.Cause.Error()
 	case s.Broker == config.EmbeddedBroker:
-		note = fmt.Sprintf("is the broker itself, on %s", a.Config.MQTT.Listen)
+		note = fmt.Sprintf("is the broker itself, on %s", a.Config().MQTT.Listen)
 	}
 	if s.Ends > 0 {
 		note = fmt.Sprintf("%s; the embedded broker has ended %d times since perch was started, last at %s: %v", note, s.Ends,

@@ -68,7 +68,7 @@ func (a *Appliance) printNext(ctx context.Context) {
 		return
 	}
 	n := nextSteps{name: a.address(), named: a.Next.Flags}
-	if port, ok := a.Doors.announced(); ok && a.Config.PublicURL == "" {
+	if port, ok := a.Doors.announced(); ok && a.Config().PublicURL == "" {
 		n.numbers = byNumbers(a.Doors.Addresses(), port)
 	}
 	n.page = pageAt(ctx, append(a.Doors.At("local"), a.Doors.Addresses()...))

@@ -17,14 +17,14 @@ import (
 // wanted. It has a listener of its own, because they look for it at the root of one. Where
 // other machines reach that, the skins' key is their token.
 func (a *Appliance) listenOpenClaw(d *doors, l *locks) error {
-	address := a.Config.Skins.OpenClaw
+	address := a.Config().Skins.OpenClaw
 	if address == "" {
 		return nil
 	}
-	o := openclaw.Options{Feed: a.feed, Talks: a.skins, Characters: a.Characters, Name: a.Config.Persona.Name, Version: a.Version, Log: a.Log}
+	o := openclaw.Options{Feed: a.feed, Talks: a.skins, Characters: a.Characters, Name: func() string { return a.Config().Persona.Name }, Version: a.Version, Log: a.Log}
 	guards := []gin.HandlerFunc{door.Guard(l.origins.Local)}
 	if !config.Loopback(address) {
-		guards = []gin.HandlerFunc{l.origins.Admit(), door.Guard(l.hosts.Check)}
+		guards = []gin.HandlerFunc{l.origins.Admit(), door.Guard(l.hosts.Check), l.skins.Binds}
 		o.Token = func(remote, token string) error { return l.skins.Try(&http.Request{RemoteAddr: remote}, token, nil) }
 	}
 	a.openClaw = openclaw.New(o)

@@ -14,17 +14,17 @@ import (
 
 // openPage makes the page, where there is to be one.
 func (a *Appliance) openPage(l *locks) error {
-	if !a.Config.Web.Enabled {
+	if !a.Config().Web.Enabled {
 		return nil
 	}
-	proxies, err := a.Config.Web.Proxies()
+	proxies, err := a.Config().Web.Proxies()
 	if err != nil {
 		return err
 	}
-	if a.Config.Web.IngressListen != "" {
+	if a.Config().Web.IngressListen != "" {
 		proxies = nil // they have an address of their own
 	}
-	o := web.Options{Name: a.Config.Name, Language: a.Config.Language.First(), Version: a.Version, Secret: l.token,
+	o := web.Options{Name: a.Config().Name, Language: a.firstLanguage, Version: a.Version, Secret: l.token,
 		Epoch: a.sessions, KeepEpoch: func(epoch string) error { return writeSecret(filepath.Join(a.Data, sessionsFile), epoch) },
 		Key: l.owner, Ingress: proxies, Addresses: a.found, Own: a.Doors.own, Pace: l.pace.Check, Log: a.Log}
 	if a.homeAssistant != nil {
@@ -40,7 +40,7 @@ func (a *Appliance) found() (all []string) {
 	if at := a.address(); at != "" {
 		all = append(all, at)
 	}
-	if port, ok := a.Doors.announced(); ok && a.Config.PublicURL == "" {
+	if port, ok := a.Doors.announced(); ok && a.Config().PublicURL == "" {
 		if at := byNumbers(a.Doors.Addresses(), port); at != "" {
 			all = append(all, at)
 		}
@@ -54,11 +54,11 @@ const ingressKey = "web.ingress_listen"
 // listenIngress opens the address for proxies that let in owners only, where there is to be
 // one. Where it cannot be opened, all else works.
 func (a *Appliance) listenIngress(d *doors, l *locks) error {
-	at := a.Config.Web.IngressListen
+	at := a.Config().Web.IngressListen
 	if at == "" || a.web == nil {
 		return nil
 	}
-	proxies, err := a.Config.Web.Proxies()
+	proxies, err := a.Config().Web.Proxies()
 	if err != nil {
 		return err
 	}

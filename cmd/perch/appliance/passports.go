@@ -106,7 +106,7 @@ func (p *passports) own(id string) (passport.Own, error) {
 // byID is a character by its id, the household's among them.
 func (k *characters) byID(id string) (castCharacter, error) {
 	if id == agent.DefaultCharacter {
-		return castCharacter{Cast: config.Cast{Persona: k.persona}, from: fromHousehold}, nil
+		return castCharacter{Cast: config.Cast{Persona: k.now().persona}, from: fromHousehold}, nil
 	}
 	if !config.PersonaName().MatchString(id) {
 		return castCharacter{}, badID(config.CheckCharacter(id))

@@ -14,20 +14,28 @@ import (
 // newRelays makes what shows the agents in avatar programs.
 func (a *Appliance) newRelays() error {
 	o := relay.Options{Feed: a.feed, Bus: a.Bus, Words: a.words, Find: a.Robots.Find, Voice: &a.loudness,
-		Tokens: store.NewTable[string](a.DB, "relay-tokens"), Gestures: a.gestures.Names(), Name: a.Config.Name, Log: a.Log}
+		Tokens: store.NewTable[string](a.DB, "relay-tokens"), Gestures: a.gestures.Names(), Name: a.Config().Name, Log: a.Log}
 	if home, err := os.UserHomeDir(); err == nil {
 		o.Home = home // a service may have none; then addresses have to be configured
 	}
-	for i, r := range a.Config.Relays {
+	var err error
+	if o.Targets, err = relayTargets(a.Config()); err != nil {
+		return err
+	}
+	a.relays, err = relay.New(o)
+	return err
+}
+
+// relayTargets are the relays' programs as they are configured.
+func relayTargets(c *config.Config) (all []relay.Target, err error) {
+	for i, r := range c.Relays {
 		t, err := targetOf(r)
 		if err != nil {
-			return fmt.Errorf("relays.%d: %w", i, err)
+			return nil, fmt.Errorf("relays.%d: %w", i, err)
 		}
-		o.Targets = append(o.Targets, t)
+		all = append(all, t)
 	}
-	relays, err := relay.New(o)
-	a.relays = relays
-	return err
+	return all, nil
 }
 
 // targetOf is a relay's program as it is configured.

@@ -22,7 +22,7 @@ type robotMQTT struct {
 // openRobotMQTT opens the addresses of robots' MQTT. What cannot be opened costs
 // nobody else anything: the condition says why.
 func (a *Appliance) openRobotMQTT() (served ota.MQTT) {
-	c := a.Config.Robots
+	c := a.Config().Robots
 	m := &a.robotMQTT
 	m.shown = admin.Part{Name: "robots-mqtt", OK: true}.Saying("turned off by robots.mqtt and robots.udp")
 	if c.MQTT.Listen == "" && c.MQTT.TLS == "" || c.UDP == "" {
@@ -42,7 +42,7 @@ func (a *Appliance) openRobotMQTT() (served ota.MQTT) {
 
 // open opens the listeners and the socket.
 func (m *robotMQTT) open(a *Appliance) (served ota.MQTT, err error) {
-	c := a.Config.Robots
+	c := a.Config().Robots
 	if m.sound, err = udp.Listen(c.UDP); err != nil {
 		return served, ListenError(c.UDP, "robots.udp", err)
 	}
@@ -54,7 +54,7 @@ func (m *robotMQTT) open(a *Appliance) (served ota.MQTT, err error) {
 		m.listeners = append(m.listeners, door.LimitListener(l, a.Log))
 	}
 	if c.MQTT.TLS != "" {
-		certificate, err := newCertificate(a.Config.TLS, a.Log)
+		certificate, err := newCertificate(a.Config().TLS, a.Log)
 		if err != nil {
 			return served, err
 		}

@@ -48,7 +48,7 @@ func (a *Appliance) list() []part {
 			condition: only(func() admin.Part { return a.robotMQTT.shown })},
 		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
 		{condition: a.Characters.lacking},
-		{run: until(a.Engines.tend), condition: a.Engines.conditions},
+		{run: until(a.engines.run), condition: func() []admin.Part { return a.engines.get().conditions() }},
 		a.pagePart(),
 		a.wyomingPart(),
 		{condition: a.Doors.encryption},

@@ -26,13 +26,13 @@ type skills struct {
 // fault is logged.
 func (a *Appliance) newSkills() (err error) {
 	a.Skills = &skills{}
-	trust, err := SkillTrust(a.Config, a.Data)
+	trust, err := SkillTrust(a.Config(), a.Data)
 	if err != nil {
 		return err
 	}
 	a.Skills.Library, err = skill.New(skill.Options{
-		Folder: SkillFolder(a.Config, a.Data), Trust: trust, Publish: a.Bus.Publish, Log: a.Log,
-		Language: a.Config.Language.First(),
+		Folder: SkillFolder(a.Config(), a.Data), Trust: trust, Publish: a.Bus.Publish, Log: a.Log,
+		Language: a.firstLanguage,
 		Skills:   func(character string) []string { return a.Characters.SkillsOf(character) }, // which are made later, and before a turn
 		Remember: func(c skill.Call, name, fact string) error {
 			now := cmp.Or(c.Now, time.Now())

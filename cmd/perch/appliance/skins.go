@@ -21,7 +21,7 @@ import (
 
 // newSkins makes the doors of what shows the agent, or is one.
 func (a *Appliance) newSkins() error {
-	c := a.Config
+	c := a.Config()
 	words, err := agent.NewWords(c.Skins.Vocabularies)
 	if err != nil {
 		return err
@@ -31,15 +31,14 @@ func (a *Appliance) newSkins() error {
 	if err != nil {
 		return err
 	}
-	quiet := c.Behaviours.Quiet.Hours
 	a.hooks = hooks.New(hooks.Options{
 		Robots: robots, Trusts: a.Robots.Trusts, Talk: a.Talk, Asker: a.Talk,
 		// In the quiet hours questions are not spoken; screens and the terminal show them.
-		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !quiet.Contains(time.Now().In(a.zone)) }, Board: a.board, Bus: a.Bus,
+		MayAnswer: func(id device.ID) bool { return a.Robots.Trusts(id) && !a.quiet(time.Now()) }, Board: a.board, Bus: a.Bus,
 		Language: a.languageOf, Log: a.Log,
 	})
 	a.vccp = vccp.New(vccp.Options{
-		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: c.Robots.UserTools,
+		Talk: a.control(), Robots: a.Robots, Find: a.Robots.Find, Senses: a.Senses.Board, Bus: a.Bus, Face: words.Face, UserTools: func() bool { return a.Config().Robots.UserTools },
 		Skills: a.Skills, Log: a.Log,
 	})
 	a.feed = feed.New(feed.Options{Board: a.board, Bus: a.Bus, Notices: a.Notices, Words: words, Log: a.Log})
@@ -61,7 +60,7 @@ func (a *Appliance) skinRoutes(r gin.IRouter, locks ...func(*http.Request) error
 	a.vccp.Routes(behind)
 	upgrades := make([]func(*http.Request) error, 0, len(locks))
 	for _, lock := range locks {
-		upgrades = append(upgrades, door.InUpgrade(a.Config.Skins.QueryToken, lock))
+		upgrades = append(upgrades, door.InUpgrade(a.Config().Skins.QueryToken, lock))
 	}
 	opened := r.Group("", door.Guard(upgrades...))
 	a.vccp.Characters(opened)

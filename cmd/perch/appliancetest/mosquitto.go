@@ -57,10 +57,10 @@ func (l *Listener) read(from io.Reader) {
 
 // Mosquitto are what mosquitto's clients need for the appliance's broker.
 func (h *Appliance) Mosquitto() []string {
-	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config.MQTT.Listen, "mqtt://"))
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config().MQTT.Listen, "mqtt://"))
 	must.Succeed(h.T, err)
 	a := []string{"-h", host, "-p", port}
-	if h.Config.MQTT.Broker == config.EmbeddedBroker {
+	if h.Config().MQTT.Broker == config.EmbeddedBroker {
 		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(appliance.MQTTPasswordFile))
 	}
 	return a

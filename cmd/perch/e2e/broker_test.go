@@ -108,7 +108,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // other test of this process runs meanwhile: brokerOf would find that one's broker.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config.MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
+	conn, err := mqttLogin(h.Config().MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
 	var talk sync.WaitGroup
@@ -136,7 +136,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 		}
 	}
 	h.Eventually("it is told that it has ended", told(false, "has ended"))
-	if _, err := mqttLogin(h.Config.MQTT.Listen, 4, "early", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile)); err != nil {
+	if _, err := mqttLogin(h.Config().MQTT.Listen, 4, "early", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile)); err != nil {
 		t.Errorf("whoever comes before it is there again does not wait at the port: %v", err)
 	}
 	h.Eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
@@ -396,7 +396,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 // broker and nothing else, and it is there again with what is Perch's.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config.MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
+	conn, err := mqttLogin(h.Config().MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // the login had one of its own

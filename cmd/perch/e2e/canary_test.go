@@ -369,7 +369,7 @@ func (v clients) listenEverywhere() (leave func()) {
 func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
-	conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
+	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func (v clients) tryEveryDoor(known *tls.Config) {
 // guessAtMQTT tries passwords that must not be told.
 func (v clients) guessAtMQTT() {
 	for _, user := range []string{appliance.MQTTUser, "admin"} {
-		if conn, err := mqttLogin(v.h.Config.MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
+		if conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
 			conn.Close()
 			v.t.Error("a wrong password opens the broker")
 		}
@@ -490,7 +490,7 @@ func (v clients) commands() {
 		_, err := appliancetest.Load("", name+"="+p("the variable "+name))
 		fmt.Fprintln(out, err)
 	}
-	d := doctor.New(doctor.Options{Config: v.h.Config, Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: v.h.Connect})
+	d := doctor.New(doctor.Options{Config: v.h.Config(), Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: v.h.Connect})
 	defer d.Close()
 	d.Examine(v.t.Context())
 	for _, f := range d.Findings {

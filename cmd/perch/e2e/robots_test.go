@@ -195,7 +195,7 @@ func TestTheLanguageOfARobot(t *testing.T) {
 			}
 		}
 	}
-	if got := h.Engines.Phrase("zh", "awake"); got != "😊 我在，请说。" {
+	if got := h.Phrase("zh", "awake"); got != "😊 我在，请说。" {
 		t.Errorf("in Chinese it says %q", got)
 	}
 }
