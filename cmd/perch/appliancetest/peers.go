@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,8 @@ type Peers struct {
 	mu                 sync.Mutex
 	busy               int // requests under way
 	at                 moments
+	prompts            []string // the model's, of the system
+	spoken             []Spoken
 }
 
 // moments are when the latest turn came to each peer.
@@ -176,7 +179,10 @@ func (p *Peers) hear(conn net.Conn) {
 func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Model    string
-		Messages []struct{ Role string }
+		Messages []struct {
+			Role    string
+			Content any
+		}
 	}
 	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&ask) != nil {
 		http.NotFound(w, r)
@@ -184,6 +190,11 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.under()()
 	p.note(&p.at.asked)
+	if ask.Model == "m" {
+		p.mu.Lock()
+		p.prompts = append(p.prompts, fmt.Sprint(ask.Messages[0].Content))
+		p.mu.Unlock()
+	}
 	if ask.Model == "deep" && p.held("in a tool", r.Context().Done()) || ask.Model == "m" && p.held("first token", r.Context().Done()) {
 		return
 	}
@@ -240,7 +251,13 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.under()()
+	var order Spoken
+	if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	p.mu.Lock()
+	p.spoken = append(p.spoken, order)
 	first := p.at.spoken.Before(p.at.asked)
 	p.mu.Unlock()
 	if first {
@@ -260,6 +277,20 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		p.held("speaking", r.Context().Done())
 	}
+}
+
+// Spoken is a sentence that was synthesized.
+type Spoken struct {
+	Text  string `json:"input"`
+	Voice string `json:"voice"`
+}
+
+// Asked are the system's prompts that the model was given so far, and the sentences that
+// the synthesizer was.
+func (p *Peers) Asked() (prompts []string, spoken []Spoken) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.prompts), slices.Clone(p.spoken)
 }
 
 // Own is how long the peers themselves took in the latest turn, until the

@@ -1,0 +1,277 @@
+package appliance_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
+	"perch/firmware-tools/simrobot"
+	"perch/socket"
+)
+
+// apply has a running appliance follow its configuration with a change.
+func apply(h *appliancetest.Appliance, change func(*config.Config)) (restart []string) {
+	h.T.Helper()
+	c := *h.Config()
+	change(&c)
+	restart, err := h.Apply(&c)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return restart
+}
+
+// TestAChangeIsHeardInTheNextTurn: while a robot talks, its voice, the persona and a relay
+// are changed. The turn under way ends in the old voice and not a packet of it is late; the
+// next has the new voice and persona, and shows in the new program.
+func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
+	t.Parallel()
+	before, after := appliancetest.NewAvatar(t, ""), appliancetest.NewAvatar(t, "")
+	c := appliancetest.Config()
+	c.Relays = []config.Relay{{Kind: "warudo", Name: "before", URL: "ws://" + before.Address}}
+	p := appliancetest.NewPeers(t)
+	p.Words, p.Every = nil, 50*time.Millisecond // faster than it is spoken
+	for i := range 10 {
+		p.Words = append(p.Words, " This", " is", " sentence", fmt.Sprintf(" %d.", i))
+	}
+	p.Use(&c)
+	c.Speech.Synthesizers[0].Voice = "old"
+	h := appliancetest.Start(t, c, t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	h.Eventually("the program is connected", func() bool { return h.Part("relay before").OK })
+	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
+	h.Await(robot, "it speaks", appliancetest.Shows("This is sentence 0."))
+	restart := apply(h, func(c *config.Config) {
+		c.Speech.Synthesizers = slices.Clone(c.Speech.Synthesizers)
+		c.Speech.Synthesizers[0].Voice, c.Persona.Name = "new", "Mira"
+		c.Relays = []config.Relay{{Kind: "warudo", Name: "after", URL: "ws://" + after.Address}}
+	})
+	if len(restart) > 0 {
+		t.Errorf("%v need a restart", restart)
+	}
+	if robot.Showed("This is sentence 9.") {
+		t.Fatal("the turn was over before the change")
+	}
+	told := len(before.All())
+	var voices []string
+	h.Eventually("two turns are spoken", func() bool {
+		voices = nil
+		_, spoken := p.Asked()
+		for _, s := range spoken {
+			if strings.HasPrefix(s.Text, "This is") { // and none of the appliance's own
+				voices = append(voices, s.Voice)
+			}
+		}
+		return len(voices) == 20
+	})
+	if want := slices.Concat(slices.Repeat([]string{"old"}, 10), slices.Repeat([]string{"new"}, 10)); !slices.Equal(voices, want) {
+		t.Errorf("the sentences are spoken by %v", voices)
+	}
+	if prompts, _ := p.Asked(); len(prompts) != 2 || strings.Contains(prompts[0], "Mira") || !strings.Contains(prompts[1], "Mira") {
+		t.Errorf("the model was asked %q", prompts)
+	}
+	h.Eventually("the new program shows the new turn", func() bool { return len(after.Of(`"data":"This is sentence 9`)) > 0 })
+	if n := len(before.Of(`"data":"This is sentence 9`)); n > 0 || h.Part("relay before").Name != "" {
+		t.Errorf("the program that was taken away was told %d of %d words", n, told)
+	}
+	h.Eventually("the robot has said all", func() bool {
+		n := 0
+		for _, o := range robot.Seen() {
+			if s, is := o.(simrobot.SentenceShown); is && s.Text == "This is sentence 9." {
+				n++
+			}
+		}
+		return n == 2
+	})
+	robot.Off()
+	robot.InTime(t)
+}
+
+// TestChangesTakeEffect each without a restart, but for a listener's address.
+func TestChangesTakeEffect(t *testing.T) {
+	t.Parallel()
+	c := appliancetest.Config()
+	c.Skins.Key = appliancetest.Key
+	h := appliancetest.Start(t, c, t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.KnowsTools("a0b1c2d3e4f5")
+	said := func(part string) func(simrobot.Observation) bool {
+		return func(e simrobot.Observation) bool {
+			s, is := e.(simrobot.SentenceShown)
+			return is && strings.Contains(s.Text, part)
+		}
+	}
+	hear := func(text string) {
+		t.Helper()
+		if err := h.Talk.Hear(t.Context(), "a0b1c2d3e4f5", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	apply(h, func(c *config.Config) { c.Language = "de" })
+	hear("wie spät ist es")
+	h.Await(robot, "German", said(" Uhr"))
+
+	p := appliancetest.NewPeers(t)
+	apply(h, func(c *config.Config) {
+		own := *c
+		p.Use(&own)
+		c.Brains = own.Brains
+	})
+	hear("wie spät ist es")
+	h.Await(robot, "the model's answer", said("It is three."))
+	if got := h.Part("brain openai"); !got.OK {
+		t.Errorf("the parts have the brain as %+v", got)
+	}
+
+	apply(h, func(c *config.Config) {
+		c.Rules = loaded(t, appliancetest.Written(t, "rules: [{when: {event: knock}, do: [{emotion: surprised}]}]")).Rules
+	})
+	robot.Senses("knock", `{"door":"front"}`)
+	h.Await(robot, "the rule's face", func(e simrobot.Observation) bool {
+		f, ok := e.(simrobot.EmotionShown)
+		return ok && f.Emotion != "neutral"
+	})
+
+	// A limit is followed although an address, beside it, is not.
+	restart := apply(h, func(c *config.Config) {
+		c.Listen, c.MQTT.Listen, c.Memory.Most = []string{"127.0.0.1:1"}, "127.0.0.1:2", 7
+	})
+	if !slices.Equal(restart, []string{"listen", "mqtt.listen"}) {
+		t.Errorf("%v need a restart", restart)
+	}
+	if most := h.Memory.Stats(time.Now()).Most; most != 7 {
+		t.Errorf("the memory holds %d", most)
+	}
+	if again := apply(h, func(c *config.Config) { c.Listen = []string{"127.0.0.1:1"} }); !slices.Equal(again, []string{"listen"}) {
+		t.Errorf("later, %v need a restart", again)
+	}
+}
+
+// TestAConfigurationThatCannotBeFollowed changes nothing.
+func TestAConfigurationThatCannotBeFollowed(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	running := h.Config()
+	for name, broken := range map[string]func(*config.Config){
+		"a brain":       func(c *config.Config) { c.Brains = []config.Brain{{Kind: "openai", URL: "nowhere", Model: "m"}} },
+		"a synthesizer": func(c *config.Config) { c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: "nowhere"}} },
+		"a relay":       func(c *config.Config) { c.Relays = []config.Relay{{Kind: "nothing"}} },
+		"a key":         func(c *config.Config) { c.Skins.KeyFile = "/nowhere" },
+		"a persona":     func(c *config.Config) { c.Persona.File = "/nowhere" },
+	} {
+		c := *running
+		c.Memory.Most, c.Language = 7, "de"
+		broken(&c)
+		if restart, err := h.Apply(&c); err == nil || restart != nil {
+			t.Errorf("%s: %v %v", name, restart, err)
+		}
+		if h.Config() != running || h.Memory.Stats(time.Now()).Most != running.Memory.Most || h.Characters.Speech().Language != "en" ||
+			!h.Part("brain reflex").OK {
+			t.Errorf("%s: it has changed", name)
+		}
+	}
+}
+
+// TestAChangedKey: whoever came in by the old key is let go and not let in again, but
+// programs of this machine, who need none, stay.
+func TestAChangedKey(t *testing.T) {
+	t.Parallel()
+	c := appliancetest.Config()
+	c.Skins.Key, c.Bridge.Key = appliancetest.Key, appliancetest.Key
+	h := appliancetest.Start(t, c, t.TempDir())
+	dial := func(url, key string) (*socket.Conn, error) {
+		return socket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1), socket.Options{Header: http.Header{
+			"Sec-Websocket-Protocol": {"vtuber.v1, bearer." + base64.RawURLEncoding.EncodeToString([]byte(key))}}})
+	}
+	gone := make(chan string, 3)
+	for _, path := range []string{"/v1/vtuber/ws", "/client-ws"} {
+		conn, err := dial(h.URL(path), appliancetest.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Drop()
+		go func() {
+			for {
+				if _, _, err := conn.Receive(); err != nil {
+					gone <- path
+					return
+				}
+			}
+		}()
+	}
+	here, err := dial(h.Here()+"v1/vtuber/ws", appliancetest.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Drop()
+	stays := make(chan struct{})
+	go func() {
+		defer close(stays)
+		for {
+			if _, _, err := here.Receive(); err != nil {
+				return
+			}
+		}
+	}()
+	apply(h, func(c *config.Config) {
+		c.Skins.Key, c.Bridge.Key = "another key for skins", "another key for the bridge"
+	})
+	for range 2 {
+		select {
+		case <-gone:
+		case <-time.After(30 * time.Second):
+			t.Fatal("a connection of the old key stays")
+		}
+	}
+	for path, key := range map[string]string{"/v1/models": "another key for skins", "/api/perception/state": "another key for the bridge"} {
+		h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, path, "", "Authorization", "Bearer "+appliancetest.Key)
+		h.Expect(http.StatusOK, "", http.MethodGet, path, "", "Authorization", "Bearer "+key)
+	}
+	select {
+	case <-stays:
+		t.Error("a program of this machine was let go")
+	default:
+	}
+}
+
+// TestNothingIsLeftOfChanges: engines, relays and rules that are made and closed fifty times
+// leave no goroutine, while a robot talks.
+func TestNothingIsLeftOfChanges(t *testing.T) {
+	c := appliancetest.Config()
+	avatar := appliancetest.NewAvatar(t, "")
+	p := appliancetest.NewPeers(t)
+	p.Use(&c)
+	h := appliancetest.Start(t, c, t.TempDir())
+	h.Adopt("A0:B1:C2:D3:E4:F5")
+	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	change := func(i int) {
+		apply(h, func(c *config.Config) {
+			p.Use(c)
+			c.Speech.Recognizers[0].Within = config.Duration(time.Duration(10+i) * time.Second)
+			c.Speech.Synthesizers = append(c.Speech.Synthesizers, config.Synthesizer{Kind: "espeak", Speed: 150 + i})
+			c.Brains[0].MaxTokens, c.Memory.Most = 100+i, 100+i
+			c.Relays = []config.Relay{{Kind: "warudo", Name: fmt.Sprintf("relay %d", i), URL: "ws://" + avatar.Address}}
+		})
+	}
+	change(0)
+	h.Eventually("the relay is connected", func() bool { return h.Part("relay relay 0").OK })
+	base := runtime.NumGoroutine()
+	talking := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
+	for i := range 50 {
+		change(i + 1)
+	}
+	h.Eventually("the last relay is connected", func() bool { return h.Part("relay relay 50").OK })
+	talking.Off()
+	p.HangUp()
+	const spare = 8 // of connections that are kept for a while
+	h.Eventually("the goroutines are as many as before", func() bool { return runtime.NumGoroutine() <= base+spare })
+}
