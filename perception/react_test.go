@@ -460,3 +460,23 @@ func TestBehavioursEnd(t *testing.T) {
 		b.Run(t.Context(), h.troupe)
 	})
 }
+
+// TestApply: other numbers and rules hold from the next event on, and a robot that was put
+// to sleep is still woken when the hours that are now the quiet ones are over.
+func TestApply(t *testing.T) {
+	tuning := DefaultTuning()
+	tuning.Quiet = QuietTuning{Hours{From: 0, To: hour}, true}
+	performing(t, func(o *Options) { o.Tuning = tuning }, func(t *testing.T, h *running) {
+		h.live(t, "1s mode idle; 2s .")
+		if got := h.all(); !strings.Contains(got, modeSleep) {
+			t.Fatalf("it is not put to sleep: %s", got)
+		}
+		tuning.Quiet.Hours.To = 2 * minute
+		h.Apply(tuning, []Rule{{When: When{Event: petStarted}, Do: []Act{Publish{Topic: "x", Payload: "y"}}}})
+		h.live(t, "3s mode sleep; 4s pet; 4m .")
+		got := h.all()
+		if !strings.Contains(got, modeIdle) || !strings.Contains(got, "x y") {
+			t.Errorf("after a change: %s", got)
+		}
+	})
+}

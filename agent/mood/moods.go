@@ -28,6 +28,8 @@ type Options struct {
 	Words Words
 	// Language is what a robot speaks by preference: "de". Nil knows none.
 	Language func(device.ID) string
+	// Off reports whether nothing is felt; what was felt before fades. Nil is never.
+	Off func() bool
 }
 
 // Moods keeps the mood of every robot, of every session without one, and of the default
@@ -101,7 +103,7 @@ func (m *Moods) take(e event.Envelope) {
 		a = &agent{robot: e.Robot, session: e.Session, at: e.At, told: State{}.Mood()}
 	}
 	s, moves := m.stimulus(a, e.Event)
-	if !moves {
+	if !moves || m.Off != nil && m.Off() {
 		return
 	}
 	if e.Session != "" {

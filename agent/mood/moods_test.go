@@ -238,3 +238,28 @@ func TestTheDefaultCharacterFeels(t *testing.T) {
 		}
 	})
 }
+
+// TestMoodsThatAreOff: nothing more is felt, and what was felt fades.
+func TestMoodsThatAreOff(t *testing.T) {
+	off := false
+	feeling(t, func(bus *event.Bus, m *Moods) {
+		bus.Publish("r1", "s1", event.Said{Text: "Great, it worked!"})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		m.Off = func() bool { return off }
+		off = true
+		bus.Publish("r1", "s1", event.Said{Text: "Great, it worked!"})
+		bus.Publish("r2", "s2", event.Said{Text: "Great, it worked!"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		moods := seen[event.Mood](bus)
+		if last := moods[len(moods)-1]; last.Event != event.Event((State{}).Mood()) {
+			t.Errorf("in the end it feels %+v", last)
+		}
+		for _, e := range moods {
+			if e.Robot != "r1" {
+				t.Errorf("%s feels %+v", e.Robot, e.Event)
+			}
+		}
+	})
+}

@@ -1,8 +1,11 @@
 package door_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -188,5 +191,51 @@ func TestARefusalSaysWhichKey(t *testing.T) {
 	}
 	if w := serve(e, request(http.MethodGet, "/y")); w.Code != 404 || w.Header().Get("WWW-Authenticate") != "" {
 		t.Errorf("nothing there: %d %v", w.Code, w.Header())
+	}
+}
+
+// TestASecretThatIsChanged opens nothing more, and what it has let in ends; what others
+// have let in does not.
+func TestASecretThatIsChanged(t *testing.T) {
+	k, serving := door.NewKey(secret, "a setting", ""), door.NewServing("clients", 9, 9)
+	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var underWay, connection, keyless context.Context
+	begin := func(c *gin.Context) {
+		ctx, leave, err := serving.Begin(c.Request)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Cleanup(leave)
+		if c.FullPath() == "/keyless" {
+			keyless = ctx
+			return
+		}
+		underWay, connection = c.Request.Context(), ctx
+		k.Set(secret)
+		if underWay.Err() != nil || connection.Err() != nil {
+			t.Error("the same secret ends what it has let in")
+		}
+		k.Set("another secret")
+		<-underWay.Done()
+		<-connection.Done()
+	}
+	e.GET("/keyless", begin)
+	e.Group("", k.Binds, door.Guard(k.Check)).GET("/", begin)
+	for _, path := range []string{"/keyless", "/"} {
+		r := request(http.MethodGet, path)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		e.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if connection == nil || keyless.Err() != nil {
+		t.Error("what needs no key has ended, too")
+	}
+	if err := try(k, "192.0.2.1:1", "Authorization", "Bearer "+secret); err == nil {
+		t.Error("the old secret opens still")
+	}
+	if err := try(k, "192.0.2.1:1", "Authorization", "Bearer another secret"); err != nil {
+		t.Error(err)
 	}
 }

@@ -39,7 +39,7 @@ func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
 	}
 	atLLMVTuber := serve(llmvtuber.New(llmvtuber.Options{Feed: f, Chat: chats, Words: words, Name: "Chan", Log: log}))
 	atAITuber := serve(aituber.New(aituber.Options{Feed: f, Chat: chats, Words: words, Log: log}))
-	atOpenClaw := serve(openclaw.New(openclaw.Options{Feed: f, Talks: chats, Name: "Chan", Log: log}))
+	atOpenClaw := serve(openclaw.New(openclaw.Options{Feed: f, Talks: chats, Name: func() string { return "Chan" }, Log: log}))
 	joined := "?talk=" + feed.OfRobot + string(robotA)
 	all := map[string]toldProgram{}
 	for name, dial := range map[string]func() *avatartest.Client{

@@ -2,10 +2,12 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -304,5 +306,40 @@ func TestWhatIsNoProgram(t *testing.T) {
 			t.Errorf("%s: %v, and not %s", c.kind, err, c.want)
 		}
 		cancel()
+	}
+}
+
+// TestApply: a program that stays is not disconnected, one that is taken away is, and one
+// that is new is connected. What cannot be a target changes nothing.
+func TestApply(t *testing.T) {
+	stays, goes, comes := newFake(t, "", nil), newFake(t, "", nil), newFake(t, "", nil)
+	target := func(name string, f *fake) Target {
+		return Target{Kind: "warudo", Name: name, URL: "ws://" + f.address}
+	}
+	h := newHarness(t, target("stays", stays), target("goes", goes))
+	connected := func() (names []string) {
+		for _, r := range h.relays.List() {
+			if r.OK {
+				names = append(names, r.Name)
+			}
+		}
+		return names
+	}
+	h.eventually("both are connected", func() bool { return len(connected()) == 2 })
+	since := h.relays.List()[0].Since
+	if err := h.relays.Apply([]Target{target("new", comes), {Kind: "nothing"}}); !errors.Is(err, ErrTarget) || len(connected()) != 2 {
+		t.Errorf("%v, and connected are %v", err, connected())
+	}
+	if err := h.relays.Apply([]Target{target("new", comes), target("stays", stays)}); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually("the new one is connected", func() bool { return slices.Equal(connected(), []string{"new", "stays"}) })
+	if got := h.relays.List()[1].Since; !got.Equal(since) {
+		t.Error("the one that stays was connected anew")
+	}
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the sentence", func() bool { return comes.last("It is warm.") != "" && stays.last("It is warm.") != "" })
+	if goes.last("It is warm.") != "" {
+		t.Error("the one that was taken away is told still")
 	}
 }
