@@ -33,7 +33,7 @@ type agents struct {
 	Mind       *agent.Mind
 	Skills     *skills
 	Characters *characters
-	moods      *mood.Moods      // nil where they are off
+	moods      *mood.Moods
 	sentiment  action.Sentiment // of what is said
 	sounds     *sounds.Library
 }

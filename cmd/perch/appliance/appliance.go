@@ -52,6 +52,7 @@ type Appliance struct {
 
 	restart  chan struct{} // has an element once a restart was asked for
 	applying sync.Mutex    // one change of the configuration at a time
+	ending   bool          // no more changes are followed
 }
 
 // basics are the values that every part of one run is given.

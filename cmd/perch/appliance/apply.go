@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/event"
+	"perch/gateway/robot"
 	"perch/perception"
 )
 
@@ -16,7 +17,7 @@ import (
 // the appliance runs.
 func appliesAtOnce(key string) bool {
 	switch key {
-	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "behaviours", "rules", "relays",
+	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "mood", "behaviours", "rules", "relays",
 		"bridge", "skins.key", "skins.key_file", "robots.each", "robots.idle", "robots.greeting", "robots.user_tools", "robots.keep_turns":
 		return true
 	}
@@ -29,6 +30,9 @@ func appliesAtOnce(key string) bool {
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
+	if a.ending {
+		return nil, robot.ErrStopping
+	}
 	next := *a.Config()
 	changed, restart := merge(reflect.ValueOf(&next).Elem(), reflect.ValueOf(c).Elem(), "")
 	if len(changed) == 0 {

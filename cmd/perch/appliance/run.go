@@ -37,7 +37,7 @@ func (a *Appliance) list() []part {
 		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
 		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers have stopped"},
-		{run: until(a.runMoods)},
+		{run: until(a.moods.Run)},
 		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
 		a.diaryPart(),
 		{run: until(a.warm), end: a.Talk.Close},
@@ -130,6 +130,9 @@ func (a *Appliance) Run(ctx context.Context) error {
 	if !errors.Is(err, ErrRestart) { // then it goes on as the same process
 		manager.report(daemon.SdNotifyStopping)
 	}
+	a.applying.Lock() // after the change under way
+	a.ending = true
+	a.applying.Unlock()
 	withdraw()
 	first.Wait()
 	for _, p := range slices.Backward(parts) {
