@@ -4,8 +4,8 @@ import (
 	"strings"
 	"unicode"
 
-	"perch/device"
 	"perch/language"
+	"perch/plain"
 )
 
 // Aloud is the description of a tool's work without characters that a voice cannot
@@ -32,7 +32,7 @@ func Permission(w *language.Words, kind, title string, most int, cut bool) strin
 		title = shellAloud(title, w)
 	}
 	if title = Aloud(title); cut || len(title) > most {
-		title = w.Say("ask.cut", "title", strings.TrimSpace(device.Clip(title, most)))
+		title = w.Say("ask.cut", "title", strings.TrimSpace(plain.Clip(title, most)))
 	}
 	if !w.Has("may." + kind) {
 		kind = "other"

@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"perch/device"
 	"perch/language"
+	"perch/plain"
 )
 
 // vocabulary is the words by which answers are judged, of all languages together,
@@ -65,7 +65,7 @@ func spaceless(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana
 // YesOrNo interprets an answer in any language of the catalogue; yes is false if not
 // understood.
 func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
-	spoken := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(device.Clip(answer, 400), "’", "'")), func(r rune) bool {
+	spoken := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\'' && r != 'ー'
 	})
 	known, strange := newVocabulary(words), false

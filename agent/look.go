@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/plain"
 )
 
 // Look is a picture with a question about it.
@@ -74,5 +75,5 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 // seen is the part of an answer that is passed on. Its requests to remember facts
 // are dropped, because anybody can hold a sign in front of a camera.
 func seen(text string) string {
-	return device.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), mostSeen)
+	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), mostSeen)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perch/plain"
 )
 
 // Anybody can check in with a robot's MAC. Several clients that do are all kept,
@@ -71,7 +73,7 @@ func (c Claimant) String() string {
 	if c.Client != "" {
 		id = fmt.Sprintf("Client-Id %q", c.Client)
 	}
-	return fmt.Sprintf("%s from %s at %s", id, cmp.Or(Plain(c.Address), "an unknown address"), c.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s from %s at %s", id, cmp.Or(plain.Text(c.Address), "an unknown address"), c.At.UTC().Format(time.RFC3339))
 }
 
 func (c Claim) claimant(bound bool) Claimant {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"perch/plain"
 )
 
 // Settings are what an owner gives one robot of his. What is empty is as it is
@@ -68,7 +70,7 @@ func CheckName(s string) (string, error) {
 	var why error
 	_, mac := ParseID(name)
 	switch n := utf8.RuneCountInString(name); {
-	case !utf8.ValidString(s) || Plain(name) != name:
+	case !utf8.ValidString(s) || plain.Text(name) != name:
 		why = errors.New("it has characters that cannot be shown in a line of text")
 	case n == 0 || n > mostRobotName:
 		why = fmt.Errorf("a name has 1 to %d characters, not %d", mostRobotName, n)
@@ -112,7 +114,7 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 			}
 		case one.key == "transport" && !slices.Contains([]Transport{"", WebSocket, MQTT}, Transport(text)):
 			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
-		case len(text) > mostSetting || Plain(text) != text:
+		case len(text) > mostSetting || plain.Text(text) != text:
 			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
 		}
 		*one.value = text

@@ -6,7 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
+
+	"perch/plain"
 )
 
 // Client is what the firmware sends as Client-Id: a UUID made when its flash
@@ -22,7 +23,7 @@ const MaxClient = 128
 // NewClient returns the client of a header. It is cut to a length, and to the UTF-8
 // that comes back from the store.
 func NewClient(header string) Client {
-	return Client{ID: strings.ToValidUTF8(header[:min(len(header), MaxClient)], ""), Sent: header != ""}
+	return Client{ID: plain.Clip(header, MaxClient), Sent: header != ""}
 }
 
 // Key makes and checks robots' secrets. It is the content of DATA/token-key.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"perch/plain"
 )
 
 // serialPort is a serial port of this machine that is on USB.
@@ -41,7 +43,7 @@ func serialPorts(sys string) []serialPort {
 		}
 		for range 3 { // the USB device is above the port and its interface
 			if vendor := read("idVendor"); vendor != "" {
-				device := plainText(strings.TrimSpace(read("manufacturer") + " " + read("product")))
+				device := plain.Line(strings.TrimSpace(read("manufacturer") + " " + read("product")))
 				name := "/dev/" + filepath.Base(filepath.Dir(link))
 				found = append(found, serialPort{name, device[:min(len(device), 60)], vendor == espressif})
 				break
@@ -165,10 +167,10 @@ func esptoolError(printed string, failed error) error {
 	}
 	text := strings.TrimSpace(printed)
 	if _, said, is := strings.Cut(text, "A fatal error occurred: "); is {
-		return errors.New("esptool: " + plainText(said))
+		return errors.New("esptool: " + plain.Line(said))
 	}
 	if last := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]); last != "" { // of a traceback
-		return errors.New("esptool: " + plainText(last))
+		return errors.New("esptool: " + plain.Line(last))
 	}
 	return fmt.Errorf("esptool: %w", failed)
 }

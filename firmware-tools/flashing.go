@@ -13,6 +13,7 @@ import (
 
 	"perch/command"
 	"perch/ota/espimage"
+	"perch/plain"
 )
 
 // flashing is a robot in its loader.
@@ -191,7 +192,7 @@ func (s *flashing) show(p flashPlan) {
 		s.out.step("write", "%s: %#x to %#x", w.where, w.at, w.at+int64(len(w.data)))
 	}
 	if s.flags.board != "" {
-		s.out.step("board", "%s, by --board", plainText(s.flags.board))
+		s.out.step("board", "%s, by --board", plain.Line(s.flags.board))
 	}
 	for _, n := range p.notes {
 		s.out.step("note", "%s", n)

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"perch/plain"
 )
 
 // The limits of a hook's input and of the answer, in bytes, and how long the
@@ -126,8 +128,5 @@ func runs(tool string, input json.RawMessage) (name, what string) {
 		}
 		what = files.String()
 	}
-	if len(what) > mostRuns {
-		what = strings.ToValidUTF8(what[:mostRuns], "")
-	}
-	return name, what
+	return name, plain.Clip(what, mostRuns)
 }

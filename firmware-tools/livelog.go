@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"perch/firmware-tools/simrobot"
+	"perch/plain"
 )
 
 // liveLog prints a talk as it happens, a line for each observation.
@@ -16,7 +17,7 @@ type liveLog struct {
 }
 
 func (l *liveLog) line(who, does, words string) {
-	words = strings.ReplaceAll(plainText(strings.ToValidUTF8(words, "�")), "\t", " ")
+	words = plain.Line(strings.ToValidUTF8(words, "�"))
 	if l.picture != nil {
 		fmt.Fprintln(l.out.to, l.picture.line(who, does, words))
 		return

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perch/plain"
 )
 
 // manager controls NetworkManager by its program nmcli.
@@ -41,10 +43,10 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 			errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
 	}
 	if failed, is := errors.AsType[*exec.ExitError](err); is && len(failed.Stderr) > 0 {
-		return "", fmt.Errorf("nmcli: %s", plainText(strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "Error: ")))
+		return "", fmt.Errorf("nmcli: %s", plain.Line(strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "Error: ")))
 	}
 	if err != nil {
-		return "", fmt.Errorf("nmcli: %s", plainText(err.Error()))
+		return "", fmt.Errorf("nmcli: %s", plain.Line(err.Error()))
 	}
 	return string(out), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"perch/command"
 	"perch/firmware-tools/nvs"
+	"perch/plain"
 )
 
 type nvsFlags struct {
@@ -74,7 +75,7 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 		notes = stderr
 	}
 	for _, d := range p.Damaged() {
-		fmt.Fprintln(notes, "damaged:", plainText(d))
+		fmt.Fprintln(notes, "damaged:", plain.Text(d))
 	}
 	if !f.writes() {
 		return f.show(stdout, p)
@@ -212,16 +213,9 @@ func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
 		return command.WriteJSON(w, items)
 	}
 	for _, i := range items {
-		if _, err := fmt.Fprintf(w, "%s/%s=%s:%s\n", plainText(i.Namespace), plainText(i.Key), i.Type, plainText(i.Value)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s/%s=%s:%s\n", plain.Text(i.Namespace), plain.Text(i.Key), i.Type, plain.Text(i.Value)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// plainText returns a text as one line without control characters.
-func plainText(s string) string {
-	var b strings.Builder
-	_, _ = plain{&b}.Write([]byte(s)) // a builder returns no error
-	return strings.ReplaceAll(b.String(), "\n", " ")
 }

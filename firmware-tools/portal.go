@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"perch/plain"
 )
 
 // portal is the page of a robot in configuration mode.
@@ -74,7 +76,7 @@ func (p *portal) ask(ctx context.Context, method, path string, body, v any) erro
 	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w: %s", errNoPage, path)
 	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("the robot answered %s: %s", plainText(answer.Status), plainText(string(text[:min(len(text), 200)])))
+		return fmt.Errorf("the robot answered %s: %s", plain.Line(answer.Status), plain.Line(string(text[:min(len(text), 200)])))
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
@@ -131,14 +133,14 @@ func (p *portal) await(ctx context.Context) (string, error) {
 func (p *portal) setOTA(ctx context.Context, address string) error {
 	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
 	if err == nil && !*o.Success {
-		err = fmt.Errorf("the robot did not take the address: %s", plainText(o.Error))
+		err = fmt.Errorf("the robot did not take the address: %s", plain.Line(o.Error))
 	}
 	if err != nil {
 		return err
 	}
 	current, err := p.ota(ctx)
 	if err == nil && current != address {
-		err = fmt.Errorf("the robot was given %s, but holds %q", address, plainText(current))
+		err = fmt.Errorf("the robot was given %s, but holds %q", address, plain.Line(current))
 	}
 	return err
 }
@@ -148,7 +150,7 @@ func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {
 		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (its error: %s)", ssid,
-			plainText(o.Error))
+			plain.Line(o.Error))
 	}
 	return err
 }

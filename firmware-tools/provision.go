@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
+	"perch/plain"
 )
 
 type provisionFlags struct {
@@ -118,7 +119,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 	if before == "" {
 		before = "the address it was built with"
 	}
-	f.out.line("robot", "asks", plainText(before))
+	f.out.line("robot", "asks", plain.Line(before))
 	if err := p.setOTA(ctx, f.ota); err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 		if err := p.join(ctx, f.ssid, f.password); err != nil {
 			return fmt.Errorf("%w; it stays in configuration mode", err)
 		}
-		f.out.line("robot", "joins", plainText(f.ssid))
+		f.out.line("robot", "joins", plain.Line(f.ssid))
 	} else if p.knows(ctx) == 0 {
 		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in " +
 			"configuration mode")

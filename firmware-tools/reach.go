@@ -20,6 +20,7 @@ import (
 
 	"perch/command"
 	"perch/device"
+	"perch/plain"
 )
 
 // keyless is the address for programs on the appliance's own machine: no token is needed
@@ -161,5 +162,5 @@ const mostRefusal = 64 << 10
 func refusal(text []byte) string {
 	var answer struct{ Error struct{ Message string } }
 	_ = json.Unmarshal(text, &answer) // a proxy answers otherwise
-	return plainText(answer.Error.Message)
+	return plain.Line(answer.Error.Message)
 }

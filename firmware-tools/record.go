@@ -60,7 +60,7 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 		return fmt.Errorf("the appliance answered %s and no transcript", answer.Status)
 	}
 	if f.out == "" {
-		return copyUntil(ctx, plain{stdout}, transcript)
+		return copyUntil(ctx, plainWriter{stdout}, transcript)
 	}
 	// What a robot heard is private to its owner.
 	file, err := os.OpenFile(f.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -82,12 +82,12 @@ func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	return nil
 }
 
-// plain removes the control characters from what is written to a terminal: a
+// plainWriter removes the control characters from what is written to a terminal: a
 // robot may have sent them. It looks at bytes, because a write may end within a
 // character.
-type plain struct{ w io.Writer }
+type plainWriter struct{ w io.Writer }
 
-func (p plain) Write(text []byte) (int, error) {
+func (p plainWriter) Write(text []byte) (int, error) {
 	kept := slices.DeleteFunc(slices.Clone(text), func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f })
 	if _, err := p.w.Write(kept); err != nil {
 		return 0, err

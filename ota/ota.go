@@ -23,6 +23,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/language"
+	"perch/plain"
 )
 
 // registry knows who may connect.
@@ -332,7 +333,7 @@ func text(v any) string {
 // clip shortens text of a stranger, and removes control characters, which would
 // control a terminal or begin a line of the log.
 func clip(s string) string {
-	return device.Clip(device.Plain(s), 100)
+	return plain.Clip(plain.Text(s), 100)
 }
 
 // Activate reports whether a robot that shows a code has been adopted.

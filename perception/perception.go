@@ -24,6 +24,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // Bounds of what is perceived.
@@ -130,7 +131,7 @@ func (in *Intake) Detected(id device.ID, session, text string) error {
 	case petHold:
 		return in.take(id, session, petHold, nil, true)
 	}
-	data, err := json.Marshal(map[string]string{"text": device.Clip(text, mostText)})
+	data, err := json.Marshal(map[string]string{"text": plain.Clip(text, mostText)})
 	if err != nil {
 		panic(err) // a map of strings
 	}

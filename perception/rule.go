@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // ErrRule is wrapped for a rule that cannot be meant.
@@ -144,7 +145,7 @@ func (q Compare) check(c *checker, key string) {
 		switch v.(type) {
 		case nil, string, bool, int, float64:
 		default:
-			c.fault(key, fmt.Errorf("%s is no text, number or truth", device.Clip(fmt.Sprint(v), 40)))
+			c.fault(key, fmt.Errorf("%s is no text, number or truth", plain.Clip(fmt.Sprint(v), 40)))
 		}
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
+
+	"perch/plain"
 )
 
 // shape is what a kind of keys looks like, and what is left of one.
@@ -60,14 +61,14 @@ const (
 func Quote(text string, secrets ...string) string {
 	text = withoutSecrets(text, secrets)
 	if len(text) > mostSearched {
-		text = clip(text, mostSearched)
+		text = plain.Clip(text, mostSearched)
 		if at := strings.LastIndexByte(text, ' '); at > 0 {
 			text = text[:at] // half a key looks like none
 		}
 	}
 	text = withoutKeys(text)
 	if len(text) > longestQuote {
-		text = clip(text, longestQuote) + "…"
+		text = plain.Clip(text, longestQuote) + "…"
 	}
 	return text
 }
@@ -79,9 +80,9 @@ func Scrub(text string, secrets ...string) string {
 }
 
 func withoutSecrets(text string, secrets []string) string {
-	text = oneLine(text)
+	text = plain.Text(plain.Line(text))
 	for _, secret := range secrets {
-		if secret = oneLine(secret); secret == "" {
+		if secret = plain.Text(plain.Line(secret)); secret == "" {
 			continue
 		}
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
@@ -115,26 +116,11 @@ func withoutPart(text, secret string) string {
 	return text
 }
 
-// oneLine has a single space for all white space, and nothing that does not
-// print: it could take over a terminal, or hide a key from a search.
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
-}
-
 // Redact blanks what looks like a key in a command or a title, and cuts it to so
 // many bytes.
 func Redact(s string, most int) string {
 	if len(s) > 4*most {
-		s = clip(s, 4*most)
+		s = plain.Clip(s, 4*most)
 		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
 			s = s[:at] // half a key looks like none
 		}
@@ -142,7 +128,7 @@ func Redact(s string, most int) string {
 	for _, key := range shapes() {
 		s = key.like.ReplaceAllString(s, key.left)
 	}
-	return clip(strings.TrimSpace(s), most)
+	return plain.Clip(strings.TrimSpace(s), most)
 }
 
 // Conceals reports whether Redact would blank more of a command than a key: what
@@ -156,12 +142,4 @@ func Conceals(command string) bool {
 		}
 	}
 	return false
-}
-
-// clip cuts a text to so many bytes, between letters, and keeps nothing of the rest.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }

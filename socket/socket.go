@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"perch/plain"
 )
 
 // Close codes (RFC 6455 section 7.4.1).
@@ -263,8 +265,7 @@ func (c *Conn) send(kind int, data []byte) error {
 func (c *Conn) Close(code int, reason string) {
 	c.once.Do(func() {
 		close(c.over)
-		reason = strings.ToValidUTF8(reason[:min(len(reason), 120)], "") // half a letter would break the protocol
-		frame := websocket.FormatCloseMessage(code, reason)
+		frame := websocket.FormatCloseMessage(code, plain.Clip(reason, 120)) // half a letter would break the protocol
 		// The other side may be long gone; nothing depends on this frame.
 		_ = c.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(time.Second))
 		_ = c.ws.Close()

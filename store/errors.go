@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 	"syscall"
 
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -153,14 +152,4 @@ func writeError(path string, err error) error {
 
 func closedError(path string) error {
 	return fail(ErrClosed, nil, fmt.Errorf("%s is closed", path))
-}
-
-// printable makes a name from outside fit for one line of a message.
-func printable(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, strings.TrimSpace(name))
 }

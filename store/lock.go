@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"perch/plain"
 )
 
 // locked is the sentence for a file that another process holds.
@@ -20,7 +22,7 @@ func locked(path string, cause error) error {
 		who = errors.New("this very process, which opened it before")
 	default:
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		who = fmt.Errorf("process %d (%s)", pid, printable(string(comm)))
+		who = fmt.Errorf("process %d (%s)", pid, plain.Text(strings.TrimSpace(string(comm))))
 	}
 	return fail(ErrLocked, cause, fmt.Errorf("%s is in use by %w; stop it, or talk to it with the perch commands", path, who))
 }

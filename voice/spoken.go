@@ -3,6 +3,8 @@ package voice
 import (
 	"regexp"
 	"strings"
+
+	"perch/plain"
 )
 
 // LongestTranscript bounds a transcript, in bytes: a person does not say as much in
@@ -15,7 +17,7 @@ var remark = regexp.MustCompile(`\[[^\]]*\]|\([^)]*\)|\*[^*]*\*|♪`)
 // Spoken is the transcript of a recognizer's text: in one line, or refused where it
 // is only remarks on the sound.
 func Spoken(text string) Transcript {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	text = plain.Line(text)
 	if strings.Trim(remark.ReplaceAllString(text, ""), " .!?,-。、！？…") == "" {
 		return Transcript{Refused: true}
 	}

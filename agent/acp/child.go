@@ -14,7 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/program"
-	"perch/device"
+	"perch/plain"
 )
 
 // How long an agent that has failed is not started again.
@@ -231,7 +231,7 @@ func (b *Brain) acquainted(c *child, result json.RawMessage) error {
 	}
 	if r.Version != nil && *r.Version != "1" {
 		return fmt.Errorf("%w: %s speaks version %s of the Agent Client Protocol, not 1; use a release that does",
-			agent.ErrAway, b.name(), device.Clip(r.Version.String(), 20))
+			agent.ErrAway, b.name(), plain.Clip(r.Version.String(), 20))
 	}
 	closing := r.Capabilities.Session.Close
 	c.conn.old = r.Version == nil

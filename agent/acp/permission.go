@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"perch/device"
+	"perch/plain"
 )
 
 // permission is a request that something may be done.
@@ -36,7 +36,7 @@ func parsePermission(m message) (permission, error) {
 	asked := permission{id: slices.Clone(m.ID), session: p.id()}
 	if p.Call == nil && p.Options == nil && p.Tool != "" {
 		asked.old = true
-		asked.call.title = device.Clip(p.Tool, mostRead)
+		asked.call.title = plain.Clip(p.Tool, mostRead)
 		return asked, nil
 	}
 	if p.Call != nil {

@@ -10,7 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/device"
+	"perch/plain"
 )
 
 // mostTalks bounds the conversations, each of which has a session.
@@ -263,10 +263,10 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
 	if s.introduced {
-		return []string{device.Clip(t.Text, mostPrompt)}
+		return []string{plain.Clip(t.Text, mostPrompt)}
 	}
 	s.introduced = true
-	return []string{Preamble() + recent(t), device.Clip(t.Text, mostPrompt)}
+	return []string{Preamble() + recent(t), plain.Clip(t.Text, mostPrompt)}
 }
 
 // What is sent.
@@ -280,14 +280,14 @@ const (
 func recent(t agent.Turn) string {
 	var to strings.Builder
 	if t.Language != "" {
-		fmt.Fprintf(&to, " Answer in the language %q.", device.Clip(t.Language, 35))
+		fmt.Fprintf(&to, " Answer in the language %q.", plain.Clip(t.Language, 35))
 	}
 	history := t.History[max(0, len(t.History)-mostRecent):]
 	if len(history) > 0 {
 		to.WriteString("\n\nWhat was said before:")
 	}
 	for _, e := range history {
-		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", device.Clip(e.Heard, mostExchange), device.Clip(e.Said, mostExchange))
+		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", plain.Clip(e.Heard, mostExchange), plain.Clip(e.Said, mostExchange))
 	}
 	return to.String()
 }

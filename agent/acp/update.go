@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"perch/device"
+	"perch/plain"
 )
 
 // item is something that happens within a turn: text, toolChange, permission,
@@ -107,8 +107,8 @@ func (t toolCall) change() toolChange {
 	}
 	name := t.Meta.value.Claude.Tool
 	sub := t.RawInput.value.SubAgent != "" || name == "Task" || name == "Agent"
-	return toolChange{id: device.Clip(t.ID, mostID), title: device.Clip(t.Title, mostRead), kind: kind, status: status,
-		name: device.Clip(name, mostName), agent: sub}
+	return toolChange{id: plain.Clip(t.ID, mostID), title: plain.Clip(t.Title, mostRead), kind: kind, status: status,
+		name: plain.Clip(name, mostName), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where
@@ -200,5 +200,5 @@ func parseEnded(result json.RawMessage) ended {
 	if json.Unmarshal(result, &r) != nil {
 		return ended{}
 	}
-	return ended{reason: r.Reason.value, content: device.Clip(r.Content.value, mostText)}
+	return ended{reason: r.Reason.value, content: plain.Clip(r.Content.value, mostText)}
 }

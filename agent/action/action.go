@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // Type is one of the fourteen.
@@ -183,7 +183,7 @@ func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool)
 func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.Said:
-		s := speech{Text: device.Clip(e.Text, mostText), By: e.By}
+		s := speech{Text: plain.Clip(e.Text, mostText), By: e.By}
 		if sentiment != nil {
 			s.Sentiment = sentiment(s.Text)
 		}
@@ -191,11 +191,11 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	case event.ThinkingStarted:
 		return Think, thought{Brain: e.Brain}, ""
 	case event.Thought:
-		return Think, thought{Thought: device.Clip(e.Text, mostText), By: event.ByViewer}, ""
+		return Think, thought{Thought: plain.Clip(e.Text, mostText), By: event.ByViewer}, ""
 	case event.Gesture:
-		return Gesture, gesture{device.Clip(e.Name, mostName), float64(e.Duration), e.By}, e.Skill
+		return Gesture, gesture{plain.Clip(e.Name, mostName), float64(e.Duration), e.By}, e.Skill
 	case event.Emote:
-		return Emote, emote{device.Clip(e.Trigger, mostName), &e.Weight, event.ByViewer}, ""
+		return Emote, emote{plain.Clip(e.Trigger, mostName), &e.Weight, event.ByViewer}, ""
 	case event.LookAt:
 		target := e.Target
 		if target == "center" {
@@ -203,9 +203,9 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 		}
 		return LookAt, look{target, e.By}, ""
 	case event.Remembered:
-		return Remember, memory{Type: e.Type, Content: device.Clip(e.Body, mostText), Name: device.Clip(e.Name, mostName), ID: e.ID, By: e.By}, ""
+		return Remember, memory{Type: e.Type, Content: plain.Clip(e.Body, mostText), Name: plain.Clip(e.Name, mostName), ID: e.ID, By: e.By}, ""
 	case event.Signed:
-		return Sign, signature{device.Clip(e.Message, mostText), device.Clip(e.Address, mostName), device.Clip(e.Signature, mostName), e.By}, ""
+		return Sign, signature{plain.Clip(e.Message, mostText), plain.Clip(e.Address, mostName), plain.Clip(e.Signature, mostName), e.By}, ""
 	case event.SkillStarted, event.SkillDone, event.SkillFailed:
 		return ofSkill(e)
 	}
@@ -216,16 +216,16 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.SkillStarted:
-		p := perform{Skill: device.Clip(e.Skill, mostName), Hint: device.Clip(e.Gesture, mostName), By: e.By}
+		p := perform{Skill: plain.Clip(e.Skill, mostName), Hint: plain.Clip(e.Gesture, mostName), By: e.By}
 		if len(e.Args) <= mostArgs {
 			p.Args = e.Args
 		}
 		return PerformSkill, p, e.Skill
 	case event.SkillDone:
 		well := true
-		return SkillDone, done{device.Clip(e.Skill, mostName), result{&well, device.Clip(e.Output, mostText), e.Sentiment}, e.By}, e.Skill
+		return SkillDone, done{plain.Clip(e.Skill, mostName), result{&well, plain.Clip(e.Output, mostText), e.Sentiment}, e.By}, e.Skill
 	case event.SkillFailed:
-		return SkillError, failure{device.Clip(e.Skill, mostName), device.Clip(e.Error, mostText), e.By}, e.Skill
+		return SkillError, failure{plain.Clip(e.Skill, mostName), plain.Clip(e.Error, mostText), e.By}, e.Skill
 	}
 	return "", nil, ""
 }
@@ -234,13 +234,13 @@ func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 func ofViewer(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.LoadStarted:
-		return LoadStart, load{URI: device.Clip(e.URI, mostURI), By: event.ByViewer}, ""
+		return LoadStart, load{URI: plain.Clip(e.URI, mostURI), By: event.ByViewer}, ""
 	case event.LoadEnded:
-		return LoadEnd, load{device.Clip(e.URI, mostURI), device.Clip(e.Error, mostText), event.ByViewer}, ""
+		return LoadEnd, load{plain.Clip(e.URI, mostURI), plain.Clip(e.Error, mostText), event.ByViewer}, ""
 	case event.Validated:
 		return Validate, validation{count(e.Errors), count(e.Warnings), event.ByViewer}, ""
 	case event.Presence:
-		return Presence, state{device.Clip(e.State, mostName), event.ByViewer}, ""
+		return Presence, state{plain.Clip(e.State, mostName), event.ByViewer}, ""
 	}
 	return "", nil, ""
 }
@@ -288,7 +288,7 @@ func (a Action) Event() (event.Event, error) {
 	}
 	e, err := inward(a.Type, a.Payload)
 	if g, is := e.(event.Gesture); is && a.Skill != nil {
-		g.Skill = device.Clip(*a.Skill, mostName)
+		g.Skill = plain.Clip(*a.Skill, mostName)
 		e = g
 	}
 	return e, err

@@ -12,8 +12,8 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 	"perch/remote"
 	"perch/remote/hass"
 )
@@ -105,7 +105,7 @@ func (r *round) send(replies ...agent.Reply) error {
 }
 
 // words are what was said, bounded.
-func (r *round) words() string { return device.Clip(r.turn.Text, mostAsked) }
+func (r *round) words() string { return plain.Clip(r.turn.Text, mostAsked) }
 
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
@@ -159,7 +159,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		}
 		switch e.Type {
 		case hass.EventIntentStart:
-			r.conversation = device.Clip(e.Conversation(), longestID)
+			r.conversation = plain.Clip(e.Conversation(), longestID)
 		case hass.EventIntentProgress:
 			lives, worth, err := r.progress(e)
 			if err != nil {
@@ -246,7 +246,7 @@ func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == mostTools {
 		return nil
 	}
-	t := &event.ToolStatus{ID: device.Clip(call.ID, mostName), Name: device.Clip(call.Name, mostName), Status: event.ToolRunning}
+	t := &event.ToolStatus{ID: plain.Clip(call.ID, mostName), Name: plain.Clip(call.Name, mostName), Status: event.ToolRunning}
 	if slices.ContainsFunc(r.tools, func(known *event.ToolStatus) bool { return known.ID == t.ID }) {
 		return nil
 	}
@@ -256,7 +256,7 @@ func (r *round) begun(call hass.ToolCall) error {
 
 func (r *round) ended(id, status string) error {
 	for _, t := range r.tools {
-		if t.ID == device.Clip(id, mostName) && t.Status == event.ToolRunning {
+		if t.ID == plain.Clip(id, mostName) && t.Status == event.ToolRunning {
 			t.Status = status
 			return r.send(agent.ToolStatus{ToolStatus: *t})
 		}
@@ -277,7 +277,7 @@ func (r *round) finish(reply hass.Reply) error {
 		}
 	}
 	said := r.spoken.String()
-	rest := device.Clip(reply.Speech, mostSpoken)
+	rest := plain.Clip(reply.Speech, mostSpoken)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
 		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
 			return err

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"perch/agent/action"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // Types are those of the actions that the diary keeps.
@@ -31,7 +31,7 @@ func (d *Diary) entryOf(e event.Envelope) (_ Entry, ok bool) {
 	if !ok || !slices.Contains(Types(), a.Type) {
 		return Entry{}, false
 	}
-	entry := Entry{At: e.At.UTC().Round(0), Character: device.Clip(a.Agent, mostName), Robot: e.Robot, Session: device.Clip(e.Session, mostName),
+	entry := Entry{At: e.At.UTC().Round(0), Character: plain.Clip(a.Agent, mostName), Robot: e.Robot, Session: plain.Clip(e.Session, mostName),
 		Type: a.Type, Payload: a.Payload}
 	if a.Skill != nil {
 		entry.Skill = *a.Skill

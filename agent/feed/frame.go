@@ -8,6 +8,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // The kinds of frames that a viewer may subscribe to. Those of the RFC are what a skin
@@ -178,8 +179,8 @@ func ShownTo(all bool, s agent.Shown) agent.Shown {
 func newTool(e event.Envelope, t event.ToolStatus) *Frame {
 	return newFrame(KindTool, e.Session, e.Robot, "t "+e.Session+" "+t.ID, Tool{
 		Type: KindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
-		ID: device.Clip(t.ID, mostToolName), Name: device.Clip(t.Name, mostToolName), Status: t.SkinStatus(),
-		Content: device.Clip(t.Detail, mostDetail),
+		ID: plain.Clip(t.ID, mostToolName), Name: plain.Clip(t.Name, mostToolName), Status: t.SkinStatus(),
+		Content: plain.Clip(t.Detail, mostDetail),
 	})
 }
 
@@ -202,7 +203,7 @@ func newStep(at time.Time, n event.NotificationChanged) *Frame {
 
 func newGesture(e event.Envelope, g event.Gesture) *Frame {
 	return newFrame(KindGesture, e.Session, e.Robot, "g "+placeOf(e), Gesture{Type: KindGesture,
-		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: device.Clip(g.Name, mostToolName), Duration: g.Duration, By: g.By})
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: plain.Clip(g.Name, mostToolName), Duration: g.Duration, By: g.By})
 }
 
 func newLook(e event.Envelope, l event.LookAt) *Frame {
@@ -217,7 +218,7 @@ func newMood(e event.Envelope, m event.Mood) *Frame {
 
 func newSaid(e event.Envelope, s event.Said) *Frame {
 	return newFrame(KindSaid, e.Session, e.Robot, "w "+placeOf(e), Said{Type: KindSaid,
-		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: device.Clip(s.Text, mostSaid)})
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, mostSaid)})
 }
 
 // placeOf is whose mood an event is of: a robot's, or a session's without one; empty is

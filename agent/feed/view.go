@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // view is one session as viewers were shown it.
@@ -77,7 +77,7 @@ func (v *view) news(all bool, at time.Time) *Frame {
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {
-			now.detail.Tool = device.Clip(v.tools[n-1].name, mostToolName)
+			now.detail.Tool = plain.Clip(v.tools[n-1].name, mostToolName)
 		}
 	}
 	if last.state == now.state && last.detail == now.detail {

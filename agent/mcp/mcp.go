@@ -28,7 +28,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
-	"perch/device"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -171,7 +171,7 @@ func (o *Options) check() error {
 	}
 	for _, pattern := range slices.Concat(o.Only, o.Except) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is no tool's name, nor a pattern of names", device.Clip(pattern, 40))
+			return fmt.Errorf("%q is no tool's name, nor a pattern of names", plain.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {

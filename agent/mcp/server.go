@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
-	"perch/device"
+	"perch/plain"
 	"perch/remote"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,7 +66,7 @@ func (s *Server) Check(ctx context.Context) error {
 func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	own, ours := strings.CutPrefix(name, s.o.Name+".")
 	if !ours || !s.allowed(own) {
-		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, device.Clip(name, mostName))
+		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, plain.Clip(name, mostName))
 	}
 	if len(args) == 0 {
 		args = json.RawMessage("{}")

@@ -15,7 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/agent/thinker"
-	"perch/device"
+	"perch/plain"
 )
 
 // list reads the list of tools. A server without any may say so by not knowing
@@ -63,7 +63,7 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 		}
 		schema = written
 	}
-	description := device.Clip(cmp.Or(t.Description, t.Title), mostDescription)
+	description := plain.Clip(cmp.Or(t.Description, t.Title), mostDescription)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
@@ -97,7 +97,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 				said.WriteByte('\n')
 				room--
 			}
-			said.WriteString(device.Clip(text, room))
+			said.WriteString(plain.Clip(text, room))
 		}
 	}
 	words := false
@@ -118,7 +118,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 		case *sdk.AudioContent:
 			add("(A sound came with it, which cannot be played here.)")
 		case *sdk.ResourceLink:
-			add("(It points to " + device.Clip(c.Name, mostName) + ", " + device.Clip(c.URI, 500) + ".)")
+			add("(It points to " + plain.Clip(c.Name, mostName) + ", " + plain.Clip(c.URI, 500) + ".)")
 		default:
 			add("(Something came with it that cannot be shown here.)")
 		}

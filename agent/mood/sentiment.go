@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"perch/plain"
 )
 
 // Sentiment is what the words of a sentence tell of a feeling.
@@ -183,7 +185,7 @@ func unspaced(r rune) bool {
 
 // CountWords is the number of words of a text. In scripts without spaces two letters
 // count as one.
-func CountWords(text string) int { return countWords(normal(bounded(text)), false) }
+func CountWords(text string) int { return countWords(normal(plain.Clip(text, mostText)), false) }
 
 func countWords(text string, unique bool) (n int) {
 	seen, letters := map[string]bool{}, 0
@@ -204,7 +206,7 @@ func countWords(text string, unique bool) (n int) {
 // Analyse judges a sentence by the language whose words it has most of; of two, by the
 // one that is preferred ("de", or "de-CH"; may be empty).
 func (w Words) Analyse(text, preferred string) Sentiment {
-	text = bounded(text)
+	text = plain.Clip(text, mostText)
 	preferred, _, _ = strings.Cut(strings.ToLower(preferred), "-")
 	sentence := normal(text)
 	if !strings.HasPrefix(sentence, " ") {
@@ -259,11 +261,4 @@ func sentiment(hits [feelings]int, words int, text string) Sentiment {
 		Arousal:   min(1, .9*score[Curiosity]+.3*score[Patience]+min(marks, .5)),
 		Uncertain: score[Uncertain],
 	}
-}
-
-func bounded(text string) string {
-	if len(text) > mostText {
-		return strings.ToValidUTF8(text[:mostText], "")
-	}
-	return text
 }

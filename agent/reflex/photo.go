@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/plain"
 )
 
 // Bounds of a question to a camera and of its answer, in bytes.
@@ -20,10 +21,7 @@ const (
 // photo has the robot take a picture, and says the answer. The robot has sent the
 // picture to a server by then, which has answered the question.
 func photo(ctx context.Context, c *command, t bodyTool) error {
-	question := c.turn.Text
-	if len(question) > mostQuestion {
-		question = strings.ToValidUTF8(question[:mostQuestion], "")
-	}
+	question := plain.Clip(c.turn.Text, mostQuestion)
 	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
 	if err != nil {
 		return err

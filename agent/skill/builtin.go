@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/device"
 	"perch/language"
+	"perch/plain"
 )
 
 // builtins are the skills that every character has, by name.
@@ -41,7 +41,7 @@ func felt(sentiment float64, output string) (Result, error) {
 // text is an argument as one line.
 func (p *performance) text(name string) string {
 	value, _ := p.args[name].(string)
-	return device.Clip(agent.Speakable(value), mostOutput)
+	return plain.Clip(agent.Speakable(value), mostOutput)
 }
 
 // said are the phrases of the language in which a skill is asked for.

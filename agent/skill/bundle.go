@@ -96,7 +96,7 @@ func Read(folder string) (Skill, error) {
 	if err := c.manifest(&m); err != nil {
 		return Skill{}, err
 	}
-	s := Skill{Name: m.Name, Version: m.Version, Description: oneLine(m.Description), Gesture: m.Gesture, Voice: m.Voice, Exposed: m.Exposed,
+	s := Skill{Name: m.Name, Version: m.Version, Description: agent.Speakable(m.Description), Gesture: m.Gesture, Voice: m.Voice, Exposed: m.Exposed,
 		Input: m.Input, Handler: m.Handler, Sentences: m.Sentences, Slots: m.Slots, Servers: m.Servers, Folder: folder, Digest: digest(c.sums)}
 	if err := cmp.Or(m.check(), intact(m.Integrity, c.sums)); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
@@ -237,7 +237,7 @@ func (m manifest) check() error {
 		return fmt.Errorf("spec is %.40q; this appliance knows skill/0.1", m.Spec)
 	case !named(m.Name):
 		return fmt.Errorf("%.60q is no name for a skill; give it 1 to %d small letters, digits, - and _", m.Name, mostNameLength)
-	case oneLine(m.Description) == "" || len(m.Description) > mostDescription:
+	case agent.Speakable(m.Description) == "" || len(m.Description) > mostDescription:
 		return fmt.Errorf("description is missing, or longer than %d bytes", mostDescription)
 	case m.Gesture != "" && !named(m.Gesture):
 		return fmt.Errorf("animationHint %.40q is no gesture's name", m.Gesture)
@@ -316,7 +316,7 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 	}
 	var all []Tool
 	for _, t := range d.Tools {
-		tool := Tool{thinker.Tool{Name: t.Name, Description: oneLine(t.Description), Schema: t.Schema}, t.URL, t.Server}
+		tool := Tool{thinker.Tool{Name: t.Name, Description: agent.Speakable(t.Description), Schema: t.Schema}, t.URL, t.Server}
 		if len(tool.Schema) == 0 {
 			tool.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
@@ -351,6 +351,3 @@ func (t Tool) check(servers map[string]string) error {
 	_, err := readSchema(t.Schema)
 	return err
 }
-
-// oneLine is a text as one line that can be shown.
-func oneLine(text string) string { return agent.Speakable(text) }

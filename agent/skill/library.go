@@ -20,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/language"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -177,7 +178,7 @@ func (l *Library) Find(name string) error {
 	if err := elsewhere(name); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %q", ErrUnknown, device.Clip(agent.Speakable(name), mostNameLength))
+	return fmt.Errorf("%w: %q", ErrUnknown, plain.Clip(agent.Speakable(name), mostNameLength))
 }
 
 // Names are the names of a character's skills.
@@ -236,7 +237,7 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 		return all
 	}
 	return append(all, thinker.Tool{Name: performTool, Schema: schema,
-		Description: device.Clip("Do something you know how to do."+about.String(), 1000)})
+		Description: plain.Clip("Do something you know how to do."+about.String(), 1000)})
 }
 
 // Run runs one of Tools for a turn, and returns the text that the model reads.

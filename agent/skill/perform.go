@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -40,7 +40,7 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	i := slices.IndexFunc(l.of(c.Agent), func(s Skill) bool { return s.Name == c.Skill })
 	if i < 0 {
 		feeling := unknownSentiment
-		name := device.Clip(agent.Speakable(c.Skill), mostNameLength)
+		name := plain.Clip(agent.Speakable(c.Skill), mostNameLength)
 		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: name, Error: ErrUnknown.Error(), By: c.by()})
 		return Result{Output: ErrUnknown.Error(), Sentiment: &feeling}, fmt.Errorf("%w: %q", ErrUnknown, name)
 	}
@@ -93,13 +93,13 @@ func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performanc
 		err = errors.New(cmp.Or(r.Output, "the skill did not succeed"))
 	}
 	if err != nil {
-		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: device.Clip(agent.Speakable(err.Error()), mostOutput), By: c.by()})
+		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: plain.Clip(agent.Speakable(err.Error()), mostOutput), By: c.by()})
 		return Result{}, err
 	}
 	if r.Output == "" && s.Voice != "" {
 		r.Output = fill(s.Voice, p.args, r)
 	}
-	r.Output = device.Clip(r.Output, mostOutput)
+	r.Output = plain.Clip(r.Output, mostOutput)
 	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()})
 	return r, nil
 }
@@ -199,7 +199,7 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 	}
 	kind, _ := answer.Kind()
 	if kind != "application/json" {
-		return Result{Success: true, Output: agent.Speakable(device.Clip(string(data), mostOutput))}, nil
+		return Result{Success: true, Output: agent.Speakable(plain.Clip(string(data), mostOutput))}, nil
 	}
 	r := Result{Success: true}
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -209,7 +209,7 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 		limited := min(max(*r.Sentiment, -1), 1)
 		r.Sentiment = &limited
 	}
-	r.Output = agent.Speakable(device.Clip(r.Output, mostOutput))
+	r.Output = agent.Speakable(plain.Clip(r.Output, mostOutput))
 	return r, nil
 }
 

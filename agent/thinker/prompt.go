@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
-	"perch/device"
+	"perch/plain"
 )
 
 // mostHeard bounds one utterance in a prompt, in bytes.
@@ -113,7 +113,7 @@ func (k *Brain) moment(t agent.Turn) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "It is %s.", t.Now.Format("Monday, 2 January 2006, 15:04 (MST)"))
 	if k.Senses != nil && t.Body != nil {
-		if who := plain(k.Senses.Who(t.Robot, t.Now)); who != "" {
+		if who := plain.Text(plain.Line(k.Senses.Who(t.Robot, t.Now))); who != "" {
 			fmt.Fprintf(&b, "\nWho is there, as far as the camera knows: %s.", who)
 		}
 	}
@@ -148,7 +148,7 @@ func (k *Brain) messages(t agent.Turn) []Message {
 	for _, pair := range slices.Backward(turns) {
 		all = append(all, pair[0], pair[1])
 	}
-	return append(all, Message{Role: RoleUser, Text: device.Clip(t.Text, mostHeard)})
+	return append(all, Message{Role: RoleUser, Text: plain.Clip(t.Text, mostHeard)})
 }
 
 // tokens estimates the number of tokens in a text: one for four letters, and one

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // ToolSource offers tools that are neither the robot's nor the appliance's own,
@@ -71,14 +71,14 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	var left []string
 	for _, tool := range all {
 		if len(kept) == mostTools || len(tool.Schema) > mostSchema || !json.Valid(tool.Schema) {
-			left = append(left, device.Clip(tool.Name, mostDetail))
+			left = append(left, plain.Clip(tool.Name, mostDetail))
 			continue
 		}
-		tool.shown = device.Clip(tool.Name, mostDetail)
+		tool.shown = plain.Clip(tool.Name, mostDetail)
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
 			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
 		}
-		tool.Description = device.Clip(plain(tool.Description), mostDescription)
+		tool.Description = plain.Clip(plain.Text(plain.Line(tool.Description)), mostDescription)
 		set.byName[tool.Name] = tool
 		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
 	}
@@ -98,7 +98,7 @@ const mostOwn = 500
 // Described is a robot's description of a tool, made safe for a model: one short
 // line without control characters. A robot may be a stranger's.
 func Described(text string) string {
-	text = plain(text)
+	text = plain.Text(plain.Line(text))
 	n := 0
 	for at := range text {
 		if n++; n > mostOwn {
@@ -106,19 +106,6 @@ func Described(text string) string {
 		}
 	}
 	return text
-}
-
-// plain returns a text as one line of visible letters.
-func plain(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r):
-			return ' '
-		case unicode.Is(unicode.Cf, r):
-			return -1 // such a character reorders or hides letters
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))), " ")
 }
 
 // robotTools are the tools that a robot lists for models. Its tools for reminders
@@ -228,7 +215,7 @@ func (s toolset) find(safe string) (turnTool, bool) {
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	tool, found := r.tools.find(call.Name)
 	if !found {
-		tool.shown = device.Clip(call.Name, mostDetail)
+		tool.shown = plain.Clip(call.Name, mostDetail)
 		tool.run = func(context.Context, json.RawMessage) (string, error) {
 			return "", errNoTool
 		}
@@ -241,8 +228,8 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	status.Status = event.ToolDone
 	m := Message{Role: RoleTool, CallID: call.ID, Text: text}
 	if err != nil {
-		m.Text, m.Failed = "Error: "+device.Clip(err.Error(), mostAnswer), true
-		status.Status, status.Detail = event.ToolFailed, device.Clip(agent.Speakable(err.Error()), mostDetail)
+		m.Text, m.Failed = "Error: "+plain.Clip(err.Error(), mostAnswer), true
+		status.Status, status.Detail = event.ToolFailed, plain.Clip(agent.Speakable(err.Error()), mostDetail)
 	}
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
@@ -271,7 +258,7 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 	if text = strings.TrimSpace(text); text == "" {
 		text = "Done."
 	}
-	return device.Clip(text, mostAnswer), nil
+	return plain.Clip(text, mostAnswer), nil
 }
 
 // TurnTools are the tools of a turn for a model that runs elsewhere, such as a
@@ -330,7 +317,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 	u.acted.Store(true)
 	text, err := u.k.attempt(ctx, tool, args)
 	if err != nil {
-		return "", errors.New(device.Clip(err.Error(), mostAnswer))
+		return "", errors.New(plain.Clip(err.Error(), mostAnswer))
 	}
 	return text, nil
 }

@@ -15,7 +15,7 @@ import (
 	"perch/agent"
 	"perch/agent/manifest"
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 // charactersAt is where the admin API has the characters.
@@ -66,8 +66,8 @@ func charactersCommand() *cobra.Command {
 			var list []characterLine
 			return r.ask(c, http.MethodGet, charactersAt, nil, &list, func(out io.Writer) {
 				for _, l := range list {
-					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", device.Plain(l.ID),
-						device.Plain(l.Name), l.From, device.Plain(strings.Join(l.Robots, ", ")))
+					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", plain.Text(l.ID),
+						plain.Text(l.Name), l.From, plain.Text(strings.Join(l.Robots, ", ")))
 				}
 			})
 		},
@@ -138,7 +138,7 @@ func useCharacterCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var d deviceLine
 			return r.ask(c, http.MethodPut, robotAt(args[0]), map[string]string{"character": args[1]}, &d, func(out io.Writer) {
-				fmt.Fprintf(out, "%s is %s now\n", device.Plain(cmp.Or(d.Name, d.ID)), device.Plain(cmp.Or(d.Persona, agent.DefaultCharacter)))
+				fmt.Fprintf(out, "%s is %s now\n", plain.Text(cmp.Or(d.Name, d.ID)), plain.Text(cmp.Or(d.Persona, agent.DefaultCharacter)))
 			})
 		},
 	})
@@ -156,7 +156,7 @@ func removeCharacterCommand() *cobra.Command {
 				OK bool `json:"ok"`
 			}
 			return r.ask(c, http.MethodDelete, charactersAt+"/"+url.PathEscape(args[0]), nil, &done, func(out io.Writer) {
-				fmt.Fprintf(out, "%s is removed\n", device.Plain(args[0]))
+				fmt.Fprintf(out, "%s is removed\n", plain.Text(args[0]))
 			})
 		},
 	})
@@ -179,7 +179,7 @@ func cardCharacterCommand() *cobra.Command {
 				return err
 			}
 			for _, text := range card.Remarks {
-				fmt.Fprintln(c.ErrOrStderr(), device.Plain(text))
+				fmt.Fprintln(c.ErrOrStderr(), plain.Text(text))
 			}
 			return command.WriteJSON(c.OutOrStdout(), card.File)
 		},

@@ -21,7 +21,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
-	"perch/device"
+	"perch/plain"
 )
 
 // client talks to a running appliance: over its socket where that is there,
@@ -282,7 +282,7 @@ func (r *target) follow(c *cobra.Command, method, path string) error {
 	}
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
-		fmt.Fprintln(c.OutOrStdout(), device.Plain(lines.Text()))
+		fmt.Fprintln(c.OutOrStdout(), plain.Text(lines.Text()))
 	}
 	return lines.Err()
 }

@@ -14,6 +14,7 @@ import (
 	"perch/cmd/perch/doctor"
 	"perch/command"
 	"perch/device"
+	"perch/plain"
 )
 
 // robotList is the robots, and who was turned away: such a robot is not among
@@ -52,11 +53,11 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 		fmt.Fprintf(out, "%-12s  %-24s %-8s %-15s %-13s %s\n", "ROBOT", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN")
 	}
 	for _, d := range l.Robots {
-		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", device.Plain(d.ID), device.Plain(d.Board), device.Plain(d.Firmware),
-			device.Plain(d.Address), device.Plain(d.state()), d.seen())
+		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
+			plain.Text(d.Address), plain.Text(d.state()), d.seen())
 		for _, more := range append([]string{d.called(), strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
 			if more != "" {
-				fmt.Fprintf(out, "              %s\n", device.Plain(more))
+				fmt.Fprintf(out, "              %s\n", plain.Text(more))
 			}
 		}
 	}

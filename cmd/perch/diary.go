@@ -13,7 +13,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 // diaryAt is where the admin API has the diary.
@@ -34,9 +34,9 @@ func diaryListCommand() *cobra.Command {
 					fmt.Fprintln(out, "the diary is empty")
 				}
 				for _, e := range list {
-					fmt.Fprintf(out, "%d  %s  %s  %s  %s\n", e.Seq, e.At.Local().Format(time.DateTime), device.Plain(e.Character),
-						device.Plain(string(e.Type)),
-						device.Plain(string(e.Payload)))
+					fmt.Fprintf(out, "%d  %s  %s  %s  %s\n", e.Seq, e.At.Local().Format(time.DateTime), plain.Text(e.Character),
+						plain.Text(string(e.Type)),
+						plain.Text(string(e.Payload)))
 				}
 			})
 		},
@@ -84,7 +84,7 @@ func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) 
 
 func writeReport(out io.Writer, r diary.Report) {
 	for _, f := range r.Faults {
-		fmt.Fprintln(out, device.Plain(f.What))
+		fmt.Fprintln(out, plain.Text(f.What))
 	}
 	if r.Further > 0 {
 		fmt.Fprintf(out, "and %d further faults\n", r.Further)
@@ -97,7 +97,7 @@ func writeReport(out io.Writer, r diary.Report) {
 		}
 		fmt.Fprintf(out, "%s signed with another appliance's key, %s. That is so after a restore of its backup. "+
 			"If you have restored one, compare the key with the one that perch diary verify showed there, and run perch diary verify --key KEY. "+
-			"If you have not, somebody has put another diary here.\n", what, device.Plain(f.Address))
+			"If you have not, somebody has put another diary here.\n", what, plain.Text(f.Address))
 		from = max(from, f.To+1)
 	}
 	switch {
@@ -110,7 +110,7 @@ func writeReport(out io.Writer, r diary.Report) {
 		fmt.Fprintf(out, "the diary is whole: %d entries, %d to %d\n", r.Entries, r.From, r.To)
 	}
 	if r.Hash != "" {
-		fmt.Fprintf(out, "newest: %d %s\n", r.To, device.Plain(r.Hash))
+		fmt.Fprintf(out, "newest: %d %s\n", r.To, plain.Text(r.Hash))
 	}
-	fmt.Fprintf(out, "key: %s\n", device.Plain(r.Address))
+	fmt.Fprintf(out, "key: %s\n", plain.Text(r.Address))
 }

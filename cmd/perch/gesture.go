@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 // gestureCommand has a robot make a gesture, or lists those that there are.
@@ -27,14 +27,14 @@ func gestureCommand() *cobra.Command {
 				var known []gestureLine
 				return r.ask(c, http.MethodGet, "/api/v1/gestures", nil, &known, func(out io.Writer) {
 					for _, g := range known {
-						fmt.Fprintf(out, "%-12s %s\n", device.Plain(g.Name), device.Plain(g.About))
+						fmt.Fprintf(out, "%-12s %s\n", plain.Text(g.Name), plain.Text(g.About))
 					}
 				})
 			case 2:
 				body := map[string]any{"name": args[1], "duration_ms": lasts.Milliseconds()}
 				var taken struct{ OK bool }
 				return r.ask(c, http.MethodPost, robotAt(args[0])+"/gesture", body, &taken, func(out io.Writer) {
-					fmt.Fprintf(out, "%s: %s\n", device.Plain(args[0]), device.Plain(args[1]))
+					fmt.Fprintf(out, "%s: %s\n", plain.Text(args[0]), plain.Text(args[1]))
 				})
 			}
 			return command.Usagef("it is one gesture; give its name alone")

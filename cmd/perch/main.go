@@ -17,7 +17,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 func main() {
@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // printError prints why a command has failed: one line, or one for each fault of
 // a configuration. In the journal, each line has the priority of an error.
 func printError(stderr io.Writer, name string, err error) {
-	text := device.Plain(command.OneLine(err))
+	text := plain.Text(command.OneLine(err))
 	var wrong config.Faults
 	if errors.As(err, &wrong) {
 		text = plainLines(err.Error())

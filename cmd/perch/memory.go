@@ -15,7 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 // memoryAt is where the admin API has the memory.
@@ -39,7 +39,7 @@ func memoriesCommand() *cobra.Command {
 					fmt.Fprintln(out, "nothing is remembered")
 				}
 				for _, e := range list {
-					fmt.Fprintf(out, "%s  %s  %s\n", device.Plain(e.ID), e.Created.Local().Format(time.DateTime), device.Plain(cmp.Or(e.Body, e.Name)))
+					fmt.Fprintf(out, "%s  %s  %s\n", plain.Text(e.ID), e.Created.Local().Format(time.DateTime), plain.Text(cmp.Or(e.Body, e.Name)))
 				}
 			})
 		},
@@ -74,7 +74,7 @@ func addMemoryCommand() *cobra.Command {
 			}
 			fact.Text, fact.Expires = strings.Join(args, " "), at
 			var kept agent.Entry
-			return r.ask(c, http.MethodPost, memoryAt, fact, &kept, func(out io.Writer) { fmt.Fprintln(out, device.Plain(kept.ID)) })
+			return r.ask(c, http.MethodPost, memoryAt, fact, &kept, func(out io.Writer) { fmt.Fprintln(out, plain.Text(kept.ID)) })
 		},
 	})
 	s := c.Flags()
@@ -117,7 +117,7 @@ func memoryStatsCommand() *cobra.Command {
 				fmt.Fprintf(out, "%d of at most %d entries, %d important\n", s.Entries, s.Most, s.Important)
 				for _, counts := range []map[string]int{s.Types, s.Tags} {
 					for _, name := range slices.Sorted(maps.Keys(counts)) {
-						fmt.Fprintf(out, "%6d  %s\n", counts[name], device.Plain(name))
+						fmt.Fprintf(out, "%6d  %s\n", counts[name], plain.Text(name))
 					}
 				}
 			})
@@ -175,7 +175,7 @@ func forgetMemoryCommand() *cobra.Command {
 				OK bool `json:"ok"`
 			}{}
 			return r.ask(c, http.MethodDelete, memoryAt+"/"+url.PathEscape(args[0]), nil, &done, func(out io.Writer) {
-				fmt.Fprintf(out, "%s is forgotten\n", device.Plain(args[0]))
+				fmt.Fprintf(out, "%s is forgotten\n", plain.Text(args[0]))
 			})
 		},
 	})

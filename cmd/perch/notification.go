@@ -12,7 +12,7 @@ import (
 
 	"perch/agent/notice"
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 // notificationBody is a notification as the appliance takes it.
@@ -70,8 +70,8 @@ func notificationsCommand() *cobra.Command {
 					fmt.Fprintln(out, "there are no notifications")
 				}
 				for _, n := range list {
-					fmt.Fprintf(out, "%s  %s  %-8s %-6s %s\n", device.Plain(n.ID), n.Received.Local().Format(time.DateTime), device.Plain(n.State),
-						device.Plain(n.Urgency), device.Plain(n.Text))
+					fmt.Fprintf(out, "%s  %s  %-8s %-6s %s\n", plain.Text(n.ID), n.Received.Local().Format(time.DateTime), plain.Text(n.State),
+						plain.Text(n.Urgency), plain.Text(n.Text))
 				}
 			})
 		},

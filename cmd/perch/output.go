@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
-	"perch/device"
+	"perch/plain"
 )
 
 // output is how a command prints its result.
@@ -48,7 +48,7 @@ func plainLines(text string) string {
 			if i > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(device.Plain(column))
+			b.WriteString(plain.Text(column))
 		}
 		if strings.HasSuffix(line, "\n") {
 			b.WriteByte('\n')

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/device"
+	"perch/plain"
 )
 
 // relaysAt is where the admin API has the relays.
@@ -50,8 +50,8 @@ func relaysCommand() *cobra.Command {
 					if l.OK {
 						condition = "ok"
 					}
-					fmt.Fprintf(out, "%-16s %-20s %-5s %s\n", device.Plain(l.Name), device.Plain(l.Title), condition,
-						device.Plain(cmp.Or(l.Note, l.URL)))
+					fmt.Fprintf(out, "%-16s %-20s %-5s %s\n", plain.Text(l.Name), plain.Text(l.Title), condition,
+						plain.Text(cmp.Or(l.Note, l.URL)))
 				}
 			})
 		},

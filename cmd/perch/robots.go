@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
-	"perch/device"
 	"perch/gateway/admin"
+	"perch/plain"
 )
 
 // robotKeys are those of robot set.
@@ -48,10 +48,10 @@ func renameCommand() *cobra.Command {
 			body := map[string]string{"name": strings.Join(args[1:], " ")}
 			return r.ask(c, http.MethodPut, robotAt(args[0]), body, &d, func(out io.Writer) {
 				if d.Name == "" {
-					fmt.Fprintf(out, "%s has no name any more\n", device.Plain(d.ID))
+					fmt.Fprintf(out, "%s has no name any more\n", plain.Text(d.ID))
 					return
 				}
-				fmt.Fprintf(out, "%s is called %s\n", device.Plain(d.ID), device.Plain(d.Name))
+				fmt.Fprintf(out, "%s is called %s\n", plain.Text(d.ID), plain.Text(d.Name))
 			})
 		},
 	})
@@ -90,7 +90,7 @@ func (r *target) warnOfLanguage(c *cobra.Command) error {
 	return r.ask(c, http.MethodGet, "/api/v1/status", nil, &status, func(out io.Writer) {
 		for _, p := range status.Parts {
 			if p.Name == "language" {
-				fmt.Fprintf(out, "warning: language: %s\n", device.Plain(p.Note))
+				fmt.Fprintf(out, "warning: language: %s\n", plain.Text(p.Note))
 			}
 		}
 	})
@@ -104,7 +104,7 @@ func rebootCommand() *cobra.Command {
 		Example: "perch robot reboot kitchen",
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.ask(c, http.MethodPost, robotAt(args[0])+"/reboot", nil, nil, func(out io.Writer) {
-				fmt.Fprintln(out, device.Plain(args[0])+" restarts")
+				fmt.Fprintln(out, plain.Text(args[0])+" restarts")
 			})
 		},
 	})
@@ -128,7 +128,7 @@ func (d deviceLine) write(out io.Writer) {
 func writeLines(out io.Writer, lines [][2]string) {
 	for _, line := range lines {
 		if line[1] != "" {
-			fmt.Fprintf(out, "%-9s %s\n", line[0], device.Plain(line[1]))
+			fmt.Fprintf(out, "%-9s %s\n", line[0], plain.Text(line[1]))
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"perch/agent/skill"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // skillFlags are those of the commands about skills, which need no running appliance.
@@ -125,9 +125,9 @@ func writeSkill(out io.Writer, s shownSkill) {
 	case s.Folder != "":
 		what = s.Folder
 	}
-	fmt.Fprintln(out, device.Plain(strings.TrimSpace(s.Name+" "+s.Version)+"  "+what))
+	fmt.Fprintln(out, plain.Text(strings.TrimSpace(s.Name+" "+s.Version)+"  "+what))
 	for _, text := range s.Unheard {
-		fmt.Fprintln(out, device.Plain("  "+text))
+		fmt.Fprintln(out, plain.Text("  "+text))
 	}
 }
 

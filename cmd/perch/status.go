@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/device"
 	"perch/gateway/admin"
+	"perch/plain"
 )
 
 func statusCommand() *cobra.Command {
@@ -26,13 +26,13 @@ func statusCommand() *cobra.Command {
 }
 
 func writeStatus(out io.Writer, s admin.Status) {
-	fmt.Fprintf(out, "perch %s, id %s, runs since %s\n", device.Plain(s.Version), device.Plain(s.ID), s.Started.Local().Format(time.DateTime))
+	fmt.Fprintf(out, "perch %s, id %s, runs since %s\n", plain.Text(s.Version), plain.Text(s.ID), s.Started.Local().Format(time.DateTime))
 	fmt.Fprintf(out, "robots: %d, connected: %d; notifications that wait: %d\n", s.Robots, s.Reached, s.Notices)
 	for _, p := range s.Parts {
 		mark := "ok"
 		if !p.OK {
 			mark = "FAIL"
 		}
-		fmt.Fprintf(out, "%-4s  %-22s %s\n", mark, device.Plain(p.Name), device.Plain(p.Note))
+		fmt.Fprintf(out, "%-4s  %-22s %s\n", mark, plain.Text(p.Name), plain.Text(p.Note))
 	}
 }

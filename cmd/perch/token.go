@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/device"
+	"perch/plain"
 )
 
 // tokenAnswer is what a client needs to connect, as the appliance returns it.
@@ -30,9 +30,9 @@ func tokenCommand() *cobra.Command {
 			var t tokenAnswer
 			body := map[string]string{"client_id": clientID}
 			return r.ask(c, http.MethodPost, robotAt(args[0])+"/token", body, &t, func(out io.Writer) {
-				fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\n", device.Plain(t.Address), device.Plain(t.Token),
-					device.Plain(t.DeviceID), cmp.Or(device.Plain(t.ClientID), "(leave it empty)"))
-				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch robot forget %s.\n", device.Plain(t.Robot))
+				fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\n", plain.Text(t.Address), plain.Text(t.Token),
+					plain.Text(t.DeviceID), cmp.Or(plain.Text(t.ClientID), "(leave it empty)"))
+				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch robot forget %s.\n", plain.Text(t.Robot))
 			})
 		},
 	})

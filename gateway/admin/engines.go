@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/plain"
 	"perch/voice"
 )
 
@@ -215,5 +216,5 @@ func (d *Door) answer(ctx context.Context, part, text string) (string, error) {
 	if said.Len() > 0 && (errors.Is(err, errEnough) || context.Cause(ctx) == errTryTimeout) {
 		err = nil
 	}
-	return strings.ToValidUTF8(said.String()[:min(said.Len(), mostAnswer)], ""), err
+	return plain.Clip(said.String(), mostAnswer), err
 }

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/plain"
 )
 
 // Metrics counts what the bus carries, and gives it out for Prometheus,
@@ -129,7 +130,7 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 func labels(given map[string]string) prometheus.Labels {
 	fit := prometheus.Labels{}
 	for name, value := range given {
-		fit[name] = partName(value)
+		fit[name] = plain.Clip(value, mostPartName)
 	}
 	return fit
 }
@@ -193,7 +194,7 @@ func (m *Metrics) tool(c toolCall, status string) {
 }
 
 func (m *Metrics) fault(part string) {
-	if part = partName(part); part != "turn" && !m.parts[part] {
+	if part = plain.Clip(part, mostPartName); part != "turn" && !m.parts[part] {
 		part = other
 	}
 	m.faults.WithLabelValues(part).Inc()
@@ -239,13 +240,9 @@ func (p partsUp) Collect(out chan<- prometheus.Metric) {
 func up(parts []Part) map[string]bool {
 	named := map[string]bool{}
 	for _, p := range parts[:min(len(parts), mostParts)] {
-		name := partName(p.Name)
+		name := plain.Clip(p.Name, mostPartName)
 		before, seen := named[name]
 		named[name] = p.OK && (before || !seen)
 	}
 	return named
-}
-
-func partName(name string) string {
-	return strings.ToValidUTF8(name[:min(len(name), mostPartName)], "?")
 }

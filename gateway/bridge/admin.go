@@ -8,6 +8,7 @@ import (
 
 	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // What a robot is given at once, in bytes.
@@ -144,7 +145,7 @@ func (d *Door) command(ctx context.Context, id device.ID, tool string, arguments
 
 // hasState wants one of the states that firmware with this tool has.
 func hasState(o *command) error {
-	if o.State = line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
+	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return door.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
 	}
 	return nil
@@ -158,7 +159,7 @@ func (d *Door) setState(ctx context.Context, id device.ID, o command, a *command
 // hasToggle wants one of the toggles that firmware with this tool has, and a
 // plain yes or no.
 func hasToggle(o *command) error {
-	if o.Name = line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
+	if o.Name = plain.Line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
 		return door.BadBody("name is one of kid_mode and smart_mode")
 	}
 	if o.Enabled == nil {

@@ -1,27 +1,15 @@
 package bridge
 
 import (
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"perch/gateway/door"
+	"perch/plain"
 )
-
-// line is a text in one line, without what no keyboard types.
-func line(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
-}
 
 // needed is a text in one line that must be there, of at most that many bytes.
 func needed(name, text string, most int) (string, error) {
-	text = line(text)
+	text = plain.Line(text)
 	if text == "" {
 		return "", door.BadBody(name + " is needed, a text that is not empty")
 	}

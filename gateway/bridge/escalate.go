@@ -11,6 +11,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // What a tool is given, in bytes, and gives back, in characters.
@@ -106,7 +107,7 @@ func (d *Door) takePhoto(ctx context.Context, e escalation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return d.photo(ctx, id, device.Clip(cmp.Or(line(e.Args.Question), line(e.Args.Query), "What do you see?"), mostAsked))
+	return d.photo(ctx, id, plain.Clip(cmp.Or(plain.Line(e.Args.Question), plain.Line(e.Args.Query), "What do you see?"), mostAsked))
 }
 
 // inTalk is the robot of a session, or the first connected.

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"perch/plain"
 )
 
 // What a lookup takes and gives.
@@ -102,9 +104,9 @@ func (d *Door) lookUp(query string) string {
 // tell is a line of an answer.
 func (d document) tell(now time.Time) string {
 	if d.turn != nil {
-		return fmt.Sprintf("Heard %q, answered %q", line(d.turn.User), line(d.turn.Assistant)) + on(d.at, now)
+		return fmt.Sprintf("Heard %q, answered %q", plain.Line(d.turn.User), plain.Line(d.turn.Assistant)) + on(d.at, now)
 	}
-	return line(d.fact) + on(d.at, now)
+	return plain.Line(d.fact) + on(d.at, now)
 }
 
 // on is a day, where it is known.

@@ -13,6 +13,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // perception takes what is sensed, and knows what was.
@@ -73,7 +74,7 @@ func (s *sensation) read(body []byte) error {
 	if err := door.Decode(body, s); err != nil {
 		return err
 	}
-	if s.Name == "" || len(s.Name) > mostName || s.Name != line(s.Name) {
+	if s.Name == "" || len(s.Name) > mostName || s.Name != plain.Line(s.Name) {
 		return door.BadBody("name is needed, of at most 64 bytes, without control characters")
 	}
 	if len(s.Data) == 0 || string(s.Data) == "null" {

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // What is kept: of a fact in bytes, of a turn in characters.
@@ -64,8 +64,8 @@ func (d *Door) memoryLog(body []byte) (done, error) {
 	if err := door.Decode(body, &t); err != nil {
 		return done{}, err
 	}
-	kept := Turn{At: d.now(), Session: device.Clip(line(t.SessionID), mostSession), User: cut(line(t.User), mostUser),
-		Assistant: cut(line(t.Assistant), mostAssistant)}
+	kept := Turn{At: d.now(), Session: plain.Clip(plain.Line(t.SessionID), mostSession), User: cut(plain.Line(t.User), mostUser),
+		Assistant: cut(plain.Line(t.Assistant), mostAssistant)}
 	if kept.User == "" && kept.Assistant == "" {
 		return done{}, door.BadBody("user or assistant is needed, a text that is not empty")
 	}

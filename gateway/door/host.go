@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"perch/plain"
 )
 
 // Hosts are the names under which this appliance may be addressed. They keep out
@@ -23,7 +25,7 @@ func (h Hosts) Check(r *http.Request) error {
 		return nil
 	}
 	return &Fault{Word: "unknown_host",
-		Sentence: fmt.Sprintf("this appliance is not known as %q; if it should be, add that name to allowed_hosts", clean(host)),
+		Sentence: fmt.Sprintf("this appliance is not known as %q; if it should be, add that name to allowed_hosts", plain.Clip(host, 80)),
 		HTTP:     http.StatusMisdirectedRequest}
 }
 
@@ -68,15 +70,6 @@ func isHostName(s string) bool {
 	return true
 }
 
-// clean shortens what a client sent for use in a sentence. (device.Clip is not
-// for this package, which imports nothing of ours.)
-func clean(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:80], "")
-}
-
 // Origins are the web pages that may use this appliance.
 type Origins struct {
 	Allowed []string // "https://panel.example", without a path
@@ -89,7 +82,7 @@ func (o Origins) Check(r *http.Request) error {
 	if len(r.Header["Origin"]) < 2 && o.may(origin, r.Host) {
 		return nil
 	}
-	why := fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", clean(origin))
+	why := fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", plain.Clip(origin, 80))
 	return &Fault{Word: "foreign_origin", Sentence: why, HTTP: http.StatusForbidden}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"perch/plain"
+
 	"github.com/gin-gonic/gin"
 )
 
@@ -160,7 +162,7 @@ func (o Origins) Local(r *http.Request) error {
 	case len(origin) == 1 && (slices.Contains(o.Allowed, origin[0]) || origin[0] == "http://"+r.Host):
 	case len(origin) > 0:
 		return notLocal(fmt.Sprintf("it comes from a web page of %q. The doors of the owner (/api/v1, /admin, /metrics) take no web page here, "+
-			"and the others those whose origin is in allowed_origins", clean(origin[0])))
+			"and the others those whose origin is in allowed_origins", plain.Clip(origin[0], 80)))
 	case len(site) > 0 && (len(site) > 1 || site[0] != "none" && site[0] != "same-origin"):
 		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
 	}

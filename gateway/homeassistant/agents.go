@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // questions are the questions that wait for people.
@@ -75,10 +75,10 @@ type agentDocument struct {
 }
 
 func (v *agentView) document() agentDocument {
-	d := agentDocument{AgentState: v.shown, Session: device.Clip(v.session, mostToolName)}
+	d := agentDocument{AgentState: v.shown, Session: plain.Clip(v.session, mostToolName)}
 	if v.tool.Name != "" {
 		status := v.tool.SkinStatus()
-		d.ToolName, d.ToolStatus = known(device.Clip(v.tool.Name, mostToolName)), &status
+		d.ToolName, d.ToolStatus = known(plain.Clip(v.tool.Name, mostToolName)), &status
 	}
 	if len(v.asked) > 0 {
 		q := v.asked[0]
@@ -198,7 +198,7 @@ func (v *agentView) drop(at time.Time) {
 
 // oneQuestion is a question as a state of Home Assistant's can hold it.
 func oneQuestion(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	text = plain.Line(text)
 	if utf8.RuneCountInString(text) > mostText {
 		text = string([]rune(text)[:mostText-1]) + "…"
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // agentPrefix begins the topics, and the key among what was announced, of an
@@ -84,6 +84,6 @@ const (
 )
 
 func newToolDocument(session string, t event.ToolStatus) toolDocument {
-	return toolDocument{"tool_status", session, device.Clip(t.ID, mostToolName), device.Clip(t.Name, mostToolName),
-		t.SkinStatus(), device.Clip(t.Detail, mostDetail)}
+	return toolDocument{"tool_status", session, plain.Clip(t.ID, mostToolName), plain.Clip(t.Name, mostToolName),
+		t.SkinStatus(), plain.Clip(t.Detail, mostDetail)}
 }

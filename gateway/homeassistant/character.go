@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // moodEvery is the least time between two mood documents of a robot with the same
@@ -135,7 +136,7 @@ func (h *hub) diary(e event.Recorded) happening {
 	case "validate":
 		d.Data = e.Payload
 	case "load-end":
-		d.Name, d.Reason = device.Clip(p.URI, mostToolName), p.Error
+		d.Name, d.Reason = plain.Clip(p.URI, mostToolName), p.Error
 	default:
 		d.Name = e.Type
 	}

@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // order is a command on its way to a robot.
@@ -30,7 +31,7 @@ func (h *hub) command(ctx context.Context, m incoming) {
 	id, err := h.o.Robots.Find(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
 		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. "+
-			"perch robot list lists the robots, perch robot adopt ROBOT adopts one", "topic", device.Clip(m.topic, 200))
+			"perch robot list lists the robots, perch robot adopt ROBOT adopts one", "topic", plain.Clip(m.topic, 200))
 		m.kept()
 		return
 	}
@@ -144,8 +145,8 @@ func (h *hub) keepFor(ctx context.Context, v *view, o *order) {
 
 // refuse publishes that something was not done, and why.
 func (h *hub) refuse(v *view, now time.Time, thing string, why error) {
-	reason := device.Clip(why.Error(), 300)
-	thing = device.Clip(thing, 40)
+	reason := plain.Clip(why.Error(), 300)
+	thing = plain.Clip(thing, 40)
 	if h.refused.log(v.robot.ID, now, "a command over MQTT is refused", "thing", thing, "err", reason) {
 		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: thing, State: event.CommandRejected, Reason: reason})
 	}
@@ -247,7 +248,7 @@ func (h *hub) readings(ctx context.Context, id device.ID) (r readings, ok bool) 
 		}
 		if err != nil {
 			if ctx.Err() == nil && !offline(err) {
-				h.o.Log.Info("a robot's condition cannot be read", "robot", id, "err", device.Clip(err.Error(), 200))
+				h.o.Log.Info("a robot's condition cannot be read", "robot", id, "err", plain.Clip(err.Error(), 200))
 			}
 			return readings{}, false
 		}

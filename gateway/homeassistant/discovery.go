@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/plain"
 )
 
 // message is one to publish.
@@ -264,15 +265,7 @@ func deviceName(name string, components map[string]component) string {
 }
 
 // oneLine is a text from outside, fit for a line: printable and bounded.
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	return strings.TrimSpace(device.Clip(text, mostName))
-}
+func oneLine(text string) string { return strings.TrimSpace(plain.Clip(plain.Text(text), mostName)) }
 
 // pageOf is an address Home Assistant takes as a device's page, or nothing.
 func pageOf(address string) string {

@@ -9,6 +9,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/plain"
 )
 
 // happening is a message on one of a robot's event topics.
@@ -90,7 +91,7 @@ func (h *hub) happened(ctx context.Context, v *view, e event.Envelope) {
 		h.checkedIn(v, e.At)
 		h.installed(v, e.At, event.Command{State: event.CommandDone})
 	case event.FirmwareFailed:
-		h.installed(v, e.At, event.Command{State: event.CommandRejected, Reason: device.Clip(ev.Why, 300)})
+		h.installed(v, e.At, event.Command{State: event.CommandRejected, Reason: plain.Clip(ev.Why, 300)})
 	}
 	if c, ok := v.conversation(e.Event, h.shared); ok {
 		c.Session = e.Session
@@ -170,7 +171,7 @@ const (
 func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 	if len(p.Name) > mostSensed || len(p.Data) > mostSensedIn || len(p.Data) > 0 && !json.Valid(p.Data) {
 		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not published", "event",
-			device.Clip(p.Name, mostSensed))
+			plain.Clip(p.Name, mostSensed))
 		return
 	}
 	news := v.senses.learn("perception", true)

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/plain"
 )
 
 // mostTransaction bounds what a request is recognised by, in bytes.
@@ -79,7 +80,7 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 	}
 	known := slices.Contains(verbs(), verb)
 	if word := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.retained || !word {
-		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", device.Clip(m.topic, 200))
+		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", plain.Clip(m.topic, 200))
 		return
 	}
 	r, text, err := parseRequest(m.payload)
@@ -121,7 +122,7 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 func (h *hub) respond(verb string, r request, data any, err error) {
 	answer := response{Transaction: r.Transaction, Status: "ok", Data: data}
 	if err != nil {
-		answer.Status, answer.Error = "error", device.Clip(err.Error(), 300)
+		answer.Status, answer.Error = "error", plain.Clip(err.Error(), 300)
 		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "err", answer.Error)
 	}
 	h.putJSON(h.names.bridgeTopic("response/"+verb), answer, false, 1)

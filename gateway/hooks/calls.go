@@ -7,10 +7,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 
-	"perch/device"
 	"perch/event"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -149,14 +148,5 @@ func patched(patch string) string {
 // detail is what a call does in one short line, keys blanked.
 func detail(tool string, input json.RawMessage) string {
 	_, title := does(tool, input)
-	title = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r):
-			return ' '
-		case unicode.Is(unicode.Cf, r):
-			return -1 // what turns a line around
-		}
-		return r
-	}, device.Clip(title, mostRead))
-	return remote.Redact(strings.Join(strings.Fields(title), " "), mostDetail)
+	return remote.Redact(plain.Text(plain.Line(plain.Clip(title, mostRead))), mostDetail)
 }

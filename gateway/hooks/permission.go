@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -73,7 +73,7 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 	if err := door.Decode(body, &w); err != nil {
 		return nil, err
 	}
-	w.Tool = clean(w.Tool, mostName)
+	w.Tool = plain.Line(plain.Clip(w.Tool, mostName))
 	if !w.yesOrNo() {
 		return nil, nil
 	}
@@ -112,7 +112,7 @@ func (w wish) by(given string) (by string, ours bool) {
 	if given == "" && w.HookEvent == "" {
 		given = w.AgentID
 	}
-	by = cmp.Or(clean(given, mostName), claude)
+	by = cmp.Or(plain.Line(plain.Clip(given, mostName)), claude)
 	return by, by == claude || by == codex
 }
 
@@ -123,7 +123,7 @@ func (w wish) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
-	if kind, title := does(w.Tool, w.Input); kind == "execute" && remote.Conceals(device.Clip(title, mostRead)) {
+	if kind, title := does(w.Tool, w.Input); kind == "execute" && remote.Conceals(plain.Clip(title, mostRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
@@ -137,10 +137,10 @@ func (d *Door) hold(by string, w wish, withdraw func()) *held {
 		return nil
 	}
 	now := time.Now()
-	h := &held{wish: w, answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(clean(w.SessionID, mostID), "default")),
+	h := &held{wish: w, answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(plain.Line(plain.Clip(w.SessionID, mostID)), "default")),
 		call: call{name: w.Tool, detail: detail(w.Tool, w.Input)}}
 	if w.HookEvent != "" {
-		h.sub = clean(w.AgentID, mostID)
+		h.sub = plain.Line(plain.Clip(w.AgentID, mostID))
 	}
 	d.change(d.table.asked(now, h.key, by, 1))
 	s := d.table[h.key]

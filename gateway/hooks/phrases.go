@@ -4,8 +4,8 @@ import (
 	"path"
 
 	"perch/agent"
-	"perch/device"
 	"perch/language"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -26,9 +26,9 @@ func question(words *language.Words, w wish) string {
 	default:
 		kind, title = "other", w.Tool
 	}
-	asked := agent.Permission(words, kind, remote.Redact(device.Clip(title, mostRead), mostRead), mostAloud, len(title) > mostRead)
-	if folder := agent.Aloud(path.Base(clean(w.CWD, mostPath))); folder != "" && folder != "." && folder != "/" {
-		return words.Say("ask.session_in", "folder", device.Clip(folder, mostName), "question", asked)
+	asked := agent.Permission(words, kind, remote.Redact(plain.Clip(title, mostRead), mostRead), mostAloud, len(title) > mostRead)
+	if folder := agent.Aloud(path.Base(plain.Line(plain.Clip(w.CWD, mostPath)))); folder != "" && folder != "." && folder != "/" {
+		return words.Say("ask.session_in", "folder", plain.Clip(folder, mostName), "question", asked)
 	}
 	return words.Say("ask.session", "question", asked)
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
-	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // What is kept of a report, in bytes.
@@ -62,13 +61,13 @@ func parseReport(by string, body []byte) (report, error) {
 	if err := door.Decode(body, &s); err != nil {
 		return report{}, err
 	}
-	r := report{agent: cmp.Or(clean(by, mostName), clean(s.AgentID, mostName), claude), session: cmp.Or(clean(s.SessionID, mostID), "default"),
-		event: clean(cmp.Or(s.Event, s.HookEvent), mostName), headless: s.Headless}
-	if tool := clean(s.ToolName, mostName); tool != "" {
-		r.call = call{id: clean(s.ToolUseID, mostID), name: tool, detail: detail(tool, s.ToolInput)}
+	r := report{agent: cmp.Or(plain.Line(plain.Clip(by, mostName)), plain.Line(plain.Clip(s.AgentID, mostName)), claude), session: cmp.Or(plain.Line(plain.Clip(s.SessionID, mostID)), "default"),
+		event: plain.Line(plain.Clip(cmp.Or(s.Event, s.HookEvent), mostName)), headless: s.Headless}
+	if tool := plain.Line(plain.Clip(s.ToolName, mostName)); tool != "" {
+		r.call = call{id: plain.Line(plain.Clip(s.ToolUseID, mostID)), name: tool, detail: detail(tool, s.ToolInput)}
 	}
 	if s.State == "" && s.HookEvent != "" {
-		r.agent, r.sub, r.native = cmp.Or(clean(by, mostName), claude), clean(s.AgentID, mostID), true
+		r.agent, r.sub, r.native = cmp.Or(plain.Line(plain.Clip(by, mostName)), claude), plain.Line(plain.Clip(s.AgentID, mostID)), true
 		r.state = coded(s.HookEvent) // an event that stands for no state changes none
 		return r, nil
 	}
@@ -82,7 +81,7 @@ func parseReport(by string, body []byte) (report, error) {
 	default:
 		return report{}, door.BadBody(fmt.Sprintf(
 			"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
-			device.Clip(s.State, mostName)))
+			plain.Clip(s.State, mostName)))
 	}
 	return r, nil
 }
@@ -115,15 +114,4 @@ func (d *Door) report(by string, body []byte) (empty bool, err error) {
 	}
 	d.change(d.table.sweep(now).fold(now, r))
 	return r.native, nil
-}
-
-// clean is a name in one line, of at most so many bytes.
-func clean(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, device.Clip(s, most))
-	return strings.TrimSpace(s)
 }

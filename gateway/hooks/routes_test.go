@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/language"
+	"perch/plain"
 	"perch/waittest"
 )
 
@@ -211,7 +212,7 @@ func FuzzWish(f *testing.F) {
 		if json.Unmarshal(body, &w) != nil {
 			return
 		}
-		w.Tool = clean(w.Tool, mostName)
+		w.Tool = plain.Line(plain.Clip(w.Tool, mostName))
 		if q := question(words, w); len(q) > 400 || strings.ContainsAny(q, "\n\r\t\x00") || !strings.HasSuffix(q, "?") {
 			t.Fatalf("asked is %q", q)
 		}

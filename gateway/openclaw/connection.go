@@ -12,8 +12,8 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 	"perch/socket"
 )
 
@@ -285,7 +285,7 @@ func (c *connection) call(ctx context.Context, r request) (payload any, bad *fai
 	case "connect":
 		return nil, invalid("connect is only valid as the first request")
 	}
-	return nil, invalid("unknown method: %s", device.Clip(r.Method, mostMethod))
+	return nil, invalid("unknown method: %s", plain.Clip(r.Method, mostMethod))
 }
 
 // agentShown is one of the agents.
@@ -387,7 +387,7 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 	if who == household {
 		who = ""
 	} else if named := c.door.o.Characters; named == nil || !named.Known(who) {
-		return "", invalid("there is no agent %q; agents.list has them", device.Clip(who, 60))
+		return "", invalid("there is no agent %q; agents.list has them", plain.Clip(who, 60))
 	}
 	session, err := c.door.o.Talks.SessionOf(talk)
 	if err != nil {

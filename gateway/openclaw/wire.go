@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"perch/device"
+	"perch/plain"
 )
 
 // Bounds of a request's texts, in bytes.
@@ -133,7 +133,7 @@ func failed(err error) *failure {
 	if !errors.As(err, &coded) {
 		return &failure{Code: unavailable, Message: "the agent could not answer; the log of the appliance says why"}
 	}
-	f := invalid("%s", device.Clip(coded.Error(), 1000))
+	f := invalid("%s", plain.Clip(coded.Error(), 1000))
 	switch {
 	case coded.Status() == http.StatusTooManyRequests:
 		f.Code, f.Retryable, f.RetryAfter = unavailable, true, busyFor

@@ -16,7 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/device"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -59,9 +59,9 @@ type clawdState struct {
 
 // clawdTells is what a session's state is told as, after the one before; false is nothing.
 func clawdTells(w words, session string, is feed.State, was agent.Shown) (clawdState, bool) {
-	told := clawdState{State: w.state(is.State), Session: "perch:" + device.Clip(session, 100), Agent: w.of("agent")}
+	told := clawdState{State: w.state(is.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.of("agent")}
 	if is.Detail != nil {
-		told.Tool = device.Clip(is.Detail.Tool, 100)
+		told.Tool = plain.Clip(is.Detail.Tool, 100)
 	}
 	switch is.State {
 	case agent.Thinking:
@@ -155,7 +155,7 @@ func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text 
 
 // post tells a state. That the pet does not know it is only noted.
 func (l *clawdLink) post(ctx context.Context, s clawdState) error {
-	s.Title = device.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
+	s.Title = plain.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
 	body, err := json.Marshal(s)
 	if err == nil && len(body) > mostClawd {
 		s.Tool, s.Title = "", ""

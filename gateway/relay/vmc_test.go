@@ -19,8 +19,8 @@ func newVMCLink(t testing.TB, changed map[string]string) *vmcLink {
 	return &vmcLink{words: w, is: map[string]float64{}, goal: map[string]float64{}}
 }
 
-// plain is weights as text, those that are 0 left out.
-func plain(weights map[string]float64) string {
+// weightText is weights as text, those that are 0 left out.
+func weightText(weights map[string]float64) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
 		if weights[name] != 0 {
@@ -45,7 +45,7 @@ func TestVMCWeights(t *testing.T) {
 		{"words of an owner", map[string]string{"feeling.curiosity": "Curious", "morph.browOuterUpLeft": "", "morph.mouthSmile": "Joy",
 			"state.idle": "Calm, Joy"}, Scene{State: agent.Idle, Mood: curious}, "Calm 1.00, Curious 0.90, Joy 1.00"},
 	} {
-		if got := plain(newVMCLink(t, c.words).weights(c.scene)); got != c.want {
+		if got := weightText(newVMCLink(t, c.words).weights(c.scene)); got != c.want {
 			t.Errorf("%s: %s and not %s", c.what, got, c.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestVMCMoves(t *testing.T) {
 	var got []string
 	move := func(stride float64) {
 		moved := l.move(stride)
-		got = append(got, fmt.Sprintf("%s %t", plain(l.is), moved))
+		got = append(got, fmt.Sprintf("%s %t", weightText(l.is), moved))
 	}
 	move(vmcStride)
 	l.level = .5

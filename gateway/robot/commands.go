@@ -6,9 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"perch/agent"
 	"perch/agent/notice"
@@ -16,6 +14,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // Say has a text spoken, at once or after the present turn. An emoji may begin it.
@@ -31,12 +30,7 @@ func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued boo
 
 // speakable is a text in one line, if there is something in it to speak.
 func speakable(text string) (string, error) {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	text = plain.Line(text)
 	if _, words := agent.SplitEmotion(text); words == "" {
 		return "", &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
 	}

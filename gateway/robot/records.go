@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/plain"
 )
 
 // SessionRecord is what is kept of a session.
@@ -140,7 +141,7 @@ func (r *Records) turn(t TurnRecord) {
 	if r.most == 0 {
 		return
 	}
-	t.Heard, t.Said = device.Clip(t.Heard, mostWords), device.Clip(t.Said, mostWords)
+	t.Heard, t.Said = plain.Clip(t.Heard, mostWords), plain.Clip(t.Said, mostWords)
 	key := r.key(t.At)
 	r.turns.PutSoon(key, t)
 	r.turnKeys = trim(append(r.turnKeys, key), r.most, r.turns.DeleteSoon)

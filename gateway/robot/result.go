@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/plain"
 )
 
 // mostResult bounds a tool's text, in bytes. A Stack-chan's longest is under 1 KB.
@@ -84,7 +85,7 @@ func bounded(text string) string {
 		return text
 	}
 	cut := fmt.Sprintf(" (cut off, of %d bytes)", len(text))
-	return device.Clip(text, mostResult-len(cut)) + cut
+	return plain.Clip(text, mostResult-len(cut)) + cut
 }
 
 // What stands in a text for what was taken out of it.

@@ -6,9 +6,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/notice"
-	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/plain"
 )
 
 // stepper collects the effects of one step.
@@ -139,7 +139,7 @@ const (
 // takeTyped takes a text as an utterance: the answer to a question that was put, or
 // else a turn of its own, also while we speak.
 func (s *stepper) takeTyped(text string) {
-	text, err := speakable(device.Clip(text, mostTyped))
+	text, err := speakable(plain.Clip(text, mostTyped))
 	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // Errors of a call to a robot's tool.
@@ -40,7 +41,7 @@ func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
 func (e *callError) Unwrap() error { return e.Fault }
 
 func failedCall(kind *door.Fault, format string, a ...any) error {
-	return &callError{kind, device.Clip(fmt.Sprintf(format, a...), mostData)}
+	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), mostData)}
 }
 
 // Tools run on the robot's main loop and answer within milliseconds, but those
@@ -258,7 +259,7 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		return nil, listed, fmt.Errorf("tools/list, page %d: %w", b.pages, failed)
 	}
 	for _, t := range page.Tools {
-		t.Description = device.Clip(t.Description, mostData)
+		t.Description = plain.Clip(t.Description, mostData)
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
@@ -304,7 +305,7 @@ func (b *toolbox) Tools() []device.Tool {
 func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	tool, listed := device.FindTool(b.Tools(), name)
 	if !listed {
-		return device.Result{}, failedCall(ErrNoTool, "%s", device.Clip(name, mostName))
+		return device.Result{}, failedCall(ErrNoTool, "%s", plain.Clip(name, mostName))
 	}
 	fitted, err := tool.Fit(arguments)
 	if err != nil {

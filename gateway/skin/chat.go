@@ -78,7 +78,7 @@ func (d *Door) Chat(ctx context.Context, talk, character, text string, take func
 	if character != "" && !d.known(character) {
 		return noModel(character)
 	}
-	q := question{talk: t.with(character), character: character, text: plain(text)}
+	q := question{talk: t.with(character), character: character, text: typed(text)}
 	switch {
 	case q.text == "":
 		return badChat("the text is empty")

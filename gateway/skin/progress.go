@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"strings"
 
-	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // progressHeader asks a stream of chat completions for what the agent works with. The
@@ -49,13 +49,13 @@ const (
 )
 
 func (p *progress) take(t event.ToolStatus) error {
-	told := toolProgress{Tool: device.Clip(t.Name, mostTool), CallID: device.Clip(t.ID, mostTool), Status: "completed"}
+	told := toolProgress{Tool: plain.Clip(t.Name, mostTool), CallID: plain.Clip(t.ID, mostTool), Status: "completed"}
 	running := t.Status == event.ToolRunning
 	switch {
 	case !running && !p.open[t.ID]:
 		return nil // nobody knows of it
 	case running:
-		told.Status, told.Emoji, told.Label = "running", "🔧", device.Clip(cmp.Or(t.Detail, t.Name), mostLabel)
+		told.Status, told.Emoji, told.Label = "running", "🔧", plain.Clip(cmp.Or(t.Detail, t.Name), mostLabel)
 		p.open[t.ID] = true
 	default:
 		delete(p.open, t.ID)

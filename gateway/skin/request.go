@@ -18,6 +18,7 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 // Bounds of a chat request.
@@ -140,7 +141,7 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 		return question{}, badChat("messages holds nothing that a user has said")
 	}
 	asked := r.Messages[last].Content
-	if q.text = plain(asked.text); q.text == "" {
+	if q.text = typed(asked.text); q.text == "" {
 		if asked.other != "" {
 			return question{}, badChat("the last message of the user holds no text, only %.40q; text is all that is read here", asked.other)
 		}
@@ -151,7 +152,7 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	}
 	q.history = exchanges(r.Messages[:last])
 	if d.o.System {
-		q.system = device.Clip(system(r.Messages), mostQuestion)
+		q.system = plain.Clip(system(r.Messages), mostQuestion)
 	}
 	t, err := d.talkOf(session, r.User)
 	q.talk = t.with(q.character)
@@ -175,7 +176,7 @@ func system(messages []message) string {
 	var all []string
 	for _, m := range messages {
 		if m.Role == "system" || m.Role == "developer" {
-			all = append(all, plain(m.Content.text))
+			all = append(all, typed(m.Content.text))
 		}
 	}
 	return strings.TrimSpace(strings.Join(all, "\n\n"))
@@ -186,7 +187,7 @@ func system(messages []message) string {
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {
-		text := plain(m.Content.text)
+		text := typed(m.Content.text)
 		n := len(list)
 		switch {
 		case text == "":
@@ -245,8 +246,8 @@ func (d *Door) join(robot string, find finder) (talk, error) {
 	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, kept: true}, err
 }
 
-// plain is a text without what no keyboard types. Its lines stay.
-func plain(text string) string {
+// typed is a text without what no keyboard types. Its lines stay.
+func typed(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1

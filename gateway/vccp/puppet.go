@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/plain"
 )
 
 // puppet is one of this appliance's robots as a character.
@@ -137,7 +138,7 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 	}
 	face, known := p.door.o.Face(e.Preset)
 	if !known {
-		return fmt.Errorf("there is no preset %q; those there are: %s", device.Clip(e.Preset, mostCategory), strings.Join(presets(), ", "))
+		return fmt.Errorf("there is no preset %q; those there are: %s", plain.Clip(e.Preset, mostCategory), strings.Join(presets(), ", "))
 	}
 	return p.door.o.Talk.Feel(ctx, p.robot, face)
 }

@@ -14,6 +14,7 @@ import (
 
 	"perch/device"
 	"perch/gateway/door"
+	"perch/plain"
 )
 
 const instructions = `You move a character. Call register-agent first: with the id or the name of a robot you get that robot; without one, a character comes by WebSocket under your session id. ` +
@@ -66,7 +67,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	for name := range named {
 		if !strings.EqualFold(name, "robot") {
 			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid,
-				device.Clip(name, 40))
+				plain.Clip(name, 40))
 		}
 	}
 	var a struct {
@@ -79,7 +80,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 	if a.Robot != "" {
 		id, err := d.o.Find(a.Robot)
 		if err != nil || !d.o.Robots.Trusts(id) {
-			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", device.Clip(a.Robot, 40), d.names())
+			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", plain.Clip(a.Robot, 40), d.names())
 		}
 		robot = id
 	}
@@ -104,7 +105,7 @@ func (d *Door) names() string {
 	for _, id := range d.adopted() {
 		names = append(names, string(id))
 	}
-	return device.Clip(cmp.Or(strings.Join(names, " "), "none"), 500)
+	return plain.Clip(cmp.Or(strings.Join(names, " "), "none"), 500)
 }
 
 func (d *Door) getCapability(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/plain"
 )
 
 // mostOffered bounds the tools of robots that models are offered, mostTool the
@@ -119,7 +120,7 @@ func toolName(robot device.ID, tool string) string {
 		}
 		return '_'
 	}, tool)
-	return device.Clip(string(robot)+"_"+safe, mostTool)
+	return plain.Clip(string(robot)+"_"+safe, mostTool)
 }
 
 // runs is the handler of a robot's tool.

@@ -3,10 +3,10 @@ package web
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
+
+	"perch/plain"
 )
 
 // Bounds of who is remembered to have come through a proxy.
@@ -37,30 +37,16 @@ func (v *visits) note(r *http.Request, now time.Time, log *slog.Logger) {
 	case !known || now.Sub(last) > visitLasts:
 		log.Info("an owner has come in through Home Assistant", "name", who)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		log.Info("an owner changes something through Home Assistant", "name", who, "verb", r.Method, "path", plain(r.URL.Path))
+		log.Info("an owner changes something through Home Assistant", "name", who, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), mostVisitor))
 	}
 }
 
 // visitor is what Home Assistant calls somebody.
 func visitor(r *http.Request) string {
 	for _, name := range []string{"X-Remote-User-Display-Name", "X-Remote-User-Name", "X-Remote-User-Id"} {
-		if who := plain(r.Header.Get(name)); who != "" {
+		if who := plain.Clip(plain.Text(r.Header.Get(name)), mostVisitor); who != "" {
 			return who
 		}
 	}
 	return "somebody"
-}
-
-// plain is a text of a request as a log may have it.
-func plain(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	if len(text) > mostVisitor {
-		text = strings.ToValidUTF8(text[:mostVisitor], "")
-	}
-	return strings.TrimSpace(text)
 }

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"strings"
 	"time"
-	"unicode"
 
 	"perch/agent"
+	"perch/plain"
 	wire "perch/voice/wyoming"
 )
 
@@ -32,7 +32,7 @@ func (v *connection) takeTranscript(e wire.Event) error {
 			return v.send(typeNotHandled, handled{Text: v.phrase(turn.Language, "too_much"), Context: v.talk(t)}, nil)
 		})
 	}
-	turn.Text = plain(t.Text)
+	turn.Text = plain.Line(t.Text)
 	a := &answer{v: v, context: v.talk(t)}
 	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
 	return v.request(func(ctx context.Context) error { return a.give(ctx, turn) })
@@ -42,17 +42,6 @@ func (v *connection) takeTranscript(e wire.Event) error {
 func (s *service) phrase(tag, name string) string {
 	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
 	return text
-}
-
-// plain is a text in one line, without what no keyboard types.
-func plain(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
 }
 
 // talk is the context of a text: that of its talk at Home Assistant, or else

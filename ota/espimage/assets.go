@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
+
+	"perch/plain"
 )
 
 // Assets is the container of fonts, wake words and faces that a robot keeps in
@@ -145,7 +146,7 @@ func (a *Assets) checkIndex(text []byte) error {
 	}
 	for _, name := range filesOf(index) {
 		if !a.has(name) {
-			return refuse(MissingFile, "its %s names %s, which is not in it", indexName, clean(name))
+			return refuse(MissingFile, "its %s names %s, which is not in it", indexName, plain.Clip(plain.Text(name), assetsName))
 		}
 	}
 	return nil
@@ -170,15 +171,4 @@ func filesOf(index map[string]any) (names []string) {
 		add(theme["background_image"])
 	}
 	return names
-}
-
-// clean returns a foreign name for an error message.
-func clean(name string) string {
-	plain := strings.Map(func(c rune) rune {
-		if c <= ' ' || c > '~' {
-			return -1
-		}
-		return c
-	}, name)
-	return plain[:min(len(plain), assetsName)]
 }

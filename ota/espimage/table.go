@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+
+	"perch/plain"
 )
 
 // The place of the partition table in a robot's flash, and its largest size, in
@@ -74,7 +76,7 @@ func ParseTable(b []byte) (Table, error) {
 		}
 		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
 		t = append(t, Partition{
-			Name: clean(string(name)), Type: entry[2], Subtype: entry[3],
+			Name: plain.Clip(plain.Text(string(name)), assetsName), Type: entry[2], Subtype: entry[3],
 			Offset: field(entry, 4), Size: field(entry, 8),
 		})
 	}

@@ -5,8 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"strings"
-	"unicode"
+
+	"perch/plain"
 )
 
 // walk goes through an application from its first segment to its last byte.
@@ -103,10 +103,5 @@ func readApp(b []byte) App {
 // text returns a C string without control characters, for logs and terminals.
 func text(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
-	return strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, string(b))
+	return plain.Text(string(b))
 }

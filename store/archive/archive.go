@@ -16,11 +16,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
 	"perch/ota/espimage"
+	"perch/plain"
 	"perch/store"
 )
 
@@ -125,7 +125,7 @@ func (m Manifest) Bytes() (n int64) {
 
 // Plain is the manifest with texts that are fit for a line.
 func (m Manifest) Plain() Manifest {
-	m.Perch, m.Appliance = oneLine(m.Perch), oneLine(m.Appliance)
+	m.Perch, m.Appliance = plain.Clip(plain.Text(m.Perch), 60), plain.Clip(plain.Text(m.Appliance), 60)
 	return m
 }
 
@@ -134,17 +134,6 @@ func (m Manifest) String() string {
 	m = m.Plain()
 	return fmt.Sprintf("made %s by Perch %s on appliance %s; files of firmware: %d; %.1f MB in all", m.Created.Local().Format(time.DateTime),
 		m.Perch, m.Appliance, len(m.Files)-1, float64(m.Bytes())/1e6)
-}
-
-// oneLine makes a text from outside fit for a line.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, s)
-	return s[:min(len(s), 60)]
 }
 
 // Backup is a backup about to be written: its files are open, so that none can be

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"perch/plain"
 	"perch/store"
 )
 
@@ -131,7 +132,7 @@ func (d Directory) checkStaged(dir string, m Manifest) error {
 	case errors.Is(err, store.ErrNewer):
 		return store.NewShown("newer_backup", http.StatusUnprocessableEntity, fmt.Sprintf(
 			"the backup was made by a newer Perch (%s, schema %d, this one knows %d); install that version, and restore it there",
-			oneLine(m.Perch), found.Schema, len(d.Migrations)))
+			plain.Clip(plain.Text(m.Perch), 60), found.Schema, len(d.Migrations)))
 	case errors.Is(err, store.ErrDamaged):
 		return badBackup("%v", err)
 	case err != nil:

@@ -101,12 +101,12 @@ func spelled(models []Model, tag string) (string, bool) {
 	if tag == "" {
 		return "", true
 	}
-	wanted, near, any := plain(tag), "", len(models) == 0
+	wanted, near, any := dashed(tag), "", len(models) == 0
 	primary, _, _ := strings.Cut(wanted, "-")
 	for _, m := range models {
 		any = any || len(m.Languages) == 0
 		for _, listed := range m.Languages {
-			l := plain(listed)
+			l := dashed(listed)
 			base, _, _ := strings.Cut(l, "-")
 			switch {
 			case l == wanted:
@@ -124,7 +124,7 @@ func spelled(models []Model, tag string) (string, bool) {
 	return tag, any
 }
 
-func plain(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
+func dashed(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
 
 // names lists a few models, for a sentence.
 func names(models []Model) string {

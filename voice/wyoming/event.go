@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+
+	"perch/plain"
 )
 
 // ErrFormat is wrapped for bytes that are not Wyoming, and for an event that
@@ -232,17 +234,4 @@ func (w *Writer) Write(e Event) error {
 }
 
 // printable is a peer's words made fit for one line of a log.
-func printable(s string) string {
-	const most = 200
-	var b []rune
-	for _, r := range s {
-		if len(b) == most {
-			return string(b) + "..."
-		}
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {
-			r = ' '
-		}
-		b = append(b, r)
-	}
-	return string(b)
-}
+func printable(s string) string { return plain.Clip(plain.Line(s), 200) }

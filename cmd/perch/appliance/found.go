@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -134,7 +134,7 @@ func shownName(f mdns.Found) string {
 	if name == "" {
 		name = f.Instance
 	}
-	return device.Clip(device.Plain(name), mostFoundName)
+	return plain.Clip(plain.Text(name), mostFoundName)
 }
 
 // homeAssistantURL is where Home Assistant says it is, where that is an address or the host
@@ -183,7 +183,7 @@ func (f finder) models(ctx context.Context, at string) []admin.FoundModels {
 	found := admin.FoundModels{URL: at, Models: []string{}}
 	for _, m := range *tags.Models {
 		// A name that is changed would be another model's.
-		if m.Name != "" && m.Name == device.Clip(device.Plain(m.Name), mostFoundName) && len(found.Models) < mostModels {
+		if m.Name != "" && m.Name == plain.Clip(plain.Text(m.Name), mostFoundName) && len(found.Models) < mostModels {
 			found.Models = append(found.Models, m.Name)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
+	"perch/plain"
 	"perch/store"
 )
 
@@ -168,11 +169,11 @@ type Refused struct {
 
 // note describes the refusal among the findings.
 func (t Refused) note() string {
-	return fmt.Sprintf("note: refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device),
-		t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
+	return fmt.Sprintf("note: refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(t.Address), plain.Text(t.Device),
+		t.At.Local().Format(time.TimeOnly), t.Count, plain.Text(t.Reason))
 }
 
 func (t Refused) String() string {
-	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", device.Plain(t.Address), device.Plain(t.Device),
-		t.At.Local().Format(time.TimeOnly), t.Count, device.Plain(t.Reason))
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(t.Address), plain.Text(t.Device),
+		t.At.Local().Format(time.TimeOnly), t.Count, plain.Text(t.Reason))
 }

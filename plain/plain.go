@@ -1,0 +1,39 @@
+// Package plain makes text from outside fit for a log, a terminal, a page or a voice.
+package plain
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Text returns a text as valid UTF-8 in one line, without control and format characters,
+// which would control a terminal or begin a line of a log.
+func Text(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}
+
+// Line returns a text as valid UTF-8 in one line, with one space for each run of white
+// space and control characters. Format characters stay, which joined emoji need.
+func Line(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))), " ")
+}
+
+// Clip returns a text of at most so many bytes, as valid UTF-8: no letter (rune) is cut
+// in half. A combining mark may be cut off its letter, and the end of an emoji that is a
+// sequence. Nothing of the rest stays in memory.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return strings.ToValidUTF8(s, "")
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:max(most, 0)], ""))
+}
