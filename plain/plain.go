@@ -17,15 +17,16 @@ func Text(s string) string {
 	}, strings.ToValidUTF8(s, ""))
 }
 
-// Line returns a text as valid UTF-8 in one line, with one space for each run of white
-// space and control characters. Format characters stay, which joined emoji need.
+// Line returns a text in one line, with one space for each run of white space, and
+// without control characters. An invalid byte becomes U+FFFD. Format characters stay,
+// which joined emoji need.
 func Line(s string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(s, ""))), " ")
+	}, s)), " ")
 }
 
 // Clip returns a text of at most so many bytes, as valid UTF-8: no letter (rune) is cut

@@ -44,9 +44,9 @@ func TestClipCutsNoLetter(t *testing.T) {
 
 func TestForgedText(t *testing.T) {
 	for text, want := range map[string][2]string{
-		" evil\x1b[2J\n":   {" evil[2J", "evil [2J"},
+		" evil\x1b[2J\n":   {" evil[2J", "evil[2J"},
 		"a\r\n b\u2028\tc": {"a bc", "a b c"},
-		"a\u202eb\xff":     {"ab", "a\u202eb"},
+		"a\u202eb\xff":     {"ab", "a\u202eb\ufffd"},
 	} {
 		if got := [2]string{plain.Text(text), plain.Line(text)}; got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)

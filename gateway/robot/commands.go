@@ -14,7 +14,6 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
-	"perch/plain"
 )
 
 // Say has a text spoken, at once or after the present turn. An emoji may begin it.
@@ -30,7 +29,7 @@ func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued boo
 
 // speakable is a text in one line, if there is something in it to speak.
 func speakable(text string) (string, error) {
-	text = plain.Line(text)
+	text = agent.Speakable(text)
 	if _, words := agent.SplitEmotion(text); words == "" {
 		return "", &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
 	}

@@ -206,12 +206,3 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
-
-func TestPrintable(t *testing.T) {
-	if got := printable("a\x1b[31m\nb\u2028\u0085c"); got != "a [31m b  c" {
-		t.Errorf("%q", got)
-	}
-	if got := printable(strings.Repeat("ü", 500)); len(got) > 410 {
-		t.Errorf("%d bytes", len(got))
-	}
-}
