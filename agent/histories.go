@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"perch/limit"
 )
 
 // Conversation is a stored conversation: its latest exchanges, oldest first.
@@ -20,12 +22,6 @@ type conversations interface {
 	Delete(key string) error
 	All() iter.Seq2[string, Conversation]
 }
-
-// Bounds of one stored conversation, in bytes: of its texts and of its name.
-const (
-	mostHistoryBytes     = 32 << 10
-	mostConversationName = 512
-)
 
 // Histories keeps conversations through restarts. A new exchange is on the disk
 // within seconds. Its methods may be called from any goroutine.
@@ -65,7 +61,7 @@ func (h *Histories) load() map[string]Conversation {
 
 // put stores a conversation as it is now.
 func (h *Histories) put(id string, c Conversation) {
-	if id == "" || len(id) > mostConversationName {
+	if id == "" || len(id) > limit.Session {
 		return // such a conversation lasts as long as this run
 	}
 	h.mu.Lock()
@@ -100,7 +96,7 @@ func (h *Histories) forget(id string) error {
 
 // latest returns as much of a history as is kept.
 func latest(all []Exchange) []Exchange {
-	from, left := len(all), mostHistoryBytes
+	from, left := len(all), limit.Instructions
 	for from > 0 && len(all)-from < mostHistory {
 		e := all[from-1]
 		if left -= len(e.Heard) + len(e.Said); left < 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -31,9 +32,6 @@ type Seer interface {
 
 // ErrBlind is returned by See if no brain can look at pictures.
 var ErrBlind = errors.New("no brain can see")
-
-// mostSeen bounds the answer about a picture, in bytes.
-const mostSeen = 4000
 
 // See has the first brain that can look at a picture answer the question. It
 // belongs to no conversation and publishes nothing: a photo is taken inside a
@@ -75,5 +73,5 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 // seen is the part of an answer that is passed on. Its requests to remember facts
 // are dropped, because anybody can hold a sign in front of a camera.
 func seen(text string) string {
-	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), mostSeen)
+	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), limit.Said)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/limit"
 )
 
 // Kinds of memory.
@@ -52,7 +53,6 @@ const viewersPart = 10
 
 // Bounds of one entry, in bytes, and of the memory.
 const (
-	mostBody    = 4000
 	mostEntries = 2000
 	mostPruned  = 100 // at one write, each of which is on the disk before it ends
 )
@@ -247,7 +247,7 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 
 // fits reports whether an entry has a text, and is within the bounds of one.
 func (e Entry) fits() bool {
-	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= mostBody
+	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= limit.Said
 }
 
 // LastUsed is when an entry was last recalled, or else when it was created.

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/limit"
 )
 
 // DefaultCharacter is the id of the character of robots and skins that have none of
@@ -41,9 +43,7 @@ type BrainOptions struct {
 
 // Bounds of a persona.
 const (
-	mostPersona     = 32 << 10 // bytes of its file
-	mostPersonaName = 60       // letters
-	mostPersonaWord = 200      // bytes of the other values
+	mostPersonaName = 60 // letters
 	mostMaxTokens   = 100_000
 )
 
@@ -63,7 +63,7 @@ func LoadPersona(file string) (Persona, error) {
 		return Persona{}, fmt.Errorf("read the persona: %w", err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostPersona+1))
+	data, err := io.ReadAll(io.LimitReader(f, limit.Instructions+1))
 	if err != nil {
 		return Persona{}, fmt.Errorf("read the persona: %w", err)
 	}
@@ -81,8 +81,8 @@ func LoadPersona(file string) (Persona, error) {
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	if len(data) > mostPersona {
-		return Persona{}, fmt.Errorf("%w: it has more than %d bytes", ErrPersona, mostPersona)
+	if len(data) > limit.Instructions {
+		return Persona{}, fmt.Errorf("%w: it has more than %d bytes", ErrPersona, limit.Instructions)
 	}
 	if at := invalid(data); at > 0 {
 		return Persona{}, fmt.Errorf("%w: line %d: this is not text in UTF-8", ErrPersona, at)
@@ -202,8 +202,8 @@ func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) err
 
 // word reads a short text in one line.
 func word(n *yaml.Node, into *string) error {
-	if n.Kind != yaml.ScalarNode || len(n.Value) > mostPersonaWord || Speakable(n.Value) != strings.TrimSpace(n.Value) {
-		return fault(n, fmt.Errorf("this is one line of at most %d bytes", mostPersonaWord))
+	if n.Kind != yaml.ScalarNode || len(n.Value) > limit.Name || Speakable(n.Value) != strings.TrimSpace(n.Value) {
+		return fault(n, fmt.Errorf("this is one line of at most %d bytes", limit.Name))
 	}
 	*into = strings.TrimSpace(n.Value)
 	return nil

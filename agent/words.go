@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"perch/limit"
 )
 
 // Vocabulary names a set of words for faces. Each renderer knows one.
@@ -35,10 +37,7 @@ const (
 var ErrWords error = errors.New("not words for faces")
 
 // Bounds of what may be added: vocabularies, and the bytes of a word.
-const (
-	mostVocabularies = 32
-	mostWord         = 64
-)
+const mostVocabularies = 32
 
 // chatdollKitPrefix begins each of ChatdollKit's words.
 const chatdollKitPrefix = "face:"
@@ -191,10 +190,10 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 
 // CheckWord accepts letters, digits, hyphens and underscores, as in tags.
 func CheckWord(word string) error {
-	if word == "" || len(word) > mostWord || strings.ContainsFunc(word, func(r rune) bool {
+	if word == "" || len(word) > limit.Word || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
 	}) {
-		return fmt.Errorf("a word has 1 to %d bytes, of letters, digits, - and _", mostWord)
+		return fmt.Errorf("a word has 1 to %d bytes, of letters, digits, - and _", limit.Word)
 	}
 	return nil
 }

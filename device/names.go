@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-)
 
-// mostModelName is what the language models' interfaces take, in bytes.
-const mostModelName = 64
+	"perch/limit"
+)
 
 // ModelNames are names of tools as language models take them: letters, digits,
 // hyphens and underscores. "self.robot.set_head_angles" is offered as
@@ -43,7 +42,7 @@ func modelName(own, suffix string) string {
 		return '_'
 	}, own)
 	name = cmp.Or(name, "tool")
-	return name[:min(len(name), mostModelName-len(suffix))] + suffix
+	return name[:min(len(name), limit.Word-len(suffix))] + suffix
 }
 
 // Safe is the model's name of a tool, and empty for one that is not here.

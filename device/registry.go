@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"perch/limit"
 )
 
 // records is where robots are kept. PutSoon may lose the last few seconds in
@@ -37,13 +39,6 @@ var (
 // visitEvery is how stale the remembered time of the last visit may get
 // before a visit with nothing new is worth a write.
 const visitEvery = 10 * time.Minute
-
-// What is kept of the tools of adopted robots, in bytes of JSON. A list that
-// exceeds that is not kept: the robot lists its tools in every talk.
-const (
-	mostTools    = 64 << 10 // of one robot
-	mostAllTools = 4 << 20
-)
 
 // Registry knows every robot. Any goroutine may call its methods.
 type Registry struct {
@@ -74,7 +69,7 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > mostTools || !robot.Adopted()) { // of a file that others wrote
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // of a file that others wrote
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			kept.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
@@ -394,7 +389,7 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 			all += n
 		}
 	}
-	if bytes > mostTools || all+bytes > mostAllTools {
+	if bytes > limit.Body || all+bytes > limit.Message {
 		tools, bytes = nil, 0
 	}
 	robot.Tools, robot.ToolsFirmware = tools, robot.Firmware
@@ -407,7 +402,7 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 func size(tools []Tool) int {
 	text, err := json.Marshal(tools)
 	if err != nil {
-		return mostTools + 1 // too large to keep
+		return limit.Body + 1 // too large to keep
 	}
 	return len(text)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -58,10 +59,7 @@ var (
 	ErrSetting error = errors.New("not a robot's setting")
 )
 
-const (
-	mostRobotName = 32  // characters
-	mostSetting   = 200 // bytes
-)
+const mostRobotName = 32 // characters
 
 // CheckName returns a name with single spaces. It rejects what could be a MAC
 // address, a code, an option or a part of an address. It wraps ErrName.
@@ -114,8 +112,8 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 			}
 		case one.key == "transport" && !slices.Contains([]Transport{"", WebSocket, MQTT}, Transport(text)):
 			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
-		case len(text) > mostSetting || plain.Text(text) != text:
-			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, mostSetting)
+		case len(text) > limit.Name || plain.Text(text) != text:
+			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, limit.Name)
 		}
 		*one.value = text
 	}

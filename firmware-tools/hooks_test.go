@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/limit"
 )
 
 func install(args ...string) (code int, stdout, stderr string) {
@@ -237,7 +239,7 @@ func TestMergeIntoNothing(t *testing.T) {
 func TestNotMerged(t *testing.T) {
 	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`,
 		`{"a":1}{}`, `null`,
-		`{"x":"` + strings.Repeat("x", mostSettings) + `"}`} {
+		`{"x":"` + strings.Repeat("x", limit.Message) + `"}`} {
 		file := writeFile(t, "settings.json", []byte(text))
 		code, _, errs := install("claude", "--write", "--settings", file)
 		if code != 1 || content(t, file) != text || len(errs) > 600 || strings.Count(errs, "\n") != 1 {
@@ -303,7 +305,7 @@ func TestSend(t *testing.T) {
 	if out := send(input, "permission"); out != "the appliance answered 401 Unauthorized: a bearer token is needed" {
 		t.Errorf("%q", out)
 	}
-	if out := send(strings.Repeat("x", mostHook+1), "permission"); !strings.Contains(out, "more than") {
+	if out := send(strings.Repeat("x", limit.Message+1), "permission"); !strings.Contains(out, "more than") {
 		t.Errorf("%q", out)
 	}
 	for _, wrong := range [][]string{{}, {"nothing"}, {"state", "--nope"}, {"state", "--url", "x"}, {"state", "--key-file", "/nowhere"}} {

@@ -13,14 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"perch/limit"
 	"perch/plain"
 )
 
 // The limits of a hook's input and of the answer, in bytes, and how long the
 // appliance may take: it holds a permission until somebody answers.
 const (
-	mostHook         = 4 << 20
-	mostVerdict      = 64 << 10
 	stateWithin      = 4 * time.Second
 	permissionWithin = 115 * time.Second
 )
@@ -32,12 +31,12 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 		return errors.New("it sends state or permission")
 	}
 	what := args[0]
-	body, err := io.ReadAll(io.LimitReader(stdin, mostHook+1))
+	body, err := io.ReadAll(io.LimitReader(stdin, limit.Message+1))
 	if err != nil {
 		return fmt.Errorf("read the input of the hook: %w", err)
 	}
-	if len(body) > mostHook {
-		return fmt.Errorf("the input of the hook has more than %d bytes", mostHook)
+	if len(body) > limit.Message {
+		return fmt.Errorf("the input of the hook has more than %d bytes", limit.Message)
 	}
 	if what == "state" {
 		body = brief(body)
@@ -65,7 +64,7 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostVerdict))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, limit.Body))
 	switch {
 	case err != nil:
 		return fmt.Errorf("the answer broke off: %w", err)

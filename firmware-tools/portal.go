@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -29,8 +30,6 @@ const (
 	// portalAppears is how long to wait for the page, after its network was
 	// joined.
 	portalAppears = 10 * time.Second
-	// mostPage limits an answer, in bytes.
-	mostPage = 64 << 10
 	// mostForm is a robot's limit for a form, in bytes.
 	mostForm = 1024
 )
@@ -69,7 +68,7 @@ func (p *portal) ask(ctx context.Context, method, path string, body, v any) erro
 		return fmt.Errorf("the robot's page does not answer: %w", err)
 	}
 	defer answer.Body.Close()
-	if text, err = io.ReadAll(io.LimitReader(answer.Body, mostPage)); err != nil {
+	if text, err = io.ReadAll(io.LimitReader(answer.Body, limit.Body)); err != nil {
 		return fmt.Errorf("read the robot's answer: %w", err)
 	}
 	switch {

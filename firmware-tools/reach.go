@@ -20,6 +20,7 @@ import (
 
 	"perch/command"
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -148,15 +149,12 @@ func begin(request *http.Request, within time.Duration) (*http.Response, error) 
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, mostRefusal)) // half of it is not JSON
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Body)) // half of it is not JSON
 	if message := refusal(text); message != "" {
 		return nil, errors.New(message)
 	}
 	return nil, fmt.Errorf("the appliance answered %s", answer.Status)
 }
-
-// mostRefusal limits the body of an error, in bytes.
-const mostRefusal = 64 << 10
 
 // refusal returns the message of an appliance's error, or nothing.
 func refusal(text []byte) string {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perch/limit"
 )
 
 // object is a person's JSON object: its members keep their order and spelling.
@@ -153,9 +155,6 @@ func isOurs(hook json.RawMessage) bool {
 	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
 }
 
-// mostSettings limits the settings, in bytes.
-const mostSettings = 4 << 20
-
 // mergeInto merges hooks into a file, whole or not at all. If that changes the
 // file, a backup is kept beside it. Notes name settings that disable hooks.
 func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
@@ -200,10 +199,10 @@ func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
 		return nil, 0o600, nil
 	}
 	if err == nil {
-		text, err = readUpTo(file, mostSettings)
+		text, err = readUpTo(file, limit.Message)
 	}
-	if err == nil && len(text) > mostSettings {
-		err = fmt.Errorf("%s has more than %d bytes", file, mostSettings)
+	if err == nil && len(text) > limit.Message {
+		err = fmt.Errorf("%s has more than %d bytes", file, limit.Message)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the settings: %w", err)

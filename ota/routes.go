@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"perch/limit"
 )
 
 // Limits of a check-in.
-const (
-	mostBody     = 64 << 10 // bytes; the firmware's are under 4 kB
-	mostDrained  = 32 << 20 // of a body that is larger, so that its sender can read the answer
-	arriveWithin = 30 * time.Second
-)
+const arriveWithin = 30 * time.Second
 
 // Routes mounts the robots' bootstrap. It needs no key: a robot names itself in its
 // headers or its query, and a token is given only to the client it is bound to.
@@ -58,9 +56,9 @@ func (s *Service) checkIn(c *gin.Context) {
 func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	// The read deadline is this request's: a WebSocket has none.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
-	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, mostBody+1))
-	if len(body) > mostBody {
-		_, _ = io.CopyN(io.Discard, c.Request.Body, mostDrained) // its sender still writes, and would see a reset instead of the answer
+	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, limit.Body+1))
+	if len(body) > limit.Body {
+		_, _ = io.CopyN(io.Discard, c.Request.Body, limit.Drained) // its sender still writes, and would see a reset instead of the answer
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
 			errors.New("the check-in is larger than 64 kB; no robot sends that")}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 //go:embed gestures.json
@@ -48,7 +49,6 @@ type Keyframe struct {
 const (
 	mostGestures     = 200                    // known at a time
 	mostGestureFiles = 100                    // read of the owner's directory
-	mostGestureBytes = 64 << 10               // of one file
 	mostFrames       = 64                     // of one gesture
 	leastGesture     = 500 * time.Millisecond // that one lasts
 	mostGesture      = 10 * time.Second
@@ -143,12 +143,12 @@ func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
 
 // readGestures reads a file of gestures, and checks it. A nil isFace knows all faces.
 func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
-	text, err := io.ReadAll(io.LimitReader(r, mostGestureBytes+1))
+	text, err := io.ReadAll(io.LimitReader(r, limit.Body+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
 	}
-	if len(text) > mostGestureBytes {
-		return nil, fmt.Errorf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, mostGestureBytes)
+	if len(text) > limit.Body {
+		return nil, fmt.Errorf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, limit.Body)
 	}
 	var read struct {
 		Gestures []Gesture `json:"gestures"`

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"perch/event"
+	"perch/limit"
 )
 
 // TestStockGestures names the twelve: others ask for them by name.
@@ -75,7 +76,7 @@ func TestGesturesOfAnOwner(t *testing.T) {
 		{"too bright", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "light": [0, 169, 0]}]`), "light: 169 is not from 0 to 168"},
 		{"too soon after", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0}, {"at_ms": 99}]`), "frames[1].at_ms"},
 		{"no face", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "face": "smug"}]`), `face: "smug" is no emotion`},
-		{"too long", one("a", `"about": "`+strings.Repeat("x", mostGestureBytes)+`"`), "more than 65536 bytes"},
+		{"too long", one("a", `"about": "`+strings.Repeat("x", limit.Body)+`"`), "more than 65536 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -24,14 +24,8 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
-)
-
-// Bounds of what is perceived.
-const (
-	mostName = 64   // bytes of an event's name
-	mostData = 4096 // bytes of its data; 1024 events are kept on the bus
-	mostText = 200  // bytes of what a robot says that it detected
 )
 
 // Names of events that this package knows. Others are relayed as they are.
@@ -131,7 +125,7 @@ func (in *Intake) Detected(id device.ID, session, text string) error {
 	case petHold:
 		return in.take(id, session, petHold, nil, true)
 	}
-	data, err := json.Marshal(map[string]string{"text": plain.Clip(text, mostText)})
+	data, err := json.Marshal(map[string]string{"text": plain.Clip(text, limit.Name)})
 	if err != nil {
 		panic(err) // a map of strings
 	}
@@ -232,8 +226,8 @@ func (s *source) known(name string, now time.Time, fromText bool) bool {
 }
 
 func checkName(name string) error {
-	if name == "" || len(name) > mostName {
-		return refuse("name: it has %d bytes; an event's name has 1 to %d", len(name), mostName)
+	if name == "" || len(name) > limit.Word {
+		return refuse("name: it has %d bytes; an event's name has 1 to %d", len(name), limit.Word)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.TrimSpace(name) != name {
 		return refuse("name: %.80q is not of characters that can be shown, or has space around it", name)
@@ -248,8 +242,8 @@ func object(data json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case len(data) == 0, string(data) == "null":
 		return json.RawMessage("{}"), nil
-	case len(data) > mostData:
-		return nil, refuse("data: it has %d bytes, more than %d", len(data), mostData)
+	case len(data) > limit.Data:
+		return nil, refuse("data: it has %d bytes, more than %d", len(data), limit.Data)
 	case data[0] != '{':
 		return nil, refuse("data: it must be a JSON object")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // stranger is a robot that nobody has adopted.
@@ -312,7 +313,7 @@ func FuzzIntake(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := e.Event.(event.Perceived)
-		if len(p.Name) > mostName || len(p.Data) > 3*mostData || !json.Valid(p.Data) || p.Data[0] != '{' || bytes.ContainsAny(p.Data, "\n\r") {
+		if len(p.Name) > limit.Word || len(p.Data) > 3*limit.Data || !json.Valid(p.Data) || p.Data[0] != '{' || bytes.ContainsAny(p.Data, "\n\r") {
 			t.Fatalf("published %q %q", p.Name, p.Data)
 		}
 		s := Fold(State{}, e)
@@ -324,7 +325,7 @@ func FuzzIntake(f *testing.F) {
 		if err := json.Unmarshal(kept, &back); err != nil {
 			t.Fatal(err)
 		}
-		if who := s.Who(e.At); len(who) > mostIdentity+60 || strings.ContainsAny(who, "\n\"{}<>") {
+		if who := s.Who(e.At); len(who) > limit.Word+60 || strings.ContainsAny(who, "\n\"{}<>") {
 			t.Errorf("it says %q", who)
 		}
 		c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC,

@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -176,8 +177,8 @@ func checkAct(c *checker, key string, a Act) {
 		c.given(key+".state", a.State)
 	case Publish:
 		c.given(key+".publish.topic", a.Topic)
-		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > mostData {
-			c.fault(key+".publish", fmt.Errorf("a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, mostData))
+		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > limit.Data {
+			c.fault(key+".publish", fmt.Errorf("a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, limit.Data))
 		}
 	case Abort, RefreshFace:
 	default:

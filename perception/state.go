@@ -12,14 +12,13 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 const (
-	staleAfter   = 300 * time.Second // without a sign of its senses, nothing is known of a robot's presence
-	mostRecent   = 50                // events that are remembered,
-	mostRemember = 16 << 10          // and bytes of them
-	samePerson   = 2 * time.Second   // a face that is back within this is the one that was lost
-	mostIdentity = 64                // bytes
+	staleAfter = 300 * time.Second // without a sign of its senses, nothing is known of a robot's presence
+	mostRecent = 50                // events that are remembered,
+	samePerson = 2 * time.Second   // a face that is back within this is the one that was lost
 )
 
 // State is what is known of one robot: the fold of its events. It is a value;
@@ -136,7 +135,7 @@ func Fold(s State, e event.Envelope) State {
 	if p, ok := e.Event.(event.Perceived); ok {
 		latest := Record{e.At, p.Name, p.Data}
 		before := s.Recent[max(0, len(s.Recent)-mostRecent+1):]
-		room := mostRemember - latest.size()
+		room := limit.Question - latest.size()
 		for n := len(before) - 1; n >= 0; n-- {
 			if room -= before[n].size(); room < 0 {
 				before = before[n+1:]
@@ -366,7 +365,7 @@ func identity(data json.RawMessage) string {
 	for _, word := range strings.FieldsFunc(field(data).Identity, func(r rune) bool {
 		return !(unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || strings.ContainsRune("-'.", r))
 	}) {
-		if name.Len()+1+len(word) > mostIdentity {
+		if name.Len()+1+len(word) > limit.Word {
 			break
 		}
 		if name.Len() > 0 {

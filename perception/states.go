@@ -11,6 +11,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // table stores the states by robot; a power cut may lose the latest.
@@ -23,12 +24,9 @@ type table interface {
 // keepEvery is how often changed states are stored, to spare an SD card.
 const keepEvery = 5 * time.Minute
 
-// mostRobots bounds the robots that are kept, and mostKept the bytes of their
-// events. Beyond mostKept a state is stored without its events.
-const (
-	mostRobots = 1000
-	mostKept   = 4 << 20
-)
+// mostRobots bounds the robots that are kept. Beyond limit.Message bytes of events of
+// all of them, a state is stored without its events.
+const mostRobots = 1000
 
 // States owns the state of every robot and the Seq it is true at. Feeds, mirror and
 // prompt all read it. Any goroutine may call its methods.
@@ -105,7 +103,7 @@ func (b *States) Flush() {
 		for _, n := range b.bytes {
 			all += n
 		}
-		if b.bytes[s.Robot] = s.size(); all-before+s.size() > mostKept {
+		if b.bytes[s.Robot] = s.size(); all-before+s.size() > limit.Message {
 			s.Recent, b.bytes[s.Robot] = nil, 0
 		}
 		b.kept.PutSoon(string(s.Robot), s)

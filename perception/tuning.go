@@ -8,6 +8,7 @@ import (
 
 	"perch/device"
 	"perch/language"
+	"perch/limit"
 )
 
 // Hours are a part of every day, see device.Hours.
@@ -225,7 +226,7 @@ func (c *checker) head(key string, yaw, pitch, speed int) {
 
 // sound is a base name: no folder, and nothing that leaves one.
 func (c *checker) sound(key, s string) {
-	if s == "" || len(s) > mostName || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
+	if s == "" || len(s) > limit.Word || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
 		c.fault(key, fmt.Errorf("%.80q is no sound's base name", s))
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"perch/limit"
 )
 
 // Options of a Client.
@@ -41,11 +43,7 @@ type Client struct {
 	end  context.CancelFunc
 }
 
-const (
-	connectWithin = 5 * time.Second // for TCP, and again for TLS
-	mostComplaint = 4 << 10         // bytes that are read of what comes with a status that is no success
-	mostAnswer    = 16 << 20        // bytes
-)
+const connectWithin = 5 * time.Second // for TCP, and again for TLS
 
 var errClosed = errors.New("the engine is closed")
 
@@ -134,7 +132,7 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	}
 	a.watch.begun()
 	a.Header = response.Header
-	a.body = Body{ReadCloser: response.Body, Left: mostAnswer, Watch: a.watch, Pace: r.Pace,
+	a.body = Body{ReadCloser: response.Body, Left: limit.Answer, Watch: a.watch, Pace: r.Pace,
 		Full: c.Fault("sends an answer larger than 16 MB; check the url")}
 	if response.StatusCode/100 != 2 {
 		defer a.Close()
@@ -270,7 +268,7 @@ func (a *Answer) Whole(most int) ([]byte, error) {
 // Words are what an answer says that is no success, or that was to be no words:
 // see Message.
 func (a *Answer) Words() (code, message string, err error) {
-	body, err := io.ReadAll(io.LimitReader(a, mostComplaint))
+	body, err := io.ReadAll(io.LimitReader(a, limit.Data))
 	if kind, _ := a.Kind(); !strings.Contains(kind, "html") {
 		code, message = Message(body)
 	}

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"perch/limit"
 )
 
 // ErrTooLong is returned for a line, or an event, that is longer than may be.
@@ -26,14 +28,11 @@ type Lines struct {
 	line    []byte
 }
 
-// mostKept is how long a line's buffer is kept for the next line.
-const mostKept = 1 << 20
-
 // Next returns a line without its end, valid until the next call. What is left
 // at the end of the stream is a line as well. With ErrTooLong come both ends of
 // the line, joined.
 func (l *Lines) Next() ([]byte, error) {
-	if l.line = l.line[:0]; cap(l.line) > mostKept {
+	if l.line = l.line[:0]; cap(l.line) > limit.File {
 		l.line = nil // one long line should not hold so much memory for good
 	}
 	ends := "\n"

@@ -12,17 +12,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/limit"
 	"perch/remote"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	canary = "sk-canary/0f3d9a+Zq"
-	// mostComplaint is how much is read of what comes with a refusal, and mostShown
-	// how much of it is shown, in bytes.
-	mostComplaint = 4096
-	mostShown     = 200
+	canary    = "sk-canary/0f3d9a+Zq"
+	mostShown = 200
 )
 
 func keyed() *remote.Server {
@@ -36,12 +34,12 @@ func FuzzComplaint(f *testing.F) {
 	f.Add("application/json", []byte(`{"detail":[{"loc":["body","x"],"msg":"`), []byte(`"}]}`))
 	f.Add("application/json", []byte(`{"detail":{"status":"`), []byte(`","message":"m"}}`))
 	f.Add("text/plain", []byte("Bearer "), []byte(" is bad"))
-	f.Add("text/plain", bytes.Repeat([]byte(" "), mostComplaint-10), []byte(""))
+	f.Add("text/plain", bytes.Repeat([]byte(" "), limit.Data-10), []byte(""))
 	f.Add("", []byte("\x00\xff"), []byte("\u202e"))
 	f.Fuzz(func(t *testing.T, kind string, before, after []byte) {
 		c := keyed()
 		body := append(append(bytes.Clone(before), canary...), after...)
-		code, detail := remote.Message(body[:min(len(body), mostComplaint)])
+		code, detail := remote.Message(body[:min(len(body), limit.Data)])
 		code, detail = c.Quote(code), c.Quote(detail)
 		for _, shown := range []string{code, detail} {
 			if strings.Contains(shown, canary) || strings.Contains(shown, canary[:10]) && !bytes.Contains(before, []byte(canary[:10])) &&
@@ -98,12 +96,12 @@ func TestAKeyCutInTwo(t *testing.T) {
 	c := keyed()
 	for _, pad := range []string{" ", "a ", "Bearer x "} {
 		for i := range 2 * len(canary) {
-			n := mostComplaint - i
+			n := limit.Data - i
 			if i >= len(canary) {
 				n -= 512 - len(canary)
 			}
 			text := strings.Repeat(pad, n/len(pad)+1)[:n] + canary
-			_, detail := remote.Message([]byte(text)[:min(len(text), mostComplaint)])
+			_, detail := remote.Message([]byte(text)[:min(len(text), limit.Data)])
 			detail = c.Quote(detail)
 			if quoted := c.Quote(text); strings.Contains(detail+quoted, canary[:4]) {
 				t.Fatalf("after %d bytes of %q: %q, %q", n, pad, detail, quoted)

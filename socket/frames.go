@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"perch/limit"
 )
 
 // Frames that carry no message cost as much to read as those that do, and the
@@ -65,7 +67,7 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 }
 
 // opening is a connection of Dial. Until it is open, Read returns one byte at a
-// time, and no more than mostAnswer in all, so that the library reads nothing
+// time, and no more than limit.List in all, so that the library reads nothing
 // behind the answer to the upgrade, and frames are counted from the first.
 type opening struct {
 	pacedConn
@@ -75,7 +77,7 @@ type opening struct {
 
 func newOpening(c net.Conn, over <-chan struct{}) *opening {
 	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, usualBuffer)}, pace: perSecond(idleFrames), over: over}
-	return &opening{pacedConn: paced, left: mostAnswer}
+	return &opening{pacedConn: paced, left: limit.List}
 }
 
 // Read implements net.Conn.

@@ -57,9 +57,6 @@ type Options struct {
 
 const usualBuffer = 4096
 
-// mostAnswer is how many bytes Dial reads until the server has upgraded.
-const mostAnswer = 256 << 10
-
 // errAnswer is of an answer that goes on.
 var errAnswer = errors.New("the answer to the upgrade does not end; something else than a WebSocket server listens there")
 

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/program"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -210,7 +211,7 @@ func (b *Brain) greet(c *child) error {
 			return b.acquainted(c, result)
 		}
 		if c.conn.why() == nil {
-			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), mostTitle))
+			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))
 		}
 		return failure
 	}

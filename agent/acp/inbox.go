@@ -1,12 +1,15 @@
 package acp
 
-import "sync"
+import (
+	"sync"
+
+	"perch/limit"
+)
 
 // What may wait for a turn that is speaking.
 const (
 	mostItems = 1024
-	mostText  = 256 << 10 // bytes: hours of speech
-	mostAsked = 16        // permissions
+	mostAsked = 16 // permissions
 )
 
 // inbox holds what has happened in a turn and was not yet taken. Filling it
@@ -40,7 +43,7 @@ func (in *inbox) put(it item) bool {
 	case pulse:
 		return true
 	case text:
-		if in.bytes+len(it) > mostText {
+		if in.bytes+len(it) > limit.List {
 			in.over = true
 			return false
 		}

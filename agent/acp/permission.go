@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -44,7 +45,7 @@ func parsePermission(m message) (permission, error) {
 	}
 	for _, o := range p.Options {
 		switch {
-		case o.ID == "" || len(o.ID) > mostID:
+		case o.ID == "" || len(o.ID) > limit.Session:
 		case o.Kind == "allow_once" && asked.allow == "":
 			asked.allow = o.ID
 		case o.Kind == "reject_once" && asked.reject == "":

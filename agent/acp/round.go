@@ -14,15 +14,14 @@ import (
 	"perch/agent/thinker"
 	"perch/event"
 	"perch/language"
+	"perch/limit"
 	"perch/remote"
 )
 
 // What is shown and asked.
 const (
-	mostTitle = 200           // bytes of a tool's title
-	mostRead  = 4 * mostTitle // and of one that may hold keys, which are blanked
-	mostAloud = 120           // of which so many are spoken
-	mostTools = 256           // followed in one turn
+	mostRead  = 4 * limit.Name // and of one that may hold keys, which are blanked
+	mostAloud = 120            // of which so many are spoken
 	askWithin = 60 * time.Second
 )
 
@@ -208,7 +207,7 @@ func (r *round) follows(id string) *tool {
 	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
 		return r.seen[i]
 	}
-	if len(r.seen) >= mostTools {
+	if len(r.seen) >= limit.Tools {
 		return nil
 	}
 	t := &tool{toolChange: toolChange{id: id}}
@@ -226,7 +225,7 @@ func (t *tool) merge(change toolChange) {
 
 // title is what is shown of a tool's: one line, without keys.
 func (r *round) title(s string) string {
-	return strings.Join(strings.Fields(r.brain.redacted(s, mostTitle)), " ")
+	return strings.Join(strings.Fields(r.brain.redacted(s, limit.Name)), " ")
 }
 
 // permit has a permission answered: by the options, by the person in the room,
@@ -285,8 +284,8 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 		return refused, err
 	}
 	r.how = "no answer"
-	title := r.brain.redacted(call.title, mostTitle)
-	return r.ask(ctx, agent.Permission(r.said, call.kind, title, mostAloud, len(call.title) >= mostRead || len(title) >= mostTitle))
+	title := r.brain.redacted(call.title, limit.Name)
+	return r.ask(ctx, agent.Permission(r.said, call.kind, title, mostAloud, len(call.title) >= mostRead || len(title) >= limit.Name))
 }
 
 // ask puts a question to the person in the room, and once more where the

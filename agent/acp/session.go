@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 // session is one of the agent's. Its conversation's turns use it one after the
@@ -57,7 +58,7 @@ func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session,
 
 func (c *conn) admit(s *session, result json.RawMessage) error {
 	var r sessionID
-	if json.Unmarshal(result, &r) != nil || r.id() == "" || len(r.id()) > mostID {
+	if json.Unmarshal(result, &r) != nil || r.id() == "" || len(r.id()) > limit.Session {
 		return errors.New("it opened a session without an id")
 	}
 	c.mu.Lock()

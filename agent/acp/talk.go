@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -208,7 +209,7 @@ func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error
 		case needsLogin(s.err):
 			err = b.login()
 		default:
-			err = fmt.Errorf("%w: %s opens no session: %s", agent.ErrAway, b.name(), b.redacted(s.err.Error(), mostTitle))
+			err = fmt.Errorf("%w: %s opens no session: %s", agent.ErrAway, b.name(), b.redacted(s.err.Error(), limit.Name))
 		}
 	}
 	b.discard(k)
@@ -254,7 +255,7 @@ func (b *Brain) refused(s *session, failure error, began bool) error {
 		s.conn.end(err)
 		return err
 	}
-	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), mostTitle))
+	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))
 }
 
 // words are what the agent is sent: at the beginning of a session what it is
@@ -263,15 +264,14 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
 	if s.introduced {
-		return []string{plain.Clip(t.Text, mostPrompt)}
+		return []string{plain.Clip(t.Text, limit.Body)}
 	}
 	s.introduced = true
-	return []string{Preamble() + recent(t), plain.Clip(t.Text, mostPrompt)}
+	return []string{Preamble() + recent(t), plain.Clip(t.Text, limit.Body)}
 }
 
 // What is sent.
 const (
-	mostPrompt   = 64 << 10
 	mostRecent   = 4   // exchanges that a new session receives
 	mostExchange = 300 // bytes of each side
 )

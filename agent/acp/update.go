@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -38,9 +39,6 @@ func (toolChange) isItem() {}
 func (permission) isItem() {}
 func (pulse) isItem()      {}
 func (ended) isItem()      {}
-
-// mostName bounds a tool's own name, in bytes.
-const mostName = 200
 
 // Where a tool stands, in the protocol's words.
 const (
@@ -107,8 +105,8 @@ func (t toolCall) change() toolChange {
 	}
 	name := t.Meta.value.Claude.Tool
 	sub := t.RawInput.value.SubAgent != "" || name == "Task" || name == "Agent"
-	return toolChange{id: plain.Clip(t.ID, mostID), title: plain.Clip(t.Title, mostRead), kind: kind, status: status,
-		name: plain.Clip(name, mostName), agent: sub}
+	return toolChange{id: plain.Clip(t.ID, limit.Session), title: plain.Clip(t.Title, mostRead), kind: kind, status: status,
+		name: plain.Clip(name, limit.Name), agent: sub}
 }
 
 // parseUpdate reads the parameters of session/update. The item is nil where
@@ -135,7 +133,7 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		}
 		it = pulse{}
 	case u.Is == "tool_call" || u.Is == "tool_call_update":
-		if u.ID == "" || len(u.ID) > mostID {
+		if u.ID == "" || len(u.ID) > limit.Session {
 			return "", nil, errors.New("a tool call has no id")
 		}
 		it = u.change()
@@ -177,7 +175,7 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "", nil, errors.New("an event cannot be read")
 	}
-	named := p.Name != "" && len(p.Name) <= mostID
+	named := p.Name != "" && len(p.Name) <= limit.Session
 	switch {
 	case p.Type == "chunk":
 		it = words(p.Content.value)
@@ -200,5 +198,5 @@ func parseEnded(result json.RawMessage) ended {
 	if json.Unmarshal(result, &r) != nil {
 		return ended{}
 	}
-	return ended{reason: r.Reason.value, content: plain.Clip(r.Content.value, mostText)}
+	return ended{reason: r.Reason.value, content: plain.Clip(r.Content.value, limit.List)}
 }

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"perch/limit"
 	"perch/remote"
 )
 
 // What is taken of a peer.
-const (
-	mostLine = 8 << 20 // a tool's whole output may stand in one
-	mostID   = 512     // of a request, a session, a tool call or an option
-)
+const mostLine = 8 << 20 // a tool's whole output may stand in one
 
 // message is any JSON-RPC 2.0 object: a request has a method and an id, a
 // notification a method, a response an id.
@@ -32,7 +30,7 @@ type rpcError struct {
 }
 
 func (e *rpcError) Error() string {
-	return fmt.Sprintf("%s (%d)", remote.Redact(e.Message, mostTitle), e.Code)
+	return fmt.Sprintf("%s (%d)", remote.Redact(e.Message, limit.Name), e.Code)
 }
 
 // Codes of JSON-RPC and of the protocol.
@@ -44,5 +42,5 @@ const (
 
 // identified reports whether there is an id that can be answered.
 func (m *message) identified() bool {
-	return len(m.ID) > 0 && len(m.ID) <= mostID && !bytes.Equal(m.ID, []byte("null"))
+	return len(m.ID) > 0 && len(m.ID) <= limit.Session && !bytes.Equal(m.ID, []byte("null"))
 }

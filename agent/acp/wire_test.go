@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -38,7 +39,7 @@ func TestInboxIsBounded(t *testing.T) {
 		t.Error("the end was not taken")
 	}
 	it, over := in.take()
-	if said, ok := it.(text); !ok || over || len(said) > mostText || len(said) < mostText-1000 {
+	if said, ok := it.(text); !ok || over || len(said) > limit.List || len(said) < limit.List-1000 {
 		t.Errorf("%T of %d bytes, %v", it, len(said), over)
 	}
 	if n := len(in.close()); n != mostAsked {

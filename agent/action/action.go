@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -61,11 +62,6 @@ type Sentiment func(text string) float64
 
 // Bounds of an action. Texts of ours that are longer are cut, a viewer's are refused.
 const (
-	mostText = 2000 // bytes
-	mostName = 200  // bytes of a name, an address, a target
-	mostArgs = 4000 // bytes of a skill's arguments, as JSON
-	mostURI  = 1000 // bytes
-
 	mostDuration = 60_000 // milliseconds of a gesture
 	mostFindings = 1_000_000
 )
@@ -183,7 +179,7 @@ func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool)
 func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.Said:
-		s := speech{Text: plain.Clip(e.Text, mostText), By: e.By}
+		s := speech{Text: plain.Clip(e.Text, limit.Text), By: e.By}
 		if sentiment != nil {
 			s.Sentiment = sentiment(s.Text)
 		}
@@ -191,11 +187,11 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	case event.ThinkingStarted:
 		return Think, thought{Brain: e.Brain}, ""
 	case event.Thought:
-		return Think, thought{Thought: plain.Clip(e.Text, mostText), By: event.ByViewer}, ""
+		return Think, thought{Thought: plain.Clip(e.Text, limit.Text), By: event.ByViewer}, ""
 	case event.Gesture:
-		return Gesture, gesture{plain.Clip(e.Name, mostName), float64(e.Duration), e.By}, e.Skill
+		return Gesture, gesture{plain.Clip(e.Name, limit.Name), float64(e.Duration), e.By}, e.Skill
 	case event.Emote:
-		return Emote, emote{plain.Clip(e.Trigger, mostName), &e.Weight, event.ByViewer}, ""
+		return Emote, emote{plain.Clip(e.Trigger, limit.Name), &e.Weight, event.ByViewer}, ""
 	case event.LookAt:
 		target := e.Target
 		if target == "center" {
@@ -203,9 +199,9 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 		}
 		return LookAt, look{target, e.By}, ""
 	case event.Remembered:
-		return Remember, memory{Type: e.Type, Content: plain.Clip(e.Body, mostText), Name: plain.Clip(e.Name, mostName), ID: e.ID, By: e.By}, ""
+		return Remember, memory{Type: e.Type, Content: plain.Clip(e.Body, limit.Text), Name: plain.Clip(e.Name, limit.Name), ID: e.ID, By: e.By}, ""
 	case event.Signed:
-		return Sign, signature{plain.Clip(e.Message, mostText), plain.Clip(e.Address, mostName), plain.Clip(e.Signature, mostName), e.By}, ""
+		return Sign, signature{plain.Clip(e.Message, limit.Text), plain.Clip(e.Address, limit.Name), plain.Clip(e.Signature, limit.Name), e.By}, ""
 	case event.SkillStarted, event.SkillDone, event.SkillFailed:
 		return ofSkill(e)
 	}
@@ -216,16 +212,16 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.SkillStarted:
-		p := perform{Skill: plain.Clip(e.Skill, mostName), Hint: plain.Clip(e.Gesture, mostName), By: e.By}
-		if len(e.Args) <= mostArgs {
+		p := perform{Skill: plain.Clip(e.Skill, limit.Name), Hint: plain.Clip(e.Gesture, limit.Name), By: e.By}
+		if len(e.Args) <= limit.Said {
 			p.Args = e.Args
 		}
 		return PerformSkill, p, e.Skill
 	case event.SkillDone:
 		well := true
-		return SkillDone, done{plain.Clip(e.Skill, mostName), result{&well, plain.Clip(e.Output, mostText), e.Sentiment}, e.By}, e.Skill
+		return SkillDone, done{plain.Clip(e.Skill, limit.Name), result{&well, plain.Clip(e.Output, limit.Text), e.Sentiment}, e.By}, e.Skill
 	case event.SkillFailed:
-		return SkillError, failure{plain.Clip(e.Skill, mostName), plain.Clip(e.Error, mostText), e.By}, e.Skill
+		return SkillError, failure{plain.Clip(e.Skill, limit.Name), plain.Clip(e.Error, limit.Text), e.By}, e.Skill
 	}
 	return "", nil, ""
 }
@@ -234,13 +230,13 @@ func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 func ofViewer(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.LoadStarted:
-		return LoadStart, load{URI: plain.Clip(e.URI, mostURI), By: event.ByViewer}, ""
+		return LoadStart, load{URI: plain.Clip(e.URI, limit.Line), By: event.ByViewer}, ""
 	case event.LoadEnded:
-		return LoadEnd, load{plain.Clip(e.URI, mostURI), plain.Clip(e.Error, mostText), event.ByViewer}, ""
+		return LoadEnd, load{plain.Clip(e.URI, limit.Line), plain.Clip(e.Error, limit.Text), event.ByViewer}, ""
 	case event.Validated:
 		return Validate, validation{count(e.Errors), count(e.Warnings), event.ByViewer}, ""
 	case event.Presence:
-		return Presence, state{plain.Clip(e.State, mostName), event.ByViewer}, ""
+		return Presence, state{plain.Clip(e.State, limit.Name), event.ByViewer}, ""
 	}
 	return "", nil, ""
 }
@@ -288,7 +284,7 @@ func (a Action) Event() (event.Event, error) {
 	}
 	e, err := inward(a.Type, a.Payload)
 	if g, is := e.(event.Gesture); is && a.Skill != nil {
-		g.Skill = plain.Clip(*a.Skill, mostName)
+		g.Skill = plain.Clip(*a.Skill, limit.Name)
 		e = g
 	}
 	return e, err
@@ -310,11 +306,11 @@ func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 	switch kind {
 	case Speak:
 		return read(payload, func(p speech) (event.Event, error) {
-			return event.Said{Text: p.Text, By: event.ByViewer}, needs("text", p.Text, mostText)
+			return event.Said{Text: p.Text, By: event.ByViewer}, needs("text", p.Text, limit.Text)
 		})
 	case Think:
 		return read(payload, func(p thought) (event.Event, error) {
-			return event.Thought{Text: p.Thought}, needs("thought", p.Thought, mostText)
+			return event.Thought{Text: p.Thought}, needs("thought", p.Thought, limit.Text)
 		})
 	case Gesture:
 		return read(payload, gesture.event)
@@ -333,21 +329,21 @@ func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 	case SkillError:
 		return read(payload, func(p failure) (event.Event, error) {
 			return event.SkillFailed{Skill: p.Skill, Error: p.Error, By: event.ByViewer},
-				errors.Join(needs("skill", p.Skill, mostName), fits("error", p.Error, mostText))
+				errors.Join(needs("skill", p.Skill, limit.Name), fits("error", p.Error, limit.Text))
 		})
 	case LoadStart:
 		return read(payload, func(p load) (event.Event, error) {
-			return event.LoadStarted{URI: p.URI}, needs("uri", p.URI, mostURI)
+			return event.LoadStarted{URI: p.URI}, needs("uri", p.URI, limit.Line)
 		})
 	case LoadEnd:
 		return read(payload, func(p load) (event.Event, error) {
-			return event.LoadEnded{URI: p.URI, Error: p.Error}, errors.Join(fits("uri", p.URI, mostURI), fits("error", p.Error, mostText))
+			return event.LoadEnded{URI: p.URI, Error: p.Error}, errors.Join(fits("uri", p.URI, limit.Line), fits("error", p.Error, limit.Text))
 		})
 	case Validate:
 		return read(payload, validation.event)
 	case Presence:
 		return read(payload, func(p state) (event.Event, error) {
-			return event.Presence{State: p.State}, needs("state", p.State, mostName)
+			return event.Presence{State: p.State}, needs("state", p.State, limit.Name)
 		})
 	}
 	return nil, bad("there is no type %.40q", kind)
@@ -371,7 +367,7 @@ func read[P any](payload json.RawMessage, made func(P) (event.Event, error)) (ev
 }
 
 func (p gesture) event() (event.Event, error) {
-	err := needs("name", p.Name, mostName)
+	err := needs("name", p.Name, limit.Name)
 	if !(p.Duration >= 0 && p.Duration <= mostDuration) {
 		err = errors.Join(err, bad("payload.duration is milliseconds, from 0 to %d", mostDuration))
 	}
@@ -406,9 +402,9 @@ func (p look) event() (event.Event, error) {
 }
 
 func (p perform) event() (event.Event, error) {
-	err := errors.Join(needs("skill", p.Skill, mostName), fits("animationHint", p.Hint, mostName))
-	if len(p.Args) > mostArgs {
-		err = errors.Join(err, bad("payload.args has at most %d bytes", mostArgs))
+	err := errors.Join(needs("skill", p.Skill, limit.Name), fits("animationHint", p.Hint, limit.Name))
+	if len(p.Args) > limit.Said {
+		err = errors.Join(err, bad("payload.args has at most %d bytes", limit.Said))
 	}
 	if len(p.Args) > 0 && string(p.Args) != "null" && p.Args[0] != '{' {
 		err = errors.Join(err, bad("payload.args is an object"))
@@ -417,7 +413,7 @@ func (p perform) event() (event.Event, error) {
 }
 
 func (p done) event() (event.Event, error) {
-	err := errors.Join(needs("skill", p.Skill, mostName), fits("result.output", p.Result.Output, mostText))
+	err := errors.Join(needs("skill", p.Skill, limit.Name), fits("result.output", p.Result.Output, limit.Text))
 	if s := p.Result.Sentiment; s != nil && !(math.Abs(*s) <= 1) {
 		err = errors.Join(err, bad("payload.result.sentiment is a number from -1 to 1"))
 	}
@@ -439,7 +435,7 @@ func (p memory) event() (event.Event, error) {
 		return nil, bad("payload.type is user, feedback, project or reference, not %.40q", p.Type)
 	}
 	return event.Remembered{Type: p.Type, Name: p.Name, Body: p.Content, By: event.ByViewer},
-		errors.Join(needs("content", p.Content, mostText), fits("name", p.Name, mostName))
+		errors.Join(needs("content", p.Content, limit.Text), fits("name", p.Name, limit.Name))
 }
 
 // ours begins the address of a key of the appliance. What a viewer signs is signed with
@@ -447,7 +443,7 @@ func (p memory) event() (event.Event, error) {
 const ours = "ed25519:"
 
 func (p signature) event() (event.Event, error) {
-	err := errors.Join(needs("message", p.Message, mostText), needs("address", p.Address, mostName), fits("signature", p.Signature, mostName))
+	err := errors.Join(needs("message", p.Message, limit.Text), needs("address", p.Address, limit.Name), fits("signature", p.Signature, limit.Name))
 	if strings.ContainsFunc(p.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		err = errors.Join(err, bad("payload.address is one word of ASCII"))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 func number(f float64) *float64 { return &f }
@@ -134,25 +135,25 @@ func TestWhatAViewerMayLeaveOut(t *testing.T) {
 
 func TestBadActions(t *testing.T) {
 	for text, says := range map[string]string{
-		`{"type":"dance"}`:                                                              "there is no type",
-		`{"type":"speak"}`:                                                              "payload is an object",
-		`{"type":"speak","payload":[]}`:                                                 "payload is an object",
-		`{"type":"speak","payload":{"text":" "}}`:                                       "payload.text is needed",
-		`{"type":"speak","payload":{"text":7}}`:                                         "payload.text may not be a JSON number",
-		`{"type":"gesture","payload":{"name":"wave","duration":-1}}`:                    "milliseconds",
-		`{"type":"gesture","payload":{"name":"wave","duration":1e9}}`:                   "milliseconds",
-		`{"type":"emote","payload":{"trigger":"joy"}}`:                                  "payload.trigger",
-		`{"type":"emote","payload":{"trigger":"concern","weight":1.1}}`:                 "payload.weight",
-		`{"type":"look-at","payload":{"target":"moon"}}`:                                "payload.target",
-		`{"type":"remember","payload":{"type":"diary","content":"x"}}`:                  "payload.type",
-		`{"type":"perform-skill","payload":{"skill":"x","args":[1]}}`:                   "payload.args",
-		`{"type":"skill-done","payload":{"skill":"x","result":{"sentiment":2}}}`:        "payload.result.sentiment",
-		`{"type":"sign","payload":{"message":"m","address":"ed25519:AAAA"}}`:            "the appliance's",
-		`{"type":"sign","payload":{"message":"m","address":" ed25519:AAAA"}}`:           "one word",
-		`{"type":"sign","payload":{"message":"m","address":"\u200bed25519:AAAA"}}`:      "one word",
-		`{"type":"validate","payload":{"errors":-1}}`:                                   "payload.errors",
-		`{"type":"presence","payload":{}}`:                                              "payload.state is needed",
-		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", mostText+1) + `"}}`: "at most",
+		`{"type":"dance"}`:                                                                "there is no type",
+		`{"type":"speak"}`:                                                                "payload is an object",
+		`{"type":"speak","payload":[]}`:                                                   "payload is an object",
+		`{"type":"speak","payload":{"text":" "}}`:                                         "payload.text is needed",
+		`{"type":"speak","payload":{"text":7}}`:                                           "payload.text may not be a JSON number",
+		`{"type":"gesture","payload":{"name":"wave","duration":-1}}`:                      "milliseconds",
+		`{"type":"gesture","payload":{"name":"wave","duration":1e9}}`:                     "milliseconds",
+		`{"type":"emote","payload":{"trigger":"joy"}}`:                                    "payload.trigger",
+		`{"type":"emote","payload":{"trigger":"concern","weight":1.1}}`:                   "payload.weight",
+		`{"type":"look-at","payload":{"target":"moon"}}`:                                  "payload.target",
+		`{"type":"remember","payload":{"type":"diary","content":"x"}}`:                    "payload.type",
+		`{"type":"perform-skill","payload":{"skill":"x","args":[1]}}`:                     "payload.args",
+		`{"type":"skill-done","payload":{"skill":"x","result":{"sentiment":2}}}`:          "payload.result.sentiment",
+		`{"type":"sign","payload":{"message":"m","address":"ed25519:AAAA"}}`:              "the appliance's",
+		`{"type":"sign","payload":{"message":"m","address":" ed25519:AAAA"}}`:             "one word",
+		`{"type":"sign","payload":{"message":"m","address":"\u200bed25519:AAAA"}}`:        "one word",
+		`{"type":"validate","payload":{"errors":-1}}`:                                     "payload.errors",
+		`{"type":"presence","payload":{}}`:                                                "payload.state is needed",
+		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", limit.Text+1) + `"}}`: "at most",
 	} {
 		var a Action
 		if err := json.Unmarshal([]byte(text), &a); err != nil {

@@ -12,14 +12,12 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/remote"
 )
 
 // What one message may hold.
-const (
-	mostText  = 256 << 10 // bytes
-	mostCalls = 64
-)
+const mostCalls = 64
 
 // afterEnd is how long is waited for the connection to be free again.
 const afterEnd = 100 * time.Millisecond
@@ -55,7 +53,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		if err := a.event(stream.Current()); err != nil {
 			return "", err
 		}
-		if a.spoken > mostText {
+		if a.spoken > limit.List {
 			return thinker.StopLength, nil
 		}
 		switch {

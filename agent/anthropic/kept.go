@@ -7,13 +7,11 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"perch/agent/thinker"
+	"perch/limit"
 )
 
 // Bounds of what is kept: the rounds of a few turns at once.
-const (
-	mostKept      = 64
-	mostKeptBytes = 4 << 20
-)
+const mostKept = 64
 
 // kept are the latest messages that hold thinking and calls, as they came. The
 // oldest make room for new ones; a message that is gone is sent without what
@@ -40,7 +38,7 @@ func (k *kept) put(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnio
 	defer k.mu.Unlock()
 	k.all = append(k.all, one)
 	k.bytes += one.bytes
-	for len(k.all) > mostKept || k.bytes > mostKeptBytes {
+	for len(k.all) > mostKept || k.bytes > limit.Message {
 		k.bytes -= k.all[0].bytes
 		k.all = slices.Delete(k.all, 0, 1)
 	}

@@ -8,13 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
-)
-
-// What a server may send, in bytes.
-const (
-	mostAnswered = 16 << 20
-	mostRefused  = 64 << 10 // of what comes with an HTTP error
 )
 
 // longestPause is how long the SDK may wait before its second try. A person
@@ -51,9 +46,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	response.Header.Del("Retry-After-Ms") // the SDK would take it over Retry-After, at any length
-	b := &watched{Body: remote.Body{ReadCloser: response.Body, Left: mostAnswered, Full: errTooMuch}}
+	b := &watched{Body: remote.Body{ReadCloser: response.Body, Left: limit.Answer, Full: errTooMuch}}
 	if response.StatusCode >= 400 {
-		b.Left, b.Full = mostRefused, io.EOF // the status says most of it
+		b.Left, b.Full = limit.Body, io.EOF // the status says most of it
 	}
 	b.Watch, _ = r.Context().Value(watchKey{}).(*remote.Watch)
 	response.Body = b

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 	"perch/remote"
 	"perch/remote/hass"
 )
@@ -67,8 +68,6 @@ type Brain struct {
 	conn     *hass.Conn // kept; may have ended
 }
 
-const longestName = 200 // of a pipeline, an agent and a language, in bytes
-
 // New checks the options and returns the brain. It opens no connection.
 func New(o Options) (*Brain, error) {
 	if err := o.Check(); err != nil {
@@ -93,8 +92,8 @@ func New(o Options) (*Brain, error) {
 // Check reports what New refuses.
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
-		if len(name) > longestName {
-			return fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", longestName)
+		if len(name) > limit.Name {
+			return fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", limit.Name)
 		}
 	}
 	switch {

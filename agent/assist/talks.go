@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"perch/limit"
 )
 
 const (
@@ -12,8 +14,6 @@ const (
 	mostTalks = 64
 	// idle is how long Home Assistant keeps a conversation that rests.
 	idle = 5 * time.Minute
-	// longestID bounds an id of Home Assistant's, which mostly has 26 letters.
-	longestID = 200
 )
 
 // talks are the ids by which Home Assistant knows conversations.
@@ -46,7 +46,7 @@ func (k *talks) id(conversation string) string {
 func (k *talks) keep(conversation, id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if id == "" || len(id) > longestID {
+	if id == "" || len(id) > limit.Name {
 		delete(k.kept, conversation)
 		return
 	}

@@ -13,19 +13,14 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 	"perch/remote/hass"
 )
 
 // Limits of a turn.
-const (
-	mostAsked  = 16 << 10 // bytes of what was said
-	mostSpoken = 64 << 10 // bytes of an answer
-	mostTools  = 256      // followed in one turn
-	mostName   = 200      // bytes of a tool's name and id
-	mostKinds  = 32       // of events
-)
+const mostKinds = 32 // of events
 
 // Think implements agent.Brain. When ctx ends, the run is cancelled at Home Assistant
 // and Think returns at once. What Home Assistant itself says it could not do
@@ -105,7 +100,7 @@ func (r *round) send(replies ...agent.Reply) error {
 }
 
 // words are what was said, bounded.
-func (r *round) words() string { return plain.Clip(r.turn.Text, mostAsked) }
+func (r *round) words() string { return plain.Clip(r.turn.Text, limit.Question) }
 
 // post is the turn by the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
@@ -159,7 +154,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		}
 		switch e.Type {
 		case hass.EventIntentStart:
-			r.conversation = plain.Clip(e.Conversation(), longestID)
+			r.conversation = plain.Clip(e.Conversation(), limit.Name)
 		case hass.EventIntentProgress:
 			lives, worth, err := r.progress(e)
 			if err != nil {
@@ -233,7 +228,7 @@ func (r *round) take(d hass.Delta) error {
 }
 
 func (r *round) say(text string) error {
-	if r.spoken.Len()+len(text) > mostSpoken {
+	if r.spoken.Len()+len(text) > limit.Body {
 		return errEndless
 	}
 	r.spoken.WriteString(text)
@@ -243,10 +238,10 @@ func (r *round) say(text string) error {
 // begun reports a tool at work. Text before it is spoken first. A tool without an
 // id could not be reported as ended.
 func (r *round) begun(call hass.ToolCall) error {
-	if call.ID == "" || call.Name == "" || len(r.tools) == mostTools {
+	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {
 		return nil
 	}
-	t := &event.ToolStatus{ID: plain.Clip(call.ID, mostName), Name: plain.Clip(call.Name, mostName), Status: event.ToolRunning}
+	t := &event.ToolStatus{ID: plain.Clip(call.ID, limit.Name), Name: plain.Clip(call.Name, limit.Name), Status: event.ToolRunning}
 	if slices.ContainsFunc(r.tools, func(known *event.ToolStatus) bool { return known.ID == t.ID }) {
 		return nil
 	}
@@ -256,7 +251,7 @@ func (r *round) begun(call hass.ToolCall) error {
 
 func (r *round) ended(id, status string) error {
 	for _, t := range r.tools {
-		if t.ID == plain.Clip(id, mostName) && t.Status == event.ToolRunning {
+		if t.ID == plain.Clip(id, limit.Name) && t.Status == event.ToolRunning {
 			t.Status = status
 			return r.send(agent.ToolStatus{ToolStatus: *t})
 		}
@@ -277,7 +272,7 @@ func (r *round) finish(reply hass.Reply) error {
 		}
 	}
 	said := r.spoken.String()
-	rest := plain.Clip(reply.Speech, mostSpoken)
+	rest := plain.Clip(reply.Speech, limit.Body)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
 		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
 			return err

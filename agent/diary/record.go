@@ -6,6 +6,7 @@ import (
 
 	"perch/agent/action"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -22,16 +23,13 @@ func (e Entry) reported() bool {
 	return json.Unmarshal(e.Payload, &p) == nil && p.By == event.ByViewer
 }
 
-// mostName bounds the name of a character and of a session, in bytes.
-const mostName = 200
-
 // entryOf is the entry of an event; ok is false if the diary does not keep it.
 func (d *Diary) entryOf(e event.Envelope) (_ Entry, ok bool) {
 	a, ok := action.Of(e, d.o.Who(e.Robot, e.Session), d.o.Sentiment)
 	if !ok || !slices.Contains(Types(), a.Type) {
 		return Entry{}, false
 	}
-	entry := Entry{At: e.At.UTC().Round(0), Character: plain.Clip(a.Agent, mostName), Robot: e.Robot, Session: plain.Clip(e.Session, mostName),
+	entry := Entry{At: e.At.UTC().Round(0), Character: plain.Clip(a.Agent, limit.Name), Robot: e.Robot, Session: plain.Clip(e.Session, limit.Name),
 		Type: a.Type, Payload: a.Payload}
 	if a.Skill != nil {
 		entry.Skill = *a.Skill

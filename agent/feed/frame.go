@@ -8,6 +8,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -179,8 +180,8 @@ func ShownTo(all bool, s agent.Shown) agent.Shown {
 func newTool(e event.Envelope, t event.ToolStatus) *Frame {
 	return newFrame(KindTool, e.Session, e.Robot, "t "+e.Session+" "+t.ID, Tool{
 		Type: KindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
-		ID: plain.Clip(t.ID, mostToolName), Name: plain.Clip(t.Name, mostToolName), Status: t.SkinStatus(),
-		Content: plain.Clip(t.Detail, mostDetail),
+		ID: plain.Clip(t.ID, limit.Name), Name: plain.Clip(t.Name, limit.Name), Status: t.SkinStatus(),
+		Content: plain.Clip(t.Detail, limit.Line),
 	})
 }
 
@@ -203,7 +204,7 @@ func newStep(at time.Time, n event.NotificationChanged) *Frame {
 
 func newGesture(e event.Envelope, g event.Gesture) *Frame {
 	return newFrame(KindGesture, e.Session, e.Robot, "g "+placeOf(e), Gesture{Type: KindGesture,
-		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: plain.Clip(g.Name, mostToolName), Duration: g.Duration, By: g.By})
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: plain.Clip(g.Name, limit.Name), Duration: g.Duration, By: g.By})
 }
 
 func newLook(e event.Envelope, l event.LookAt) *Frame {
@@ -218,7 +219,7 @@ func newMood(e event.Envelope, m event.Mood) *Frame {
 
 func newSaid(e event.Envelope, s event.Said) *Frame {
 	return newFrame(KindSaid, e.Session, e.Robot, "w "+placeOf(e), Said{Type: KindSaid,
-		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, mostSaid)})
+		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, limit.Text)})
 }
 
 // placeOf is whose mood an event is of: a robot's, or a session's without one; empty is
@@ -229,10 +230,3 @@ func placeOf(e event.Envelope) string {
 	}
 	return e.Session
 }
-
-// The longest texts, in bytes.
-const (
-	mostDetail   = 1000
-	mostToolName = 200
-	mostSaid     = 2000 // a sentence
-)

@@ -3,12 +3,13 @@ package feed
 import (
 	"slices"
 	"sync"
+
+	"perch/limit"
 )
 
 // Bounds of what waits for one viewer.
 const (
-	crowded     = 32  // frames; from then on what is stale is dropped
-	mostTools   = 256 // tools with a frame
+	crowded     = 32 // frames; from then on what is stale is dropped
 	mostNotices = 64
 	mostPassing = 64 // of gestures, of looks and of sentences each
 )
@@ -119,7 +120,7 @@ func relieve(waiting []*Frame, more int) (left []*Frame, late bool) {
 		}
 		return gives
 	})
-	return left, tools > mostTools+more || notices > mostNotices+more
+	return left, tools > limit.Tools+more || notices > mostNotices+more
 }
 
 // mostWaiting is how many frames wait of a kind of which the oldest may be lost; 0 is

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 // drawFrame is any frame of a few sessions.
@@ -44,7 +45,7 @@ func TestWhatWaitsForASlowViewer(t *testing.T) {
 			f := drawFrame(t, n)
 			newest[f.key], order[f] = f, n
 			o.put(f)
-			if len(o.waiting) > crowded+3*2+mostTools+mostNotices+2 {
+			if len(o.waiting) > crowded+3*2+limit.Tools+mostNotices+2 {
 				t.Fatalf("%d frames wait", len(o.waiting))
 			}
 		}
@@ -113,7 +114,7 @@ func TestALateViewer(t *testing.T) {
 		late bool
 	}{
 		{KindNotice, false, mostNotices, false}, {KindNotice, false, mostNotices + 1, true}, {KindNotice, true, 10 * mostNotices, false},
-		{KindTool, false, mostTools, false}, {KindTool, false, mostTools + 1, true}, {KindStep, false, 10 * mostNotices, false},
+		{KindTool, false, limit.Tools, false}, {KindTool, false, limit.Tools + 1, true}, {KindStep, false, 10 * mostNotices, false},
 	} {
 		o := newOutbox()
 		for n := range c.n {

@@ -7,6 +7,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -77,7 +78,7 @@ func (v *view) news(all bool, at time.Time) *Frame {
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {
-			now.detail.Tool = plain.Clip(v.tools[n-1].name, mostToolName)
+			now.detail.Tool = plain.Clip(v.tools[n-1].name, limit.Name)
 		}
 	}
 	if last.state == now.state && last.detail == now.detail {

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 // Most bounds a manifest, its instructions and a zip of both, in bytes each.
@@ -25,11 +26,9 @@ const Most = 1 << 20
 
 // Bounds of what a manifest says.
 const (
-	mostName         = 60       // letters
-	mostWord         = 200      // bytes
-	mostInstructions = 32 << 10 // bytes
-	mostEntries      = 100      // of a list
-	mostTokens       = 100_000
+	mostName    = 60  // letters
+	mostEntries = 100 // of a list
+	mostTokens  = 100_000
 )
 
 // Err is wrapped by the errors of what is no manifest.
@@ -185,8 +184,8 @@ func (m *Manifest) check() error {
 
 // short finds what is no short text in one line. field is a name, or a sentence.
 func short(field any, text string) error {
-	if len(text) > mostWord || agent.Speakable(text) != text {
-		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, mostWord))
+	if len(text) > limit.Name || agent.Speakable(text) != text {
+		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, limit.Name))
 	}
 	return nil
 }
@@ -250,8 +249,8 @@ func (m *Manifest) instructions(text string, open Open) error {
 func (m *Manifest) told(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
-	case len(text) > mostInstructions:
-		return fault(fmt.Errorf("the instructions have more than %d bytes", mostInstructions))
+	case len(text) > limit.Instructions:
+		return fault(fmt.Errorf("the instructions have more than %d bytes", limit.Instructions))
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return fault(errors.New("the instructions are not text in UTF-8"))
 	}

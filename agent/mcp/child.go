@@ -10,13 +10,11 @@ import (
 	"sync/atomic"
 
 	"perch/agent/program"
+	"perch/limit"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// mostQueued bounds what a process has not read yet, in bytes.
-const mostQueued = 1 << 20
 
 // child is a server's process: a transport, and the one connection it makes.
 type child struct {
@@ -120,7 +118,7 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 		return io.ErrClosedPipe
 	default:
 	}
-	if c.queued += len(data) + 1; c.queued > mostQueued {
+	if c.queued += len(data) + 1; c.queued > limit.File {
 		c.closing() // what it asks meanwhile would never end
 		return errNotReading
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 	"unicode/utf8"
 
+	"perch/limit"
 	"perch/remote"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,7 +57,7 @@ func FuzzResult(f *testing.F) {
 		if err != nil {
 			text = err.Error()
 		}
-		if len(text) > mostText || !utf8.ValidString(text) || r.IsError == (err == nil) && r.InputRequests == nil {
+		if len(text) > limit.Instructions || !utf8.ValidString(text) || r.IsError == (err == nil) && r.InputRequests == nil {
 			t.Errorf("%d bytes, %v", len(text), err)
 		}
 	})
@@ -80,8 +81,8 @@ func FuzzTool(f *testing.F) {
 			return
 		}
 		if own, ours := strings.CutPrefix(offer.Name, "it."); !ours || !s.allowed(own) || !utf8.ValidString(offer.Description) ||
-			len(offer.Description) > mostDescription ||
-			len(offer.Schema) > mostSchema || !json.Valid(offer.Schema) || offer.Schema[0] != '{' {
+			len(offer.Description) > limit.Data ||
+			len(offer.Schema) > limit.Instructions || !json.Valid(offer.Schema) || offer.Schema[0] != '{' {
 			t.Errorf("%+v", offer)
 		}
 	})

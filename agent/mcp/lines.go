@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"perch/limit"
 	"perch/remote"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -33,7 +34,7 @@ type lines struct {
 }
 
 func (l *lines) from(r io.Reader) {
-	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: mostMessage, Ends: ends}
+	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: ends}
 }
 
 // next is the next message. The error is errNoMCP where too much comes that is

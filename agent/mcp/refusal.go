@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 	"perch/remote"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -26,7 +27,7 @@ var (
 	errSlow       = errors.New("it takes too long")
 	errCut        = errors.New("the connection was cut")
 	errNoMCP      = errors.New("what comes is not of the protocol")
-	errTooLong    = fmt.Errorf("the answer is longer than %d MB, which is more than is taken; ask for less", mostMessage>>20)
+	errTooLong    = fmt.Errorf("the answer is longer than %d MB, which is more than is taken; ask for less", limit.Message>>20)
 	errNotReading = errors.New("it does not read its messages")
 	errElsewhere  = errors.New("it wants messages to go to another machine, which would get the key")
 	errBusy       = errors.New("too many requests are under way")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 
@@ -66,7 +67,7 @@ func (s *Server) Check(ctx context.Context) error {
 func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	own, ours := strings.CutPrefix(name, s.o.Name+".")
 	if !ours || !s.allowed(own) {
-		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, plain.Clip(name, mostName))
+		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, plain.Clip(name, limit.ID))
 	}
 	if len(args) == 0 {
 		args = json.RawMessage("{}")

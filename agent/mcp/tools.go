@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -58,18 +59,18 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 	schema := json.RawMessage(`{"type":"object","properties":{}}`)
 	if t.InputSchema != nil {
 		written, err := json.Marshal(t.InputSchema)
-		if err != nil || len(written) > mostSchema || written[0] != '{' {
+		if err != nil || len(written) > limit.Instructions || written[0] != '{' {
 			return thinker.Tool{}, false
 		}
 		schema = written
 	}
-	description := plain.Clip(cmp.Or(t.Description, t.Title), mostDescription)
+	description := plain.Clip(cmp.Or(t.Description, t.Title), limit.Data)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
 // allowed reports whether a tool may be used, by its own name.
 func (s *Server) allowed(own string) bool {
-	if own == "" || len(own) > mostName || !utf8.ValidString(own) || strings.ContainsFunc(own, unicode.IsControl) {
+	if own == "" || len(own) > limit.ID || !utf8.ValidString(own) || strings.ContainsFunc(own, unicode.IsControl) {
 		return false
 	}
 	is := func(pattern string) bool {
@@ -92,7 +93,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 	var said strings.Builder
 	add := func(text string) {
 		text = strings.TrimSpace(text)
-		if room := mostText - said.Len(); text != "" && room > 1 {
+		if room := limit.Instructions - said.Len(); text != "" && room > 1 {
 			if said.Len() > 0 {
 				said.WriteByte('\n')
 				room--
@@ -118,7 +119,7 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 		case *sdk.AudioContent:
 			add("(A sound came with it, which cannot be played here.)")
 		case *sdk.ResourceLink:
-			add("(It points to " + plain.Clip(c.Name, mostName) + ", " + plain.Clip(c.URI, 500) + ".)")
+			add("(It points to " + plain.Clip(c.Name, limit.ID) + ", " + plain.Clip(c.URI, 500) + ".)")
 		default:
 			add("(Something came with it that cannot be shown here.)")
 		}

@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -21,7 +22,6 @@ import (
 const (
 	streamWithin = 3 * time.Second // for a stream of the server's own to begin
 	mostRequests = 48              // at a time
-	mostRefused  = 64 << 10        // bytes of what comes with an HTTP status that is no success
 	mostLines    = 1000            // of a stream, that are read in a second; more wait in the network
 )
 
@@ -30,9 +30,9 @@ func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Cli
 	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, mostRequests), base: remote.NewTransport()}
 	client := remote.NewHTTP(g)
 	if w.sse {
-		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: mostMessage}, client
+		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
 	}
-	return &sdk.StreamableClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: mostMessage}, client
+	return &sdk.StreamableClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
 }
 
 // guard stands between the SDK and the network. It adds the key, and sees that
@@ -68,7 +68,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
-	b := &body{Body: remote.Body{ReadCloser: response.Body, Left: mostMessage, Full: errTooLong}, release: release}
+	b := &body{Body: remote.Body{ReadCloser: response.Body, Left: limit.Message, Full: errTooLong}, release: release}
 	if kind(response) == "text/event-stream" {
 		b.Left, b.paced = -1, ctx // it may go on for ever; the SDK bounds its events
 	}
@@ -125,7 +125,7 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 		return nil
 	}
 	if response.StatusCode >= 300 {
-		data, err := io.ReadAll(io.LimitReader(response.Body, mostRefused))
+		data, err := io.ReadAll(io.LimitReader(response.Body, limit.Body))
 		if err == nil && kind(response) == "application/json" && spoken(data) {
 			put(response, data)
 			return nil

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -46,10 +47,8 @@ type entry struct {
 
 // Bounds of what is read.
 const (
-	mostText  = 4096      // bytes of a sentence
-	mostFile  = 256 << 10 // bytes of an owner's list
-	mostWords = 5000      // of a list
-	mostEntry = 100       // bytes of an entry
+	mostWords = 5000 // of a list
+	mostEntry = 100  // bytes of an entry
 )
 
 //go:embed words/*.txt
@@ -117,12 +116,12 @@ func readList(from fs.FS, name string) (map[string]uint, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, limit.List+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > mostFile {
-		return nil, fmt.Errorf("the list is larger than %d bytes; make it smaller", mostFile)
+	if len(text) > limit.List {
+		return nil, fmt.Errorf("the list is larger than %d bytes; make it smaller", limit.List)
 	}
 	return parseList(string(text))
 }
@@ -131,7 +130,7 @@ func readList(from fs.FS, name string) (map[string]uint, error) {
 func parseList(text string) (map[string]uint, error) {
 	list := map[string]uint{}
 	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, mostFile+1)
+	lines.Buffer(nil, limit.List+1)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -185,7 +184,7 @@ func unspaced(r rune) bool {
 
 // CountWords is the number of words of a text. In scripts without spaces two letters
 // count as one.
-func CountWords(text string) int { return countWords(normal(plain.Clip(text, mostText)), false) }
+func CountWords(text string) int { return countWords(normal(plain.Clip(text, limit.Data)), false) }
 
 func countWords(text string, unique bool) (n int) {
 	seen, letters := map[string]bool{}, 0
@@ -206,7 +205,7 @@ func countWords(text string, unique bool) (n int) {
 // Analyse judges a sentence by the language whose words it has most of; of two, by the
 // one that is preferred ("de", or "de-CH"; may be empty).
 func (w Words) Analyse(text, preferred string) Sentiment {
-	text = plain.Clip(text, mostText)
+	text = plain.Clip(text, limit.Data)
 	preferred, _, _ = strings.Cut(strings.ToLower(preferred), "-")
 	sentence := normal(text)
 	if !strings.HasPrefix(sentence, " ") {

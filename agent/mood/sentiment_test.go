@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/limit"
 )
 
 // In each of the six languages, good is good, bad is bad, and so on.
@@ -72,7 +74,7 @@ func TestOwnersWords(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"de.txt": "# mine\ncelebration: bärig, des passt scho\n", "it.txt": "concern: errore\n",
-		"fr.txt": "joie: chouette\n", "es.txt": "concern: " + strings.Repeat("x", 200), "notes.md": "?", "pt.txt": strings.Repeat("#", mostFile+1),
+		"fr.txt": "joie: chouette\n", "es.txt": "concern: " + strings.Repeat("x", 200), "notes.md": "?", "pt.txt": strings.Repeat("#", limit.List+1),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

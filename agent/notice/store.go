@@ -20,6 +20,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // How much a notification matters.
@@ -88,9 +89,7 @@ var (
 )
 
 const (
-	mostText    = 1000 // bytes of text
 	mostURL     = 2048 // bytes
-	mostID      = 64   // bytes; also of a session's id
 	mostStored  = 500
 	mostWaiting = 40             // for one robot, one session, or all
 	lifetime    = 24 * time.Hour // of a notification without expires_at
@@ -121,17 +120,17 @@ func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 // prepare checks a new notification and fills in its defaults.
 func (n Notification) prepare(now time.Time) (Notification, error) {
 	now = now.Round(0)
-	if len(n.Text) > mostText {
-		return Notification{}, fmt.Errorf("%w: the text has %d bytes, more than %d", ErrInvalid, len(n.Text), mostText)
+	if len(n.Text) > limit.Line {
+		return Notification{}, fmt.Errorf("%w: the text has %d bytes, more than %d", ErrInvalid, len(n.Text), limit.Line)
 	}
 	n.Text = agent.Speakable(n.Text)
 	switch {
 	case n.Text == "":
 		return Notification{}, fmt.Errorf("%w: it needs a text", ErrInvalid)
-	case len(n.ID) > mostID || strings.ContainsFunc(n.ID, unicode.IsControl):
-		return Notification{}, fmt.Errorf("%w: an id has at most %d bytes and no control characters", ErrInvalid, mostID)
-	case len(n.SessionID) > mostID || strings.ContainsFunc(n.SessionID, unicode.IsControl):
-		return Notification{}, fmt.Errorf("%w: a session_id has at most %d bytes and no control characters", ErrInvalid, mostID)
+	case len(n.ID) > limit.Word || strings.ContainsFunc(n.ID, unicode.IsControl):
+		return Notification{}, fmt.Errorf("%w: an id has at most %d bytes and no control characters", ErrInvalid, limit.Word)
+	case len(n.SessionID) > limit.Word || strings.ContainsFunc(n.SessionID, unicode.IsControl):
+		return Notification{}, fmt.Errorf("%w: a session_id has at most %d bytes and no control characters", ErrInvalid, limit.Word)
 	case n.Robot != "" && n.SessionID != "":
 		return Notification{}, fmt.Errorf("%w: name a robot or a session_id, not both", ErrInvalid)
 	case !n.Expires.IsZero() && !now.Before(n.Expires):
@@ -284,9 +283,6 @@ func (s *Store) clockJumped(by time.Duration) {
 	}
 }
 
-// mostBody bounds a notification's JSON, in bytes.
-const mostBody = 16 << 10
-
 // request is the JSON of a new notification.
 type request struct {
 	Text      string `json:"text"`
@@ -305,8 +301,8 @@ type request struct {
 // Errors wrap ErrInvalid. ParseBy accepts all that Accept accepts, and an expires_at
 // in the past besides.
 func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
-	if len(body) > mostBody {
-		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), mostBody)
+	if len(body) > limit.Question {
+		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), limit.Question)
 	}
 	var b request
 	if err := json.Unmarshal(body, &b); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/limit"
 )
 
 // Bounds of a timer.
@@ -129,8 +130,8 @@ func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 	if t.Text = agent.Speakable(t.Text); t.Text == "" {
 		return agent.Timer{}, fmt.Errorf("%w: it has no text", agent.ErrTimer)
 	}
-	if len(t.ID) > mostID {
-		return agent.Timer{}, fmt.Errorf("%w: its id has %d bytes, more than %d", agent.ErrTimer, len(t.ID), mostID)
+	if len(t.ID) > limit.Word {
+		return agent.Timer{}, fmt.Errorf("%w: its id has %d bytes, more than %d", agent.ErrTimer, len(t.ID), limit.Word)
 	}
 	if t.Length != 0 {
 		t.Due = now.Add(t.Length)

@@ -11,16 +11,12 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/remote"
 )
 
 // What one message may hold.
-const (
-	mostText      = 256 << 10 // bytes
-	mostCalls     = 64
-	mostArguments = 256 << 10 // bytes, of all calls
-	longestName   = 128
-)
+const mostCalls = 64
 
 // errEnough ends a message that is too long to be listened to.
 var errEnough = errors.New("the message is too long")
@@ -61,7 +57,7 @@ func (a *answer) say(s string) error {
 	if err := a.out(thinker.Piece{Text: s}); err != nil {
 		return outError{err}
 	}
-	if a.spoken > mostText {
+	if a.spoken > limit.List {
 		return errEnough
 	}
 	return nil
@@ -86,7 +82,7 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	c.id = cmp.Or(c.id, id)
 	c.name = cmp.Or(c.name, name)
 	c.arguments = append(c.arguments, arguments...)
-	if a.args += len(arguments); a.args > mostArguments || len(c.name) > longestName || len(c.id) > longestID {
+	if a.args += len(arguments); a.args > limit.List || len(c.name) > limit.ID || len(c.id) > longestID {
 		return errors.New("a tool call is too long")
 	}
 	return nil
@@ -118,7 +114,7 @@ func (a *answer) end() (thinker.Stop, error) {
 	switch {
 	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
 		return thinker.StopRefused, nil
-	case cut || a.spoken > mostText:
+	case cut || a.spoken > limit.List:
 		return thinker.StopLength, nil
 	}
 	given := map[string]bool{}

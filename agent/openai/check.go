@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -120,7 +121,7 @@ func (e *Engine) tried(ctx context.Context) bool {
 	if err == nil && first == '{' {
 		return r.whole() == nil
 	}
-	begun, err := remote.NewEvents(r.in, longestLine).Next()
+	begun, err := remote.NewEvents(r.in, limit.File).Next()
 	return err == nil && a.chunk(begun) == nil && a.began
 }
 
@@ -163,7 +164,7 @@ func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([
 		return nil, err
 	}
 	defer response.Close()
-	return response.Whole(longestLine)
+	return response.Whole(limit.File)
 }
 
 // mostNamed bounds how many of a server's models a sentence lists.
@@ -227,7 +228,7 @@ func (e *Engine) health(ctx context.Context) error {
 	root.RawQuery = "" // it may hold a key
 	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: &root, Path: "health", Bare: true, Within: warmWithin})
 	if err == nil {
-		_, _ = response.Whole(mostDrained) // for the connection's sake
+		_, _ = response.Whole(limit.Data) // for the connection's sake
 		response.Close()
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -110,11 +111,11 @@ func (r *reading) first() (byte, error) {
 
 // whole reads an answer that was not streamed, though it was asked to be.
 func (r *reading) whole() error {
-	data, err := io.ReadAll(io.LimitReader(r.in, longestLine+1))
+	data, err := io.ReadAll(io.LimitReader(r.in, limit.File+1))
 	switch {
 	case err != nil:
 		return err
-	case len(data) > longestLine:
+	case len(data) > limit.File:
 		return remote.ErrTooLong
 	}
 	if err := r.a.chunk(data); err != nil {
@@ -130,11 +131,10 @@ func (r *reading) whole() error {
 const (
 	afterFinish = time.Second            // for [DONE], past usage
 	afterDone   = 100 * time.Millisecond // for the connection to be free again
-	mostDrained = 4 << 10                // bytes that are read for that
 )
 
 func (r *reading) events() error {
-	events := remote.NewEvents(r.in, longestLine)
+	events := remote.NewEvents(r.in, limit.File)
 	for {
 		data, err := events.Next()
 		if err != nil {
@@ -175,12 +175,12 @@ func (r *reading) wait() {
 // drain reads to the end, so that the connection can serve the next request.
 func (r *reading) drain() {
 	r.of.Lives(afterDone)
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, mostDrained)) // a failure costs a new connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, limit.Data)) // a failure costs a new connection
 }
 
 // native reads lines of JSON to the one that says it is the last.
 func (r *reading) native() error {
-	lines := &remote.Lines{R: r.in, Most: longestLine, CR: true}
+	lines := &remote.Lines{R: r.in, Most: limit.File, CR: true}
 	for {
 		line, err := lines.Next()
 		if err != nil {

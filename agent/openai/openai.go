@@ -67,10 +67,7 @@ type Options struct {
 }
 
 // Bounds of what a server may send, in bytes.
-const (
-	longestLine = 1 << 20 // and the longest event, and a whole answer in one piece
-	longestID   = 4 << 10 // of a tool call
-)
+const longestID = 4 << 10 // of a tool call
 
 // Engine implements agent.Model and agent.Seer. It serves many turns at once.
 type Engine struct {

@@ -3,6 +3,7 @@ package openai
 import (
 	"strings"
 
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -77,7 +78,7 @@ func (t *thoughts) unknown(text string) string {
 		rest := string(t.kept[from+end+length:])
 		t.expected, t.kept, t.unopened = false, nil, true
 		return t.take(rest)
-	case len(t.kept) > mostText: // more than is spoken at once
+	case len(t.kept) > limit.List: // more than is spoken at once
 		t.expected, t.kept, t.inside = false, nil, true
 	}
 	return ""

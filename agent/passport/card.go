@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"perch/limit"
 )
 
 // cardType is the type of a registration file.
@@ -126,8 +128,8 @@ func services(raw json.RawMessage) (all []Service, err error) {
 			if field == "version" && one[field] == nil {
 				continue // it should be there, and need not
 			}
-			if !has || !line(s, mostAddress) {
-				return nil, fault("services.%d.%s is a line of 1 to %d bytes", i, field, mostAddress)
+			if !has || !line(s, limit.Line) {
+				return nil, fault("services.%d.%s is a line of 1 to %d bytes", i, field, limit.Line)
 			}
 		}
 	}
@@ -143,7 +145,7 @@ func registrations(raw json.RawMessage) (all []Registration, err error) {
 }
 
 func trust(raw json.RawMessage) (all []string, err error) {
-	unfit := func(s string) bool { return s == "" || !line(s, mostWord) }
+	unfit := func(s string) bool { return s == "" || !line(s, limit.Name) }
 	if json.Unmarshal(raw, &all) != nil || len(all) > mostList || slices.ContainsFunc(all, unfit) {
 		return nil, fault("supportedTrust is a list of at most %d names, such as reputation", mostList)
 	}

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 // Most bounds a passport and a change of it, in bytes of JSON.
@@ -28,14 +29,11 @@ const Most = 64 << 10
 
 // Bounds of what a passport says.
 const (
-	mostFields      = 100
-	mostName        = 100  // letters
-	mostDescription = 4000 // bytes
-	mostWord        = 200  // bytes of an id
-	mostAddress     = 1000 // bytes of a URL
-	mostList        = 100
-	mostDeep        = 30      // levels of objects and lists
-	mostChain       = 1 << 53 // numbers up to which JSON is exact everywhere
+	mostFields = 100
+	mostName   = 100 // letters
+	mostList   = 100
+	mostDeep   = 30      // levels of objects and lists
+	mostChain  = 1 << 53 // numbers up to which JSON is exact everywhere
 )
 
 // Errors of a change. They are wrapped with the field.
@@ -71,10 +69,10 @@ var checks = map[string]func(field string, raw json.RawMessage) error{
 		})
 	},
 	"description": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "a text of at most 4000 bytes", func(s string) bool { return len(s) <= mostDescription })
+		return text(field, raw, "a text of at most 4000 bytes", func(s string) bool { return len(s) <= limit.Said })
 	},
 	"avatarId": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "a line of at most 1000 bytes", func(s string) bool { return line(s, mostAddress) })
+		return text(field, raw, "a line of at most 1000 bytes", func(s string) bool { return line(s, limit.Line) })
 	},
 	"homeUrl": func(field string, raw json.RawMessage) error {
 		return text(field, raw, "an address that begins with https://, http:// or /, without a password", page)
@@ -93,7 +91,7 @@ var checks = map[string]func(field string, raw json.RawMessage) error{
 	},
 	"skills": func(field string, raw json.RawMessage) error {
 		var list []string
-		if json.Unmarshal(raw, &list) != nil || len(list) > mostList || slices.ContainsFunc(list, func(s string) bool { return !line(s, mostWord) }) {
+		if json.Unmarshal(raw, &list) != nil || len(list) > mostList || slices.ContainsFunc(list, func(s string) bool { return !line(s, limit.Name) }) {
 			return fault("%s is a list of at most %d names", field, mostList)
 		}
 		return nil
@@ -147,8 +145,8 @@ func (p Passport) Change(id string, body []byte) (Passport, error) {
 				return nil, err
 			}
 			next[field] = raw
-		case !line(field, mostWord) || field == "":
-			return nil, fault("a field has a name of 1 to %d bytes", mostWord)
+		case !line(field, limit.Name) || field == "":
+			return nil, fault("a field has a name of 1 to %d bytes", limit.Name)
 		default:
 			next[field] = raw
 		}
@@ -250,7 +248,7 @@ func line(s string, most int) bool { return len(s) <= most && agent.Speakable(s)
 
 func page(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && line(s, mostAddress) && u.User == nil &&
+	return err == nil && line(s, limit.Line) && u.User == nil &&
 		(s == "" || (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || strings.HasPrefix(s, "/"))
 }
 
@@ -267,7 +265,7 @@ func picture(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && agent.Speakable(s) == s && u.User == nil &&
 		(s == "" || strings.HasPrefix(s, "data:image/") ||
-			len(s) <= mostAddress && slices.Contains([]string{"https", "http", "ipfs"}, u.Scheme) && u.Host != "")
+			len(s) <= limit.Line && slices.Contains([]string{"https", "http", "ipfs"}, u.Scheme) && u.Host != "")
 }
 
 func text(field string, raw json.RawMessage, is string, fits func(string) bool) error {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/limit"
 )
 
 const account1 = "0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb7"
@@ -64,8 +66,8 @@ func TestWhatIsNoPassport(t *testing.T) {
 		`[]`: Err, `null`: Err, `"x"`: Err, `{`: Err, ``: Err,
 		`{"id":"aria"}`: ErrOther, `{"id":7}`: ErrOther, `{"id":null}`: ErrOther,
 		`{"name":""}`: Err, `{"name":7}`: Err, `{"name":"a\u0000b"}`: Err, `{"name":"` + strings.Repeat("x", mostName+1) + `"}`: Err,
-		`{"description":"` + strings.Repeat("x", mostDescription+1) + `"}`: Err,
-		`{"homeUrl":"javascript:alert(1)"}`:                                Err, `{"homeUrl":"https://me:secret@x.example/"}`: Err, `{"homeUrl":"x"}`: Err,
+		`{"description":"` + strings.Repeat("x", limit.Said+1) + `"}`: Err,
+		`{"homeUrl":"javascript:alert(1)"}`:                           Err, `{"homeUrl":"https://me:secret@x.example/"}`: Err, `{"homeUrl":"x"}`: Err,
 		`{"image":"file:///etc/passwd"}`: Err, `{"image":"data:text/html,x"}`: Err,
 		`{"walletAddress":"0x12"}`: Err, `{"walletAddress":"0x` + strings.Repeat("ab", 32) + `"}`: Err, `{"walletAddress":{}}`: Err,
 		`{"chainId":-1}`: Err, `{"chainId":1.5}`: Err, `{"chainId":1e300}`: Err, `{"chainId":"8453"}`: Err,

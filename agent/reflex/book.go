@@ -24,6 +24,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"perch/language"
+	"perch/limit"
 )
 
 //go:embed language/*.yaml
@@ -66,9 +67,6 @@ type list struct {
 	longestFirst []item
 	source       string
 }
-
-// mostFile bounds a file of sentences.
-const mostFile = 1 << 20
 
 // Load reads the book of a language ("en", "de-AT") and, if own is not empty, a file of
 // the owner's own. Errors name all faults with file and line.
@@ -161,9 +159,9 @@ func readOwn(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostFile+1))
-	if err == nil && len(text) > mostFile {
-		err = fmt.Errorf("%s is larger than %d bytes", name, mostFile)
+	text, err := io.ReadAll(io.LimitReader(f, limit.File+1))
+	if err == nil && len(text) > limit.File {
+		err = fmt.Errorf("%s is larger than %d bytes", name, limit.File)
 	}
 	return text, err
 }

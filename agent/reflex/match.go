@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"perch/language"
+	"perch/limit"
 )
 
 // matcher is the words of an utterance, and the entries that its slots have
@@ -28,15 +29,12 @@ const (
 )
 
 // Bounds of an utterance: more than a person says to a robot in one breath.
-const (
-	mostWords = 60   // of which a character is one where a script has no spaces
-	mostSaid  = 4000 // bytes
-)
+const mostWords = 60 // of which a character is one where a script has no spaces
 
 // normal returns the words of an utterance as sentences are written, with signs as
 // they are said: "40%" as "40 percent". It returns nothing for one that is too long.
 func (b *Book) normal(text string) []string {
-	if len(text) > mostSaid {
+	if len(text) > limit.Said {
 		return nil
 	}
 	text = language.Fold(text)

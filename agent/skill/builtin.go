@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/language"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -41,7 +42,7 @@ func felt(sentiment float64, output string) (Result, error) {
 // text is an argument as one line.
 func (p *performance) text(name string) string {
 	value, _ := p.args[name].(string)
-	return plain.Clip(agent.Speakable(value), mostOutput)
+	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
 // said are the phrases of the language in which a skill is asked for.

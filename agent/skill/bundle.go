@@ -20,6 +20,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/limit"
 )
 
 // Files of a bundle. Others are not read, but count for its digest.
@@ -129,7 +130,7 @@ type contents struct {
 
 // contentsOf reads a bundle. What is no plain file is refused: a link could lead out of it.
 func contentsOf(files fs.FS) (contents, error) {
-	c, left := contents{map[string]string{}, map[string][]byte{}}, int64(mostBundle)
+	c, left := contents{map[string]string{}, map[string][]byte{}}, int64(limit.Answer)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -154,7 +155,7 @@ func contentsOf(files fs.FS) (contents, error) {
 		}
 		n, err := io.Copy(to, io.LimitReader(f, left+1))
 		if left -= n; left < 0 {
-			return fmt.Errorf("the bundle is larger than %d MB", mostBundle>>20)
+			return fmt.Errorf("the bundle is larger than %d MB", limit.Answer>>20)
 		}
 		if kept.Len() > 0 {
 			c.kept[name] = kept.Bytes()
@@ -198,7 +199,7 @@ func (c contents) file(name string, most int) ([]byte, error) {
 }
 
 func (c contents) manifest(into *manifest) error {
-	data, err := c.file(manifestFile, mostManifest)
+	data, err := c.file(manifestFile, limit.Body)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", manifestFile, err)
@@ -214,7 +215,7 @@ func (c contents) manifest(into *manifest) error {
 // instructions are SKILL.md without the front matter, which says again what the
 // manifest says.
 func (c contents) instructions() (string, error) {
-	data, err := c.file(instructionsFile, mostInstructions)
+	data, err := c.file(instructionsFile, limit.Result)
 	if err != nil {
 		return "", err
 	}
@@ -303,7 +304,7 @@ func needed(m manifest) (map[string]string, error) {
 
 // tools are those of tools.json, which may be missing.
 func (c contents) tools(m manifest) ([]Tool, error) {
-	data, err := c.file(toolsFile, mostManifest)
+	data, err := c.file(toolsFile, limit.Body)
 	if err != nil || data == nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 )
@@ -93,13 +94,13 @@ func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performanc
 		err = errors.New(cmp.Or(r.Output, "the skill did not succeed"))
 	}
 	if err != nil {
-		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: plain.Clip(agent.Speakable(err.Error()), mostOutput), By: c.by()})
+		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: plain.Clip(agent.Speakable(err.Error()), limit.Data), By: c.by()})
 		return Result{}, err
 	}
 	if r.Output == "" && s.Voice != "" {
 		r.Output = fill(s.Voice, p.args, r)
 	}
-	r.Output = plain.Clip(r.Output, mostOutput)
+	r.Output = plain.Clip(r.Output, limit.Data)
 	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()})
 	return r, nil
 }
@@ -110,8 +111,8 @@ func arguments(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return args, nil
 	}
-	if len(raw) > mostArguments {
-		return nil, fmt.Errorf("%w: they have more than %d bytes", ErrArguments, mostArguments)
+	if len(raw) > limit.Instructions {
+		return nil, fmt.Errorf("%w: they have more than %d bytes", ErrArguments, limit.Instructions)
 	}
 	if err := json.Unmarshal(raw, &args); err != nil {
 		return nil, fmt.Errorf("%w: they are no JSON object", ErrArguments)
@@ -193,13 +194,13 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 		return Result{}, err
 	}
 	defer answer.Close()
-	data, err := answer.Whole(mostAnswer)
+	data, err := answer.Whole(limit.Body)
 	if err != nil {
 		return Result{}, err
 	}
 	kind, _ := answer.Kind()
 	if kind != "application/json" {
-		return Result{Success: true, Output: agent.Speakable(plain.Clip(string(data), mostOutput))}, nil
+		return Result{Success: true, Output: agent.Speakable(plain.Clip(string(data), limit.Data))}, nil
 	}
 	r := Result{Success: true}
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -209,7 +210,7 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 		limited := min(max(*r.Sentiment, -1), 1)
 		r.Sentiment = &limited
 	}
-	r.Output = agent.Speakable(plain.Clip(r.Output, mostOutput))
+	r.Output = agent.Speakable(plain.Clip(r.Output, limit.Data))
 	return r, nil
 }
 

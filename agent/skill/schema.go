@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"perch/limit"
 )
 
 // schema is what arguments are compared with, of a JSON Schema of type object. The
@@ -56,7 +58,7 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 	if len(text) == 0 {
 		return s, nil
 	}
-	if len(text) > mostSchema {
+	if len(text) > limit.Result {
 		return s, errSchema
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
@@ -68,7 +70,7 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 	return s, nil
 }
 
-var errSchema error = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", mostSchema)
+var errSchema error = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", limit.Result)
 
 // fits compares arguments with a schema: what is required is there, and what is
 // named has its type and is one of its values.

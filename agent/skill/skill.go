@@ -86,23 +86,16 @@ type Result struct {
 
 // Bounds of a bundle and of what it may say, in bytes unless noted.
 const (
-	mostSkills       = 50
-	mostTools        = 20 // of one skill
-	mostBundle       = 16 << 20
-	mostFiles        = 200
-	mostManifest     = 64 << 10
-	mostInstructions = 8 << 10
-	mostDescription  = 500
-	mostPattern      = 500
-	mostSentences    = 20 // in one language
-	mostSchema       = 8 << 10
-	mostArguments    = 32 << 10
-	mostOutput       = 4 << 10
-	mostAnswer       = 64 << 10
-	mostNeeds        = 20
-	mostNameLength   = 40
-	mostServers      = 4
-	mostAtOnce       = 4 // skills at work
+	mostSkills      = 50
+	mostTools       = 20 // of one skill
+	mostFiles       = 200
+	mostDescription = 500
+	mostPattern     = 500
+	mostSentences   = 20 // in one language
+	mostNeeds       = 20
+	mostNameLength  = 40
+	mostServers     = 4
+	mostAtOnce      = 4 // skills at work
 )
 
 // Errors that callers tell apart.

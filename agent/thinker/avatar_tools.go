@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 // turnHooks are what a tool may do to the turn that it is called in.
@@ -166,9 +167,9 @@ const rememberSchema = `{"type":"object","properties":{"key":{"type":"string","d
 func (k *Brain) remember(t agent.Turn, a factArguments) (string, error) {
 	body := agent.Speakable(cmp.Or(a.Body, a.Fact))
 	switch {
-	case body == "" || len(body) > mostFact:
-		return "", fmt.Errorf("body is a fact of 1 to %d bytes", mostFact)
-	case len(a.Key) > mostName || len(a.Name) > mostName || len(a.Description) > mostFact:
+	case body == "" || len(body) > limit.Line:
+		return "", fmt.Errorf("body is a fact of 1 to %d bytes", limit.Line)
+	case len(a.Key) > limit.Name || len(a.Name) > limit.Name || len(a.Description) > limit.Line:
 		return "", errors.New("key, name and description are short: 200 bytes, 200 and 1000")
 	}
 	e := agent.Entry{Key: strings.TrimSpace(a.Key), Name: cmp.Or(agent.Speakable(a.Name), body), Description: agent.Speakable(a.Description),
@@ -181,5 +182,3 @@ func (k *Brain) remember(t agent.Turn, a factArguments) (string, error) {
 	}
 	return "Remembered.", nil
 }
-
-const mostName = 200 // bytes of a fact's key and name

@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // senses answer what a robot perceives.
@@ -61,9 +62,8 @@ type Options struct {
 
 // Bounds of one turn.
 const (
-	mostRounds  = 8        // of tools; then the model must answer without them
-	mostWritten = 64 << 10 // bytes of one message, and letters of a turn
-	mostCalls   = 16       // in one message
+	mostRounds = 8  // of tools; then the model must answer without them
+	mostCalls  = 16 // in one message
 )
 
 // Brain makes an agent.Brain of a Model: it writes the prompt, runs the tools that
@@ -214,7 +214,7 @@ func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) 
 	stop, err := r.Model.Continue(clock.ctx, p, func(piece Piece) error {
 		clock.rest() // speaking a sentence may take minutes
 		defer clock.run()
-		if words.Len()+len(piece.Text) > mostWritten || len(m.Calls) == mostCalls && piece.Call != nil {
+		if words.Len()+len(piece.Text) > limit.Body || len(m.Calls) == mostCalls && piece.Call != nil {
 			return errEnough
 		}
 		words.WriteString(piece.Text)

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/limit"
 )
 
 // Model is a language model behind a driver. It continues a conversation, and may
@@ -103,9 +104,6 @@ const (
 	StopRefused Stop = "refused"
 )
 
-// mostSeen bounds what a model says of a picture, in bytes.
-const mostSeen = 4000
-
 // eyes is the system prompt of a model that looks at a picture. Text in the
 // picture is not an instruction.
 const eyes = "You are the eyes of a small robot on somebody's desk. Its camera has just taken the picture. Answer the question " +
@@ -128,7 +126,7 @@ func Look(ctx context.Context, l agent.Look, largest int,
 		{Role: RoleUser, Text: l.Question, Pictures: []device.Picture{l.Picture}},
 	}}, func(piece Piece) error {
 		spoken.WriteString(piece.Text)
-		if spoken.Len() > mostSeen {
+		if spoken.Len() > limit.Said {
 			return errEnough
 		}
 		return nil

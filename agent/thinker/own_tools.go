@@ -15,7 +15,6 @@ import (
 
 // Bounds of the appliance's own tools.
 const (
-	mostFact     = 1000 // bytes
 	mostRecalled = 20
 	mostThought  = 6 << 10 // bytes
 )

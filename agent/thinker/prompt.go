@@ -9,11 +9,9 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/limit"
 	"perch/plain"
 )
-
-// mostHeard bounds one utterance in a prompt, in bytes.
-const mostHeard = 16 << 10
 
 // system is the system prompt. Parts that change least come first, because servers
 // cache the beginning of a prompt.
@@ -148,7 +146,7 @@ func (k *Brain) messages(t agent.Turn) []Message {
 	for _, pair := range slices.Backward(turns) {
 		all = append(all, pair[0], pair[1])
 	}
-	return append(all, Message{Role: RoleUser, Text: plain.Clip(t.Text, mostHeard)})
+	return append(all, Message{Role: RoleUser, Text: plain.Clip(t.Text, limit.Question)})
 }
 
 // tokens estimates the number of tokens in a text: one for four letters, and one

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 // Speech makes replies of what a model writes, while the model writes it. It finds
@@ -19,7 +20,7 @@ import (
 // become plain words.
 //
 // Speech is bounded: text after mostSpoken letters, mostSentences sentences or
-// mostWritten letters of any kind is left out, and Full reports it.
+// limit.Body letters of any kind is left out, and Full reports it.
 //
 // A Speech is for one turn and one goroutine.
 type Speech struct {
@@ -67,7 +68,7 @@ const (
 
 // Full reports whether the turn has said all it may: the model can stop.
 func (s *Speech) Full() bool {
-	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= mostWritten
+	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= limit.Body
 }
 
 // table is the words for faces, made for the first tag: few turns have one.

@@ -15,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -31,10 +32,6 @@ type ToolSource interface {
 const (
 	mostTools       = 100 // in all
 	mostDescription = 1024
-	mostSchema      = 8 << 10
-	mostArguments   = 32 << 10
-	mostAnswer      = 8 << 10
-	mostDetail      = 200
 	sourceWithin    = 300 * time.Millisecond // for a source to list its tools
 )
 
@@ -70,11 +67,11 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	var named []device.Tool
 	var left []string
 	for _, tool := range all {
-		if len(kept) == mostTools || len(tool.Schema) > mostSchema || !json.Valid(tool.Schema) {
-			left = append(left, plain.Clip(tool.Name, mostDetail))
+		if len(kept) == mostTools || len(tool.Schema) > limit.Result || !json.Valid(tool.Schema) {
+			left = append(left, plain.Clip(tool.Name, limit.Name))
 			continue
 		}
-		tool.shown = plain.Clip(tool.Name, mostDetail)
+		tool.shown = plain.Clip(tool.Name, limit.Name)
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
 			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
 		}
@@ -215,7 +212,7 @@ func (s toolset) find(safe string) (turnTool, bool) {
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	tool, found := r.tools.find(call.Name)
 	if !found {
-		tool.shown = plain.Clip(call.Name, mostDetail)
+		tool.shown = plain.Clip(call.Name, limit.Name)
 		tool.run = func(context.Context, json.RawMessage) (string, error) {
 			return "", errNoTool
 		}
@@ -228,8 +225,8 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	status.Status = event.ToolDone
 	m := Message{Role: RoleTool, CallID: call.ID, Text: text}
 	if err != nil {
-		m.Text, m.Failed = "Error: "+plain.Clip(err.Error(), mostAnswer), true
-		status.Status, status.Detail = event.ToolFailed, plain.Clip(agent.Speakable(err.Error()), mostDetail)
+		m.Text, m.Failed = "Error: "+plain.Clip(err.Error(), limit.Result), true
+		status.Status, status.Detail = event.ToolFailed, plain.Clip(agent.Speakable(err.Error()), limit.Name)
 	}
 	if ctx.Err() != nil {
 		return Message{}, ctx.Err()
@@ -243,8 +240,8 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	if len(args) > mostArguments || args[0] != '{' || !json.Valid(args) {
-		return "", fmt.Errorf("the arguments are not a JSON object of at most %d bytes", mostArguments)
+	if len(args) > limit.Instructions || args[0] != '{' || !json.Valid(args) {
+		return "", fmt.Errorf("the arguments are not a JSON object of at most %d bytes", limit.Instructions)
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.ToolWithin)
 	defer cancel()
@@ -258,7 +255,7 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 	if text = strings.TrimSpace(text); text == "" {
 		text = "Done."
 	}
-	return plain.Clip(text, mostAnswer), nil
+	return plain.Clip(text, limit.Result), nil
 }
 
 // TurnTools are the tools of a turn for a model that runs elsewhere, such as a
@@ -317,7 +314,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 	u.acted.Store(true)
 	text, err := u.k.attempt(ctx, tool, args)
 	if err != nil {
-		return "", errors.New(plain.Clip(err.Error(), mostAnswer))
+		return "", errors.New(plain.Clip(err.Error(), limit.Result))
 	}
 	return text, nil
 }

@@ -14,6 +14,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
+	"perch/limit"
 	"perch/store/archive"
 )
 
@@ -103,7 +104,7 @@ func (c *client) exchange(ctx context.Context, method, path string, body io.Read
 		return nil, err
 	}
 	if answer.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, mostAnswer)) // without it, the status is the message
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Answer)) // without it, the status is the message
 		return nil, errors.Join(errorOf(answer.Status, text), answer.Body.Close())
 	}
 	return answer, nil

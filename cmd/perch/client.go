@@ -21,6 +21,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -174,9 +175,6 @@ func (c *client) tokenRefused() error {
 	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.from, right)
 }
 
-// mostAnswer bounds what is read of an answer.
-const mostAnswer = 16 << 20
-
 // do sends a request and decodes its answer into into, where that is not nil.
 func (c *client) do(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
@@ -188,7 +186,7 @@ func (c *client) do(ctx context.Context, method, path string, body, into any) er
 		return err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, limit.Answer))
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
@@ -271,7 +269,7 @@ func (r *target) follow(c *cobra.Command, method, path string) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 300 {
-		text, err := io.ReadAll(io.LimitReader(answer.Body, mostAnswer))
+		text, err := io.ReadAll(io.LimitReader(answer.Body, limit.Answer))
 		if err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/command"
 	"perch/gateway/admin"
+	"perch/limit"
 	"perch/store/archive"
 )
 
@@ -85,7 +86,7 @@ func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (
 		return staged, err
 	}
 	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, mostAnswer)).Decode(&staged); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, limit.Answer)).Decode(&staged); err != nil {
 		return staged, fmt.Errorf("the answer is not the appliance's: %w", err)
 	}
 	return staged, nil

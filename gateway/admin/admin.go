@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/ota"
 	"perch/perception"
 )
@@ -319,14 +320,10 @@ func (d *Door) forgetStrangers(ctx context.Context) (int, error) {
 	return len(gone), err
 }
 
-// mostConversation bounds the name of a conversation, in bytes. None with a
-// longer one is kept.
-const mostConversation = 512
-
 // forgetConversation has a conversation begin anew. That of a robot goes by
 // the robot's id, in whatever spelling, or its name; others have names of their own.
 func (d *Door) forgetConversation(name string) error {
-	if name == "" || len(name) > mostConversation {
+	if name == "" || len(name) > limit.Session {
 		return &door.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
 			Sentence: "a conversation is a robot's id or a name, of at most 512 bytes"}
 	}

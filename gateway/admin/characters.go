@@ -35,6 +35,3 @@ type casting interface {
 	// Who is the id of a robot's.
 	Who(robot device.ID, session string) string
 }
-
-// mostManifest bounds a manifest, in bytes.
-const mostManifest = 1 << 20

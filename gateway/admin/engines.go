@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 	"perch/voice"
 )
@@ -54,8 +55,6 @@ type engines interface {
 // Bounds of a try.
 const (
 	tryWithin     = 30 * time.Second
-	mostTryText   = 1000             // bytes
-	mostAnswer    = 4000             // bytes
 	mostRecording = 15 * time.Second // to be understood
 	mostSpoken    = 60 * time.Second // of sound that is made
 	mostWAV       = 1024 + int64(mostRecording/time.Second)*voice.MicRate*2
@@ -126,7 +125,7 @@ func tryFault(ctx context.Context, err error) error {
 
 // readTry reads the text of a try.
 func readTry(body io.Reader) (string, error) {
-	read, err := io.ReadAll(io.LimitReader(body, mostBody))
+	read, err := io.ReadAll(io.LimitReader(body, limit.Body))
 	if err != nil {
 		return "", unreadable(err)
 	}
@@ -135,7 +134,7 @@ func readTry(body io.Reader) (string, error) {
 		return "", err
 	}
 	text := agent.Speakable(given.Text)
-	if text == "" || len(text) > mostTryText {
+	if text == "" || len(text) > limit.Line {
 		return "", door.BadBody("text is needed, of at most 1000 bytes")
 	}
 	return text, nil
@@ -208,7 +207,7 @@ func (d *Door) answer(ctx context.Context, part, text string) (string, error) {
 		if said.Len() > 0 {
 			said.WriteByte(' ')
 		}
-		if said.WriteString(sentence); said.Len() > mostAnswer {
+		if said.WriteString(sentence); said.Len() > limit.Said {
 			return errEnough
 		}
 		return nil
@@ -216,5 +215,5 @@ func (d *Door) answer(ctx context.Context, part, text string) (string, error) {
 	if said.Len() > 0 && (errors.Is(err, errEnough) || context.Cause(ctx) == errTryTimeout) {
 		err = nil
 	}
-	return plain.Clip(said.String(), mostAnswer), err
+	return plain.Clip(said.String(), limit.Said), err
 }

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // snapshot is the first message of a stream that does not go on from where
@@ -25,13 +26,10 @@ type shownState struct {
 	Shown agent.Shown `json:"state"`
 }
 
-// mostReaders bounds the readers of the events.
-const mostReaders = 64
-
 // stream sends events until the client goes, with the states they lead to if those are wanted.
 func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
 	defer d.readers.Add(-1)
-	if d.readers.Add(1) > mostReaders {
+	if d.readers.Add(1) > limit.Readers {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}

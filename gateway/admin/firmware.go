@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/limit"
 	"perch/ota"
 )
 
@@ -46,9 +47,6 @@ func (s *steady) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// mostDrained bounds what is read of an upload that was refused, in bytes.
-const mostDrained = 32 << 20
-
 // take has an upload taken. One that is refused before its end is read on: its
 // sender is busy writing, and would see a reset instead of the answer. Who has
 // asked first whether to send it, and got no consent, has sent nothing.
@@ -56,7 +54,7 @@ func take[T any](w http.ResponseWriter, r *http.Request, to func(body io.Reader)
 	body := &steady{Reader: r.Body, control: http.NewResponseController(w)}
 	taken, err := to(body)
 	if err != nil && (body.begun || r.Header.Get("Expect") == "") {
-		_, _ = io.CopyN(io.Discard, body, mostDrained)
+		_, _ = io.CopyN(io.Discard, body, limit.Drained)
 	}
 	return taken, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // memory is what its owner has the appliance remember. It publishes its changes
@@ -22,10 +23,6 @@ type memory interface {
 	Edit(id, text string, now time.Time) (agent.Entry, error)
 	Forget(id string) error
 }
-
-// mostFact bounds a fact that an owner writes, in bytes, as it does for brains and
-// the bridge.
-const mostFact = 1000
 
 // sourceOwner is the source of what the owner has written.
 const sourceOwner = "owner"
@@ -41,7 +38,7 @@ type fact struct {
 
 // check makes one line of the text, as brains are shown it.
 func (f *fact) check() error {
-	if f.Text = agent.Speakable(f.Text); f.Text == "" || len(f.Text) > mostFact {
+	if f.Text = agent.Speakable(f.Text); f.Text == "" || len(f.Text) > limit.Line {
 		return door.BadBody("text is needed, of at most 1000 bytes")
 	}
 	return agent.CheckMemoryType(f.Type)

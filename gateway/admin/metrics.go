@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -44,10 +45,9 @@ type toolCall struct{ session, id string }
 
 // Bounds of what is counted by name.
 const (
-	mostParts    = 64
-	mostPartName = 64 // in bytes
-	mostEnded    = 1000
-	other        = "other" // what has no name of its own here
+	mostParts = 64
+	mostEnded = 1000
+	other     = "other" // what has no name of its own here
 )
 
 // stageBuckets are in seconds. Local engines answer in the first few, and people
@@ -130,7 +130,7 @@ func (m *Metrics) look(registry *prometheus.Registry) {
 func labels(given map[string]string) prometheus.Labels {
 	fit := prometheus.Labels{}
 	for name, value := range given {
-		fit[name] = plain.Clip(value, mostPartName)
+		fit[name] = plain.Clip(value, limit.Word)
 	}
 	return fit
 }
@@ -194,7 +194,7 @@ func (m *Metrics) tool(c toolCall, status string) {
 }
 
 func (m *Metrics) fault(part string) {
-	if part = plain.Clip(part, mostPartName); part != "turn" && !m.parts[part] {
+	if part = plain.Clip(part, limit.Word); part != "turn" && !m.parts[part] {
 		part = other
 	}
 	m.faults.WithLabelValues(part).Inc()
@@ -240,7 +240,7 @@ func (p partsUp) Collect(out chan<- prometheus.Metric) {
 func up(parts []Part) map[string]bool {
 	named := map[string]bool{}
 	for _, p := range parts[:min(len(parts), mostParts)] {
-		name := plain.Clip(p.Name, mostPartName)
+		name := plain.Clip(p.Name, limit.Word)
 		before, seen := named[name]
 		named[name] = p.OK && (before || !seen)
 	}

@@ -5,10 +5,8 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 )
-
-// mostQuestion bounds the id of a question, in bytes.
-const mostQuestion = 128
 
 // questions wait for somebody's yes or no.
 type questions interface {
@@ -34,7 +32,7 @@ func (d *Door) permit(id string, body []byte) error {
 	if b.Allow == nil {
 		return door.BadBody("allow is needed: true or false")
 	}
-	if id == "" || len(id) > mostQuestion {
+	if id == "" || len(id) > limit.ID {
 		return agent.ErrNoQuestion
 	}
 	return d.o.Questions.Reply(id, *b.Allow)

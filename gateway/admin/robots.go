@@ -13,17 +13,12 @@ import (
 
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // What a robot is given at once, in bytes. Its screen shows a few lines, and a
 // face or icon is one short word.
-const (
-	mostText    = 4000
-	mostStatus  = 64
-	mostMessage = 1000
-	mostEmotion = 32
-	mostTool    = 128
-)
+const mostEmotion = 32
 
 // toolWithin is how long the answer of a tool is waited for. Those that take
 // long, such as a photo somebody looks at, have limits of their own below it.
@@ -41,7 +36,7 @@ type speech struct {
 }
 
 func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
-	if s.Text == "" || len(s.Text) > mostText {
+	if s.Text == "" || len(s.Text) > limit.Said {
 		return Taken{}, door.BadBody("text is needed, of at most 4000 bytes")
 	}
 	queued, err := d.o.Talk.Say(ctx, id, s.Text)
@@ -90,9 +85,9 @@ func (a *alert) check() error {
 	a.Status = cmp.Or(a.Status, "Perch")
 	a.Emotion = cmp.Or(a.Emotion, "neutral")
 	switch {
-	case a.Message == "" || len(a.Message) > mostMessage || !printable(a.Message):
+	case a.Message == "" || len(a.Message) > limit.Line || !printable(a.Message):
 		return door.BadBody("message is needed, of at most 1000 bytes, without control characters")
-	case len(a.Status) > mostStatus || !printable(a.Status):
+	case len(a.Status) > limit.Word || !printable(a.Status):
 		return door.BadBody("status is a line of at most 64 bytes, without control characters")
 	case len(a.Emotion) > mostEmotion || !isWord(a.Emotion):
 		return door.BadBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
@@ -144,7 +139,7 @@ type call struct {
 }
 
 func (d *Door) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
-	if len(tool) > mostTool {
+	if len(tool) > limit.ID {
 		return Result{}, &door.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
 	}
 	if c.Arguments == nil {

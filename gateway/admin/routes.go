@@ -18,11 +18,9 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/ota"
 )
-
-// mostBody bounds the bodies of this door, in bytes.
-const mostBody = 64 << 10
 
 // Open mounts what anyone may ask.
 func (d *Door) Open(r gin.IRouter) {
@@ -33,7 +31,7 @@ func (d *Door) Open(r gin.IRouter) {
 // Routes mounts the admin API. It is for a router behind the admin token, or
 // for a socket only its owner can open.
 func (d *Door) Routes(r gin.IRouter) {
-	api := r.Group("/api/v1", door.Limit(mostBody))
+	api := r.Group("/api/v1", door.Limit(limit.Body))
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
@@ -49,7 +47,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	d.archiveRoutes(large, api)
 	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
 	d.settingsRoutes(large, api)
-	d.characterRoutes(r.Group("/api/v1", door.Limit(mostManifest)))
+	d.characterRoutes(r.Group("/api/v1", door.Limit(limit.File)))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code, Client string

@@ -16,6 +16,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/gateway/avatar"
+	"perch/limit"
 )
 
 // Options are what the door is made of.
@@ -38,7 +39,7 @@ type Door struct {
 func New(o Options) *Door {
 	d := &Door{o: o}
 	d.programs = avatar.New(avatar.Options{Kind: "aituber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
-		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: mostMessage, PerSecond: mostPerSecond,
+		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
 			return &client{door: d, conn: c, session: "session_" + strings.ToLower(rand.Text())}
 		}})

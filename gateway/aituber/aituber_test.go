@@ -15,6 +15,7 @@ import (
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -159,7 +160,7 @@ func TestGarbage(t *testing.T) {
 			t.Errorf("%.40q is answered with %s", text, got)
 		}
 	}
-	if err := p.Conn.SendText(make([]byte, mostMessage+1)); err == nil {
+	if err := p.Conn.SendText(make([]byte, limit.Message+1)); err == nil {
 		for err == nil {
 			_, _, err = p.Conn.Receive()
 		}
@@ -183,12 +184,12 @@ func TestGarbage(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"version":"2","id":"m","type":"chat.message","payload":{"text":"hello"}}`, `{"type":"chat","content":"hello"}`,
 		`{"version":"2","type":"control.cancel"}`, `[]`, `{"version":"2","type":""}`, `{"version":"1","type":"chat"}`, `{"type":"ping"}`,
-		`{"version":"2","type":"ping","id":"` + strings.Repeat("x", mostID+1) + `"}`, `{"version":"2","type":"chat.message","payload":{"text":7}}`} {
+		`{"version":"2","type":"ping","id":"` + strings.Repeat("x", limit.Name+1) + `"}`, `{"version":"2","type":"chat.message","payload":{"text":7}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := parse(data)
-		if err == nil && (m.kind == "" || len(m.id) > mostID) || err != nil && (m != message{} || !errors.Is(err, errMessage)) {
+		if err == nil && (m.kind == "" || len(m.id) > limit.Name) || err != nil && (m != message{} || !errors.Is(err, errMessage)) {
 			t.Errorf("%q is %v, %v", data, m, err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/avatar/avatartest"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -28,7 +29,7 @@ func FuzzConversation(f *testing.F) {
 		`{"type":"chat","content":"hello"}` + "\n" + `{"type":"chat","content":7}` + "\n" + `{"version":"1","type":"chat","content":"x"}`,
 		`{"version":"2","type":"ping"}` + "\n" + `{"version":"2","id":"p","type":"ping","payload":[]}` + "\n" + `{"version":"2","type":""}`,
 		`{"version":"2","id":"s","type":"character.speech.start","payload":{"requestId":"m"}}` + "\n" + `[]` + "\n" + `{` + "\n" + `null`,
-		`{"version":"2","type":"ping","id":"` + strings.Repeat("x", mostID+1) + `"}`,
+		`{"version":"2","type":"ping","id":"` + strings.Repeat("x", limit.Name+1) + `"}`,
 	} {
 		f.Add([]byte(seed))
 	}

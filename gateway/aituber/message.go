@@ -7,14 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-)
 
-// Bounds of a message.
-const (
-	// mostMessage is room for a picture, which the program sends with a text and which is
-	// not used.
-	mostMessage = 4 << 20 // bytes
-	mostID      = 200     // bytes of an id
+	"perch/limit"
 )
 
 // version is the protocol's, in every envelope of it.
@@ -112,8 +106,8 @@ func parse(data []byte) (message, error) {
 		return message{}, fmt.Errorf("%w: %w", errMessage, err)
 	}
 	switch {
-	case len(b.ID) > mostID:
-		return message{}, fmt.Errorf("%w: its id has %d bytes, more than %d", errMessage, len(b.ID), mostID)
+	case len(b.ID) > limit.Name:
+		return message{}, fmt.Errorf("%w: its id has %d bytes, more than %d", errMessage, len(b.ID), limit.Name)
 	case b.Version == version && b.Type != "":
 		return message{b.Type, b.ID, b.Payload.Text}, nil
 	case b.Version == "" && b.Type == "chat":

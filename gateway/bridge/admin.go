@@ -8,14 +8,12 @@ import (
 
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
 // What a robot is given at once, in bytes.
-const (
-	mostSaid = 4000
-	fastTurn = 250 // of a head, where a client names no speed
-)
+const fastTurn = 250 // of a head, where a client names no speed
 
 // command is the body of a command for robots; every act has its own part
 // of it.
@@ -80,7 +78,7 @@ func (d *Door) run(ctx context.Context, body []byte, check func(*command) error,
 func nothing(*command) error { return nil }
 
 func hasText(o *command) (err error) {
-	o.Text, err = needed("text", o.Text, mostSaid)
+	o.Text, err = needed("text", o.Text, limit.Said)
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // talk acts on robots with an open channel. Its errors have codes of their own, by which
@@ -88,9 +89,6 @@ type Options struct {
 	Long  time.Duration   // thinking hard, or a photo for its owner, may take
 }
 
-// mostTurns bounds the turns that are being answered.
-const mostTurns = 4
-
 // Door is the bridge API.
 type Door struct {
 	o       Options                 // those that never change
@@ -102,7 +100,7 @@ type Door struct {
 
 // New returns the door.
 func New(o Options) *Door {
-	d := &Door{o: o, turns: make(chan struct{}, mostTurns)}
+	d := &Door{o: o, turns: make(chan struct{}, limit.Turns)}
 	d.Apply(o)
 	return d
 }

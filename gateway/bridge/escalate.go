@@ -11,14 +11,12 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
 // What a tool is given, in bytes, and gives back, in characters.
-const (
-	mostQuestion = 8000
-	mostResult   = 1000
-)
+const mostQuestion = 8000
 
 // escalation is the body of POST /api/voice/escalate: a tool that a small
 // model elsewhere has called.
@@ -65,7 +63,7 @@ func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 		text, err = run(ctx, e)
 		return err
 	})
-	return escalated{cut(text, mostResult)}, err
+	return escalated{cut(text, limit.Line)}, err
 }
 
 func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {

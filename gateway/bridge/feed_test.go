@@ -21,6 +21,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/limit"
 )
 
 func TestPerceivedEvents(t *testing.T) {
@@ -180,7 +181,7 @@ func TestFeedMissed(t *testing.T) {
 func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h := newHarness(t)
 	var all []*doortest.Reader
-	for range mostReaders {
+	for range limit.Readers {
 		all = append(all, h.listen(t, "", ""))
 	}
 	server := h.local(t)
@@ -188,7 +189,7 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 		t.Errorf("one more: %d %s", status, body)
 	}
 	all[0].Leave()
-	for give := time.Now().Add(5 * time.Second); h.door.readers.Load() >= mostReaders; {
+	for give := time.Now().Add(5 * time.Second); h.door.readers.Load() >= limit.Readers; {
 		if time.Now().After(give) {
 			t.Fatal("the place of a reader that left stays taken")
 		}
@@ -256,7 +257,7 @@ func TestTurnsWaitForOneAnother(t *testing.T) {
 		}
 		began := time.Now()
 		var wg sync.WaitGroup
-		for n := range 2 * mostTurns {
+		for n := range 2 * limit.Turns {
 			wg.Go(func() {
 				if _, err := h.door.message(t.Context(), fmt.Appendf(nil, `{"content":"hi","session_id":"s%d"}`, n)); err != nil {
 					t.Error(err)
@@ -265,7 +266,7 @@ func TestTurnsWaitForOneAnother(t *testing.T) {
 		}
 		wg.Wait()
 		if took := time.Since(began); took != 2*time.Second {
-			t.Errorf("%d turns took %v", 2*mostTurns, took)
+			t.Errorf("%d turns took %v", 2*limit.Turns, took)
 		}
 	})
 }

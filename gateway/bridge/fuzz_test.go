@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // clientsFault checks that a refusal is the client's fault, in a short sentence.
@@ -86,7 +87,7 @@ func FuzzEscalation(f *testing.F) {
 		}
 		if err != nil {
 			clientsFault(t, err)
-		} else if got.Result == "" || utf8.RuneCountInString(got.Result) > mostResult || !utf8.ValidString(got.Result) {
+		} else if got.Result == "" || utf8.RuneCountInString(got.Result) > limit.Line || !utf8.ValidString(got.Result) {
 			t.Fatalf("%s gives %q", body, got.Result)
 		}
 	})
@@ -117,7 +118,7 @@ func FuzzOrder(f *testing.F) {
 				if len(asked) > 0 {
 					t.Fatalf("%v, but asked is %q", err, asked)
 				}
-			case len(asked) != 1 || !oneLine(asked[0], mostSaid+100) || !got.OK || got.DeviceID != macA && got.DeviceID != macB:
+			case len(asked) != 1 || !oneLine(asked[0], limit.Said+100) || !got.OK || got.DeviceID != macA && got.DeviceID != macB:
 				t.Fatalf("asked is %q, the answer %+v", asked, got)
 			case got.Yaw != nil && (*got.Yaw < -360 || *got.Yaw > 360) || got.Speed != nil && (*got.Speed < 1 || *got.Speed > 1000):
 				t.Fatalf("the answer is %+v", got)
@@ -143,7 +144,7 @@ func FuzzKept(f *testing.F) {
 		if err != nil {
 			clientsFault(t, err)
 		}
-		if (err == nil) != (len(facts) == 1) || err == nil && !oneLine(facts[0].Body, mostFact) {
+		if (err == nil) != (len(facts) == 1) || err == nil && !oneLine(facts[0].Body, limit.Line) {
 			t.Fatalf("%v, kept is %+v", err, facts)
 		}
 		_, err = h.door.memoryLog(body)
@@ -152,13 +153,13 @@ func FuzzKept(f *testing.F) {
 			clientsFault(t, err)
 		}
 		if (err == nil) != (len(turns) == 1) || err == nil && (utf8.RuneCountInString(turns[0].User) > mostUser ||
-			utf8.RuneCountInString(turns[0].Assistant) > mostAssistant) {
+			utf8.RuneCountInString(turns[0].Assistant) > limit.Line) {
 			t.Fatalf("%v, kept is %+v", err, turns)
 		}
 		var s sensation
 		if err := s.read(body); err != nil {
 			clientsFault(t, err)
-		} else if !oneLine(s.Name, mostName) || !json.Valid(s.Data) || s.Data[0] != '{' {
+		} else if !oneLine(s.Name, limit.Word) || !json.Valid(s.Data) || s.Data[0] != '{' {
 			t.Fatalf("taken is %+v", s)
 		}
 	})

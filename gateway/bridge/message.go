@@ -10,13 +10,11 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // What a message may hold, in bytes.
-const (
-	mostContent = 8000
-	mostSession = 512
-)
+const mostContent = 8000
 
 // messageWithin is how long an answer may take. Clients of the API have given
 // up by then.
@@ -47,7 +45,7 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	if err != nil {
 		return answered{}, err
 	}
-	if len(m.SessionID) > mostSession || len(m.Channel) > mostSession {
+	if len(m.SessionID) > limit.Session || len(m.Channel) > limit.Session {
 		return answered{}, door.BadBody("session_id and channel have at most 512 bytes")
 	}
 	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: d.language(m.SessionID)}

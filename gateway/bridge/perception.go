@@ -13,6 +13,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -54,10 +55,7 @@ func (s Sensed) MarshalJSON() ([]byte, error) {
 }
 
 // What an event may hold, in bytes, and how many of the latest are returned.
-const (
-	mostName   = 64
-	mostRecent = 50
-)
+const mostRecent = 50
 
 // sensation is the body of POST /api/perception/event. Its ts is the clock of
 // another clock, and only has to be a number.
@@ -74,7 +72,7 @@ func (s *sensation) read(body []byte) error {
 	if err := door.Decode(body, s); err != nil {
 		return err
 	}
-	if s.Name == "" || len(s.Name) > mostName || s.Name != plain.Line(s.Name) {
+	if s.Name == "" || len(s.Name) > limit.Word || s.Name != plain.Line(s.Name) {
 		return door.BadBody("name is needed, of at most 64 bytes, without control characters")
 	}
 	if len(s.Data) == 0 || string(s.Data) == "null" {
@@ -149,9 +147,6 @@ func (d *Door) recent(name, limit string) ([]Sensed, error) {
 	return append([]Sensed{}, list...), nil
 }
 
-// mostReaders bounds the feed's readers.
-const mostReaders = 64
-
 // Dropped is how many readers of the feed were let go because they did not
 // read.
 func (d *Door) Dropped() uint64 { return d.dropped.Load() }
@@ -164,7 +159,7 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name s
 		return err
 	}
 	defer d.readers.Add(-1)
-	if d.readers.Add(1) > mostReaders {
+	if d.readers.Add(1) > limit.Readers {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}

@@ -5,15 +5,12 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
 // What is kept: of a fact in bytes, of a turn in characters.
-const (
-	mostFact      = 1000
-	mostUser      = 500
-	mostAssistant = 1000
-)
+const mostUser = 500
 
 // done is the answer of acts without a result.
 type done struct {
@@ -37,7 +34,7 @@ func (d *Door) remember(body []byte) (done, error) {
 	if err := door.Decode(body, &f); err != nil {
 		return done{}, err
 	}
-	text, err := needed("fact", f.Fact, mostFact)
+	text, err := needed("fact", f.Fact, limit.Line)
 	if err != nil {
 		return done{}, err
 	}
@@ -64,8 +61,8 @@ func (d *Door) memoryLog(body []byte) (done, error) {
 	if err := door.Decode(body, &t); err != nil {
 		return done{}, err
 	}
-	kept := Turn{At: d.now(), Session: plain.Clip(plain.Line(t.SessionID), mostSession), User: cut(plain.Line(t.User), mostUser),
-		Assistant: cut(plain.Line(t.Assistant), mostAssistant)}
+	kept := Turn{At: d.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), mostUser),
+		Assistant: cut(plain.Line(t.Assistant), limit.Line)}
 	if kept.User == "" && kept.Assistant == "" {
 		return done{}, door.BadBody("user or assistant is needed, a text that is not empty")
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/limit"
 	"perch/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func TestRemember(t *testing.T) {
 	refuses(t, server, "/api/voice/remember", map[string]refusal{
 		"nothing": {``, 400, "bad_body"}, "no fact": {`{}`, 400, "bad_body"}, "blank": {`{"fact":" "}`, 400, "bad_body"},
 		"a number": {`{"fact":1}`, 400, "bad_body"}, "a list": {`["x"]`, 400, "bad_body"},
-		"too long":           {`{"fact":"` + strings.Repeat("x", mostFact+1) + `"}`, 400, "bad_body"},
+		"too long":           {`{"fact":"` + strings.Repeat("x", limit.Line+1) + `"}`, 400, "bad_body"},
 		"more than is taken": {`{"fact":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "body_too_large"},
 	})
 	if kept := h.memory.Search("", time.Now()); len(kept) != 2 {

@@ -7,16 +7,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
-
-// mostBody bounds the bodies of this door, in bytes.
-const mostBody = 64 << 10
 
 // Routes mounts what voice servers and programs use. It is for a router behind
 // the bridge key, or for one that only this machine reaches. GET /health is
 // the network's, and mounted elsewhere.
 func (d *Door) Routes(r gin.IRouter) {
-	api := r.Group("/api", door.Limit(mostBody))
+	api := r.Group("/api", door.Limit(limit.Body))
 	api.POST("/message", post(d.message))
 	api.POST("/voice/escalate", post(d.escalate))
 	api.POST("/voice/remember", post(func(_ context.Context, body []byte) (done, error) { return d.remember(body) }))
@@ -43,7 +41,7 @@ func (d *Door) Routes(r gin.IRouter) {
 // for a router behind the admin token.
 func (d *Door) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
-		g := r.Group(prefix, door.Limit(mostBody))
+		g := r.Group(prefix, door.Limit(limit.Body))
 		for path, o := range map[string]struct {
 			check func(*command) error
 			do    act

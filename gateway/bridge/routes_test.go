@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // errOffline is a robot server's error for a closed channel.
@@ -67,7 +68,7 @@ func TestOrders(t *testing.T) {
 
 // TestRefusedOrders: nothing of them reaches a robot.
 func TestRefusedOrders(t *testing.T) {
-	long := strings.Repeat("x", mostSaid+1)
+	long := strings.Repeat("x", limit.Said+1)
 	for name, c := range map[string]struct {
 		path, body string
 		status     int
@@ -291,7 +292,7 @@ func TestMessagesThatAreNotAnswered(t *testing.T) {
 		"blank":                 {`{"content":"\t"}`, 400, "bad_body"},
 		"a list for content":    {`{"content":["hi"]}`, 400, "bad_body"},
 		"too much content":      {`{"content":"` + strings.Repeat("x", mostContent+1) + `"}`, 400, "bad_body"},
-		"too long a session":    {`{"content":"hi","session_id":"` + strings.Repeat("x", mostSession+1) + `"}`, 400, "bad_body"},
+		"too long a session":    {`{"content":"hi","session_id":"` + strings.Repeat("x", limit.Session+1) + `"}`, 400, "bad_body"},
 		"more than is taken":    {`{"content":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "body_too_large"},
 		"a mind that is away":   {`{"content":"hi"}`, 503, "no_brain"},
 		"a question of its own": {`{"content":"may you?"}`, 200, ""},

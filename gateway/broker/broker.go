@@ -26,14 +26,14 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Limits of the broker: it is for one home.
 const (
 	mostClients   = 100
-	mostOfPeer    = 60        // of them from one address, on which there may be many programs
-	mostPacket    = 256 << 10 // bytes
-	mostPending   = 2048      // messages that wait for a client
+	mostOfPeer    = 60   // of them from one address, on which there may be many programs
+	mostPending   = 2048 // messages that wait for a client
 	loginWithin   = 10 * time.Second
 	sessionExpiry = 3600 // seconds a client's session outlives its connection
 	goodbyeIn     = time.Second
@@ -79,7 +79,7 @@ func serve(l net.Listener, o Options) (*broker, error) {
 		return nil, errors.New("the embedded broker needs a user and a password")
 	}
 	limits := mochi.NewDefaultServerCapabilities()
-	limits.MaximumClients, limits.MaximumPacketSize = mostClients, mostPacket
+	limits.MaximumClients, limits.MaximumPacketSize = mostClients, limit.List
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
 	b := &broker{listener: &limitedListener{Listener: l, limit: door.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}

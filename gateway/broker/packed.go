@@ -9,6 +9,8 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"perch/limit"
 )
 
 // leastPacked are the bytes from which a retained payload is kept compressed. Home
@@ -56,7 +58,7 @@ func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packe
 	if payload, is := bytes.CutPrefix(pk.Payload, []byte(asItCame)); is {
 		pk.Payload = payload
 	} else if compressed, is := bytes.CutPrefix(pk.Payload, []byte(packed)); is {
-		if payload, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(compressed)), mostPacket)); err == nil {
+		if payload, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(compressed)), limit.List)); err == nil {
 			pk.Payload = payload
 		}
 	}

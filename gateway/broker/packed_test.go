@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"perch/limit"
 )
 
 // reading is a client of MQTT 3.1.1 or 5 that is sent what is published below home.
@@ -88,7 +90,7 @@ func TestAWillDoesNotSwell(t *testing.T) {
 	dying.send(t, 0x10, text("MQTT"), []byte{4, 0xc6, 0, 60}, text("dying"), text("home/x"), will, text("perch"), text(password))
 	dying.got(t, 0x20)
 	conn.Close()
-	if got := there.got(t, 0x30); len(got) > mostPacket+len("home/x")+2 {
+	if got := there.got(t, 0x30); len(got) > limit.List+len("home/x")+2 {
 		t.Errorf("%d bytes of a will are sent as %d", len(bomb), len(got))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"perch/limit"
 )
 
 // mostSmall is the room that a connection keeps for its next packet.
@@ -61,8 +63,8 @@ func (r *reader) next() error {
 			return fmt.Errorf("%w: its length has more than four bytes", errPacket)
 		}
 	}
-	if length > mostPacket {
-		return fmt.Errorf("%w: it has %d bytes, more than %d", errPacket, length, mostPacket)
+	if length > limit.List {
+		return fmt.Errorf("%w: it has %d bytes, more than %d", errPacket, length, limit.List)
 	}
 	head := r.whole.Len()
 	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err != nil { // it grows with what comes, not with what is announced

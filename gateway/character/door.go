@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // robots are the registered robots.
@@ -63,9 +64,7 @@ type Door struct {
 func New(o Options) *Door { return &Door{o: o, pace: newPace()} }
 
 const (
-	mostBody    = 16 << 10 // bytes of an action
-	mostReaders = 64       // of the stream
-	usualRecent = 10       // actions, for who asks for no number
+	usualRecent = 10 // actions, for who asks for no number
 	mostRecent  = 200
 )
 
@@ -123,7 +122,7 @@ func (v view) of(a action.Action) (_ action.Action, ok bool) {
 // last id that a client of this run has seen, and else begins with the next action.
 func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
 	defer d.readers.Add(-1)
-	if d.readers.Add(1) > mostReaders {
+	if d.readers.Add(1) > limit.Readers {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}

@@ -21,6 +21,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // harness is a door with everything around it played.
@@ -256,7 +257,7 @@ func TestViewersReport(t *testing.T) {
 			{`{"type":"perform-skill","payload":{"skill":"greet"}}`, 404, "no_skills"},
 			{`{"type":"dance"}`, 400, "bad_action"},
 			{`[]`, 400, "bad_body"},
-			{`{"type":"speak","payload":{"text":"` + strings.Repeat("a", mostBody) + `"}}`, 413, "body_too_large"},
+			{`{"type":"speak","payload":{"text":"` + strings.Repeat("a", limit.Question) + `"}}`, 413, "body_too_large"},
 		} {
 			if status, answer := h.report(t, c.body); status != c.status || !strings.Contains(answer, c.says) {
 				t.Errorf("%.90s: %d %s", c.body, status, answer)

@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Routes mounts the actions behind a lock, or behind none for this machine. owns reports
@@ -47,7 +48,7 @@ func (d *Door) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 		}
 	})
 	r.GET("/api/agents/:id", d.passport(func(id string, _ []byte) (map[string]any, error) { return d.o.Passports.Passport(id) }))
-	r.POST("/api/agent-actions", door.Limit(mostBody), d.report)
+	r.POST("/api/agent-actions", door.Limit(limit.Question), d.report)
 }
 
 // viewOf is what a request asks to see.

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -75,10 +76,10 @@ type agentDocument struct {
 }
 
 func (v *agentView) document() agentDocument {
-	d := agentDocument{AgentState: v.shown, Session: plain.Clip(v.session, mostToolName)}
+	d := agentDocument{AgentState: v.shown, Session: plain.Clip(v.session, limit.Name)}
 	if v.tool.Name != "" {
 		status := v.tool.SkinStatus()
-		d.ToolName, d.ToolStatus = known(plain.Clip(v.tool.Name, mostToolName)), &status
+		d.ToolName, d.ToolStatus = known(plain.Clip(v.tool.Name, limit.Name)), &status
 	}
 	if len(v.asked) > 0 {
 		q := v.asked[0]

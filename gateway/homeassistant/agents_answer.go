@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -68,7 +69,7 @@ func (h *hub) answer(ctx context.Context, id, thing string, m incoming) {
 const answers = device.ID("answers")
 
 func (h *hub) refuseAnswer(id string, now time.Time, why error) {
-	h.refused.log("", now, "an answer over MQTT is refused", "session", plain.Clip(id, mostToolName), "err", why)
+	h.refused.log("", now, "an answer over MQTT is refused", "session", plain.Clip(id, limit.Name), "err", why)
 }
 
 // answerTo is the question that an answer is for.

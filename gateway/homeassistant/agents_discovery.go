@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -77,13 +78,7 @@ type toolDocument struct {
 	Content string `json:"content,omitempty"`
 }
 
-// Limits of a tool's texts, in bytes.
-const (
-	mostToolName = 200
-	mostDetail   = 1000
-)
-
 func newToolDocument(session string, t event.ToolStatus) toolDocument {
-	return toolDocument{"tool_status", session, plain.Clip(t.ID, mostToolName), plain.Clip(t.Name, mostToolName),
-		t.SkinStatus(), plain.Clip(t.Detail, mostDetail)}
+	return toolDocument{"tool_status", session, plain.Clip(t.ID, limit.Name), plain.Clip(t.Name, limit.Name),
+		t.SkinStatus(), plain.Clip(t.Detail, limit.Line)}
 }

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"perch/limit"
 )
 
-// mostPacket bounds what is read of a packet, in bytes. Whatever is meant to be
-// read is less than a quarter of it.
-const mostPacket = 256 << 10
-
 // bounded is a connection to a broker on which no packet is longer than
-// mostPacket. The library makes room for as many bytes as a packet announces,
+// limit.List. The library makes room for as many bytes as a packet announces,
 // which may be 268 million. The end of a message that is longer is left out:
 // what remains is too long still, and is refused where it is looked at. To
 // hang up instead would have the broker give it again at every connection.
@@ -62,10 +60,10 @@ func (b *bounded) next() error {
 	if err != nil {
 		return err
 	}
-	if announced >= 1<<28 || announced > mostPacket && kind>>4 != publish {
+	if announced >= 1<<28 || announced > limit.List && kind>>4 != publish {
 		return fmt.Errorf("the broker announces a packet of %d bytes, which none of its answers has; look at what is named as mqtt.broker", announced)
 	}
-	b.left = int(min(announced, mostPacket))
+	b.left = int(min(announced, limit.List))
 	b.skip = int(announced) - b.left
 	b.head = binary.AppendUvarint([]byte{kind}, uint64(b.left))
 	return nil

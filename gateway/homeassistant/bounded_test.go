@@ -12,6 +12,7 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
+	"perch/limit"
 	"perch/waittest"
 )
 
@@ -30,7 +31,7 @@ func (r readFrom) Read(p []byte) (int, error) { return r.Reader.Read(p) }
 // TestPacketsOfABrokerAreBounded: the library sees the beginning of a message
 // that is too long, and all that follows as it was.
 func TestPacketsOfABrokerAreBounded(t *testing.T) {
-	long := append([]byte{0, 1, 't', 0, 9}, bytes.Repeat([]byte("x"), 3*mostPacket)...)
+	long := append([]byte{0, 1, 't', 0, 9}, bytes.Repeat([]byte("x"), 3*limit.List)...)
 	sent := bytes.Join([][]byte{framed(0x32, long), framed(0xd0, nil), framed(0x30, []byte{0, 1, 't', 'y'}), framed(0x32, long)}, nil)
 	for name, from := range map[string]io.Reader{"at once": bytes.NewReader(sent), "byte by byte": iotest.OneByteReader(bytes.NewReader(sent))} {
 		b := newBounded(readFrom{Reader: from})
@@ -51,7 +52,7 @@ func TestPacketsOfABrokerAreBounded(t *testing.T) {
 			}
 			sizes = append(sizes, size)
 		}
-		if len(sizes) != 4 || sizes[0] != mostPacket-5 || sizes[2] != 1 || sizes[3] != sizes[0] || sizes[0] <= mostPayload {
+		if len(sizes) != 4 || sizes[0] != limit.List-5 || sizes[2] != 1 || sizes[3] != sizes[0] || sizes[0] <= limit.Body {
 			t.Errorf("%s: %v", name, sizes)
 		}
 	}

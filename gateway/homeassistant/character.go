@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -136,7 +137,7 @@ func (h *hub) diary(e event.Recorded) happening {
 	case "validate":
 		d.Data = e.Payload
 	case "load-end":
-		d.Name, d.Reason = plain.Clip(p.URI, mostToolName), p.Error
+		d.Name, d.Reason = plain.Clip(p.URI, limit.Name), p.Error
 	default:
 		d.Name = e.Type
 	}

@@ -16,14 +16,11 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
+	"perch/limit"
 )
 
 // Limits of messages from the broker, in bytes.
-const (
-	mostPayload = 64 << 10
-	mostSaid    = 4000
-	mostSmall   = 1024 // of everything but texts
-)
+const mostSmall = 1024 // of everything but texts
 
 // mostNumber bounds what may be set, and what a slider may be announced with.
 const mostNumber = 1e6
@@ -72,8 +69,8 @@ type (
 
 // payloadText is a payload that is a text, without the spaces around it.
 func payloadText(payload []byte) (string, error) {
-	if len(payload) > mostPayload {
-		return "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostPayload)
+	if len(payload) > limit.Body {
+		return "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), limit.Body)
 	}
 	if !utf8.Valid(payload) {
 		return "", errors.New("the payload is no text in UTF-8")
@@ -151,8 +148,8 @@ func parseSay(text string) (command, error) {
 	switch {
 	case text == "":
 		return nil, errors.New("there is no text to say")
-	case len(text) > mostSaid:
-		return nil, fmt.Errorf("the text has %d bytes, more than %d", len(text), mostSaid)
+	case len(text) > limit.Said:
+		return nil, fmt.Errorf("the text has %d bytes, more than %d", len(text), limit.Said)
 	}
 	return say{text}, nil
 }

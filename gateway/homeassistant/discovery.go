@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -95,9 +96,6 @@ type topicRef struct {
 
 // mostText is the longest state that Home Assistant stores, in characters.
 const mostText = 255
-
-// mostName bounds a device's name, in bytes. Entity ids are made of it.
-const mostName = 64
 
 // robotTopic is a topic of a robot's: robotTopic(id, "say/set").
 func (n names) robotTopic(id device.ID, thing string) string {
@@ -265,7 +263,7 @@ func deviceName(name string, components map[string]component) string {
 }
 
 // oneLine is a text from outside, fit for a line: printable and bounded.
-func oneLine(text string) string { return strings.TrimSpace(plain.Clip(plain.Text(text), mostName)) }
+func oneLine(text string) string { return strings.TrimSpace(plain.Clip(plain.Text(text), limit.Word)) }
 
 // pageOf is an address Home Assistant takes as a device's page, or nothing.
 func pageOf(address string) string {

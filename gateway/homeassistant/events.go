@@ -9,6 +9,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -161,17 +162,13 @@ func listed(name string, types []string) string {
 }
 
 // Limits of an event of perception.
-const (
-	mostSensed   = 64       // bytes of a name
-	mostSensedIn = 16 << 10 // bytes of its data
-	mostIdentity = 100      // bytes
-)
+const mostIdentity = 100 // bytes
 
 // perceive publishes what a robot sensed, and keeps what lasts.
 func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
-	if len(p.Name) > mostSensed || len(p.Data) > mostSensedIn || len(p.Data) > 0 && !json.Valid(p.Data) {
+	if len(p.Name) > limit.Word || len(p.Data) > limit.Question || len(p.Data) > 0 && !json.Valid(p.Data) {
 		h.refused.log(v.robot.ID, at, "the robot perceived something that is too big, or no JSON; it is not published", "event",
-			plain.Clip(p.Name, mostSensed))
+			plain.Clip(p.Name, limit.Word))
 		return
 	}
 	news := v.senses.learn("perception", true)

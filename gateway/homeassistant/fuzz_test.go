@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/limit"
 )
 
 func things() []string {
@@ -27,7 +28,7 @@ func FuzzCommand(f *testing.F) {
 		}
 		switch c := c.(type) {
 		case say:
-			if c.text == "" || len(c.text) > mostSaid || !utf8.ValidString(c.text) {
+			if c.text == "" || len(c.text) > limit.Said || !utf8.ValidString(c.text) {
 				t.Errorf("%q is to be said", c.text)
 			}
 		case notify:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"perch/limit"
 )
 
 // How long to look for another appliance, and how long one may be offline
@@ -56,7 +58,7 @@ func (r *otherAppliance) forget() {
 // info takes what is published as bridge/info.
 func (r *otherAppliance) info(payload []byte) {
 	var b bridgeInfo
-	if len(payload) > 0 && (len(payload) > mostPayload || json.Unmarshal(payload, &b) != nil || len(b.ID) > 64) {
+	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &b) != nil || len(b.ID) > 64) {
 		return // not the info of an appliance
 	}
 	r.mu.Lock()

@@ -11,11 +11,9 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
-
-// mostTransaction bounds what a request is recognised by, in bytes.
-const mostTransaction = 200
 
 // request is the body of a bridge request.
 type request struct {
@@ -63,8 +61,8 @@ func parseRequest(payload []byte) (r request, text string, err error) {
 	if err := object(text, &r, false); err != nil {
 		return request{}, "", err
 	}
-	if len(r.Transaction) > mostTransaction {
-		return request{}, "", fmt.Errorf("transaction has %d bytes, more than %d", len(r.Transaction), mostTransaction)
+	if len(r.Transaction) > limit.Name {
+		return request{}, "", fmt.Errorf("transaction has %d bytes, more than %d", len(r.Transaction), limit.Name)
 	}
 	return r, text, nil
 }

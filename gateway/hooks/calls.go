@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 )
@@ -22,10 +23,7 @@ type call struct {
 }
 
 // What is kept of calls: how many run at once, and of each so many bytes.
-const (
-	mostCalls  = 32
-	mostDetail = 200
-)
+const mostCalls = 32
 
 // begun is the session with one more call at work. Of too many the oldest gives way.
 func (s session) begun(c call) session {
@@ -148,5 +146,5 @@ func patched(patch string) string {
 // detail is what a call does in one short line, keys blanked.
 func detail(tool string, input json.RawMessage) string {
 	_, title := does(tool, input)
-	return remote.Redact(plain.Text(plain.Line(plain.Clip(title, mostRead))), mostDetail)
+	return remote.Redact(plain.Text(plain.Line(plain.Clip(title, mostRead))), limit.Name)
 }

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 )
@@ -73,7 +74,7 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 	if err := door.Decode(body, &w); err != nil {
 		return nil, err
 	}
-	w.Tool = plain.Line(plain.Clip(w.Tool, mostName))
+	w.Tool = plain.Line(plain.Clip(w.Tool, limit.Word))
 	if !w.yesOrNo() {
 		return nil, nil
 	}
@@ -112,7 +113,7 @@ func (w wish) by(given string) (by string, ours bool) {
 	if given == "" && w.HookEvent == "" {
 		given = w.AgentID
 	}
-	by = cmp.Or(plain.Line(plain.Clip(given, mostName)), claude)
+	by = cmp.Or(plain.Line(plain.Clip(given, limit.Word)), claude)
 	return by, by == claude || by == codex
 }
 
@@ -137,10 +138,10 @@ func (d *Door) hold(by string, w wish, withdraw func()) *held {
 		return nil
 	}
 	now := time.Now()
-	h := &held{wish: w, answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(plain.Line(plain.Clip(w.SessionID, mostID)), "default")),
+	h := &held{wish: w, answered: make(chan struct{}), withdraw: withdraw, key: key(by, cmp.Or(plain.Line(plain.Clip(w.SessionID, limit.ID)), "default")),
 		call: call{name: w.Tool, detail: detail(w.Tool, w.Input)}}
 	if w.HookEvent != "" {
-		h.sub = plain.Line(plain.Clip(w.AgentID, mostID))
+		h.sub = plain.Line(plain.Clip(w.AgentID, limit.ID))
 	}
 	d.change(d.table.asked(now, h.key, by, 1))
 	s := d.table[h.key]

@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
 // What is kept of a report, in bytes.
-const (
-	mostName = 64
-	mostID   = 128
-	mostPath = 1024
-)
+const mostPath = 1024
 
 // sent is the body of POST /state, in the shape of clawd-on-desk's hooks or,
 // where it has a hook_event_name, as Claude Code sends it itself. What it holds
@@ -61,13 +58,13 @@ func parseReport(by string, body []byte) (report, error) {
 	if err := door.Decode(body, &s); err != nil {
 		return report{}, err
 	}
-	r := report{agent: cmp.Or(plain.Line(plain.Clip(by, mostName)), plain.Line(plain.Clip(s.AgentID, mostName)), claude), session: cmp.Or(plain.Line(plain.Clip(s.SessionID, mostID)), "default"),
-		event: plain.Line(plain.Clip(cmp.Or(s.Event, s.HookEvent), mostName)), headless: s.Headless}
-	if tool := plain.Line(plain.Clip(s.ToolName, mostName)); tool != "" {
-		r.call = call{id: plain.Line(plain.Clip(s.ToolUseID, mostID)), name: tool, detail: detail(tool, s.ToolInput)}
+	r := report{agent: cmp.Or(plain.Line(plain.Clip(by, limit.Word)), plain.Line(plain.Clip(s.AgentID, limit.Word)), claude), session: cmp.Or(plain.Line(plain.Clip(s.SessionID, limit.ID)), "default"),
+		event: plain.Line(plain.Clip(cmp.Or(s.Event, s.HookEvent), limit.Word)), headless: s.Headless}
+	if tool := plain.Line(plain.Clip(s.ToolName, limit.Word)); tool != "" {
+		r.call = call{id: plain.Line(plain.Clip(s.ToolUseID, limit.ID)), name: tool, detail: detail(tool, s.ToolInput)}
 	}
 	if s.State == "" && s.HookEvent != "" {
-		r.agent, r.sub, r.native = cmp.Or(plain.Line(plain.Clip(by, mostName)), claude), plain.Line(plain.Clip(s.AgentID, mostID)), true
+		r.agent, r.sub, r.native = cmp.Or(plain.Line(plain.Clip(by, limit.Word)), claude), plain.Line(plain.Clip(s.AgentID, limit.ID)), true
 		r.state = coded(s.HookEvent) // an event that stands for no state changes none
 		return r, nil
 	}
@@ -81,7 +78,7 @@ func parseReport(by string, body []byte) (report, error) {
 	default:
 		return report{}, door.BadBody(fmt.Sprintf(
 			"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
-			plain.Clip(s.State, mostName)))
+			plain.Clip(s.State, limit.Word)))
 	}
 	return r, nil
 }

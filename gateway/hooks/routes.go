@@ -8,11 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
-
-// mostBody is what a body may hold, in bytes: Claude Code brings with an event the
-// file that was read or is to be written.
-const mostBody = 4 << 20
 
 // Routes mounts what coding agents' hooks use. It is for a router behind the
 // skins' key, or for one that only this machine reaches.
@@ -21,7 +18,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		c.Header("x-clawd-server", app)
 		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})
 	})
-	r.POST("/state", door.Limit(mostBody), post(func(c *gin.Context, body []byte) error {
+	r.POST("/state", door.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
 		empty, err := d.report(c.Query("agent"), body)
 		switch {
 		case err != nil:
@@ -33,7 +30,7 @@ func (d *Door) Routes(r gin.IRouter) {
 		}
 		return nil
 	}))
-	r.POST("/permission", door.Limit(mostBody), post(func(c *gin.Context, body []byte) error {
+	r.POST("/permission", door.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
 		a, err := d.permit(c.Request.Context(), c.Query("agent"), body)
 		switch {
 		case err != nil:

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/language"
+	"perch/limit"
 	"perch/plain"
 	"perch/waittest"
 )
@@ -59,7 +60,7 @@ func TestReports(t *testing.T) {
 		{`{"state":"idle"`, 400, "bad_body"},
 		{`[]`, 400, "bad_body"},
 		{``, 400, "bad_body"},
-		{`{"state":"idle","x":"` + strings.Repeat("x", mostBody) + `"}`, 413, "body_too_large"},
+		{`{"state":"idle","x":"` + strings.Repeat("x", limit.Message) + `"}`, 413, "body_too_large"},
 	} {
 		status, header, body := ask(t, server, "POST", "/state", c.body)
 		if status != c.status || !strings.Contains(body, c.answer) || c.answer == "" && body != "" || len(body) > 400 ||
@@ -133,7 +134,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, status, text)
 		}
 	}
-	if status, _, _ := ask(t, server, "POST", "/permission", `{"x":"`+strings.Repeat("x", mostBody)+`"}`); status != 413 {
+	if status, _, _ := ask(t, server, "POST", "/permission", `{"x":"`+strings.Repeat("x", limit.Message)+`"}`); status != 413 {
 		t.Errorf("too large: %d", status)
 	}
 }
@@ -190,8 +191,8 @@ func FuzzReport(f *testing.F) {
 			}
 			return
 		}
-		if len(r.agent) > mostName || len(r.session) > mostID || len(r.call.name) > mostName || len(r.call.id) > mostID ||
-			len(r.call.detail) > mostDetail || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" ||
+		if len(r.agent) > limit.Word || len(r.session) > limit.ID || len(r.call.name) > limit.Word || len(r.call.id) > limit.ID ||
+			len(r.call.detail) > limit.Name || strings.ContainsAny(r.call.detail, "\n\x00\u202e") || r.agent == "" || r.session == "" ||
 			r.state != "" && r.state.traits().priority < 0 {
 			t.Fatalf("%+v", r)
 		}
@@ -212,7 +213,7 @@ func FuzzWish(f *testing.F) {
 		if json.Unmarshal(body, &w) != nil {
 			return
 		}
-		w.Tool = plain.Line(plain.Clip(w.Tool, mostName))
+		w.Tool = plain.Line(plain.Clip(w.Tool, limit.Word))
 		if q := question(words, w); len(q) > 400 || strings.ContainsAny(q, "\n\r\t\x00") || !strings.HasSuffix(q, "?") {
 			t.Fatalf("asked is %q", q)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/avatar/avatartest"
+	"perch/limit"
 	"perch/socket"
 	"perch/voice"
 )
@@ -34,7 +35,7 @@ func FuzzConversation(f *testing.F) {
 		`{"type":"ai-speak-signal"}` + "\n" + `{"type":"audio-play-start","display_text":{"text":"x"},"forwarded":true}` + "\n" +
 			`{}` + "\n" + `[]` + "\n" + `{"type":1}`,
 		`{"type":"text-input","text":"a"}` + "\n" + `{"type":"text-input","text":"b"}` + "\n" + mic + "\n" + `{"type":"frontend-playback-complete"}`,
-		`{"type":"delete-history","history_uid":"` + strings.Repeat("x", mostHistoryName+1) + `"}`,
+		`{"type":"delete-history","history_uid":"` + strings.Repeat("x", limit.Name+1) + `"}`,
 	} {
 		f.Add([]byte(seed))
 	}

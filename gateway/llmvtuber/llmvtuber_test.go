@@ -16,6 +16,7 @@ import (
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/socket"
 	"perch/voice"
 )
@@ -383,7 +384,7 @@ func FuzzParse(f *testing.F) {
 		`{"type":"delete-history","history_uid":"x"}`, `{"type":"frontend-playback-complete"}`, `[]`, `{"type":"x"}`,
 		`{"type":"mic-audio-end"}`,
 		`{"type":"interrupt-signal"}`, `{"type":"mic-audio-data","audio":[` + strings.Repeat("0,", mostSamples) + `0]}`,
-		`{"type":"create-new-history","history_uid":"` + strings.Repeat("x", mostHistoryName+1) + `"}`} {
+		`{"type":"create-new-history","history_uid":"` + strings.Repeat("x", limit.Name+1) + `"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"perch/limit"
 )
 
 // Bounds of a message.
@@ -70,15 +72,13 @@ func parse(data []byte) (message, error) {
 	case "heartbeat", "request-init-config", "request-group-info", "fetch-backgrounds", "fetch-configs", "switch-config",
 		"fetch-history-list", "fetch-and-set-history", "create-new-history", "delete-history",
 		"add-client-to-group", "remove-client-from-group":
-		if len(b.History) > mostHistoryName {
-			return nil, fmt.Errorf("history_uid has %d bytes, more than %d", len(b.History), mostHistoryName)
+		if len(b.History) > limit.Name {
+			return nil, fmt.Errorf("history_uid has %d bytes, more than %d", len(b.History), limit.Name)
 		}
 		return request{b.Type, b.History}, nil
 	}
 	return other{}, nil
 }
-
-const mostHistoryName = 200 // bytes
 
 // samples are those of a browser, from -1 to 1, as 16-bit PCM.
 func samples(floats []float32) []int16 {

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 	"perch/socket"
 )
@@ -117,7 +118,7 @@ func (c *connection) receive(ctx context.Context) {
 	for {
 		isText, text, err := c.conn.Receive()
 		if errors.Is(err, socket.ErrTooBig) {
-			c.log.Info("a client sent a frame that is too big; it is disconnected", "limit", mostMessage)
+			c.log.Info("a client sent a frame that is too big; it is disconnected", "limit", limit.Body)
 		}
 		if err != nil {
 			return
@@ -376,10 +377,10 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 		return "", bad
 	}
 	switch {
-	case t.key == "" || len(t.key) > mostKey:
-		return "", invalid("invalid %s params: sessionKey has 1 to %d bytes", method, mostKey)
-	case t.once == "" || len(t.once) > mostID:
-		return "", invalid("invalid %s params: idempotencyKey has 1 to %d bytes", method, mostID)
+	case t.key == "" || len(t.key) > limit.Session:
+		return "", invalid("invalid %s params: sessionKey has 1 to %d bytes", method, limit.Session)
+	case t.once == "" || len(t.once) > limit.Name:
+		return "", invalid("invalid %s params: idempotencyKey has 1 to %d bytes", method, limit.Name)
 	case strings.TrimSpace(t.text) == "":
 		return "", invalid("invalid %s params: message is empty", method)
 	}
@@ -480,6 +481,6 @@ func (c *connection) hello() any {
 			"sessionDefaults": map[string]any{"defaultAgentId": household, "mainKey": household, "mainSessionKey": mainKey,
 				"scope": "per-sender"}},
 		"auth":   map[string]any{"role": c.agreed.role, "scopes": c.agreed.scopes},
-		"policy": map[string]any{"maxPayload": mostMessage, "maxBufferedBytes": mostMessage, "tickIntervalMs": c.door.paces.tick.Milliseconds()},
+		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.door.paces.tick.Milliseconds()},
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -55,10 +56,9 @@ type Options struct {
 // Bounds of the clients.
 const (
 	mostClients = 64
-	mostOfOne   = 32       // from one address
-	mostMessage = 64 << 10 // bytes; the gateway's own bound before a client has connected
-	perSecond   = 20       // messages of one client
-	mostChats   = 4        // texts of one client that are being answered
+	mostOfOne   = 32 // from one address
+	perSecond   = 20 // messages of one client
+	mostChats   = 4  // texts of one client that are being answered
 )
 
 // paces of a connection. They are shorter in tests.
@@ -104,7 +104,7 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: d.paces.send, Quiet: 3*d.paces.tick + d.paces.send,
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Body, SendWithin: d.paces.send, Quiet: 3*d.paces.tick + d.paces.send,
 		PerSecond: perSecond})
 	if err != nil {
 		leave()

@@ -17,6 +17,7 @@ import (
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/socket"
 	"perch/waittest"
 )
@@ -156,7 +157,7 @@ func TestRunsAreBounded(t *testing.T) {
 			r.take(&feed.Frame{Session: "399", Body: body}, noon)
 		}
 	}
-	if len(s.run.tools) != mostTools || len(s.run.text) > mostText {
+	if len(s.run.tools) != mostTools || len(s.run.text) > limit.Question {
 		t.Errorf("%d tools, %d bytes", len(s.run.tools), len(s.run.text))
 	}
 }
@@ -379,7 +380,7 @@ func TestGarbage(t *testing.T) {
 		c.gone()
 	}
 	for _, c := range []*client{h.dial(), h.join()} { // a frame that is too big is not read, and so not answered
-		c.Send(`{"type":"req","id":"1","method":"connect","params":"` + strings.Repeat("x", mostMessage) + `"}`)
+		c.Send(`{"type":"req","id":"1","method":"connect","params":"` + strings.Repeat("x", limit.Body) + `"}`)
 		if _, text, err := c.Conn.Receive(); err == nil {
 			t.Errorf("a frame that is too big: %.80s", text)
 		}
@@ -478,7 +479,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(false, []byte{0})
 	f.Fuzz(func(t *testing.T, isText bool, text []byte) {
 		r, asks, bad := parseRequest(isText, text)
-		if bad == nil && asks && (r.ID == "" || len(r.ID) > mostID || r.Method == "" || len(r.Method) > mostMethod) {
+		if bad == nil && asks && (r.ID == "" || len(r.ID) > limit.Name || r.Method == "" || len(r.Method) > mostMethod) {
 			t.Fatalf("it passed: %+v", r)
 		}
 		if bad != nil && r.ID == "" {

@@ -10,13 +10,13 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
+	"perch/limit"
 )
 
 // Bounds of what is known of sessions.
 const (
 	mostSessions = 200
-	mostTools    = 64       // of a run, that have not ended
-	mostText     = 16 << 10 // bytes of a run's, after which it begins anew
+	mostTools    = 64 // of a run, that have not ended
 )
 
 // agentEvent is what a session does, as the gateway tells it.
@@ -176,7 +176,7 @@ func (r *runs) said(s *session, b feed.Said, at int64) (told []agentEvent) {
 	e := assistantEvent{Delta: b.Text}
 	switch {
 	case s.run.text == "":
-	case len(s.run.text)+len(b.Text) > mostText:
+	case len(s.run.text)+len(b.Text) > limit.Question:
 		s.run.text, e.Replace = "", true
 	default:
 		e.Delta = " " + b.Text

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"net/http"
 
+	"perch/limit"
 	"perch/plain"
 )
 
 // Bounds of a request's texts, in bytes.
-const (
-	mostID     = 200
-	mostMethod = 100
-	mostKey    = 512 // of a session; the gateway's own
-)
+const mostMethod = 100
 
 // request is a call of a client.
 type request struct {
@@ -41,8 +38,8 @@ func parseRequest(isText bool, text []byte) (r request, asks bool, bad *failure)
 	}
 	r = request{f.ID, f.Method, f.Params}
 	switch {
-	case f.ID == "" || len(f.ID) > mostID:
-		return request{ID: noID}, true, invalid("invalid request frame: id has 1 to %d bytes", mostID)
+	case f.ID == "" || len(f.ID) > limit.Name:
+		return request{ID: noID}, true, invalid("invalid request frame: id has 1 to %d bytes", limit.Name)
 	case f.Type == "cancel":
 		return r, false, nil
 	case f.Type != "req":

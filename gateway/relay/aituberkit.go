@@ -15,6 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -29,7 +30,6 @@ type aituberkit struct {
 const (
 	aituberWithin = 4 * time.Second
 	aituberEvery  = 15 * time.Second // a page that was open is looked for
-	mostReceivers = 256 << 10        // bytes of their list
 )
 
 func aituberkitKind() kind {
@@ -89,7 +89,7 @@ type aituberLink struct {
 
 // call asks the API, whose paths end with a slash.
 func (l *aituberLink) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	text, _, err := l.server.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberWithin}, mostReceivers)
+	text, _, err := l.server.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberWithin}, limit.List)
 	fault, is := errors.AsType[*remote.Fault](err)
 	if is && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key") {
 		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")

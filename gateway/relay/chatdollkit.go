@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/limit"
 )
 
 // chatdollkit is an application made with ChatdollKit whose SocketServer is on. It takes
@@ -24,8 +25,6 @@ type chatdollkit struct{ *own }
 const (
 	// chatdollkitFace is less than the seven seconds that a face lasts there.
 	chatdollkitFace = 5 * time.Second
-	// mostChatter is how much may come from a program that has nothing to say, in bytes.
-	mostChatter = 64 << 10
 )
 
 func chatdollkitKind() kind {
@@ -65,9 +64,9 @@ type chatdollkitLink struct {
 // watch notices that the application has gone.
 func (l *chatdollkitLink) watch() {
 	defer close(l.over)
-	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, mostChatter))
+	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, limit.Body))
 	switch {
-	case n == mostChatter:
+	case n == limit.Body:
 		l.over <- errors.New("what answers is no ChatdollKit, which has nothing to say; correct url")
 	case err != nil:
 		l.over <- fmt.Errorf("the program has closed the connection: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 // lineServer takes lines by TCP, as ChatdollKit's SocketServer does.
@@ -129,7 +130,7 @@ func TestChatdollKit(t *testing.T) {
 
 // TestWhatIsNoChatdollKit talks without end, or is not there.
 func TestWhatIsNoChatdollKit(t *testing.T) {
-	s := newLineServer(t, strings.Repeat("hello\n", mostChatter))
+	s := newLineServer(t, strings.Repeat("hello\n", limit.Body))
 	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address})
 	h.eventually("it is found out", func() bool { return strings.Contains(h.relays.List()[0].Note, "no ChatdollKit") })
 	s.stop()

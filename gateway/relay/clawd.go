@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 )
@@ -33,7 +34,6 @@ const (
 	clawdWithin = time.Second
 	clawdEvery  = time.Minute // it takes an agent that works for idle after five
 	mostClawd   = 1000        // bytes of a state: older versions take 1024
-	mostRuntime = 64 << 10    // bytes of its runtime file
 )
 
 func clawdKind() kind {
@@ -96,7 +96,7 @@ func (p clawd) addresses() []string {
 		Port int    `json:"port"`
 	}
 	ports := []int{}
-	if p.home != "" && readLeft(filepath.Join(p.home, ".clawd", "runtime.json"), mostRuntime, &runtime) &&
+	if p.home != "" && readLeft(filepath.Join(p.home, ".clawd", "runtime.json"), limit.Body, &runtime) &&
 		runtime.App == clawdID && runtime.Port >= clawdFirst && runtime.Port <= clawdLast {
 		ports = append(ports, runtime.Port)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
+	"perch/limit"
 	"perch/plain"
 	"perch/remote"
 )
@@ -264,7 +265,7 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 		scene = a.Data.Scene
 	}
 	a, err := l.request(ctx, "GetSceneItemId", map[string]any{"sceneName": scene, "sourceName": item})
-	missing := fmt.Errorf("OBS has no source %q in the scene %q; add one, or set words.item and words.scene", item, plain.Clip(scene, mostWord))
+	missing := fmt.Errorf("OBS has no source %q in the scene %q; add one, or set words.item and words.scene", item, plain.Clip(scene, limit.Name))
 	if err != nil || !l.check(item, a, missing) {
 		return err
 	}

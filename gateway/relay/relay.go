@@ -23,6 +23,7 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // Target is one program that is to show the agents.
@@ -169,8 +170,8 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	if !k.finds {
 		t.URL = cmp.Or(t.URL, k.url)
 	}
-	if len(t.Name) > mostName {
-		return nil, fmt.Errorf("%w: a name has at most %d bytes", ErrTarget, mostName)
+	if len(t.Name) > limit.Word {
+		return nil, fmt.Errorf("%w: a name has at most %d bytes", ErrTarget, limit.Word)
 	}
 	if t.URL == "" && !k.finds {
 		return nil, fmt.Errorf("%w: %s has no usual address; set url", ErrTarget, k.title)
@@ -192,8 +193,6 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	}
 	return r, nil
 }
-
-const mostName = 64
 
 // own is what a program is made of.
 type own struct {

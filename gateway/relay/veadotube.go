@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 // veadotube is veadotube and veadotube mini. A state of theirs is a whole look of the
@@ -21,7 +22,6 @@ import (
 type veadotube struct{ *own }
 
 const (
-	mostInstance  = 4 << 10 // bytes of what one says of itself
 	instanceLasts = 10 * time.Second
 	statesEvery   = 10 * time.Second // a list that may have grown is asked for again
 )
@@ -75,7 +75,7 @@ func (p veadotube) address(now time.Time) (string, error) {
 	var newest veadoInstance
 	for _, file := range files {
 		var one veadoInstance
-		is := readLeft(filepath.Join(folder, file.Name()), mostInstance, &one)
+		is := readLeft(filepath.Join(folder, file.Name()), limit.Data, &one)
 		if is && now.Sub(time.Unix(one.Time, 0)).Abs() <= instanceLasts && one.Time > newest.Time {
 			newest = one
 		}

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 // fakeVeado is veadotube mini as its documentation says it is.
@@ -137,7 +138,7 @@ func TestVeadotubeInstances(t *testing.T) {
 	writeInstance(t, home, "mini-old", now.Unix()-11, "127.0.0.1:1")
 	writeInstance(t, home, "mini-mad", now.Unix()+1000, "127.0.0.1:2")
 	folder := filepath.Join(home, ".veadotube", "instances")
-	for name, text := range map[string]string{"garbage": "{", "huge": strings.Repeat(" ", mostInstance+1), "list": "[]"} {
+	for name, text := range map[string]string{"garbage": "{", "huge": strings.Repeat(" ", limit.Data+1), "list": "[]"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"perch/limit"
 )
 
 // Bounds of waiting for a broadcast, which VTube Studio sends each two seconds.
-const (
-	listenFor     = 2500 * time.Millisecond
-	mostBroadcast = 4 << 10 // bytes
-)
+const listenFor = 2500 * time.Millisecond
 
 // findVTube waits for VTube Studio to say where it is, and returns its address where it is
 // on this machine, or else where another machine of the network says that it is with it, or
@@ -28,7 +27,7 @@ func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
-	packet := make([]byte, mostBroadcast)
+	packet := make([]byte, limit.Data)
 	for {
 		n, from, err := conn.ReadFrom(packet)
 		if err != nil {

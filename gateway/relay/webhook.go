@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"perch/agent/feed"
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -39,7 +40,6 @@ type webhook struct {
 const (
 	postWithin = 4 * time.Second // less than a call has: then the fault is said
 	mostMissed = 64              // notifications
-	mostReply  = 64 << 10        // bytes that are read of an answer, so that its connection can be used again
 )
 
 func webhookKind() kind {
@@ -139,7 +139,7 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	a, err := l.client.Call(ctx, remote.Request{Method: http.MethodPost, ContentType: "application/json", Header: header, Body: body,
 		Repeatable: true, Within: postWithin})
 	if err == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(a, mostReply))
+		_, _ = io.Copy(io.Discard, io.LimitReader(a, limit.Body))
 		a.Close()
 	}
 	fault, is := errors.AsType[*remote.Fault](err)

@@ -8,16 +8,16 @@ import (
 	"sync"
 	"time"
 
+	"perch/limit"
 	"perch/socket"
 )
 
 // Bounds of a WebSocket to a program.
 const (
-	dialWithin  = 5 * time.Second
-	mostMessage = 4 << 20 // bytes; a list of a model's parameters is long
-	pingEvery   = 15 * time.Second
-	quietFor    = 40 * time.Second
-	mostTold    = 200 // messages a second that are read
+	dialWithin = 5 * time.Second
+	pingEvery  = 15 * time.Second
+	quietFor   = 40 * time.Second
+	mostTold   = 200 // messages a second that are read
 )
 
 // wire is a WebSocket to a program, and what a link by one begins with. One goroutine of its
@@ -38,7 +38,7 @@ type wire struct {
 func dial(ctx context.Context, url string, take func(message []byte) (answers string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: mostMessage, SendWithin: tellWithin, Quiet: quietFor, PerSecond: mostTold})
+	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: tellWithin, Quiet: quietFor, PerSecond: mostTold})
 	if err != nil {
 		return nil, unreachable(url, err)
 	}

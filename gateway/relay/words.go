@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"perch/agent"
+	"perch/limit"
 )
 
 // words are what a program is told: its own names of states, faces, gestures and
@@ -16,9 +17,6 @@ type words struct {
 	table map[string]string
 	names *agent.Words
 }
-
-// mostWord bounds a word, in bytes.
-const mostWord = 200
 
 // newWords is the table of a kind with an owner's changes.
 func newWords(k kind, names *agent.Words, changed map[string]string) (words, error) {
@@ -40,8 +38,8 @@ func newWords(k kind, names *agent.Words, changed map[string]string) (words, err
 		case !known && !isWord(key):
 			return words{}, fmt.Errorf("%w: words has %.40q; there are state., face., gesture. and feeling. with a name after them (%s)",
 				ErrTarget, key, strings.Join(append([]string{"state.thinking"}, alsoKeys(k)...), ", "))
-		case len(changed[key]) > mostWord:
-			return words{}, fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, mostWord)
+		case len(changed[key]) > limit.Name:
+			return words{}, fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, limit.Name)
 		}
 		w.table[key] = changed[key]
 	}

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/limit"
 	"perch/voice"
 )
 
@@ -182,7 +183,7 @@ func (e deliverMCP) perform(_ context.Context, l *loop) {
 	if listed != nil {
 		if n := l.toolbox.omitted(); n > 0 {
 			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used",
-				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, mostToolBytes))
+				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, limit.Body))
 		}
 		l.learn(func(u *pendingRecords) { u.tools = listed })
 		l.turns.Go(func() { l.keep() })

@@ -14,6 +14,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/voice"
 )
 
@@ -419,7 +420,7 @@ func FuzzUpload(f *testing.F) {
 		if err != nil && !errors.As(err, &fault) {
 			t.Errorf("an error that does not say how it is shown: %v", err)
 		}
-		if err == nil && (len(u.picture.Data) == 0 || len(u.question) > mostQuestion) {
+		if err == nil && (len(u.picture.Data) == 0 || len(u.question) > limit.Text) {
 			t.Errorf("taken: %d bytes, %q", len(u.picture.Data), u.question)
 		}
 	})

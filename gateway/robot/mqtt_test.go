@@ -21,6 +21,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/robot/udp"
+	"perch/limit"
 	"perch/perception"
 	"perch/store/storetest"
 )
@@ -306,7 +307,7 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 	k.conn.Close()
 	awaitEvent[event.RobotDisconnected](t, events)
 	tool := device.Tool{Name: "self.light.on", Schema: device.Schema{Type: "object"}}
-	k.toolbox = newToolbox([]device.Tool{tool}, newMemoryLimit(mostToolBytes), k.sendRPC)
+	k.toolbox = newToolbox([]device.Tool{tool}, newMemoryLimit(limit.Body), k.sendRPC)
 	s.mu.Lock()
 	s.links[robotID] = k // as before the end was noticed
 	s.mu.Unlock()

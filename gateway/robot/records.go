@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -57,10 +58,6 @@ type Records struct {
 	sessKeys []string
 	last     time.Time // that a key has
 }
-
-// mostWords bounds the texts of a turn that are kept, in bytes each:
-// an answer has no end of its own, and a record that is too large is none.
-const mostWords = 32 << 10
 
 // NewRecords returns the records in two tables. It deletes all but the newest most
 // of each, and closes sessions that a crash left open as interrupted.
@@ -141,7 +138,7 @@ func (r *Records) turn(t TurnRecord) {
 	if r.most == 0 {
 		return
 	}
-	t.Heard, t.Said = plain.Clip(t.Heard, mostWords), plain.Clip(t.Said, mostWords)
+	t.Heard, t.Said = plain.Clip(t.Heard, limit.Instructions), plain.Clip(t.Said, limit.Instructions)
 	key := r.key(t.At)
 	r.turns.PutSoon(key, t)
 	r.turnKeys = trim(append(r.turnKeys, key), r.most, r.turns.DeleteSoon)

@@ -15,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/limit"
 	"perch/store/storetest"
 )
 
@@ -240,7 +241,7 @@ func TestRecordsAndAClockThatIsSetBack(t *testing.T) {
 func listing(t *testing.T, known ...device.Tool) (*toolbox, *[]xiaozhi.Request) {
 	t.Helper()
 	var sent []xiaozhi.Request
-	b := newToolbox(known, newMemoryLimit(mostToolBytes), func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
+	b := newToolbox(known, newMemoryLimit(limit.Body), func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
 	if err := errors.Join(b.introduce("test", "", ""), b.list()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,9 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/limit"
 	"perch/plain"
 )
-
-// mostResult bounds a tool's text, in bytes. A Stack-chan's longest is under 1 KB.
-const mostResult = 8 << 10
 
 // result reads a call's result. The firmware reports failures as errors of the
 // request, and packs an image as JSON in a string. Others write pictures into the
@@ -81,11 +79,11 @@ func seen(text string) string {
 
 // bounded is as much of an answer as is passed on, and whether that is all.
 func bounded(text string) string {
-	if len(text) <= mostResult {
+	if len(text) <= limit.Result {
 		return text
 	}
 	cut := fmt.Sprintf(" (cut off, of %d bytes)", len(text))
-	return plain.Clip(text, mostResult-len(cut)) + cut
+	return plain.Clip(text, limit.Result-len(cut)) + cut
 }
 
 // What stands in a text for what was taken out of it.

@@ -10,6 +10,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/limit"
 )
 
 // answering is what a tool answers with a text.
@@ -83,7 +84,7 @@ func TestAnswersOfToolsAreBounded(t *testing.T) {
 		"an object": `{"vision_analysis":{"response":"` + strings.Repeat("é word ", 8000) + `"}}`,
 	} {
 		got := answering(t, answer).Text
-		if len(got) > mostResult || len(got) < mostResult-200 || !utf8.ValidString(got) || !strings.HasSuffix(got, "bytes)") {
+		if len(got) > limit.Result || len(got) < limit.Result-200 || !utf8.ValidString(got) || !strings.HasSuffix(got, "bytes)") {
 			t.Errorf("%s: %d bytes, to the end %q", name, len(got), got[max(0, len(got)-60):])
 		}
 	}
@@ -95,7 +96,7 @@ func TestAnswersOfToolsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := result("x", xiaozhi.Response{Result: body}); err != nil || len(r.Text) > mostResult {
+	if r, err := result("x", xiaozhi.Response{Result: body}); err != nil || len(r.Text) > limit.Result {
 		t.Errorf("many texts: %d bytes, %v", len(r.Text), err)
 	}
 }
@@ -109,7 +110,7 @@ func FuzzResult(f *testing.F) {
 	f.Add(`\/\n\r` + encoded + "\xff")
 	f.Fuzz(func(t *testing.T, text string) {
 		r := answering(t, text)
-		if len(r.Text) > mostResult || !utf8.ValidString(r.Text) {
+		if len(r.Text) > limit.Result || !utf8.ValidString(r.Text) {
 			t.Errorf("%d bytes", len(r.Text))
 		}
 		for _, p := range r.Pictures {

@@ -8,6 +8,7 @@ import (
 	"perch/agent/notice"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -131,15 +132,12 @@ func (s *stepper) isTyped(m xiaozhi.ListenDetect) bool {
 }
 
 // People type less, and slower.
-const (
-	mostTyped  = 2000 // bytes
-	typedEvery = 500 * time.Millisecond
-)
+const typedEvery = 500 * time.Millisecond
 
 // takeTyped takes a text as an utterance: the answer to a question that was put, or
 // else a turn of its own, also while we speak.
 func (s *stepper) takeTyped(text string) {
-	text, err := speakable(plain.Clip(text, mostTyped))
+	text, err := speakable(plain.Clip(text, limit.Text))
 	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/limit"
 	"perch/voice"
 )
 
@@ -165,7 +166,7 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, small := device.FindTool(k.robots.kept, "small")
-		if len(kept) > mostToolBytes || len(kept) < mostToolBytes/2 || !small {
+		if len(kept) > limit.Body || len(kept) < limit.Body/2 || !small {
 			t.Errorf("%d tools of %d bytes are kept, the small one: %v", len(k.robots.kept), len(kept), small)
 		}
 		if n := strings.Count(log.String(), "more tools than are taken"); n != 1 || !strings.Contains(log.String(), "left out") {
@@ -378,7 +379,7 @@ func TestStrangersFillNoLog(t *testing.T) {
 // they list anew and as they go, and takes none of the owner's.
 func TestStrangersHaveLittleRoom(t *testing.T) {
 	ours, theirs := newMemoryLimit(adoptedToolBytes), newMemoryLimit(strangerToolBytes)
-	description := strings.Repeat("x", mostData)
+	description := strings.Repeat("x", limit.Data)
 	full := func(b *toolbox, sent *[]xiaozhi.Request) {
 		for range 2 {
 			if err := b.list(); err != nil {
@@ -415,7 +416,7 @@ func TestStrangersHaveLittleRoom(t *testing.T) {
 	if n := len(boxes[199].Tools()); n != 15 {
 		t.Errorf("the owner's robot has %d tools", n)
 	}
-	if held > strangerToolBytes || held < strangerToolBytes-mostToolBytes-mostData || int64(strangerToolBytes-held) != theirs.left.Load() {
+	if held > strangerToolBytes || held < strangerToolBytes-limit.Body-limit.Data || int64(strangerToolBytes-held) != theirs.left.Load() {
 		t.Errorf("strangers hold %d bytes of %d, left are %d", held, strangerToolBytes, theirs.left.Load())
 	}
 	for _, b := range boxes {

@@ -15,6 +15,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -41,7 +42,7 @@ func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
 func (e *callError) Unwrap() error { return e.Fault }
 
 func failedCall(kind *door.Fault, format string, a ...any) error {
-	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), mostData)}
+	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), limit.Data)}
 }
 
 // Tools run on the robot's main loop and answer within milliseconds, but those
@@ -52,8 +53,6 @@ const (
 	slowCallTimeout = 45 * time.Second
 
 	// What is kept of a robot's tools' names and answers, in bytes.
-	mostName = 200
-	mostData = 4096
 )
 
 // timeout is how long a tool may take.
@@ -70,8 +69,6 @@ func timeout(tool string) time.Duration {
 const (
 	mostTools = 200
 	mostPages = 50
-	// mostToolBytes bounds its tools in JSON. A Stack-chan's take some 8 KB.
-	mostToolBytes = 64 << 10
 	// The bounds for all robots with an open channel, and for all strangers.
 	adoptedToolBytes  = 16 << 20
 	strangerToolBytes = 2 << 20
@@ -259,12 +256,12 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		return nil, listed, fmt.Errorf("tools/list, page %d: %w", b.pages, failed)
 	}
 	for _, t := range page.Tools {
-		t.Description = plain.Clip(t.Description, mostData)
+		t.Description = plain.Clip(t.Description, limit.Data)
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
-		fits := len("[]")+b.size+size <= mostToolBytes && len(b.fresh) < mostTools
-		if err != nil || !fits || len(t.Name) > mostName || t.Name == "" || !b.limit.take(size) {
+		fits := len("[]")+b.size+size <= limit.Body && len(b.fresh) < mostTools
+		if err != nil || !fits || len(t.Name) > limit.Name || t.Name == "" || !b.limit.take(size) {
 			b.left++
 			continue
 		}
@@ -305,7 +302,7 @@ func (b *toolbox) Tools() []device.Tool {
 func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	tool, listed := device.FindTool(b.Tools(), name)
 	if !listed {
-		return device.Result{}, failedCall(ErrNoTool, "%s", plain.Clip(name, mostName))
+		return device.Result{}, failedCall(ErrNoTool, "%s", plain.Clip(name, limit.Name))
 	}
 	fitted, err := tool.Fit(arguments)
 	if err != nil {

@@ -21,16 +21,13 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 const (
 	visionPath = "/xiaozhi/vision/explain"
 
-	// mostPicture is in bytes. A Stack-chan sends 20 kB, a phone's browser
-	// megabytes.
-	mostPicture  = 4 << 20
-	mostQuestion = 2000
-	mostUpload   = mostPicture + 64<<10 // the parts' headers and other fields
+	mostUpload = limit.Message + 64<<10 // the parts' headers and other fields
 
 	// tokenLives is how long a camera's token is good. It is renewed well
 	// before that while its channel is open.
@@ -55,7 +52,7 @@ type camera struct {
 }
 
 // mostKept bounds the pictures that are kept, in bytes.
-const mostKept = 8 * mostPicture
+const mostKept = 8 * limit.Message
 
 // issue gives a robot the address it sends pictures to, and a token for it.
 // The address is empty where the address by which the robot reaches us is unknown.
@@ -143,13 +140,13 @@ func readUpload(r *multipart.Reader) (upload, error) {
 		}
 		switch part.FormName() {
 		case "question":
-			text, err := readPart(part, mostQuestion)
+			text, err := readPart(part, limit.Text)
 			if err != nil {
 				return u, err
 			}
 			u.question = strings.ToValidUTF8(string(text), "")
 		case "file", "image":
-			if u.picture.Data, err = readPart(part, mostPicture); err != nil {
+			if u.picture.Data, err = readPart(part, limit.Message); err != nil {
 				return u, err
 			}
 		}

@@ -24,6 +24,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/limit"
 )
 
 // seeing is a mind that can look at pictures.
@@ -120,9 +121,9 @@ func TestVision(t *testing.T) {
 		"no picture":         {400, token, "", []string{"question", "?"}},
 		"an empty one":       {400, token, "", []string{"file", ""}},
 		"a page":             {415, token, "", []string{"file", "<html>"}},
-		"too large":          {413, token, "", []string{"file", jpeg + strings.Repeat("x", mostPicture)}},
+		"too large":          {413, token, "", []string{"file", jpeg + strings.Repeat("x", limit.Message)}},
 		"too large in parts": {413, token, "", []string{"x", strings.Repeat("x", mostUpload), "file", jpeg}},
-		"a long question":    {413, token, "", []string{"question", strings.Repeat("x", mostQuestion+1), "file", jpeg}},
+		"a long question":    {413, token, "", []string{"question", strings.Repeat("x", limit.Text+1), "file", jpeg}},
 	} {
 		if status, text := post(c.token, c.id, c.parts...); status != c.status || !strings.Contains(text, `"error"`) {
 			t.Errorf("%s: %d %s, want %d", name, status, text, c.status)
@@ -185,7 +186,7 @@ func TestSlowUploads(t *testing.T) {
 	s, engine := watching(t, &registry{})
 	server := httptest.NewServer(engine)
 	defer server.Close()
-	picture := make([]byte, mostPicture-len(jpeg))
+	picture := make([]byte, limit.Message-len(jpeg))
 	debug.FreeOSMemory()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -10,13 +10,11 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Bounds of turns.
-const (
-	mostTurns  = 4 // being answered
-	turnWithin = 3 * time.Minute
-)
+const turnWithin = 3 * time.Minute
 
 // turns are the conversations in which a turn is under way.
 type turns struct {
@@ -38,7 +36,7 @@ func (*busy) RetryAfter() int { return 3 }
 func (t *turns) enter(conversation string) (leave func(tell func()), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.busy[conversation] || len(t.busy) >= mostTurns {
+	if t.busy[conversation] || len(t.busy) >= limit.Turns {
 		return nil, errBusy
 	}
 	t.busy[conversation] = true
@@ -82,8 +80,8 @@ func (d *Door) Chat(ctx context.Context, talk, character, text string, take func
 	switch {
 	case q.text == "":
 		return badChat("the text is empty")
-	case len(q.text) > mostQuestion:
-		return badChat("the text has %d bytes, more than %d", len(q.text), mostQuestion)
+	case len(q.text) > limit.Question:
+		return badChat("the text has %d bytes, more than %d", len(q.text), limit.Question)
 	}
 	return d.answer(ctx, q, &answer{door: d, question: q, replies: take})
 }

@@ -17,6 +17,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 const chatPath = "/v1/chat/completions"
@@ -541,7 +542,7 @@ func FuzzChat(f *testing.F) {
 			}
 			return
 		}
-		if q.text == "" || len(q.text) > mostQuestion || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") ||
+		if q.text == "" || len(q.text) > limit.Question || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") ||
 			len(q.talk.session) > 60 ||
 			!d.o.Words.Knows(q.words) || q.talk.robot == "" && !strings.HasPrefix(q.talk.conversation, "skin:") {
 			t.Errorf("%+v", q)

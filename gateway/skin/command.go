@@ -11,16 +11,11 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Bounds of a command.
-const (
-	mostCommand  = 16 << 10 // bytes
-	mostSessions = 64       // that a filter may name
-	mostName     = 64       // bytes
-
-	mostQuestionID = 128 // bytes
-)
+const mostSessions = 64 // that a filter may name
 
 // command is what a skin asks for. The set is closed: subscribe, ping, ack and
 // answer.
@@ -78,13 +73,13 @@ func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find 
 	case "ping":
 		return ping{}, nil
 	case "ack":
-		if b.ID == "" || len(b.ID) > mostName {
-			return nil, badCommand("ack needs the id of a notification, of at most %d bytes", mostName)
+		if b.ID == "" || len(b.ID) > limit.Word {
+			return nil, badCommand("ack needs the id of a notification, of at most %d bytes", limit.Word)
 		}
 		return ack{b.ID}, nil
 	case "answer":
 		// Only an explicit yes or no is an answer.
-		if b.ID == "" || len(b.ID) > mostQuestionID || b.Allow == nil {
+		if b.ID == "" || len(b.ID) > limit.ID || b.Allow == nil {
 			return nil, badCommand("answer needs the question_id of a notification as id, and allow: true or false")
 		}
 		return reply{b.ID, *b.Allow}, nil
@@ -147,8 +142,8 @@ func sessionFilter(names []string, find finder) ([]string, *wrong) {
 			}
 			name = feed.OfRobot + string(id)
 		}
-		if name == "" || len(name) > mostName {
-			return nil, badCommand("a session's id has 1 to %d bytes", mostName)
+		if name == "" || len(name) > limit.Word {
+			return nil, badCommand("a session's id has 1 to %d bytes", limit.Word)
 		}
 		sessions = append(sessions, name)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -42,20 +43,14 @@ type toolProgress struct {
 	Status string `json:"status"` // running or completed
 }
 
-// Bounds of what is told of a tool, in bytes.
-const (
-	mostTool  = 200
-	mostLabel = 1000
-)
-
 func (p *progress) take(t event.ToolStatus) error {
-	told := toolProgress{Tool: plain.Clip(t.Name, mostTool), CallID: plain.Clip(t.ID, mostTool), Status: "completed"}
+	told := toolProgress{Tool: plain.Clip(t.Name, limit.Name), CallID: plain.Clip(t.ID, limit.Name), Status: "completed"}
 	running := t.Status == event.ToolRunning
 	switch {
 	case !running && !p.open[t.ID]:
 		return nil // nobody knows of it
 	case running:
-		told.Status, told.Emoji, told.Label = "running", "🔧", plain.Clip(cmp.Or(t.Detail, t.Name), mostLabel)
+		told.Status, told.Emoji, told.Label = "running", "🔧", plain.Clip(cmp.Or(t.Detail, t.Name), limit.Line)
 		p.open[t.ID] = true
 	default:
 		delete(p.open, t.ID)

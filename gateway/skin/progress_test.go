@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 // ofRun is what differs between two streams of the same answer.
@@ -87,7 +88,7 @@ func TestOtherDoorsKeepTheRules(t *testing.T) {
 	h.brain.replies = said()
 	take := func(agent.Reply) error { return nil }
 	for name, c := range map[string]struct{ character, text, want string }{
-		"empty": {"", " \x00\n", "empty"}, "long": {"", strings.Repeat("x", mostQuestion+1), "more than"}, "nobody's": {"leo", "hello", "no model"},
+		"empty": {"", " \x00\n", "empty"}, "long": {"", strings.Repeat("x", limit.Question+1), "more than"}, "nobody's": {"leo", "hello", "no model"},
 	} {
 		if err := h.door.Chat(t.Context(), "vtb_desk", c.character, c.text, take); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -18,16 +18,12 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/plain"
 )
 
 // Bounds of a chat request.
-const (
-	mostChat     = 1 << 20  // bytes
-	mostMessages = 1000     //
-	mostQuestion = 16 << 10 // bytes of a question
-	mostTalkName = 512      // bytes
-)
+const mostMessages = 1000 //
 
 // chatRequest is the body of POST /v1/chat/completions, as far as it is of use
 // here. Everything else OpenAI knows is left alone.
@@ -147,12 +143,12 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 		}
 		return question{}, badChat("the last message of the user is empty")
 	}
-	if len(q.text) > mostQuestion {
-		return question{}, badChat("the last message of the user has %d bytes, more than %d", len(q.text), mostQuestion)
+	if len(q.text) > limit.Question {
+		return question{}, badChat("the last message of the user has %d bytes, more than %d", len(q.text), limit.Question)
 	}
 	q.history = exchanges(r.Messages[:last])
 	if d.o.System {
-		q.system = plain.Clip(system(r.Messages), mostQuestion)
+		q.system = plain.Clip(system(r.Messages), limit.Question)
 	}
 	t, err := d.talkOf(session, r.User)
 	q.talk = t.with(q.character)
@@ -206,8 +202,8 @@ var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-
 // talkOf is the conversation that a session's name, or else a user's, leads to.
 // A client with neither begins a new one, and is sent its name.
 func (d *Door) talkOf(session, user string) (talk, error) {
-	if len(session) > mostTalkName || len(user) > mostTalkName {
-		return talk{}, badChat("X-Session-Id and user have at most %d bytes", mostTalkName)
+	if len(session) > limit.Session || len(user) > limit.Session {
+		return talk{}, badChat("X-Session-Id and user have at most %d bytes", limit.Session)
 	}
 	if robot, is := strings.CutPrefix(session, feed.OfRobot); is {
 		joined, err := d.join(robot, d.o.Find)

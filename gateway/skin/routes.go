@@ -11,10 +11,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
-
-// mostBody bounds the body of a notification, in bytes.
-const mostBody = 64 << 10
 
 // schema is what the frames and commands look like, for authors who read or
 // generates code of it (JSON Schema, draft 2020-12).
@@ -33,7 +31,7 @@ func (d *Door) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	guard := door.Guard(ours...)
 	d.vtuberRoutes(r.Group("/v1/vtuber", guard))
 	// Errors are rendered in OpenAI's shape, also those of the key checks.
-	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(mostChat)))
+	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(limit.File)))
 }
 
 func (d *Door) vtuberRoutes(r gin.IRouter) {
@@ -43,7 +41,7 @@ func (d *Door) vtuberRoutes(r gin.IRouter) {
 		}
 	})
 	r.GET("/schema", func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", schema) })
-	r.POST("/notifications", door.Limit(mostBody), func(c *gin.Context) {
+	r.POST("/notifications", door.Limit(limit.Body), func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		var id string
 		if err == nil {

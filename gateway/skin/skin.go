@@ -13,6 +13,7 @@ import (
 	"perch/agent/notice"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -59,7 +60,7 @@ func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	conn, err := socket.Accept(w, r, socket.Options{
-		MaxMessage: mostCommand, SendWithin: d.paces.send, Quiet: d.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
+		MaxMessage: limit.Question, SendWithin: d.paces.send, Quiet: d.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
 		Subprotocols: []string{subprotocol},
 	})
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *skin) read() {
 		isText, text, err := s.conn.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			s.log.Info("a skin sent a command that is too big; it is disconnected", "limit", mostCommand)
+			s.log.Info("a skin sent a command that is too big; it is disconnected", "limit", limit.Question)
 			return
 		case err != nil:
 			return

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -103,7 +104,7 @@ func (c *client) ping(every time.Duration, over <-chan struct{}) {
 
 // attend holds the socket of a character until it ends.
 func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: mostMessage, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages,
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages,
 		Subprotocols: []string{subprotocol}})
 	if err != nil {
 		return // Accept has answered

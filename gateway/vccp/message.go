@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Kinds of message.
@@ -30,18 +31,14 @@ type message struct {
 }
 
 // What a message may hold, in bytes.
-const (
-	mostMessage  = 32 << 10
-	mostCategory = 64
-	mostStamp    = 40
-)
+const mostStamp = 40
 
 // parseMessage reads a message, and describes in a few words what is wrong with one
 // that is none. Only a missing time is made up for.
 func parseMessage(text []byte, now time.Time) (message, error) {
 	var m message
-	if len(text) > mostMessage {
-		return message{}, fmt.Errorf("a message has at most %d bytes", mostMessage)
+	if len(text) > limit.Instructions {
+		return message{}, fmt.Errorf("a message has at most %d bytes", limit.Instructions)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return message{}, fmt.Errorf("a message is an object of type, category, timestamp and data: %s", door.WhyNotJSON(err))
@@ -49,8 +46,8 @@ func parseMessage(text []byte, now time.Time) (message, error) {
 	switch {
 	case m.Type != typePerception && m.Type != typeAction && m.Type != typeSystem:
 		return message{}, errors.New("type is perception, action or system")
-	case m.Category == "" || len(m.Category) > mostCategory || !utf8.ValidString(m.Category) || strings.ContainsFunc(m.Category, unicode.IsControl):
-		return message{}, fmt.Errorf("category is a name of at most %d bytes", mostCategory)
+	case m.Category == "" || len(m.Category) > limit.Word || !utf8.ValidString(m.Category) || strings.ContainsFunc(m.Category, unicode.IsControl):
+		return message{}, fmt.Errorf("category is a name of at most %d bytes", limit.Word)
 	case len(m.Timestamp) > mostStamp:
 		return message{}, errors.New("timestamp is a time as in ISO 8601")
 	case len(m.Data) == 0 || m.Data[0] != '{':

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -35,9 +36,6 @@ const (
 	doLight      = "led"
 	doMove       = "movement"
 )
-
-// What a robot is given, in bytes.
-const mostSaid = 1000
 
 // tool is the robot's tool that ends so.
 func (p puppet) tool(name string) (device.Tool, bool) {
@@ -138,7 +136,7 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 	}
 	face, known := p.door.o.Face(e.Preset)
 	if !known {
-		return fmt.Errorf("there is no preset %q; those there are: %s", plain.Clip(e.Preset, mostCategory), strings.Join(presets(), ", "))
+		return fmt.Errorf("there is no preset %q; those there are: %s", plain.Clip(e.Preset, limit.Word), strings.Join(presets(), ", "))
 	}
 	return p.door.o.Talk.Feel(ctx, p.robot, face)
 }
@@ -150,8 +148,8 @@ func (p puppet) say(ctx context.Context, data json.RawMessage) error {
 	if err := json.Unmarshal(data, &s); err != nil || strings.TrimSpace(s.Text) == "" {
 		return errors.New(`say needs {"text":"Hello."}`)
 	}
-	if len(s.Text) > mostSaid {
-		return fmt.Errorf("a robot is given at most %d bytes to say at once", mostSaid)
+	if len(s.Text) > limit.Line {
+		return fmt.Errorf("a robot is given at most %d bytes to say at once", limit.Line)
 	}
 	// A robot with a closed channel says it after its next hello.
 	_, err := p.door.o.Talk.Say(ctx, p.robot, s.Text)

@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/limit"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -214,7 +215,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		again, err := parseMessage(m.text(), noon)
-		if err != nil && len(m.text()) <= mostMessage || err == nil && (again.Type != m.Type || again.Category != m.Category ||
+		if err != nil && len(m.text()) <= limit.Instructions || err == nil && (again.Type != m.Type || again.Category != m.Category ||
 			again.Timestamp != m.Timestamp) {
 			t.Fatalf("%s became %s: %v", text, m.text(), err)
 		}

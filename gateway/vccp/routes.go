@@ -10,12 +10,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Routes mounts what a model comes to. It is for a router behind the skins' key,
 // or for one that only this machine reaches.
 func (d *Door) Routes(r gin.IRouter) {
-	r.POST("/mcp", door.Limit(mostBody), func(c *gin.Context) {
+	r.POST("/mcp", door.Limit(limit.List), func(c *gin.Context) {
 		if err := d.post(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
 		}
@@ -32,7 +33,7 @@ func (t *Talks) Routes(r gin.IRouter) {
 			_ = c.Error(err)
 		}
 	}
-	r.POST("/mcp/talk", door.Limit(mostBody), serve)
+	r.POST("/mcp/talk", door.Limit(limit.List), serve)
 	r.GET("/mcp/talk", serve)
 	r.DELETE("/mcp/talk", serve)
 }

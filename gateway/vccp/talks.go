@@ -17,6 +17,7 @@ import (
 
 	"perch/agent/thinker"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // Talks are the tools that are lent to coding agents, a server for each session
@@ -67,7 +68,7 @@ func (t *Talks) Open(url string) *Talk {
 		Instructions: talkInstructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})
 	one.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one.server }, &mcp.StreamableHTTPOptions{
-		SessionTimeout: idleFor, MaxRequestBodyBytes: mostBody, Logger: quiet, DisableLocalhostProtection: true,
+		SessionTimeout: idleFor, MaxRequestBodyBytes: limit.List, Logger: quiet, DisableLocalhostProtection: true,
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,17 +12,14 @@ import (
 
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/limit"
 	"perch/plain"
 )
 
-// mostOffered bounds the tools of robots that models are offered, mostTool the
-// name of one, in bytes, for more is refused by programs that pass tools on, and
-// mostSchema its arguments.
-const (
-	mostOffered = 300
-	mostTool    = 64
-	mostSchema  = 8 << 10
-)
+// mostOffered is how many tools of robots models are offered. A name of more than
+// limit.Word bytes is refused by programs that pass tools on. limit.Result bounds
+// the arguments.
+const mostOffered = 300
 
 // offer is a tool of a robot's own.
 type offer struct {
@@ -87,8 +84,8 @@ func (d *Door) follow() {
 	d.server.RemoveTools(gone...)
 	for name, o := range wanted {
 		schema, err := json.Marshal(asObject(o.tool.Schema))
-		if err == nil && len(schema) > mostSchema {
-			err = fmt.Errorf("its arguments take more than %d bytes to describe", mostSchema)
+		if err == nil && len(schema) > limit.Result {
+			err = fmt.Errorf("its arguments take more than %d bytes to describe", limit.Result)
 		}
 		if err != nil {
 			d.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
@@ -120,7 +117,7 @@ func toolName(robot device.ID, tool string) string {
 		}
 		return '_'
 	}, tool)
-	return plain.Clip(string(robot)+"_"+safe, mostTool)
+	return plain.Clip(string(robot)+"_"+safe, limit.Word)
 }
 
 // runs is the handler of a robot's tool.

@@ -21,6 +21,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	"perch/perception"
 	"perch/socket"
 )
@@ -78,7 +79,6 @@ const (
 	mostCalls    = 16          // of robots' tools, at a time
 	idleFor      = time.Hour
 	quietFor     = 50 * time.Second
-	mostBody     = 256 << 10
 	mostMessages = 200 // of one character, in a second
 )
 
@@ -117,7 +117,7 @@ func New(o Options) *Door {
 	d.addTools()
 	d.addSkills()
 	d.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server }, &mcp.StreamableHTTPOptions{
-		SessionTimeout: o.Idle, MaxRequestBodyBytes: mostBody, Logger: quiet,
+		SessionTimeout: o.Idle, MaxRequestBodyBytes: limit.List, Logger: quiet,
 		// Host and Origin were checked before a request came here.
 		DisableLocalhostProtection: true,
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/device"
+	"perch/limit"
 	"perch/socket"
 	"perch/waittest"
 )
@@ -98,7 +99,7 @@ func TestNotPlayed(t *testing.T) {
 		object{"category": "wave", "data": object{}}, object{"type": "action", "data": object{}}, object{"type": "action", "category": "wave"},
 		object{"type": "action", "category": "wave", "data": []int{}}, object{"type": "action", "category": 7, "data": object{}},
 		object{"type": "action", "category": strings.Repeat("x", 65), "data": object{}}, "wave", 7, nil,
-		object{"type": "action", "category": "wave", "data": object{"x": strings.Repeat("x", mostMessage)}},
+		object{"type": "action", "category": "wave", "data": object{"x": strings.Repeat("x", limit.Instructions)}},
 	} {
 		if text, failed := play(bad); !failed || !strings.HasPrefix(text, "無効なスキーマ: ") || len(text) > 400 {
 			t.Errorf("%.60v: %t %s", bad, failed, text)
@@ -245,7 +246,7 @@ func TestRawHTTP(t *testing.T) {
 	if status, _, _ := h.post(t, `{"jsonrpc":"2.0","id":4,"method":"tools/list"}`, "Mcp-Session-Id", "another"); status != 404 {
 		t.Errorf("another session: %d", status)
 	}
-	if status, _, body := h.post(t, `{"x":"`+strings.Repeat("x", mostBody)+`"}`, "Mcp-Session-Id", id); status != 413 {
+	if status, _, body := h.post(t, `{"x":"`+strings.Repeat("x", limit.List)+`"}`, "Mcp-Session-Id", id); status != 413 {
 		t.Errorf("too much: %d %s", status, body)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.server.URL+"/mcp", nil)
@@ -302,7 +303,7 @@ func TestBounds(t *testing.T) {
 	m := h.model(t)
 	m.must("register-agent", nil)
 	b := h.body(t, "/"+m.ID())
-	b.send(strings.Repeat("x", mostMessage+1))
+	b.send(strings.Repeat("x", limit.Instructions+1))
 	if _, _, err := b.Receive(); err != io.EOF {
 		t.Errorf("after too long a message: %v", err)
 	}

@@ -1,8 +1,6 @@
 package web
 
-import (
-	"time"
-)
+import "time"
 
 // Link lets another device in, once.
 type Link struct {

@@ -13,10 +13,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
-
-// mostBody bounds the body of a request to come in, in bytes.
-const mostBody = 4 << 10
 
 // Recognize is a handler before all others: it finds out whether the owner sends a
 // request, for Or and Unless. Once all sessions end, so do the requests of theirs
@@ -147,7 +145,7 @@ func (d *Door) Routes(r, paced gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language(), "version": d.o.Version})
 	})
-	paced.POST("/session", door.Limit(mostBody), func(c *gin.Context) {
+	paced.POST("/session", door.Limit(limit.Data), func(c *gin.Context) {
 		var b struct{ Token, Code string }
 		body, err := door.Body(c.Request)
 		if err == nil {
@@ -180,7 +178,7 @@ func (d *Door) Routes(r, paced gin.IRouter) {
 
 // Owned mounts what the owner asks for to bring another device or robot here.
 func (d *Door) Owned(r gin.IRouter) {
-	r.POST("/api/v1/link", door.Limit(mostBody), func(c *gin.Context) {
+	r.POST("/api/v1/link", door.Limit(limit.Data), func(c *gin.Context) {
 		_, err := door.Body(c.Request) // it may have none
 		var link Link
 		if err == nil {

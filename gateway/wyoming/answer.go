@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 	"perch/plain"
 	wire "perch/voice/wyoming"
 )
@@ -27,7 +28,7 @@ func (v *connection) takeTranscript(e wire.Event) error {
 	if languageTag().MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
-	if len(t.Text) > mostText {
+	if len(t.Text) > limit.Said {
 		return v.request(func(context.Context) error {
 			return v.send(typeNotHandled, handled{Text: v.phrase(turn.Language, "too_much"), Context: v.talk(t)}, nil)
 		})

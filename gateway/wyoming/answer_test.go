@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 	wire "perch/voice/wyoming"
 )
 
@@ -117,18 +118,18 @@ func TestWhatIsNotAnswered(t *testing.T) {
 		"hello": {typeNotHandled, `{"text":"Something went wrong. Please try again."` + end},
 		"half": {typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"Well."}`, typeNotHandled,
 			`{"text":"Something went wrong. Please try again."` + end, typeHandledStop, ""},
-		"quiet":                             {typeHandled, `{"text":""` + end},
-		"":                                  {typeNotHandled, `{"text":"I did not understand that. Say help to hear what I can do."` + end},
-		" \n\x00 ":                          {typeNotHandled, `{"text":"I did not understand that. Say help to hear what I can do."` + end},
-		strings.Repeat("a", mostText+1):     {typeNotHandled, `{"text":"That was too much at once."` + end},
-		strings.Repeat("\x1b", mostText+1):  {typeNotHandled, `{"text":"That was too much at once."` + end},
-		strings.Repeat("ü", mostText/2)[2:]: {typeNotHandled, `{"text":"Something went wrong. Please try again."` + end},
+		"quiet":                               {typeHandled, `{"text":""` + end},
+		"":                                    {typeNotHandled, `{"text":"I did not understand that. Say help to hear what I can do."` + end},
+		" \n\x00 ":                            {typeNotHandled, `{"text":"I did not understand that. Say help to hear what I can do."` + end},
+		strings.Repeat("a", limit.Said+1):     {typeNotHandled, `{"text":"That was too much at once."` + end},
+		strings.Repeat("\x1b", limit.Said+1):  {typeNotHandled, `{"text":"That was too much at once."` + end},
+		strings.Repeat("ü", limit.Said/2)[2:]: {typeNotHandled, `{"text":"Something went wrong. Please try again."` + end},
 	} {
 		g.event(wire.TypeTranscript, map[string]any{"text": text, "context": talk{"x"}}, nil)
 		g.expect(want...)
 	}
 	for text, want := range map[string]string{ // in the language that was asked in
-		"hello": "Da ist etwas schiefgegangen. Versuch es bitte noch einmal.", strings.Repeat("a", mostText+1): "Das war zu viel auf einmal.",
+		"hello": "Da ist etwas schiefgegangen. Versuch es bitte noch einmal.", strings.Repeat("a", limit.Said+1): "Das war zu viel auf einmal.",
 	} {
 		g.event(wire.TypeTranscript, map[string]any{"text": text, "language": "de_AT", "context": talk{"x"}}, nil)
 		g.expect(typeNotHandled, `{"text":"`+want+`"`+end)

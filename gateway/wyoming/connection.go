@@ -12,6 +12,8 @@ import (
 	"time"
 
 	wire "perch/voice/wyoming"
+
+	"perch/limit"
 )
 
 // Limits of one connection.
@@ -19,7 +21,6 @@ const (
 	idleFor     = time.Minute      // no whole event comes, and no answer is owed
 	writeWithin = 10 * time.Second // one event of ours is taken
 	mostQueued  = 4                // requests that wait for the one before
-	mostText    = 4000             // bytes of one request
 	lingerFor   = time.Second      // for the client to read why the connection closes
 	lingerMost  = 1 << 20          // bytes that it may still send then
 )
@@ -231,14 +232,14 @@ func (v *connection) pong(e wire.Event) error {
 	if ping.Text == nil {
 		return v.send(wire.TypePong, nil, nil)
 	}
-	if len(*ping.Text) > mostText {
+	if len(*ping.Text) > limit.Said {
 		return tooLong()
 	}
 	return v.send(wire.TypePong, wire.Text{Text: *ping.Text}, nil)
 }
 
 func tooLong() error {
-	return &failure{code: codeLength, text: fmt.Sprintf("That is more text than the %d bytes that are taken at once.", mostText)}
+	return &failure{code: codeLength, text: fmt.Sprintf("That is more text than the %d bytes that are taken at once.", limit.Said)}
 }
 
 // explain sends the client why the connection closes, where it still reads.

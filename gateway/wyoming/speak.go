@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -26,7 +27,7 @@ var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 type synthesis struct {
 	speech    *thinker.Speech
 	bytes     int
-	sentences chan string // holds all that mostText bytes can be cut into
+	sentences chan string // holds all that limit.Said bytes can be cut into
 	options   voice.Options
 }
 
@@ -81,7 +82,7 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	if asked.Format != "" && asked.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
 	}
-	s := &synthesis{sentences: make(chan string, mostText), options: voice.Options{Language: v.o.Languages[0]}}
+	s := &synthesis{sentences: make(chan string, limit.Said), options: voice.Options{Language: v.o.Languages[0]}}
 	if asked.Voice != nil && asked.Voice.Name == "" {
 		var err error
 		if s.options.Language, err = offered(v.o.Languages, asked.Voice.Language); err != nil {
@@ -94,7 +95,7 @@ func (v *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 
 // synthesizeText cuts more text into sentences. Each is an answer owed.
 func (v *connection) synthesizeText(s *synthesis, text string) error {
-	if s.bytes += len(text); s.bytes > mostText {
+	if s.bytes += len(text); s.bytes > limit.Said {
 		return tooLong()
 	}
 	v.cut(s, s.speech.Write(text))

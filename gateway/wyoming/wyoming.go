@@ -25,6 +25,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/limit"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -63,7 +64,6 @@ type Options struct {
 const (
 	mostConns     = 32 // connections
 	mostOfPeer    = 8  // of them from one address
-	mostTurns     = 4  // being answered
 	mostSyntheses = 2  // sentences being synthesized
 
 	// The embedded recognizer takes two utterances at once, and the robots come
@@ -116,7 +116,7 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 func New(o Options) (*Server, error) {
 	s := &Server{
 		listen: o.Listen, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), limit: door.NewConnectionLimit(mostConns, mostOfPeer),
-		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, mostTurns),
+		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, limit.Turns),
 	}
 	if err := s.Apply(o); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/limit"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -141,9 +142,9 @@ func TestGarbage(t *testing.T) {
 			`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n", codeLanguage},
 		"a voice nobody has":   {`{"type":"synthesize","data":{"text":"a","voice":{"language":"../../etc"}}}` + "\n", codeLanguage},
 		"markup":               {`{"type":"synthesize","data":{"text":"<speak>a</speak>","text_format":"ssml"}}` + "\n", codeFormat},
-		"a book":               {`{"type":"synthesize","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
+		"a book":               {`{"type":"synthesize","data":{"text":"` + strings.Repeat("a", limit.Said+1) + `"}}` + "\n", codeLength},
 		"a hundred sentences":  {`{"type":"synthesize","data":{"text":"` + strings.Repeat("I do. ", 200) + `"}}` + "\n", codeLength},
-		"a long ping":          {`{"type":"ping","data":{"text":"` + strings.Repeat("a", mostText+1) + `"}}` + "\n", codeLength},
+		"a long ping":          {`{"type":"ping","data":{"text":"` + strings.Repeat("a", limit.Said+1) + `"}}` + "\n", codeLength},
 		"a chunk of no stream": {`{"type":"synthesize-chunk","data":{"text":"a"}}` + "\n", codeFormat},
 		"a stream in a stream": {strings.Repeat(`{"type":"synthesize-start"}`+"\n", 2), codeFormat},
 		"a stream that is a book": {`{"type":"synthesize-start"}` + "\n" + strings.Repeat(

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -40,7 +41,6 @@ const (
 	assetsEntry  = 44
 	assetsName   = 32
 	mostAssets   = 4096
-	mostIndex    = 256 << 10 // bytes of index.json
 	indexName    = "index.json"
 )
 
@@ -134,7 +134,7 @@ func (a *Assets) has(name string) bool {
 
 // checkIndex reads index.json, and looks for the files that it names.
 func (a *Assets) checkIndex(text []byte) error {
-	if len(text) > mostIndex {
+	if len(text) > limit.List {
 		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, len(text))
 	}
 	var index map[string]any

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/limit"
 )
 
 // began is a run of the script's first command.
@@ -180,7 +182,7 @@ func TestRESTThatFails(t *testing.T) {
 	}{
 		"404":     {func(w http.ResponseWriter) { http.Error(w, "404: Not Found", 404) }, "has no /api/conversation/process (HTTP 404: Not Found)"},
 		"a page":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "not of its API"},
-		"endless": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", mostAnswer+1)) }, "more than there can be to say"},
+		"endless": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", limit.File+1)) }, "more than there can be to say"},
 		"cut": {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); _, _ = io.WriteString(w, "{") },
 			"cut the connection in the middle"},
 		"silent": {func(w http.ResponseWriter) {

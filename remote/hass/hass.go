@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -30,10 +31,7 @@ type Options struct {
 	ConnectWithin time.Duration
 }
 
-const (
-	connectWithin = 5 * time.Second
-	mostToken     = 4096
-)
+const connectWithin = 5 * time.Second
 
 // Client knows one Home Assistant. It is safe for concurrent use.
 type Client struct {
@@ -80,7 +78,7 @@ func (o Options) Check() error {
 		return fmt.Errorf(
 			"no token is given; make a long-lived access token at the end of your profile page in Home Assistant, and set token_file")
 	}
-	if len(token) > mostToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if len(token) > limit.Data || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("the token of Home Assistant is one line of plain characters; check the token file")
 	}
 	if o.ConnectWithin < 0 {

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 )
-
-// mostAnswer bounds the answer of a REST call, in bytes.
-const mostAnswer = 1 << 20
 
 // Call sends a request of the REST API and decodes its JSON into answer, which
 // may be nil. The path is below the URL, "api/conversation/process"; body is
@@ -30,7 +28,7 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 	a, err := c.web.Call(ctx, r)
 	if err == nil {
 		defer a.Close()
-		data, err = a.Whole(mostAnswer)
+		data, err = a.Whole(limit.File)
 	}
 	var fault *Fault
 	switch {

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -32,7 +33,6 @@ const (
 	Gateway = "172.30.32.1"
 
 	answerWithin = 10 * time.Second
-	mostAnswer   = 64 << 10 // bytes
 )
 
 // Options of a Client.
@@ -104,7 +104,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, data any) 
 		return err
 	}
 	defer a.Close()
-	text, err := a.Whole(mostAnswer)
+	text, err := a.Whole(limit.Body)
 	if err != nil {
 		return err
 	}

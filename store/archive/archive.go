@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/limit"
 	"perch/ota/espimage"
 	"perch/plain"
 	"perch/store"
@@ -36,9 +37,8 @@ const (
 
 // Bounds of a backup, because its source is not trusted.
 const (
-	mostManifest = 256 << 10 // bytes
-	mostDatabase = 4 << 30   // bytes
-	mostArchived = 256       // files; the catalogue has less than half of it
+	mostDatabase = 4 << 30 // bytes
+	mostArchived = 256     // files; the catalogue has less than half of it
 )
 
 // Manifest lists what a backup holds. It contains no secret.
@@ -251,10 +251,10 @@ func readManifest(t *tar.Reader) (m Manifest, err error) {
 	if err != nil {
 		return m, unreadableBackup(err)
 	}
-	if head.Name != manifestName || head.Typeflag != tar.TypeReg || head.Size > mostManifest {
+	if head.Name != manifestName || head.Typeflag != tar.TypeReg || head.Size > limit.List {
 		return m, badBackup("it does not begin with a %s", manifestName)
 	}
-	text, err := io.ReadAll(io.LimitReader(t, mostManifest))
+	text, err := io.ReadAll(io.LimitReader(t, limit.List))
 	if err != nil {
 		return m, unreadableBackup(err)
 	}

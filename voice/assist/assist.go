@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/remote/hass"
 	"perch/voice"
@@ -38,14 +39,11 @@ type Options struct {
 	IdleWithin   time.Duration // the longest silence in the middle of a sound; 0 is remote.Patience
 }
 
-// longestName bounds the names of a pipeline, an engine and a voice, in bytes.
-const longestName = 200
-
 // Check reports what no engine can be made of.
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Engine, o.Voice, o.Language} {
-		if len(name) > longestName {
-			return fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", longestName)
+		if len(name) > limit.Name {
+			return fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", limit.Name)
 		}
 	}
 	if o.AnswerWithin < 0 || o.IdleWithin < 0 {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"perch/limit"
 	"perch/remote/hass"
 	"perch/voice"
 )
@@ -158,7 +159,7 @@ func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (voice.Trans
 				return voice.Transcript{}, r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
 			}
 			heard := voice.Spoken(text)
-			if !heard.Refused && len(language) <= longestName {
+			if !heard.Refused && len(language) <= limit.Name {
 				heard.Language = language
 			}
 			return heard, nil

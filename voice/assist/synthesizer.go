@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/remote/hass"
 	"perch/voice"
@@ -160,11 +161,11 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (order, error) {
 	made := order{Engine: s.o.Engine, Message: text, Options: map[string]any{"preferred_format": "wav"}}
 	name := s.o.Voice
-	if o.Voice != "" && len(o.Voice) <= longestName {
+	if o.Voice != "" && len(o.Voice) <= limit.Name {
 		name = o.Voice
 	}
 	made.Language = s.o.Language
-	if o.Language != "" && len(o.Language) <= longestName {
+	if o.Language != "" && len(o.Language) <= limit.Name {
 		made.Language = o.Language
 	}
 	if made.Engine == "" {

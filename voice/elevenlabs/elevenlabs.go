@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
@@ -82,9 +83,6 @@ func (*Engine) Name() string { return "elevenlabs" }
 // Close ends what is under way and closes the engine's connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// mostVoice bounds the description of a voice, in bytes.
-const mostVoice = 1 << 20
-
 // Check reports whether the engine would speak. It asks for the voice, which
 // costs nothing; where the key may speak but not look at voices, it begins to
 // say "Hi.". Its error is one sentence.
@@ -92,7 +90,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices/" + e.o.Voice})
 	if err == nil {
 		defer answer.Close()
-		body, err := answer.Whole(mostVoice)
+		body, err := answer.Whole(limit.File)
 		if err != nil {
 			return err
 		}

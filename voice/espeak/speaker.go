@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/limit"
 	"perch/voice"
 	"perch/voice/program"
 )
@@ -22,7 +23,6 @@ const (
 	restAfter   = 2 * time.Minute  // without a text, the process ends
 	readyWithin = 20 * time.Second // it can speak
 	pieceWithin = 5 * time.Second  // its next piece of sound is there, for which all others wait, too
-	mostFrame   = 64 << 10         // bytes of a piece of sound
 )
 
 // number is how a number is written between the processes.
@@ -46,7 +46,7 @@ type process struct {
 	in        io.Writer
 	out       *bufio.Reader
 	rate      int // of its sound, in Hz
-	bytes     [mostFrame]byte
+	bytes     [limit.Body]byte
 	complaint program.Complaint
 }
 
@@ -202,7 +202,7 @@ func start(command []string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: start what speaks: %w", voice.ErrUnavailable, err)
 	}
-	p.in, p.out = in, bufio.NewReaderSize(out, mostFrame)
+	p.in, p.out = in, bufio.NewReaderSize(out, limit.Body)
 	late := time.AfterFunc(readyWithin, p.kill)
 	defer late.Stop()
 	why := ""
@@ -243,7 +243,7 @@ func (p *process) frame() ([]int16, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > mostFrame || size%2 != 0 {
+	if size > limit.Body || size%2 != 0 {
 		return nil, fmt.Errorf("a piece of sound of %d bytes", size)
 	}
 	if _, err := io.ReadFull(p.out, p.bytes[:size]); err != nil {

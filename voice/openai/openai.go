@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
@@ -55,13 +56,10 @@ func (*engine) Name() string { return "openai" }
 // Close ends what is under way and closes the engine's connections.
 func (e *engine) Close() { e.client.Close() }
 
-// longestName bounds the name of a model or a voice, in bytes.
-const longestName = 200
-
 // Check reports what no engine can be made of.
 func (o Options) Check() error {
-	if len(o.Model) > longestName || len(o.Voice) > longestName {
-		return fmt.Errorf("the name of a model or a voice has at most %d bytes", longestName)
+	if len(o.Model) > limit.Name || len(o.Voice) > limit.Name {
+		return fmt.Errorf("the name of a model or a voice has at most %d bytes", limit.Name)
 	}
 	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
 		return fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
@@ -86,9 +84,6 @@ func (o *Options) client(model string) (*media.Client, error) {
 	return media.New(o.media())
 }
 
-// mostModels bounds the list of models, in bytes. A cloud's has some hundred.
-const mostModels = 1 << 20
-
 // check reports whether the server would do the work. Where the list of its
 // models has the model, that will do. Many servers have no such list, leave
 // out names that they take, or do not show it to every key: there the engine
@@ -112,7 +107,7 @@ func lists(ctx context.Context, client *media.Client, model string) (bool, error
 		return false, err
 	}
 	defer answer.Close()
-	body, err := answer.Whole(mostModels)
+	body, err := answer.Whole(limit.File)
 	if err != nil {
 		return false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/voice"
 )
@@ -43,9 +44,6 @@ func (r *Recognizer) Check(ctx context.Context) error {
 // shortest is the least sound that a server is bothered with. OpenAI's takes
 // no less.
 const shortest = 100 * time.Millisecond
-
-// mostTranscript bounds an answer, in bytes.
-const mostTranscript = 64 << 10
 
 // Recognize implements voice.Recognizer. An utterance without a word is
 // refused, and so is one of which the server only names a sound, "[MUSIC]".
@@ -93,7 +91,7 @@ func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.
 		return voice.Transcript{}, r.hint(err)
 	}
 	defer answer.Close()
-	body, err := answer.Whole(mostTranscript)
+	body, err := answer.Whole(limit.Body)
 	if err != nil {
 		return voice.Transcript{}, err
 	}

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 
+	"perch/limit"
 	"perch/voice"
 	"perch/voice/media"
 )
@@ -38,7 +39,7 @@ type speech struct {
 // Synthesize implements voice.Synthesizer.
 func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	name := s.o.Voice
-	if o.Voice != "" && len(o.Voice) <= longestName {
+	if o.Voice != "" && len(o.Voice) <= limit.Name {
 		name = o.Voice
 	}
 	order := speech{Model: s.o.Model, Input: text, Voice: name, Format: "pcm", Speed: s.o.Speed, Streamed: s.o.Stream}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"perch/limit"
 )
 
 // Limits of a connection.
@@ -24,7 +26,6 @@ const (
 	connectWithin = 10 * time.Second
 	writeWithin   = 5 * time.Second
 	mostConnect   = 1 << 10          // bytes of a CONNECT
-	mostMessage   = 64 << 10         // bytes of any other packet
 	longestSilent = 10 * time.Minute // whatever keepalive it wants; the firmware's own makes six
 )
 
@@ -100,7 +101,7 @@ func (c *Conn) Receive() ([]byte, error) {
 		if err := c.conn.SetReadDeadline(time.Now().Add(c.silent)); err != nil {
 			return nil, err
 		}
-		packet, err := read(c.conn, mostMessage, packets.Publish, packets.Pingreq, packets.Disconnect)
+		packet, err := read(c.conn, limit.Body, packets.Publish, packets.Pingreq, packets.Disconnect)
 		if err != nil {
 			return nil, err
 		}

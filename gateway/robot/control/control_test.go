@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"perch/limit"
 )
 
 const topic = "device-server"
@@ -211,7 +213,7 @@ func FuzzConn(f *testing.F) {
 		c, err := Accept(fed{from: strings.NewReader(string(sent))}, admitAll)
 		for err == nil {
 			var got []byte
-			if got, err = c.Receive(); len(got) > mostMessage {
+			if got, err = c.Receive(); len(got) > limit.Body {
 				t.Errorf("%d bytes", len(got))
 			}
 		}

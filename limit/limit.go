@@ -1,0 +1,36 @@
+// Package limit is the table of how much is taken of anybody: of a robot, a skin, a page,
+// a model's server, another program or a file of the owner. A text or a message that is
+// larger is refused, or cut where it is only shown. Sizes are in bytes.
+package limit
+
+// Texts.
+const (
+	Word         = 64       // an id, a state, a name in one word
+	ID           = 128      // an id that another program has made
+	Name         = 200      // a name, a title
+	Session      = 512      // the name that a program gives a talk
+	Line         = 1000     // a sentence, a detail, a fact, an address
+	Text         = 2000     // what is typed at a robot, or an action says
+	Said         = 4000     // what is said or answered in one turn
+	Data         = 4 << 10  // the data of an event, a small form
+	Result       = 8 << 10  // the result of a tool, the schema of its arguments
+	Question     = 16 << 10 // what a program asks in one turn
+	Instructions = 32 << 10 // a persona, the arguments of a tool
+)
+
+// Bodies, messages and files.
+const (
+	Body    = 64 << 10  // a request; a message of a robot
+	List    = 256 << 10 // a list; a packet of MQTT; all that a model writes in a turn
+	File    = 1 << 20   // a file of the owner; a line or a list of an engine
+	Message = 4 << 20   // a picture; a message of a program on this network
+	Answer  = 16 << 20  // an answer of an engine; what a skill consists of
+	Drained = 32 << 20  // what is read of a body that is refused, so that its sender reads why
+)
+
+// Counts.
+const (
+	Turns   = 4   // that one kind of programs has answered at a time
+	Readers = 64  // of one stream of events
+	Tools   = 256 // that are followed in one turn
+)
