@@ -122,6 +122,3 @@ func Accepted(header string) (tags []string) {
 	}
 	return tags
 }
-
-// FromHeader finds the catalogue that an Accept-Language header asks for.
-func FromHeader(header string) (Tag, bool) { return Match(Accepted(header)...) }

@@ -144,14 +144,3 @@ func (m message) fill(tag Tag, value func(name string) (string, bool)) string {
 	}
 	return b.String()
 }
-
-// values are the names of the message's values, each once, in order.
-func (m message) values() (names []string) {
-	for _, p := range m {
-		if p.value != "" {
-			names = append(names, p.value)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
@@ -130,16 +129,4 @@ func (w *Words) Say(key string, pairs ...any) string {
 		}
 		return "", false
 	})
-}
-
-// values are the names of a message's values.
-func (w *Words) values(key string) []string { return w.messages[key].values() }
-
-// keys are those of all messages, in order.
-func (w *Words) keys() (all []string) {
-	for k := range w.messages {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }

@@ -22,6 +22,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/time/rate"
+
 	"perch/device"
 	"perch/event"
 	"perch/limit"
@@ -100,7 +102,9 @@ type Intake struct {
 
 // source is what is remembered of one robot's events.
 type source struct {
-	bucket   bucket
+	rate     *rate.Limiter
+	over     bool // a bout of too many, which ends when nothing came for so long that all may come again
+	dropped  int
 	face     time.Time // the last face there was
 	fromText bool      // it came from a detected text, not from the camera's event
 }
@@ -186,16 +190,18 @@ func (in *Intake) take(id device.ID, session, name string, data json.RawMessage,
 // admit returns an error if a robot sends too much. It logs that once.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
-	ok, first, before := in.source(id).bucket.take(now)
-	in.mu.Unlock()
-	if ok {
+	defer in.mu.Unlock()
+	s := in.source(id)
+	s.over = s.over && s.rate.TokensAt(now) < eventsAtOnce
+	if s.rate.AllowN(now, 1) {
 		return nil
 	}
 	in.dropped.Add(1)
-	if first {
+	if !s.over {
 		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before",
-			before)
+			s.dropped)
 	}
+	s.over, s.dropped = true, s.dropped+1
 	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
 }
 
@@ -203,7 +209,7 @@ func (in *Intake) admit(id device.ID, now time.Time) error {
 func (in *Intake) source(id device.ID) *source {
 	s := in.sources[id]
 	if s == nil {
-		s = &source{}
+		s = &source{rate: rate.NewLimiter(eventsASecond, eventsAtOnce)}
 		in.sources[id] = s
 	}
 	return s
@@ -259,31 +265,3 @@ const (
 	eventsASecond = 50
 	eventsAtOnce  = 100
 )
-
-// bucket limits events at once and by the second. Its zero value is full.
-type bucket struct {
-	used    float64 // of eventsAtOnce
-	since   time.Time
-	over    bool // a bout of too many, which ends when the bucket is full again
-	dropped int
-}
-
-// take lets one event through, or not. Of one that is not, first says that it
-// begins a bout, and before how many earlier bouts have dropped.
-func (b *bucket) take(now time.Time) (ok, first bool, before int) {
-	if passed := now.Sub(b.since); passed > 0 {
-		b.used = max(0, b.used-passed.Seconds()*eventsASecond)
-		b.since = now
-	}
-	if b.used == 0 {
-		b.over = false
-	}
-	if b.used+1 <= eventsAtOnce {
-		b.used++
-		return true, false, 0
-	}
-	first, before = !b.over, b.dropped
-	b.over = true
-	b.dropped++
-	return false, first, before
-}

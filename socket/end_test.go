@@ -80,7 +80,7 @@ func TestCloseTellsWhy(t *testing.T) {
 		{socket.GoingAway, "the appliance stops", "the appliance stops"},
 		{socket.Violation, long, long[:120]},
 		{socket.ServerError, "x" + long, "x" + long[:118]}, // never half a letter: RFC 6455 section 5.5.1
-		{socket.BadData, "a\xffb", "ab"},
+		{websocket.CloseUnsupportedData, "a\xffb", "ab"},
 	} {
 		appliance, peer, tcp := raw(t, socket.Options{MaxMessage: 100})
 		appliance.Close(c.code, c.reason)

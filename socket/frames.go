@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"net"
 	"net/http"
-	"time"
 
 	"perch/limit"
 )
@@ -19,49 +18,20 @@ const (
 	leastFragment = 128
 )
 
-// pacer spreads what comes over time: one every so often, and as many as come
-// in a second at once after a second of none. The zero pacer has no limit.
-type pacer struct {
-	every time.Duration
-	due   time.Time // when one that comes now is within the limit
-}
-
-func perSecond(n int) pacer { return pacer{every: time.Second / time.Duration(n)} }
-
-// took counts what has come.
-func (p *pacer) took(n int) {
-	if credit := time.Now().Add(-time.Second); p.due.Before(credit) {
-		p.due = credit
-	}
-	p.due = p.due.Add(time.Duration(n) * p.every)
-}
-
-// wait waits until what was counted is within the limit, or over is closed.
-func (p *pacer) wait(over <-chan struct{}) {
-	early := time.Until(p.due)
-	if early <= 0 {
-		return
-	}
-	select {
-	case <-time.After(early):
-	case <-over:
-	}
-}
-
 // pacedConn is a connection whose idle frames are read at a pace.
 type pacedConn struct {
 	net.Conn
 	frames frames
-	pace   pacer
+	pace   limit.Pace
 	over   <-chan struct{}
 }
 
 // Read waits first where too many idle frames were read before.
 func (c *pacedConn) Read(p []byte) (int, error) {
-	c.pace.wait(c.over)
+	c.pace.Wait(c.over)
 	n, err := c.Conn.Read(p)
 	if idle := c.frames.idle(p[:n]); idle > 0 {
-		c.pace.took(idle)
+		c.pace.Took(idle)
 	}
 	return n, err
 }
@@ -76,7 +46,7 @@ type opening struct {
 }
 
 func newOpening(c net.Conn, over <-chan struct{}) *opening {
-	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, usualBuffer)}, pace: perSecond(idleFrames), over: over}
+	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, usualBuffer)}, pace: limit.PerSecond(idleFrames), over: over}
 	return &opening{pacedConn: paced, left: limit.List}
 }
 
@@ -114,7 +84,7 @@ func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &pacedConn{Conn: c, pace: perSecond(idleFrames), over: w.over}, buffered, nil
+	return &pacedConn{Conn: c, pace: limit.PerSecond(idleFrames), over: w.over}, buffered, nil
 }
 
 // frames follows the other side's frames (RFC 6455 section 5.2) in what is read of

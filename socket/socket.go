@@ -18,6 +18,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"perch/limit"
 	"perch/plain"
 )
 
@@ -25,7 +26,6 @@ import (
 const (
 	Normal      = websocket.CloseNormalClosure
 	GoingAway   = websocket.CloseGoingAway
-	BadData     = websocket.CloseUnsupportedData
 	BadProtocol = websocket.CloseProtocolError
 	Violation   = websocket.ClosePolicyViolation
 	TooBig      = websocket.CloseMessageTooBig
@@ -68,7 +68,7 @@ type Conn struct {
 	ws         *websocket.Conn
 	sendWithin time.Duration
 	quiet      time.Duration
-	pace       pacer // of messages
+	pace       limit.Pace // of messages
 	buf        []byte
 	once       sync.Once
 	over       chan struct{} // closed with the connection
@@ -180,7 +180,7 @@ func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
 	o.SendWithin = cmp.Or(o.SendWithin, 10*time.Second)
 	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: over}
 	if o.PerSecond > 0 {
-		c.pace = perSecond(o.PerSecond)
+		c.pace = limit.PerSecond(o.PerSecond)
 	}
 	if c.quiet > 0 {
 		ws.SetPongHandler(func(string) error { return c.alive() })
@@ -210,10 +210,8 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if err != nil {
 		return false, nil, ended(err)
 	}
-	if c.pace.every > 0 {
-		c.pace.took(1)
-		c.pace.wait(c.over)
-	}
+	c.pace.Took(1)
+	c.pace.Wait(c.over)
 	c.buf = c.buf[:0]
 	for {
 		if len(c.buf) == cap(c.buf) {

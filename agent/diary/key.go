@@ -60,9 +60,3 @@ const (
 func (k Key) Sign(message string) string {
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, []byte(forMessage+message)))
 }
-
-// Signed reports whether the signature, in base64, is the public key's of the message.
-func Signed(public ed25519.PublicKey, message, signature string) bool {
-	raw, err := base64.StdEncoding.DecodeString(signature)
-	return err == nil && len(public) == ed25519.PublicKeySize && ed25519.Verify(public, []byte(forMessage+message), raw)
-}

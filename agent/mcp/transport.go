@@ -70,7 +70,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b := &body{Body: remote.Body{ReadCloser: response.Body, Left: limit.Message, Full: errTooLong}, release: release}
 	if kind(response) == "text/event-stream" {
-		b.Left, b.paced = -1, ctx // it may go on for ever; the SDK bounds its events
+		b.Left, b.pace, b.over = -1, limit.PerSecond(mostLines), ctx.Done() // it may go on for ever; the SDK bounds its events
 	}
 	response.Body = b
 	if err := g.judge(r, response); err != nil {
@@ -203,23 +203,16 @@ func kind(response *http.Response) string {
 type body struct {
 	remote.Body
 	release func()
-	paced   context.Context // the request's, of a stream whose lines are paced; nil is no stream
-	due     time.Time       // when a line that comes now is within the pace
+	pace    limit.Pace      // of lines; zero where it is no stream
+	over    <-chan struct{} // of the request
 }
 
 // Read implements io.Reader. A line costs as much to read without anything in it, so
 // lines are counted. As many as come in a second may come at once after a second of none.
 func (b *body) Read(p []byte) (int, error) {
-	if early := time.Until(b.due); b.paced != nil && early > 0 {
-		_ = remote.Sleep(b.paced, early) // its end is the read's, too
-	}
+	b.pace.Wait(b.over) // whose end is the read's, too
 	n, err := b.Body.Read(p)
-	if b.paced != nil {
-		if credit := time.Now().Add(-time.Second); b.due.Before(credit) {
-			b.due = credit
-		}
-		b.due = b.due.Add(time.Duration(bytes.Count(p[:n], []byte{'\n'})) * time.Second / mostLines)
-	}
+	b.pace.Took(bytes.Count(p[:n], []byte{'\n'}))
 	return n, err
 }
 

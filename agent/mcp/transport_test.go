@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -35,7 +36,7 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				from := &endless{text: text}
 				ctx, cancel := context.WithCancel(t.Context())
-				b := &body{Body: remote.Body{ReadCloser: io.NopCloser(from), Left: -1}, release: func() {}, paced: ctx}
+				b := &body{Body: remote.Body{ReadCloser: io.NopCloser(from), Left: -1}, release: func() {}, pace: limit.PerSecond(mostLines), over: ctx.Done()}
 				const most = 10_000_000 // bytes, if nothing stops it
 				ended := make(chan struct{})
 				go func() {

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/time/rate"
+
 	"perch/agent"
 	"perch/event"
 	"perch/limit"
@@ -37,7 +39,7 @@ type agents struct {
 	// once are chats that have been asked one thing. A client that names no
 	// session begins one for each question; those are no devices.
 	once    []string
-	pace    allowance // of new ones
+	pace    *rate.Limiter // of new ones
 	removed []removedAgent
 }
 
@@ -141,7 +143,7 @@ func (h *hub) takeAgent(e event.Envelope) {
 	v := h.agents.views[e.Session]
 	if _, is := e.Event.(event.Notification); is || e.Session == "" {
 		v = nil // its session is the one that sent it
-	} else if v == nil && h.agents.begins(e) && h.agents.pace.take(e.At) {
+	} else if v == nil && h.agents.begins(e) && h.agents.pace.AllowN(e.At, 1) {
 		v = h.enterAgent(e.Session, e.At)
 	}
 	for _, c := range changes {

@@ -45,8 +45,9 @@ type hub struct {
 
 func newHub(m *Mirror) *hub {
 	return &hub{Mirror: m, views: map[device.ID]*view{}, notices: recentNotices{byID: map[string]publishedNotice{}},
-		refused: refusals{m.o.Log, map[device.ID]*allowance{}}, kept: newKept(m.o.Kept), waiting: map[string]bool{},
-		strangers: strangers{here: map[device.ID]bool{}, noted: map[device.ID]bool{}}, agents: agents{views: map[string]*agentView{}}}
+		refused: refusals{m.o.Log, map[device.ID]*refused{}}, kept: newKept(m.o.Kept), waiting: map[string]bool{},
+		strangers: strangers{here: map[device.ID]bool{}, noted: map[device.ID]bool{}, pace: newAllowance()},
+		agents:    agents{views: map[string]*agentView{}, pace: newAllowance()}}
 }
 
 // run mirrors until ctx ends or the bus is closed.

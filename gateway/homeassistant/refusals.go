@@ -4,56 +4,37 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"perch/device"
 )
 
-// How many refusals of one robot are published at once, and how often then.
-const (
-	refusalsAtOnce = 20
-	refusalEvery   = time.Second
-)
+// newAllowance returns room for twenty at once and, after that, one each second.
+func newAllowance() *rate.Limiter { return rate.NewLimiter(rate.Every(time.Second), 20) }
 
 // refusals logs what was not done, and not without end: a flood of nonsense on the
 // broker must not flood the log and the bus too.
 type refusals struct {
-	out  *slog.Logger
-	left map[device.ID]*allowance // by robot; empty for what concerns none
+	out *slog.Logger
+	of  map[device.ID]*refused // by robot; empty for what concerns none
 }
 
-// allowance is room for some at once and, after that, one each second. The zero
-// one is whole.
-type allowance struct {
-	left     int
-	since    time.Time // when left was last right; zero is never
-	silenced int
-}
-
-// take reports whether there is room for one more.
-func (a *allowance) take(now time.Time) bool {
-	if a.since.IsZero() {
-		a.left, a.since = refusalsAtOnce, now
-	}
-	if more := int(now.Sub(a.since) / refusalEvery); more > 0 {
-		a.left = min(a.left+more, refusalsAtOnce)
-		a.since = now
-	}
-	if a.left == 0 {
-		a.silenced++
-		return false
-	}
-	a.left--
-	return true
+// refused is how often one robot is logged.
+type refused struct {
+	allowance *rate.Limiter
+	silenced  int
 }
 
 // log writes a line, and reports whether there was room for it. Only robots
 // that are known are named.
 func (r refusals) log(id device.ID, now time.Time, what string, more ...any) bool {
-	a := r.left[id]
+	a := r.of[id]
 	if a == nil {
-		a = &allowance{}
-		r.left[id] = a
+		a = &refused{allowance: newAllowance()}
+		r.of[id] = a
 	}
-	if !a.take(now) {
+	if !a.allowance.AllowN(now, 1) {
+		a.silenced++
 		return false
 	}
 	if id != "" {

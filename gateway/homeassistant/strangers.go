@@ -4,6 +4,8 @@ import (
 	"maps"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"perch/device"
 	"perch/event"
 )
@@ -23,7 +25,7 @@ const countEvery = time.Second
 type strangers struct {
 	here    map[device.ID]bool
 	noted   map[device.ID]bool // of those here, that they came
-	pace    allowance          // of publishing that
+	pace    *rate.Limiter      // of publishing that
 	shown   int
 	changed time.Time // when shown last did
 	due     time.Time // when it is to be published; zero is not
@@ -69,7 +71,7 @@ func (h *hub) came(e event.Envelope) {
 	}
 	h.strangers.noted[e.Robot], h.strangers.here[e.Robot] = true, true
 	h.bridge()
-	if !h.strangers.pace.take(e.At) {
+	if !h.strangers.pace.AllowN(e.At, 1) {
 		return
 	}
 	n := newcomer{Type: strangerCame, Robot: e.Robot, MAC: e.Robot.MAC(), Address: oneLine(seen.Address), Board: oneLine(seen.Board),

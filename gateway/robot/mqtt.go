@@ -22,6 +22,7 @@ import (
 	"perch/event"
 	"perch/gateway/robot/control"
 	"perch/gateway/robot/udp"
+	"perch/limit"
 	"perch/voice"
 )
 
@@ -42,7 +43,7 @@ type link struct {
 	log     *slog.Logger
 	done    chan struct{} // closed once it is over
 	mute    atomic.Bool   // it has not fetched what it was to speak
-	hellos  pace
+	hellos  limit.Pace
 
 	mu       sync.Mutex
 	talk     *mqttTalk // under way; nil between talks
@@ -196,11 +197,12 @@ func (k *link) hold(sound *udp.Socket) {
 	}
 	k.teller.wake()
 	var talks sync.WaitGroup
-	var pace pace
+	pace := limit.PerSecond(mostMessages)
 	for err == nil {
 		var text []byte
 		if text, err = k.conn.Receive(); err == nil {
-			pace.wait(mostMessages)
+			pace.Took(1)
+			pace.Wait(nil)
 			k.take(text, sound, &talks)
 		}
 	}
@@ -231,23 +233,6 @@ func (k *link) hold(sound *udp.Socket) {
 // begins one in some seconds.
 const mostHellos = 2
 
-// pace holds up a robot that sends more in a second than it may.
-type pace struct {
-	second time.Time // that is counted
-	n      int
-}
-
-func (p *pace) wait(most int) {
-	now := time.Now()
-	if now.Sub(p.second) >= time.Second {
-		p.second, p.n = now, 0
-	}
-	if p.n++; p.n > most {
-		time.Sleep(time.Until(p.second.Add(time.Second)))
-		p.second, p.n = time.Now(), 1
-	}
-}
-
 // camera is under which its camera's tokens are, outside talks.
 func (k *link) camera() string { return "mqtt " + string(k.robot.ID) }
 
@@ -274,7 +259,8 @@ func (k *link) take(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 	}
 	switch m := m.(type) {
 	case xiaozhi.Hello:
-		k.hellos.wait(mostHellos)
+		k.hellos.Took(1)
+		k.hellos.Wait(nil)
 		if talk != nil {
 			talk.end()
 		}

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"perch/language"
 	"perch/packaging/image/board"
 )
@@ -43,7 +45,7 @@ type page struct {
 	host    string // where it is; elsewhere leads there
 	busy    bool   // with a form
 	used    time.Time
-	senders map[string]*sender
+	senders map[string]*rate.Limiter
 }
 
 // shown is what the page says.
@@ -58,7 +60,7 @@ type shown struct {
 
 func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *page {
 	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: map[language.Tag]string{}, fits: fits,
-		forms: make(chan form, 1), senders: map[string]*sender{}}
+		forms: make(chan form, 1), senders: map[string]*rate.Limiter{}}
 	for _, tag := range language.All() {
 		for _, c := range countries(tag) {
 			p.options[tag] += fmt.Sprintf("<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
@@ -82,12 +84,6 @@ func (p *page) lastUsed() time.Time {
 	return p.used
 }
 
-// sender is how often an address may still send a form.
-type sender struct {
-	left float64
-	at   time.Time
-}
-
 const (
 	mostAtOnce  = 5
 	perSecond   = 0.5
@@ -101,15 +97,10 @@ func (p *page) often(address string, now time.Time) bool {
 		if len(p.senders) >= mostSenders {
 			clear(p.senders)
 		}
-		s = &sender{left: mostAtOnce, at: now}
+		s = rate.NewLimiter(perSecond, mostAtOnce)
 		p.senders[address] = s
 	}
-	s.left, s.at = min(mostAtOnce, s.left+now.Sub(s.at).Seconds()*perSecond), now
-	if s.left < 1 {
-		return true
-	}
-	s.left--
-	return false
+	return !s.AllowN(now, 1)
 }
 
 // ServeHTTP leads whatever a phone asks elsewhere here: that is how Android, iOS, Windows
