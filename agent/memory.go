@@ -326,9 +326,7 @@ func (m *Memory) Of(t Turn) *Memory {
 	own, known := m.strangers[t.Robot]
 	if !known {
 		if len(m.strangers) >= mostStrangers {
-			delete(m.strangers, slices.MinFunc(slices.Collect(maps.Keys(m.strangers)), func(a, b device.ID) int {
-				return m.strangers[a].used.Compare(m.strangers[b].used)
-			}))
+			delete(m.strangers, limit.First(m.strangers, func(a, b *stranger) int { return a.used.Compare(b.used) }))
 		}
 		own = &stranger{memory: NewMemory(&scratch{})}
 		own.memory.Bound(mostOfStranger)

@@ -1,11 +1,10 @@
 package perception
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"perch/event"
+	"perch/limit"
 )
 
 // mostGreeted bounds the people that are remembered as greeted.
@@ -84,9 +83,7 @@ func (g *greeter) remember(name string, a acquaintance) {
 		g.known = map[string]acquaintance{}
 	}
 	if _, there := g.known[name]; !there && len(g.known) >= mostGreeted {
-		delete(g.known, slices.MinFunc(slices.Collect(maps.Keys(g.known)), func(a, b string) int {
-			return g.known[a].seen.Compare(g.known[b].seen)
-		}))
+		delete(g.known, limit.First(g.known, func(a, b acquaintance) int { return a.seen.Compare(b.seen) }))
 	}
 	g.known[name] = a
 }

@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // Bounds of the log.
@@ -66,23 +67,12 @@ func (l *Log) Take(e event.Envelope) {
 func (l *Log) keep(a Action) {
 	list, known := l.of[a.Agent]
 	if !known && len(l.of) >= mostCharacters {
-		l.dropQuietest()
+		delete(l.of, limit.First(l.of, func(a, b []Action) int { return cmp.Compare(a[len(a)-1].Timestamp, b[len(b)-1].Timestamp) }))
 	}
 	if len(list) >= kept {
 		list = slices.Delete(list, 0, len(list)-kept+1)
 	}
 	l.of[a.Agent] = append(list, a)
-}
-
-// dropQuietest drops the character whose latest action is the oldest.
-func (l *Log) dropQuietest() {
-	quietest, since := "", int64(0)
-	for id, list := range l.of {
-		if at := list[len(list)-1].Timestamp; quietest == "" || at < since {
-			quietest, since = id, at
-		}
-	}
-	delete(l.of, quietest)
 }
 
 // Upto waits until the log has taken in the event with that number, so that who has

@@ -1,11 +1,13 @@
 package action
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"perch/event"
+	"perch/limit"
 )
 
 // The rates of the agent system.
@@ -107,7 +109,7 @@ func (r *Rates[Place]) place(now time.Time, at Place) *rates {
 	one := r.of[at]
 	if one == nil {
 		if len(r.of) >= mostPlaces {
-			r.makeRoom()
+			delete(r.of, limit.First(r.of, func(a, b *rates) int { return cmp.Or(a.waiting()-b.waiting(), a.used.Compare(b.used)) }))
 		}
 		one = &rates{bursts: map[Type]*window{}, emotes: map[string]*waiting{}}
 		r.of[at] = one
@@ -116,21 +118,12 @@ func (r *Rates[Place]) place(now time.Time, at Place) *rates {
 	return one
 }
 
-func (r *Rates[Place]) makeRoom() {
-	var oldest Place
-	var found *rates
-	for at, one := range r.of {
-		idle := len(one.emotes) == 0 && one.look == nil
-		better := found == nil
-		if found != nil {
-			foundIdle := len(found.emotes) == 0 && found.look == nil
-			better = idle && !foundIdle || idle == foundIdle && one.used.Before(found.used)
-		}
-		if better {
-			oldest, found = at, one
-		}
+// waiting is 1 where something waits for its time, else 0.
+func (o *rates) waiting() int {
+	if len(o.emotes) == 0 && o.look == nil {
+		return 0
 	}
-	delete(r.of, oldest)
+	return 1
 }
 
 // within counts an action, and reports whether it is within its type's burst.

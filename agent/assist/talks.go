@@ -1,8 +1,6 @@
 package assist
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -51,8 +49,7 @@ func (k *talks) keep(conversation, id string) {
 		return
 	}
 	if _, known := k.kept[conversation]; !known && len(k.kept) >= mostTalks {
-		all := slices.Collect(maps.Keys(k.kept))
-		delete(k.kept, slices.MinFunc(all, func(a, b string) int { return k.kept[a].used.Compare(k.kept[b].used) }))
+		delete(k.kept, limit.First(k.kept, func(a, b talk) int { return a.used.Compare(b.used) }))
 	}
 	k.kept[conversation] = talk{id, k.now()}
 }

@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // Bounds of Moods.
@@ -121,13 +122,8 @@ func (m *Moods) take(e event.Envelope) {
 // is told that it is over.
 func (m *Moods) keep(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {
-		oldest := ""
-		var gives *agent
-		for k, other := range m.agents {
-			if gives == nil || other.before(gives) {
-				oldest, gives = k, other
-			}
-		}
+		oldest := limit.First(m.agents, (*agent).compare)
+		gives := m.agents[oldest]
 		delete(m.agents, oldest)
 		delete(m.moving, oldest)
 		if rest := (State{}).Mood(); gives.told != rest {
@@ -140,12 +136,15 @@ func (m *Moods) keep(key string, a *agent) {
 // stays reports whether an agent is a robot, or the default character.
 func (a *agent) stays() bool { return a.robot != "" || a.session == "" }
 
-// before reports whether an agent gives way before another.
-func (a *agent) before(other *agent) bool {
-	if a.stays() != other.stays() {
-		return other.stays()
+// compare is negative for an agent that gives way before another.
+func (a *agent) compare(other *agent) int {
+	switch {
+	case a.stays() == other.stays():
+		return a.touched.Compare(other.touched)
+	case a.stays():
+		return 1
 	}
-	return a.touched.Before(other.touched)
+	return -1
 }
 
 // stimulus is what an event does to an agent, and what the agent remembers of it.

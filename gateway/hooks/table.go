@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perch/limit"
 )
 
 // What is known of sessions is bounded in number and in time.
@@ -148,13 +150,9 @@ func (t table) with(key, agent string, now time.Time) (table, session) {
 		return after, s
 	}
 	if len(after) >= mostSessions {
-		oldest := ""
-		for _, k := range slices.Sorted(maps.Keys(after)) {
-			if s := after[k]; s.asks == 0 && (oldest == "" || s.seen.Before(after[oldest].seen)) {
-				oldest = k
-			}
-		}
-		delete(after, oldest)
+		delete(after, limit.First(after, func(a, b session) int {
+			return cmp.Or(min(a.asks, 1)-min(b.asks, 1), a.seen.Compare(b.seen), cmp.Compare(a.key, b.key))
+		}))
 	}
 	s := session{key: key, agent: agent, base: idle, seen: now, began: now}
 	for after.inSlot(s.slot).key != "" {

@@ -3,7 +3,6 @@ package openclaw
 import (
 	"cmp"
 	"crypto/rand"
-	"maps"
 	"slices"
 	"time"
 
@@ -228,7 +227,7 @@ func (r *runs) makeRoom(at int64) []agentEvent {
 	if len(r.sessions) < mostSessions {
 		return nil
 	}
-	stalest := slices.MinFunc(slices.Collect(maps.Keys(r.sessions)), func(a, b string) int { return r.sessions[a].nth - r.sessions[b].nth })
+	stalest := limit.First(r.sessions, func(a, b *session) int { return a.nth - b.nth })
 	defer delete(r.sessions, stalest)
 	return r.sessions[stalest].end(at, "")
 }
