@@ -75,7 +75,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
 			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
 		}
-		tool.Description = plain.Clip(plain.Text(plain.Line(tool.Description)), mostDescription)
+		tool.Description = plain.Clip(plain.Text(plain.Line(agent.Speakable(tool.Description))), mostDescription)
 		set.byName[tool.Name] = tool
 		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
 	}
@@ -95,7 +95,7 @@ const mostOwn = 500
 // Described is a robot's description of a tool, made safe for a model: one short
 // line without control characters. A robot may be a stranger's.
 func Described(text string) string {
-	text = plain.Text(plain.Line(text))
+	text = plain.Text(plain.Line(agent.Speakable(text)))
 	n := 0
 	for at := range text {
 		if n++; n > mostOwn {

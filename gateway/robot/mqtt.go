@@ -174,8 +174,9 @@ func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 	if base, err := url.Parse(robot.BaseURL); err == nil && base.Hostname() != "" {
 		host = base.Hostname() // this machine may have another address inside a container
 	}
-	k := &link{server: s, robot: robot, client: client, conn: c, host: host, peer: peer.Addr(), log: s.logOf(robot.ID).With("robot", robot.ID),
+	k := &link{server: s, hellos: limit.PerSecond(mostHellos), robot: robot, client: client, conn: c, host: host, peer: peer.Addr(), log: s.logOf(robot.ID).With("robot", robot.ID),
 		done: make(chan struct{})}
+	k.hellos.Took(1) // the connection counts as one
 	k.toolbox = newToolbox(robot.KnownTools(), s.toolLimitOf(robot.ID), k.sendRPC)
 	k.teller = newTeller(k)
 	k.hold(sound)
