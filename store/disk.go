@@ -45,3 +45,39 @@ func SyncDirectory(name string) error {
 	}
 	return errors.Join(err, dir.Close())
 }
+
+// WriteFile writes a file that only its owner can read, and that is there whole or not at all,
+// also after a power cut: it is written under another name, synced and renamed. Written by root,
+// it belongs to the owner of its directory. RemoveUnfinished removes what a power cut leaves.
+func WriteFile(path string, text []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, unfinished(path)) // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if info, failed := os.Stat(dir); failed == nil && os.Getuid() == 0 && err == nil {
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+			err = f.Chown(int(owner.Uid), int(owner.Gid))
+		}
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return SyncDirectory(dir)
+}
+
+// RemoveUnfinished removes what a power cut has left of a file that was being written.
+func RemoveUnfinished(path string) error {
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// unfinished is the pattern of names that a file has until it is whole.
+func unfinished(path string) string { return filepath.Base(path) + ".*.tmp" }

@@ -414,16 +414,8 @@ func keepManifest(path string, m manifest.Manifest) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("keep a character: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path))
-	if err != nil {
+	if err := store.WriteFile(path, data); err != nil {
 		return fmt.Errorf("keep a character: %w", err)
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("keep a character: %w", errors.Join(err, os.Remove(f.Name())))
-	}
-	return store.SyncDirectory(filepath.Dir(path))
+	return nil
 }

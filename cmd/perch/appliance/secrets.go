@@ -32,7 +32,7 @@ func Secret(dir, name string, log *slog.Logger) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read a secret: %w", err)
 	}
-	if err := sweepSecret(path); err != nil {
+	if err := store.RemoveUnfinished(path); err != nil {
 		return "", fmt.Errorf("keep a new secret: %w", err)
 	}
 	s := randomHex(32)
@@ -69,33 +69,6 @@ func ownersOnly(path string, log *slog.Logger) error {
 	return nil
 }
 
-// unfinished is what a secret's file is called until it is whole.
-func unfinished(path string) string { return filepath.Base(path) + ".*.tmp" }
-
-// sweepSecret removes what a power cut left of a secret that was being made.
-func sweepSecret(path string) error {
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
-	for _, name := range left {
-		err = errors.Join(err, os.Remove(name))
-	}
-	return err
-}
-
-// writeSecret writes a file that is there whole or not at all, for its owner
-// only. It is there after a power cut, too: a key that is lost makes every
-// robot's token void.
-func writeSecret(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), unfinished(path)) // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return store.SyncDirectory(filepath.Dir(path))
-}
+// writeSecret writes a secret to its file. It is there after a power cut, too: a key that is
+// lost makes every robot's token void.
+func writeSecret(path, text string) error { return store.WriteFile(path, []byte(text+"\n")) }
