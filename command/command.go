@@ -65,7 +65,9 @@ func prepare(c *cobra.Command) {
 		c.Args = func(c *cobra.Command, args []string) error { return checkArguments(argumentsOf(c), args) }
 	}
 	if c.ValidArgsFunction == nil {
-		c.ValidArgsFunction = completeArguments
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = completeArguments
+		}
 	}
 }
 

@@ -12,12 +12,14 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
+	"perch/store"
 )
 
 // checkedConfig is what is printed of a configuration.
 type checkedConfig struct {
-	File     string         `json:"file"`           // empty: the defaults
-	User     string         `json:"user,omitempty"` // the service's, who can read what it names
+	File     string         `json:"file"`               // empty: the defaults
+	Settings string         `json:"settings,omitempty"` // the overlay, where there is one
+	User     string         `json:"user,omitempty"`     // the service's, who can read what it names
 	Faults   []string       `json:"faults"`
 	Warnings []shownWarning `json:"warnings"`
 }
@@ -28,20 +30,27 @@ type shownWarning struct {
 }
 
 func checkConfigCommand() *cobra.Command {
-	o := &output{}
-	return o.register(&cobra.Command{
+	o, data := &output{}, ""
+	c := o.register(&cobra.Command{
 		Use:     "check-config [FILE]",
-		Short:   "Print every fault of a configuration",
+		Short:   "Print every fault of a configuration, and of the settings that were changed",
 		Long:    "Each fault is a line with file, line and key. Exit codes: 0 no faults, 2 faults.",
 		Example: "perch check-config /etc/perch/perch.yaml",
-		RunE:    func(c *cobra.Command, args []string) error { return checkConfig(c, strings.Join(args, ""), o) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return checkConfig(c, &settings{config: strings.Join(args, ""), data: data, judge: true}, o)
+		},
 	})
+	c.Flags().StringVar(&data, "data", "", "`DIR` of the data, where settings.yaml is")
+	return c
 }
 
 // checkConfig prints every fault of a configuration. Its error is config.Faults.
-func checkConfig(c *cobra.Command, file string, o *output) error {
-	from := (&settings{config: file, judge: true}).source()
+func checkConfig(c *cobra.Command, s *settings, o *output) error {
+	from := s.source()
 	shown := checkedConfig{File: from.File, Faults: []string{}, Warnings: []shownWarning{}}
+	if store.Exists(from.Overlay) {
+		shown.Settings = from.Overlay
+	}
 	loaded, err := from.Load()
 	if err == nil {
 		err = appliance.CheckRecognizers(&loaded)
@@ -75,6 +84,9 @@ func (s checkedConfig) write(out io.Writer) {
 	path := s.File
 	if path == "" {
 		path = "no file: the defaults"
+	}
+	if s.Settings != "" {
+		path += " and " + s.Settings
 	}
 	if s.User != "" {
 		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, s.User)

@@ -38,8 +38,8 @@ func commands() *cobra.Command {
 		Use:   "perch",
 		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
 		Long: `status, health, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over
-its socket, or over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. Where none runs, backup and restore work in
-its data directory (--data DIR).`,
+its socket, or over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. So do set and unset. Where none runs, backup, restore, set and
+unset work in its data directory (--data DIR).`,
 		Example: `perch serve
 			perch robot list
 			perch robot say kitchen "dinner is ready"`,
@@ -56,7 +56,7 @@ its data directory (--data DIR).`,
 	skill.AddCommand(skillsCommand(), checkSkillCommand(), signSkillCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
 	notification.AddCommand(notificationsCommand(), sendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
+	root.AddCommand(serveCommand(), checkConfigCommand(), setKeyCommand(), unsetKeyCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
 		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
 		brokerCommand(), speakerCommand())
 	return root

@@ -37,10 +37,6 @@ func serveCommand() *cobra.Command {
 
 // serve runs the appliance.
 func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
-	editor := s.editor()
-	if err := editor.Mend(); err != nil {
-		return err
-	}
 	c, err := s.load()
 	if err != nil {
 		return err
@@ -53,7 +49,7 @@ func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 	}
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built),
 		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: begin,
-		Logs: kept, Editor: editor, Doctor: s.examine})
+		Logs: kept, Overlay: s.overlay(), Doctor: s.examine})
 	if err != nil {
 		return err
 	}

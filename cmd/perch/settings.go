@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -60,21 +61,23 @@ func (s *settings) apply(c *config.Config) {
 	}
 }
 
-// editor changes the configuration that these flags lead to.
-func (s *settings) editor() *config.Editor {
+// overlay shows and changes the configuration that these flags lead to.
+func (s *settings) overlay() *config.Overlay {
 	fixed := map[string]string{}
 	for flag, is := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {
 		if is {
 			fixed[strings.ReplaceAll(flag, "-", ".")] = "--" + flag
 		}
 	}
-	return &config.Editor{Source: s.source(), Data: config.Data(s.data), Fixed: fixed, Flags: s.apply, Now: time.Now}
+	return &config.Overlay{Source: s.source(), Data: config.Data(s.data), Fixed: fixed, Flags: s.apply,
+		Judge: appliance.CheckRecognizers, Now: time.Now}
 }
 
 // source is where the configuration is.
 func (s *settings) source() config.Source {
-	from := config.Source{File: config.File(s.config), Options: config.AppOptions(config.Data(s.data)), Environ: os.Environ(),
-		Check: appliance.CheckPart}
+	data := config.Data(s.data)
+	from := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),
+		Environ: os.Environ(), Check: appliance.CheckPart}
 	if s.judge {
 		from.Service = config.Reader(from.File)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -17,19 +18,19 @@ import (
 
 // settings note what is changed.
 type settings struct {
-	changes []admin.ConfigChange
+	changes []map[string]any
 	err     error
 }
 
 func (s *settings) Show() (any, error) { return map[string]string{"text": "name: a"}, s.err }
 
-func (s *settings) Check(c admin.ConfigChange) (any, error) { return c.Set, s.err }
+func (s *settings) Check(text string) (any, error) { return map[string]string{"checked": text}, s.err }
 
-func (s *settings) Write(c admin.ConfigChange) (string, error) {
+func (s *settings) Change(values map[string]any) (any, error) {
 	if s.err == nil {
-		s.changes = append(s.changes, c)
+		s.changes = append(s.changes, values)
 	}
-	return "new", s.err
+	return map[string]bool{"restart": true}, s.err
 }
 
 func (s *settings) Startable() error { return s.err }
@@ -61,16 +62,23 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 		says               string
 	}{
 		{"GET", "", "", 200, `{"text":"name: a"}`},
-		{"POST", "/check", `{"set":{"name":null}}`, 200, `{"name":null}`},
+		{"POST", "/check", `{"text":"name: b"}`, 200, `{"checked":"name: b"}`},
 		{"POST", "/check", `{`, 400, `"bad_body"`},
-		{"PUT", "", `{"text":"name: b","digest":"old"}`, 200, `{"digest":"new","restart":true}`},
-		{"PUT", "", `{"text":"` + strings.Repeat("x", 3<<20) + `"}`, 413, `"body_too_large"`},
+		{"POST", "/check", `{"text":"` + strings.Repeat("x", 3<<20) + `"}`, 413, `"body_too_large"`},
+		{"PUT", "", `{"set":{"name":"b","brains.0":null}}`, 200, `{"restart":true}`},
+		{"PUT", "", `{}`, 400, `"bad_change"`},
+		{"PUT", "/robots.idle", `"5m"`, 200, `{"restart":true}`},
+		{"PUT", "/listen", `[":1"]`, 200, `{"restart":true}`},
+		{"PUT", "/name", ``, 400, `"bad_body"`},
+		{"PUT", "/name", `"` + strings.Repeat("x", 3<<20) + `"`, 413, `"body_too_large"`},
+		{"DELETE", "/robots.idle", ``, 200, `{"restart":true}`},
 	} {
 		if status, body := h.ask(c.method, "/api/v1/config"+c.path, c.body); status != c.status || !strings.Contains(body, c.says) {
 			t.Errorf("%s %s %.50s: %d %s", c.method, c.path, c.body, status, body)
 		}
 	}
-	if len(s.changes) != 1 || *s.changes[0].Text != "name: b" || s.changes[0].Digest != "old" || told() != 1 {
+	want := []map[string]any{{"name": "b", "brains.0": nil}, {"robots.idle": "5m"}, {"listen": []any{":1"}}, {"robots.idle": nil}}
+	if !reflect.DeepEqual(s.changes, want) || told() != len(want) {
 		t.Errorf("the changes are %+v, told %d times", s.changes, told())
 	}
 	if status, body := h.ask("POST", "/api/v1/restart", ""); status != 202 || restarts != 1 {
@@ -78,17 +86,17 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 	}
 	s.err = &admin.ConfigFaults{Sentence: "line 1: no", Faults: []int{1}}
 	const faults = `{"error":{"code":"faults","message":"line 1: no"},"faults":[1]}`
-	if status, body := h.ask("PUT", "/api/v1/config", `{"text":""}`); status != 422 || body != faults {
+	if status, body := h.ask("PUT", "/api/v1/config/name", `""`); status != 422 || body != faults {
 		t.Errorf("%d %s", status, body)
 	}
 	if status, body := h.ask("POST", "/api/v1/restart", ""); status != 422 || restarts != 1 {
 		t.Errorf("%d %s: %d restarts", status, body, restarts)
 	}
-	s.err = &door.Fault{Word: "changed_since", Sentence: "no", HTTP: http.StatusConflict}
-	if status, body := h.ask("PUT", "/api/v1/config", `{"text":""}`); status != 409 || !strings.Contains(body, "changed_since") {
+	s.err = &door.Fault{Word: "disk_full", Sentence: "no", HTTP: http.StatusInsufficientStorage}
+	if status, body := h.ask("DELETE", "/api/v1/config/name", ""); status != 507 || !strings.Contains(body, "disk_full") {
 		t.Errorf("%d %s", status, body)
 	}
-	if n := told(); n != 1 {
+	if n := told(); n != len(want) {
 		t.Errorf("it is told %d times", n)
 	}
 }
@@ -120,7 +128,7 @@ func TestTheDoctorLooksOnceAtATime(t *testing.T) {
 		t.Errorf("it looks never again: %d %s", status, body)
 	}
 	none := newAppliance(t)
-	for _, route := range []string{"GET /api/v1/doctor", "GET /api/v1/logs", "GET /api/v1/config", "PUT /api/v1/config", "POST /api/v1/config/check",
+	for _, route := range []string{"GET /api/v1/doctor", "GET /api/v1/logs", "GET /api/v1/config", "PUT /api/v1/config/name", "DELETE /api/v1/config/name", "POST /api/v1/config/check",
 		"POST /api/v1/restart"} {
 		method, path, _ := strings.Cut(route, " ")
 		if status, body := none.ask(method, path, "{}"); status != 404 || !strings.Contains(body, "not_here") {

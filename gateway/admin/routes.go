@@ -257,8 +257,12 @@ const mostConfigBody = 2<<20 + 64<<10
 func (d *Door) settingsRoutes(large, api gin.IRouter) {
 	config := large.Group("/config", door.Limit(mostConfigBody))
 	config.GET("", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.showConfig() }))
-	config.POST("/check", withChange(d.checkConfig))
-	config.PUT("", withChange(func(c ConfigChange) (any, error) { return d.writeConfig(c) }))
+	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, given struct{ Text string }) (any, error) {
+		return d.checkConfig(given.Text)
+	}))
+	config.PUT("", changeOf(d, func(_ string, given struct{ Set map[string]any }) map[string]any { return given.Set }))
+	config.PUT("/:key", changeOf(d, func(key string, value any) map[string]any { return map[string]any{key: value} }))
+	config.DELETE("/:key", func(c *gin.Context) { d.answerChange(c, map[string]any{c.Param("key"): nil}) })
 	api.POST("/restart", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
 		var none struct{}
 		if err := c.ShouldBindJSON(&none); err != nil && !errors.Is(err, io.EOF) {
@@ -278,24 +282,30 @@ func (d *Door) settingsRoutes(large, api gin.IRouter) {
 	})
 }
 
-// withChange is a handler of a change of the configuration.
-func withChange(work func(ConfigChange) (any, error)) gin.HandlerFunc {
+// changeOf is a handler of a body that gives keys of the configuration their values. key is the
+// one in the path.
+func changeOf[T any](d *Door, values func(key string, body T) map[string]any) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		var change ConfigChange
-		if err := c.ShouldBindJSON(&change); err != nil {
+		var body T
+		if err := c.ShouldBindJSON(&body); err != nil {
 			_ = c.Error(unreadable(err))
 			return
 		}
-		body, err := work(change)
-		var faults *ConfigFaults
-		switch {
-		case errors.As(err, &faults):
-			c.JSON(faults.Status(), faults.shown())
-		case err != nil:
-			_ = c.Error(fault(err))
-		default:
-			c.JSON(http.StatusOK, body)
-		}
+		d.answerChange(c, values(c.Param("key"), body))
+	}
+}
+
+// answerChange changes the configuration, and answers with the faults where there are any.
+func (d *Door) answerChange(c *gin.Context, values map[string]any) {
+	changes, err := d.changeConfig(values)
+	var faults *ConfigFaults
+	switch {
+	case errors.As(err, &faults):
+		c.JSON(faults.Status(), faults.shown())
+	case err != nil:
+		_ = c.Error(fault(err))
+	default:
+		c.JSON(http.StatusOK, changes)
 	}
 }
 

@@ -7,25 +7,18 @@ import (
 	"perch/gateway/door"
 )
 
-// settings is the configuration file, as its owner changes it. Its errors say
+// settings are the configuration, as its owner sees and changes it. Their errors say
 // themselves how they are shown.
 type settings interface {
-	// Show is the configuration: its text without secrets, and its keys.
+	// Show is the configuration: its keys, and the text of the owner's file, without secrets.
 	Show() (any, error)
-	// Check is what would come of a change.
-	Check(ConfigChange) (any, error)
-	// Write makes a change that has no faults. It returns the digest of the new file.
-	Write(ConfigChange) (digest string, err error)
+	// Check is what is wrong with a text in the place of the owner's file.
+	Check(text string) (any, error)
+	// Change gives keys their values, all or none. A nil value gives a key back to the owner's
+	// file. It returns which of them need a restart.
+	Change(values map[string]any) (any, error)
 	// Startable is why the next start would fail; nil where it would not.
 	Startable() error
-}
-
-// ConfigChange is a change of the configuration: the whole text, or values by
-// their keys, of which null removes a key.
-type ConfigChange struct {
-	Text   *string        `json:"text"`
-	Set    map[string]any `json:"set"`
-	Digest string         `json:"digest"` // of the file as it was read
 }
 
 // ConfigFaults is the error of a change with faults, one of which at least is at
@@ -64,34 +57,31 @@ func errNot(what string) error {
 
 func (d *Door) showConfig() (any, error) {
 	if d.o.Settings == nil {
-		return nil, errNot("its configuration file")
+		return nil, errNot("its configuration")
 	}
 	return d.o.Settings.Show()
 }
 
-func (d *Door) checkConfig(c ConfigChange) (any, error) {
+func (d *Door) checkConfig(text string) (any, error) {
 	if d.o.Settings == nil {
-		return nil, errNot("its configuration file")
+		return nil, errNot("its configuration")
 	}
-	return d.o.Settings.Check(c)
+	return d.o.Settings.Check(text)
 }
 
-// written is the answer to a change.
-type written struct {
-	Digest  string `json:"digest"`
-	Restart bool   `json:"restart"` // it is applied by a restart
-}
-
-func (d *Door) writeConfig(c ConfigChange) (written, error) {
+// changeConfig gives keys of the configuration their values.
+func (d *Door) changeConfig(values map[string]any) (any, error) {
 	if d.o.Settings == nil {
-		return written{}, errNot("its configuration file")
+		return nil, errNot("its configuration")
 	}
-	digest, err := d.o.Settings.Write(c)
-	if err != nil {
-		return written{}, err
+	if len(values) == 0 {
+		return nil, &door.Fault{Word: "bad_change", Sentence: "no key is named", HTTP: http.StatusBadRequest}
 	}
-	d.o.Bus.Publish("", "", event.Changed{What: "settings"})
-	return written{Digest: digest, Restart: true}, nil
+	changes, err := d.o.Settings.Change(values)
+	if err == nil {
+		d.o.Bus.Publish("", "", event.Changed{What: "settings"})
+	}
+	return changes, err
 }
 
 // restart has the appliance start anew, unless that would fail for the

@@ -122,9 +122,9 @@ type Options struct {
 
 	NewDatabase bool // an empty one is begun, although there was another
 
-	Logs   *Logs                                          // what Log has written; nil keeps nothing
-	Editor *config.Editor                                 // changes the configuration file; nil changes none
-	Doctor func(context.Context) ([]admin.Finding, error) // looks at all of this; nil is none
+	Logs    *Logs                                          // what Log has written; nil keeps nothing
+	Overlay *config.Overlay                                // shows and changes the configuration; nil is none
+	Doctor  func(context.Context) ([]admin.Finding, error) // looks at all of this; nil is none
 }
 
 // New builds the appliance, each part after those that it needs. Whatever was
@@ -214,7 +214,7 @@ func (a *Appliance) newAdmin() {
 	if a.Logs != nil {
 		shown.Logs = a.Logs
 	}
-	if a.Editor != nil {
+	if a.Overlay != nil {
 		shown.Settings = a.newSettings()
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)

@@ -4,45 +4,60 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
+	"syscall"
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
 	"perch/gateway/door"
 )
 
-// settings are the configuration file, for the owner's door.
+// settings are the configuration, for the owner's door.
 type settings struct {
-	*config.Editor
-	log func(msg string, args ...any)
+	*config.Overlay
+	log *slog.Logger
 }
 
-// newSettings has the file judged as perch check-config does.
+// newSettings has changes applied to this appliance.
 func (a *Appliance) newSettings() *settings {
-	a.Editor.Judge = CheckRecognizers
-	a.Editor.Start()
-	return &settings{a.Editor, a.Log.Info}
+	if a.Overlay.Applier == nil {
+		a.Overlay.Applier = atRestart{a.Config}
+	}
+	if err := a.Overlay.Start(a.Config); err != nil {
+		a.Log.Warn("what is left of the last change of the settings cannot be removed", "err", err)
+	}
+	return &settings{a.Overlay, a.Log}
+}
+
+// atRestart is a config.Applier that applies nothing: everything waits for a restart.
+type atRestart struct{ started *config.Config }
+
+func (r atRestart) Apply(c *config.Config) (restart []string, err error) {
+	return config.Changed(r.started, c), nil
 }
 
 func (s *settings) Show() (any, error) {
-	shown, err := s.Editor.Show()
+	shown, err := s.Overlay.Show()
 	return shown, settingsFault(err)
 }
 
-func (s *settings) Check(c admin.ConfigChange) (any, error) {
-	checked, err := s.Editor.Check(config.Change(c))
+func (s *settings) Check(text string) (any, error) {
+	checked, err := s.Overlay.Check(text)
 	return checked, settingsFault(err)
 }
 
-func (s *settings) Write(c admin.ConfigChange) (string, error) {
-	digest, faults, err := s.Editor.Write(config.Change(c))
+func (s *settings) Change(values map[string]any) (any, error) {
+	changes, faults, err := s.Overlay.Change(values)
 	if err == nil && len(faults) > 0 {
-		return "", &admin.ConfigFaults{Sentence: "the configuration has faults, and nothing was changed: " + firstOf(faults), Faults: faults}
+		return nil, &admin.ConfigFaults{Sentence: "nothing was changed: " + firstOf(faults), Faults: faults}
 	}
 	if err == nil {
-		s.log("the configuration was changed; a restart applies it")
+		s.log.Info("settings were changed", "keys", slices.Sorted(maps.Keys(values)), "after a restart", changes.Keys)
 	}
-	return digest, settingsFault(err)
+	return changes, settingsFault(err)
 }
 
 func (s *settings) Startable() error {
@@ -71,14 +86,13 @@ func firstOf(faults []config.Fault) string {
 // settingsFault is an error of the configuration as an owner sees it. What the file
 // system says of it is for people too: it is their file.
 func settingsFault(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) && errors.Is(err, fs.ErrPermission) {
-		return &door.Fault{Word: "read_only", Sentence: err.Error(), HTTP: http.StatusConflict}
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return &door.Fault{Word: "read_only", Sentence: err.Error(), HTTP: http.StatusConflict, Err: err}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &door.Fault{Word: "disk_full", Sentence: err.Error(), HTTP: http.StatusInsufficientStorage, Err: err}
+	case errors.Is(err, fs.ErrNotExist):
+		return &door.Fault{Word: "no_file", Sentence: err.Error(), HTTP: http.StatusConflict, Err: err}
 	}
-	return door.AsFault(err, []door.Known{
-		{Err: config.ErrChanged, Word: "changed_since", HTTP: http.StatusConflict},
-		{Err: config.ErrReadOnly, Word: "read_only", HTTP: http.StatusConflict},
-		{Err: config.ErrChange, Word: "bad_change", HTTP: http.StatusBadRequest},
-		{Err: fs.ErrNotExist, Word: "no_file", HTTP: http.StatusConflict},
-	})
+	return err
 }

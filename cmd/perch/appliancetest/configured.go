@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,12 +40,12 @@ robots: {mqtt: {listen: "127.0.0.1:0"}, udp: "127.0.0.1:0"}
 
 func configured(t *testing.T, file, data string) *Appliance {
 	t.Helper()
-	from := config.Source{File: file, Check: appliance.CheckPart}
+	from := config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile), Check: appliance.CheckPart}
 	c, err := from.Load()
 	must.Succeed(t, err)
 	var h *Appliance
 	h = Start(t, c, data, func(o *appliance.Options) {
-		o.Editor = &config.Editor{Source: from, Data: data, Flags: func(*config.Config) {}, Now: time.Now}
+		o.Overlay = &config.Overlay{Source: from, Data: data, Judge: appliance.CheckRecognizers, Now: time.Now}
 		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
 			d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: o.Built,
 				Connect: h.Connect})

@@ -3,10 +3,8 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"perch/remote/supervisor"
 )
@@ -68,15 +66,10 @@ func (k *checker) options(c *Config) error {
 	if err != nil {
 		return err
 	}
-	o := &checker{Source: Source{File: k.Options}}
-	o.read(c, text)
-	k.found, k.unread = append(k.found, o.found...), append(k.unread, o.unread...)
+	o := k.over(c, k.Options, text)
 	k.env = map[string]string{}
 	for path := range o.lines {
 		k.env[path] = "option " + path
-		if _, isList := o.lines[path+".0"]; isList { // it is in the place of the file's, and no line is of its entries
-			maps.DeleteFunc(k.lines, func(key string, _ int) bool { return strings.HasPrefix(key, path+".") })
-		}
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package config is the configuration file: read over the defaults and the
-// environment, checked as a whole. Its errors name file, line and key.
+// Package config is the configuration: the owner's file, the overlay of settings that the page
+// and the commands change, and the environment, read over the defaults and checked as a whole.
+// Its errors name file, line and key.
 package config
 
 import (
@@ -7,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -169,7 +173,8 @@ const mostConfig = 1 << 20
 
 // Source is where a configuration is read from.
 type Source struct {
-	File    string   // empty where there is none
+	File    string   // the owner's, which is never written; empty where there is none
+	Overlay string   // a file of the same schema whose keys come before those of File; empty is none
 	Environ []string // of the process, "NAME=value"
 	// Options is a file of keys that take the place of those in File: the options of
 	// Home Assistant's app. Empty is none.
@@ -186,26 +191,40 @@ type Source struct {
 // the last have a line for each fault, which begins with its key.
 type PartCheck func(c *Config, part any) error
 
-// Load reads the file and the environment over the defaults, and checks the
-// whole. Its error is faults, or that the file cannot be read.
+// Load reads the files and the environment over the defaults, and checks the
+// whole. Its error is faults, or that a file cannot be read.
 func (s Source) Load() (Config, error) {
-	var text []byte
-	if s.File != "" {
-		var err error
-		if text, err = readConfig(s.File); err != nil {
-			return Default(), err
-		}
+	text, overlay, err := s.texts()
+	if err != nil {
+		return Default(), err
 	}
-	k := &checker{Source: s}
-	return k.load(text)
+	return (&checker{Source: s}).load(text, overlay)
 }
 
-// load reads a text and the environment over the defaults, and checks the whole.
-func (k *checker) load(text []byte) (Config, error) {
+// texts are what the owner's file and the overlay hold. An overlay that does not exist is empty.
+func (s Source) texts() (text, overlay []byte, err error) {
+	if s.File != "" {
+		if text, err = readConfig(s.File); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.Overlay != "" {
+		if overlay, err = readConfig(s.Overlay); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return text, overlay, err
+}
+
+// load reads the texts and the environment over the defaults, and checks the whole.
+func (k *checker) load(text, overlay []byte) (Config, error) {
 	c := k.defaults()
 	k.read(&c, text)
 	if len(k.found) > 0 && len(k.unread) == 0 {
 		return c, k.found // it is no YAML
+	}
+	if o := k.over(&c, k.Overlay, overlay); len(o.found) > 0 && len(o.unread) == 0 {
+		return c, k.found
 	}
 	if err := k.options(&c); err != nil {
 		return c, err
@@ -240,7 +259,7 @@ func readConfig(path string) ([]byte, error) {
 type checker struct {
 	Source
 	found Faults
-	lines map[string]int    // by key path, "speech.recognizers.0.kind"
+	lines map[string]line   // by key path, "speech.recognizers.0.kind"
 	env   map[string]string // by key path, the variable
 	// unread are the sections in which something could not be read. What was
 	// left of them is not complained of as well.
@@ -249,6 +268,12 @@ type checker struct {
 	choices map[string][]string
 	// hidden is what keys and faults do not show, once it is known.
 	hidden secretTexts
+}
+
+// line is a line of a file, from 1.
+type line struct {
+	file   string
+	number int
 }
 
 // section is the part of the configuration that a key belongs to: one at the
@@ -270,9 +295,8 @@ func (k *checker) at(path string, why error) Fault {
 	f := fault(why)
 	f.Key = path
 	for key := path; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
-		if line, ok := k.lines[key]; ok {
-			f.file, f.Line = k.File, line
-			return f
+		if at, ok := k.lines[key]; ok {
+			return k.placed(f, at)
 		}
 	}
 	return f
@@ -285,7 +309,7 @@ func (k *checker) read(c *Config, text []byte) {
 		k.found = Faults{k.syntax(err.Error())}
 		return
 	}
-	k.lines = map[string]int{}
+	k.lines = map[string]line{}
 	if crowded(&root) {
 		k.found = Faults{k.ofFile(0, errTooMany)}
 		return
@@ -293,6 +317,11 @@ func (k *checker) read(c *Config, text []byte) {
 	if len(root.Content) > 0 {
 		k.note("", root.Content[0])
 	}
+	eachKey("", reflect.ValueOf(c).Elem(), func(key string, v reflect.Value) {
+		if _, set := k.lines[key]; set && v.Kind() == reflect.Map {
+			v.SetZero() // it is replaced whole, as lists are
+		}
+	})
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	err := d.Decode(c)
@@ -311,6 +340,48 @@ func (k *checker) read(c *Config, text []byte) {
 	}
 }
 
+// over reads a file of the same schema over c. Its keys come before those that were read
+// before it, and a list or a mapping takes the place of the whole that was there. It returns what
+// was read.
+func (k *checker) over(c *Config, file string, text []byte) *checker {
+	o := &checker{Source: Source{File: file}}
+	o.read(c, text)
+	o.found = o.found.in(k.Overlay)
+	k.found, k.unread = append(k.found, o.found...), append(k.unread, o.unread...)
+	if k.lines == nil {
+		k.lines = map[string]line{}
+	}
+	eachKey("", reflect.ValueOf(c).Elem(), func(key string, _ reflect.Value) {
+		if _, set := o.lines[key]; set {
+			maps.DeleteFunc(k.lines, func(other string, _ line) bool { return strings.HasPrefix(other, key+".") })
+		}
+	})
+	maps.Copy(k.lines, o.lines)
+	return o
+}
+
+// mostNodes bounds a document. The library compares each key of a mapping with
+// every other, which takes minutes for a megabyte of them.
+const mostNodes = 20_000
+
+var errTooMany = fmt.Errorf("it has more than %d entries", mostNodes)
+
+// crowded reports whether a document has too many entries to be looked at.
+func crowded(root *yaml.Node) bool {
+	left := mostNodes
+	var count func(n *yaml.Node)
+	count = func(n *yaml.Node) {
+		left--
+		for _, c := range n.Content {
+			if left >= 0 {
+				count(c)
+			}
+		}
+	}
+	count(root)
+	return left < 0
+}
+
 // note walks the document and notes the line of every key.
 func (k *checker) note(path string, n *yaml.Node) {
 	under := func(key string) string {
@@ -323,13 +394,13 @@ func (k *checker) note(path string, n *yaml.Node) {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := under(n.Content[i].Value)
-			k.lines[key] = n.Content[i].Line
+			k.lines[key] = line{k.File, n.Content[i].Line}
 			k.note(key, n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
 			key := under(strconv.Itoa(i))
-			k.lines[key] = item.Line
+			k.lines[key] = line{k.File, item.Line}
 			k.note(key, item)
 		}
 	}
@@ -376,10 +447,10 @@ func (k *checker) syntax(text string) Fault {
 }
 
 // keyAt is the longest key path on a line that ends in name.
-func (k *checker) keyAt(line int, name string) string {
+func (k *checker) keyAt(number int, name string) string {
 	best := name
 	for key, at := range k.lines {
-		if at == line && len(key) > len(best) && (name == "" || strings.HasSuffix("."+key, "."+name)) {
+		if at.number == number && len(key) > len(best) && (name == "" || strings.HasSuffix("."+key, "."+name)) {
 			best = key
 		}
 	}

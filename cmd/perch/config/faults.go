@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"perch/language"
@@ -9,10 +10,11 @@ import (
 
 // Fault is one fault of a configuration, by its place.
 type Fault struct {
-	Line    int    `json:"line,omitempty"` // in the text; 0 is that of no line
+	Line    int    `json:"line,omitempty"` // in the owner's file where it is shown; 0 is that of no line
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`
 	file    string // in which Line is
+	overlay bool   // which is the overlay
 }
 
 // fault is one of no place.
@@ -25,13 +27,26 @@ func (f Fault) says(why error) Fault {
 }
 
 // ofFile is a fault of the file, or of one of its lines.
-func (k *checker) ofFile(line int, why error) Fault {
-	f := fault(why)
-	f.file, f.Line = k.File, line
+func (k *checker) ofFile(number int, why error) Fault {
+	return k.placed(fault(why), line{k.File, number})
+}
+
+// placed is a fault at a line. Those of the overlay are mended by a command.
+func (k *checker) placed(f Fault, at line) Fault {
+	f.file, f.Line = at.file, at.number
+	f.overlay = at.file != "" && at.file == k.Overlay
 	return f
 }
 
-// String returns the fault with its place.
+// in returns the faults with those of a file marked as the overlay's.
+func (f Faults) in(overlay string) Faults {
+	for i := range f {
+		f[i].overlay = overlay != "" && f[i].file == overlay
+	}
+	return f
+}
+
+// String returns the fault with its place, and for one of the overlay with its cure.
 func (f Fault) String() string {
 	text := f.Message
 	if f.Key != "" {
@@ -39,18 +54,43 @@ func (f Fault) String() string {
 	}
 	switch {
 	case f.Line > 0:
-		return fmt.Sprintf("%s:%d: %s", f.file, f.Line, text)
+		text = fmt.Sprintf("%s:%d: %s", f.file, f.Line, text)
 	case f.file != "":
-		return f.file + ": " + text
+		text = f.file + ": " + text
+	}
+	switch key := settable(f.Key); {
+	case f.overlay && key != "":
+		return text + "; perch unset " + ShellWord(key) + " gives the key back to the configuration file"
+	case f.overlay:
+		return text + "; Perch writes this file itself: restore it from a backup, or remove it to run with the configuration file alone"
 	}
 	return text
+}
+
+// settable is the key under which the overlay has a value: an entry of a list is a part of the list's.
+func settable(key string) string {
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		if _, err := strconv.Atoi(part); err == nil {
+			return strings.Join(parts[:i], ".")
+		}
+	}
+	return key
 }
 
 // mostFaults bounds those that are shown of one text.
 const mostFaults = 200
 
-// shown are as many of the faults as are shown.
-func (f Faults) shown() []Fault { return append([]Fault{}, f[:min(len(f), mostFaults)]...) }
+// shown are as many of the faults as are shown, with the lines of the owner's file alone.
+func (f Faults) shown() []Fault {
+	all := append([]Fault{}, f[:min(len(f), mostFaults)]...)
+	for i := range all {
+		if all[i].overlay {
+			all[i].Line = 0
+		}
+	}
+	return all
+}
 
 // named takes over what an error has of keys; what has none is a fault of the section.
 func (k *checker) named(section, under string, err error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -20,12 +21,12 @@ type Key struct {
 	Key     string   `json:"key"` // its path
 	Type    string   `json:"type"`
 	Choices []string `json:"choices,omitempty"`
-	Value   any      `json:"value"`
+	Value   any      `json:"value"` // of a secret {"set": true} or {"set": false}
 	Default any      `json:"default"`
-	Set     *bool    `json:"set,omitempty"` // of a secret, whose value is not shown
-	Given   string   `json:"given"`
-	By      string   `json:"by,omitempty"` // the variable or the flag, where one gives it
-	Line    int      `json:"line,omitempty"`
+	Text    string   `json:"text,omitempty"` // Value as YAML, where a field cannot hold it
+	From    string   `json:"from"`
+	By      string   `json:"by,omitempty"`   // the variable or the flag, where one gives it
+	Line    int      `json:"line,omitempty"` // in the owner's file
 	Doc     string   `json:"doc,omitempty"`
 	// About is the key at which Doc stands, which may be of several: that of the words in
 	// language/TAG/keys.json.
@@ -36,18 +37,19 @@ type Key struct {
 
 // Where the value of a key is from.
 const (
-	givenFile        = "file"
-	givenEnvironment = "environment"
-	givenFlag        = "flag"
-	givenDefault     = "default"
+	fromFile        = "file"
+	fromSettings    = "settings" // the overlay
+	fromEnvironment = "environment"
+	fromFlag        = "flag"
+	fromDefault     = "default"
 )
 
 // keys are all keys of a configuration: those of the struct, and of each engine
 // and robot that it has.
 func (k *checker) keys(c *Config, fixed map[string]string) (all []Key) {
-	defaults, docs := k.defaults(), sampleDocs()
-	l := keyLister{checker: k, fixed: fixed, docs: docs}
-	l.list(nil, reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
+	defaults := k.defaults()
+	l := keyLister{checker: k, fixed: fixed, docs: sampleDocs()}
+	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
 	return l.all
 }
 
@@ -58,24 +60,54 @@ type keyLister struct {
 	all   []Key
 }
 
-func (l *keyLister) list(path []string, v, standard reflect.Value) {
-	if v.Kind() == reflect.Struct && typeOf(v.Type()) == "" {
-		for i := range v.NumField() {
-			below := reflect.Value{}
-			if standard.IsValid() {
-				below = standard.Field(i)
-			}
-			l.list(append(slices.Clone(path), fieldKey(v.Type().Field(i))), v.Field(i), below)
+func (l *keyLister) list(v, standard reflect.Value) {
+	defaults := map[string]reflect.Value{}
+	eachKey("", standard, func(key string, v reflect.Value) { defaults[key] = v })
+	eachKey("", v, func(key string, v reflect.Value) {
+		path := strings.Split(key, ".")
+		l.add(path, v, defaults[key])
+		if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
+			return
 		}
-		return
+		for i := range v.Len() {
+			l.entry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
+		}
+	})
+}
+
+// eachKey calls do for every key of a section of the configuration, with its path. Entries of
+// lists and mappings have no keys of their own.
+func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)) {
+	for i := range v.NumField() {
+		f, key := v.Field(i), strings.TrimPrefix(under+"."+fieldKey(v.Type().Field(i)), ".")
+		switch {
+		case !v.Type().Field(i).IsExported():
+		case f.Kind() == reflect.Struct && typeOf(f.Type()) == "":
+			eachKey(key, f, do)
+		default:
+			do(key, f)
+		}
 	}
-	l.add(path, v, standard)
-	if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
-		return
-	}
-	for i := range v.Len() {
-		l.entry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
-	}
+}
+
+// Keys are the names of all keys, without those of entries of lists.
+func Keys() (names []string) {
+	c := Default()
+	eachKey("", reflect.ValueOf(&c).Elem(), func(key string, _ reflect.Value) { names = append(names, key) })
+	return names
+}
+
+// Changed are the keys in which two configurations differ.
+func Changed(a, b *Config) (keys []string) {
+	were := map[string]reflect.Value{}
+	eachKey("", reflect.ValueOf(a).Elem(), func(key string, v reflect.Value) { were[key] = v })
+	eachKey("", reflect.ValueOf(b).Elem(), func(key string, v reflect.Value) {
+		empty := (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len()+were[key].Len() == 0
+		if !empty && !reflect.DeepEqual(were[key].Interface(), v.Interface()) {
+			keys = append(keys, key)
+		}
+	})
+	return keys
 }
 
 // entry lists the keys of an entry of a list: of an engine those that its kind has.
@@ -96,13 +128,12 @@ func (l *keyLister) entry(path []string, v reflect.Value) {
 
 func (l *keyLister) add(path []string, v, standard reflect.Value) {
 	at := strings.Join(path, ".")
-	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: l.docs[at].text, About: l.docs[at].about, Line: l.lines[at]}
+	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: l.docs[at].text, About: l.docs[at].about}
 	if one.Choices != nil {
 		one.Type = "choice"
 	}
-	one.Given, one.By = l.given(at)
-	if one.Value = l.hidden.value(plainValue(path, v)); standard.IsValid() {
-		one.Default = plainValue(path, standard)
+	if one.From, one.By = l.from(at); one.From == fromFile {
+		one.Line = l.lines[at].number
 	}
 	for kind, own := range kinds(at) {
 		if one.Kinds == nil {
@@ -110,32 +141,57 @@ func (l *keyLister) add(path []string, v, standard reflect.Value) {
 		}
 		one.Kinds[kind] = append([]string{"kind"}, strings.Fields(own)...)
 	}
+	if standard.IsValid() {
+		one.Default = plainValue(path, standard)
+	}
+	one.Value = l.hidden.value(plainValue(path, v))
 	if isSecret(path) && v.Kind() == reflect.String {
-		is := v.String() != ""
-		one.Type, one.Value, one.Default, one.Set = "secret", "", "", &is
+		one.Value = secretSet{v.String() != ""}
+	}
+	if _, is := one.Value.(secretSet); is {
+		one.Type, one.Default = "secret", nil
+	}
+	if sectioned(one.Value) {
+		if text, err := yaml.Marshal(one.Value); err == nil { // what cannot be written is shown as JSON
+			one.Text = string(text)
+		}
 	}
 	l.all = append(l.all, one)
 }
 
-// given is where the value of a key is from.
-func (l *keyLister) given(at string) (from, by string) {
+// sectioned reports whether a value is or holds a section, for which there is no field.
+func sectioned(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) > 0
+	case []any:
+		return slices.ContainsFunc(v, func(one any) bool { _, is := one.(map[string]any); return is })
+	}
+	return false
+}
+
+// from is where the value of a key is from.
+func (l *keyLister) from(at string) (from, by string) {
 	within := func(key string) bool {
 		return key == at || strings.HasPrefix(key, at+".") || strings.HasPrefix(at, key+".")
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.fixed)) {
 		if within(key) {
-			return givenFlag, l.fixed[key]
+			return fromFlag, l.fixed[key]
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.env)) {
 		if within(key) {
-			return givenEnvironment, l.env[key]
+			return fromEnvironment, l.env[key]
 		}
 	}
-	if _, ok := l.lines[at]; ok {
-		return givenFile, ""
+	switch at, ok := l.lines[at]; {
+	case !ok:
+		return fromDefault, ""
+	case at.file == l.Overlay && l.Overlay != "":
+		return fromSettings, ""
 	}
-	return givenDefault, ""
+	return fromFile, ""
 }
 
 // fieldKey is the key of a field: its tag, or its name in lower case.
@@ -169,7 +225,7 @@ func typeOf(t reflect.Type) string {
 	return ""
 }
 
-// plainValue is a value as JSON has it, in the forms of the file. Secrets are masked.
+// plainValue is a value as JSON has it, in the forms of the file, without secrets.
 func plainValue(path []string, v reflect.Value) any {
 	switch one := v.Interface().(type) {
 	case Duration:
@@ -190,7 +246,7 @@ func plainValue(path []string, v reflect.Value) any {
 		for i := range v.Len() {
 			list = append(list, plainValue(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i)))
 			if i > 0 && flagOfSecret(fmt.Sprint(v.Index(i-1))) {
-				list[i] = Mask
+				list[i] = secretSet{true}
 			}
 		}
 		return list
@@ -214,11 +270,11 @@ func plainValue(path []string, v reflect.Value) any {
 	return v.Interface()
 }
 
-// shownText is a text, masked where it is a secret.
-func shownText(path []string, text string) string {
+// shownText is a text, or that there is one where it is a secret.
+func shownText(path []string, text string) any {
 	inEnv := len(path) > 1 && path[len(path)-2] == "env"
 	if text != "" && (inEnv || isSecret(path) || addressed(path, text) || secretFlag().MatchString(text) && strings.Contains(text, "=")) {
-		return Mask
+		return secretSet{true}
 	}
 	return text
 }
@@ -239,20 +295,21 @@ func shortDuration(d time.Duration) string {
 type comment struct{ text, about string } // about is the key at which it stands
 
 // sampleDocs are what the annotated sample says of each key.
-func sampleDocs() map[string]comment {
+var sampleDocs = sync.OnceValue(func() map[string]comment {
 	docs := map[string]comment{}
-	d, err := parse(packaging.Sample())
-	if err != nil {
-		return docs
+	if root, err := parsed(packaging.Sample()); err == nil && len(root.Content) > 0 {
+		sampleLines(strings.Split(packaging.Sample(), "\n")).docs("", root.Content[0], comment{}, docs)
 	}
-	d.docs("", d.top, comment{}, docs)
 	return docs
-}
+})
 
-// docs takes the comments above each key of a section. What stands above a section
+// sampleLines are the lines of the annotated sample.
+type sampleLines []string
+
+// docs notes the comments above each key of a section. What stands above a section
 // is of its first key, where that has none, and what stands above a key is of the next
 // lines, too, where nothing is between.
-func (d *document) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
+func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
@@ -261,7 +318,7 @@ func (d *document) docs(under string, n *yaml.Node, above comment, docs map[stri
 		key, value := n.Content[i], n.Content[i+1]
 		at, own := strings.TrimPrefix(under+"."+key.Value, "."), comment{}
 		if n.Style&yaml.FlowStyle == 0 {
-			if text := d.commentAbove(key); text != "" {
+			if text := s.commentAbove(key); text != "" {
 				own = comment{text, at}
 			}
 		}
@@ -273,22 +330,21 @@ func (d *document) docs(under string, n *yaml.Node, above comment, docs map[stri
 			own = last
 		}
 		docs[at] = own
-		d.docs(at, value, own, docs)
+		s.docs(at, value, own, docs)
 		last, lastLine = own, key.Line
 	}
 }
 
 // commentAbove are the lines of comment right above a key, in its column.
-func (d *document) commentAbove(key *yaml.Node) string {
+func (s sampleLines) commentAbove(key *yaml.Node) string {
 	var lines []string
 	pad := strings.Repeat(" ", key.Column-1) + "#"
 	for at := key.Line - 2; at >= 0; at-- {
-		line := d.text[d.lines[at]:d.lineEnd(d.lines[at])]
-		comment, is := strings.CutPrefix(line, pad)
+		line, is := strings.CutPrefix(s[at], pad)
 		if !is {
 			break
 		}
-		lines = append(lines, strings.TrimPrefix(comment, " "))
+		lines = append(lines, strings.TrimPrefix(line, " "))
 	}
 	slices.Reverse(lines)
 	return strings.Join(lines, "\n")

@@ -315,7 +315,7 @@ func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
 		t.Errorf("Home Assistant was asked %d times for its users", asked)
 	}
 	bob := as("2b")
-	if status, text := bob(http.MethodPut, "/api/v1/config"); status != http.StatusForbidden {
+	if status, text := bob(http.MethodPut, "/api/v1/config/name"); status != http.StatusForbidden {
 		t.Fatalf("somebody who is no administrator changes the configuration: %d %.200s", status, text)
 	}
 	for _, routes := range doorLocks {

@@ -148,7 +148,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	c.Robots.ShareTranscripts = true
 	data := t.TempDir()
-	h := &running{appliancetest.Start(t, c, data, func(o *appliance.Options) { o.Editor = indiscreetFile(t, secrets) })}
+	h := &running{appliancetest.Start(t, c, data, func(o *appliance.Options) { o.Overlay = indiscreetFile(t, secrets) })}
 	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
 		secrets.know(name, h.Secret(name))
 	}
@@ -178,15 +178,16 @@ func TestNoSecretIsEverTold(t *testing.T) {
 }
 
 // indiscreetFile is a configuration file with secrets in every form.
-func indiscreetFile(t *testing.T, secrets *canaries) *config.Editor {
+func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 	at := func(where string) string { return secrets.plant("a configuration file's " + where) }
 	text := "skins: {key: " + at("key in brackets") + "} # key: " + at("comment") + "\nbridge:\n  key: \"" + at("quoted key") +
 		"\"\nmqtt:\n  password: '" + at("password") + "'\n  broker: mqtt://me:" + at("address") + "@127.0.0.1\nbrains:\n" +
 		"- {kind: openai, url: \"http://127.0.0.1:9/v1?key=" + at("query") + "\", model: m, extra: {api_key: " + at("extra") + "}}\n" +
 		"- kind: acp\n  command: [x, --token, " + at("argument") + "]\n  env: {OTHER: " + at("environment") + "}\n# password: " +
 		at("line of comment") + "\nwrong: &a " + at("anchor") + "\nother: {token: *a}\n"
-	return &config.Editor{Source: config.Source{File: appliancetest.Written(t, text), Check: appliance.CheckPart}, Data: t.TempDir(),
-		Flags: func(*config.Config) {}, Now: time.Now}
+	data := t.TempDir()
+	return &config.Overlay{Source: config.Source{File: appliancetest.Written(t, text), Overlay: filepath.Join(data, config.OverlayFile),
+		Check: appliance.CheckPart}, Data: data, Now: time.Now}
 }
 
 // indiscreetEngines are one of each kind, with a secret wherever one can be,

@@ -34,6 +34,8 @@ func TestJSON(t *testing.T) {
 		{"robot set kitchen voice=en-gb", 0, `"voice":"en-gb"`},
 		{"robot forget --strangers", 0, `{"forgotten":0}`},
 		{"robot forget kitchen", 0, `{"forgotten":1}`},
+		{"set name x --data " + t.TempDir(), 0, `{"restart":false}`},
+		{"unset name --data " + t.TempDir(), 0, `{"restart":false}`},
 		{"notification send tea", 0, `{"id":"`},
 		{"notification list", 0, `"text":"tea"`},
 		{"memory list", 0, `[]`},

@@ -5,16 +5,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/store/archive/archivetest"
+	"perch/store/storetest"
 )
 
 // shownConfig is what a page is told of the configuration.
@@ -67,8 +77,9 @@ speech:
   silence: 800ms
 `
 
-// TestAnOwnerChangesTheConfiguration as a page does: a key is set, its line alone
-// changes, everybody who looks is told, and a restart applies it.
+// TestAnOwnerChangesTheConfiguration as a page does: a key is set, each value says from where it
+// is, everybody who looks is told, and a restart applies what needs one. The owner's file stays
+// byte for byte the same.
 func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	t.Parallel()
 	p, path := configured(t, someConfig)
@@ -78,48 +89,41 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil {
 		t.Fatal(err)
 	}
-	if shown.File != path || !shown.Writable || shown.Before || shown.Restart || strings.Contains(shown.Text, "geheim") ||
+	if shown.File != path || shown.Settings != filepath.Join(p.data, config.OverlayFile) || len(shown.Restart) > 0 || strings.Contains(shown.Text, "geheim") ||
 		!strings.Contains(shown.Text, "  key: •••••• # the skins'\n") {
 		t.Errorf("shown is %+v", shown)
 	}
 	silence := shown.key(t, "speech.silence")
-	if silence.Value != "800ms" || silence.Default != "600ms" || silence.Given != "file" || silence.Line != 8 || silence.Type != "duration" ||
+	if silence.Value != "800ms" || silence.Default != "600ms" || silence.From != "file" || silence.Line != 8 || silence.Type != "duration" ||
 		!strings.Contains(silence.Doc, "silence that ends an utterance") {
 		t.Errorf("%+v", silence)
 	}
-	if key := shown.key(t, "skins.key"); key.Value != "" || key.Set == nil || !*key.Set || key.Type != "secret" {
+	if key := shown.key(t, "skins.key"); fmt.Sprint(key.Value) != "map[set:true]" || key.Type != "secret" {
 		t.Errorf("%+v", key)
 	}
-	if by := shown.key(t, "mqtt.broker"); by.Given != "environment" || by.By != "PERCH_MQTT_BROKER" {
+	if by := shown.key(t, "mqtt.broker"); by.From != "environment" || by.By != "PERCH_MQTT_BROKER" {
 		t.Errorf("%+v", by)
 	}
-	if by := shown.key(t, "listen"); by.Given != "flag" || by.By != "--listen" {
+	if by := shown.key(t, "listen"); by.From != "flag" || by.By != "--listen" {
 		t.Errorf("%+v", by)
 	}
 	told := p.streamed(t, "/api/v1/events", "event: changed")
-	var done struct {
-		Digest  string
-		Restart bool
-	}
+	var done config.Changes
 	set := map[string]any{"persona.name": "Bo", "speech.silence": "700ms", "timezone": "Europe/Berlin"}
-	change := map[string]any{"digest": shown.Digest, "set": set}
-	if err := p.ask(ctx, "PUT", "/api/v1/config", change, &done); err != nil || !done.Restart {
+	if err := p.ask(ctx, "PUT", "/api/v1/config", map[string]any{"set": set}, &done); err != nil {
 		t.Fatal(err, done)
-	}
-	want := strings.NewReplacer("Chan", "Bo", "800ms", "700ms").Replace(someConfig) + "timezone: Europe/Berlin\n"
-	if text, err := os.ReadFile(path); err != nil || string(text) != want {
-		t.Errorf("the file is\n%s\nwant\n%s", text, want)
-	}
-	if text, err := os.ReadFile(path + ".before"); err != nil || string(text) != someConfig {
-		t.Errorf("before it was %s (%v)", text, err)
 	}
 	if line := <-told; !strings.Contains(line, `"what":"settings"`) {
 		t.Errorf("others are told %s", line)
 	}
-	// Another owner has the file as it was.
-	status, body := refused(t, p.ask(ctx, "PUT", "/api/v1/config", change, nil))
-	if status != 409 || body.Error.Code != "changed_since" {
-		t.Errorf("%d %+v", status, body)
+	if err := p.ask(ctx, "PUT", "/api/v1/config/debug.listen", "127.0.0.1:0", &done); err != nil || !done.Restart || !slices.Contains(done.Keys, "debug.listen") {
+		t.Errorf("an address is set: %+v, %v", done, err)
+	}
+	for key, want := range map[string]string{"persona.name": "Bo", "speech.silence": "700ms", "name": "house"} {
+		if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil || shown.key(t, key).Value != want ||
+			(shown.key(t, key).From == "settings") != (key != "name") || !slices.Contains(shown.Restart, "debug.listen") {
+			t.Errorf("%+v, %q, %v", shown.key(t, key), shown.Restart, err)
+		}
 	}
 	before := p.run(t)
 	if err := p.ask(ctx, "POST", "/api/v1/restart", nil, nil); err != nil {
@@ -129,9 +133,146 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	if after := p.run(t); after == before {
 		t.Error("it has not started anew")
 	}
-	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil || shown.key(t, "persona.name").Value != "Bo" || shown.Restart ||
-		!shown.Before || shown.Digest != done.Digest {
-		t.Errorf("after the restart: %+v, %v", shown.key(t, "persona.name"), err)
+	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil || shown.key(t, "persona.name").Value != "Bo" || len(shown.Restart) > 0 {
+		t.Errorf("after the restart: %+v, %q, %v", shown.key(t, "persona.name"), shown.Restart, err)
+	}
+	if err := p.ask(ctx, "DELETE", "/api/v1/config/persona.name", nil, &done); err != nil {
+		t.Error(err)
+	}
+	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil || shown.key(t, "persona.name").Value != "Chan" ||
+		shown.key(t, "persona.name").From != "file" {
+		t.Errorf("given back: %+v, %v", shown.key(t, "persona.name"), err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != someConfig {
+		t.Errorf("the owner's file is\n%s", text)
+	}
+}
+
+// TestAnHourOfClicking: some hundred changes by two owners at once, right and wrong, leave the
+// owner's file byte for byte as it was. What was acknowledged last is what is shown, and the next
+// start takes it.
+func TestAnHourOfClicking(t *testing.T) {
+	t.Parallel()
+	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
+	t.Logf("PERCH_SEED=%d", seed)
+	h := appliancetest.Configured(t, "# Our house.\nname: house      # by mDNS\nspeech:\n  # a slow speaker\n  silence: 800ms\n")
+	own, err := os.ReadFile(h.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string][]string{ // the last of each is wrong
+		"robots.keep_turns": {`5`, `50`, `"60"`, `-1`}, "speech.silence": {`"700ms"`, `"1s"`, `"10s"`},
+		"language": {`"en"`, `["en","fr"]`, `"German"`}, "robots.greeting": {`true`, `false`, `"maybe"`},
+		"allowed_hosts": {`["a.example"]`, `[]`, `"[b.example]"`, `{"a":1}`}, "bridge.key": {`"another-key"`, `"a-third-key"`, `"short"`},
+		"brains":                      {`[{"kind":"none"}]`, `"[{kind: reflex}]"`, `[]`},
+		"speech.synthesizers.0.voice": {`"de"`, `"en-us"`, `"--x"`}, "speech.synthesizers.0.speed": {`150`, `200`, `"fast"`},
+	}
+	keys := slices.Sorted(maps.Keys(values))
+	acknowledged := []map[string]bool{{}, {}} // whether it was given a value, and not back
+	var owners sync.WaitGroup
+	for owner := range acknowledged {
+		r := rand.New(rand.NewPCG(seed, uint64(owner)))
+		owners.Go(func() {
+			for range 120 {
+				key := keys[r.IntN(len(keys)/2)*2+owner] // each has some of them
+				all := values[key]
+				place, method, body := r.IntN(len(all)+1), http.MethodDelete, ""
+				if place < len(all) {
+					method, body = http.MethodPut, all[place]
+				} else if strings.Contains(key, ".0.") {
+					continue // that removes it from its entry
+				}
+				want := http.StatusOK
+				if place == len(all)-1 {
+					want = http.StatusUnprocessableEntity
+				}
+				status, answer := h.Owner(method, "/api/v1/config/"+key, body)
+				if status != want {
+					t.Errorf("%s %s %s: %d %s", method, key, body, status, answer)
+				}
+				if status == http.StatusOK {
+					acknowledged[owner][key] = method == http.MethodPut
+				}
+			}
+		})
+	}
+	owners.Wait()
+	if text, err := os.ReadFile(h.File); err != nil || string(text) != string(own) {
+		t.Errorf("the owner's file is\n%s", text)
+	}
+	var shown shownConfig
+	h.Admin(http.MethodGet, "/api/v1/config", "", &shown)
+	if len(shown.Faults) > 0 {
+		t.Error(shown.Faults)
+	}
+	for _, all := range acknowledged {
+		for key, given := range all {
+			if is := shown.key(t, key); given != (is.From == "settings") {
+				t.Errorf("%s is from %s", key, is.From)
+			}
+		}
+	}
+	if _, err := (config.Source{File: h.File, Overlay: shown.Settings, Check: appliance.CheckPart}).Load(); err != nil {
+		t.Errorf("it does not start again: %v", err)
+	}
+}
+
+// TestASecretCannotBeReadBack by any route: those of the owner's file and those that were set by
+// the API are in no answer to an owner who reads all there is.
+func TestASecretCannotBeReadBack(t *testing.T) {
+	t.Parallel()
+	const marker = "geheim-geheim"
+	h := appliancetest.Configured(t, "bridge: {key: "+marker+"-1} # "+marker+"-1\n"+
+		"brains:\n- {kind: openai, url: \"http://127.0.0.1:9/v1\", model: m, key: "+marker+"-2, extra: {api_key: "+marker+"-3}}\n"+
+		"- {kind: acp, command: [x, --token, "+marker+"-4], env: {OTHER: "+marker+"-5}}\n- {kind: reflex}\n")
+	answers := map[string]string{}
+	tell := func(method, path, body string) string {
+		_, text := h.Owner(method, path, body)
+		answers[method+" "+path+" "+body] = text
+		return text
+	}
+	tell("PUT", "/api/v1/config/mqtt.password", `"`+marker+`-6"`)
+	tell("PUT", "/api/v1/config/brains.0.key", `"`+marker+`-7"`)
+	tell("PUT", "/api/v1/config/brains.1.env", `{"OTHER":"`+marker+`-8"}`)
+	tell("PUT", "/api/v1/config", `{"set":{"skins.key":"`+marker+`-9","name":"`+marker+`-9"}}`)
+	tell("PUT", "/api/v1/config/name", `"`+marker+`-10 is no name"`) // which is of the one who asks
+	delete(answers, `PUT /api/v1/config/name "`+marker+`-10 is no name"`)
+	shown := tell("GET", "/api/v1/config", "")
+	if !strings.Contains(shown, `"mqtt.password","type":"secret","value":{"set":true}`) || strings.Count(shown, `{"set":true}`) < 5 {
+		t.Errorf("shown is %s", shown)
+	}
+	var config struct{ Text string }
+	if err := json.Unmarshal([]byte(shown), &config); err != nil || !strings.Contains(config.Text, "••••••") {
+		t.Errorf("the text is %q, %v", config.Text, err)
+	}
+	tell("PUT", "/api/v1/config/brains", `[{"kind":"openai","url":"http://127.0.0.1:9/v1","model":"m","key":{"set":true}}]`)
+	tell("POST", "/api/v1/config/check", `{"text":"skins: {key_file: /nowhere}\nbrains: [{kind: openai, key: ••••••}]"}`)
+	tell("DELETE", "/api/v1/config/mqtt.user", "")
+	if text, err := os.ReadFile(filepath.Join(h.Data, "settings.yaml")); err != nil || !strings.Contains(string(text), marker+"-7") {
+		t.Errorf("the settings are %s, %v", text, err) // the test is none if they are not there
+	}
+	for _, s := range h.Doors.Servers {
+		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // a stream has no end
+			if r.Method == http.MethodGet && s.Key == "listen" && r.Path != "/api/v1/backup" {
+				path := strings.NewReplacer(":id", "a0b1c2d3e4f5", ":key", "skins.key").Replace(r.Path)
+				request := httptest.NewRequest(http.MethodGet, path, nil).WithContext(ctx)
+				request.Header.Set("Authorization", "Bearer "+h.OwnerToken())
+				request.Host = "perch.local"
+				w := httptest.NewRecorder()
+				s.Server.Handler.ServeHTTP(w, request)
+				answers[r.Method+" "+r.Path] = w.Body.String()
+			}
+			cancel()
+		}
+	}
+	if len(answers) < 60 {
+		t.Errorf("only %d answers were read", len(answers))
+	}
+	for what, text := range answers {
+		if at := strings.Index(text, marker); at >= 0 {
+			t.Errorf("%s tells %s", what, text[max(0, at-200):min(len(text), at+200)])
+		}
 	}
 }
 
@@ -191,53 +332,102 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := strings.Replace(strings.Replace(shown.Text, "800ms", "10s", 1), "name: house", "nmae: house", 1)
-	var checked struct {
-		Text   string
-		Faults []config.Fault
-	}
-	if err := p.ask(ctx, "POST", "/api/v1/config/check", map[string]any{"text": bad}, &checked); err != nil || checked.Text != bad {
+	var checked config.Checked
+	if err := p.ask(ctx, "POST", "/api/v1/config/check", map[string]any{"text": bad}, &checked); err != nil {
 		t.Errorf("%v %+v", err, checked)
 	}
 	const want = `[{"line":2,"key":"nmae","message":"there is no such key"},` +
 		`{"line":8,"key":"speech.silence","message":"an utterance ends after 200ms to 3s of silence, not 10s"}]`
-	are := func(faults []config.Fault) bool {
-		text, err := json.Marshal(faults)
-		return err == nil && string(text) == want
+	if text, err := json.Marshal(checked.Faults); err != nil || string(text) != want {
+		t.Errorf("the faults are %s", text)
 	}
-	if !are(checked.Faults) {
-		t.Errorf("the faults are %+v", checked.Faults)
-	}
-	status, body := refused(t, p.ask(ctx, "PUT", "/api/v1/config", map[string]any{"text": bad, "digest": shown.Digest}, nil))
-	if status != 422 || body.Error.Code != "faults" || !are(body.Faults) || !strings.Contains(body.Error.Message, "line 2: nmae") {
+	status, body := refused(t, p.ask(ctx, "PUT", "/api/v1/config/speech.silence", "10s", nil))
+	if status != 422 || body.Error.Code != "faults" || len(body.Faults) != 1 || body.Faults[0].Key != "speech.silence" ||
+		body.Error.Message != "nothing was changed: speech.silence: an utterance ends after 200ms to 3s of silence, not 10s" {
 		t.Errorf("%d %+v", status, body)
 	}
 	set := map[string]any{"mqtt.broker": "embedded", "listen": []string{":1"}, "robots.keep_turns": "many", "no.such": 1}
-	_, body = refused(t, p.ask(ctx, "PUT", "/api/v1/config", map[string]any{"set": set, "digest": shown.Digest}, nil))
-	for _, says := range []string{"PERCH_MQTT_BROKER sets it", "--listen sets it", "`many` is not what belongs here", "there is no such key"} {
+	_, body = refused(t, p.ask(ctx, "PUT", "/api/v1/config", map[string]any{"set": set}, nil))
+	for _, says := range []string{"PERCH_MQTT_BROKER sets it", "--listen sets it", "there is no such key"} {
 		if !slices.ContainsFunc(body.Faults, func(f config.Fault) bool { return strings.Contains(f.Message, says) }) {
 			t.Errorf("no fault says %q: %+v", says, body.Faults)
 		}
 	}
-	for _, none := range []string{`{}`, `{"text":"","set":{}}`, `{"set":{"name":"x"},"digest":""}`} {
+	for _, none := range []string{`{}`, `{"text":""}`, `{"set":{}}`} {
 		if err := p.ask(ctx, "PUT", "/api/v1/config", []byte(none), nil); err == nil {
 			t.Errorf("%s is taken", none)
 		}
 	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != someConfig {
-		t.Errorf("the file is %s (%v)", text, err)
+	if _, err := os.Stat(shown.Settings); err == nil {
+		t.Error("something was written")
 	}
-	// Somebody breaks it by hand.
+	// Somebody breaks the file by hand.
 	if err := os.WriteFile(path, []byte("name: ["), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if status, body := refused(t, p.ask(ctx, "POST", "/api/v1/restart", nil, nil)); status != 422 || !strings.Contains(body.Error.Message, "line 1") {
 		t.Errorf("%d %+v", status, body)
 	}
-	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil || !shown.Restart || len(shown.Faults) != 1 || shown.Text != "name: [" {
+	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil || len(shown.Faults) != 1 || shown.Text != "" || shown.Why == "" {
 		t.Errorf("%v %+v", err, shown.Shown)
 	}
-	if err := p.ask(ctx, "PUT", "/api/v1/config", map[string]any{"text": someConfig, "digest": shown.Digest}, nil); err != nil {
-		t.Errorf("it cannot be mended: %v", err)
+	if status, _ := refused(t, p.ask(ctx, "PUT", "/api/v1/config/name", "cottage", nil)); status != 422 {
+		t.Errorf("a configuration that would not start is changed: %d", status)
+	}
+}
+
+// TestSetAndUnset change the running appliance, and the overlay of one that does not run, with
+// the same checks. A fault in the overlay ends the start with its cure.
+func TestSetAndUnset(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Configured(t, "name: house\n")
+	own, err := os.ReadFile(h.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := " --data " + t.TempDir() + " --config " + h.File
+	for _, flags := range []string{" --data " + h.Data, stopped} {
+		for _, c := range []struct {
+			line string
+			code int
+			says string
+		}{
+			{"set persona.name Bo", 0, ""},
+			{"set memory.most 100 --json", 0, `"restart"`},
+			{"set allowed_hosts [a.example,b.example]", 0, ""},
+			{"set memory.most 3", 1, "nothing was changed: "},
+			{"set memory.most 3", 1, "memory.most: it is 10 to 2000, not 3"},
+			{"set nmae x", 1, "nmae: there is no such key"},
+			{"set name", 2, "it takes KEY VALUE"},
+			{"unset memory.most", 0, ""},
+			{"unset nmae", 1, "nmae: there is no such key"},
+		} {
+			if out := bare(t, c.line+flags, c.code); !strings.Contains(out, c.says) {
+				t.Errorf("perch %s says %s", c.line+flags, out)
+			}
+		}
+		_, data, _ := strings.Cut(flags, "--data ")
+		data, _, _ = strings.Cut(data, " ")
+		text, err := os.ReadFile(filepath.Join(data, config.OverlayFile))
+		if want := "allowed_hosts:\n    - a.example\n    - b.example\npersona:\n    name: Bo\n"; err != nil || !strings.HasSuffix(string(text), "back.\n"+want) {
+			t.Errorf("the settings are %s, %v", text, err)
+		}
+	}
+	if now, err := os.ReadFile(h.File); err != nil || string(now) != string(own) {
+		t.Errorf("the owner's file is %s", now)
+	}
+	_, data, _ := strings.Cut(strings.TrimSpace(stopped), " ")
+	data, _, _ = strings.Cut(data, " ")
+	archivetest.Write(t, filepath.Join(data, config.OverlayFile), []byte("speech: {silence: 10s}\n"))
+	const cure = "perch unset speech.silence gives the key back to the configuration file"
+	for _, line := range []string{"check-config " + h.File + " --data " + data, "serve" + stopped} {
+		if out := bare(t, line, exitUsage); !strings.Contains(out, config.OverlayFile+":1: speech.silence: an utterance ends") || !strings.Contains(out, cure) {
+			t.Errorf("perch %s says %s", line, out)
+		}
+	}
+	bare(t, "unset speech.silence"+stopped, 0)
+	if out := bare(t, "check-config "+h.File+" --data "+data, 0); !strings.Contains(out, " and "+data) {
+		t.Errorf("it says %s", out)
 	}
 }
 

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"perch/must"
 )
 
 // TestAMaskedSecretIsShownNowhere: an owner who has the configuration shown sees a secret
 // nowhere: not at another key that has it by an alias, by a merge or as a copy, not in a
-// comment, and not in what is wrong with it. The text comes back whole.
+// comment, not in what is wrong with it, and not in the answer to a check or a change.
 func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 	const secret = "geheim-geheim-1"
 	for name, text := range map[string]string{
@@ -32,27 +30,27 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 		"no YAML":                   "skins: {key: geheim-geheim-1\nname: geheim-geheim-1\n",
 		"a block":                   "skins:\n  key: geheim-geheim-1\npersona: |\n  you are geheim-geheim-1\n",
 	} {
-		e := editing(t, text)
-		shown, err := e.Show()
-		must.Succeed(t, err)
-		all, err := json.Marshal(shown)
-		if err != nil || strings.Contains(string(all), secret) {
-			at := strings.Index(string(all), secret)
-			t.Errorf("%s: shown is %s (%v)", name, string(all)[max(0, at-200):min(len(all), at+200)], err)
-		}
-		checked, err := e.Check(Change{Text: &shown.Text})
+		o := overlaid(t, text)
+		shown, err := o.Show()
 		if err != nil {
-			if shown.Text == "" { // it is not shown
-				continue
+			t.Fatal(err)
+		}
+		if shown.Text == "" && shown.Why == "" {
+			t.Errorf("%s: nothing says why the text is not shown", name)
+		}
+		checked, err := o.Check(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, faults, err := o.Change(map[string]any{"name": secret, "adoption": secret, "robots.idle": secret, "nothing": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, told := range map[string]any{"shown": shown, "checked": checked, "changed": []any{changes, faults}} {
+			all, err := json.Marshal(told)
+			if at := strings.Index(string(all), secret); err != nil || at >= 0 {
+				t.Errorf("%s: %s is %s (%v)", name, what, string(all)[max(0, at-200):min(len(all), at+200)], err)
 			}
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if all, _ := json.Marshal(checked); strings.Contains(string(all), secret) {
-			t.Errorf("%s: checked is %s", name, all)
-		}
-		if checked.real != text {
-			t.Errorf("%s: %q comes back as %q from %q", name, text, checked.real, shown.Text)
 		}
 	}
 }
@@ -60,10 +58,12 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 // TestASecretOfTheEnvironmentIsShownNowhere: one that a variable sets is hidden at keys of
 // the file that have the same.
 func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
-	e := editing(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
+	o := overlaid(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
 		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
-	shown, err := e.Show()
-	must.Succeed(t, err)
+	shown, err := o.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, part := range []any{shown.Keys, shown.Faults, shown.Warnings} {
 		if all, _ := json.Marshal(part); strings.Contains(string(all), "geheim-geheim") {
 			t.Errorf("shown is %s", all)
@@ -75,16 +75,29 @@ func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 // hidden where it is the whole value, and the rest of the text is shown.
 func TestAShortSecretHidesNoWords(t *testing.T) {
 	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
-	e := editing(t, text)
-	shown, err := e.Show()
-	must.Succeed(t, err)
+	o := overlaid(t, text)
+	shown, err := o.Show()
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := "# the perch in the hall\nname: ••••••\nskins: {key: ••••••}\nbrains: [{kind: openai, env: {HOST: ••••••}, url: \"http://localhost\"}]\n"
 	if shown.Text != want {
 		t.Errorf("shown is %q, want %q", shown.Text, want)
 	}
-	// A form sends back what it was shown.
-	checked, err := e.Check(Change{Set: map[string]any{"name": Mask, "memory.most": 100}})
-	if err != nil || !strings.Contains(checked.real, "name: hall") {
-		t.Errorf("%q %v", checked.real, err)
+}
+
+// TestASecretOfTheOverlayIsShownNowhere: what was set by the page is hidden in the owner's
+// file, too.
+func TestASecretOfTheOverlayIsShownNowhere(t *testing.T) {
+	o := overlaid(t, "name: hall # geheim-geheim-1\n")
+	if _, faults, err := o.Change(map[string]any{"skins.key": "geheim-geheim-1", "mqtt.password": "geheim-geheim-2"}); err != nil || len(faults) > 0 {
+		t.Fatal(faults, err)
+	}
+	shown, err := o.Show()
+	if err != nil || shown.Text != "name: hall # ••••••\n" {
+		t.Errorf("shown is %q, %v", shown.Text, err)
+	}
+	if all, _ := json.Marshal(shown); strings.Contains(string(all), "geheim-geheim") {
+		t.Errorf("shown is %s", all)
 	}
 }

@@ -1,0 +1,506 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/store"
+)
+
+// OverlayFile is the name of the overlay in the data directory.
+const OverlayFile = "settings.yaml"
+
+// overlayHead stands above what Perch writes into the overlay.
+const overlayHead = `# Settings that were changed on the page, with perch set or by the API. They come before
+# those of the configuration file. Perch writes this file; perch unset KEY gives a key back.
+`
+
+// mostEntries bounds a list or a mapping that is set as a whole, and the keys that are set at once.
+const mostEntries = 200
+
+// Applier makes a configuration take effect in what runs.
+type Applier interface {
+	// Apply makes c take effect, as far as that is possible without a restart. restart are the
+	// keys in which c differs from what is in effect after that. With an error nothing changes.
+	Apply(c *Config) (restart []string, err error)
+}
+
+// Overlay shows the configuration to its owner, and changes it. Changes are written into the
+// file Source.Overlay, never into the owner's, after the check that a start makes. It is safe
+// for concurrent use.
+type Overlay struct {
+	Source
+	Data    string                // the data directory
+	Fixed   map[string]string     // flags by the key that they fix
+	Flags   func(*Config)         // does what they do; nil is none
+	Judge   func(c *Config) error // what can be found out of a configuration without faults; nil finds nothing
+	Applier Applier               // nil where nothing runs
+	Now     func() time.Time
+
+	mu      sync.Mutex
+	started *Config         // nil where nothing runs
+	applied *Config         // what Applier was given last
+	waiting map[string]bool // keys that wait for a restart, if they differ from started
+}
+
+// Shown is the configuration as its owner sees it.
+type Shown struct {
+	File     string         `json:"file"`          // the owner's; empty where there is none
+	Settings string         `json:"settings"`      // the overlay
+	Text     string         `json:"text"`          // of the owner's file, without secrets
+	Why      string         `json:"why,omitempty"` // the text is not shown
+	Keys     []Key          `json:"keys"`
+	Faults   []Fault        `json:"faults"`
+	Warnings []ShownWarning `json:"warnings"`
+	Restart  []string       `json:"restart"` // the keys that take effect after a restart
+}
+
+// ShownWarning is a Warning.
+type ShownWarning struct {
+	Part string `json:"part"`
+	What string `json:"what"`
+}
+
+// Checked is what was found in a text.
+type Checked struct {
+	Faults   []Fault        `json:"faults"`
+	Warnings []ShownWarning `json:"warnings"`
+}
+
+// Changes are the answer to a change that was made.
+type Changes struct {
+	Restart bool     `json:"restart"`        // Keys is not empty
+	Keys    []string `json:"keys,omitempty"` // that take effect after a restart
+}
+
+// Start tells with what the appliance was started, and removes what a power cut has left of the
+// last change.
+func (o *Overlay) Start(c *Config) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.started, o.applied, o.waiting = c, c, map[string]bool{}
+	return store.RemoveUnfinished(o.Source.Overlay)
+}
+
+// judged is what a start would find out of the texts.
+type judged struct {
+	*checker
+	config Config
+	faults Faults // with secrets
+}
+
+// judge checks texts as a start would.
+func (o *Overlay) judge(text, overlay []byte) judged {
+	j := judged{checker: &checker{Source: o.Source}}
+	var err error
+	j.config, err = j.load(text, overlay)
+	if err == nil && o.Flags != nil {
+		o.Flags(&j.config)
+		j.found = nil
+		err = j.check(&j.config)
+	}
+	if err == nil && o.Judge != nil {
+		err = o.Judge(&j.config)
+	}
+	if err != nil && !errors.As(err, &j.faults) {
+		j.faults = Faults{fault(err)}
+	}
+	j.hidden = secretsOf(&j.config, text, overlay)
+	return j
+}
+
+// shown are the faults without secrets.
+func (j judged) shown() []Fault { return j.hidden.faults(j.faults.shown()) }
+
+func (o *Overlay) warnings(j judged) []ShownWarning {
+	all := []ShownWarning{}
+	for _, w := range j.config.Warnings(o.File, o.Data, o.Now()) {
+		w.What = j.hidden.hide(w.What)
+		all = append(all, ShownWarning(w))
+	}
+	return all
+}
+
+// Show reads the configuration.
+func (o *Overlay) Show() (Shown, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text, overlay, err := o.texts()
+	if err != nil {
+		return Shown{}, err
+	}
+	j := o.judge(text, overlay)
+	s := Shown{File: o.File, Settings: o.Source.Overlay, Keys: j.keys(&j.config, o.Fixed), Faults: j.shown(), Warnings: o.warnings(j),
+		Restart: o.restart(&j.config)}
+	if len(j.faults) > 0 {
+		s.Restart = o.restart(o.applied)
+	}
+	if s.Text, err = masked(string(text), j.hidden); err != nil {
+		s.Why = err.Error()
+	}
+	return s, nil
+}
+
+// restart are the keys of a configuration that take effect after a restart: those that were said
+// to, and those that were changed in the owner's file.
+func (o *Overlay) restart(c *Config) []string {
+	keys := []string{}
+	if o.started == nil || c == nil {
+		return keys
+	}
+	byHand := Changed(o.applied, c)
+	for _, key := range Changed(o.started, c) {
+		if o.waiting[key] || slices.Contains(byHand, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// Check finds the faults of a text in the place of the owner's file. A line with the mask of a
+// secret is taken to be right.
+func (o *Overlay) Check(text string) (Checked, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(text) > mostConfig {
+		return Checked{Faults: []Fault{fault(fmt.Errorf("the text is larger than %d bytes", mostConfig))}, Warnings: []ShownWarning{}}, nil
+	}
+	_, overlay, err := o.texts()
+	if err != nil {
+		return Checked{}, err
+	}
+	j := o.judge([]byte(text), overlay)
+	lines := strings.Split(text, "\n")
+	checked := Checked{Warnings: o.warnings(j), Faults: slices.DeleteFunc(j.shown(), func(f Fault) bool {
+		return f.Line > 0 && f.Line <= len(lines) && strings.Contains(lines[f.Line-1], Mask)
+	})}
+	return checked, nil
+}
+
+// Faults are those of the configuration as it is, with which no start would succeed.
+func (o *Overlay) Faults() ([]Fault, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text, overlay, err := o.texts()
+	if err != nil {
+		return nil, err
+	}
+	return o.judge(text, overlay).shown(), nil
+}
+
+// Change gives keys their values, all of them or, with faults or an error, none. A nil value
+// gives a key back to the owner's file, and removes an entry of a list. What was changed is on
+// the disk, and as far as possible in effect, when Change returns.
+func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text, overlay, err := o.texts()
+	if err != nil {
+		return Changes{}, nil, err
+	}
+	before := o.judge(text, overlay)
+	next, faults := o.next(before, text, overlay, values)
+	if len(faults) > 0 {
+		return Changes{}, before.hidden.faults(faults), nil
+	}
+	after := o.judge(text, next)
+	known := map[string]bool{}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
+		for _, f := range before.faults { // a key that is given back may be one of several with faults
+			known[f.Key+f.Message] = true
+		}
+	}
+	after.hidden = secretsOf(&after.config, text, overlay, next)
+	if slices.ContainsFunc(after.faults, func(f Fault) bool { return !known[f.Key+f.Message] }) {
+		return Changes{}, after.shown(), nil
+	}
+	if o.Applier == nil || len(after.faults) > 0 {
+		return Changes{}, nil, o.write(next)
+	}
+	restart, err := o.Applier.Apply(&after.config)
+	if err != nil {
+		why := fault(err)
+		for key := range values { // a cause that names no key is of them all
+			why.Key = key
+		}
+		return Changes{}, after.hidden.faults([]Fault{why}), nil
+	}
+	if err := o.write(next); err != nil {
+		_, undone := o.Applier.Apply(o.applied)
+		return Changes{}, nil, errors.Join(err, undone)
+	}
+	o.applied = &after.config
+	for _, key := range restart {
+		o.waiting[key] = true
+	}
+	keys := o.restart(o.applied)
+	return Changes{Restart: len(keys) > 0, Keys: keys}, nil, nil
+}
+
+func (o *Overlay) write(text []byte) error {
+	if err := store.WriteFile(o.Source.Overlay, text); err != nil {
+		return fmt.Errorf("write the settings: %w", explainDenied(err, ourselves()))
+	}
+	return nil
+}
+
+// next is the text of the overlay with other values.
+func (o *Overlay) next(now judged, text, overlay []byte, values map[string]any) ([]byte, []Fault) {
+	if len(values) > mostEntries {
+		return nil, []Fault{fault(fmt.Errorf("more than %d keys are changed at once", mostEntries))}
+	}
+	tree, err := meaning(overlay)
+	if err != nil {
+		whole := now.placed(fault(err), line{file: o.Source.Overlay})
+		return nil, []Fault{fault(errors.New(whole.String()))}
+	}
+	file, _ := meaning(text) // of one that cannot be read, judge says so
+	keys := map[string]Key{}
+	for _, one := range now.keys(&now.config, o.Fixed) {
+		keys[one.Key] = one
+	}
+	var faults []Fault
+	for _, key := range inOrder(values) {
+		if tree, err = (edited{keys, file, tree}).with(key, values[key]); err != nil {
+			faults = append(faults, Fault{Key: key}.says(err))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	written := []byte(overlayHead)
+	if len(tree) > 0 {
+		body, err := yaml.Marshal(tree)
+		if err != nil {
+			return nil, []Fault{fault(err)}
+		}
+		written = append(written, body...)
+	}
+	if len(written) > mostConfig {
+		return nil, []Fault{fault(fmt.Errorf("the settings are larger than %d bytes", mostConfig))}
+	}
+	return written, nil
+}
+
+// meaning is what a text of the configuration means.
+func meaning(text []byte) (tree map[string]any, err error) {
+	if _, err := parsed(string(text)); err != nil {
+		return nil, err
+	}
+	err = yaml.Unmarshal(text, &tree)
+	return tree, err
+}
+
+// edited is an overlay that is being changed.
+type edited struct {
+	keys map[string]Key
+	file map[string]any // what the owner's file means
+	tree map[string]any // what the overlay means
+}
+
+// with is the overlay with a value at a key, and without the key where the value is nil.
+func (e edited) with(key string, value any) (map[string]any, error) {
+	path := strings.Split(key, ".")
+	one, known := e.keys[key]
+	list, inList := e.listOf(key)
+	value, err := fitting(one.Type, value)
+	switch section, is := value.(map[string]any); {
+	case err != nil:
+		return e.tree, err
+	case inList && !known:
+		one = list
+	case known || value == nil && at(e.tree, path) != nil:
+	case !e.isSection(key):
+		return e.tree, errors.New("there is no such key")
+	case value == nil:
+		return e.tree, nil
+	case !is:
+		return e.tree, errors.New("it holds other keys, such as {key: value}")
+	default:
+		for _, below := range slices.Sorted(maps.Keys(section)) {
+			if e.tree, err = e.with(key+"."+below, section[below]); err != nil {
+				return e.tree, fmt.Errorf("%s: %w", below, err)
+			}
+		}
+		return e.tree, nil
+	}
+	if one.By != "" && (value != nil || inList) {
+		return e.tree, fmt.Errorf("%s sets it, and comes before the settings; change it there", one.By)
+	}
+	if inList {
+		whole, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
+		was := at(e.tree, whole)
+		if was == nil {
+			was = at(e.file, whole)
+		}
+		if was == nil {
+			was = list.Default
+		}
+		if len(rest) == 2 && rest[1] == "kind" && value != nil && one.Value != value { // another engine has nothing of this one's
+			rest, value = rest[:1], map[string]any{"kind": value}
+		}
+		if value, err = with(was, rest, value); err != nil {
+			return e.tree, err
+		}
+		path = whole
+	}
+	now, err := with(e.tree, path, value)
+	tree, is := now.(map[string]any)
+	if err == nil && !is && now != nil {
+		err = errors.New("there is no such key")
+	}
+	return tree, err
+}
+
+// listOf is the list that a key is in an entry of.
+func (e edited) listOf(key string) (Key, bool) {
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		if _, err := strconv.Atoi(part); err == nil && i > 0 {
+			one, is := e.keys[strings.Join(parts[:i], ".")]
+			return one, is && one.Type == "list"
+		}
+	}
+	return Key{}, false
+}
+
+// isSection reports whether a key holds others.
+func (e edited) isSection(key string) bool {
+	for other := range e.keys {
+		if strings.HasPrefix(other, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// at is the value at a path; nil where there is none.
+func at(tree any, path []string) any {
+	for _, key := range path {
+		section, is := tree.(map[string]any)
+		if !is {
+			return nil
+		}
+		tree = section[key]
+	}
+	return tree
+}
+
+// with is a document with another value at a path, and without what is there where the value is
+// nil. What the document was is not changed.
+func with(tree any, path []string, value any) (any, error) {
+	if len(path) == 0 {
+		return value, nil
+	}
+	if list, is := tree.([]any); is {
+		i, err := strconv.Atoi(path[0])
+		if err != nil || i < 0 || i > len(list) || i == len(list) && value == nil {
+			return nil, fmt.Errorf("there is no place %s in the list of %d", path[0], len(list))
+		}
+		if list = slices.Clone(list); value == nil && len(path) == 1 {
+			return slices.Delete(list, i, i+1), nil
+		}
+		if i == len(list) {
+			list = append(list, nil)
+		}
+		list[i], err = with(list[i], path[1:], value)
+		return list, err
+	}
+	section, is := tree.(map[string]any)
+	if !is && tree != nil {
+		return nil, fmt.Errorf("%s is in no section", path[0])
+	}
+	if section = maps.Clone(section); section == nil {
+		section = map[string]any{}
+	}
+	below, err := with(section[path[0]], path[1:], value)
+	if empty, is := below.(map[string]any); below == nil || value == nil && is && len(empty) == 0 {
+		delete(section, path[0])
+	} else {
+		section[path[0]] = below
+	}
+	return section, err
+}
+
+// inOrder are the keys of a change: first what an engine is, then all that is set, the
+// places of lists by their numbers, then what is removed, from the end, so that no
+// place is another's by then.
+func inOrder(values map[string]any) []string {
+	turn := func(key string) int {
+		switch {
+		case values[key] == nil:
+			return 2
+		case strings.HasSuffix(key, ".kind"):
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
+		if turn(a) != turn(b) {
+			return turn(a) - turn(b)
+		}
+		places := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+			n, err := strconv.Atoi(x)
+			m, err2 := strconv.Atoi(y)
+			if err == nil && err2 == nil {
+				return n - m
+			}
+			return strings.Compare(x, y)
+		})
+		if turn(a) == 2 {
+			return -places
+		}
+		return places
+	})
+}
+
+// fitting is a value of JSON at a key of a type, as the overlay has it. A text at a key that holds
+// no text is read as YAML, as in the file.
+func fitting(kind string, value any) (any, error) {
+	text, is := value.(string)
+	switch {
+	case slices.Contains([]string{"text", "choice", "secret", "duration"}, kind):
+		if n, is := value.(float64); is {
+			return strconv.FormatFloat(n, 'f', -1, 64), nil
+		}
+	case is:
+		_, err := parsed(text)
+		if err == nil {
+			err = yaml.Unmarshal([]byte(text), &value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("it is no YAML: %w", err)
+		}
+	}
+	return whole(value), nil
+}
+
+// whole is a value with whole numbers, which JSON does not have, and without keys that have no
+// value.
+func whole(value any) any {
+	switch v := value.(type) {
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	case []any:
+		for i, one := range v {
+			v[i] = whole(one)
+		}
+	case map[string]any:
+		for key, one := range v {
+			if v[key] = whole(one); one == nil {
+				delete(v, key)
+			}
+		}
+	}
+	return value
+}

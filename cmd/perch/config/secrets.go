@@ -1,0 +1,395 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Mask stands for a secret where a text is shown.
+const Mask = "••••••"
+
+// secretSet stands for the value of a secret where a value is shown.
+type secretSet struct {
+	Set bool `json:"set"`
+}
+
+var (
+	errHidden = errors.New("the file is not shown, because it holds a secret over several lines or in a form of its own; " +
+		"write it in one line, or put it into a file (key_file, token_file, password_file)")
+	errNoYAML = errors.New("the file is not shown, because it is no YAML, in which secrets cannot be found")
+)
+
+var (
+	secretWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(^|[_-])(key|apikey|token|password|passwd|secret|authorization)$`)
+	})
+	secretFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^--?[\w-]*(key|token|password|secret)(=|$)`) })
+	inComment  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b([\w-]*(?:key|token|password|passwd|secret|authorization))(["']?[ \t]*:[ \t]+|["']?=)("[^"\n]+"|'[^'\n]+'|[^\s,}\]#"']+)`)
+	})
+	inRemark    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(^|[ \t])#.*$`) })
+	inAddress   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^\s/@]+@`) })
+	secretQuery = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://\S+\?\S*=`) })
+)
+
+// secretName reports whether what goes by a name is a secret. The name decides, so that
+// new keys, and those of others' programs, are included.
+func secretName(name string) bool { return secretWord().MatchString(name) && name != "public_key" }
+
+// isSecret reports whether a key of the configuration holds a secret itself.
+func isSecret(path []string) bool {
+	at := strings.Join(path, ".")
+	return len(path) > 0 && secretName(path[len(path)-1]) && at != "tls.key" // which is a file
+}
+
+// flagOfSecret reports whether an argument of a program is a flag before a secret.
+func flagOfSecret(argument string) bool {
+	return secretFlag().MatchString(argument) && !strings.Contains(argument, "=")
+}
+
+// addressed reports whether an address has a secret in it: a password, or what
+// its query says.
+func addressed(path []string, value string) bool {
+	if inAddress().MatchString(value) {
+		return true
+	}
+	if len(path) == 0 || path[len(path)-1] != "url" {
+		return secretQuery().MatchString(value)
+	}
+	u, err := url.Parse(value)
+	return err != nil || u.User != nil || u.RawQuery != ""
+}
+
+// secretTexts are the secrets of a configuration, which are not shown anywhere: by an alias,
+// as a copy, in a comment or in what is wrong with it.
+type secretTexts struct {
+	whole  map[string]bool
+	within *strings.Replacer // nil hides nothing
+}
+
+// shortestSecret is how long a secret has to be to be looked for within other texts, in
+// bytes. A shorter one is a part of many words.
+const shortestSecret = 6
+
+func newSecretTexts(all []string) secretTexts {
+	s := secretTexts{whole: map[string]bool{}}
+	// Of two that begin the same, the longer one is hidden.
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, secret := range slices.Compact(all) {
+		if s.whole[secret] = true; len(secret) >= shortestSecret {
+			pairs = append(pairs, secret, Mask)
+		}
+	}
+	if len(pairs) > 0 {
+		s.within = strings.NewReplacer(pairs...)
+	}
+	return s
+}
+
+// hide is a text without secrets.
+func (s secretTexts) hide(text string) string {
+	if s.whole[text] {
+		return Mask
+	}
+	if s.within == nil {
+		return text
+	}
+	return s.within.Replace(text)
+}
+
+// in reports whether a text is or holds a secret.
+func (s secretTexts) in(text string) bool { return s.hide(text) != text }
+
+// value is a value of JSON without secrets.
+func (s secretTexts) value(v any) any {
+	switch v := v.(type) {
+	case string:
+		if s.in(v) {
+			return secretSet{true}
+		}
+	case []any:
+		for i, one := range v {
+			v[i] = s.value(one)
+		}
+	case map[string]any:
+		shown := map[string]any{}
+		for key, one := range v {
+			shown[s.hide(key)] = s.value(one)
+		}
+		return shown
+	}
+	return v
+}
+
+func (s secretTexts) faults(all []Fault) []Fault {
+	for i, f := range all {
+		all[i].Key = s.hide(f.Key)
+		all[i].Message = s.hide(f.Message)
+	}
+	return all
+}
+
+// textsOf are a secret, and the password within it where it is an address or a flag.
+func textsOf(value string) []string {
+	all := []string{value}
+	if _, after, is := strings.Cut(value, "://"); is {
+		account, _, _ := strings.Cut(after, "/")
+		if at := strings.LastIndexByte(account, '@'); at > 0 {
+			if _, password, is := strings.Cut(account[:at], ":"); is && password != "" {
+				all = append(all, password)
+				if plain, err := url.PathUnescape(password); err == nil {
+					all = append(all, plain)
+				}
+			}
+		}
+	}
+	if _, password, is := strings.Cut(value, "="); is && secretFlag().MatchString(value) && password != "" {
+		all = append(all, password)
+	}
+	return all
+}
+
+// secretsOf are the secrets of texts and of the configuration that was read of them and of
+// the environment.
+func secretsOf(c *Config, texts ...[]byte) secretTexts {
+	var all []string
+	for _, text := range texts {
+		if root, err := parsed(string(text)); err == nil {
+			_, of := secretNodes(root)
+			all = append(all, of...)
+		}
+	}
+	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
+		if value != "" && (isSecret(path) || addressed(path, value)) {
+			all = append(all, textsOf(value)...)
+		}
+	})
+	return newSecretTexts(all)
+}
+
+// eachText calls do for every text of a section of the configuration.
+func eachText(path []string, v reflect.Value, do func(path []string, value string)) {
+	switch v.Kind() {
+	case reflect.String:
+		do(path, v.String())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				eachText(append(slices.Clone(path), fieldKey(f)), v.Field(i), do)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			eachText(path, v.Index(i), do)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			eachText(append(slices.Clone(path), key.String()), v.MapIndex(key), do)
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			eachText(path, v.Elem(), do)
+		}
+	}
+}
+
+// parsed is the document of a text.
+func parsed(text string) (*yaml.Node, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		return nil, err
+	}
+	if crowded(&root) {
+		return nil, errTooMany
+	}
+	return &root, nil
+}
+
+// secretNodes are the values of a document that are not shown, and the texts that are not to be
+// shown anywhere else either: those that are secret by their own names, and those that have an
+// anchor, by which they may stand at any other key.
+func secretNodes(root *yaml.Node) (nodes []*yaml.Node, texts []string) {
+	seen, anchored := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
+	eachNode(root, func(n *yaml.Node) {
+		if n.Kind == yaml.AliasNode && n.Alias != nil && !anchored[n.Alias] {
+			eachNode(n.Alias, func(below *yaml.Node) { anchored[below] = true })
+		}
+	})
+	hide := func(n *yaml.Node, named bool) {
+		if seen[n] || n.Value == "" || n.Tag == "!!bool" {
+			return
+		}
+		seen[n] = true
+		nodes = append(nodes, n)
+		if named || anchored[n] {
+			texts = append(texts, textsOf(n.Value)...)
+		}
+	}
+	for _, top := range root.Content {
+		eachSecret(nil, top, false, false, hide)
+	}
+	return nodes, texts
+}
+
+// eachNode calls do for a node and all below it, but not for what aliases stand for.
+func eachNode(n *yaml.Node, do func(*yaml.Node)) {
+	do(n)
+	for _, below := range n.Content {
+		eachNode(below, do)
+	}
+}
+
+// eachScalar calls do for all values that an alias stands for.
+func eachScalar(n *yaml.Node, been map[*yaml.Node]bool, do func(*yaml.Node)) {
+	if n == nil || been[n] {
+		return
+	}
+	been[n] = true
+	if n.Kind == yaml.ScalarNode {
+		do(n)
+	}
+	eachScalar(n.Alias, been, do)
+	for _, below := range n.Content {
+		eachScalar(below, been, do)
+	}
+}
+
+// eachSecret calls hide for every value that is secret. With all, every value is; named is
+// whether that is by a name, and not for being in the environment of a program.
+func eachSecret(path []string, n *yaml.Node, all, named bool, hide func(n *yaml.Node, named bool)) {
+	below := func(key string) []string { return append(slices.Clone(path), key) }
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			at := below(n.Content[i].Value)
+			is := isSecret(at)
+			eachSecret(at, n.Content[i+1], all || is || n.Content[i].Value == "env", named || is, hide)
+		}
+	case yaml.SequenceNode:
+		for i, one := range n.Content {
+			flag := i > 0 && flagOfSecret(n.Content[i-1].Value)
+			own := strings.Contains(one.Value, "=") && secretFlag().MatchString(one.Value)
+			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, named || flag || own, hide)
+		}
+	case yaml.AliasNode:
+		if all && n.Alias != nil {
+			eachScalar(n.Alias, map[*yaml.Node]bool{}, func(n *yaml.Node) { hide(n, named) })
+		}
+	case yaml.ScalarNode:
+		if in := addressed(path, n.Value); all || in {
+			hide(n, named || in)
+		}
+	}
+}
+
+// masked is a text as it is shown, without its own secrets and those of others. What is secret
+// is replaced where it stands; if a secret is still in the text after that, nothing is shown.
+func masked(text string, secrets secretTexts) (string, error) {
+	root, err := parsed(text)
+	if err != nil {
+		return "", errNoYAML
+	}
+	nodes, _ := secretNodes(root)
+	own := len(nodes)
+	eachNode(root, func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode && secrets.in(n.Value) {
+			nodes = append(nodes, n)
+		}
+	})
+	spans := map[int]int{} // from a byte to another
+	lines := strings.SplitAfter(text, "\n")
+	for i, n := range nodes {
+		from, to, ok := span(lines, n)
+		if ok {
+			spans[from] = to
+		} else if i < own {
+			return "", errHidden
+		}
+	}
+	var shown strings.Builder
+	at := 0
+	for _, from := range slices.Sorted(maps.Keys(spans)) {
+		shown.WriteString(text[at:from] + Mask)
+		at = spans[from]
+	}
+	shown.WriteString(text[at:])
+	// A key that was commented out is a secret still, and so is a copy of one.
+	text = secrets.hide(inRemark().ReplaceAllStringFunc(shown.String(), maskedComment))
+	if root, err = parsed(text); err != nil {
+		return "", errHidden
+	}
+	eachNode(root, func(n *yaml.Node) {
+		if secrets.in(n.Value) || secrets.in(n.Anchor) {
+			err = errHidden
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// maskedComment hides what looks like a secret in a comment.
+func maskedComment(text string) string {
+	text = inComment().ReplaceAllStringFunc(text, func(found string) string {
+		m := inComment().FindStringSubmatch(found)
+		if !secretName(m[1]) {
+			return found
+		}
+		return m[1] + m[2] + Mask
+	})
+	return inAddress().ReplaceAllString(text, "://"+Mask+"@")
+}
+
+// span is where the bytes of a value are. That is known of what begins and ends in one line.
+func span(lines []string, n *yaml.Node) (from, to int, ok bool) {
+	if n.Line < 1 || n.Line > len(lines) {
+		return 0, 0, false
+	}
+	for _, before := range lines[:n.Line-1] {
+		from += len(before)
+	}
+	rest := lines[n.Line-1]
+	skip := func(bytes int) { from, rest = from+bytes, rest[bytes:] }
+	for range n.Column - 1 {
+		_, width := utf8.DecodeRuneInString(rest)
+		skip(width)
+	}
+	for strings.HasPrefix(rest, "&") || strings.HasPrefix(rest, "!") { // an anchor, and a tag
+		end := strings.IndexAny(rest, " \t\n")
+		if end < 0 {
+			return 0, 0, false
+		}
+		skip(end)
+		skip(len(rest) - len(strings.TrimLeft(rest, " \t")))
+	}
+	length := len(n.Value)
+	switch {
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return 0, 0, false
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		length = len(doubleQuoted().FindString(rest))
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		length = len(singleQuoted().FindString(rest))
+	case !strings.HasPrefix(rest, n.Value):
+		return 0, 0, false
+	}
+	return from, from + length, length > 0
+}
+
+var (
+	doubleQuoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^"(?:[^"\\\n]|\\.)*"`) })
+	singleQuoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^'(?:[^'\n]|'')*'`) })
+)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"perch/cmd/perch/config"
+)
+
+// mostValue bounds a value that is read from standard input, in bytes.
+const mostValue = 1 << 20
+
+func setKeyCommand() *cobra.Command {
+	s := &setting{}
+	return s.register(&cobra.Command{
+		Use:   "set KEY VALUE",
+		Short: "Set a key of the configuration; VALUE is as in the file, - reads it from standard input",
+		Long: "The value is written into settings.yaml in the data directory, and comes before that of the configuration file, which is never changed. " +
+			"A wrong value is refused. It says what takes effect after a restart.",
+		Example: `perch set speech.silence 700ms
+			perch set brains.0.model qwen3:4b
+			perch set allowed_hosts '[robots.example, perch.example]'
+			perch set skins.key - <key.txt`,
+		RunE: func(c *cobra.Command, args []string) error {
+			value := args[1]
+			if value == "-" {
+				text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), mostValue))
+				if err != nil {
+					return fmt.Errorf("read the value: %w", err)
+				}
+				value = strings.TrimSpace(string(text))
+			}
+			return s.change(c, args[0], value)
+		},
+	})
+}
+
+func unsetKeyCommand() *cobra.Command {
+	s := &setting{}
+	return s.register(&cobra.Command{
+		Use:     "unset KEY",
+		Short:   "Give a key of the configuration back to the configuration file",
+		Long:    "It also mends settings.yaml in the data directory while the appliance cannot start for a fault in it.",
+		Example: "perch unset speech.silence",
+		RunE:    func(c *cobra.Command, args []string) error { return s.change(c, args[0], nil) },
+	})
+}
+
+// setting are the flags of the commands that change a key of the configuration.
+type setting struct {
+	target
+	config string
+}
+
+func (s *setting) register(c *cobra.Command) *cobra.Command {
+	s.target.register(c).Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, where no appliance runs")
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return config.Keys(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
+
+// change has the running appliance change a key, and changes the overlay itself where none
+// runs. nil gives the key back.
+func (s *setting) change(c *cobra.Command, key string, value any) error {
+	a, running, err := s.running(c.Context())
+	if err != nil {
+		return err
+	}
+	var changes config.Changes
+	if running {
+		method := http.MethodPut
+		if value == nil {
+			method = http.MethodDelete
+		}
+		err = a.do(c.Context(), method, "/api/v1/config/"+url.PathEscape(key), value, &changes)
+	} else {
+		changes, err = (&settings{config: s.config, data: s.data}).change(key, value)
+	}
+	if err != nil {
+		return err
+	}
+	return s.print(c, changes, func(out io.Writer) {
+		switch {
+		case !running:
+			fmt.Fprintln(out, "it takes effect at the next start")
+		case changes.Restart:
+			fmt.Fprintf(out, "these keys take effect after a restart: %s\n", strings.Join(changes.Keys, ", "))
+		default:
+			fmt.Fprintln(out, "it is in effect")
+		}
+	})
+}
+
+// change changes a key in the overlay of an appliance that does not run.
+func (s *settings) change(key string, value any) (config.Changes, error) {
+	s.judge = true
+	changes, faults, err := s.overlay().Change(map[string]any{key: value})
+	if err == nil && len(faults) > 0 {
+		err = errors.New("nothing was changed: " + config.Faults(faults).Error())
+	}
+	return changes, err
+}
