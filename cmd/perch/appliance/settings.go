@@ -24,19 +24,12 @@ type settings struct {
 // newSettings has changes applied to this appliance.
 func (a *Appliance) newSettings() *settings {
 	if a.Overlay.Applier == nil {
-		a.Overlay.Applier = atRestart{a.Config}
+		a.Overlay.Applier = a
 	}
-	if err := a.Overlay.Start(a.Config); err != nil {
+	if err := a.Overlay.Start(a.Config()); err != nil {
 		a.Log.Warn("what is left of the last change of the settings cannot be removed", "err", err)
 	}
 	return &settings{a.Overlay, a.Log}
-}
-
-// atRestart is a config.Applier that applies nothing: everything waits for a restart.
-type atRestart struct{ started *config.Config }
-
-func (r atRestart) Apply(c *config.Config) (restart []string, err error) {
-	return config.Changed(r.started, c), nil
 }
 
 func (s *settings) Show() (any, error) {

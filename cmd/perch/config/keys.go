@@ -23,11 +23,13 @@ type Key struct {
 	Choices []string `json:"choices,omitempty"`
 	Value   any      `json:"value"` // of a secret {"set": true} or {"set": false}
 	Default any      `json:"default"`
-	Text    string   `json:"text,omitempty"` // Value as YAML, where a field cannot hold it
-	From    string   `json:"from"`
-	By      string   `json:"by,omitempty"`   // the variable or the flag, where one gives it
-	Line    int      `json:"line,omitempty"` // in the owner's file
-	Doc     string   `json:"doc,omitempty"`
+	// Sections reports whether Value is or has sections. Text is it in YAML.
+	Sections bool   `json:"sections,omitempty"`
+	Text     string `json:"text,omitempty"`
+	From     string `json:"from"`
+	By       string `json:"by,omitempty"`   // the variable or the flag, where one gives it
+	Line     int    `json:"line,omitempty"` // in the owner's file
+	Doc      string `json:"doc,omitempty"`
 	// About is the key at which Doc stands, which may be of several: that of the words in
 	// language/TAG/keys.json.
 	About string `json:"about,omitempty"`
@@ -151,21 +153,21 @@ func (l *keyLister) add(path []string, v, standard reflect.Value) {
 	if _, is := one.Value.(secretSet); is {
 		one.Type, one.Default = "secret", nil
 	}
-	if sectioned(one.Value) {
-		if text, err := yaml.Marshal(one.Value); err == nil { // what cannot be written is shown as JSON
+	if one.Sections = sectioned(v.Type()); one.Sections && v.Len() > 0 {
+		if text, err := yaml.Marshal(one.Value); err == nil { // else it is shown as JSON
 			one.Text = string(text)
 		}
 	}
 	l.all = append(l.all, one)
 }
 
-// sectioned reports whether a value is or holds a section, for which there is no field.
-func sectioned(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		return len(v) > 0
-	case []any:
-		return slices.ContainsFunc(v, func(one any) bool { _, is := one.(map[string]any); return is })
+// sectioned reports whether a list or a mapping holds sections, or may.
+func sectioned(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Map:
+		return true
+	case reflect.Slice:
+		return t.Elem().Kind() == reflect.Struct || t.Elem().Kind() == reflect.Interface
 	}
 	return false
 }

@@ -2,17 +2,16 @@
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
-import { told, type Said } from "../lib/said.js";
+import { type Said } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { restarted, started } from "./restart.js";
-import { below, faulty, type Fault } from "./settings.types.js";
+import { below, faulty, isSet, type Done, type Fault, type Key } from "./settings.types.js";
 import "./home.point.js";
 
 const say = catalogue("first");
 
-interface Key { key: string; value: unknown; given: string; set?: boolean }
-interface Config { digest: string; writable: boolean; why?: string; keys: Key[] }
+interface Config { keys: Key[] }
 interface Server { name: string; url: string }
 interface Found { wyoming: Server[] | null; ollama: { url: string; models: string[] | null }[] | null; homeassistant: Server[] | null }
 interface Choice { id: string; label: string; value: unknown } // a value of undefined changes nothing
@@ -23,8 +22,8 @@ export class First extends View {
   declare busy: "" | "search" | "save";
   declare faults: Fault[];
   declare chosen: Record<string, string>; // what was typed or chosen, by key
-  declare phase: "" | "restarting" | "back" | "late";
-  private config: Config = { digest: "", writable: false, keys: [] };
+  declare phase: "" | "saved" | "restarting" | "back" | "late";
+  private config: Config = { keys: [] };
   static styles = [View.styles, css`
     :host { max-width: 52rem; margin-inline: auto; }
     .stack { gap: 1rem; } .fields { display: grid; gap: 0.9rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); align-items: start; }
@@ -179,14 +178,17 @@ export class First extends View {
     this.busy = "save";
     try {
       const before = await started();
-      await send("PUT", "api/v1/config", { set, digest: this.config.digest });
-      this.phase = "restarting";
-      await send("POST", "api/v1/restart");
-      if (await restarted(before)) {
+      let done: typeof this.phase = "saved";
+      if ((await send<Done>("PUT", "api/v1/config", { set })).restart) {
+        this.phase = "restarting";
+        await send("POST", "api/v1/restart");
+        done = (await restarted(before)) ? "back" : "late";
+      }
+      if (done !== "late") {
         await this.load();
         this.chosen = {};
-        this.phase = "back";
-      } else this.phase = "late";
+      }
+      this.phase = done;
     } catch (failure) {
       this.phase = "";
       await this.refused(failure);
@@ -195,11 +197,6 @@ export class First extends View {
   }
 
   private async refused(failure: unknown): Promise<void> {
-    if (failure instanceof Refusal && failure.code === "changed_since") {
-      await this.act(() => this.load());
-      this.tell(say("again"), true);
-      return;
-    }
     const faults = failure instanceof Refusal ? (failure.body as { faults?: Fault[] } | undefined)?.faults : undefined;
     if (faults?.length) this.faults = faults;
     else this.tell(sentence(failure), true);
@@ -215,13 +212,11 @@ export class First extends View {
   // ---- what is shown
 
   protected content() {
-    const c = this.config;
     return html`<div class="stack"><p>${say("intro")}</p>
-      ${c.writable ? nothing : html`<p class="faults">${say("readOnly")} ${told(c.why)}</p>`}
       <form class="stack" @submit=${this.save}>${this.place()}${this.mind()}${this.home()}
         ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
-        <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"} ?disabled=${!c.writable}>${say("save")}</p-button>
-          <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div></form>
+        <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"}>${say("save")}</p-button>
+          <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "saved" ? say("done") : this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div></form>
       <h2>${say("stepRobot")}</h2><div class="grid two"><p-card heading=${say("point")}><p-point></p-point></p-card>
         <p-card heading=${say("page")}><div class="stack"><p>${say("pageText")}</p><div class="row"><a class="go" href="robot">${say("wake")}</a><a href="#/">${say("toHome")}</a></div></div></p-card></div></div>`;
   }
@@ -271,7 +266,7 @@ export class First extends View {
 
   private home() {
     const chosen = this.chosen["home"] ?? "";
-    const kept = this.config.keys.find((k) => k.key === "mqtt.password")?.set;
+    const kept = isSet(this.config.keys.find((k) => k.key === "mqtt.password"));
     const now = this.value("mqtt.broker");
     return html`<p-card heading=${say("stepHome")}><fieldset><legend>${say("home")}</legend>
       ${this.radio("home", "", say("homeKeep", { now }), chosen === "")}${now === "embedded" ? nothing : this.radio("home", "embedded", say("homeEmbedded"), chosen === "embedded")}

@@ -8,7 +8,7 @@ import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue, language, type Language } from "../lib/words.js";
 import { list } from "./list.js";
-import { below, faulty, plain, type Changes, type Fault, type Key } from "./settings.types.js";
+import { below, faulty, isSet, plain, type Changes, type Fault, type Key } from "./settings.types.js";
 
 const t = catalogue("settings");
 
@@ -21,11 +21,10 @@ interface Entry {
 }
 
 export class ConfigForm extends Spoken {
-  static properties = { keys: { attribute: false }, changes: { attribute: false }, faults: { attribute: false }, readonly: { type: Boolean }, query: { state: true }, texts: { state: true } };
+  static properties = { keys: { attribute: false }, changes: { attribute: false }, faults: { attribute: false }, query: { state: true }, texts: { state: true } };
   declare keys: readonly Key[];
   declare changes: Changes;
   declare faults: readonly Fault[];
-  declare readonly: boolean;
   declare private query: string;
   declare private texts: Explained;
   private textsOf: Language = "en";
@@ -51,7 +50,6 @@ export class ConfigForm extends Spoken {
     this.keys = [];
     this.changes = new Map();
     this.faults = [];
-    this.readonly = false;
     this.query = "";
     this.texts = {};
   }
@@ -83,80 +81,98 @@ export class ConfigForm extends Spoken {
   }
 
   private section(name: string, keys: readonly Key[], searching: boolean): unknown {
-    const set = keys.filter((k) => k.given !== "default").length;
+    const set = keys.filter((k) => k.from !== "default").length;
     const open = searching || keys.some((k) => this.faults.some((f) => f.key === k.key));
     const entries = entriesOf(keys);
     const inEntry = new Set(entries.flatMap((e) => e.keys));
     return html`<details class="section" data-section=${name} ?open=${open}>
       <summary><h2>${name === "" ? t("general") : name}</h2>
         <span class="small muted">${t("changed", { n: set, all: keys.length })}</span></summary>
-      ${keys.filter((k) => !inEntry.has(k)).map((k) => (holdsSections(k, keys) ? this.entries(k, entries.filter((e) => e.list === k.key)) : this.key(k)))}
+      ${keys.filter((k) => !inEntry.has(k)).map((k) => (k.kinds || holdsSections(k, keys) ? this.entries(k, entries.filter((e) => e.list === k.key)) : this.key(k)))}
     </details>`;
   }
 
   private entries(k: Key, entries: readonly Entry[]): unknown {
-    const kinds = this.keys.find((one) => one.key === `${k.key}.0.kind`)?.choices ?? [];
+    const kinds = k.kinds ?? {};
     const next = `${k.key}.${(Array.isArray(k.value) ? k.value : []).length}`;
     const added = this.changes.get(next);
-    const fixed = this.readonly || !!k.by;
-    return html`<div class="key" data-key=${k.key}>
+    const fixed = !!k.by;
+    const back = this.changes.get(k.key) === null;
+    return html`<div class="key ${back ? "changed" : ""}" data-key=${k.key}>
       <h3 class="code">${k.key}</h3>
       ${k.doc ? html`<p class="doc">${this.doc(k)}</p>` : nothing}
-      ${k.by ? html`<p class="small">${this.by(k)}</p>` : nothing}
+      ${this.origin(k)}
       ${entries.map((e) => {
         const removed = this.changes.has(e.path);
         return html`<div class="entry ${removed ? "changed" : ""}"><header><h4>${t("entry", { list: k.key, n: e.n + 1 })}</h4>
-          ${fixed ? nothing : removed
+          ${fixed || back ? nothing : removed
             ? html`<p-button label=${t("undoOf", { key: e.path })} @click=${() => this.change(e.path, undefined)}>${t("undo")}</p-button>`
             : html`<p-button kind="danger" label=${t("removeOf", { list: k.key, n: e.n + 1 })} @click=${() => this.change(e.path, null)}>${t("removeEntry")}</p-button>`}</header>
           ${removed ? html`<p class="small">${t("willRemove")}</p>` : e.keys.map((one) => this.key(one))}</div>`;
       })}
-      ${fixed || kinds.length === 0 ? nothing : added !== undefined
-        ? html`<div class="row changed"><p class="grow">${t("willAdd", { kind: plain((added as { kind?: unknown }).kind) })}</p>
+      ${fixed || back ? nothing : added !== undefined
+        ? html`<div class="changed" data-key=${next}><p-field label=${t("addEntry", { list: k.key })} hint=${t("asYAML")} .error=${below(this.faults, next)}>
+            <textarea rows="6" spellcheck="false" .value=${plain(added)} @change=${(e: Event) => this.change(next, (e.target as HTMLTextAreaElement).value)}></textarea></p-field>
             <p-button label=${t("undoOf", { key: next })} @click=${() => this.change(next, undefined)}>${t("undo")}</p-button></div>`
         : html`<form class="adding" @submit=${(e: Event) => {
             e.preventDefault();
-            this.change(next, { kind: String(new FormData(e.target as HTMLFormElement).get("kind")) });
-          }}><p-field label=${t("addEntry", { list: k.key })}><select name="kind">${kinds.map((c) => html`<option value=${c}>${c}</option>`)}</select></p-field>
-            <p-button type="submit">${t("add")}</p-button></form>`}
+            const kind = new FormData(e.target as HTMLFormElement).get("kind");
+            this.change(next, kind === null ? "" : (kinds[String(kind)] ?? []).map((key) => (key === "kind" ? `kind: ${kind}\n` : `${key}:\n`)).join(""));
+          }}>${Object.keys(kinds).length === 0 ? nothing : html`<p-field label=${t("addEntry", { list: k.key })}>
+            <select name="kind">${Object.keys(kinds).sort().map((c) => html`<option value=${c}>${c}</option>`)}</select></p-field>`}
+            <p-button type="submit" label=${t("addEntry", { list: k.key })}>${t("add")}</p-button></form>`}
     </div>`;
   }
 
   private key(k: Key): unknown {
     const changed = this.changes.has(k.key);
-    const fixed = this.readonly || !!k.by || k.given === "environment" || k.given === "flag";
+    const fixed = this.isFixed(k);
     const fault = below(this.faults, k.key);
     const standard = plain(k.default).split("\n").join(", ");
     const note = [
-      k.type === "secret" ? t(k.set ? "secretSet" : "secretNone") : "",
-      k.type === "list" && !structured(k) ? t("perLine") : "",
-      k.type === "secret" || structured(k) ? "" : standard === "" ? t("defaultEmpty") : t("default", { value: k.type === "bool" ? t(k.default === true ? "on" : "off") : standard }),
+      k.type === "secret" ? t(isSet(k) ? "secretSet" : "secretNone") : "",
+      k.sections ? t("asYAML") : k.type === "list" ? t("perLine") : "",
+      k.type === "secret" || k.sections ? "" : standard === "" ? t("defaultEmpty") : t("default", { value: k.type === "bool" ? t(k.default === true ? "on" : "off") : standard }),
     ].filter((s) => s !== "").join(" ");
     return html`<div class="key ${changed ? "changed" : ""}" data-key=${k.key} data-test="key">
       ${this.field(k, fixed, fault)}
       ${k.doc ? html`<p class="doc">${this.doc(k)}</p>` : nothing}
-      <p class="meta"><span>${note}</span>${k.given === "file" ? html`<span class="tag">${t("given")}</span>` : nothing}</p>
-      ${k.by || k.given === "environment" || k.given === "flag" ? html`<p class="small">${this.by(k)}</p>` : nothing}
-      ${changed && this.changes.get(k.key) === null ? html`<p class="small">${t("willReset")}</p>` : nothing}
-      ${fixed ? nothing : changed
-        ? html`<div class="row"><p-button label=${t("undoOf", { key: k.key })} @click=${() => this.change(k.key, undefined)} data-test="undo">${t("undo")}</p-button></div>`
-        : k.given === "file" && !structured(k)
-          ? html`<div class="row"><p-button label=${t("resetOf", { key: k.key })} @click=${() => this.change(k.key, null)} data-test="reset">${t("reset")}</p-button></div>`
-          : nothing}
+      <p class="meta"><span>${note}</span></p>
+      ${this.origin(k)}
+      ${fixed || !changed || this.changes.get(k.key) === null ? nothing
+        : html`<div class="row"><p-button label=${t("undoOf", { key: k.key })} @click=${() => this.change(k.key, undefined)} data-test="undo">${t("undo")}</p-button></div>`}
     </div>`;
   }
 
+  private isFixed(k: Key): boolean {
+    return !!k.by || k.from === "environment" || k.from === "flag";
+  }
+
+  // origin says from where a value is, and gives back what was changed here. A key of an entry is
+  // a part of the list's value, and has a default.
+  private origin(k: Key): unknown {
+    const inEntry = ofEntry.test(k.key);
+    if (this.isFixed(k)) return html`<p class="small">${this.by(k)}</p>`;
+    if (this.changes.get(k.key) === null) {
+      return html`<div class="row"><p class="small grow">${t(inEntry ? "willReset" : "willGiveBack")}</p>
+        <p-button label=${t("undoOf", { key: k.key })} @click=${() => this.change(k.key, undefined)} data-test="undo">${t("undo")}</p-button></div>`;
+    }
+    if (k.from === "default") return nothing;
+    const back = !this.changes.has(k.key) && (inEntry || k.from === "settings");
+    return html`<div class="row"><span class="tag" data-from=${k.from}>${t(k.from === "settings" ? "changedHere" : "given")}</span>
+      ${!back ? nothing : html`<p-button label=${t(inEntry ? "resetOf" : "giveBackOf", { key: k.key })} @click=${() => this.change(k.key, null)} data-test="reset">${t(inEntry ? "reset" : "giveBack")}</p-button>`}</div>`;
+  }
+
   private by(k: Key): string {
-    return t("byOther", { by: k.by || t(k.given === "flag" ? "flag" : "environment") });
+    return t("byOther", { by: k.by || t(k.from === "flag" ? "flag" : "environment") });
   }
 
   private field(k: Key, fixed: boolean, fault: Said): unknown {
     const value = this.changes.has(k.key) ? this.changes.get(k.key) ?? k.default : k.value ?? k.default;
     const typed = (e: Event) => this.change(k.key, (e.target as HTMLInputElement).value);
-    if (structured(k)) {
-      return html`<h3 class="code">${k.key}</h3><p class="row"><span>${t("inText")}</span>
-        <p-button @click=${() => this.dispatchEvent(new CustomEvent("text", { detail: k.line ?? 1 }))}>${t("toText")}</p-button></p>
-        ${fault ? html`<p class="bad small">${fault}</p>` : nothing}`;
+    if (k.sections) {
+      const text = this.changes.get(k.key) ?? k.text ?? "";
+      return html`<p-field label=${k.key} .error=${fault}><textarea rows="6" .value=${plain(text)} ?disabled=${fixed} spellcheck="false" @change=${typed}></textarea></p-field>`;
     }
     switch (k.type) {
       case "bool":
@@ -175,7 +191,7 @@ export class ConfigForm extends Spoken {
             this.change(k.key, text === "" ? null : Number(text));
           }} /></p-field>`;
       case "secret":
-        return html`<p-field label=${k.key} .error=${fault}><input type="password" autocomplete="new-password" placeholder=${k.set ? "••••••" : ""}
+        return html`<p-field label=${k.key} .error=${fault}><input type="password" autocomplete="new-password" placeholder=${isSet(k) ? "••••••" : ""}
           .value=${this.changes.has(k.key) ? plain(this.changes.get(k.key)) : ""} ?disabled=${fixed} @change=${(e: Event) => {
             const text = (e.target as HTMLInputElement).value;
             this.change(k.key, text === "" ? undefined : text); // nothing typed leaves it as it is
@@ -225,12 +241,6 @@ function entriesOf(keys: readonly Key[]): Entry[] {
 
 function holdsSections(k: Key, keys: readonly Key[]): boolean {
   return k.type === "list" && keys.some((one) => ofEntry.exec(one.key)?.[1] === k.key);
-}
-
-// structured is a value that no field can hold: rules, or options of an engine.
-function structured(k: Key): boolean {
-  const is = (v: unknown) => typeof v === "object" && v !== null && (!Array.isArray(v) || v.some((one) => typeof one === "object" && one !== null));
-  return k.type === "list" && (is(k.value) || is(k.default));
 }
 
 customElements.define("p-config-form", ConfigForm);

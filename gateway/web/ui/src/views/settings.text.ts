@@ -1,5 +1,5 @@
-// <p-config-text>: the configuration as text, with line numbers, and faults at
-// their lines.
+// <p-config-text>: the owner's file as text, with line numbers, and faults at their lines. What
+// is typed or pasted over it is checked and not saved.
 
 import { css, html, nothing, type PropertyValues } from "lit";
 import { base } from "../lib/ui.js";
@@ -11,10 +11,10 @@ import { faulty, type Fault } from "./settings.types.js";
 const t = catalogue("settings");
 
 export class ConfigText extends Spoken {
-  static properties = { text: {}, faults: { attribute: false }, readonly: { type: Boolean } };
+  static properties = { text: {}, faults: { attribute: false }, checked: { type: Boolean } };
   declare text: string;
   declare faults: readonly Fault[];
-  declare readonly: boolean;
+  declare checked: boolean; // what was typed
 
   static styles = [base, list, css`
     .editor { display: grid; grid-template-columns: auto minmax(0, 1fr); border: 1px solid var(--control); border-radius: 10px; overflow: hidden; background: var(--surface); }
@@ -33,7 +33,7 @@ export class ConfigText extends Spoken {
     super();
     this.text = "";
     this.faults = [];
-    this.readonly = false;
+    this.checked = false;
   }
 
   render() {
@@ -41,7 +41,7 @@ export class ConfigText extends Spoken {
     const wrong = new Set(this.faults.map((f) => f.line));
     return html`<div class="form">
       ${this.faults.length > 0 ? html`<div class="trouble" role="status"><p><strong>${t("faults", { n: this.faults.length })}</strong></p>
-        <ul class="faults" id="faults">${this.faults.map((f) => html`<li data-test="fault" data-line=${f.line ?? 0}>${this.fault(f)}</li>`)}</ul></div>` : nothing}
+        <ul class="faults" id="faults">${this.faults.map((f) => html`<li data-test="fault" data-line=${f.line ?? 0}>${this.fault(f)}</li>`)}</ul></div>` : this.checked ? html`<p class="well" role="status" id="checked">${t("checked")}</p>` : nothing}
       <form @submit=${this.jump}>
         <p-field label=${t("line")}><input name="line" type="number" min="1" max=${lines} required /></p-field>
         <p-button type="submit" label=${t("toLine")}>${t("go")}</p-button>
@@ -49,7 +49,7 @@ export class ConfigText extends Spoken {
       <div class="editor">
         <ol aria-hidden="true">${Array.from({ length: lines }, (_, i) => html`<li class=${wrong.has(i + 1) ? "wrong" : ""}>${i + 1}</li>`)}</ol>
         <textarea id="text" wrap="off" spellcheck="false" autocapitalize="off" autocomplete="off" aria-label=${t("editor")} aria-describedby="hint"
-          ?readonly=${this.readonly} @input=${this.typed} @scroll=${this.scrolled}></textarea>
+          @input=${this.typed} @scroll=${this.scrolled}></textarea>
       </div>
       <p class="muted small" id="hint">${t("editorHint")}</p>
     </div>`;

@@ -10,14 +10,21 @@ export interface Key {
   key: string;
   type: "duration" | "text" | "number" | "bool" | "choice" | "list" | "secret" | string;
   choices?: string[] | null;
-  value: unknown;
+  value: unknown; // of a secret { set }
   default: unknown;
-  set?: boolean;
-  given: "file" | "environment" | "flag" | "default" | string;
+  sections?: boolean; // the value is or has sections, and text is it in YAML
+  text?: string;
+  from: "file" | "settings" | "environment" | "flag" | "default" | string;
   by?: string;
   line?: number;
   doc?: string; // in English
   about?: string; // the key at which it stands
+  kinds?: Record<string, string[]>; // the keys of an entry, by its kind
+}
+
+// isSet reports whether a secret has a value.
+export function isSet(k: Key | undefined): boolean {
+  return (k?.value as { set?: boolean } | null | undefined)?.set === true;
 }
 
 export interface Fault {
@@ -33,24 +40,26 @@ export interface Warning {
 
 export interface Shown {
   file: string;
-  text: string;
-  digest: string;
-  writable: boolean;
-  why?: string;
+  settings: string; // the file of what was changed here
+  text: string; // of the owner's file
+  why?: string; // the text is not shown
   keys: Key[] | null;
   faults?: Fault[] | null;
   warnings?: (Warning | string)[] | null;
-  before?: boolean;
-  restart?: boolean;
+  restart?: string[] | null; // keys that take effect after a restart
 }
 
 export interface Checked {
-  text: string;
   faults: Fault[] | null;
   warnings?: (Warning | string)[] | null;
 }
 
-// Changes are values by their keys; null uses the default, and of a list's entry removes it.
+// Done is the answer to a change.
+export interface Done {
+  restart: boolean;
+}
+
+// Changes are values by their keys; null gives a key back to the file, and of a list's entry removes it.
 export type Changes = ReadonlyMap<string, unknown>;
 
 // faulty is a fault, with its key, within what else is said of its place.
