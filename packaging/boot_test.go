@@ -24,12 +24,14 @@ grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/$first/status | tr -s '\t ' ' '
 wait_for 'perch-tools robot --ota http://127.0.0.1:8003/xiaozhi/ota/ --mac 02:00:00:00:00:02 --event "face_detected={}" >/root/robot 2>&1'
 echo "robot $(perch robot list | tr -d ':' | grep -o 020000000002 | head -1)"
 perch robot adopt 020000000002 # that is on the disk when it returns
-change="{\"set\":{\"persona.name\":\"Bo\"},\"digest\":\"$(sha256sum </etc/perch/perch.yaml | cut -c 1-64)\"}"
+own=$(sha256sum </etc/perch/perch.yaml)
+change='"Bo"'
 bash -c 'exec 3<>/dev/tcp/127.0.0.1/8004
-printf "PUT /api/v1/config HTTP/1.1\r\nHost: 127.0.0.1:8004\r\nX-Admin-Token: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" \
+printf "PUT /api/v1/config/persona.name HTTP/1.1\r\nHost: 127.0.0.1:8004\r\nX-Admin-Token: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" \
 	"$(cat /var/lib/perch/admin-token)" "${#1}" "$1" >&3
 head -n 1 <&3 | tr -d "\r"' - "$change"
-echo "configured $(grep -c 'name: Bo' /etc/perch/perch.yaml) $(stat -c '%U %G %a' /etc/perch/perch.yaml) $(ls /etc/perch | tr '\n' ' ')"
+echo "configured $(grep -c 'name: Bo' /var/lib/perch/settings.yaml) $(stat -c '%U %G %a' /var/lib/perch/settings.yaml) $(ls /etc/perch | tr '\n' ' ')"
+[ "$own" = "$(sha256sum </etc/perch/perch.yaml)" ] && echo "the owner's file stays"
 kill -STOP "$first" # it hangs
 wait_for '[ "$(show MainPID)" != "$first" ] && [ "$(show ActiveState)" = active ]'
 echo "after hanging $(show ActiveState) restarts $(show NRestarts)"
@@ -108,7 +110,7 @@ func booted(t *testing.T, r root) {
 	errors, _ := os.ReadFile(filepath.Join(r.path, "root/errors"))
 	for _, want := range []string{
 		"state active running", "user perch", "secret secrets_own", "CapEff: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2",
-		"robot 020000000002", "HTTP/1.1 200 OK", "configured 1 root perch 660 perch.yaml secrets",
+		"robot 020000000002", "HTTP/1.1 200 OK", "configured 1 perch perch 600 perch.yaml secrets", "the owner's file stays",
 		"after hanging active restarts 1", "after kills active restarts 7", "still there 020000000002", "stopped success",
 		"a command no appliance runs here: perch.service ends again and again", "the doctor 1",
 		"the journal the user perch cannot read /etc/perch/brain.key",

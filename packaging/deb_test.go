@@ -281,7 +281,7 @@ func installed(t *testing.T, r root, debs ...string) {
 		"/usr/bin/perch":                                 "root root 755",
 		"/usr/bin/perch-tools":                           "root root 755",
 		"/etc/perch":                                     "root root 755",
-		"/etc/perch/perch.yaml":                          "root perch 660",
+		"/etc/perch/perch.yaml":                          "root perch 640",
 		"/etc/perch/secrets":                             "root root 700",
 		"/usr/lib/systemd/system/perch.service":          "root root 644",
 		"/usr/share/man/man1/perch.1.gz":                 "root root 644",
@@ -467,7 +467,7 @@ func upgraded(t *testing.T, r root, deb string) {
 	if got, _ := os.ReadFile(filepath.Join(r.path, "etc/perch/perch.yaml")); string(got) != faulty {
 		t.Errorf("the configuration is now %q", got)
 	}
-	if got := strings.TrimSpace(r.must(t, "stat", "-c", "%U %G %a", "/etc/perch/perch.yaml")); got != "root perch 660" {
+	if got := strings.TrimSpace(r.must(t, "stat", "-c", "%U %G %a", "/etc/perch/perch.yaml")); got != "root perch 640" {
 		t.Errorf("the configuration is now %s", got)
 	}
 	if after := r.must(t, "sh", "-c", "cd /var/lib/perch && sha256sum perch.db admin-token token-key"); after != before {

@@ -26,6 +26,8 @@ func (s *settings) Show() (any, error) { return map[string]string{"text": "name:
 
 func (s *settings) Check(text string) (any, error) { return map[string]string{"checked": text}, s.err }
 
+func (s *settings) CheckChange(values map[string]any) (any, error) { return values, s.err }
+
 func (s *settings) Change(values map[string]any) (any, error) {
 	if s.err == nil {
 		s.changes = append(s.changes, values)
@@ -63,6 +65,7 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 	}{
 		{"GET", "", "", 200, `{"text":"name: a"}`},
 		{"POST", "/check", `{"text":"name: b"}`, 200, `{"checked":"name: b"}`},
+		{"POST", "/check", `{"set":{"name":null}}`, 200, `{"name":null}`},
 		{"POST", "/check", `{`, 400, `"bad_body"`},
 		{"POST", "/check", `{"text":"` + strings.Repeat("x", 3<<20) + `"}`, 413, `"body_too_large"`},
 		{"PUT", "", `{"set":{"name":"b","brains.0":null}}`, 200, `{"restart":true}`},

@@ -257,9 +257,7 @@ const mostConfigBody = 2<<20 + 64<<10
 func (d *Door) settingsRoutes(large, api gin.IRouter) {
 	config := large.Group("/config", door.Limit(mostConfigBody))
 	config.GET("", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.showConfig() }))
-	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, given struct{ Text string }) (any, error) {
-		return d.checkConfig(given.Text)
-	}))
+	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, given toCheck) (any, error) { return d.checkConfig(given) }))
 	config.PUT("", changeOf(d, func(_ string, given struct{ Set map[string]any }) map[string]any { return given.Set }))
 	config.PUT("/:key", changeOf(d, func(key string, value any) map[string]any { return map[string]any{key: value} }))
 	config.DELETE("/:key", func(c *gin.Context) { d.answerChange(c, map[string]any{c.Param("key"): nil}) })

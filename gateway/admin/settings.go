@@ -14,6 +14,8 @@ type settings interface {
 	Show() (any, error)
 	// Check is what is wrong with a text in the place of the owner's file.
 	Check(text string) (any, error)
+	// CheckChange is what is wrong with a change, which it does not make.
+	CheckChange(values map[string]any) (any, error)
 	// Change gives keys their values, all or none. A nil value gives a key back to the owner's
 	// file. It returns which of them need a restart.
 	Change(values map[string]any) (any, error)
@@ -62,11 +64,20 @@ func (d *Door) showConfig() (any, error) {
 	return d.o.Settings.Show()
 }
 
-func (d *Door) checkConfig(text string) (any, error) {
-	if d.o.Settings == nil {
+// toCheck is a text in the place of the owner's file, or values of keys.
+type toCheck struct {
+	Text string         `json:"text"`
+	Set  map[string]any `json:"set"`
+}
+
+func (d *Door) checkConfig(c toCheck) (any, error) {
+	switch {
+	case d.o.Settings == nil:
 		return nil, errNot("its configuration")
+	case c.Set != nil:
+		return d.o.Settings.CheckChange(c.Set)
 	}
-	return d.o.Settings.Check(text)
+	return d.o.Settings.Check(c.Text)
 }
 
 // changeConfig gives keys of the configuration their values.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,10 +27,12 @@ import (
 )
 
 // A backup is a tar of a manifest, which comes first, and of the files that it
-// lists: the database, and firmware as it lies in its folder.
+// lists: the database, the settings, and firmware as it lies in its folder. One that lists no
+// settings is from before there were any, and a restore leaves those that are there.
 const (
 	manifestName  = "manifest.json"
 	databaseName  = "perch.db"
+	settingsName  = "settings.yaml"
 	firmwareName  = "firmware"
 	assetsName    = firmwareName + "/assets"
 	archiveFormat = 1
@@ -38,6 +41,7 @@ const (
 // Bounds of a backup, because its source is not trusted.
 const (
 	mostDatabase = 4 << 30 // bytes
+	mostSettings = 1 << 20 // bytes
 	mostArchived = 256     // files; the catalogue has less than half of it
 )
 
@@ -101,6 +105,8 @@ func (f File) check() error {
 	switch {
 	case f.Name == databaseName:
 		most = mostDatabase
+	case f.Name == settingsName:
+		most = mostSettings
 	case image == nil && !assetFile().MatchString(f.Name):
 		return badBackup("there is no place for a file %.100q", f.Name)
 	}
@@ -132,8 +138,14 @@ func (m Manifest) Plain() Manifest {
 // String describes the backup in one line.
 func (m Manifest) String() string {
 	m = m.Plain()
+	firmware := 0
+	for _, f := range m.Files {
+		if strings.HasPrefix(f.Name, firmwareName+"/") {
+			firmware++
+		}
+	}
 	return fmt.Sprintf("made %s by Perch %s on appliance %s; files of firmware: %d; %.1f MB in all", m.Created.Local().Format(time.DateTime),
-		m.Perch, m.Appliance, len(m.Files)-1, float64(m.Bytes())/1e6)
+		m.Perch, m.Appliance, firmware, float64(m.Bytes())/1e6)
 }
 
 // Backup is a backup about to be written: its files are open, so that none can be

@@ -61,6 +61,9 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 	if err := openFirmwareFiles(d.Path, p.files); err != nil {
 		return nil, err
 	}
+	if p.files[settingsName], err = openSettings(d.Path); err != nil {
+		return nil, err
+	}
 	spool, err := unnamedFile(d.Path)
 	if err != nil {
 		return nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
@@ -113,6 +116,19 @@ func (p *Backup) inventory(ctx context.Context, log *slog.Logger) (err error) {
 	}
 	p.text, err = json.MarshalIndent(p.Manifest, "", "  ")
 	return err
+}
+
+// openSettings opens the settings, and an empty file where there are none: then a restore leaves
+// none either.
+func openSettings(data string) (*os.File, error) {
+	f, err := os.Open(filepath.Join(data, settingsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = unnamedFile(data)
+	}
+	if err != nil {
+		return nil, diskFault(fmt.Errorf("read the settings: %w", err))
+	}
+	return f, nil
 }
 
 // openFirmwareFiles opens the images and the asset files that are not open yet.

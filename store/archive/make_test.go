@@ -53,7 +53,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	})
 	must.Succeed(t, err)
 	defer p.Close()
-	if len(p.Manifest.Files) != 3 || p.Manifest.Files[1].Name != min(comes, goes) || p.Manifest.Files[2].Name != max(comes, goes) || tries != 2 {
+	if len(p.Manifest.Files) != 4 || p.Manifest.Files[1].Name != min(comes, goes) || p.Manifest.Files[2].Name != max(comes, goes) || tries != 2 {
 		t.Errorf("after %d tries there are %+v", tries, p.Manifest.Files)
 	}
 	tries = 0
@@ -65,7 +65,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	})
 	must.Succeed(t, err)
 	defer p.Close()
-	if len(p.Manifest.Files) != 3 || tries != 1 {
+	if len(p.Manifest.Files) != 4 || tries != 1 {
 		t.Errorf("after %d tries there are %+v, and not %s", tries, p.Manifest.Files, comes)
 	}
 }
@@ -94,7 +94,7 @@ func TestABackupIsStreamed(t *testing.T) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 || p.Size() < 64<<20 {
 		t.Errorf("a backup of %d MB took %d kB", p.Size()>>20, used>>10)
 	}
-	if len(p.Manifest.Files) != 5 || !strings.Contains(log.String(), lost) || !strings.Contains(log.String(), broken) {
+	if len(p.Manifest.Files) != 6 || !strings.Contains(log.String(), lost) || !strings.Contains(log.String(), broken) {
 		t.Errorf("in the backup is %+v; log:\n%s", p.Manifest.Files, &log)
 	}
 	stopped, cancel := context.WithCancel(t.Context())

@@ -80,7 +80,7 @@ func replaceable(data string) error {
 	if err := syscall.Stat(data, &home); err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
-	for _, name := range []string{databaseName, firmwareName} {
+	for _, name := range []string{databaseName, settingsName, firmwareName} {
 		path := filepath.Join(data, name)
 		var there syscall.Stat_t
 		err := syscall.Lstat(path, &there)
@@ -102,7 +102,7 @@ func replaceable(data string) error {
 func placeStaged(dir string, f File) (io.WriteCloser, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Name))
 	mode := os.FileMode(0o640)
-	if f.Name == databaseName {
+	if f.Name == databaseName || f.Name == settingsName {
 		mode = 0o600
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {

@@ -65,7 +65,7 @@ func image(text string) entry {
 // small is a right one.
 func small(t testing.TB) *parcel {
 	return newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
-		entry{name: "firmware/assets/fonts", text: []byte("new fonts")})
+		entry{name: "firmware/assets/fonts", text: []byte("new fonts")}, entry{name: settingsName, text: []byte("name: new\n")})
 }
 
 func (p *parcel) tar(t testing.TB) []byte {
@@ -101,6 +101,7 @@ func lived(t testing.TB) string {
 	old := image("old")
 	archivetest.Write(t, DatabasePath(data), database(t, "old"))
 	archivetest.Write(t, filepath.Join(data, old.name), old.text)
+	archivetest.Write(t, filepath.Join(data, settingsName), []byte("name: old\n"))
 	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	return data
 }
@@ -116,6 +117,9 @@ func which(t *testing.T, data string) string {
 	want := map[string][]string{"old": {filepath.Base(image("old").name)}, "new": {"assets/fonts", filepath.Base(image("new").name)}}[is]
 	if got := archivetest.Names(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
 		t.Fatalf("the database is %s, the firmware %v", is, got)
+	}
+	if settings := archivetest.Read(t, filepath.Join(data, settingsName)); string(settings) != "name: "+is+"\n" {
+		t.Errorf("the database is %s, the settings are %s", is, settings)
 	}
 	if secret := archivetest.Read(t, filepath.Join(data, "token-key")); string(secret) != "the secret of this appliance" {
 		t.Errorf("the secret is %s", secret)
@@ -224,13 +228,43 @@ func TestRestoreHere(t *testing.T) {
 			t.Errorf("the database of before is %s, not %s", got, before)
 		}
 	}
-	for name, mode := range map[string]os.FileMode{"perch.db": 0o600, image("new").name: 0o640, "firmware": 0o750} {
+	for name, mode := range map[string]os.FileMode{"perch.db": 0o600, settingsName: 0o600, image("new").name: 0o640, "firmware": 0o750} {
 		if info, err := os.Stat(filepath.Join(data, name)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if list, err := os.ReadDir(data); err != nil || len(list) != 4 {
+	if list, err := os.ReadDir(data); err != nil || len(list) != 5 {
 		t.Errorf("left over: %v, %v", list, err)
+	}
+}
+
+// TestSettingsAreRestored: a backup that is made without settings leaves none, and one from
+// before there were any leaves those that are there.
+func TestSettingsAreRestored(t *testing.T) {
+	data := lived(t)
+	before := newParcel(0, entry{name: "perch.db", text: database(t, "new")})
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(before.tar(t))); err != nil {
+		t.Fatal(err)
+	}
+	if text := archivetest.Read(t, filepath.Join(data, settingsName)); string(text) != "name: old\n" {
+		t.Errorf("after a backup from before there were settings: %q", text)
+	}
+	none := t.TempDir()
+	archivetest.Write(t, DatabasePath(none), database(t, "none"))
+	made, err := at(none, slog.Default()).Stopped(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	var backup bytes.Buffer
+	if err := made.Write(t.Context(), &backup); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := at(data, slog.Default()).Restore(t.Context(), &backup); err != nil {
+		t.Fatal(err)
+	}
+	if text := archivetest.Read(t, filepath.Join(data, settingsName)); len(text) > 0 {
+		t.Errorf("after a backup without settings: %q", text)
 	}
 }
 
@@ -367,7 +401,7 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 // refused leaves neither.
 func TestStagedTwice(t *testing.T) {
 	data := stagedIn(t)
-	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"))
+	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"), entry{name: settingsName, text: []byte("name: old\n")})
 	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))); err != nil {
 		t.Fatal(err)
 	}
@@ -395,6 +429,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
 	archivetest.Write(t, DatabasePath(data), database(t, "old"))
 	archivetest.Write(t, filepath.Join(data, image("old").name), []byte("old"))
+	archivetest.Write(t, filepath.Join(data, settingsName), []byte("name: old\n"))
 	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
 	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)

@@ -139,6 +139,7 @@ func swap(data string) []step {
 			return move(at(firmwareName), at(stageName, "before"))
 		}},
 		{"put the firmware in its place", func() error { return move(firmware, at(firmwareName)) }},
+		{"put the settings in their place", func() error { return move(at(stageName, settingsName), at(settingsName)) }},
 		{"take the marker away", func() error { return move(at(stageName, markerName), at(stageName, "done")) }},
 	}
 }

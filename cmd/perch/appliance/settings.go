@@ -42,6 +42,11 @@ func (s *settings) Check(text string) (any, error) {
 	return checked, settingsFault(err)
 }
 
+func (s *settings) CheckChange(values map[string]any) (any, error) {
+	checked, err := s.Overlay.CheckChange(values)
+	return checked, settingsFault(err)
+}
+
 func (s *settings) Change(values map[string]any) (any, error) {
 	changes, faults, err := s.Overlay.Change(values)
 	if err == nil && len(faults) > 0 {

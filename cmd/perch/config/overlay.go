@@ -185,6 +185,17 @@ func (o *Overlay) Check(text string) (Checked, error) {
 	return checked, nil
 }
 
+// CheckChange finds the faults that Change would refuse, and changes nothing.
+func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	after, _, faults, err := o.prepare(values)
+	if err != nil {
+		return Checked{}, err
+	}
+	return Checked{Faults: append([]Fault{}, faults...), Warnings: o.warnings(after)}, nil
+}
+
 // Faults are those of the configuration as it is, with which no start would succeed.
 func (o *Overlay) Faults() ([]Fault, error) {
 	o.mu.Lock()
@@ -202,25 +213,9 @@ func (o *Overlay) Faults() ([]Fault, error) {
 func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text, overlay, err := o.texts()
-	if err != nil {
-		return Changes{}, nil, err
-	}
-	before := o.judge(text, overlay)
-	next, faults := o.next(before, text, overlay, values)
-	if len(faults) > 0 {
-		return Changes{}, before.hidden.faults(faults), nil
-	}
-	after := o.judge(text, next)
-	known := map[string]bool{}
-	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
-		for _, f := range before.faults { // a key that is given back may be one of several with faults
-			known[f.Key+f.Message] = true
-		}
-	}
-	after.hidden = secretsOf(&after.config, text, overlay, next)
-	if slices.ContainsFunc(after.faults, func(f Fault) bool { return !known[f.Key+f.Message] }) {
-		return Changes{}, after.shown(), nil
+	after, next, faults, err := o.prepare(values)
+	if err != nil || len(faults) > 0 {
+		return Changes{}, faults, err
 	}
 	if o.Applier == nil || len(after.faults) > 0 {
 		return Changes{}, nil, o.write(next)
@@ -243,6 +238,31 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	}
 	keys := o.restart(o.applied)
 	return Changes{Restart: len(keys) > 0, Keys: keys}, nil, nil
+}
+
+// prepare is the configuration after a change, and the text of the overlay. With faults the
+// change is refused.
+func (o *Overlay) prepare(values map[string]any) (after judged, next []byte, faults []Fault, err error) {
+	text, overlay, err := o.texts()
+	if err != nil {
+		return after, nil, nil, err
+	}
+	before := o.judge(text, overlay)
+	if next, faults = o.next(before, text, overlay, values); len(faults) > 0 {
+		return before, nil, before.hidden.faults(faults), nil
+	}
+	after = o.judge(text, next)
+	after.hidden = secretsOf(&after.config, text, overlay, next)
+	known := map[string]bool{}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
+		for _, f := range before.faults { // a key that is given back may be one of several with faults
+			known[f.Key+f.Message] = true
+		}
+	}
+	if slices.ContainsFunc(after.faults, func(f Fault) bool { return !known[f.Key+f.Message] }) {
+		return after, nil, after.shown(), nil
+	}
+	return after, next, nil, nil
 }
 
 func (o *Overlay) write(text []byte) error {

@@ -378,7 +378,13 @@ func TestACheckedText(t *testing.T) {
 		"%[1]s:3: speech.silence: an utterance ends after 200ms to 3s of silence, not 10s]", o.File) {
 		t.Errorf("%v, %v", checked.Faults, err)
 	}
-	if text(t, o.File) != own {
+	if checked, err := o.CheckChange(map[string]any{"speech.silence": "10s"}); err != nil || len(checked.Faults) != 1 {
+		t.Errorf("%v, %v", checked.Faults, err)
+	}
+	if checked, err := o.CheckChange(map[string]any{"name": "cottage"}); err != nil || len(checked.Faults) > 0 {
+		t.Errorf("%v, %v", checked.Faults, err)
+	}
+	if text(t, o.File) != own || strings.Contains(settingsOf(t, o), "cottage") {
 		t.Error("it was saved")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/ota"
@@ -49,6 +50,7 @@ func TestBackupAndRestore(t *testing.T) {
 	h.remember("the cat is called Miso")
 	kept := h.publishImage("1.0.0")
 	archivetest.Write(t, filepath.Join(data, "firmware", "assets", "fonts.bin"), []byte("fonts"))
+	archivetest.Write(t, filepath.Join(data, config.OverlayFile), []byte("name: cottage\n"))
 	archivetest.Write(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
 	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, h.ID) {
@@ -61,7 +63,7 @@ func TestBackupAndRestore(t *testing.T) {
 	var m archive.Manifest
 	must.Succeed(t, json.Unmarshal(files["manifest.json"], &m))
 	if m.Format != 1 || m.Perch != "dev" || m.Schema != len(appliance.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
-		len(m.Files) != 3 ||
+		len(m.Files) != 4 || string(files[config.OverlayFile]) != "name: cottage\n" ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/ota/espimage/espimagetest"
 )
@@ -118,6 +119,35 @@ func (o *outage) facts() *chore {
 			there := map[string]string{}
 			for body, n := range counted {
 				there[body] = strconv.Itoa(n)
+			}
+			return there, err
+		}}
+}
+
+// settings are keys of the configuration that are set and given back.
+func (o *outage) settings() *chore {
+	const path = "/api/v1/config"
+	keys := []string{"persona.name", "timezone", "memory.most", "robots.keep_turns"}
+	return &chore{name: "settings",
+		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
+			key := keys[r.IntN(len(keys))]
+			if c.kept[key] != "" && r.IntN(3) == 0 {
+				return c.change(key, "", func() error { return o.ask(ctx, http.MethodDelete, path+"/"+key, nil, nil) })
+			}
+			value := fmt.Sprint(100 + r.IntN(1000))
+			if key == "timezone" {
+				value = []string{"UTC", "Europe/Berlin", "Asia/Tokyo"}[r.IntN(3)]
+			}
+			return c.change(key, value, func() error { return o.ask(ctx, http.MethodPut, path+"/"+key, value, nil) })
+		},
+		there: func(ctx context.Context) (map[string]string, error) {
+			var shown config.Shown
+			err := o.ask(ctx, http.MethodGet, path, nil, &shown)
+			there := map[string]string{}
+			for _, k := range shown.Keys {
+				if k.From == "settings" {
+					there[k.Key] = fmt.Sprint(k.Value)
+				}
 			}
 			return there, err
 		}}

@@ -107,7 +107,7 @@ func TestPowerCuts(t *testing.T) {
 	t.Logf("PERCH_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	o := &outage{t: t, data: t.TempDir()}
-	chores := []*chore{o.facts(), o.timers(), o.adoption(), o.strangers(), o.firmware(), o.rollouts(), o.assets(), o.acknowledgements(),
+	chores := []*chore{o.facts(), o.settings(), o.timers(), o.adoption(), o.strangers(), o.firmware(), o.rollouts(), o.assets(), o.acknowledgements(),
 		o.notices("notifications", "/api/v1/notifications", "n"), o.notices("notifications of skins", "/v1/vtuber/notifications", "s")}
 	cuts := int(storetest.Number(t, "PERCH_KILLS", 60))
 	ends, longest, token := 0, time.Duration(0), ""
@@ -243,7 +243,7 @@ func (o *outage) inspect(chores []*chore, cut int) {
 	if err := o.ask(ctx, http.MethodGet, "/api/v1/diary/verify", nil, &kept); err != nil || !kept.Whole {
 		o.t.Errorf("after %d cuts, the diary: %+v, %v", cut, kept, err)
 	}
-	known := []string{"admin-token", "diary-key", "firmware", "page-sessions", "perch.db", "perch.sock", "token-key"}
+	known := []string{"admin-token", "diary-key", "firmware", "page-sessions", "perch.db", "perch.sock", "settings.yaml", "token-key"}
 	entries, err := os.ReadDir(o.data)
 	if err != nil {
 		o.t.Fatal(err)

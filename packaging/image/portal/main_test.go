@@ -234,13 +234,13 @@ func TestPerchIsAsked(t *testing.T) {
 		case "GET /api/v1/status":
 			return 200, `{"open":1,"connected":2}`
 		case "GET /api/v1/config":
-			return 200, `{"digest":"d1","keys":[{"key":"name","value":"desk"},{"key":"language","value":"en"},{"key":"brains","value":[]}]}`
+			return 200, `{"keys":[{"key":"name","value":"desk"},{"key":"language","value":"en"},{"key":"brains","value":[]}]}`
 		case "POST /api/v1/config/check":
 			if strings.Contains(body, "de") {
 				return 200, `{"faults":[{"message":"no"}]}`
 			}
 			return 200, `{"faults":[]}`
-		case "PUT /api/v1/config":
+		case "PUT /api/v1/config/language":
 			if strings.Contains(body, "de") {
 				return 422, `{"error":{"message":"no"}}`
 			}
@@ -263,7 +263,7 @@ func TestPerchIsAsked(t *testing.T) {
 		t.Errorf("what Perch refuses: %v", err)
 	}
 	text := strings.Join(asked, "\n")
-	for _, want := range []string{`PUT /api/v1/config {"digest":"d1","set":{"language":"en"}}`, "POST /api/v1/restart {}", `"text":"hello"`} {
+	for _, want := range []string{`PUT /api/v1/config/language "en"`, "POST /api/v1/restart {}", `"text":"hello"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}

@@ -98,11 +98,7 @@ func (p *perch) fits(ctx context.Context, key, value string) (bool, error) {
 
 // set changes a key of the configuration. Perch refuses what it would not start with.
 func (p *perch) set(ctx context.Context, key, value string) error {
-	var now struct{ Digest string }
-	if err := p.ask(ctx, http.MethodGet, "config", nil, &now); err != nil {
-		return err
-	}
-	return p.ask(ctx, http.MethodPut, "config", map[string]any{"digest": now.Digest, "set": map[string]any{key: value}}, &now)
+	return p.ask(ctx, http.MethodPut, "config/"+key, value, &struct{}{})
 }
 
 // restart applies changes of the configuration.

@@ -178,7 +178,7 @@ export class First extends View {
     this.busy = "save";
     try {
       const before = await started();
-      let done: typeof this.phase = "saved";
+      let done: First["phase"] = "saved";
       if ((await send<Done>("PUT", "api/v1/config", { set })).restart) {
         this.phase = "restarting";
         await send("POST", "api/v1/restart");
