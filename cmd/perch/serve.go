@@ -37,6 +37,11 @@ func serveCommand() *cobra.Command {
 
 // serve runs the appliance.
 func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
+	// A restore brings settings, too.
+	early := slog.New(logTo(os.Stderr, slog.LevelInfo, toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
+	if err := appliance.Directory(config.Data(s.data), version, early).Finish(); err != nil {
+		return err
+	}
 	c, err := s.load()
 	if err != nil {
 		return err
