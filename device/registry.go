@@ -75,6 +75,11 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
 		}
+		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // the earlier client is not in the record
+			waits := *robot.Claim
+			waits.Contested = time.Time{}
+			robot.Claim, robot.Unlisted = &waits, true
+		}
 		r.set(robot)
 		r.kept[robot.ID] = robot.lastHeard()
 	}

@@ -54,6 +54,9 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // of its latest check-in
+	// Contested is set in records of versions that kept the latest claim only:
+	// when it replaced another client's.
+	Contested time.Time `json:"contested,omitzero"`
 }
 
 // Adopted reports whether the owner has adopted the robot by name. Every other
