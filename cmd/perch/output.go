@@ -40,7 +40,7 @@ func (o plainOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// plainLines is device.Plain for a text of several lines and columns.
+// plainLines is plain.Text for a text of several lines and columns.
 func plainLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"perch/plain"
-
 	"github.com/gin-gonic/gin"
+
+	"perch/plain"
 )
 
 // Key is a lock that a bearer token opens.

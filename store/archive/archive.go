@@ -41,7 +41,6 @@ const (
 // Bounds of a backup, because its source is not trusted.
 const (
 	mostDatabase = 4 << 30 // bytes
-	mostSettings = 1 << 20 // bytes
 	mostArchived = 256     // files; the catalogue has less than half of it
 )
 
@@ -106,7 +105,7 @@ func (f File) check() error {
 	case f.Name == databaseName:
 		most = mostDatabase
 	case f.Name == settingsName:
-		most = mostSettings
+		most = limit.File
 	case image == nil && !assetFile().MatchString(f.Name):
 		return badBackup("there is no place for a file %.100q", f.Name)
 	}
