@@ -80,13 +80,13 @@ func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
 func TestAWillDoesNotSwell(t *testing.T) {
 	b := started(t)
 	there := reading(t, b, "there", 4)
+	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, which a login has not
+	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
 	conn, err := net.Dial("tcp", b.address())
 	if err != nil {
 		t.Fatal(err)
 	}
 	dying := &client{conn, bufio.NewReader(conn)}
-	bomb := (&packing{}).pack(make([]byte, 32<<20))
-	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
 	dying.send(t, 0x10, text("MQTT"), []byte{4, 0xc6, 0, 60}, text("dying"), text("home/x"), will, text("perch"), text(password))
 	dying.got(t, 0x20)
 	conn.Close()

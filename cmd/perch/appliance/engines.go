@@ -202,7 +202,9 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Kind: kind, Where: where}
 	n.language, n.Last = e.language, true
 	for _, before := range e.All {
-		before.Last = before.Last && before.List != list
+		if before.List == list { // the others may be in use already
+			before.Last = false
+		}
 	}
 	e.All = append(e.All, n)
 	return n
