@@ -63,7 +63,7 @@ test-all: page ## runs every test, under the race detector but for those that co
 	@packaging/deps.sh deb browser app release
 	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 	go build -race ./...
-	packaging/test.py -race -vet=off -p 3 -parallel 4 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
+	packaging/test.py -race -vet=off -p 2 -parallel 4 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
 
 check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page, links between pages
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
