@@ -197,13 +197,25 @@ func TestEventsWithStates(t *testing.T) {
 		h.publish(t, robotA, "s1", event.Heard{Text: "bye"})
 		want(6, "heard", "")
 		want(6, "states", "thinking")
-		for range 5000 {
-			h.bus.Publish(robotA, "s1", event.Misheard{})
+		// What the client does not read, the stream does not send: it loses that the robot speaks.
+		for n := range 7000 {
+			if n == 2000 {
+				h.bus.Publish(robotA, "s1", event.SpeakingStarted{})
+			}
+			h.bus.Publish("", "", event.Changed{What: "timers"})
+			synctest.Wait() // the board loses nothing
 		}
-		h.publish(t, robotA, "s1", event.ThinkingStarted{})
-		for m := l.next(); m.id != h.id(5007); m = l.next() {
+		var missed bool
+		var shown string
+		for m := l.next(); m.id != h.id(7007); m = l.next() {
+			missed = missed || m.event == "missed"
+			if m.event == "states" {
+				shown = m.data.States[0].State
+			}
 		}
-		want(5007, "states", "thinking")
+		if !missed || shown != "speaking" {
+			t.Errorf("a client that has lost events (%v) sees that the robot is %s", missed, shown)
+		}
 	})
 }
 
