@@ -105,8 +105,13 @@ func userOf(r *http.Request) string {
 	return ""
 }
 
-// admit lets somebody in who comes through a proxy, as recognize does.
+// admit lets somebody in who comes through a proxy, as recognize does. A page of another port of
+// Home Assistant's host has the cookie of its ingress, too.
 func (d *Door) admit(r *http.Request) (known *http.Request, stop func(), err error) {
+	if !ofThisPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
+		return nil, nil, &door.Fault{Word: "other_page", HTTP: http.StatusForbidden,
+			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}
+	}
 	if d.administrators == nil {
 		d.visits.note(r, d.o.Now(), d.o.Log)
 		return by(r, entry{how: ByIngress}), func() {}, nil

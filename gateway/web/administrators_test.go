@@ -80,6 +80,7 @@ func from(user, path string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.RemoteAddr = "172.30.32.2:4000"
 	r.Header.Set("X-Ingress-Path", "/api/hassio_ingress/x")
+	r.Header.Set(byScript, "1")
 	if user != "" {
 		r.Header.Set("X-Remote-User-Id", user)
 	}
@@ -236,7 +237,7 @@ func TestSlowUploadsOfAnOwner(t *testing.T) {
 		defer sending.Wait()
 		sending.Go(func() {
 			_, err := io.WriteString(conn,
-				"POST /upload HTTP/1.1\r\nHost: perch\r\nX-Ingress-Path: /x\r\nX-Remote-User-Id: 1f\r\nContent-Length: 2\r\n\r\na")
+				"POST /upload HTTP/1.1\r\nHost: perch\r\nX-Ingress-Path: /x\r\nX-Remote-User-Id: 1f\r\nOrigin: http://perch\r\nX-Perch-Page: 1\r\nContent-Length: 2\r\n\r\na")
 			time.Sleep(time.Minute)
 			if _, late := io.WriteString(conn, "b"); err != nil || late != nil {
 				t.Errorf("send: %v, %v", err, late)

@@ -218,7 +218,7 @@ func (d *Door) recognize(r *http.Request) (known *http.Request, stop func(), err
 		return d.admit(r)
 	}
 	ended, ok := d.session(r)
-	if !ok || !ofThisPage(r) {
+	if !ok || !ofThisPage(r, r.Host) {
 		return r, func() {}, nil
 	}
 	wait := func(ctx context.Context) {
@@ -235,20 +235,24 @@ func by(r *http.Request, e entry) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 }
 
-// ofThisPage reports whether a request that came with a cookie is of a page of ours.
-// SameSite does not say so: it takes every port of this host for the same site
-// (RFC 6265bis section 5.2). The page's scripts send scriptHeader, and everything of the
+// ofThisPage reports whether a browser sent a request for a page of ours, which it shows at one
+// of these hosts, rather than for another page that shares the browser's cookie: Perch's, or that
+// of Home Assistant's ingress. SameSite does not say so: it takes every port of a host for the
+// same site (RFC 6265bis section 5.2). The page's scripts send scriptHeader, and everything of the
 // owner's wants it. A browser names the Origin of every request that changes something and
 // of every WebSocket, for which scripts can set no header. Sec-Fetch-Site would say it of
 // all, but is not sent over plain HTTP.
-func ofThisPage(r *http.Request) bool {
+func ofThisPage(r *http.Request, hosts ...string) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if u, err := url.Parse(origin); origin != "" &&
-		(err != nil || u.Host == "" || len(r.Header["Origin"]) > 1 || !strings.EqualFold(u.Host, r.Host)) {
-		return false
+	if origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || len(r.Header["Origin"]) > 1 ||
+			!slices.ContainsFunc(hosts, func(host string) bool { return strings.EqualFold(u.Host, host) }) {
+			return false
+		}
 	}
 	byScript := r.Header.Get(scriptHeader) != ""
 	get, upgrade := r.Method == http.MethodGet, r.Header.Get("Upgrade") != ""

@@ -358,8 +358,11 @@ func TestTriesAreCounted(t *testing.T) {
 // page's addresses begin with the path it says.
 func TestIngress(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken, netip.MustParseAddr("127.0.0.1"))
-	through := []string{"X-Ingress-Path", "/api/hassio_ingress/x\"><script>", "Origin", "http://homeassistant.local:8123"}
-	s.expect(200, http.MethodPost, "/owned", through...)
+	through := []string{"X-Ingress-Path", "/api/hassio_ingress/x\"><script>", "X-Forwarded-Host", "homeassistant.local:8123",
+		"Origin", "http://homeassistant.local:8123"}
+	s.expect(200, http.MethodPost, "/owned", append(through, byScript, "1")...)
+	s.expect(403, http.MethodPost, "/owned", through...)
+	s.expect(403, http.MethodPost, "/owned", append(through[:4], "Origin", "http://homeassistant.local:8080", byScript, "1")...)
 	_, text := s.ask(http.MethodGet, "/", "", through...)
 	if want := `<base href="/api/hassio_ingress/x&#34;&gt;&lt;script&gt;/">`; !strings.Contains(text, want) {
 		t.Errorf("the page is %s, and has no %s", text, want)

@@ -230,7 +230,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		return answer.StatusCode, string(text)
 	}
 	below := ha.URL + supervisortest.IngressPath
-	in := []string{"Cookie", "ingress_session=session", "Origin", "http://homeassistant.local:8123", "Sec-Fetch-Site", "same-origin"}
+	in := []string{"Cookie", "ingress_session=session", "Origin", ha.URL, "X-Perch-Page", "1", "Sec-Fetch-Site", "same-origin"}
 	for path, want := range map[string]string{
 		"/": `<base href="` + supervisortest.IngressPath + `/">`, "/session": `"how":"ingress","in":true`, "/api/v1/status": `"version"`,
 	} {
@@ -238,19 +238,41 @@ func (p *process) seesIngress(t *testing.T, at string) {
 			t.Errorf("%s: %d %.300s", path, status, text)
 		}
 	}
-	if status, text := get(http.MethodPost, below+"/api/v1/notifications", `{"text":"Hello"}`, in...); status != http.StatusAccepted {
-		t.Errorf("a notification: %d %s", status, text)
-	}
 	if status, _ := get(http.MethodGet, below+"/", ""); status != http.StatusUnauthorized {
 		t.Errorf("Home Assistant lets in anybody: %d", status)
 	}
-	ws, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(below, "http")+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 20,
-		Header: http.Header{"Cookie": {"ingress_session=session"}, "Origin": {"http://homeassistant.local:8123"}}})
+	// A page of another port of Home Assistant's machine has its cookie, too.
+	other := "http://127.0.0.1:8123"
+	for name, header := range map[string][]string{
+		"a tag":          {"Cookie", "ingress_session=session"},
+		"a form":         {"Cookie", "ingress_session=session", "Origin", other},
+		"a script":       {"Cookie", "ingress_session=session", "Origin", other, "X-Perch-Page", "1"},
+		"a tag over TLS": {"Cookie", "ingress_session=session", "Sec-Fetch-Site", "same-site"},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if status, text := get(method, below+"/api/v1/notifications", `{"text":"Hello"}`, header...); status != http.StatusForbidden ||
+				!strings.Contains(text, `"other_page"`) {
+				t.Errorf("%s of another page sends %s: %d %s", name, method, status, text)
+			}
+		}
+	}
+	dial := func(origin string) (*socket.Conn, error) {
+		return socket.Dial(t.Context(), "ws"+strings.TrimPrefix(below, "http")+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 20,
+			Header: http.Header{"Cookie": {"ingress_session=session"}, "Origin": {origin}}})
+	}
+	if ws, err := dial(other); err == nil {
+		ws.Drop()
+		t.Error("another page has opened a WebSocket")
+	}
+	ws, err := dial(ha.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := ws.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
 		t.Error(err)
+	}
+	if status, text := get(http.MethodPost, below+"/api/v1/notifications", `{"text":"Hello"}`, in...); status != http.StatusAccepted {
+		t.Errorf("a notification: %d %s", status, text)
 	}
 	if _, data, err := ws.Receive(); err != nil || !json.Valid(data) {
 		t.Errorf("the skin's door says %q, %v", data, err)
@@ -265,7 +287,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	if status, text := get(http.MethodGet, p.url+"/api/v1/status", "", claims[:6]...); status != http.StatusUnauthorized {
 		t.Errorf("the header at an address in listen: %d %s", status, text)
 	}
-	other := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+	elsewhere := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
 	for _, path := range []string{"/", "/session", "/api/v1/status", "/perch-card.js", "/xiaozhi/ota/", "/health"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
@@ -275,7 +297,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		for i := 0; i < len(claims); i += 2 {
 			r.Header.Set(claims[i], claims[i+1])
 		}
-		answer, err := other.Do(r)
+		answer, err := elsewhere.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -302,7 +324,8 @@ func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
 		ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: id, Name: id}})
 		t.Cleanup(ha.Close)
 		return func(method, path string, header ...string) (int, string) {
-			answer, text := doortest.Ask(t, method, ha.URL+supervisortest.IngressPath+path, `{}`, header...)
+			answer, text := doortest.Ask(t, method, ha.URL+supervisortest.IngressPath+path, `{}`,
+				append(header, "Origin", ha.URL, "X-Perch-Page", "1")...)
 			return answer.StatusCode, text
 		}
 	}

@@ -104,6 +104,9 @@ func (i Ingress) header(r *http.Request) http.Header {
 	}
 	from, _, _ := net.SplitHostPort(r.RemoteAddr) // as net/http writes it
 	h.Set("X-Forwarded-For", strings.TrimPrefix(h.Get("X-Forwarded-For")+", "+from, ", "))
+	if h.Get("X-Forwarded-Host") == "" {
+		h.Set("X-Forwarded-Host", r.Host)
+	}
 	h.Set("X-Ingress-Path", IngressPath)
 	return h
 }
