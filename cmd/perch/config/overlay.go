@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,11 +84,14 @@ type Changes struct {
 }
 
 // Start tells with what the appliance was started, and removes what a power cut has left of the
-// last change.
+// last change. The overlay, which may hold secrets, becomes readable by its owner alone.
 func (o *Overlay) Start(c *Config) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.started, o.applied, o.waiting = c, c, map[string]bool{}
+	if err := os.Chmod(o.Source.Overlay, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return store.RemoveUnfinished(o.Source.Overlay)
 }
 

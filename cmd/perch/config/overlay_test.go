@@ -443,3 +443,20 @@ func computed(t *testing.T) time.Duration {
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
+
+// TestTheOverlayIsItsOwners: a copy that others can read is corrected by the next start.
+func TestTheOverlayIsItsOwners(t *testing.T) {
+	o := overlaid(t, "name: a\n")
+	if err := o.Start(&Config{}); err != nil {
+		t.Fatalf("without one: %v", err)
+	}
+	if err := os.WriteFile(o.Source.Overlay, []byte("name: b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Start(&Config{}); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := os.Stat(o.Source.Overlay); err != nil || at.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v, %v", at.Mode(), err)
+	}
+}
