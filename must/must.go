@@ -14,3 +14,13 @@ func Succeed(t T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Value returns a function that returns v, or ends a test unless err is nil:
+// must.Value(os.ReadFile(name))(t) is what the file holds.
+func Value[V any](v V, err error) func(T) V {
+	return func(t T) V {
+		t.Helper()
+		Succeed(t, err)
+		return v
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota/espimage/espimagetest"
 )
 
@@ -39,18 +40,16 @@ func TestAssets(t *testing.T) {
 	if err != nil || a.Size != int64(len(file)) || len(a.Files) != 2 {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	path := must(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now()))(t)
+	path := must.Value(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now()))(t)
 	w := l.fetch(offer{URL: path})
 	if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Length") != fmt.Sprint(len(file)) {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
-	other := must(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now().Add(-25*time.Hour)))(t)
+	other := must.Value(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now().Add(-25*time.Hour)))(t)
 	l.add(t, simrobot.Image("1.3.0", 0), board)
 	image, err := func() (string, error) { l.runs(t, mac, "1.2.4"); return l.Install("a0b1c2d3e4f5", "", time.Now()) }()
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(l.AddAsset(t.Context(), "other.bin", bytes.NewReader(file)))(t)
+	must.Succeed(t, err)
+	must.Value(l.AddAsset(t.Context(), "other.bin", bytes.NewReader(file)))(t)
 	ticket := path[strings.Index(path, "?"):]
 	for url, code := range map[string]int{
 		other:                                    403, // yesterday's
@@ -97,7 +96,7 @@ func (b breaks) Read(p []byte) (int, error) {
 func TestAssetsRefused(t *testing.T) {
 	s := newCatalogue(t)
 	good := espimagetest.Font(1000)
-	must(s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)))(t)
+	must.Value(s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)))(t)
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-1]++
 	for _, c := range []struct {
@@ -123,7 +122,7 @@ func TestAssetsRefused(t *testing.T) {
 		t.Errorf("the one before is another (%v)", err)
 	}
 	for n := range 31 {
-		must(s.AddAsset(t.Context(), fmt.Sprintf("b%d.bin", n), bytes.NewReader(good)))(t)
+		must.Value(s.AddAsset(t.Context(), fmt.Sprintf("b%d.bin", n), bytes.NewReader(good)))(t)
 	}
 	if _, err := s.AddAsset(t.Context(), "c.bin", bytes.NewReader(good)); statusOf(err) != "409 assets_full" {
 		t.Errorf("one too many: %v", err)
@@ -132,7 +131,7 @@ func TestAssetsRefused(t *testing.T) {
 		t.Errorf("one in the place of another: %v", err)
 	}
 	left := filepath.Join(s.dir, "assets", ".upload-123") // of a power cut
-	noError(t, os.WriteFile(left, good[:100], 0o600))
+	must.Succeed(t, os.WriteFile(left, good[:100], 0o600))
 	if list, err := s.Assets(); err != nil || len(list) != 32 {
 		t.Errorf("%d, %v", len(list), err)
 	}
@@ -152,7 +151,7 @@ func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestAssetsTooLarge(t *testing.T) {
 	l := newAppliance(t)
 	file := espimagetest.Font(100_000)
-	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)))(t)
+	must.Value(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)))(t)
 	for size, want := range map[int]string{len(file): "", len(file) - 1: "too_large"} {
 		l.runs(t, mac, "1.2.4", `{"label":"ota_0","type"`, fmt.Sprintf(`{"label":"assets","type":1,"subtype":130,"size":%d},{"label":"ota_0","type"`,
 			size))

@@ -23,6 +23,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota"
 	"perch/store/storetest"
 )
@@ -78,7 +79,7 @@ func again[T any](t testing.TB, v *T) {
 // files are what is in the folder.
 func (s *catalogue) files(t testing.TB) (names []string) {
 	t.Helper()
-	list := must(os.ReadDir(s.dir))(t)
+	list := must.Value(os.ReadDir(s.dir))(t)
 	for _, f := range list {
 		names = append(names, f.Name())
 	}
@@ -90,13 +91,13 @@ const board = "m5stack-stack-chan"
 // add publishes an image that must be taken.
 func (s *catalogue) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
-	return must(s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0)))(t)
+	return must.Value(s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0)))(t)
 }
 
 // rollOut publishes an image that all robots of its board are offered.
 func (s *catalogue) rollOut(t testing.TB, file []byte) ota.Shown {
 	t.Helper()
-	return must(s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
+	return must.Value(s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
 }
 
 // codeOf returns the code of an error that has one.
@@ -134,7 +135,7 @@ func TestAnImageIsPublished(t *testing.T) {
 	if list := s.List(); len(list) != 2 || list[0].Version != "1.10.0" || list[1].SHA256 != sha || len(list[1].Boards) != 2 {
 		t.Errorf("after a restart there are %+v", list)
 	}
-	reader := must(s.Open(sha))(t)
+	reader := must.Value(s.Open(sha))(t)
 	if kept, err := io.ReadAll(reader); err != nil || !bytes.Equal(kept, file) || reader.Close() != nil {
 		t.Error("it is opened as another")
 	}
@@ -212,14 +213,14 @@ func TestOneUploadAtATime(t *testing.T) {
 		first <- err
 	}()
 	file := simrobot.Image("1.3.0", 5000)
-	must(body.Write(file[:100]))(t)
+	must.Value(body.Write(file[:100]))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Add(ctx, bytes.NewReader(simrobot.Image("1.4.0", 0)), ota.Upload{Boards: []string{board}}, time.Now()); !errors.Is(err,
 		context.Canceled) {
 		t.Errorf("a second upload: %v", err)
 	}
-	must(body.Write(file[100:]))(t)
+	must.Value(body.Write(file[100:]))(t)
 	if body.Close(); <-first != nil || len(s.List()) != 1 {
 		t.Errorf("there are %d images", len(s.List()))
 	}
@@ -227,9 +228,7 @@ func TestOneUploadAtATime(t *testing.T) {
 
 func TestSignatures(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, stranger, _ := ed25519.GenerateKey(nil)
 	file := simrobot.Image("1.3.0", 0)
 	digest := sha256.Sum256(file)
@@ -262,13 +261,13 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	short := s.add(t, simrobot.Image("1.5.0", 5000), board)
 	name := func(n string) string { return filepath.Join(s.dir, n) }
 	write := func(n string, size int) {
-		noError(t, os.WriteFile(name(n), make([]byte, size), 0o600))
+		must.Succeed(t, os.WriteFile(name(n), make([]byte, size), 0o600))
 	}
 	write(".upload-123", 100)                   // in the middle of an upload
 	write(strings.Repeat("ab", 32)+".bin", 100) // before its record
 	write("notes.txt", 10)                      // somebody's own
 	write(short.SHA256+".bin", 10)              // a disk that lost the end
-	noError(t, os.Remove(name(lost.SHA256+".bin")))
+	must.Succeed(t, os.Remove(name(lost.SHA256+".bin")))
 	s.open(t)
 	if list := s.List(); len(list) != 1 || list[0].SHA256 != whole.SHA256 {
 		t.Errorf("there are %+v", list)
@@ -307,7 +306,7 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 		!strings.Contains(log.String(), aside) {
 		t.Errorf("put aside: %v; the log says %s", err, &log)
 	}
-	file := must(os.ReadFile(aside))(t)
+	file := must.Value(os.ReadFile(aside))(t)
 	if s.add(t, file, board).SHA256 != image.SHA256 {
 		t.Error("it cannot be published again")
 	}
@@ -367,7 +366,7 @@ func TestParseRollout(t *testing.T) {
 		t.Error("for a board that it was not declared for")
 	}
 	r.Boards[0] = board
-	must(s.Plan(i.SHA256, r))(t)
+	must.Value(s.Plan(i.SHA256, r))(t)
 	s.open(t)
 	if kept := s.List()[0].Rollout; !reflect.DeepEqual(kept, r) {
 		t.Errorf("after a restart it is %+v", kept)
@@ -422,7 +421,7 @@ func TestRemovingAnImageIsDurable(t *testing.T) {
 	l.images, l.units = images, units
 	image := l.add(t, simrobot.Image("1.3.0", 0), board)
 	l.runs(t, mac, "1.2.4")
-	must(l.Install("a0b1c2d3e4f5", image.SHA256, time.Now()))(t)
+	must.Value(l.Install("a0b1c2d3e4f5", image.SHA256, time.Now()))(t)
 	tried := func(units map[string]ota.Unit) bool {
 		u := units["a0b1c2d3e4f5"]
 		return len(u.Trials) > 0 || u.Wanted != ""

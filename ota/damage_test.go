@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota"
 )
 
 // damage changes one byte in the middle of a file and leaves its size as it was.
 func damage(t *testing.T, file string) {
 	t.Helper()
-	text := must(os.ReadFile(file))(t)
+	text := must.Value(os.ReadFile(file))(t)
 	text[len(text)/2] ^= 1
-	noError(t, os.WriteFile(file, text, 0o640))
+	must.Succeed(t, os.WriteFile(file, text, 0o640))
 }
 
 // TestADamagedImageIsNotOffered: an image whose file no longer has its hash is offered to
@@ -73,7 +74,7 @@ func TestAnImageWithoutItsFileIsNotOffered(t *testing.T) {
 	l := newAppliance(t)
 	sha := l.rollOut(t, simrobot.Image("1.4.0", 0)).SHA256
 	l.runs(t, mac, "1.2.4")
-	noError(t, os.Remove(l.dir+"/"+sha+".bin"))
+	must.Succeed(t, os.Remove(l.dir+"/"+sha+".bin"))
 	o, why := l.runs(t, mac, "1.2.4"), l.List()[0].Damaged
 	if o.URL != "" || !strings.Contains(why, "no such file") || strings.Contains(why, l.dir) {
 		t.Errorf("offered is %+v, listed as damaged: %q", o, why)
@@ -91,9 +92,9 @@ func TestAnImageIsReadOnceToBeChecked(t *testing.T) {
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.4.0" {
 		t.Fatalf("offered is %+v", o)
 	}
-	about := must(os.Stat(file))(t)
+	about := must.Value(os.Stat(file))(t)
 	damage(t, file)
-	noError(t, os.Chtimes(file, about.ModTime(), about.ModTime()))
+	must.Succeed(t, os.Chtimes(file, about.ModTime(), about.ModTime()))
 	o := l.runs(t, mac, "1.2.4")
 	if o.Version != "1.4.0" {
 		t.Fatalf("it was read again: offered is %+v", o)

@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/ota"
 )
 
@@ -26,7 +27,7 @@ func TestDownloads(t *testing.T) {
 	l.add(t, simrobot.Image("1.2.9", 0), board)
 	l.runs(t, mac, "1.2.4")
 	at := func(when time.Time) offer {
-		path := must(l.Install("a0b1c2d3e4f5", i.SHA256, when))(t)
+		path := must.Value(l.Install("a0b1c2d3e4f5", i.SHA256, when))(t)
 		return offer{URL: path}
 	}
 	good := at(time.Now())
@@ -62,7 +63,7 @@ func TestDownloads(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", url, w.Code, w.Body, code)
 		}
 	}
-	noError(t, l.Remove(i.SHA256))
+	must.Succeed(t, l.Remove(i.SHA256))
 	if w := l.fetch(good); w.Code != http.StatusNotFound {
 		t.Errorf("removed: %d", w.Code)
 	}
@@ -76,7 +77,7 @@ func TestADownloadThatStalls(t *testing.T) {
 		l := newAppliance(t)
 		i := l.add(t, simrobot.Image("1.3.0", 300_000), board)
 		l.runs(t, mac, "1.2.4")
-		path := must(l.Install("a0b1c2d3e4f5", i.SHA256, time.Now()))(t)
+		path := must.Value(l.Install("a0b1c2d3e4f5", i.SHA256, time.Now()))(t)
 		ask := piped(t, l.handler)
 		one, two, three := ask(path), ask(path), ask(path)
 		if one.StatusCode != 200 || two.StatusCode != 200 || three.StatusCode != 503 {
@@ -103,7 +104,7 @@ func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Resp
 	return func(path string) *http.Response {
 		robot := doortest.Serve(t, handler)
 		fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
-		return must(http.ReadResponse(bufio.NewReader(robot), nil))(t)
+		return must.Value(http.ReadResponse(bufio.NewReader(robot), nil))(t)
 	}
 }
 
@@ -117,7 +118,7 @@ func TestTheThirtyThird(t *testing.T) {
 		path := func(n int) string {
 			id := device.ID(fmt.Sprintf("a0b1c2d3e4%02x", n))
 			l.runs(t, id.MAC(), "1.2.4")
-			return must(l.Install(id, "", time.Now()))(t)
+			return must.Value(l.Install(id, "", time.Now()))(t)
 		}
 		ask := piped(t, l.handler)
 		for n := range 32 {

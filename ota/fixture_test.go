@@ -17,6 +17,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/ota"
 	"perch/store/storetest"
 )
@@ -24,22 +25,6 @@ import (
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
 	goleak.VerifyTestMain(m)
-}
-
-// must returns a value that must come without an error.
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // fixture is the bootstrap with the parts it has in the appliance.
@@ -155,7 +140,7 @@ func (h *fixture) activate(t testing.TB, query string, header http.Header, want 
 // adopt makes a robot its owner's, by its code or its id.
 func (h *fixture) adopt(t testing.TB, robot string) {
 	t.Helper()
-	must(h.robots.Adopt(robot, time.Now()))(t)
+	must.Value(h.robots.Adopt(robot, time.Now()))(t)
 }
 
 // seen returns the next event, which must be a check-in.
@@ -163,7 +148,7 @@ func (h *fixture) seen(t testing.TB) event.RobotSeen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	e := must(h.events.Next(ctx))(t)
+	e := must.Value(h.events.Next(ctx))(t)
 	seen, ok := e.Event.(event.RobotSeen)
 	if !ok || e.Robot != "a0b1c2d3e4f5" {
 		t.Fatalf("event %s of %s", event.Kind(e.Event), e.Robot)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"perch/device"
+	"perch/must"
 )
 
 // TestCheckInTranscripts plays the check-ins of each transcript of testdata, as
@@ -29,7 +30,7 @@ func TestCheckInTranscripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive := must(txtar.ParseFile(file))(t)
+			archive := must.Value(txtar.ParseFile(file))(t)
 			if len(archive.Files) != 2 || archive.Files[0].Name != "adoption" || archive.Files[1].Name != "transcript" || len(archive.Comment) < 20 {
 				t.Fatal("a transcript is a sentence of intent, the way of adoption and a transcript")
 			}
@@ -38,7 +39,7 @@ func TestCheckInTranscripts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { got = playCheckIns(t, adoption, string(archive.Files[1].Data)) })
 			if os.Getenv("PERCH_GOLDEN") == "rewrite" {
 				archive.Files[1].Data = []byte(got)
-				noError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+				must.Succeed(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 			} else if want := string(archive.Files[1].Data); got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}

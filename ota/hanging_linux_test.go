@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // soon returns what f returns, and fails the test if that takes longer than any check-in
@@ -39,15 +40,15 @@ func TestACardThatHangsHoldsUpNobody(t *testing.T) {
 		t.Fatalf("offered is %+v", before)
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe") // reading it hangs until somebody writes
-	noError(t, syscall.Mkfifo(pipe, 0o600))
-	noError(t, os.Remove(file))
-	noError(t, os.Link(pipe, file))
-	card := must(os.OpenFile(pipe, os.O_RDWR, 0))(t)
+	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
+	must.Succeed(t, os.Remove(file))
+	must.Succeed(t, os.Link(pipe, file))
+	card := must.Value(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	goesOn := func() { // and the file is as it was
-		noError(t, os.WriteFile(file+".new", image, 0o640))
-		noError(t, os.Rename(file+".new", file))
-		must(card.Write(image))(t)
-		noError(t, card.Close())
+		must.Succeed(t, os.WriteFile(file+".new", image, 0o640))
+		must.Succeed(t, os.Rename(file+".new", file))
+		must.Value(card.Write(image))(t)
+		must.Succeed(t, card.Close())
 	}
 	t.Cleanup(func() { _ = card.Close() })
 

@@ -10,16 +10,17 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/ota"
 )
 
 // TestReplyToTheByte is the reply as it stands on the wire.
 func TestReplyToTheByte(t *testing.T) {
-	kathmandu := must(time.LoadLocation("Asia/Kathmandu"))(t)
+	kathmandu := must.Value(time.LoadLocation("Asia/Kathmandu"))(t)
 	h := newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Zone, o.Framing = kathmandu, 3 })
 	request := ota.Request{Host: "192.168.1.9:8003", DeviceID: "a0:b1:c2:d3:e4:f5", ClientID: "one"}
 	got := checkIn(t, h, request)
-	robot := must(h.robots.Get("a0b1c2d3e4f5"))(t)
+	robot := must.Value(h.robots.Get("a0b1c2d3e4f5"))(t)
 	then := time.UnixMilli(1785153600123)
 	code := h.robots.Code(robot, then)
 	want := `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
@@ -36,7 +37,7 @@ func TestReplyToTheByte(t *testing.T) {
 		}
 	}
 	request.Language = ""
-	must(h.robots.Adopt(code, then))(t)
+	must.Value(h.robots.Adopt(code, then))(t)
 	got = checkIn(t, h, request)
 	want = `{"server_time":{"timestamp":1785153600123,"timezone_offset":345},"firmware":{"version":"0","url":""},` +
 		`"websocket":{"url":"ws://192.168.1.9:8003/xiaozhi/v1/","token":"` + device.Key("key").Token("a0b1c2d3e4f5", device.NewClient("one"), 0) +
@@ -48,8 +49,8 @@ func TestReplyToTheByte(t *testing.T) {
 
 func checkIn(t *testing.T, h *fixture, r ota.Request) string {
 	t.Helper()
-	reply := must(h.service.CheckIn(r, time.UnixMilli(1785153600123)))(t)
-	text := must(json.Marshal(reply))(t)
+	reply := must.Value(h.service.CheckIn(r, time.UnixMilli(1785153600123)))(t)
+	text := must.Value(json.Marshal(reply))(t)
 	return string(text)
 }
 
@@ -74,7 +75,7 @@ func TestClock(t *testing.T) {
 		{"America/New_York", time.Date(2026, 3, 8, 6, 59, 59, 0, time.UTC), -300},
 		{"America/New_York", time.Date(2026, 3, 8, 7, 0, 0, 0, time.UTC), -240},
 	} {
-		zone := must(time.LoadLocation(c.zone))(t)
+		zone := must.Value(time.LoadLocation(c.zone))(t)
 		h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Zone = zone })
 		reply, err := h.service.CheckIn(ota.Request{Host: "perch", DeviceID: "a0b1c2d3e4f5"}, c.at)
 		if err != nil || reply.ServerTime.Offset != c.want || reply.ServerTime.Timestamp != c.at.UnixMilli() {
@@ -205,7 +206,7 @@ func TestRobotSeen(t *testing.T) {
 			case "adopt":
 				h.adopt(t, "a0b1c2d3e4f5")
 			case "forget":
-				noError(t, h.robots.Forget("a0b1c2d3e4f5"))
+				must.Succeed(t, h.robots.Forget("a0b1c2d3e4f5"))
 			}
 		}
 		c.last.Board, c.last.Firmware, c.last.Address = "m5stack-stack-chan", "1.2.4", "192.168.1.40"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota/espimage/espimagetest"
 )
 
@@ -16,10 +17,10 @@ import (
 func TestTheSimulatedRobotTakesAssets(t *testing.T) {
 	l := newAppliance(t)
 	address := l.address(t)
-	must(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(espimagetest.Font(100_000))))(t)
-	path := must(l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()))(t)
+	must.Value(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(espimagetest.Font(100_000))))(t)
+	path := must.Value(l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()))(t)
 	flash := filepath.Join(t.TempDir(), "flash.json")
-	noError(t, os.WriteFile(flash, []byte(`{"assets_url":"`+address+path+`"}`), 0o600))
+	must.Succeed(t, os.WriteFile(flash, []byte(`{"assets_url":"`+address+path+`"}`), 0o600))
 	var fetched []simrobot.Fetched
 	l.boots(t, 2, address, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Observation) {
 		if f, is := h.(simrobot.Fetched); is {
@@ -48,7 +49,5 @@ func (l *appliance) boots(t *testing.T, times int, address string, o simrobot.Op
 			err = robot.Boot(t.Context())
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 }

@@ -11,6 +11,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota"
 )
 
@@ -21,7 +22,7 @@ func TestAForeignCheckInRedirectsNothing(t *testing.T) {
 	l := newAppliance(t)
 	l.add(t, simrobot.Image("1.3.0", 5000), board)
 	l.runs(t, mac, "1.2.4")
-	before := must(l.robots.Get("a0b1c2d3e4f5"))(t)
+	before := must.Value(l.robots.Get("a0b1c2d3e4f5"))(t)
 	foreign := headers()
 	foreign.Set("Client-Id", "another")
 	w := l.ask(http.MethodPost, "/xiaozhi/ota/", "10.9.1.66:8003", foreign, strings.Replace(whole, `"version":"1.2.4"`, `"version":"9.9.9"`, 1))
@@ -70,9 +71,7 @@ func TestControlCharactersAtIntake(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nstack\u202echan\u2028\u0085x"
 	body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
 		"language": nasty})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for name, c := range map[string]struct{ agent, language, body string }{
 		"in the body":    {"m5stack-stack-chan/1.2.4", "", string(body)},
 		"in the headers": {nasty + "/" + nasty, nasty, ""},
@@ -83,7 +82,7 @@ func TestControlCharactersAtIntake(t *testing.T) {
 			header.Set("User-Agent", c.agent)
 			header.Set("Accept-Language", c.language)
 			h.checkIn(t, header, c.body)
-			r := must(h.robots.Get("a0b1c2d3e4f5"))(t)
+			r := must.Value(h.robots.Get("a0b1c2d3e4f5"))(t)
 			kept, err := json.Marshal(r)
 			if err != nil || !strings.Contains(string(kept), "m5[2J]0;ownedstackchanx") {
 				t.Errorf("%s, %s: kept is %s (%v)", name, adoption, kept, err)
@@ -105,12 +104,12 @@ func TestLogOfStrangersIsLimited(t *testing.T) {
 	for n := range 1000 {
 		r := ota.Request{Host: "perch:8003", DeviceID: fmt.Sprintf("0200000000%02x", n%256), ClientID: fmt.Sprint(n),
 			Address: fmt.Sprintf("10.0.%d.%d", n/256, n%256)}
-		must(h.service.CheckIn(r, now.Add(time.Duration(n)*time.Millisecond)))(t)
+		must.Value(h.service.CheckIn(r, now.Add(time.Duration(n)*time.Millisecond)))(t)
 	}
 	if lines := strings.Count(h.log.String(), "\n"); lines == 0 || lines > 30 {
 		t.Errorf("%d lines", lines)
 	}
-	must(h.service.CheckIn(ota.Request{Host: "perch:8003", DeviceID: "020000000000"}, now.Add(2*time.Minute)))(t)
+	must.Value(h.service.CheckIn(ota.Request{Host: "perch:8003", DeviceID: "020000000000"}, now.Add(2*time.Minute)))(t)
 	if !strings.Contains(h.log.String(), "count=970") {
 		t.Errorf("the log does not say how many were left out: %s", h.log.String()[max(0, h.log.Len()-400):])
 	}

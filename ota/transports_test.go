@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 	"perch/ota"
 )
 
@@ -40,9 +41,7 @@ func TestTransports(t *testing.T) {
 				w := httptest.NewRecorder()
 				h.handler.ServeHTTP(w, r)
 				var reply map[string]json.RawMessage
-				if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, json.Unmarshal(w.Body.Bytes(), &reply))
 				return reply
 			}
 			given()
@@ -80,9 +79,7 @@ func TestTransports(t *testing.T) {
 				return
 			}
 			var m map[string]any
-			if err := json.Unmarshal(reply["mqtt"], &m); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(reply["mqtt"], &m))
 			for key := range m {
 				if len(key) > 15 { // the robot would abort at every boot
 					t.Errorf("the key %q has %d characters", key, len(key))

@@ -17,6 +17,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota"
 )
 
@@ -56,14 +57,14 @@ func (l *appliance) runs(t *testing.T, mac, version string, change ...string) of
 		w = l.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body)
 	}
 	var reply struct{ Firmware offer }
-	noError(t, json.Unmarshal(w.Body.Bytes(), &reply))
+	must.Succeed(t, json.Unmarshal(w.Body.Bytes(), &reply))
 	return reply.Firmware
 }
 
 // adopts makes a robot the owner's, and reports whether it was not before.
 func (l *appliance) adopts(t *testing.T, mac string) bool {
 	t.Helper()
-	id := must(device.ParseID(mac))(t)
+	id := must.Value(device.ParseID(mac))(t)
 	if l.robots.Trusts(id) {
 		return false
 	}
@@ -89,7 +90,7 @@ func (l *appliance) since(t *testing.T) (words []string) {
 	defer cancel()
 	l.bus.Publish("", "", event.Misheard{})
 	for {
-		e := must(l.news.Next(ctx))(t)
+		e := must.Value(l.news.Next(ctx))(t)
 		switch e := e.Event.(type) {
 		case event.Misheard:
 			return words
@@ -114,7 +115,7 @@ func TestAnUpgrade(t *testing.T) {
 	if got := l.runs(t, mac, "1.2.4"); got != none {
 		t.Fatalf("before there is a rollout: %+v", got)
 	}
-	must(l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
+	must.Value(l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
 	o := l.runs(t, mac, "1.2.4")
 	if o.Version != "1.3.0" || o.Force != 0 || !strings.HasPrefix(o.URL, "http://perch.local:8003/xiaozhi/ota/firmware/"+i.SHA256+".bin?r=") {
 		t.Fatalf("it is offered %+v", o)
@@ -288,7 +289,7 @@ func TestWhatChangesTheCatalogueIsPublished(t *testing.T) {
 		t.Helper()
 		l.bus.Publish("", "", event.Misheard{})
 		for {
-			switch e := must(l.news.Next(t.Context()))(t).Event.(type) {
+			switch e := must.Value(l.news.Next(t.Context()))(t).Event.(type) {
 			case event.Misheard:
 				return ids
 			case event.Changed:
@@ -307,12 +308,12 @@ func TestWhatChangesTheCatalogueIsPublished(t *testing.T) {
 		"chosen":  func() error { _, err := l.Install("a0b1c2d3e4f5", i.SHA256, time.Now()); return err },
 	} {
 		changes()
-		noError(t, do())
+		must.Succeed(t, do())
 		if got := changes(); !slices.Equal(got, []string{i.SHA256}) {
 			t.Errorf("%s: %q changed", name, got)
 		}
 	}
-	noError(t, l.Remove(i.SHA256))
+	must.Succeed(t, l.Remove(i.SHA256))
 	if got := changes(); !slices.Equal(got, []string{i.SHA256}) {
 		t.Errorf("removed: %q changed", got)
 	}
@@ -418,7 +419,7 @@ func TestInstall(t *testing.T) {
 	if _, err := l.Install("a0b1c2d3e4f5", strings.Repeat("0", 64), now); codeOf(err) != "unknown_image" {
 		t.Error(err)
 	}
-	must(l.Install("a0b1c2d3e4f5", old.SHA256, now))(t)
+	must.Value(l.Install("a0b1c2d3e4f5", old.SHA256, now))(t)
 	if o := l.runs(t, mac, "1.3.0"); o.Version != "1.1.0" || o.Force != 1 {
 		t.Errorf("it is offered %+v", o)
 	}
@@ -435,7 +436,7 @@ func TestInstall(t *testing.T) {
 func TestForceThatCannotBeKept(t *testing.T) {
 	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.1.0", 0), board)
-	must(l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}))(t)
+	must.Value(l.Plan(i.SHA256, ota.Rollout{Percent: 100, Auto: true, Force: true}))(t)
 	l.runs(t, mac, "1.2.4")
 	l.units.Breaks(io.ErrShortWrite)
 	if o := l.runs(t, mac, "1.2.4"); o.URL != "" {

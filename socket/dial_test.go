@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -26,7 +27,7 @@ func TestDialSendsItsHeaders(t *testing.T) {
 	defer server.Close()
 	header := http.Header{"Authorization": {"Bearer x"}, "Device-Id": {"a0:b1:c2:d3:e4:f5"}, "Origin": {"https://anywhere.example"}}
 	c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http"), socket.Options{MaxMessage: 100, Header: header})
-	must(t, err)
+	must.Succeed(t, err)
 	defer c.Drop()
 	got := <-asked
 	for name := range header {
@@ -59,9 +60,9 @@ func TestDialRefused(t *testing.T) {
 
 func TestDialNobody(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Succeed(t, err)
 	address := l.Addr().String()
-	must(t, l.Close())
+	must.Succeed(t, l.Close())
 	if _, err := socket.Dial(t.Context(), "ws://"+address, socket.Options{}); err == nil || errors.Is(err, socket.ErrRefused) ||
 		!strings.Contains(err.Error(), address) {
 		t.Errorf("nobody listens: %v", err)
@@ -74,7 +75,7 @@ func TestDialNobody(t *testing.T) {
 // TestDialReadsNoEndlessAnswer: one whose headers go on is left long before the time is over.
 func TestDialReadsNoEndlessAnswer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Succeed(t, err)
 	defer l.Close()
 	served := make(chan struct{})
 	go func() {
@@ -104,7 +105,7 @@ func TestDialReadsNoEndlessAnswer(t *testing.T) {
 // TestDialEndsWithItsContext, at a server that takes the connection and says nothing.
 func TestDialEndsWithItsContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Succeed(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := make(chan net.Conn, 1)

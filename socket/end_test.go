@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -20,27 +21,27 @@ import (
 // that is a FIN or a reset depends on what it had not yet read.
 func TestTheOtherSideIsGone(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T, *websocket.Conn, *net.TCPConn){
-		"without a close frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) { must(t, tcp.Close()) },
+		"without a close frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) { must.Succeed(t, tcp.Close()) },
 		"with a reset": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) {
-			must(t, tcp.SetLinger(0))
-			must(t, tcp.Close())
+			must.Succeed(t, tcp.SetLinger(0))
+			must.Succeed(t, tcp.Close())
 		},
 		"in the middle of a frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) {
 			_, err := tcp.Write([]byte("\x82\x8a\x00\x00\x00\x00abc"))
-			must(t, err)
-			must(t, tcp.Close())
+			must.Succeed(t, err)
+			must.Succeed(t, tcp.Close())
 		},
 		"with a reset in the middle of a frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) {
 			_, err := tcp.Write([]byte("\x82\x8a\x00\x00\x00\x00abc"))
-			must(t, err)
-			must(t, tcp.SetLinger(0))
-			must(t, tcp.Close())
+			must.Succeed(t, err)
+			must.Succeed(t, tcp.SetLinger(0))
+			must.Succeed(t, tcp.Close())
 		},
 		"with a close frame": func(t *testing.T, peer *websocket.Conn, _ *net.TCPConn) {
-			must(t, peer.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(time.Minute)))
+			must.Succeed(t, peer.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(time.Minute)))
 		},
 		"with an empty close frame": func(t *testing.T, peer *websocket.Conn, _ *net.TCPConn) {
-			must(t, peer.WriteControl(websocket.CloseMessage, nil, time.Now().Add(time.Minute)))
+			must.Succeed(t, peer.WriteControl(websocket.CloseMessage, nil, time.Now().Add(time.Minute)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestDropSendsNoCloseFrame(t *testing.T) {
 	appliance.Drop()
 	appliance.Drop()
 	appliance.Close(socket.Normal, "too late")
-	must(t, tcp.SetReadDeadline(time.Now().Add(time.Minute)))
+	must.Succeed(t, tcp.SetReadDeadline(time.Now().Add(time.Minute)))
 	if rest, err := io.ReadAll(peer.NetConn()); err != nil || len(rest) != 0 {
 		t.Errorf("the other side read %x (%v), want the end of TCP", rest, err)
 	}
@@ -90,7 +91,7 @@ func TestCloseTellsWhy(t *testing.T) {
 			t.Errorf("close %d %.20q arrives as %v", c.code, c.reason, err)
 		}
 		// A robot never closes TCP itself; it waits for us to.
-		must(t, tcp.SetReadDeadline(time.Now().Add(time.Minute)))
+		must.Succeed(t, tcp.SetReadDeadline(time.Now().Add(time.Minute)))
 		if _, err := tcp.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("TCP is open after the close frame: %v", err)
 		}
@@ -109,7 +110,7 @@ func TestCloseWakesReceive(t *testing.T) {
 			_, _, err := appliance.Receive()
 			received <- err
 		}()
-		must(t, robot.SendText([]byte("x")))
+		must.Succeed(t, robot.SendText([]byte("x")))
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() { end(appliance) })

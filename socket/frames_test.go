@@ -19,6 +19,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -53,7 +54,7 @@ func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, peer *websoc
 	}()
 	dialer := websocket.Dialer{NetDialContext: func(context.Context, string, string) (net.Conn, error) { return theirs, nil }}
 	peer, answer, err := dialer.DialContext(t.Context(), "ws://perch.local/", nil)
-	must(t, err)
+	must.Succeed(t, err)
 	_ = answer.Body.Close() // an upgrade has none
 	appliance = <-accepted
 	t.Cleanup(appliance.Drop)
@@ -67,7 +68,7 @@ func trusted(t *testing.T) *tls.Config {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "roots.pem")
-	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	must.Succeed(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	t.Setenv("SSL_CERT_FILE", file) // which is read once in a process
 	return &tls.Config{Certificates: server.TLS.Certificates}
 }
@@ -93,7 +94,7 @@ func dialed(t *testing.T, o socket.Options, secure *tls.Config) (ours *socket.Co
 		}
 	}()
 	ours, err := socket.DialOver(t.Context(), near, url, o)
-	must(t, err)
+	must.Succeed(t, err)
 	<-accepted
 	t.Cleanup(ours.Drop)
 	t.Cleanup(func() { _ = far.Close() })
@@ -144,7 +145,7 @@ func TestControlFrames(t *testing.T) {
 						received <- string(data)
 					}()
 					_, err := io.WriteString(tcp, c.first)
-					must(t, err)
+					must.Succeed(t, err)
 					var sent atomic.Int64
 					enough := make(chan struct{})
 					go func() {

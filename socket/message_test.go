@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -32,7 +33,7 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil || isText != text || !bytes.Equal(got, sent) {
 					t.Fatalf("%d bytes, text %t: received %d bytes, text %t (%v)", size, text, len(got), isText, err)
 				}
-				must(t, <-done)
+				must.Succeed(t, <-done)
 			}
 		}
 	}
@@ -50,12 +51,12 @@ func TestFragmentsAreOneMessage(t *testing.T) {
 func send(t *testing.T, peer *websocket.Conn, fragments ...string) {
 	t.Helper()
 	w, err := peer.NextWriter(websocket.TextMessage)
-	must(t, err)
+	must.Succeed(t, err)
 	for _, f := range fragments {
 		_, err := w.Write([]byte(f))
-		must(t, err)
+		must.Succeed(t, err)
 	}
-	must(t, w.Close())
+	must.Succeed(t, w.Close())
 }
 
 func TestTooBig(t *testing.T) {
@@ -66,11 +67,11 @@ func TestTooBig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			appliance, peer, _ := raw(t, socket.Options{MaxMessage: 5000})
-			must(t, peer.WriteMessage(websocket.BinaryMessage, small))
+			must.Succeed(t, peer.WriteMessage(websocket.BinaryMessage, small))
 			if _, got, err := appliance.Receive(); err != nil || len(got) != 5000 {
 				t.Fatalf("at the limit: %d bytes (%v)", len(got), err)
 			}
-			must(t, peer.WriteMessage(websocket.BinaryMessage, message))
+			must.Succeed(t, peer.WriteMessage(websocket.BinaryMessage, message))
 			if _, got, err := appliance.Receive(); !errors.Is(err, socket.ErrTooBig) || got != nil {
 				t.Fatalf("over the limit: %d bytes (%v)", len(got), err)
 			}
@@ -106,11 +107,11 @@ func TestPingIsAnswered(t *testing.T) {
 		}
 		return pong
 	})
-	must(t, peer.WriteControl(websocket.PingMessage, []byte("are you there"), time.Now().Add(5*time.Second)))
+	must.Succeed(t, peer.WriteControl(websocket.PingMessage, []byte("are you there"), time.Now().Add(5*time.Second)))
 	if _, _, err := peer.ReadMessage(); !errors.Is(err, pong) {
 		t.Errorf("no pong: %v", err)
 	}
-	must(t, peer.Close())
+	must.Succeed(t, peer.Close())
 	if err := <-received; err != io.EOF {
 		t.Errorf("received %v", err)
 	}
@@ -131,7 +132,7 @@ func TestRubbishEndsTheSocket(t *testing.T) {
 	} {
 		appliance, _, tcp := raw(t, socket.Options{MaxMessage: 100})
 		_, err := tcp.Write([]byte(bytes))
-		must(t, err)
+		must.Succeed(t, err)
 		if _, got, err := appliance.Receive(); err == nil || err == io.EOF || got != nil {
 			t.Errorf("%s: received %q (%v)", name, got, err)
 		}

@@ -61,10 +61,3 @@ func raw(t testing.TB, o socket.Options) (appliance *socket.Conn, peer *websocke
 	t.Cleanup(func() { _ = peer.Close() }) // twice where the test has closed it
 	return appliance, peer, peer.NetConn().(*net.TCPConn)
 }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -36,15 +37,15 @@ func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 			ended <- err
 		}()
 		for n := range 5 {
-			must(t, appliance.Ping())
+			must.Succeed(t, appliance.Ping())
 			time.Sleep(quiet - 1)
 			if len(ended) > 0 {
 				t.Fatalf("ended after %d pings (%v)", n+1, <-ended)
 			}
 		}
-		must(t, appliance.Ping())
+		must.Succeed(t, appliance.Ping())
 		synctest.Wait() // the answer has come
-		must(t, peer.WriteMessage(websocket.TextMessage, []byte("here")))
+		must.Succeed(t, peer.WriteMessage(websocket.TextMessage, []byte("here")))
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -98,9 +99,7 @@ func TestSubprotocols(t *testing.T) {
 			header.Set("Sec-WebSocket-Protocol", asked)
 		}
 		peer, answer, err := websocket.DefaultDialer.DialContext(t.Context(), url, header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got := answer.Header.Get("Sec-WebSocket-Protocol"); got != want {
 			t.Errorf("%q is answered with %q", asked, got)
 		}

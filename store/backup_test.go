@@ -7,14 +7,16 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"perch/must"
 )
 
 // Each Put writes both tables in one commit, so a consistent copy holds them equal.
 func TestBackupWhileWriting(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	left, right := NewTable[int](db, "left"), NewTable[int](db, "right")
-	must(t, left.Put("n", 0))
-	must(t, right.Put("n", 0))
+	must.Succeed(t, left.Put("n", 0))
+	must.Succeed(t, right.Put("n", 0))
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -36,8 +38,8 @@ func TestBackupWhileWriting(t *testing.T) {
 	for range 5 {
 		path := dbPath(t)
 		var copied bytes.Buffer
-		must(t, db.Backup(&copied))
-		must(t, os.WriteFile(path, copied.Bytes(), 0o600))
+		must.Succeed(t, db.Backup(&copied))
+		must.Succeed(t, os.WriteFile(path, copied.Bytes(), 0o600))
 		restored := open(t, path, Options{})
 		l, _, err1 := NewTable[int](restored, "left").Get("n")
 		r, _, err2 := NewTable[int](restored, "right").Get("n")
@@ -53,8 +55,8 @@ func TestBackupHoldsWhatWaits(t *testing.T) {
 	db, path := open(t, dbPath(t), Options{}), dbPath(t)
 	NewTable[int](db, "numbers").PutSoon("a", 1)
 	var copied bytes.Buffer
-	must(t, db.Backup(&copied))
-	must(t, os.WriteFile(path, copied.Bytes(), 0o600))
+	must.Succeed(t, db.Backup(&copied))
+	must.Succeed(t, os.WriteFile(path, copied.Bytes(), 0o600))
 	if got, _, _ := NewTable[int](open(t, path, Options{}), "numbers").Get("a"); got != 1 {
 		t.Error("what waited is not in the copy")
 	}
@@ -69,7 +71,7 @@ func TestBackupThatFails(t *testing.T) {
 	if err := db.Backup(fullWriter{}); err == nil {
 		t.Error("a copy that could not be written is no backup")
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	if err := db.Backup(&bytes.Buffer{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Backup of a closed database = %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // Places in a bolt file that tests damage; package salvage knows the form.
@@ -25,9 +27,9 @@ const (
 func check(t testing.TB, content []byte, o Options, each func(table, key string, value []byte) error) (Content, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "some.db")
-	must(t, os.WriteFile(path, content, 0o600))
+	must.Succeed(t, os.WriteFile(path, content, 0o600))
 	f, err := os.Open(path)
-	must(t, err)
+	must.Succeed(t, err)
 	defer f.Close()
 	return Check(f, o, each)
 }
@@ -39,16 +41,16 @@ func several(t testing.TB) []byte {
 	path := dbPath(t)
 	db := open(t, path, Options{Migrations: []Migration{{"one", nothing}}})
 	small, many, large := NewTable[string](db, "small"), NewTable[string](db, "many"), NewTable[string](db, "large")
-	must(t, small.Put("k", "v"))
+	must.Succeed(t, small.Put("k", "v"))
 	for i := range 400 {
 		many.PutSoon(fmt.Sprintf("%04d", i), strings.Repeat("x", 50))
 	}
-	must(t, large.Put("k", strings.Repeat("x", 50_000)))
-	must(t, large.Put("j", strings.Repeat("y", 50_000)))
-	must(t, large.Delete("j"))
-	must(t, NewTable[string](db, "empty").Put("k", "v"))
-	must(t, NewTable[string](db, "empty").Delete("k"))
-	must(t, db.Close())
+	must.Succeed(t, large.Put("k", strings.Repeat("x", 50_000)))
+	must.Succeed(t, large.Put("j", strings.Repeat("y", 50_000)))
+	must.Succeed(t, large.Delete("j"))
+	must.Succeed(t, NewTable[string](db, "empty").Put("k", "v"))
+	must.Succeed(t, NewTable[string](db, "empty").Delete("k"))
+	must.Succeed(t, db.Close())
 	return read(t, path)
 }
 
@@ -60,7 +62,7 @@ func TestCheck(t *testing.T) {
 		seen[table+"/"+key] = string(value)
 		return nil
 	})
-	must(t, err)
+	must.Succeed(t, err)
 	if got.Schema != 1 || fmt.Sprint(got.Records) != "map[empty:0 large:1 many:400 small:1]" || len(seen) != 402 || seen["small/k"] != `"v"` {
 		t.Errorf("found %+v, %d records", got, len(seen))
 	}
@@ -87,13 +89,13 @@ func TestCheck(t *testing.T) {
 // TestCheckLeavesTheFileAsItWas, and its lock.
 func TestCheckLeavesTheFileAsItWas(t *testing.T) {
 	path := dbPath(t)
-	must(t, os.WriteFile(path, several(t), 0o600))
+	must.Succeed(t, os.WriteFile(path, several(t), 0o600))
 	before := read(t, path)
 	f, err := os.Open(path)
-	must(t, err)
+	must.Succeed(t, err)
 	defer f.Close()
 	_, err = Check(f, Options{Migrations: make([]Migration, 7)}, nil)
-	must(t, err)
+	must.Succeed(t, err)
 	if !bytes.Equal(read(t, path), before) {
 		t.Error("the file was changed")
 	}
@@ -148,9 +150,9 @@ func FuzzCheck(f *testing.F) {
 		for page := range 2 {
 			mend(file[page*pageSize+pageHead:])
 		}
-		must(t, os.WriteFile(path, file, 0o600))
+		must.Succeed(t, os.WriteFile(path, file, 0o600))
 		opened, err := os.Open(path)
-		must(t, err)
+		must.Succeed(t, err)
 		defer opened.Close()
 		if _, err := Check(opened, Options{Migrations: make([]Migration, 1)}, nil); err != nil && !errors.Is(err, ErrDamaged) &&
 			!errors.Is(err, ErrNewer) {
@@ -162,7 +164,7 @@ func FuzzCheck(f *testing.F) {
 func TestHold(t *testing.T) {
 	path := dbPath(t)
 	held, err := Hold(path, time.Second) // where there is none
-	must(t, err)
+	must.Succeed(t, err)
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("made meanwhile: %v", err)
 	}
@@ -171,9 +173,9 @@ func TestHold(t *testing.T) {
 	if _, err := Hold(path, time.Millisecond); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Errorf("of an open one: %v", err)
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	held, err = Hold(path, time.Millisecond)
-	must(t, err)
+	must.Succeed(t, err)
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("opened meanwhile: %v", err)
 	}
@@ -186,11 +188,11 @@ func TestHold(t *testing.T) {
 func TestReplacedWhileWaiting(t *testing.T) {
 	path, other := dbPath(t), dbPath(t)
 	db := open(t, other, Options{})
-	must(t, NewTable[int](db, "numbers").Put("new", 1))
-	must(t, db.Close())
-	must(t, open(t, path, Options{}).Close())
+	must.Succeed(t, NewTable[int](db, "numbers").Put("new", 1))
+	must.Succeed(t, db.Close())
+	must.Succeed(t, open(t, path, Options{}).Close())
 	held, err := Hold(path, time.Second)
-	must(t, err)
+	must.Succeed(t, err)
 	waits := make(chan error, 1)
 	var waited *DB
 	go func() {
@@ -199,9 +201,9 @@ func TestReplacedWhileWaiting(t *testing.T) {
 		waits <- err
 	}()
 	time.Sleep(100 * time.Millisecond) // or it opens the new one at once, which is no less right
-	must(t, os.Rename(other, path))
+	must.Succeed(t, os.Rename(other, path))
 	held.Release()
-	must(t, <-waits)
+	must.Succeed(t, <-waits)
 	defer waited.Close()
 	if got, _, _ := NewTable[int](waited, "numbers").Get("new"); got != 1 {
 		t.Error("the file without a name was opened")
@@ -214,9 +216,9 @@ func TestBackupFile(t *testing.T) {
 	if err := BackupFile(path, time.Millisecond, &copied); !errors.Is(err, ErrUnusable) || Exists(path) {
 		t.Errorf("of none: %v", err)
 	}
-	must(t, os.WriteFile(path, several(t), 0o400))
+	must.Succeed(t, os.WriteFile(path, several(t), 0o400))
 	before := read(t, path)
-	must(t, BackupFile(path, time.Second, &copied))
+	must.Succeed(t, BackupFile(path, time.Second, &copied))
 	got, err := check(t, copied.Bytes(), Options{Migrations: make([]Migration, 1)}, nil)
 	if err != nil || got.Records["many"] != 400 || !bytes.Equal(read(t, path), before) {
 		t.Errorf("%+v, %v", got, err)
@@ -224,7 +226,7 @@ func TestBackupFile(t *testing.T) {
 	if err := BackupFile(path, time.Second, fullWriter{}); err == nil {
 		t.Error("a copy that could not be written is no backup")
 	}
-	must(t, os.Chmod(path, 0o600))
+	must.Succeed(t, os.Chmod(path, 0o600))
 	open(t, path, Options{Migrations: []Migration{{"one", nothing}}})
 	if err := BackupFile(path, time.Millisecond, &copied); !errors.Is(err, ErrLocked) {
 		t.Errorf("of one in use: %v", err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"perch/must"
 )
 
 func wantCommits(t *testing.T, db *DB, want uint64, when string) {
@@ -36,7 +38,7 @@ func TestCommits(t *testing.T) {
 
 		numbers.PutSoon("soon", 1)
 		time.Sleep(4 * time.Second)
-		must(t, numbers.Put("now", 1))
+		must.Succeed(t, numbers.Put("now", 1))
 		wantCommits(t, db, 2, "a Put takes along what waits")
 		numbers.PutSoon("soon", 2)
 		time.Sleep(4 * time.Second)
@@ -46,13 +48,13 @@ func TestCommits(t *testing.T) {
 
 		numbers.PutSoon("soon", 3)
 		numbers.PutSoon("soon", 2)
-		must(t, numbers.Put("now", 1))
-		must(t, numbers.Delete("none"))
-		must(t, NewTable[int](db, "empty").Delete("none"))
+		must.Succeed(t, numbers.Put("now", 1))
+		must.Succeed(t, numbers.Delete("none"))
+		must.Succeed(t, NewTable[int](db, "empty").Delete("none"))
 		time.Sleep(time.Hour)
 		wantCommits(t, db, 3, "what is stored already")
-		must(t, numbers.Delete("now"))
-		must(t, db.Flush())
+		must.Succeed(t, numbers.Delete("now"))
+		must.Succeed(t, db.Flush())
 		wantCommits(t, db, 4, "delete")
 	})
 }
@@ -88,7 +90,7 @@ func TestFailedFlushKeepsAndRetries(t *testing.T) {
 		path := dbPath(t)
 		db := open(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		texts := NewTable[string](db, "texts")
-		must(t, texts.Put("old", "stored"))
+		must.Succeed(t, texts.Put("old", "stored"))
 		refuse(db, true)
 		large := strings.Repeat("x", 1<<18)
 		texts.PutSoon("large", large)
@@ -108,13 +110,13 @@ func TestFailedFlushKeepsAndRetries(t *testing.T) {
 		if err := texts.Put("now", "refused"); err == nil {
 			t.Error("Put says it is durable")
 		}
-		must(t, db.Readable())
+		must.Succeed(t, db.Readable())
 
 		refuse(db, false)
 		time.Sleep(maxRetry)
 		synctest.Wait()
 		wantCommits(t, db, 2, "the disk takes it again")
-		must(t, db.Err())
+		must.Succeed(t, db.Err())
 		if got, found, _ := texts.Get("large"); !found || got != large {
 			t.Error("the value was lost")
 		}
@@ -131,7 +133,7 @@ func TestFailedFlushKeepsAndRetries(t *testing.T) {
 
 func TestCloseReportsWhatIsLost(t *testing.T) {
 	db, err := Open(dbPath(t), Options{})
-	must(t, err)
+	must.Succeed(t, err)
 	refuse(db, true)
 	NewTable[string](db, "texts").PutSoon("k", strings.Repeat("x", 1<<18))
 	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "1 records") {
@@ -162,7 +164,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		texts.PutSoon(fmt.Sprint(i), strings.Repeat("x", MaxValue-2))
 	}
 	wantCommits(t, db, 2, "as many bytes as may wait")
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	if db.size != 0 || len(db.pending) != 0 {
 		t.Errorf("%d bytes in %d records wait after a flush", db.size, len(db.pending))
 	}
@@ -182,7 +184,7 @@ func TestWaitingForADiskThatRefuses(t *testing.T) {
 		t.Error("a waiting record cannot be renewed")
 	}
 	refuse(db, false)
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	if n := countAll(numbers); n != MaxWaiting || db.Err() != nil || db.size != 0 {
 		t.Errorf("%d records, %d bytes waiting, %v", n, db.size, db.Err())
 	}
@@ -210,9 +212,9 @@ func TestWrittenDuringACommit(t *testing.T) {
 func TestAChangeIsOneCommit(t *testing.T) {
 	db := open(t, dbPath(t), Options{FlushAfter: time.Hour})
 	texts := NewTable[string](db, "texts")
-	must(t, texts.Put("old", "old"))
+	must.Succeed(t, texts.Put("old", "old"))
 	texts.PutSoon("waits", "waits")
-	must(t, texts.Change(map[string]string{"a": "a", "b": "b"}, []string{"old", "none", ""}))
+	must.Succeed(t, texts.Change(map[string]string{"a": "a", "b": "b"}, []string{"old", "none", ""}))
 	wantCommits(t, db, 2, "a change of four records")
 	if err := texts.Change(map[string]string{"c": "c", "": "no key"}, []string{"a"}); !errors.Is(err, ErrRefused) {
 		t.Errorf("a record without a key: %v", err)
@@ -222,7 +224,7 @@ func TestAChangeIsOneCommit(t *testing.T) {
 		t.Error("a disk that refuses takes a change")
 	}
 	refuse(db, false)
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	for key, want := range map[string]string{"a": "a", "b": "b", "waits": "waits", "old": "", "c": ""} {
 		if got, _, err := texts.Get(key); got != want || err != nil {
 			t.Errorf("%s is %.20q, %v; want %q", key, got, err, want)

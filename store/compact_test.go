@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -19,19 +20,19 @@ import (
 func hollow(t testing.TB, path string) int64 {
 	t.Helper()
 	db, err := Open(path, Options{FlushAfter: time.Hour})
-	must(t, err)
+	must.Succeed(t, err)
 	texts := NewTable[string](db, "texts")
 	for i := range 100 {
 		texts.PutSoon(fmt.Sprint("gone", i), strings.Repeat("x", 20_000))
 		texts.PutSoon(fmt.Sprint("kept", i), fmt.Sprint(i))
 	}
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	for i := range 100 {
 		texts.DeleteSoon(fmt.Sprint("gone", i))
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	info, err := os.Stat(path)
-	must(t, err)
+	must.Succeed(t, err)
 	return info.Size()
 }
 
@@ -56,23 +57,23 @@ func TestCompaction(t *testing.T) {
 	var log bytes.Buffer
 	o := Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, kept := range []Options{{}, {CompactFrom: 4 << 20}, {CompactFrom: -1}} {
-		must(t, open(t, path, kept).Close())
+		must.Succeed(t, open(t, path, kept).Close())
 		if info, _ := os.Stat(path); info.Size() != before {
 			t.Errorf("rewritten from %d free bytes on", kept.CompactFrom)
 		}
 	}
 	db := open(t, path, o)
 	info, err := os.Stat(path)
-	must(t, err)
+	must.Succeed(t, err)
 	if info.Size()*10 > before || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), " from=") {
 		t.Errorf("of %d bytes there are %d, mode %v; log:\n%s", before, info.Size(), info.Mode(), &log)
 	}
-	must(t, filled(db))
-	must(t, NewTable[string](db, "texts").Put("later", "later"))
+	must.Succeed(t, filled(db))
+	must.Succeed(t, NewTable[string](db, "texts").Put("later", "later"))
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second process: %v", err)
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	log.Reset()
 	db = open(t, path, o)
 	if got, _, _ := NewTable[string](db, "texts").Get("later"); got != "later" {
@@ -87,19 +88,19 @@ func TestCompaction(t *testing.T) {
 func TestAFileThatIsHalfFull(t *testing.T) {
 	path := dbPath(t)
 	db, err := Open(path, Options{FlushAfter: time.Hour})
-	must(t, err)
+	must.Succeed(t, err)
 	texts := NewTable[string](db, "texts")
 	for i := range 100 {
 		texts.PutSoon(fmt.Sprint(i), strings.Repeat("x", 20_000))
 	}
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	for i := range 40 {
 		texts.DeleteSoon(fmt.Sprint(i))
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	before, err := os.Stat(path)
-	must(t, err)
-	must(t, open(t, path, Options{CompactFrom: 100_000}).Close())
+	must.Succeed(t, err)
+	must.Succeed(t, open(t, path, Options{CompactFrom: 100_000}).Close())
 	if info, _ := os.Stat(path); !os.SameFile(before, info) {
 		t.Error("rewritten")
 	}
@@ -113,7 +114,7 @@ func TestNoRoomToCompact(t *testing.T) {
 		before := hollow(t, path)
 		full := func(string) {
 			free, err := FreeSpace(dir)
-			must(t, err)
+			must.Succeed(t, err)
 			_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, free), 0o600) // as far as it goes
 		}
 		var log bytes.Buffer
@@ -124,12 +125,12 @@ func TestNoRoomToCompact(t *testing.T) {
 			full("")
 		}
 		db := open(t, path, o)
-		must(t, filled(db))
+		must.Succeed(t, filled(db))
 		if info, _ := os.Stat(path); info.Size() != before || !strings.Contains(log.String(), words) || Exists(path+temporary) {
 			t.Errorf("%d bytes of %d; log:\n%s", info.Size(), before, &log)
 		}
 		if late {
-			must(t, NewTable[string](db, "texts").Put("later", "later"))
+			must.Succeed(t, NewTable[string](db, "texts").Put("later", "later"))
 		}
 	}
 }
@@ -155,11 +156,11 @@ func TestKilledWhileCompacting(t *testing.T) {
 			cmd, _ := child(t, "compact", step+":"+path)
 			_ = cmd.Wait() // it was killed
 			info, err := os.Stat(path)
-			must(t, err)
+			must.Succeed(t, err)
 			if (info.Size() < before) != smaller || Exists(path+temporary) == smaller {
 				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, Exists(path+temporary))
 			}
-			must(t, filled(open(t, path, Options{CompactFrom: -1})))
+			must.Succeed(t, filled(open(t, path, Options{CompactFrom: -1})))
 			if Exists(path + temporary) {
 				t.Error("the leftover stays")
 			}
@@ -186,7 +187,7 @@ func TestACopyThatDiffers(t *testing.T) {
 		path := dbPath(t)
 		hollow(t, path)
 		b := open(t, path, Options{})
-		must(t, change(b))
+		must.Succeed(t, change(b))
 		if sameRecords(a.bolt, b.bolt) == nil {
 			t.Errorf("%s: passes for the same", name)
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"perch/must"
 )
 
 func TestNewFile(t *testing.T) {
@@ -21,17 +23,17 @@ func TestNewFile(t *testing.T) {
 		t.Errorf("Path = %s", db.Path())
 	}
 	info, err := os.Stat(path)
-	must(t, err)
+	must.Succeed(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	must.Succeed(t, err)
 	if len(entries) != 1 {
 		t.Errorf("something is left over: %v", entries)
 	}
-	must(t, db.Close())
-	must(t, os.Chmod(path, 0o644))
+	must.Succeed(t, db.Close())
+	must.Succeed(t, os.Chmod(path, 0o644))
 	wantCommits(t, open(t, path, Options{}), 0, "after the second start")
 	if info, _ = os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v after reopening", info.Mode())
@@ -43,8 +45,8 @@ func pristine(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bolt")
 	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize})
-	must(t, err)
-	must(t, bolt.Close())
+	must.Succeed(t, err)
+	must.Succeed(t, bolt.Close())
 	return read(t, path)
 }
 
@@ -60,10 +62,10 @@ func TestPowerCutAtFirstStart(t *testing.T) {
 	for name, content := range files {
 		t.Run(name, func(t *testing.T) {
 			path := dbPath(t)
-			must(t, os.WriteFile(path, content, 0o600))
-			must(t, os.WriteFile(path+temporary, content, 0o600))
+			must.Succeed(t, os.WriteFile(path, content, 0o600))
+			must.Succeed(t, os.WriteFile(path+temporary, content, 0o600))
 			db := open(t, path, Options{})
-			must(t, NewTable[int](db, "numbers").Put("a", 1))
+			must.Succeed(t, NewTable[int](db, "numbers").Put("a", 1))
 			if Exists(path + temporary) {
 				t.Error("the temporary file is left over")
 			}
@@ -74,9 +76,9 @@ func TestPowerCutAtFirstStart(t *testing.T) {
 func TestLeftoverBesideData(t *testing.T) {
 	path := dbPath(t)
 	db := open(t, path, Options{})
-	must(t, NewTable[int](db, "numbers").Put("a", 1))
-	must(t, db.Close())
-	must(t, os.WriteFile(path+temporary, pristine(t), 0o600))
+	must.Succeed(t, NewTable[int](db, "numbers").Put("a", 1))
+	must.Succeed(t, db.Close())
+	must.Succeed(t, os.WriteFile(path+temporary, pristine(t), 0o600))
 	if got, _, _ := NewTable[int](open(t, path, Options{}), "numbers").Get("a"); got != 1 {
 		t.Error("the leftover took the place of the data")
 	}
@@ -92,9 +94,9 @@ func used(t *testing.T) []byte {
 	db := open(t, path, Options{})
 	texts := NewTable[string](db, "texts")
 	for _, key := range []string{"a", "b", "c"} {
-		must(t, texts.Put(key, strings.Repeat(key, 3000)))
+		must.Succeed(t, texts.Put(key, strings.Repeat(key, 3000)))
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	return read(t, path)
 }
 
@@ -113,9 +115,9 @@ func TestDamagedFileIsKept(t *testing.T) {
 	const foreign = "made by another program"
 	theirs := dbPath(t)
 	bolt, err := bbolt.Open(theirs, 0o600, nil)
-	must(t, err)
-	must(t, bolt.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err }))
-	must(t, bolt.Close())
+	must.Succeed(t, err)
+	must.Succeed(t, bolt.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err }))
+	must.Succeed(t, bolt.Close())
 	files := map[string][]byte{
 		foreign: read(t, theirs), "text": []byte("hello\n"), "long text": bytes.Repeat([]byte("hello\n"), 9999), "scribbled": scribbled,
 		"pages": pages, "zeros": make([]byte, len(whole)), "no head": append(make([]byte, 2*pageSize), whole[2*pageSize:]...),
@@ -126,12 +128,12 @@ func TestDamagedFileIsKept(t *testing.T) {
 	for name, content := range files {
 		t.Run(name, func(t *testing.T) {
 			path := dbPath(t)
-			must(t, os.WriteFile(path, content, 0o600))
+			must.Succeed(t, os.WriteFile(path, content, 0o600))
 			for range 2 { // the first try must let go of the file
 				db, err := Open(path, Options{Timeout: time.Millisecond})
 				if err == nil {
 					n := countAll(NewTable[string](db, "texts"))
-					must(t, db.Close())
+					must.Succeed(t, db.Close())
 					if n != 3 {
 						t.Fatalf("opened with %d of 3 records", n)
 					}
@@ -152,10 +154,10 @@ func TestDamagedFileIsKept(t *testing.T) {
 func TestUnusablePlaces(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	must(t, os.WriteFile(file, nil, 0o600))
-	must(t, os.Mkdir(filepath.Join(dir, "folder.db"), 0o700))
-	must(t, os.Symlink(filepath.Join(dir, "unmounted", "perch.db"), filepath.Join(dir, "dangling.db")))
-	must(t, os.Symlink("loop.db", filepath.Join(dir, "loop.db")))
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
+	must.Succeed(t, os.Mkdir(filepath.Join(dir, "folder.db"), 0o700))
+	must.Succeed(t, os.Symlink(filepath.Join(dir, "unmounted", "perch.db"), filepath.Join(dir, "dangling.db")))
+	must.Succeed(t, os.Symlink("loop.db", filepath.Join(dir, "loop.db")))
 	for name, c := range map[string]struct{ path, words string }{
 		"data directory is a file":    {filepath.Join(file, "perch.db"), file + " as user root (not a directory); a file is in its way"},
 		"a file further up":           {filepath.Join(file, "data", "perch.db"), "a file is in its way"},
@@ -178,9 +180,9 @@ func TestUnusablePlaces(t *testing.T) {
 func TestLinkIsKept(t *testing.T) {
 	dir := t.TempDir()
 	disk, link := filepath.Join(dir, "disk.db"), filepath.Join(dir, "perch.db")
-	must(t, os.WriteFile(disk, nil, 0o600))
-	must(t, os.Symlink(disk, link))
-	must(t, NewTable[int](open(t, link, Options{}), "numbers").Put("a", 1))
+	must.Succeed(t, os.WriteFile(disk, nil, 0o600))
+	must.Succeed(t, os.Symlink(disk, link))
+	must.Succeed(t, NewTable[int](open(t, link, Options{}), "numbers").Put("a", 1))
 	if info, _ := os.Lstat(link); info.Mode()&os.ModeSymlink == 0 {
 		t.Error("the link was replaced")
 	}

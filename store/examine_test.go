@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -31,10 +32,10 @@ func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
 func findPage(t testing.TB, file []byte, wanted func(kind string, page []byte) bool) (number int) {
 	t.Helper()
 	path := dbPath(t)
-	must(t, os.WriteFile(path, file, 0o600))
+	must.Succeed(t, os.WriteFile(path, file, 0o600))
 	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
-	must(t, err)
-	must(t, bolt.View(func(tx *bbolt.Tx) error {
+	must.Succeed(t, err)
+	must.Succeed(t, bolt.View(func(tx *bbolt.Tx) error {
 		for number = 2; ; number++ {
 			info, err := tx.Page(number)
 			if err != nil || info == nil {
@@ -45,7 +46,7 @@ func findPage(t testing.TB, file []byte, wanted func(kind string, page []byte) b
 			}
 		}
 	}))
-	must(t, bolt.Close())
+	must.Succeed(t, bolt.Close())
 	return number
 }
 
@@ -56,13 +57,13 @@ func TestSalvageCutShort(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			dir, cut := t.TempDir(), t.TempDir()
 			path := filepath.Join(dir, "perch.db")
-			must(t, os.WriteFile(path, damaged, 0o600))
+			must.Succeed(t, os.WriteFile(path, damaged, 0o600))
 			db := open(t, path, Options{Salvage: true, reached: func(s string) {
 				if s == step { // what is on the disk at that moment
-					must(t, os.CopyFS(cut, os.DirFS(dir)))
+					must.Succeed(t, os.CopyFS(cut, os.DirFS(dir)))
 				}
 			}})
-			must(t, db.Close())
+			must.Succeed(t, db.Close())
 			if left, _ := os.ReadDir(cut); len(left) < 2 {
 				t.Fatalf("at %s there is %v", step, left)
 			}
@@ -103,13 +104,13 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 		"text":               {bytes.Repeat([]byte("hello\n"), 9999), ErrDamaged, "perch restore", Options{Salvage: true}, nil},
 		"the eleventh of the disk": {damaged, ErrDamaged, "replace the card", Options{Salvage: true}, func(path string) {
 			for n := range mostDamaged {
-				must(t, os.WriteFile(fmt.Sprint(path, damagedMark, n), nil, 0o600))
+				must.Succeed(t, os.WriteFile(fmt.Sprint(path, damagedMark, n), nil, 0o600))
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := dbPath(t)
-			must(t, os.WriteFile(path, c.file, 0o600))
+			must.Succeed(t, os.WriteFile(path, c.file, 0o600))
 			if c.also != nil {
 				c.also(path)
 			}
@@ -133,7 +134,7 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 func TestNoRoomToSalvage(t *testing.T) {
 	damaged, _ := harm(t)
 	path := filepath.Join(storetest.SmallDisk(t, "768k"), "perch.db")
-	must(t, os.WriteFile(path, damaged, 0o600))
+	must.Succeed(t, os.WriteFile(path, damaged, 0o600))
 	if _, err := Open(path, Options{Salvage: true}); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "the disk has") {
 		t.Errorf("Open = %v", err)
 	}
@@ -148,7 +149,7 @@ func TestSalvageOfACutFile(t *testing.T) {
 	kept := 0
 	for n := len(file) - pageSize; n > 0; n -= 16 * pageSize {
 		path := dbPath(t)
-		must(t, os.WriteFile(path, file[:n], 0o600))
+		must.Succeed(t, os.WriteFile(path, file[:n], 0o600))
 		db, err := Open(path, Options{Salvage: true})
 		if err != nil {
 			if !errors.Is(err, ErrDamaged) || !bytes.Equal(read(t, path), file[:n]) {
@@ -160,7 +161,7 @@ func TestSalvageOfACutFile(t *testing.T) {
 			t.Errorf("of %d bytes: %d are lost without a word", n, len(lost))
 		}
 		kept++
-		must(t, db.Close())
+		must.Succeed(t, db.Close())
 	}
 	if kept == 0 {
 		t.Error("nothing was kept at all")
@@ -172,7 +173,7 @@ func TestExpected(t *testing.T) {
 	for name, content := range map[string][]byte{"missing": nil, "empty": {}, "zeros": make([]byte, 4*pageSize)} {
 		path := dbPath(t)
 		if name != "missing" {
-			must(t, os.WriteFile(path, content, 0o600))
+			must.Succeed(t, os.WriteFile(path, content, 0o600))
 		}
 		_, err := Open(path, Options{Expect: true})
 		if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--new-database") {
@@ -182,8 +183,8 @@ func TestExpected(t *testing.T) {
 			!bytes.Equal(read(t, path), content) {
 			t.Errorf("%s: left is %v", name, left)
 		}
-		must(t, open(t, path, Options{}).Close())
-		must(t, open(t, path, Options{Expect: true}).Close()) // it is there now
+		must.Succeed(t, open(t, path, Options{}).Close())
+		must.Succeed(t, open(t, path, Options{Expect: true}).Close()) // it is there now
 	}
 }
 
@@ -191,7 +192,7 @@ func TestExpected(t *testing.T) {
 func TestTooLargeForSoon(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	texts := NewTable[string](db, "texts")
-	must(t, texts.Put("k", "before"))
+	must.Succeed(t, texts.Put("k", "before"))
 	texts.PutSoon("k", strings.Repeat("x", MaxValue))
 	if err := db.Refused(); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `texts "k"`) {
 		t.Errorf("Refused = %v", err)
@@ -200,7 +201,7 @@ func TestTooLargeForSoon(t *testing.T) {
 		t.Errorf("Get = %q, %v", got, err)
 	}
 	texts.PutSoon("k", "after")
-	must(t, db.Refused())
+	must.Succeed(t, db.Refused())
 }
 
 // FuzzSalvage changes a database at one place, and mends the sums that would give that away: it is opened, then all of it
@@ -219,7 +220,7 @@ func FuzzSalvage(f *testing.F) {
 			mend(file[page*pageSize+pageHead:])
 		}
 		path := dbPath(t)
-		must(t, os.WriteFile(path, file, 0o600))
+		must.Succeed(t, os.WriteFile(path, file, 0o600))
 		db, err := Open(path, o)
 		if err != nil {
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
@@ -235,6 +236,6 @@ func FuzzSalvage(f *testing.F) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		must(t, db.Close())
+		must.Succeed(t, db.Close())
 	})
 }

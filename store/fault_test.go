@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -20,10 +21,10 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 		t.Run(fmt.Sprint(left, " bytes left"), func(t *testing.T) {
 			path := dbPath(t)
 			db, err := Open(path, Options{})
-			must(t, err)
+			must.Succeed(t, err)
 			texts := NewTable[string](db, "texts")
-			must(t, texts.Put("a", strings.Repeat("a", 20_000)))
-			must(t, os.Truncate(path, left))
+			must.Succeed(t, texts.Put("a", strings.Repeat("a", 20_000)))
+			must.Succeed(t, os.Truncate(path, left))
 
 			for range 2 { // a lock left behind would show the second time
 				if _, _, err := texts.Get("a"); !errors.Is(err, ErrDamaged) {
@@ -52,7 +53,7 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 				t.Errorf("Open = %v, want %v", err, reopened)
 			}
 			if err == nil {
-				must(t, db.Close())
+				must.Succeed(t, db.Close())
 			}
 		})
 	}
@@ -63,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 	path := filepath.Join(dir, "perch.db")
 	db := open(t, path, Options{})
 	texts := NewTable[string](db, "texts")
-	must(t, texts.Put("kept", "kept"))
+	must.Succeed(t, texts.Put("kept", "kept"))
 	large := strings.Repeat("x", 400_000)
 	if err := texts.Put("large", large); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
 		t.Fatalf("Put = %.200v", err)
@@ -71,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 	if err := db.Err(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Err = %v", err)
 	}
-	must(t, db.Readable())
+	must.Succeed(t, db.Readable())
 	var backup bytes.Buffer
 	if err := db.Backup(&backup); err != nil {
 		t.Errorf("a full disk cannot be backed up: %v", err)
@@ -79,10 +80,10 @@ func TestFullDisk(t *testing.T) {
 	if got, _, err := texts.Get("kept"); got != "kept" || err != nil {
 		t.Errorf("Get = %q, %v", got, err)
 	}
-	must(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m"))
-	must(t, texts.Put("large", large))
-	must(t, db.Err())
-	must(t, db.Close())
+	must.Succeed(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT, "size=4m"))
+	must.Succeed(t, texts.Put("large", large))
+	must.Succeed(t, db.Err())
+	must.Succeed(t, db.Close())
 	if got, _, _ := NewTable[string](open(t, path, Options{}), "texts").Get("large"); got != large {
 		t.Error("the value is not on the disk")
 	}
@@ -100,8 +101,8 @@ func TestNoRoomForAFirstStart(t *testing.T) {
 
 func TestReadOnlyDisk(t *testing.T) {
 	dir := storetest.SmallDisk(t, "1m")
-	must(t, open(t, filepath.Join(dir, "perch.db"), Options{}).Close())
-	must(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+	must.Succeed(t, open(t, filepath.Join(dir, "perch.db"), Options{}).Close())
+	must.Succeed(t, syscall.Mount("perch", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	for _, name := range []string{"perch.db", "other.db", "deep/perch.db"} {
 		_, err := Open(filepath.Join(dir, name), Options{})
 		if !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), "read-only") || !strings.Contains(err.Error(), dir) {

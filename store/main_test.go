@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"perch/must"
 )
 
 // The test program is also the other process of these tests: it opens PERCH_STORE_FILE and does what PERCH_STORE_CHILD
@@ -79,16 +81,9 @@ func open(t testing.TB, path string, o Options) *DB {
 	return db
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	must(t, err)
+	must.Succeed(t, err)
 	return data
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"perch/must"
 )
 
 // TestAgainstMap drives a table and a plain map with the same random steps: at every moment, waiting or stored, reopened
@@ -18,18 +20,14 @@ func TestAgainstMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		path := filepath.Join(dir, "perch.db")
 		db, err := Open(path, Options{})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must.Succeed(rt, err)
 		defer func() { _, _ = db.Close(), os.Remove(path) }()
 		table, model := NewTable[string](db, "t"), map[string]string{}
 		key := rapid.Custom(func(rt *rapid.T) string {
 			return fmt.Sprintf("%c%d", rapid.SampledFrom([]rune("ab\x00é")).Draw(rt, "c"), rapid.IntRange(0, 60).Draw(rt, "n"))
 		})
 		ok := func(err error) {
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must.Succeed(rt, err)
 		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"Put": func(rt *rapid.T) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/store/salvage"
 )
 
@@ -39,7 +40,7 @@ func usedDatabase(t testing.TB) (file []byte, m map[string]map[string]string) {
 			m[table][key] = value
 			NewTable[string](db, table).PutSoon(key, value)
 		}
-		must(t, db.Flush())
+		must.Succeed(t, db.Flush())
 	}
 	fill("robots", 30, 500, 2000)
 	fill("turns", 140, 200, 600)
@@ -54,10 +55,10 @@ func usedDatabase(t testing.TB) (file []byte, m map[string]map[string]string) {
 			delete(m["turns"], key)
 		}
 	}
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	m["memory"]["latest"] = "the latest fact"
-	must(t, NewTable[string](db, "memory").Put("latest", "the latest fact"))
-	must(t, db.Close())
+	must.Succeed(t, NewTable[string](db, "memory").Put("latest", "the latest fact"))
+	must.Succeed(t, db.Close())
 	if file = read(t, path); len(file) != 512<<10 {
 		t.Fatalf("it has %d KB", len(file)>>10)
 	}
@@ -108,7 +109,7 @@ func TestEveryPageZeroed(t *testing.T) {
 			continue
 		}
 		path := filepath.Join(dir, fmt.Sprint(page), "perch.db")
-		must(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, damaged, 0o600)))
+		must.Succeed(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, damaged, 0o600)))
 		var log bytes.Buffer
 		db, err := Open(path, Options{Salvage: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
@@ -139,8 +140,8 @@ func TestEveryPageZeroed(t *testing.T) {
 				}
 			}
 		}
-		must(t, NewTable[string](db, "memory").Put("new", "a fact"))
-		must(t, db.Close())
+		must.Succeed(t, NewTable[string](db, "memory").Put("new", "a fact"))
+		must.Succeed(t, db.Close())
 		db = open(t, path, Options{Salvage: true})
 		if got, found, err := NewTable[string](db, "memory").Get("new"); got != "a fact" || !found || err != nil {
 			t.Errorf("page %d: an acknowledged fact is %q, %v", page, got, err)
@@ -148,7 +149,7 @@ func TestEveryPageZeroed(t *testing.T) {
 		if again := db.Salvaged(); s != nil && page > 1 && (again == nil || again.Kept != s.Kept) {
 			t.Errorf("page %d: later nobody knows of it any more: %v", page, again)
 		}
-		must(t, db.Close())
+		must.Succeed(t, db.Close())
 		if aside, _ := filepath.Glob(path + ".damaged-*"); len(aside) > 1 {
 			t.Errorf("page %d: %v", page, aside)
 		}
@@ -169,13 +170,13 @@ func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 	refused, acknowledged := 0, 0
 	for page := range len(file) / pageSize {
 		path := filepath.Join(dir, fmt.Sprint(page), "perch.db")
-		must(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, file, 0o600)))
+		must.Succeed(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, file, 0o600)))
 		db, err := Open(path, Options{Salvage: true, FlushAfter: time.Hour})
-		must(t, err)
+		must.Succeed(t, err)
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		must(t, err)
+		must.Succeed(t, err)
 		_, err = f.WriteAt(make([]byte, pageSize), int64(page)*pageSize)
-		must(t, errors.Join(err, f.Close()))
+		must.Succeed(t, errors.Join(err, f.Close()))
 
 		memory := NewTable[string](db, "memory")
 		first := page%2 == 0 // else something is read before
@@ -225,7 +226,7 @@ func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 				t.Errorf("page %d: %s was acknowledged: %v; at the next start it is %q, %v", page, key, kept, got, err)
 			}
 		}
-		must(t, db.Close())
+		must.Succeed(t, db.Close())
 	}
 	t.Logf("of %d pages %d were found damaged; %d facts were acknowledged", len(file)/pageSize, refused, acknowledged)
 	if refused < 60 || acknowledged == 0 {

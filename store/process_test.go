@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 func childPuts(file string) {
@@ -67,10 +69,10 @@ func TestKilledProcessKeepsWhatItAcknowledged(t *testing.T) {
 				t.Fatal("the child ended by itself")
 			}
 			n, err := strconv.Atoi(lines.Text())
-			must(t, err)
+			must.Succeed(t, err)
 			acknowledged = n
 		}
-		must(t, cmd.Process.Kill())
+		must.Succeed(t, cmd.Process.Kill())
 		for lines.Scan() { // what it said before the kill arrived counts, too
 			if n, err := strconv.Atoi(lines.Text()); err == nil {
 				acknowledged = n
@@ -88,7 +90,7 @@ func TestKilledProcessKeepsWhatItAcknowledged(t *testing.T) {
 		if latest, _, _ := numbers.Get("latest"); latest < acknowledged {
 			t.Errorf("what waited did not go with the Put: %d, want %d", latest, acknowledged)
 		}
-		must(t, db.Close())
+		must.Succeed(t, db.Close())
 		next = max(next, acknowledged)
 	}
 	t.Logf("%d Puts in the longest round", next+1)
@@ -114,7 +116,7 @@ func TestLockedNamesTheOtherProcess(t *testing.T) {
 	if !errors.Is(err, ErrLocked) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	must(t, cmd.Process.Kill())
+	must.Succeed(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	open(t, path, Options{})
 }
@@ -172,7 +174,7 @@ func TestFirstStartOfSeveralAtOnce(t *testing.T) {
 			answers <- lines.Text()
 		}()
 	}
-	must(t, os.WriteFile(path+".go", nil, 0o600))
+	must.Succeed(t, os.WriteFile(path+".go", nil, 0o600))
 	got := map[string]int{}
 	for range n {
 		got[strings.Fields(<-answers + " ended")[0]]++

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 func nothing(*Raw) error { return nil }
@@ -18,7 +20,7 @@ func TestMigrations(t *testing.T) {
 		NewTable[string](db, "names").PutSoon(fmt.Sprintf("%03d", i), "chan")
 	}
 	NewTable[int](db, "gone").PutSoon("k", 1)
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 
 	rename := Migration{"names become robots", func(raw *Raw) error {
 		if err := raw.Put("names", "100", []byte(`"chan"`)); err != nil { // from here on bolt's cursors see what is changed under them
@@ -50,10 +52,10 @@ func TestMigrations(t *testing.T) {
 			t.Errorf("r%03d = %v, %v", i, r, err)
 		}
 	}
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	db = open(t, path, Options{Migrations: all})
 	wantCommits(t, db, 0, "nothing to migrate")
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 
 	_, err := Open(path, Options{Migrations: all[:1]})
 	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 3, this one knows 1") {
@@ -64,8 +66,8 @@ func TestMigrations(t *testing.T) {
 func TestNewerIsLeftUntouched(t *testing.T) {
 	path := dbPath(t)
 	db := open(t, path, Options{Migrations: []Migration{{"one", nothing}}})
-	must(t, NewTable[int](db, "numbers").Put("a", 1))
-	must(t, db.Close())
+	must.Succeed(t, NewTable[int](db, "numbers").Put("a", 1))
+	must.Succeed(t, db.Close())
 	before := read(t, path)
 	for range 2 {
 		if _, err := Open(path, Options{}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), path) {
@@ -80,8 +82,8 @@ func TestNewerIsLeftUntouched(t *testing.T) {
 func TestFailingMigrationLeavesTheFile(t *testing.T) {
 	path := dbPath(t)
 	db := open(t, path, Options{})
-	must(t, NewTable[int](db, "numbers").Put("a", 1))
-	must(t, db.Close())
+	must.Succeed(t, NewTable[int](db, "numbers").Put("a", 1))
+	must.Succeed(t, db.Close())
 	before := read(t, path)
 	good := Migration{"good", func(raw *Raw) error {
 		return errors.Join(raw.Put("numbers", "b", []byte("2")), raw.Delete("numbers", "a"),

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"perch/must"
 )
 
 func TestRoundTripThroughReopening(t *testing.T) {
@@ -21,10 +23,10 @@ func TestRoundTripThroughReopening(t *testing.T) {
 	want := robot{Name: "Chan", Count: 3, Tags: []string{"desk"}, Extra: map[string]any{"volume": 70.0}}
 	db := open(t, path, Options{})
 	robots := NewTable[robot](db, "robots")
-	must(t, robots.Put("a0", want))
+	must.Succeed(t, robots.Put("a0", want))
 	robots.PutSoon("a1", want)
-	must(t, db.Close())
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
+	must.Succeed(t, db.Close())
 
 	robots = NewTable[robot](open(t, path, Options{}), "robots")
 	for _, key := range []string{"a0", "a1"} {
@@ -54,11 +56,11 @@ func TestOrderWithWaitingRecords(t *testing.T) {
 	for i := range n {
 		numbers.PutSoon(fmt.Sprintf("%04d", i), i)
 		if i%3 == 0 {
-			must(t, db.Flush())
+			must.Succeed(t, db.Flush())
 		}
 	}
 	other.PutSoon("0000", -1)
-	must(t, numbers.Delete("0003"))
+	must.Succeed(t, numbers.Delete("0003"))
 	numbers.DeleteSoon("0001")
 	numbers.PutSoon("0002", 1002)
 	numbers.PutSoon("9999", 9999)
@@ -102,13 +104,13 @@ func TestLoopMayWrite(t *testing.T) {
 	for i := range 2*stepRecords + 1 {
 		numbers.PutSoon(fmt.Sprintf("%04d", i), i)
 	}
-	must(t, db.Flush())
+	must.Succeed(t, db.Flush())
 	for key, v := range numbers.All() {
 		switch v % 3 {
 		case 0:
-			must(t, numbers.Delete(key))
+			must.Succeed(t, numbers.Delete(key))
 		case 1:
-			must(t, numbers.Put("x"+strings.Repeat(key, 200), v))
+			must.Succeed(t, numbers.Put("x"+strings.Repeat(key, 200), v))
 		}
 		if v > 40 {
 			break
@@ -128,13 +130,13 @@ func TestLoopMayDeleteWhatItSaw(t *testing.T) {
 		for i := range n {
 			numbers.PutSoon(fmt.Sprintf("%04d", i), i)
 		}
-		must(t, db.Flush())
+		must.Succeed(t, db.Flush())
 		seen := 0
 		for key := range loop {
 			seen++
 			numbers.DeleteSoon(key)
 			if seen%stepRecords == 0 {
-				must(t, db.Flush())
+				must.Succeed(t, db.Flush())
 			}
 		}
 		if left := countAll(numbers); seen != n || left != 0 {
@@ -155,7 +157,7 @@ func TestHostileRecords(t *testing.T) {
 	texts := NewTable[string](db, "texts")
 	for _, key := range []string{"\x00", "\xff\xfe", "../../etc/passwd", "schema", strings.Repeat("k", MaxKey), " ", "\n"} {
 		text := "value of " + fmt.Sprintf("%q", key) + "</script>\u2028\x00"
-		must(t, texts.Put(key, text))
+		must.Succeed(t, texts.Put(key, text))
 		if got, found, err := texts.Get(key); !found || err != nil || got != text {
 			t.Errorf("Get(%q) = %q, %v, %v", key, got, found, err)
 		}
@@ -175,9 +177,9 @@ func TestHostileRecords(t *testing.T) {
 	before := db.Commits()
 	texts.PutSoon("", "x")
 	NewTable[any](db, "any").PutSoon("k", make(chan int))
-	must(t, texts.Delete(""))
-	must(t, texts.Delete(strings.Repeat("k", 1<<17)))
-	must(t, db.Flush())
+	must.Succeed(t, texts.Delete(""))
+	must.Succeed(t, texts.Delete(strings.Repeat("k", 1<<17)))
+	must.Succeed(t, db.Flush())
 	if db.Commits() != before {
 		t.Error("nothing was to be written, and yet there was a commit")
 	}
@@ -203,11 +205,11 @@ func TestRecordOfAnotherShape(t *testing.T) {
 	var log bytes.Buffer
 	db := open(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	robots := NewTable[robot](db, "robots")
-	must(t, robots.Put("a", robot{Name: "A"}))
-	must(t, robots.Put("c", robot{Name: "C"}))
-	must(t, NewTable[[]int](db, "robots").Put("b", []int{1}))
-	must(t, NewTable[any](db, "robots").Put("b1", map[string]any{"name": "B", "count": "many"}))
-	must(t, db.bolt.Update(func(tx *bbolt.Tx) error {
+	must.Succeed(t, robots.Put("a", robot{Name: "A"}))
+	must.Succeed(t, robots.Put("c", robot{Name: "C"}))
+	must.Succeed(t, NewTable[[]int](db, "robots").Put("b", []int{1}))
+	must.Succeed(t, NewTable[any](db, "robots").Put("b1", map[string]any{"name": "B", "count": "many"}))
+	must.Succeed(t, db.bolt.Update(func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("robots")).Put([]byte("b2"), []byte(`{"name":"half`))
 	}))
 	for range 3 {
@@ -255,7 +257,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	if n := countAll(NewTable[int](open(t, path, Options{}), "counts")); n != 4*5+3 {
 		t.Errorf("%d records, want 23", n)
 	}
@@ -265,7 +267,7 @@ func TestClosed(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	numbers := NewTable[int](db, "numbers")
 	numbers.PutSoon("a", 1)
-	must(t, db.Close())
+	must.Succeed(t, db.Close())
 	_, _, err := numbers.Get("a")
 	for name, err := range map[string]error{
 		"Get": err, "Put": numbers.Put("a", 2), "Delete": numbers.Delete("a"), "Readable": db.Readable(),

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"perch/must"
 )
 
 // A disk writes a sector whole or not at all; what was not synced reaches it in any order, or never.
@@ -208,7 +210,7 @@ func writes(t *testing.T, random *rand.Rand, m model, tables map[string]*Table[s
 		}
 	}
 	m["aacknowledged"] = fmt.Sprint(random.Uint64())
-	must(t, tables["a"].Put("acknowledged", m["aacknowledged"]))
+	must.Succeed(t, tables["a"].Put("acknowledged", m["aacknowledged"]))
 }
 
 // eachCommit records the commits of a run of random changes.

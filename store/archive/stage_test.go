@@ -252,14 +252,10 @@ func TestSettingsAreRestored(t *testing.T) {
 	none := t.TempDir()
 	archivetest.Write(t, DatabasePath(none), database(t, "none"))
 	made, err := at(none, slog.Default()).Stopped(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer made.Close()
 	var backup bytes.Buffer
-	if err := made.Write(t.Context(), &backup); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, made.Write(t.Context(), &backup))
 	if _, _, err := at(data, slog.Default()).Restore(t.Context(), &backup); err != nil {
 		t.Fatal(err)
 	}

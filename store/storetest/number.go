@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"perch/must"
 )
 
 // Number is what a variable of the environment says, such as PERCH_KILLS, or otherwise.
@@ -14,8 +16,6 @@ func Number(t *testing.T, name string, otherwise uint64) uint64 {
 		return otherwise
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return n
 }
