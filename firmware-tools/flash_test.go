@@ -20,6 +20,7 @@ import (
 
 	"perch/command"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/ota/espimage"
 	"perch/ota/espimage/espimagetest"
 )
@@ -42,7 +43,7 @@ var fakeESPTool []byte
 func stackChan(t *testing.T) fakeRobot {
 	t.Helper()
 	bin, r := t.TempDir(), fakeRobot{t, t.TempDir()}
-	noError(t, os.WriteFile(filepath.Join(bin, "esptool"), fakeESPTool, 0o700))
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "esptool"), fakeESPTool, 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("FAKE_ROBOT", r.dir)
 	t.Setenv("TMPDIR", t.TempDir()) // what this test leaves behind is its own
@@ -89,10 +90,10 @@ func partitionTable() []byte {
 
 func (r fakeRobot) put(name string, data []byte) {
 	r.t.Helper()
-	noError(r.t, os.WriteFile(filepath.Join(r.dir, name), data, 0o600))
+	must.Succeed(r.t, os.WriteFile(filepath.Join(r.dir, name), data, 0o600))
 }
 
-func (r fakeRobot) flash() []byte { return must(os.ReadFile(filepath.Join(r.dir, "flash")))(r.t) }
+func (r fakeRobot) flash() []byte { return must.Value(os.ReadFile(filepath.Join(r.dir, "flash")))(r.t) }
 
 // commands returns the command lines of esptool since the last call.
 func (r fakeRobot) commands() []string {
@@ -208,7 +209,7 @@ func TestFlashSettings(t *testing.T) {
 func TestFlashCutShort(t *testing.T) {
 	robot := stackChan(t)
 	half := filepath.Join(robot.dir, "half")
-	noError(t, syscall.Mkfifo(half, 0o600)) // esptool waits there, half way
+	must.Succeed(t, syscall.Mkfifo(half, 0o600)) // esptool waits there, half way
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		_, _ = os.ReadFile(half)
@@ -220,7 +221,7 @@ func TestFlashCutShort(t *testing.T) {
 		strings.Contains(err.Error(), "context") {
 		t.Fatal(err)
 	}
-	noError(t, os.Remove(half))
+	must.Succeed(t, os.Remove(half))
 	if code, out, errs := tools("robot", "flash", file, "--port", fakePort); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
 		!strings.Contains(out, "verified") {
 		t.Errorf("exit %d %s%s", code, out, errs)
@@ -340,7 +341,7 @@ func TestCommandsOfESPTool(t *testing.T) {
 	port, dir := silentTerminal(t), t.TempDir()
 	t.Setenv("ESPTOOL_CFGFILE", writeFile(t, "esptool.cfg", []byte("[esptool]\nconnect_attempts = 1\n")))
 	e := esptool{program: program, port: port, chip: "auto", baud: 460800, dir: dir}
-	noError(t, os.WriteFile(filepath.Join(dir, "write.bin"), make([]byte, 4096), 0o600))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "write.bin"), make([]byte, 4096), 0o600))
 	for _, c := range [][]string{
 		{"flash_id"}, {"get_security_info"}, {"read_mem", "0x3FF5A000"}, {"read_mac"},
 		{"read_flash", "32768", "3072", filepath.Join(dir, "read.bin")},
@@ -363,14 +364,14 @@ func silentTerminal(t *testing.T) (name string) {
 	}
 	t.Cleanup(func() { master.Close() })
 	var number, unlocked uint32
-	err = must(master.SyscallConn())(t).Control(func(fd uintptr) {
+	err = must.Value(master.SyscallConn())(t).Control(func(fd uintptr) {
 		for request, value := range map[uintptr]*uint32{syscall.TIOCSPTLCK: &unlocked, syscall.TIOCGPTN: &number} {
 			if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(unsafe.Pointer(value))); errno != 0 {
 				t.Fatal(errno)
 			}
 		}
 	})
-	noError(t, err)
+	must.Succeed(t, err)
 	return "/dev/pts/" + strconv.Itoa(int(number))
 }
 
@@ -382,7 +383,7 @@ func TestProgressOfESPTool(t *testing.T) {
 	for _, piece := range []string{"Changed.\n", "Writing at 0x00043400... (9", "6 %)", "\n1024 (33 %)\b\b\b\b\b\b\b\b\b\b\b",
 		"\nWriting at 0x00044000 \u2501\u2501   98.3% 144.00kB/146.56kB [0s] \n", "Hash of data verified.\n"} {
 		_, err := o.Write([]byte(piece))
-		noError(t, err)
+		must.Succeed(t, err)
 	}
 	if !slices.Equal(got, []int{96, 33, 98, 98}) {
 		t.Error(got)
@@ -395,12 +396,12 @@ func TestSerialPorts(t *testing.T) {
 	device := func(tty, dir string, files map[string]string) {
 		usb := filepath.Join(sys, "devices", dir)
 		class := filepath.Join(sys, "class/tty", tty)
-		noError(t, os.MkdirAll(usb, 0o755))
-		noError(t, os.MkdirAll(class, 0o755))
+		must.Succeed(t, os.MkdirAll(usb, 0o755))
+		must.Succeed(t, os.MkdirAll(class, 0o755))
 		for name, text := range files {
-			noError(t, os.WriteFile(filepath.Join(sys, "devices", strings.SplitN(dir, "/", 2)[0], name), []byte(text+"\n"), 0o600))
+			must.Succeed(t, os.WriteFile(filepath.Join(sys, "devices", strings.SplitN(dir, "/", 2)[0], name), []byte(text+"\n"), 0o600))
 		}
-		noError(t, os.Symlink(usb, filepath.Join(class, "device")))
+		must.Succeed(t, os.Symlink(usb, filepath.Join(class, "device")))
 	}
 	device("ttyACM0", "1-1/1-1:1.0", map[string]string{"idVendor": "303a", "manufacturer": "Espressif", "product": "USB JTAG\x1b[2J"})
 	device("ttyUSB0", "1-2/1-2:1.0/ttyUSB0", map[string]string{"idVendor": "10c4", "product": strings.Repeat("CP2102N ", 20)})
@@ -470,7 +471,7 @@ func bigAssets() []byte {
 // one with a single slot.
 func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
 	t.Helper()
-	table := must(espimage.ParseTable(partitionTable()))(t)
+	table := must.Value(espimage.ParseTable(partitionTable()))(t)
 	slot, _ := table.Named("ota_0")
 	robot = flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
 	blank = robot

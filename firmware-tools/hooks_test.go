@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"perch/limit"
+	"perch/must"
 )
 
 func install(args ...string) (code int, stdout, stderr string) {
@@ -27,7 +28,7 @@ func remove(args ...string) (code int, stdout, stderr string) {
 
 func content(t *testing.T, file string) string {
 	t.Helper()
-	text := must(os.ReadFile(file))(t)
+	text := must.Value(os.ReadFile(file))(t)
 	return string(text)
 }
 
@@ -226,7 +227,7 @@ func TestMergeIntoNothing(t *testing.T) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
-	noError(t, os.Symlink(file, link))
+	must.Succeed(t, os.Symlink(file, link))
 	if code, _, _ := install("claude", "--write", "--settings", link, "--url", "http://127.0.0.1:3000"); code != 0 {
 		t.Error(code)
 	}
@@ -352,9 +353,7 @@ func FuzzMerge(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	flags := &hooksFlags{address: keyless}
-	if err := flags.prepare(); err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, flags.prepare())
 	block := flags.block("perch-tools", codingAgents()[0])
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var settings object

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 func writeFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	noError(t, os.WriteFile(file, data, 0o640))
+	must.Succeed(t, os.WriteFile(file, data, 0o640))
 	return file
 }
 

@@ -13,6 +13,7 @@ import (
 	"perch/command"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 func TestLiveLog(t *testing.T) {
@@ -184,7 +185,7 @@ func TestPictureIsHeard(t *testing.T) {
 func TestPlayerOf(t *testing.T) {
 	programs := t.TempDir()
 	for _, name := range []string{"aplay", "pacat"} {
-		noError(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755))
+		must.Succeed(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755))
 	}
 	t.Setenv("PATH", programs)
 	has := func(what string) func(string) bool { return func(pattern string) bool { return pattern == what } }
@@ -211,7 +212,7 @@ func TestPictureOfATalk(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
 	heard := filepath.Join(dir, "heard")
-	noError(t, os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "pacat"), []byte("#!/bin/sh\nexec cat >"+heard+"\n"), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("PULSE_SERVER", "here")
 	t.Setenv("COLUMNS", "70")

@@ -20,6 +20,7 @@ import (
 
 	"perch/command/commandtest"
 	"perch/device/xiaozhi"
+	"perch/must"
 	"perch/socket"
 	"perch/voice"
 )
@@ -157,22 +158,6 @@ func toolsUntil(ctx context.Context, args ...string) (code int, stdout, stderr s
 	return code, out.String(), errs.String()
 }
 
-// must returns a value that must come without an error.
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // call is the arguments of a command, its exit code, and a part of the line that it
 // prints if it fails.
 type call struct {
@@ -195,7 +180,7 @@ func check(t *testing.T, command string, calls []call) {
 func microphone(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
-	noError(t, voice.WriteWAV(&b, 16000, square(4800)))
+	must.Succeed(t, voice.WriteWAV(&b, 16000, square(4800)))
 	return writeFile(t, "mic.wav", b.Bytes())
 }
 
@@ -255,9 +240,9 @@ func (a *appliance) checkUpgrade() {
 
 func checkSound(t *testing.T, file string) {
 	t.Helper()
-	f := must(os.Open(file))(t)
+	f := must.Value(os.Open(file))(t)
 	defer f.Close()
-	w := must(voice.NewWAVReader(f))(t)
+	w := must.Value(voice.NewWAVReader(f))(t)
 	info, _ := f.Stat()
 	if n := (info.Size() - 44) / 2; w.Rate != 24000 || n != 10*voice.SpeakerFrame {
 		t.Errorf("%d samples at %d Hz, want ten packets", n, w.Rate)
@@ -297,7 +282,7 @@ func TestWakeAndAEC(t *testing.T) {
 func TestEachRobotItsOwnWords(t *testing.T) {
 	parsed := func(args ...string) *robotFlags {
 		f := &robotFlags{}
-		noError(t, errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()))
+		must.Succeed(t, errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()))
 		return f
 	}
 	f := parsed("--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perch/firmware-tools/nvs"
+	"perch/must"
 )
 
 // robotSettings returns the NVS partition of a robot.
@@ -18,9 +19,9 @@ func robotSettings(t *testing.T) []byte {
 		"wifi/ssid=home", "wifi/password=correct horse", "board/uuid=3f1c8e5a", "audio/output_volume=70",
 		"elsewhere/odd=blob:00ff", "elsewhere/text=string:\x1b[2J",
 	} {
-		noError(t, assign(p, text))
+		must.Succeed(t, assign(p, text))
 	}
-	image := must(p.Encode(0x4000))(t)
+	image := must.Value(p.Encode(0x4000))(t)
 	return image
 }
 

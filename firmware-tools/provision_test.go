@@ -17,6 +17,7 @@ import (
 
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/mdns"
+	"perch/must"
 )
 
 const lasting = "http://perch.local:8003/xiaozhi/ota/"
@@ -46,7 +47,7 @@ func TestProvision(t *testing.T) {
 		if !p.left || !slices.Equal(p.saved, []string{"Home"}) {
 			t.Errorf("left %v, knows %q", p.left, p.saved)
 		}
-		r := must(simrobot.New(simrobot.Options{OTA: p.ota, MAC: "a0:b1:c2:d3:e4:f5"}))(t)
+		r := must.Value(simrobot.New(simrobot.Options{OTA: p.ota, MAC: "a0:b1:c2:d3:e4:f5"}))(t)
 		if err := r.Boot(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -208,7 +209,7 @@ func air(t *testing.T, fail string, ssids ...string) (state string) {
 		filepath.Join(dir, "nmcli"): nmcliScript, filepath.Join(state, "fail"): fail, filepath.Join(state, "log"): "",
 		filepath.Join(state, "active"): home, filepath.Join(state, "air"): strings.Join(ssids, "\n") + "\n",
 	} {
-		noError(t, os.WriteFile(file, []byte(text), 0o700))
+		must.Succeed(t, os.WriteFile(file, []byte(text), 0o700))
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("STATE", state)

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"testing"
+
+	"perch/must"
 )
 
 // TestToolsUseTheSocket of the appliance on this machine, where the owner needs no token; an
@@ -15,13 +17,9 @@ func TestToolsUseTheSocket(t *testing.T) {
 	if commandsSocket() != "" {
 		t.Skip("an appliance runs on this machine")
 	}
-	if err := os.Mkdir("data", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir("data", 0o700))
 	l, err := net.Listen("unix", "data/perch.sock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var asked []string
 	serve := func(w http.ResponseWriter, r *http.Request) { asked = append(asked, r.Host+" "+r.URL.Path) }
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(serve)}}

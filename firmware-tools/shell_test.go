@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perch/command/commandtest"
+	"perch/must"
 )
 
 // TestBashCompletesTools, commands of two words, choices and robots among them.
@@ -14,7 +15,7 @@ func TestBashCompletesTools(t *testing.T) {
 	bin := t.TempDir()
 	commandtest.Program(t, bin, "perch-tools", "")
 	devices := "#!/bin/sh\n[ \"$2\" = list ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
-	noError(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
+	must.Succeed(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
 	for line, want := range map[string]string{
 		"perch-tools ":                          "completion firmware help hooks robot",
 		"perch-tools robot ":                    "flash nvs provision record",

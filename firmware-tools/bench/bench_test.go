@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // printed is what go test prints of benchmarks.
@@ -23,9 +25,7 @@ PASS
 func measuredNow(t *testing.T) (f figures, gap, late, rate row) {
 	t.Helper()
 	f = figures{}
-	if err := f.read(strings.NewReader(printed)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, f.read(strings.NewReader(printed)))
 	return f, row{"gap", "BenchmarkTalk/10", "ms-gap-p99", "ms", most, 63, ""},
 		row{"late", "BenchmarkTalk/10", "times-dry", "", most, 0, "it is a bench"},
 		row{"rate", "BenchmarkCheckIn", "check-ins/s", "/s", least, 5000, ""}
@@ -108,9 +108,7 @@ func TestTheRows(t *testing.T) {
 func testsOf(t *testing.T, folder string) (text string) {
 	t.Helper()
 	files, err := filepath.Glob("../../" + folder + "/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, file := range files {
 		text += read(t, file)
 	}
@@ -120,8 +118,6 @@ func testsOf(t *testing.T, folder string) (text string) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(text)
 }

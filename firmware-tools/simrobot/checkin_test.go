@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/must"
 )
 
 const goodReply = `{"websocket":{"url":"ws://192.0.2.7:8003/xiaozhi/v1/","token":"t1","version":3}}`
@@ -32,7 +33,7 @@ func checkIn(t *testing.T, r *Robot, reply string) (Bootstrap, error) {
 func newRobot(t testing.TB, o Options) *Robot {
 	t.Helper()
 	o.MAC = testMAC
-	r := must(New(o))(t)
+	r := must.Value(New(o))(t)
 	return r
 }
 
@@ -73,7 +74,7 @@ func TestCheckInRequest(t *testing.T) {
 		Display     struct{ Width int }
 		Board       struct{ Type, Name, IP, MAC string }
 	}
-	noError(t, json.Unmarshal(body, &told))
+	must.Succeed(t, json.Unmarshal(body, &told))
 	if told.Version != 2 || told.Heap == "" || told.MAC != "a0:b1:c2:d3:e4:f5" || told.UUID != r.flash.UUID ||
 		told.Application.Name != "stack-chan" ||
 		told.Application.Version != "1.2.4" || len(told.Partitions) < 5 || told.OTA.Label != "ota_0" || told.Display.Width != 320 ||
@@ -157,7 +158,7 @@ func TestUpgradeIsOffered(t *testing.T) {
 func TestFlashIsSticky(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flash.json")
 	first := newRobot(t, Options{FlashFile: file})
-	must(checkIn(t, first, goodReply))(t)
+	must.Value(checkIn(t, first, goodReply))(t)
 	second := newRobot(t, Options{FlashFile: file})
 	b, err := checkIn(t, second, `{"websocket":{"url":"ws://h:1/","version":"2"}}`)
 	if err != nil || b.URL != "ws://h:1/" || b.Token != "t1" || b.Framing != 3 || len(b.Oddities) != 1 {

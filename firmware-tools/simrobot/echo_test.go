@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -27,7 +28,7 @@ func TestEchoOfTheRoom(t *testing.T) {
 		e := newEcho(seed)
 		start := time.Now()
 		var played, heard []int16
-		m := must(newMic(seed))(t)
+		m := must.Value(newMic(seed))(t)
 		for n := range 50 {
 			at := start.Add(time.Duration(n) * voice.FrameDuration)
 			if n < 30 {
@@ -112,7 +113,7 @@ func (s *server) drain(t *testing.T) (all []uplink) {
 			if err != nil {
 				t.Fatalf("%q: %v", m.text, err)
 			}
-			pcm := must(s.decoder.Decode(a.Opus))(t)
+			pcm := must.Value(s.decoder.Decode(a.Opus))(t)
 			all = append(all, uplink{a.Timestamp, append([]int16(nil), pcm...)})
 		default:
 			return all

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // TestHelloOutlivesAChannel: a server hangs up after each answer, and the robot is
@@ -84,7 +86,7 @@ func TestUserTools(t *testing.T) {
 		{"self.screen.preview_image", "/missing", "", "Unexpected status code"},
 	} {
 		tool, _ := findTool(r.tools, c.tool)
-		v := must(tool.bind(parseObject([]byte(`{"url":"` + pictures.URL + c.path + `"}`))))(t)
+		v := must.Value(tool.bind(parseObject([]byte(`{"url":"` + pictures.URL + c.path + `"}`))))(t)
 		got, err := tool.slow(t.Context(), r, v)
 		if got != c.want || c.failed == "" && err != nil || c.failed != "" && (err == nil || !strings.Contains(err.Error(), c.failed)) {
 			t.Errorf("%s %s: %q, %v, want %q, %q", c.tool, c.path, got, err, c.want, c.failed)

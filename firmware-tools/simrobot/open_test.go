@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -59,9 +60,7 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 		from int // frame that is loud first
 	}{"short": {second("").PCM, 17}, "long": {long, 0}, "none": {nil, 33}} {
 		d, err := voice.NewDecoder(voice.MicRate)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var loudness []int16
 		err = preroll(c.pcm, 1, func(p []byte) error {
 			pcm, err := d.Decode(p)

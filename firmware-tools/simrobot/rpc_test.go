@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/must"
 )
 
 // call sends MCP payloads to a robot, and returns its answers unchanged.
@@ -31,9 +32,7 @@ func call(t *testing.T, o Options, payloads ...string) []string {
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return answers
 }
 
@@ -118,7 +117,7 @@ func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pag
 	for cursor := ""; ; {
 		answer := call(t, o, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%q,"withUserTools":%t}}`, cursor,
 			withUserTools))[0]
-		m := must(xiaozhi.ParseFromRobot([]byte(answer)))(t)
+		m := must.Value(xiaozhi.ParseFromRobot([]byte(answer)))(t)
 		r, err := xiaozhi.ParseResponse(m.(xiaozhi.FromMCP).Payload)
 		if err != nil || r.Error != nil || len(r.Result) > pageSize {
 			t.Fatalf("page of %d bytes: %v, %v", len(r.Result), err, r.Error)
@@ -127,7 +126,7 @@ func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pag
 			Tools      []device.Tool `json:"tools"`
 			NextCursor string        `json:"nextCursor"`
 		}
-		noError(t, json.Unmarshal(r.Result, &page))
+		must.Succeed(t, json.Unmarshal(r.Result, &page))
 		tools, pages = append(tools, page.Tools...), pages+1
 		if cursor = page.NextCursor; cursor == "" {
 			return tools, pages

@@ -22,22 +22,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testMAC = "A0-B1-C2-D3-E4-F5"
 
-// must returns a value that must come without an error.
-func must[T any](v T, err error) func(t testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return v
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // sent is a message of the robot.
 type sent struct {
 	at   time.Time

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
 func TestSpeak(t *testing.T) {
-	pcm := must(Speak(t.Context(), "what time is it", ""))(t)
+	pcm := must.Value(Speak(t.Context(), "what time is it", ""))(t)
 	length := time.Duration(len(pcm)) * time.Second / voice.MicRate
 	if length < 500*time.Millisecond || length > 3*time.Second || loudest(pcm) < 3000 {
 		t.Errorf("%v of sound, at most %d loud", length, loudest(pcm))
@@ -27,14 +28,14 @@ func TestSpeakWithoutFlite(t *testing.T) {
 
 func TestReadWAV(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.wav")
-	f := must(os.Create(file))(t)
-	noError(t, voice.WriteWAV(f, 48000, sine(48000, 48000)))
+	f := must.Value(os.Create(file))(t)
+	must.Succeed(t, voice.WriteWAV(f, 48000, sine(48000, 48000)))
 	f.Close()
 	pcm, err := ReadWAV(file)
 	if n := len(pcm); err != nil || n < 15900 || n > 16000 || loudest(pcm) < 7000 {
 		t.Errorf("a second at 48 kHz became %d samples, %v", n, err)
 	}
-	noError(t, os.WriteFile(file, []byte("RIFFnonsense"), 0o600))
+	must.Succeed(t, os.WriteFile(file, []byte("RIFFnonsense"), 0o600))
 	for _, bad := range []string{file, file + ".not"} {
 		if _, err := ReadWAV(bad); err == nil {
 			t.Errorf("%s was read", bad)
@@ -45,9 +46,7 @@ func TestReadWAV(t *testing.T) {
 // TestMicrophoneUsesDTX is about silence, which a robot sends in a few bytes.
 func TestMicrophoneUsesDTX(t *testing.T) {
 	m, err := newMic(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	start := time.Now()
 	m.start(start)
 	small, n := 0, 0

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // application returns an application for a chip, with one segment: its description.
@@ -119,13 +121,13 @@ func TestAnUpgradeIsKept(t *testing.T) {
 	boot := func() {
 		r := newRobot(t, o)
 		r.http.Transport = u
-		noError(t, r.Boot(t.Context()))
+		must.Succeed(t, r.Boot(t.Context()))
 	}
 	boot()
 	boot()
 	r := newRobot(t, o)
 	r.flash.Pending = true // as if the answer had not come
-	noError(t, r.flash.save())
+	must.Succeed(t, r.flash.save())
 	u.offer = "1.2"
 	boot()
 	if !slices.Equal(got, []string{"runs 1.3", "back to 1.2.4"}) || !slices.Equal(u.seen, []string{"1.2.4", "1.3", "1.3", "1.2.4"}) {
