@@ -11,6 +11,7 @@ import (
 
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // backups makes and takes backups in these tests.
@@ -72,9 +73,7 @@ func TestABackupThatBreaksOff(t *testing.T) {
 	defer server.Close()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(server.URL + "/api/v1/backup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); !errors.Is(err, io.ErrUnexpectedEOF) || s.open != 0 {
 		t.Errorf("%q, %v; %d open", text, err, s.open)

@@ -14,6 +14,7 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // settings note what is changed.
@@ -46,9 +47,7 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 		r := h.bus.ReadFrom(1)
 		for h.bus.Seq() > 0 {
 			e, err := r.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if e.Event == (event.Changed{What: "settings"}) {
 				n++
 			}

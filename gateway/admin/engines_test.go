@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/gateway/admin"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -73,9 +74,7 @@ const (
 func recording(t testing.TB, rate, samples int) string {
 	t.Helper()
 	var wav bytes.Buffer
-	if err := voice.WriteWAV(&wav, rate, make([]int16, samples)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, voice.WriteWAV(&wav, rate, make([]int16, samples)))
 	return wav.String()
 }
 

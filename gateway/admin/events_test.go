@@ -14,6 +14,7 @@ import (
 
 	"perch/event"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 // message is a server-sent event as a browser has it.
@@ -247,13 +248,9 @@ func TestReadersOfEventsAreBounded(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		answer, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		leave()
 		_ = answer.Body.Close()
 		return answer.StatusCode

@@ -18,6 +18,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/ota"
 )
 
@@ -49,9 +50,7 @@ func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	return h, func(version string) {
 		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one",
 			UserAgent: "m5stack-stack-chan/" + version}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 }
 

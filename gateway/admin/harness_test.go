@@ -23,6 +23,7 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/must"
 	"perch/ota"
 	"perch/store/storetest"
 )
@@ -173,9 +174,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	var err error
 	h.firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{},
 		Units: &storetest.Table[ota.Unit]{}, Key: []byte("key"), Bus: h.bus, Zone: time.UTC, Stopped: func(string, int, int) {}, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(h.firmware.Close)
 	var folding sync.WaitGroup
 	reader := h.bus.Read()
@@ -203,9 +202,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	d := admin.New(o)
 	h.metrics = admin.NewMetrics(o)
 	e, err := door.NewEngine(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.Open(e)
 	d.Routes(e)
 	h.metrics.Routes(e)

@@ -10,6 +10,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/must"
 )
 
 func TestMemory(t *testing.T) {
@@ -18,9 +19,7 @@ func TestMemory(t *testing.T) {
 		t.Errorf("nothing remembered: %d %s", status, body)
 	}
 	tea, err := h.memory.Remember(agent.Entry{Name: "tea", Body: "Anna drinks green tea"}, started)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := h.memory.Remember(agent.Entry{Name: "cat", Body: "the cat is called Miso"}, started.Add(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"perch/event"
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // count has the metrics read all that was published; nothing can be after it.
@@ -40,9 +41,7 @@ func (h *appliance) scrape(t testing.TB) (series map[string]float64, text string
 	server := httptest.NewServer(h.engine)
 	defer server.Close()
 	answer, err := server.Client().Get(server.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if kind := answer.Header.Get("Content-Type"); err != nil || answer.StatusCode != 200 || !strings.HasPrefix(kind,
@@ -319,9 +318,7 @@ func TestMetricsRunEnds(t *testing.T) {
 func TestMetricsBehindAKey(t *testing.T) {
 	h := newAppliance(t)
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.metrics.Routes(e.Group("", door.Guard(door.NewKey("open sesame", "admin-token", "X-Admin-Token").Check)))
 	for _, c := range []struct {
 		method, key, accept string
@@ -359,9 +356,7 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	series, text := h.scrape(t)
 	check(t, series, map[string]float64{`perch_utterances_total{result="misheard"}`: 0})
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, "perch_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)

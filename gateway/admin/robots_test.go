@@ -17,6 +17,7 @@ import (
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // TestActsOnARobot is every address of one robot, right and wrong.
@@ -224,9 +225,7 @@ func TestRecord(t *testing.T) {
 	server := httptest.NewServer(h.engine)
 	defer server.Close()
 	answer, err := server.Client().Get(server.URL + "/api/v1/devices/a0b1c2d3e4f5/record")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%s %v", answer.Status, answer.Header)
 	}

@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/gateway/avatar/avatartest"
 	"perch/limit"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -50,9 +51,7 @@ func FuzzConversation(f *testing.F) {
 			if n == 20 || len(line) > 64<<10 {
 				break
 			}
-			if err := conn.SendText(line); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, conn.SendText(line))
 			switch m, err := parse(line); {
 			case err != nil, m.kind == typeHello, m.kind == typeCancel, m.kind == typeChat:
 				acks++
@@ -60,9 +59,7 @@ func FuzzConversation(f *testing.F) {
 				pongs++
 			}
 		}
-		if err := conn.SendText([]byte(`{"version":"2","id":"last","type":"ping","payload":{}}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.SendText([]byte(`{"version":"2","id":"last","type":"ping","payload":{}}`)))
 		told := map[string]int{}
 		for told[typePong] < pongs {
 			_, text, err := conn.Receive()

@@ -24,6 +24,7 @@ import (
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/socket"
 	"perch/waittest"
 )
@@ -119,9 +120,7 @@ func piped(t *testing.T, script scripted) (d *Door, conn net.Conn, r *bufio.Read
 func raw(t *testing.T, url string) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "ws://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return upgraded(t, conn)
 }

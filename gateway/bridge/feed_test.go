@@ -22,6 +22,7 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
 	"perch/limit"
+	"perch/must"
 )
 
 func TestPerceivedEvents(t *testing.T) {
@@ -145,9 +146,7 @@ func TestFeedResumes(t *testing.T) {
 		t.Errorf("after 3: %+v", m)
 	}
 	r, err := h.local(t).Client().Get(h.local(t).URL + "/api/perception/state")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_ = r.Body.Close()
 	var late []*doortest.Reader
 	for _, id := range []string{"", "0123456789ab.1", run + ".9", run, run + ".x", run + ".-1", "1", strings.Repeat("9", 4000),
@@ -235,9 +234,7 @@ func TestPatience(t *testing.T) {
 				t.Fatal(err)
 			}
 			answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			body, err := io.ReadAll(answer.Body)
 			if took := time.Since(began); err != nil || answer.StatusCode != 504 || refused(t, string(body)) != "tool_timeout" || took != c.took {
 				t.Errorf("%s %s: after %v %d %s", c.path, c.body, took, answer.StatusCode, body)

@@ -23,6 +23,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -213,9 +214,7 @@ func (h *harness) local(t testing.TB) *httptest.Server {
 func (h *harness) engine(t testing.TB) *gin.Engine {
 	t.Helper()
 	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 const password = "the-brokers-own"
@@ -26,18 +27,14 @@ func started(t testing.TB) *broker {
 func listening(t testing.TB) *broker {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return serving(t, l)
 }
 
 func serving(t testing.TB, l net.Listener) *broker {
 	t.Helper()
 	b, err := serve(l, Options{User: "perch", Password: password, Base: "perch", ClientPrefix: perchClient, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b
 }
 
@@ -108,9 +105,7 @@ func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
 	b := started(t)
 	for range 2 * mostConns {
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).DialContext(t.Context(), "tcp", b.address())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Close()
 	}
 	c, err := login(b.address(), 4, "home-assistant")

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // client is one that speaks MQTT as the bytes have it.
@@ -108,9 +110,7 @@ const perchClient = "perch-0a1b2c3d"
 func asPerch(t testing.TB, address string) *client {
 	t.Helper()
 	c, err := login(address, 4, perchClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c.send(t, 0x82, []byte{0, 1}, text("perch/+/+/set"), []byte{1})
 	c.got(t, 0x90)
 	return c

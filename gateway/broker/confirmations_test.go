@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-func must(t *testing.T) func(c *client, err error) *client {
+// connected returns the client that a login gives, which must not fail.
+func connected(t *testing.T) func(c *client, err error) *client {
 	return func(c *client, err error) *client {
 		t.Helper()
 		if err != nil {
@@ -27,7 +28,7 @@ func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
 		if version == 5 {
 			properties = []byte{0}
 		}
-		publisher := must(t)(login(b.address(), version, "home-assistant"))
+		publisher := connected(t)(login(b.address(), version, "home-assistant"))
 		publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, properties, []byte("hello"))
 		given := perch.got(t, 0x32)
 		if !bytes.HasSuffix(given, []byte("hello")) {
@@ -54,7 +55,7 @@ func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
 func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	b := listening(t)
 	perch := asPerch(t, b.address())
-	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	perch.got(t, 0x32)
 	perch.Close()
@@ -78,10 +79,10 @@ func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
 func TestOnlyPerchConfirms(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
-	dashboard := must(t)(login(b.address(), 4, "perch-dashboard"))
+	dashboard := connected(t)(login(b.address(), 4, "perch-dashboard"))
 	dashboard.send(t, 0x82, []byte{0, 1}, text("#"), []byte{1})
 	dashboard.got(t, 0x90)
-	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	taken := dashboard.got(t, 0x32)
 	dashboard.send(t, 0x40, taken[28:30])
@@ -101,7 +102,7 @@ func TestOnlyPerchConfirms(t *testing.T) {
 func TestWhatPerchPublishesConfirmsNothing(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
-	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	given := perch.got(t, 0x32)
 	perch.send(t, 0x32, text("perch/bridge/status"), given[28:30], []byte("online"))
@@ -126,11 +127,11 @@ func TestWhatPerchPublishesConfirmsNothing(t *testing.T) {
 func TestCommandsKeepTheirOrder(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
-	watcher := must(t)(login(b.address(), 4, "watcher"))
+	watcher := connected(t)(login(b.address(), 4, "watcher"))
 	watcher.send(t, 0x82, []byte{0, 1}, text("#"), []byte{0})
 	watcher.got(t, 0x90)
 	perch.confirms(t)
-	publisher := must(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
 	for n := range byte(50) {
 		publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, n + 1}, []byte{n})
 	}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"perch/limit"
+	"perch/must"
 )
 
 // reading is a client of MQTT 3.1.1 or 5 that is sent what is published below home.
 func reading(t *testing.T, b *broker, id string, version byte) *client {
 	t.Helper()
-	c := must(t)(login(b.address(), version, id))
+	c := connected(t)(login(b.address(), version, id))
 	var properties []byte
 	if version == 5 {
 		properties = []byte{0}
@@ -27,7 +28,7 @@ func reading(t *testing.T, b *broker, id string, version byte) *client {
 // comes later; a large one takes little memory.
 func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 	b := started(t)
-	publisher := must(t)(login(b.address(), 4, perchClient+".publisher"))
+	publisher := connected(t)(login(b.address(), 4, perchClient+".publisher"))
 	there := reading(t, b, "there", 4)
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
@@ -62,7 +63,7 @@ func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 // subscriber gets of it.
 func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
 	b := started(t)
-	hoarder := must(t)(login(b.address(), 4, "hoarder"))
+	hoarder := connected(t)(login(b.address(), 4, "hoarder"))
 	there := reading(t, b, "there", 4)
 	for _, head := range []string{"", packedHead, packed, asItCame, string((&packing{}).pack(make([]byte, 1<<20)))} {
 		large := head + strings.Repeat("x", 100<<10)
@@ -83,9 +84,7 @@ func TestAWillDoesNotSwell(t *testing.T) {
 	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, which a login has not
 	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
 	conn, err := net.Dial("tcp", b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	dying := &client{conn, bufio.NewReader(conn)}
 	dying.send(t, 0x10, text("MQTT"), []byte{4, 0xc6, 0, 60}, text("dying"), text("home/x"), will, text("perch"), text(password))
 	dying.got(t, 0x20)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"perch/must"
 )
 
 // eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.
@@ -25,7 +27,7 @@ func TestPacketsThatCannotBeDecoded(t *testing.T) {
 		"no such type": {0xf0, 0}, "wrong flags": {0x83, 0}, "an answer of brokers'": {0x20, 2, 0, 0},
 	} {
 		for _, version := range []byte{4, 5} {
-			c := must(t)(login(b.address(), version, "stranger"))
+			c := connected(t)(login(b.address(), version, "stranger"))
 			if _, err := c.Write(sent); err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +38,7 @@ func TestPacketsThatCannotBeDecoded(t *testing.T) {
 			}
 		}
 	}
-	c := must(t)(login(b.address(), 5, "another"))
+	c := connected(t)(login(b.address(), 5, "another"))
 	c.send(t, 0xc0)
 	c.got(t, 0xd0)
 }
@@ -94,9 +96,7 @@ func FuzzAfterLogin(f *testing.F) {
 			version = 5
 		}
 		c, err := login(b.address(), version, "fuzz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_, err = c.Write(append(append(bytes.Clone(sent), packet(0xc0)...), packet(0xe0)...))
 		if err == nil {
 			_ = c.Conn.(*net.UnixConn).CloseWrite() // or what is cut off would be waited for
@@ -122,13 +122,9 @@ func newServed(t *testing.T) *served {
 	// A socket of the file system: thousands of connections a second leave
 	// nothing behind there.
 	dir, err := os.MkdirTemp("", "perch-fuzz-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l, err := net.Listen("unix", filepath.Join(dir, "mqtt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &served{broker: serving(t, l), dir: dir, ended: make(chan struct{})}
 	s.perch = asPerch(t, s.address())
 	_ = s.perch.SetDeadline(time.Time{})

@@ -22,6 +22,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/limit"
+	"perch/must"
 )
 
 // harness is a door with everything around it played.
@@ -66,9 +67,7 @@ func FuzzReport(f *testing.F) {
 			}
 			for range h.bus.Seq() {
 				e, err := reader.Next(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if a, ok := h.o.Log.Of(e); ok && !json.Valid(a.Payload) {
 					t.Fatalf("%s is told as %s", body, a.Payload)
 				}
@@ -97,9 +96,7 @@ func newHarness(t *testing.T) *harness {
 		},
 		Remember: func(_ device.ID, _ string, fact event.Remembered) error { h.facts = append(h.facts, fact); return nil }})
 	engine, err := door.NewEngine(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.Routes(engine, func(r *http.Request) bool { return r.Header.Get("Authorization") != viewersKey })
 	h.engine = engine
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,6 +15,7 @@ import (
 
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 // send sends a request as it is written to a server in this bubble, and
@@ -26,9 +27,7 @@ func send(t *testing.T, h http.Handler, request string) string {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	text, err := io.ReadAll(answer.Body)
 	if err := errors.Join(err, client.Close()); err != nil {
 		t.Error(err)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"perch/must"
 )
 
 // TestDownloadsFinishBeforeAStop: those under way are waited for until a deadline, new ones
@@ -29,9 +31,7 @@ func TestDownloadsFinishBeforeAStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var d Downloads
 				e, err := NewEngine(slog.New(slog.NewTextHandler(io.Discard, nil)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				g := e.Group("", d.Below("/firmware/", "/notify/"))
 				g.GET("/firmware/:name", func(g *gin.Context) { time.Sleep(c.takes); g.String(http.StatusOK, "image") })
 				g.GET("/check-in", func(g *gin.Context) { g.String(http.StatusOK, "ok") })

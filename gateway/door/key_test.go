@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // try sends a token from an address.
@@ -199,9 +200,7 @@ func TestARefusalSaysWhichKey(t *testing.T) {
 func TestASecretThatIsChanged(t *testing.T) {
 	k, serving := door.NewKey(secret, "a setting", ""), door.NewServing("clients", 9, 9)
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var underWay, connection, keyless context.Context
 	begin := func(c *gin.Context) {
 		ctx, leave, err := serving.Begin(c.Request)

@@ -16,6 +16,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 type sendLine = func(line string) error
@@ -142,9 +143,7 @@ func TestLinesEnd(t *testing.T) {
 		})
 		server := httptest.NewServer(e)
 		answer, err := server.Client().Get(server.URL + "/record")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		text, err := io.ReadAll(answer.Body)
 		if string(text) != "line\n" || (err == nil) != (end == nil) || !answer.Close {
 			t.Errorf("%s: read %q (%v), the connection closes: %t", name, text, err, answer.Close)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -21,9 +22,7 @@ func lastAnswers(t *testing.T, l *Lingering) (address string) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	e, err := NewEngine(quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	hello := func(c *gin.Context) { c.String(http.StatusOK, "hello") }
 	e.Group("", l.Last()).POST("/robot", hello)
 	e.Group("", l.Last()).POST("/refused", func(c *gin.Context) {
@@ -32,9 +31,7 @@ func lastAnswers(t *testing.T, l *Lingering) (address string) {
 	})
 	e.POST("/other", hello)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	s := &http.Server{Handler: e, ConnContext: l.ConnContext, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(LimitListener(listener, quiet)) }()
@@ -50,18 +47,14 @@ func lastAnswers(t *testing.T, l *Lingering) (address string) {
 func request(t *testing.T, address, path, headers, body string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: perch\r\n"+headers+"\r\n"+body); err != nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := io.ReadAll(answer.Body); err != nil {
 		t.Fatal(err)
 	}

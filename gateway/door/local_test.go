@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 func TestLocal(t *testing.T) {
@@ -85,9 +86,7 @@ func TestLocal(t *testing.T) {
 func TestLocalRefusesOldHTTP(t *testing.T) {
 	r := request(http.MethodGet, "/")
 	r.RemoteAddr, r.Host = "127.0.0.1:4000", "127.0.0.1:8004"
-	if err := door.Local(r); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, door.Local(r))
 	r.ProtoMajor, r.ProtoMinor = 1, 0
 	if code, _ := refused(t, door.Local(r)); code != "not_local" {
 		t.Errorf("refused with %s", code)

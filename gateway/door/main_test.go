@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,9 +23,7 @@ func newEngine(t testing.TB) (*gin.Engine, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	e, err := door.NewEngine(slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return e, &log
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // foreign is an error of a package that knows nothing of doors.
@@ -79,9 +80,7 @@ func TestPanicAfterTheHeaders(t *testing.T) {
 	server := httptest.NewServer(e)
 	defer server.Close()
 	answer, err := server.Client().Get(server.URL + "/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer answer.Body.Close()
 	if text, err := io.ReadAll(answer.Body); err == nil || string(text) != "half" {
 		t.Errorf("read %q (%v), want half an answer that breaks off", text, err)

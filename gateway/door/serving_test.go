@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"testing"
 	"testing/synctest"
+
+	"perch/must"
 )
 
 // TestServing: connections are counted, in all and by address, and the end waits for them.
@@ -26,9 +28,7 @@ func TestServing(t *testing.T) {
 		var serving context.Context
 		for _, remote := range []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"} {
 			c, l, err := s.Begin(&http.Request{RemoteAddr: remote})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			serving, leave = c, append(leave, l)
 			if len(leave) == 2 {
 				refused("192.0.2.1:3", "too_many_clients", "2 clients are connected from this address, and no more are let in; close some")

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 )
 
 // seen follows the bus as a skin does: it notes each tool call's status, and each
@@ -108,9 +109,7 @@ func TestToolCalls(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile("testdata/" + file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			bubble(t, func(t *testing.T, h *harness) {
 				h.runs()
 				skin := h.watch()

@@ -22,6 +22,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -203,9 +204,7 @@ func bubble(t *testing.T, test func(t *testing.T, h *harness), change ...func(*O
 // serve is the door as programs on its machine have it.
 func (h *harness) serve(t testing.TB) *httptest.Server {
 	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.Use(door.Guard(door.Local))
 	h.door.Routes(e)
 	server := httptest.NewServer(e)

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/language"
 	"perch/limit"
+	"perch/must"
 	"perch/plain"
 	"perch/waittest"
 )
@@ -24,9 +25,7 @@ func TestFound(t *testing.T) {
 	server := h.serve(t)
 	status, header, body := ask(t, server, "GET", "/state", "")
 	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if want := `{"ok":true,"app":"clawd-on-desk","port":` + u.Port() + `}`; status != 200 || body != want ||
 		header.Get("X-Clawd-Server") != "clawd-on-desk" {
 		t.Errorf("%d %v %s", status, header, body)
@@ -155,9 +154,7 @@ func TestClientGone(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/permission",
 		strings.NewReader(`{"tool_name":"Bash","tool_input":{"command":"ls"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	gone := make(chan error)
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/gateway/avatar/avatartest"
 	"perch/limit"
+	"perch/must"
 	"perch/socket"
 	"perch/voice"
 )
@@ -83,9 +84,7 @@ func FuzzConversation(f *testing.F) {
 			if n == 20 || len(line) > 64<<10 {
 				break
 			}
-			if err := conn.SendText(line); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, conn.SendText(line))
 			switch m, err := parse(line); m := m.(type) {
 			case request:
 				requests++
@@ -100,9 +99,7 @@ func FuzzConversation(f *testing.F) {
 			}
 		}
 		before := told["set-model-and-conf"] + told["group-update"]
-		if err := conn.SendText([]byte(`{"type":"heartbeat"}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, conn.SendText([]byte(`{"type":"heartbeat"}`)))
 		hear(func() bool { return told["heartbeat-ack"] == beats })
 		answers := -before
 		for _, kind := range []string{"heartbeat-ack", "set-model-and-conf", "group-update", "background-files", "config-files", "history-list",

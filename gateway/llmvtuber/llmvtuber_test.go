@@ -17,6 +17,7 @@ import (
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
 	"perch/limit"
+	"perch/must"
 	"perch/socket"
 	"perch/voice"
 )
@@ -294,9 +295,7 @@ func TestGarbage(t *testing.T) {
 	}
 	p.Send(`{"type":"audio-play-start"}`)
 	p.Send(`{}`)
-	if err := p.Conn.SendBinary([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Conn.SendBinary([]byte{1}))
 	p.Send(`{"type":"heartbeat"}`)
 	p.Expect(`{"type":"heartbeat-ack"}`)
 	if err := p.Conn.SendText(make([]byte, mostMessage+1)); err == nil {
@@ -356,9 +355,7 @@ func TestTheLock(t *testing.T) {
 func TestReadModel(t *testing.T) {
 	words := agent.StockWords()
 	m, err := ReadModel([]byte(`[{"name":"x","url":"https://x.example/m.json","emotionMap":{"Joy":"smile","sad":4,"pride":7}}, {}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, one := range []struct {
 		felt agent.Felt
 		want any

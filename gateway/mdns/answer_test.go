@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"perch/must"
 )
 
 const ours = "perch.local."
@@ -127,9 +129,7 @@ func TestKnownAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := question(l, port, dns.TypeA, dns.ClassINET)
 			rr, err := dns.NewRR(tt.known)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			p.msg.Answer = []dns.RR{rr}
 			if msg, _ := answer(p, ours); summary(msg) != tt.want {
 				t.Errorf("answer %s, want %s", summary(msg), tt.want)
@@ -142,9 +142,7 @@ func FuzzPacket(f *testing.F) {
 	l := newTestLink("eth0", "192.168.1.2", "fd00::2")
 	for _, msg := range []*dns.Msg{response(hostTTL, addressRecords(ours, l.addrs)...), goodbye(ours, l), probe(ours, l), legacyQuery("perch.local")} {
 		b, err := msg.Pack()
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		f.Add(b)
 	}
 	f.Add(brokenNSEC(f))

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"perch/must"
 )
 
 // response makes a response of records in zone-file form; those after "+" are additional.
@@ -24,9 +26,7 @@ func says(t testing.TB, lines ...string) *dns.Msg {
 			continue
 		}
 		rr, err := dns.NewRR(line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		*to = append(*to, rr)
 	}
 	return msg
@@ -120,9 +120,7 @@ func TestHuntReadsWhatPythonSends(t *testing.T) {
 	for at := range len(others) + 1 {
 		lines := append([]string{piperPTR, "+"}, slices.Insert(slices.Clone(others), at, "pi.local. 120 IN NSEC pi.local. A")...)
 		b, err := says(t, lines...).Pack()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		// Its bit map is one byte, with a length of none.
 		bits := bytes.Index(b, []byte("\x02pi\x05local\x00\x00\x01\x40"))
 		b[bits+len("\x02pi\x05local\x00\x00")] = 0
@@ -206,9 +204,7 @@ func FuzzUnescape(f *testing.F) {
 func FuzzHunt(f *testing.F) {
 	for _, lines := range [][]string{{piperPTR, "+", piperSRV, piperTXT, piperA}, {piperPTR}, {piperSRV, "pi.local. 9 IN AAAA fe80::1"}} {
 		b, err := says(f, lines...).Pack()
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Succeed(f, err)
 		f.Add(b, b[:len(b)-1])
 		f.Add(b, b)
 	}

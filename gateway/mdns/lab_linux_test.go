@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // The network tests run in two namespaces joined by a cable: "server", with the appliance, and "client", with the programs
@@ -96,12 +98,8 @@ func (l *lab) start(ns string, env []string, args ...string) *process {
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Succeed(l.t, err)
+	must.Succeed(l.t, cmd.Start())
 	p := &process{l.t, cmd, make(chan map[string]any, 1000), make(chan struct{})}
 	go func() {
 		defer close(p.ended)

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"perch/must"
 )
 
 // brokenNSEC is what python-zeroconf 0.47 sent for perch.local: an A record, and an NSEC of 8 bytes with a length of 10.
 func brokenNSEC(t testing.TB) []byte {
 	b, err := hex.DecodeString("123484000001000100000001057065726368056c6f63616c0000010001" +
 		"c00c000100010000007800040a4d0001" + "c00c002f000100001194000ac00c0000000400000008")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b
 }
 
@@ -29,9 +29,7 @@ func TestParse(t *testing.T) {
 		msg := legacyQuery("perch.local")
 		change(msg)
 		b, err := msg.Pack()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if parse(b) != nil {
 			t.Errorf("%s is heeded", name)
 		}
@@ -45,13 +43,9 @@ func TestParse(t *testing.T) {
 func packed(t *testing.T, msg *dns.Msg) *dns.Msg {
 	t.Helper()
 	b, err := msg.Pack()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	out := new(dns.Msg)
-	if err := out.Unpack(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, out.Unpack(b))
 	return out
 }
 

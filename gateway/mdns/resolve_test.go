@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"perch/must"
 )
 
 func TestAsRobot(t *testing.T) {
@@ -34,9 +36,7 @@ func TestAsRobot(t *testing.T) {
 			msg := legacyResponse(query, addressRecords(ours, addrs("10.0.0.1")))
 			tt.change(msg)
 			raw, err := msg.Pack()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			ip, ok := asRobot(raw, query)
 			if good := tt.fault == ""; ok != good || good && ip != addrs("10.0.0.1")[0] {
 				t.Errorf("%v, taken: %v; its fault: %q", ip, ok, tt.fault)

@@ -10,6 +10,7 @@ import (
 
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // TestPayloads are those of the gateway's own tests
@@ -34,9 +35,7 @@ func TestPayloads(t *testing.T) {
 			"v1|dev-3|gateway-client|backend|operator|operator.admin|1700000000003|t"},
 	} {
 		var p connectParams
-		if err := json.Unmarshal([]byte(c.params), &p); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(c.params), &p))
 		if all := strings.Join(p.payloads(), "\n") + "\n"; !strings.Contains(all, c.want+"\n") {
 			t.Errorf("%s is not among\n%s", c.want, all)
 		}

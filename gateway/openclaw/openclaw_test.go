@@ -18,6 +18,7 @@ import (
 	"perch/gateway/avatar/avatartest"
 	"perch/gateway/door"
 	"perch/limit"
+	"perch/must"
 	"perch/socket"
 	"perch/waittest"
 )
@@ -74,17 +75,11 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll("testdata", 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if got != string(want) {
 		t.Errorf("%s differs; if that is wanted, PERCH_GOLDEN=rewrite go test:\n%s", path, got)
 	}
@@ -392,9 +387,7 @@ func TestGarbage(t *testing.T) {
 			t.Errorf("%q: %s", text, f.whole)
 		}
 	}
-	if err := c.Conn.SendBinary([]byte{1, 2, 3}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Conn.SendBinary([]byte{1, 2, 3}))
 	c.answer(noID)
 	c.Send(`{"type":"cancel","id":"1"}`) // needs no answer
 	c.call("2", "connect", "{}")
@@ -506,8 +499,6 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("no talk of %q, %q", r.Method, who)
 		}
 		var again response
-		if err := json.Unmarshal(door.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(door.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again))
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 )
 
 // fakeAITuber is AITuberKit's external API as src/pages/api/v1 and next.config.js of its
@@ -163,9 +164,7 @@ func TestAITuberKitIsTried(t *testing.T) {
 	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	for range 2 {
-		if err := h.relays.Try(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.relays.Try(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }))
 		told := f.clear()
 		if len(told) != len(agent.Emotions())+3 || !strings.Contains(told[1], `"text":"happy","emotion":"happy"`) {
 			t.Errorf("it spoke %d times: %v", len(told), told)

@@ -17,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
+	"perch/must"
 )
 
 // fakeClawd is clawd-on-desk as far as its server's source says (src/server.js and
@@ -125,12 +126,8 @@ func TestClawdIsFound(t *testing.T) {
 	h := newHarness(t, Target{Kind: "clawd"})
 	left := func(l net.Listener) {
 		text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, l.Addr().(*net.TCPAddr).Port)
-		if err := os.MkdirAll(filepath.Join(h.home, ".clawd"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(h.home, ".clawd", "runtime.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(h.home, ".clawd"), 0o700))
+		must.Succeed(t, os.WriteFile(filepath.Join(h.home, ".clawd", "runtime.json"), []byte(text), 0o600))
 	}
 	left(free[1])
 	first := startFakeClawd(t, free[1])
@@ -148,9 +145,7 @@ func TestClawdIsTried(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	if err := h.relays.Try(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.relays.Try(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }))
 	told := c.all()
 	if n := strings.Count(told, `"event":"Notification"`); n != 3 || !strings.Contains(told[strings.LastIndex(told, "\n"):], `"event":"SessionEnd"`) {
 		t.Errorf("%d notifications are shown:\n%s", n, told)

@@ -17,6 +17,7 @@ import (
 
 	"perch/agent/feed"
 	"perch/event"
+	"perch/must"
 )
 
 // player is a program of a kind, which notes what it is told.
@@ -305,9 +306,7 @@ func (g *golden) end(all []*playing) {
 		}
 		return
 	}
-	if err := os.WriteFile(g.file, []byte(g.written.String()), 0o644); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, os.WriteFile(g.file, []byte(g.written.String()), 0o644))
 }
 
 // TestASpokenTurnThroughAllAtOnce is what every program is told of it: those that relays

@@ -23,6 +23,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/socket"
 	"perch/store/storetest"
 	"perch/waittest"
@@ -76,16 +77,12 @@ func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets
 	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
 	log := slog.New(to)
 	names, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	notices := notice.NewStore(&storetest.Table[notice.Notification]{})
 	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
 	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
 		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	change(h.relays)
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -239,9 +236,7 @@ const anywhere = "127.0.0.1:0"
 func somewhere(t testing.TB, address string, listen func(address string) error) (at string) {
 	t.Helper()
 	if address != anywhere {
-		if err := listen(address); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, listen(address))
 		return address
 	}
 	for range 100 {

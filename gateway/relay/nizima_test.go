@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -224,9 +225,7 @@ func TestNizimaForgets(t *testing.T) {
 	tokens := &storetest.Table[string]{}
 	p := nizima{&own{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: plainWords(t)}, appliance: "Perch", tokens: tokens}}
 	for token, registered := range map[string]int{"kept": 0, "removed": 1} {
-		if err := tokens.Put(p.tokenKey(p.URL), token); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, tokens.Put(p.tokenKey(p.URL), token))
 		before := strings.Count(f.all(), "RegisterPlugin")
 		ctx, cancel := context.WithCancel(t.Context())
 		l, err := p.open(ctx, func(note error) {

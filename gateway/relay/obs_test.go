@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/event"
+	"perch/must"
 )
 
 // fakeOBS is OBS as far as docs/generated/protocol.md of obs-websocket 5.7 says: what
@@ -278,9 +279,7 @@ func TestOBSTakesANotificationAway(t *testing.T) {
 	now := time.Now()
 	opened, err := obs{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: map[string]string{"input": "Stack-chan text"}}}}.
 		open(t.Context(), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer opened.close()
 	opened.(*obsLink).now = func() time.Time { return now }
 	for i, want := range []string{"Bread.", "Bread.", ""} {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"perch/must"
 )
 
 // oscLines reads a packet as the specification says, a message a line.
@@ -226,9 +228,7 @@ func TestOSC(t *testing.T) {
 	var got []string
 	for _, p := range packets {
 		lines, err := oscLines([]byte(p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		got = append(got, lines...)
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -18,6 +18,7 @@ import (
 	"perch/agent/feed"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -32,9 +33,7 @@ func TestATry(t *testing.T) {
 		shown = append(shown, what)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{"state idle", "face happy",
 		"feeling curiosity", "gesture dance", "gesture twirl", "sentence", "mouth 100 %", "notification", "question"} {
 		if !strings.Contains(fmt.Sprint(shown), want) {
@@ -207,9 +206,7 @@ func TestATryMakesUpFor(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.eventually("the notification", func() bool { return f.last("Bread") != "" })
 }
 
@@ -295,9 +292,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 		})
 		r, err := newRelay(&Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}},
 			Target{Kind: c.kind, URL: "ws://" + f.address})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		l, err := r.program.open(ctx, func(error) {})
 		if err == nil {
 			l.close()
@@ -330,9 +325,7 @@ func TestApply(t *testing.T) {
 	if err := h.relays.Apply([]Target{target("new", comes), {Kind: "nothing"}}); !errors.Is(err, ErrTarget) || len(connected()) != 2 {
 		t.Errorf("%v, and connected are %v", err, connected())
 	}
-	if err := h.relays.Apply([]Target{target("new", comes), target("stays", stays)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, h.relays.Apply([]Target{target("new", comes), target("stays", stays)}))
 	h.eventually("the new one is connected", func() bool { return slices.Equal(connected(), []string{"new", "stays"}) })
 	if got := h.relays.List()[1].Since; !got.Equal(since) {
 		t.Error("the one that stays was connected anew")

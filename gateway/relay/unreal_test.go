@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perch/event"
+	"perch/must"
 )
 
 // unrealFake answers as the Remote Control API does: its preset Stackchan has no property
@@ -49,9 +50,7 @@ func TestUnrealRequests(t *testing.T) {
 			`{"functionName":"Say","generateTransaction":false,"objectPath":"/Game/M.M:Level.A_1","parameters":{"Text":"x"}}}`,
 	} {
 		target, err := newUnrealTarget(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if got, err := json.Marshal(target.request("x")); err != nil || string(got) != want {
 			t.Errorf("%s: %s %v", word, got, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/limit"
+	"perch/must"
 )
 
 // fakeVeado is veadotube mini as its documentation says it is.
@@ -111,13 +112,9 @@ func TestVeadotube(t *testing.T) {
 func writeInstance(t testing.TB, home, id string, at int64, server string) {
 	t.Helper()
 	folder := filepath.Join(home, ".veadotube", "instances")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(folder, 0o700))
 	text := fmt.Sprintf(`{"time":%d,"name":"veadotube mini","id":"%s","version":"2.1","language":"en","server":"%s"}`, at, id, server)
-	if err := os.WriteFile(filepath.Join(folder, id), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(folder, id), []byte(text), 0o600))
 }
 
 // TestVeadotubeInstances: the newest that lives is meant.
@@ -139,9 +136,7 @@ func TestVeadotubeInstances(t *testing.T) {
 	writeInstance(t, home, "mini-mad", now.Unix()+1000, "127.0.0.1:2")
 	folder := filepath.Join(home, ".veadotube", "instances")
 	for name, text := range map[string]string{"garbage": "{", "huge": strings.Repeat(" ", limit.Data+1), "list": "[]"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	if got := look(); !strings.Contains(got, "no veadotube runs") {
 		t.Errorf("of those that have gone: %s", got)
@@ -165,13 +160,9 @@ func TestWithoutAHome(t *testing.T) {
 	if at, err := (veadotube{&own{}}).address(now); err == nil || !strings.Contains(err.Error(), "no home") {
 		t.Errorf("veadotube: %s %v", at, err)
 	}
-	if err := os.MkdirAll(".clawd", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(".clawd", 0o700))
 	text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, clawdLast)
-	if err := os.WriteFile(filepath.Join(".clawd", "runtime.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(".clawd", "runtime.json"), []byte(text), 0o600))
 	at := func(home string) string { return clawd{&own{home: home, Target: Target{URL: clawdURL}}}.addresses()[0] }
 	if last := fmt.Sprintf("http://127.0.0.1:%d", clawdLast); at("") != clawdURL || at(".") != last {
 		t.Errorf("clawd: %s, with a home %s", at(""), at("."))
@@ -182,9 +173,7 @@ func TestWithoutAHome(t *testing.T) {
 func TestAPipe(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, ".clawd", "runtime.json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
 		t.Skipf("no pipe can be made here: %s", out)
 	}

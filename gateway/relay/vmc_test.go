@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -81,25 +82,19 @@ func TestVMCMoves(t *testing.T) {
 func TestVMCIsQuiet(t *testing.T) {
 	told := newListener(t, "")
 	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l := newVMCLink(t, nil)
 	l.datagrams = d
 	defer l.close()
 	sent := 0
 	keep := func() {
 		before := l.sent
-		if err := l.keep(t.Context(), Scene{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, l.keep(t.Context(), Scene{}))
 		if l.sent != before {
 			sent++
 		}
 	}
-	if err := l.show(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{State: agent.Idle}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, l.show(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{State: agent.Idle}))
 	for range 20 {
 		keep()
 	}
@@ -117,9 +112,7 @@ func TestVMCIsQuiet(t *testing.T) {
 func TestVMCDatagramsAreSmall(t *testing.T) {
 	told := newListener(t, "")
 	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	l := newVMCLink(t, nil)
 	l.datagrams = d
 	for i := range mostShapes {

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 )
 
 // TestVRChatParameters are a scene, with the words that an owner may change.
@@ -49,18 +50,14 @@ func TestVRChatParameters(t *testing.T) {
 func wordsOf(t testing.TB, k kind, changed map[string]string) words {
 	t.Helper()
 	w, err := newWords(k, plainWords(t), changed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return w
 }
 
 func plainWords(t testing.TB) *agent.Words {
 	t.Helper()
 	w, err := agent.NewWords(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return w
 }
 

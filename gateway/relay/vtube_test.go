@@ -15,6 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 	"perch/waittest"
 )
@@ -339,18 +340,14 @@ func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}}
 	opened, err := p.open(t.Context(), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer opened.close()
 	l := opened.(*vtubeLink)
 	keep := func(times int, is Scene) (injected int) {
 		before := f.injections()
 		for range times {
 			l.set.told, l.add.told = l.set.told.Add(-holdsEvery), l.add.told.Add(-holdsEvery) // that time has passed
-			if err := l.keep(t.Context(), is); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, l.keep(t.Context(), is))
 		}
 		return f.injections() - before
 	}
@@ -388,15 +385,11 @@ func TestVTubeStudioKnowsAgain(t *testing.T) {
 		}
 		return err
 	}
-	if err := tokens.Put(p.tokenKey(p.URL), "kept"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tokens.Put(p.tokenKey(p.URL), "kept"))
 	if err := open(); err != nil || f.asked() != 0 {
 		t.Errorf("with a token: %v, %d popups", err, f.asked())
 	}
-	if err := tokens.Put(p.tokenKey(p.URL), "revoked"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, tokens.Put(p.tokenKey(p.URL), "revoked"))
 	if err := open(); err != nil || f.asked() != 1 {
 		t.Errorf("with one that was revoked: %v, %d popups", err, f.asked())
 	}
@@ -477,9 +470,7 @@ func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
 		return err
 	})
 	from, err := net.Dial("udp4", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var sending sync.WaitGroup
 	sending.Go(func() {
@@ -506,13 +497,9 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	good, bad := newFakeVTube(t, "").allowed(), newFakeVTube(t, "").allowed()
 	bad.tokens, bad.deny = []string{"one of its own"}, true
 	_, port, err := net.SplitHostPort(bad.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	address, _ := broadcasts(t, vtubeSays(true, at))
 	p := &vtubeStudio{own: &own{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: plainWords(t)}, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address, here: ofThisMachine}
@@ -580,9 +567,7 @@ func TestVTubeIsNear(t *testing.T) {
 // TestOfThisMachine are loopback and the addresses of its own interfaces.
 func TestOfThisMachine(t *testing.T) {
 	own, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, a := range own {
 		if ip, _, err := net.ParseCIDR(a.String()); err != nil || !ofThisMachine(ip) {
 			t.Errorf("%s: %v", a, err)

@@ -9,6 +9,7 @@ import (
 
 	"perch/event"
 	"perch/gateway/door"
+	"perch/must"
 )
 
 // newRoomy is a harness that lets a thousand skins in from one address.
@@ -29,9 +30,7 @@ func connectAll(b *testing.B, h *harness, skins int) (read func(each int) (last 
 	seen := make([]arrival, skins)
 	for i := range skins {
 		conn, err := h.dial("Authorization", "Bearer "+secret)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Succeed(b, err)
 		b.Cleanup(conn.Drop)
 		go func() {
 			for {

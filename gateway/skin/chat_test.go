@@ -18,6 +18,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/limit"
+	"perch/must"
 )
 
 const chatPath = "/v1/chat/completions"
@@ -52,9 +53,7 @@ func TestChat(t *testing.T) {
 			Finish  string `json:"finish_reason"`
 		}
 	}
-	if err := json.Unmarshal([]byte(body), &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(body), &c))
 	if answer.StatusCode != 200 || !strings.HasPrefix(c.ID, "chatcmpl-") || c.Object != "chat.completion" || c.Model != "perch" ||
 		len(c.Choices) != 1 ||
 		c.Choices[0].Message.Role != "assistant" || c.Choices[0].Message.Content != saidText || c.Choices[0].Finish != "stop" ||
@@ -430,9 +429,7 @@ func TestAClientThatGoesAway(t *testing.T) {
 		c.answered()
 		ctx, leave := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url+chatPath, strings.NewReader(chatOf(more)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		r.Header.Set("Authorization", "Bearer "+secret)
 		r.Header.Set("X-Session-Id", "desk")
 		left := make(chan error)

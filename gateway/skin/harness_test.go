@@ -24,6 +24,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/socket"
 	"perch/store/storetest"
 )
@@ -146,9 +147,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	}
 	h.door = New(o)
 	engine, err := door.NewEngine(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	engine.Use(door.Origins{Allowed: []string{page}}.Admit(), door.Guard(door.Hosts{}.Check))
 	h.door.Routes(engine, door.NewKey(secret, "skins.key", "").Check)
 	server := httptest.NewServer(engine)
@@ -231,9 +230,7 @@ type client struct {
 func (h *harness) connect(t testing.TB) *client {
 	t.Helper()
 	conn, err := h.dial("Authorization", "Bearer "+secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(conn.Drop)
 	c := &client{t: t, h: h, conn: conn}
 	c.send(`{"type":"ping"}`)
@@ -260,9 +257,7 @@ func (h *harness) dialAt(path string, header ...string) (*socket.Conn, error) {
 
 func (c *client) send(text string) {
 	c.t.Helper()
-	if err := c.conn.SendText([]byte(text)); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Succeed(c.t, c.conn.SendText([]byte(text)))
 }
 
 // next is the next frame, with its time taken out.

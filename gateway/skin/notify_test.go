@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/must"
 )
 
 const notificationsPath = "/v1/vtuber/notifications"
@@ -29,9 +30,7 @@ func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
 	first.expect(want)
 	for {
 		e, err := reader.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if e.Event == event.Event(event.NotificationChanged{ID: "ci", State: notice.Shown}) {
 			break
 		}

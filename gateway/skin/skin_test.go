@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 // state is an agent_state of robot A's session.
@@ -230,9 +231,7 @@ func TestCommandsThatAreWrong(t *testing.T) {
 			t.Errorf("%.60s: %s, want %s", w.text, got, w.code)
 		}
 	}
-	if err := c.conn.SendBinary([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.conn.SendBinary([]byte{1}))
 	if got := c.next(); !strings.Contains(got, "binary") {
 		t.Error(got)
 	}

@@ -22,6 +22,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/perception"
 	"perch/socket"
 	"perch/waittest"
@@ -144,9 +145,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	}
 	h.door = New(o)
 	e, err := door.NewEngine(o.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
 	lock := door.NewKey(key, "skins.key", "")
 	h.door.Routes(e.Group("", door.Guard(lock.Check)))
@@ -209,9 +208,7 @@ func (m *model) onChange(context.Context, *mcp.ToolListChangedRequest) {
 func (h *harness) model(t testing.TB) *model {
 	t.Helper()
 	m, err := connect(t, h.server.URL+"/mcp", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return m
 }
 
@@ -269,9 +266,7 @@ func (h *harness) body(t testing.TB, session string) *body {
 	t.Helper()
 	c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.server.URL, "http")+"/vccp"+session,
 		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	giveUp := time.AfterFunc(10*time.Second, c.Drop)
 	t.Cleanup(func() { giveUp.Stop(); c.Drop() })
 	return &body{t, c}
@@ -279,9 +274,7 @@ func (h *harness) body(t testing.TB, session string) *body {
 
 func (b *body) send(text string) {
 	b.t.Helper()
-	if err := b.SendText([]byte(text)); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.SendText([]byte(text)))
 }
 
 // can sends what a character can do, and waits until that is known.

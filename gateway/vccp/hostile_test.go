@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perch/device"
+	"perch/must"
 )
 
 // TestStrangeSchemas: a robot's description of its tools' arguments is a
@@ -21,9 +22,7 @@ func TestStrangeSchemas(t *testing.T) {
 	m := h.model(t)
 	strange := 0
 	for tool, err := range m.Tools(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if !strings.Contains(tool.Name, "strange") {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/limit"
+	"perch/must"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -39,9 +40,7 @@ func TestRobotAsCharacter(t *testing.T) {
 	var can struct {
 		Actions []message `json:"actions"`
 	}
-	if err := json.Unmarshal([]byte(m.must("get-capability", nil)), &can); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(m.must("get-capability", nil)), &can))
 	var categories []string
 	for _, a := range can.Actions {
 		categories = append(categories, a.Category)
@@ -121,9 +120,7 @@ func TestRobotsPerceptions(t *testing.T) {
 	m := h.model(t)
 	m.must("register-agent", object{"robot": string(robotA)})
 	var all []message
-	if err := json.Unmarshal([]byte(m.must("get-perception", nil)), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(m.must("get-perception", nil)), &all))
 	var received []string
 	for _, p := range all {
 		if p.Category != "state" {

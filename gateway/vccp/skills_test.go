@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent/thinker"
+	"perch/must"
 )
 
 // tides are one skill.
@@ -29,9 +30,7 @@ func TestModelsHaveSkillsDone(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Skills = tides{} })
 	m := h.model(t)
 	list, err := m.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var names []string
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)

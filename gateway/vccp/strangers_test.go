@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -32,9 +33,7 @@ func TestInventedRobots(t *testing.T) {
 	offered := func() (n map[device.ID]int) {
 		n = map[device.ID]int{}
 		for tool, err := range m.Tools(t.Context(), nil) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if robot, _, ours := strings.Cut(tool.Name, "_"); ours {
 				n[device.ID(robot)]++
 				if len(tool.Description) > 540 || strings.ContainsFunc(tool.Description, unicode.IsControl) ||

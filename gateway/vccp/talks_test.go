@@ -74,9 +74,7 @@ func newLent(t *testing.T, sources ...thinker.ToolSource) *lent {
 func (m *model) names() (names []string) {
 	m.t.Helper()
 	for tool, err := range m.Tools(m.t.Context(), nil) {
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must.Succeed(m.t, err)
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)

@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/limit"
+	"perch/must"
 	"perch/socket"
 	"perch/waittest"
 )
@@ -199,9 +200,7 @@ func TestNoCrossTalk(t *testing.T) {
 			}
 		}
 	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, one.Close())
 	if _, _, err := a.Receive(); err != io.EOF {
 		t.Errorf("after the end of its session a character is open: %v", err)
 	}
@@ -250,9 +249,7 @@ func TestRawHTTP(t *testing.T) {
 		t.Errorf("too much: %d %s", status, body)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.server.URL+"/mcp", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Mcp-Session-Id", id)
 	a, err := h.server.Client().Do(r)

@@ -16,6 +16,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 // chromium is a browser for a group of tests, for starting one takes a second.
@@ -51,9 +52,7 @@ func startChromium(t testing.TB, flags ...chromedp.ExecAllocatorOption) *chromiu
 	axe, err := os.ReadFile("ui/node_modules/axe-core/axe.min.js")
 	need(t, err == nil, "axe-core is not installed: make clean build installs it")
 	see, err := os.ReadFile("testdata/see.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("lang", "en"),
 		chromedp.Flag("accept-lang", "en"), chromedp.Env("LANGUAGE=en", "TZ=UTC"))

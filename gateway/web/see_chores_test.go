@@ -12,6 +12,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // seeMemory: what is written in the page is remembered, and what a robot remembers
@@ -122,9 +123,7 @@ func seeTimers(t *testing.T, c *chromium) {
 func written(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 

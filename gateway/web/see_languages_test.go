@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/language"
+	"perch/must"
 )
 
 // pageWords are the sentences of the page in a language, by view and key.
@@ -18,9 +19,7 @@ func pageWords(t *testing.T, tag language.Tag) (words map[string]map[string]stri
 	if err == nil {
 		err = json.Unmarshal(text, &words)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return words
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 )
 
 // refusals are what a browser says of its own when somebody is not let in.
@@ -97,9 +98,7 @@ func seeLink(t *testing.T, c *chromium) {
 		t.Fatalf("%d %s %v", status, text, err)
 	}
 	at, err := url.Parse(made.URLs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	b := c.browse(t)
 	b.open(h.URL("/#" + at.Fragment))
 	b.sees("main > p-home")

@@ -13,6 +13,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // plainName is a name of this machine at which a browser takes plain HTTP for what it is:
@@ -73,9 +74,7 @@ func TestAnotherPortReadsNothing(t *testing.T) {
 	stranger.allow("net::ERR_FAILED", "blocked by CORS", "ERR_BLOCKED_BY_RESPONSE", "status of 40")
 	stranger.open(strings.Replace(other.URL, "127.0.0.1", plainName, 1) + "/")
 	var read map[string]string
-	if err := json.Unmarshal([]byte(value[string](stranger, otherPort+"("+quote(at)+", "+quote(kitchen)+")")), &read); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(value[string](stranger, otherPort+"("+quote(at)+", "+quote(kitchen)+")")), &read))
 	if len(read) != 8 {
 		t.Errorf("tried were %v", read)
 	}

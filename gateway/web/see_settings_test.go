@@ -12,6 +12,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/must"
 )
 
 // gone is what a browser says of requests to an appliance that starts anew.
@@ -23,9 +24,7 @@ func gone() []string {
 func file(h *appliancetest.Appliance) string {
 	h.T.Helper()
 	text, err := os.ReadFile(h.File)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return string(text)
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"perch/gateway/door"
 	"perch/gateway/web"
+	"perch/must"
 )
 
 // byScript is the header that only the page's own scripts send.
@@ -64,9 +65,7 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
 	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.Card(e)
 	e.Use(d.Recognize(), web.Unless(web.ByIngress, door.Origins{}.Admit()))
 	d.Routes(e, e)
@@ -82,17 +81,13 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 func (s *server) ask(method, path, body string, header ...string) (*http.Response, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Succeed(s.t, err)
 	defer answer.Body.Close()
 	var text strings.Builder
 	if _, err := io.Copy(&text, answer.Body); err != nil {
@@ -208,20 +203,14 @@ func TestSessionsEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/stream", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Cookie", second)
 	r.Header.Set(byScript, "1")
 	stream, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer stream.Body.Close()
 	socket, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer socket.Close()
 	_ = socket.SetDeadline(time.Now().Add(10 * time.Second))
 	fmt.Fprintf(socket, "GET /socket HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-Perch-Page: 1\r\n\r\n", s.Listener.Addr(), second)

@@ -158,12 +158,8 @@ func (g *client) raw(bytes string) {
 func (g *client) event(name string, data any, payload []byte) {
 	g.t.Helper()
 	e, err := wire.NewEvent(name, data, payload)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if err := g.w.Write(e); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Succeed(g.t, err)
+	must.Succeed(g.t, g.w.Write(e))
 }
 
 // next returns the next event, of that type.

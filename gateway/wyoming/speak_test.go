@@ -22,9 +22,7 @@ func (g *client) sound() (pcm []int16, last wire.Event) {
 	g.t.Helper()
 	for {
 		e, err := g.r.Read()
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		must.Succeed(g.t, err)
 		if e.Type != wire.TypeAudioChunk {
 			return pcm, e
 		}

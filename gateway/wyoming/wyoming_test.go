@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/limit"
+	"perch/must"
 	"perch/voice"
 	wire "perch/voice/wyoming"
 )
@@ -157,9 +158,7 @@ func TestGarbage(t *testing.T) {
 			_, _ = io.WriteString(g, test.bytes) // it may not take all of them
 			for {
 				e, err := g.r.Read()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				if e.Type == wire.TypeError {
 					if !strings.Contains(string(e.Data), `"code":"`+test.code+`"`) {
 						t.Errorf("%s, want %s", e.Data, test.code)
@@ -223,9 +222,7 @@ func TestIdle(t *testing.T) {
 				g.raw(bytes)
 				for {
 					e, err := g.r.Read()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 					if e.Type == wire.TypeError {
 						break
 					}
@@ -361,9 +358,7 @@ func TestAClientThatLeavesIsNotServed(t *testing.T) {
 // TestCloseEndsEverything while it is at work.
 func TestCloseEndsEverything(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	began := make(chan struct{}, 8)
 	o := all()
 	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
@@ -373,9 +368,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}}
 	o.Listen = []net.Listener{l}
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -19,6 +19,7 @@ import (
 	"perch/agent/notice"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -41,9 +42,7 @@ type Door interface {
 func Serve(t testing.TB, d Door, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
 	engine, err := door.NewEngine(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	d.Routes(engine.Group("", locks...))
 	server := httptest.NewServer(engine)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,6 +14,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"perch/limit"
+	"perch/must"
 )
 
 const topic = "device-server"
@@ -22,9 +23,7 @@ const topic = "device-server"
 func bytesOf(t testing.TB, p packets.ControlPacket) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := p.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.Write(&b))
 	return b.Bytes()
 }
 
@@ -161,19 +160,13 @@ func TestMosquittoPub(t *testing.T) {
 		t.Skip("mosquitto_pub is not installed")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	host, port, _ := net.SplitHostPort(l.Addr().String())
 	pub := exec.Command("mosquitto_pub", "-h", host, "-p", port, "-i", "robot", "-u", "user", "-P", "password", "-t", topic, "-m", "hello")
-	if err := pub.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, pub.Start())
 	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var who Credentials
 	c, err := Accept(conn, func(w Credentials) (string, error) { who = w; return topic, nil })
 	if err != nil || who != (Credentials{"robot", "user", "password"}) {
