@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // looks is run inside the booted root and writes what it sees, a line each.
@@ -78,12 +80,8 @@ func booted(t *testing.T, r root) {
 		"etc/systemd/system/perch.service.d/quick.conf": "[Service]\nWatchdogSec=3\nRestartSec=0\n",
 	} {
 		path = filepath.Join(r.path, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	r.must(t, "systemctl", "enable", "looks.service")
 	defer func() {

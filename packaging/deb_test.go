@@ -39,7 +39,7 @@ func command(t *testing.T, env []string, name string, args ...string) (string, e
 	return string(out), err
 }
 
-func must(t *testing.T, env []string, name string, args ...string) string {
+func output(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	out, err := command(t, env, name, args...)
 	if err != nil {
@@ -74,7 +74,7 @@ func packages(t *testing.T, dir, version string, arches ...string) map[string]st
 	if err != nil {
 		t.Fatalf("deb.sh: %v\n%s", err, &steps)
 	}
-	own := strings.TrimSpace(must(t, nil, "dpkg", "--print-architecture"))
+	own := strings.TrimSpace(output(t, nil, "dpkg", "--print-architecture"))
 	if first, _, _ := strings.Cut(string(out), "\n"); !strings.HasSuffix(first, "_"+own+".deb") {
 		t.Errorf("first it makes %s on %s", first, own)
 	}
@@ -104,7 +104,7 @@ func TestPackages(t *testing.T) {
 	for _, name := range []string{"perch_amd64", "perch_arm64", "perch-tools_amd64", "perch-tools_arm64"} {
 		t.Run(name, func(t *testing.T) { linked(t, old[name], name) })
 	}
-	own := strings.TrimSpace(must(t, nil, "dpkg", "--print-architecture"))
+	own := strings.TrimSpace(output(t, nil, "dpkg", "--print-architecture"))
 	if machines[own] == 0 {
 		t.Fatalf("this machine is %s; the packages are not for it", own)
 	}
@@ -123,12 +123,12 @@ func TestPackages(t *testing.T) {
 // to the oldest Debian's C library.
 func linked(t *testing.T, deb, name string) {
 	root := t.TempDir()
-	must(t, nil, "dpkg-deb", "-x", deb, root)
+	output(t, nil, "dpkg-deb", "-x", deb, root)
 	program, arch, _ := strings.Cut(name, "_")
-	if got := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Architecture")); got != arch {
+	if got := strings.TrimSpace(output(t, nil, "dpkg-deb", "-f", deb, "Architecture")); got != arch {
 		t.Errorf("the package is for %s", got)
 	}
-	if got := must(t, nil, "dpkg-deb", "-f", deb, "Homepage", "Maintainer"); !strings.Contains(got, "Homepage: https://perch.example/\n") ||
+	if got := output(t, nil, "dpkg-deb", "-f", deb, "Homepage", "Maintainer"); !strings.Contains(got, "Homepage: https://perch.example/\n") ||
 		strings.Contains(got, "localhost") {
 		t.Errorf("it is from\n%s", got)
 	}
@@ -147,7 +147,7 @@ func linked(t *testing.T, deb, name string) {
 	if text, err := f.DynValue(elf.DT_TEXTREL); err != nil || len(text) > 0 {
 		t.Errorf("the program has relocations in its text: %v, %v", text, err)
 	}
-	depends := strings.TrimSpace(must(t, nil, "dpkg-deb", "-f", deb, "Depends"))
+	depends := strings.TrimSpace(output(t, nil, "dpkg-deb", "-f", deb, "Depends"))
 	libraries, err := f.ImportedLibraries()
 	if err != nil || len(libraries) == 0 {
 		t.Fatalf("libraries %v, %v", libraries, err)
@@ -257,7 +257,7 @@ func (r root) install(t *testing.T, debs ...string) (said string) {
 	t.Helper()
 	args := []string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}
 	for _, deb := range debs {
-		must(t, nil, "cp", deb, r.path+"/")
+		output(t, nil, "cp", deb, r.path+"/")
 		args = append(args, "/"+filepath.Base(deb))
 	}
 	return r.must(t, args...)

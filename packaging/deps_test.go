@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestTooOldAGo: who lacks the right Go is told which and where to get it, and
@@ -16,9 +18,7 @@ func TestTooOldAGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile("../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_, rest, _ := strings.Cut(string(text), "\ngo ")
 	needed, _, _ := strings.Cut(rest, "\n")
 	for _, c := range []struct {
@@ -37,18 +37,12 @@ func TestTooOldAGo(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			programs := t.TempDir()
 			script := func(name, does string) {
-				if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755))
 			}
 			for _, name := range []string{"sh", "dirname", "uname", "sed", "grep", "head", "cut", "sort", "id", "mktemp", "rm", "env", "cat"} {
 				path, err := exec.LookPath(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink(path, filepath.Join(programs, name)); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
+				must.Succeed(t, os.Symlink(path, filepath.Join(programs, name)))
 			}
 			if c.version != "" {
 				script("go", `case $1 in version) echo "`+c.version+`" ;; env) echo "`+c.toolchain+`" ;; *) echo "go $*" >&2; exit 1 ;; esac`)

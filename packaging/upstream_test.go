@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestUpstream: a package names whom to write to and where it is from, and
 // tells no password that is in an address.
 func TestUpstream(t *testing.T) {
 	script, err := filepath.Abs("upstream.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if _, err := os.ReadFile(script); err != nil { // a result that is kept is of this text
 		t.Fatal(err)
 	}

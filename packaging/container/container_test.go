@@ -21,7 +21,7 @@ import (
 // owner is the container's user.
 const owner = 8003
 
-func must(t *testing.T, name string, args ...string) string {
+func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -68,7 +68,7 @@ type configuration struct {
 func architectures(t *testing.T, archive string) (all []string) {
 	t.Helper()
 	var d descriptors
-	if err := json.Unmarshal([]byte(must(t, "skopeo", "inspect", "--raw", "oci-archive:"+archive)), &d); err != nil {
+	if err := json.Unmarshal([]byte(output(t, "skopeo", "inspect", "--raw", "oci-archive:"+archive)), &d); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range d.Manifests {
@@ -84,8 +84,8 @@ func architectures(t *testing.T, archive string) (all []string) {
 func unpacked(t *testing.T, archive, arch string) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, "skopeo", "copy", "--quiet", "--override-arch", arch, "oci-archive:"+archive, "oci:"+dir+"/layout:one")
-	must(t, "umoci", "unpack", "--image", dir+"/layout:one", dir+"/bundle")
+	output(t, "skopeo", "copy", "--quiet", "--override-arch", arch, "oci-archive:"+archive, "oci:"+dir+"/layout:one")
+	output(t, "umoci", "unpack", "--image", dir+"/layout:one", dir+"/bundle")
 	return dir + "/bundle"
 }
 
@@ -95,7 +95,7 @@ func TestImage(t *testing.T) {
 	if len(all) == 0 {
 		t.Fatal("it is for no architecture")
 	}
-	own := strings.TrimSpace(must(t, "dpkg", "--print-architecture"))
+	own := strings.TrimSpace(output(t, "dpkg", "--print-architecture"))
 	for _, arch := range all {
 		t.Run(arch, func(t *testing.T) {
 			told(t, archive, arch)
@@ -113,7 +113,7 @@ func TestImage(t *testing.T) {
 // told holds what an image says of itself.
 func told(t *testing.T, archive, arch string) {
 	var c configuration
-	if err := json.Unmarshal([]byte(must(t, "skopeo", "inspect", "--raw", "--config", "--override-arch", arch, "oci-archive:"+archive)),
+	if err := json.Unmarshal([]byte(output(t, "skopeo", "inspect", "--raw", "--config", "--override-arch", arch, "oci-archive:"+archive)),
 		&c); err != nil {
 		t.Fatal(err)
 	}
@@ -184,11 +184,11 @@ func contents(t *testing.T, root, arch string) {
 // speak. A foreign architecture's run emulated, where this kernel does that.
 func libraries(t *testing.T, root, arch string) {
 	loader := map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}[arch]
-	out := must(t, "chroot", root, loader, "--list", "/usr/bin/perch")
+	out := output(t, "chroot", root, loader, "--list", "/usr/bin/perch")
 	if strings.Contains(out, "not found") || !strings.Contains(out, "libpocketsphinx") {
 		t.Errorf("the loader says\n%s", out)
 	}
-	if out := must(t, "chroot", root, "/usr/bin/espeak-ng", "--stdout", "hello"); !strings.HasPrefix(out, "RIFF") || len(out) < 10000 {
+	if out := output(t, "chroot", root, "/usr/bin/espeak-ng", "--stdout", "hello"); !strings.HasPrefix(out, "RIFF") || len(out) < 10000 {
 		t.Errorf("the voice says %d bytes", len(out))
 	}
 }
@@ -271,7 +271,7 @@ func runs(t *testing.T, bundle string) {
 	}
 	// In its network, as a robot and a monitor would ask.
 	pid := strings.TrimSpace(string(first(t, crun("list", "--format", "json"))))
-	ready := must(t, "nsenter", "--target", pid, "--net", "curl", "-sS", "http://127.0.0.1:8003/ready")
+	ready := output(t, "nsenter", "--target", pid, "--net", "curl", "-sS", "http://127.0.0.1:8003/ready")
 	for _, part := range []string{`"store"`, `"parts"`} {
 		if !strings.Contains(ready, part) {
 			t.Errorf("/ready says %s", ready)
@@ -282,7 +282,7 @@ func runs(t *testing.T, bundle string) {
 	if len(failed) > 0 {
 		t.Errorf("these fail: %s", failed)
 	}
-	checkin := must(t, "nsenter", "--target", pid, "--net", "curl", "-sS", "-H", "Device-Id: 02:00:00:00:00:01", "-H", "Client-Id: 6b1c",
+	checkin := output(t, "nsenter", "--target", pid, "--net", "curl", "-sS", "-H", "Device-Id: 02:00:00:00:00:01", "-H", "Client-Id: 6b1c",
 		"-d", `{"mac_address":"02:00:00:00:00:01","application":{"version":"2.2.4"},"board":{"type":"m5stack-stack-chan"}}`,
 		"http://127.0.0.1:8003/xiaozhi/ota/")
 	if !strings.Contains(checkin, `"websocket"`) {

@@ -154,9 +154,7 @@ func (m *machine) ready() time.Duration {
 	for time.Since(m.began) < bootsWithin {
 		ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Second)
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+m.web+"/health", nil)
-		if err != nil {
-			m.t.Fatal(err)
-		}
+		must.Succeed(m.t, err)
 		answer, err := http.DefaultClient.Do(request)
 		if err == nil {
 			text, _ := io.ReadAll(answer.Body)
@@ -297,9 +295,7 @@ func kept() map[string]string {
 func (m *machine) gives(file string) {
 	m.t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must.Succeed(m.t, err)
 	m.wants(map[string]string{"cat >" + file + " <<'END-OF-FILE'\n" + string(text) + "END-OF-FILE\n": ""})
 }
 

@@ -20,7 +20,7 @@ func command(dir string, env []string, name string, args ...string) (string, err
 	return string(out), err
 }
 
-func must(t *testing.T, dir string, env []string, name string, args ...string) string {
+func output(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	out, err := command(dir, env, name, args...)
 	if err != nil {
@@ -65,7 +65,7 @@ func openpgp(t *testing.T, name string) []string {
 		_, _ = command(".", env, "gpgconf", "--kill", "all")
 		_ = os.RemoveAll(home)
 	})
-	must(t, ".", env, "gpg", "--batch", "--quiet", "--passphrase", "", "--faked-system-time", "1600000000!", "--quick-generate-key", name, "ed25519",
+	output(t, ".", env, "gpg", "--batch", "--quiet", "--passphrase", "", "--faked-system-time", "1600000000!", "--quick-generate-key", name, "ed25519",
 		"sign", "never")
 	return env
 }
@@ -78,7 +78,7 @@ func small(t *testing.T, version, arch string) string {
 		"\nMaintainer: Nobody <nobody@perch.example>\nDescription: a small one\n")
 	write(t, dir+"/root/usr/share/perch/version", version+"\n")
 	file := dir + "/perch_" + version + "_" + arch + ".deb"
-	must(t, dir, []string{"SOURCE_DATE_EPOCH=" + at}, "dpkg-deb", "--root-owner-group", "-Zgzip", "--build", dir+"/root", file)
+	output(t, dir, []string{"SOURCE_DATE_EPOCH=" + at}, "dpkg-deb", "--root-owner-group", "-Zgzip", "--build", dir+"/root", file)
 	return file
 }
 
@@ -135,7 +135,7 @@ func TestRepository(t *testing.T) {
 	repository := filepath.Join(t.TempDir(), "apt")
 	publish := func(to string, debs ...string) {
 		t.Helper()
-		must(t, ".", env, "./apt.sh", append([]string{to, "releases@perch.example"}, debs...)...)
+		output(t, ".", env, "./apt.sh", append([]string{to, "releases@perch.example"}, debs...)...)
 	}
 	publish(repository, one, foreign)
 	c := newClient(t, repository, repository+"/perch-archive-keyring.gpg")
@@ -201,7 +201,7 @@ func TestRepository(t *testing.T) {
 	})
 	t.Run("an old repository that somebody serves", func(t *testing.T) {
 		old := filepath.Join(t.TempDir(), "apt")
-		must(t, ".", append(env, "SOURCE_DATE_EPOCH=1610000000"), "./apt.sh", old, "releases@perch.example", one)
+		output(t, ".", append(env, "SOURCE_DATE_EPOCH=1610000000"), "./apt.sh", old, "releases@perch.example", one)
 		if out, err := newClient(t, old, old+"/perch-archive-keyring.gpg").real("update"); err == nil || !strings.Contains(out, "expired") {
 			t.Errorf("it is believed: %v %s", err, out)
 		}
@@ -210,7 +210,7 @@ func TestRepository(t *testing.T) {
 	t.Run("another's key", func(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "apt")
 		theirs := openpgp(t, "Somebody <somebody@perch.example>")
-		must(t, ".", theirs, "./apt.sh", other, "somebody@perch.example", one)
+		output(t, ".", theirs, "./apt.sh", other, "somebody@perch.example", one)
 		if out, err := newClient(t, other, repository+"/perch-archive-keyring.gpg").apt("update"); err == nil {
 			t.Errorf("it is believed: %s", out)
 		}
@@ -227,7 +227,7 @@ func TestRepository(t *testing.T) {
 // there whenever it is asked for, and whole.
 func alwaysThere(t *testing.T, env []string, one, two string) {
 	repository := filepath.Join(t.TempDir(), "apt")
-	must(t, ".", env, "./apt.sh", repository, "releases@perch.example", one)
+	output(t, ".", env, "./apt.sh", repository, "releases@perch.example", one)
 	stop, ended := make(chan struct{}), make(chan struct{})
 	reads := 0
 	var missing error
@@ -243,7 +243,7 @@ func alwaysThere(t *testing.T, env []string, one, two string) {
 		}
 	}()
 	for range 3 {
-		must(t, ".", env, "./apt.sh", repository, "releases@perch.example", two)
+		output(t, ".", env, "./apt.sh", repository, "releases@perch.example", two)
 	}
 	close(stop)
 	<-ended
@@ -267,9 +267,9 @@ func TestRefusals(t *testing.T) {
 	}
 	write(t, dir+"/CHANGELOG.md", "# Changes\n\n## Unreleased\n\n## 1.2.0\n\n- It is.\n")
 	key := filepath.Join(t.TempDir(), "key")
-	must(t, dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
+	output(t, dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key)
 	git := func(args ...string) {
-		must(t, dir, nil, "git", append([]string{"-c", "user.name=N", "-c", "user.email=n@perch.example", "-c", "commit.gpgsign=false"}, args...)...)
+		output(t, dir, nil, "git", append([]string{"-c", "user.name=N", "-c", "user.email=n@perch.example", "-c", "commit.gpgsign=false"}, args...)...)
 	}
 	git("init", "-q")
 	git("add", "-A")
@@ -309,7 +309,7 @@ func TestRefusals(t *testing.T) {
 		}
 	})
 	t.Run("notes", func(t *testing.T) {
-		if out := must(t, dir, nil, "packaging/release/notes.sh", "1.2.0"); out != "# Perch 1.2.0\n\n- It is.\n" {
+		if out := output(t, dir, nil, "packaging/release/notes.sh", "1.2.0"); out != "# Perch 1.2.0\n\n- It is.\n" {
 			t.Errorf("the notes are %q", out)
 		}
 	})

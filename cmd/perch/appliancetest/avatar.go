@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -44,9 +45,7 @@ func AnsweringAvatar(t testing.TB, address string, answer func(text string) stri
 		address = FreeAddress(t)
 	}
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a := &Avatar{Address: l.Addr().String(), answer: answer}
 	a.server = &http.Server{Handler: http.HandlerFunc(a.serve)}
 	a.serving.Go(func() { _ = a.server.Serve(l) })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/must"
 	"perch/voice"
 	"perch/voice/wyoming"
 )
@@ -56,9 +57,7 @@ func NewPeers(t testing.TB) *Peers {
 	p := &Peers{Words: []string{"😊", " It", " is", " three."}, Reached: make(chan string, 64),
 		Holds: func() string { return "" }}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p.recognizer = l
 	p.brain = httptest.NewServer(http.HandlerFunc(p.think))
 	p.synthesizer = httptest.NewServer(http.HandlerFunc(p.speak))

@@ -29,6 +29,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/broker"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/remote/supervisor/supervisortest"
 	"perch/socket"
 	"perch/waittest"
@@ -44,9 +45,7 @@ func app(t *testing.T, s *supervisortest.Supervisor, data string, options map[st
 	if err == nil {
 		err = os.WriteFile(filepath.Join(data, "options.json"), text, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	p = begin(t, perchBinary(t), data, nil, append(s.Environ(), "PERCH_MDNS_ENABLED=false")...)
 	p.up()
 	return p, ingress
@@ -64,9 +63,7 @@ func (p *process) eventually(name string, is func(partOf) bool) {
 	var last partOf
 	if !waittest.Until(time.Minute, func() bool {
 		var ready struct{ Parts []partOf }
-		if err := p.ask(p.t.Context(), http.MethodGet, "/api/v1/status", nil, &ready); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Succeed(p.t, p.ask(p.t.Context(), http.MethodGet, "/api/v1/status", nil, &ready))
 		i := slices.IndexFunc(ready.Parts, func(one partOf) bool { return one.Name == name })
 		if i < 0 {
 			p.t.Fatalf("there is no part %q in %+v", name, ready.Parts)
@@ -159,9 +156,7 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 	}
 	p.eventually("home assistant", func(one partOf) bool { return strings.HasSuffix(one.Note, "was told of mqtt and wyoming") })
 	password, err := os.ReadFile(filepath.Join(data, "mqtt-password"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	told := s.Announced()
 	host, port, _ := net.SplitHostPort(mqtt)
 	if m := told["mqtt"]; m["host"] != host || fmt.Sprint(m["port"]) != port || m["username"] != "perch" ||
@@ -181,9 +176,7 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 	}
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -212,21 +205,15 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	get := func(method, url, body string, header ...string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
 		answer, err := p.client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer answer.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return answer.StatusCode, string(text)
 	}
 	below := ha.URL + supervisortest.IngressPath
@@ -291,9 +278,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
 	for _, path := range []string{"/", "/session", "/api/v1/status", "/perch-card.js", "/xiaozhi/ota/", "/health"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for i := 0; i < len(claims); i += 2 {
 			r.Header.Set(claims[i], claims[i+1])
 		}
@@ -392,9 +377,7 @@ func TestOptionsOfTheApp(t *testing.T) {
 	file := appliancetest.Written(t, "name: attic\nbrains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m}\n  - {kind: reflex}\n")
 	check := func(options string, code int, says ...string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(data, "options.json"), []byte(options), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(data, "options.json"), []byte(options), 0o600))
 		bare(t, "check-config "+file, code, says...)
 	}
 	check(`{}`, exitDone)
@@ -404,9 +387,7 @@ func TestOptionsOfTheApp(t *testing.T) {
 	check(`{"brains": [{"kind": "reflex", "model": "m"}]}`, exitUsage, "option brains.0.model: reflex has no such key")
 	check(`{"log": "debug"}`, exitUsage, "options.json:1: log: ")
 	check(`nonsense: [`, exitUsage, "options.json")
-	if err := os.Unsetenv("SUPERVISOR_TOKEN"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Unsetenv("SUPERVISOR_TOKEN"))
 	check(`{"brokr": 1}`, exitDone) // it is no app's
 	bare(t, "check-config "+appliancetest.Written(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor here")
 }
@@ -434,9 +415,7 @@ func TestABackupOfTheApp(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(back, name), text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
 	p.stop()
 	for range 2 { // the copy is used once
@@ -487,40 +466,28 @@ func TestTheAppsOptionsAreKeys(t *testing.T) {
 		"mqtt": {"broker": "embedded", "listen": ":1883", "user": "u", "password": "p", "base_topic": "b", "discovery_prefix": "d"},
 		"tls": {"listen": [], "certificate": "` + certificate + `", "key": "` + key + `"}, "log": {"level": "debug"}}`
 	made, err := checkedApp(t, appFolder, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var given, kept any
-	if err := errors.Join(json.Unmarshal([]byte(all), &given), json.Unmarshal([]byte(made), &kept)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(json.Unmarshal([]byte(all), &given), json.Unmarshal([]byte(made), &kept)))
 	if !reflect.DeepEqual(given, kept) {
 		t.Errorf("the Supervisor makes %s\nof %s", made, all)
 	}
 	text, err := os.ReadFile(filepath.Join(appFolder, "perch/config.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var app struct {
 		Schema      map[string]any
 		IngressPort int    `yaml:"ingress_port"`
 		BackupPre   string `yaml:"backup_pre"`
 	}
-	if err := yaml.Unmarshal(text, &app); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, yaml.Unmarshal(text, &app))
 	if got, want := optionKeys(app.Schema, ""), optionKeys(given.(map[string]any), ""); !slices.Equal(got, want) {
 		t.Errorf("the options are %q, and %q are tested", got, want)
 	}
 	file := filepath.Join(t.TempDir(), "options.json")
-	if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte(made), 0o600))
 	from := config.Source{Options: file, Environ: []string{"SUPERVISOR_TOKEN=x"}, Check: appliance.CheckPart}
 	c, err := from.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c.Name != "attic" || c.Robots.Greeting || !c.Robots.ShareTranscripts || c.MQTT.Password != "p" || c.Log.Level != "debug" {
 		t.Errorf("%+v", c)
 	}
@@ -577,9 +544,7 @@ func TestMakeApp(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "perch/config.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, want := range []string{"\nimage: registry.example/home/perch\n", "\nurl: \"https://perch.example/perch\"\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("config.yaml has no %q: %s", want, text)
@@ -589,9 +554,7 @@ func TestMakeApp(t *testing.T) {
 	packed := func(dir string) []byte {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(dir, "perch-home-assistant_1.4.0-3.gabc1234.tar.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return text
 	}
 	if !bytes.Equal(packed(dist), packed(again)) {
@@ -611,13 +574,9 @@ func TestMakeApp(t *testing.T) {
 func picture(t *testing.T, path string) image.Image {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer f.Close()
 	drawn, err := png.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return drawn
 }

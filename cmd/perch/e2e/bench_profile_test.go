@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"perch/must"
 )
 
 // profilesAt, in the environment, is a folder for profiles of the programs that are measured.
@@ -30,9 +32,7 @@ func newProfiling(t testing.TB) *profiling {
 		return nil
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer l.Close()
 	return &profiling{at: l.Addr().String(), folder: folder}
 }

@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -230,9 +231,7 @@ func TestRobotsPasswords(t *testing.T) {
 		}
 	}
 	conn, err := mqttLogin(a.Endpoint, 4, a.Client_ID, a.Username, a.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer conn.Close()
 	topic := "perch/" + b.Username + "/say/set"
 	body := append([]byte{0, byte(len(topic))}, topic+`{"text": "I am not that robot"}`...)

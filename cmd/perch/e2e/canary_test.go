@@ -28,6 +28,7 @@ import (
 	"perch/cmd/perch/doctor"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/door/doortest"
+	"perch/must"
 	"perch/socket"
 	"perch/store/archive/archivetest"
 )
@@ -137,9 +138,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	elsewhere := indiscreet(t)
 	file := func(where string) string {
 		path := filepath.Join(t.TempDir(), "secret")
-		if err := os.WriteFile(path, []byte(secrets.plant(where)+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(path, []byte(secrets.plant(where)+"\n"), 0o600))
 		return path
 	}
 	c := indiscreetEngines(elsewhere.URL, secrets, file)
@@ -236,9 +235,7 @@ func (h *running) robotTalks(secrets *canaries) {
 	conn, err := socket.Dial(h.T.Context(), "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http"),
 		socket.Options{MaxMessage: 1 << 16, Header: http.Header{
 			"Device-Id": {"02:00:00:00:00:09"}, "Client-Id": {"c"}, "Authorization": {"Bearer " + token}}})
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	defer conn.Drop()
 	recorded := make(chan struct{})
 	go func() { // the transcript of this talk
@@ -263,9 +260,7 @@ func (h *running) robotTalks(secrets *canaries) {
 		}
 		for {
 			_, text, err := conn.Receive()
-			if err != nil {
-				h.T.Fatal(err)
-			}
+			must.Succeed(h.T, err)
 			var m struct {
 				Payload struct {
 					Params struct {
@@ -280,9 +275,7 @@ func (h *running) robotTalks(secrets *canaries) {
 	}
 	secrets.know("a camera's token", camera())
 	// A robot that tells what it should not: its token as a message.
-	if err := conn.SendText([]byte(`{"type":"abort"}`)); err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, conn.SendText([]byte(`{"type":"abort"}`)))
 	conn.Drop()
 	<-recorded
 	secrets.know("a download's ticket", h.firmwareTicket())
@@ -332,21 +325,15 @@ func (v clients) listenEverywhere() (leave func()) {
 	var ends []func()
 	for path, l := range map[string]lock{"/api/v1/events": ownersToken, "/api/perception/feed": keyOfBridge} {
 		conn, err := net.Dial("tcp", v.h.Doors.Addresses()[0])
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		must.Succeed(v.t, err)
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\n\r\n", path, v.keys[l])
 		ends = append(ends, func() { _ = conn.Close() })
 		all.Go(func() { _, _ = io.Copy(v.secrets.hear("server-sent events"), conn) })
 	}
 	skin, err := socket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.h.URL("/v1/vtuber/ws"), "http"),
 		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + v.keys[keyOfSkins]}}})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	if err := skin.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
-		v.t.Fatal(err)
-	}
+	must.Succeed(v.t, err)
+	must.Succeed(v.t, skin.SendText([]byte(`{"type":"subscribe","states":"all"}`)))
 	ends = append(ends, skin.Drop)
 	all.Go(func() {
 		for {
@@ -371,9 +358,7 @@ func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
 	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	must.Succeed(v.t, err)
 	_ = conn.SetDeadline(time.Time{})
 	if _, err := conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))); err != nil { // SUBSCRIBE
 		v.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 )
 
 // Exit codes.
@@ -46,9 +47,7 @@ func buildProgram(dir string) (path string, err error) {
 func perchBinary(t testing.TB) string {
 	t.Helper()
 	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return path
 }
 

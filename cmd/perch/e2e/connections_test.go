@@ -9,6 +9,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
 	"perch/gateway/admin"
+	"perch/must"
 )
 
 // TestConnectionsAreShown while they last: a skin, a coding session, and the broker's.
@@ -29,9 +30,7 @@ func TestConnectionsAreShown(t *testing.T) {
 		events := h.Bus.ReadFrom(1)
 		for range h.Bus.Seq() {
 			e, err := events.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if e.Event == (event.Changed{What: "connections"}) {
 				n++
 			}

@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -51,9 +52,7 @@ func TestEnginesAreTriedByTheirOwner(t *testing.T) {
 	}
 	heard := voice.NewResampler(24000, voice.MicRate).Resample(pcm)
 	var recording bytes.Buffer
-	if err := voice.WriteWAV(&recording, voice.MicRate, append(heard, make([]int16, voice.MicRate/2)...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, voice.WriteWAV(&recording, voice.MicRate, append(heard, make([]int16, voice.MicRate/2)...)))
 	t.Logf("spoken in %d samples of 24 kHz", len(pcm))
 	try := func(part, body string) (tried admin.Tried) {
 		t.Helper()

@@ -26,6 +26,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 // lock is what a door wants to see.
@@ -155,9 +156,7 @@ func (k *prober) dial(s *appliance.Served, from net.IP) net.Conn {
 		d.LocalAddr = &net.TCPAddr{IP: from}
 	}
 	conn, err := d.DialContext(k.t.Context(), at.Network(), at.String())
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.Succeed(k.t, err)
 	if s.Server.TLSConfig != nil {
 		known := k.known.Clone()
 		known.ServerName = "127.0.0.1"
@@ -181,9 +180,7 @@ func (k *prober) at(s *appliance.Served, n probe) (status int, code string) {
 	if s.Key == "" {
 		r, err = http.NewRequest(method, "http://perch"+path, nil)
 	}
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.Succeed(k.t, err)
 	r.Host, r.URL.RawQuery = n.host, n.query
 	if method == http.MethodPost {
 		switch {
@@ -531,15 +528,11 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 		})
 		for key, want := range map[string][2]int{"": {403, 401}, keys[ownersToken]: {403, 200}} {
 			r, err := http.NewRequest(http.MethodGet, proxy.URL+"/api/v1/status", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			r.Header.Set("Authorization", "Bearer "+key)
 			r.Header.Set("X-Forwarded-For", "127.0.0.1")
 			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			_ = answer.Body.Close()
 			i := 0
 			if s.Key == "listen" {

@@ -10,6 +10,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // found reports whether a robot has shown itself: by its message, and by its lights that
@@ -90,9 +91,7 @@ func TestWhatARobotRemembersIsPublished(t *testing.T) {
 	var got []string
 	for done := false; !done; {
 		e, err := events.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		switch e := e.Event.(type) {
 		case event.Changed:
 			if e.What != "robot" {

@@ -10,6 +10,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/gateway/door/doortest"
+	"perch/must"
 )
 
 // passports has a household with two characters, a robot of one of them and a skins' key.
@@ -107,9 +108,7 @@ func TestPassportsOfStrangers(t *testing.T) {
 		t.Errorf("read without a key: %d %s", status, text)
 	}
 	secret := filepath.Join(data, "characters", "..", "secret.json")
-	if err := os.WriteFile(secret, []byte(`{"spec":"agent-manifest/0.2","name":"Secret","brain":{"provider":"none"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(secret, []byte(`{"spec":"agent-manifest/0.2","name":"Secret","brain":{"provider":"none"}}`), 0o600))
 	for id, want := range map[string]int{"nobody": 404, "..%2fsecret": 404, "..%252fsecret": 400, "%2e%2e": 400, "a.b": 400, "..": 400,
 		strings.Repeat("x", 65): 400, "perch%00": 400, "DEFAULT": 404, "%20": 400} {
 		for _, method := range []string{"GET", "PUT"} {

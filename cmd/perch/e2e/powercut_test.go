@@ -18,6 +18,7 @@ import (
 	"perch/agent/diary"
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -167,9 +168,7 @@ func TestPowerCutsOnAFullDisk(t *testing.T) {
 	refused, cuts := 0, int(storetest.Number(t, "PERCH_KILLS", 8))
 	there := func() map[string]string {
 		var list []struct{ Body string }
-		if err := o.ask(t.Context(), http.MethodGet, "/api/v1/memory", nil, &list); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, o.ask(t.Context(), http.MethodGet, "/api/v1/memory", nil, &list))
 		found := map[string]string{}
 		for _, e := range list {
 			found[e.Body] = "1"
@@ -190,9 +189,7 @@ func TestPowerCutsOnAFullDisk(t *testing.T) {
 		case !full && cut%3 == 1:
 			filler, full = fill(t, disk), true
 		case full && cut%3 == 0:
-			if err := os.Remove(filler); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.Remove(filler))
 			full = false
 		}
 		for n := range 1 + cut%5 {
@@ -245,9 +242,7 @@ func (o *outage) inspect(chores []*chore, cut int) {
 	}
 	known := []string{"admin-token", "diary-key", "firmware", "page-sessions", "perch.db", "perch.sock", "settings.yaml", "token-key"}
 	entries, err := os.ReadDir(o.data)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must.Succeed(o.t, err)
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
 			o.t.Errorf("after %d cuts, %s was left behind", cut, e.Name())

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 	"perch/store/archive/archivetest"
 	"perch/waittest"
 )
@@ -59,9 +60,7 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 	if err == nil {
 		err = p.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("An owner would lose: %s\nThe program's log:\n%s", appliancetest.Lost(t), &p.log)

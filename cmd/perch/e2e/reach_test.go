@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 )
 
 // TestARefusedToken: whoever brings a token is told which it was and where the
@@ -14,9 +15,7 @@ import (
 func TestARefusedToken(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("not the one at all"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, []byte("not the one at all"), 0o600))
 	t.Setenv("PERCH_TOKEN", "")
 	for line, words := range map[string][]string{
 		"robot list --url " + h.URL("") + " --token-file " + file: {"refuses the token in " + file},

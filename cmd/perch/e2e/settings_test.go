@@ -23,6 +23,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/must"
 	"perch/store/archive/archivetest"
 	"perch/store/storetest"
 )
@@ -52,9 +53,7 @@ func refused(t *testing.T, err error) (status int, body struct {
 	if !errors.As(err, &no) {
 		t.Fatalf("the answer is %v", err)
 	}
-	if err := json.Unmarshal([]byte(no.text), &body); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(no.text), &body))
 	return no.status, body
 }
 
@@ -86,9 +85,7 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	defer p.stop()
 	ctx := t.Context()
 	var shown shownConfig
-	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.ask(ctx, "GET", "/api/v1/config", nil, &shown))
 	if shown.File != path || shown.Settings != filepath.Join(p.data, config.OverlayFile) || len(shown.Restart) > 0 || strings.Contains(shown.Text, "geheim") ||
 		!strings.Contains(shown.Text, "  key: •••••• # the skins'\n") {
 		t.Errorf("shown is %+v", shown)
@@ -126,9 +123,7 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 		}
 	}
 	before := p.run(t)
-	if err := p.ask(ctx, "POST", "/api/v1/restart", nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.ask(ctx, "POST", "/api/v1/restart", nil, nil))
 	p.up() // the same process, with the same flags
 	if after := p.run(t); after == before {
 		t.Error("it has not started anew")
@@ -157,9 +152,7 @@ func TestAnHourOfClicking(t *testing.T) {
 	t.Logf("PERCH_SEED=%d", seed)
 	h := appliancetest.Configured(t, "# Our house.\nname: house      # by mDNS\nspeech:\n  # a slow speaker\n  silence: 800ms\n")
 	own, err := os.ReadFile(h.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	values := map[string][]string{ // the last of each is wrong
 		"robots.keep_turns": {`5`, `50`, `"60"`, `-1`}, "speech.silence": {`"700ms"`, `"1s"`, `"10s"`},
 		"language": {`"en"`, `["en","fr"]`, `"German"`}, "robots.greeting": {`true`, `false`, `"maybe"`},
@@ -290,14 +283,10 @@ func (p *process) streamed(t *testing.T, path, begins string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+p.token)
 	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := make(chan string, 1000)
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -328,9 +317,7 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 	defer p.stop()
 	ctx := t.Context()
 	var shown shownConfig
-	if err := p.ask(ctx, "GET", "/api/v1/config", nil, &shown); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, p.ask(ctx, "GET", "/api/v1/config", nil, &shown))
 	bad := strings.Replace(strings.Replace(shown.Text, "800ms", "10s", 1), "name: house", "nmae: house", 1)
 	var checked config.Checked
 	if err := p.ask(ctx, "POST", "/api/v1/config/check", map[string]any{"text": bad}, &checked); err != nil {
@@ -362,9 +349,7 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 		t.Error("something was written")
 	}
 	// Somebody breaks the file by hand.
-	if err := os.WriteFile(path, []byte("name: ["), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte("name: ["), 0o600))
 	if status, body := refused(t, p.ask(ctx, "POST", "/api/v1/restart", nil, nil)); status != 422 || !strings.Contains(body.Error.Message, "line 1") {
 		t.Errorf("%d %+v", status, body)
 	}
@@ -382,9 +367,7 @@ func TestSetAndUnset(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Configured(t, "name: house\n")
 	own, err := os.ReadFile(h.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	stopped := " --data " + t.TempDir() + " --config " + h.File
 	for _, flags := range []string{" --data " + h.Data, stopped} {
 		for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/must"
 )
 
 // TestTokenCommand connects a client with what perch robot token prints, as the page
@@ -44,9 +45,7 @@ func TestTokenCommand(t *testing.T) {
 		t.Errorf("the address is %s", shown[1])
 	}
 	conn, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"page"}, "token": {shown[2]}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	send(t, conn, `{"type":"hello"}`)
 	next(t, conn, "hello")
 	if _, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"other"}, "token": {shown[2]}}); err == nil ||

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/must"
 	"perch/packaging/image/board"
 )
 
@@ -224,9 +225,7 @@ func TestANetworkThatIsNotJoined(t *testing.T) {
 func TestPerchIsAsked(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "perch.sock")
 	l, err := net.Listen("unix", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	var asked []string
 	stop := serve(l, answers(func(method, path, body string) (int, string) {
 		asked = append(asked, method+" "+path+" "+body)

@@ -56,9 +56,7 @@ func newNmcli(t *testing.T) *nmcli {
 
 func (n *nmcli) put(file, text string) {
 	n.t.Helper()
-	if err := os.WriteFile(filepath.Join(n.dir, file), []byte(text), 0o755); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Succeed(n.t, os.WriteFile(filepath.Join(n.dir, file), []byte(text), 0o755))
 }
 
 // answers has nmcli print a text and end so, where its arguments have these in a row.
