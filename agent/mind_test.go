@@ -16,6 +16,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -179,9 +180,7 @@ func TestMemory(t *testing.T) {
 	if _, ok := m.Recall("tea", noon.Add(time.Minute)); ok || len(m.Search("tea", noon.Add(time.Minute))) > 0 {
 		t.Error("recalled what had expired")
 	}
-	if err := m.Forget(first.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, m.Forget(first.ID))
 	if err := m.Forget(first.ID); !errors.Is(err, agent.ErrForgotten) {
 		t.Errorf("forgotten twice: %v", err)
 	}
@@ -198,9 +197,7 @@ func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
 	var ids []string
 	for i := range 2000 {
 		e, err := m.Remember(agent.Entry{Key: strings.Repeat("k", i+1), Body: "x"}, noon.Add(time.Duration(i)*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		ids = append(ids, e.ID)
 	}
 	m.Recall("k", noon.Add(time.Hour)) // the oldest, used since
@@ -225,9 +222,7 @@ func TestAConversationContinuesFromTheClientsHistory(t *testing.T) {
 			m.Remembered("c", agent.Exchange{Heard: "h", Said: "kept"}, noon)
 		}
 		turn := agent.Turn{Conversation: "c", Text: "hello", Now: noon, History: given}
-		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }))
 	}
 	if len(b.heard[0].History) != 1 || b.heard[0].History[0].Said != "Hello Ann." || b.heard[1].History[0].Said != "kept" {
 		t.Errorf("%+v", b.heard)
@@ -302,9 +297,7 @@ func TestASkinThatJoinsARobotsConversation(t *testing.T) {
 		{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Text: "hi", Language: "fr", Name: "hall"},
 		{Conversation: "skin", Text: "hi", Language: "en"},
 	} {
-		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }))
 	}
 	if got := b.heard[0]; got.Name != "kitchen" || got.Persona != &cook || got.Language != "de" {
 		t.Errorf("a turn that joins a robot's talk: %+v", got)
@@ -401,9 +394,7 @@ func (f brainFunc) Think(ctx context.Context, t agent.Turn, out func(agent.Reply
 func historyOf(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent.Exchange {
 	t.Helper()
 	err := m.Answer(t.Context(), agent.Turn{Conversation: conversation, Now: noon}, func(agent.Reply) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return b.heard[len(b.heard)-1].History
 }
 
@@ -491,9 +482,7 @@ func TestAnAnimationOfATextTurnIsAGesture(t *testing.T) {
 	} {
 		p := &published{}
 		m := newMind(p, nil, &brain{name: "b", replies: []agent.Reply{c.cue, agent.Done{}}})
-		if err := m.Answer(t.Context(), c.turn, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Answer(t.Context(), c.turn, func(agent.Reply) error { return nil }))
 		if got := slices.Contains(p.events, event.Event(event.Gesture{Name: "wave", By: event.ByModel})); got != c.want {
 			t.Errorf("%+v: %v", c.cue, p.events)
 		}

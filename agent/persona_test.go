@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/must"
 )
 
 func TestAPersona(t *testing.T) {
 	const file = "---\r\nname: Robbi\nlanguage: de\nvoice: de-x # mine\nbrain:\n  temperature: 0\n  max_tokens: 300\n  model: qwen\n---\n" +
 		"\n# Du\n\nDu bist **nett**.\n"
 	name := filepath.Join(t.TempDir(), "persona.md")
-	if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(name, []byte(file), 0o600))
 	p, err := agent.LoadPersona(name)
 	if err != nil || p.Name != "Robbi" || p.Language != "de" || p.Voice != "de-x" || p.Text != "# Du\n\nDu bist **nett**." {
 		t.Errorf("%+v, %v", p, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -91,9 +92,7 @@ func TestWhatTheDiskRefusesIsNotRemembered(t *testing.T) {
 	m := NewMemory(table)
 	m.Bound(1)
 	kept, err := m.Remember(Entry{Key: "k", Body: "kept"}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	table.Breaks(full)
 	_, remember := m.Remember(Entry{Body: "refused"}, noon.Add(time.Hour))
 	_, again := m.Remember(Entry{Key: "k", Body: "refused"}, noon.Add(time.Hour))

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -231,9 +232,7 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 				session, e := sessionOf(rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session"), anEvent(t))
 				bus.Publish("a0b1c2d3e4f5", session, e)
 				taken, err := follow.Next(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, err)
 				board.Take(taken)
 			}
 		}

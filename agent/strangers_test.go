@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -70,9 +71,7 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	talk := func(stranger bool, text string) {
 		t.Helper()
 		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Untrusted: stranger, Text: text, Now: now}
-		if err := m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }))
 		m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: text, Said: "Yes."}, now)
 	}
 	talk(false, "a secret")

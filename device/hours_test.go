@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 )
 
 func TestHours(t *testing.T) {
 	at := func(clock string) time.Time {
 		parsed, err := time.Parse("15:04:05", clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return parsed
 	}
 	for written, c := range map[string]struct{ in, out []string }{

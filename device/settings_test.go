@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 )
 
 // registryWithTwo has two robots that are adopted.
@@ -114,9 +115,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 	if robot, err := r.Adopt(string(robotA), noon.Add(2*time.Hour)); err != nil || robot.Settings.Name != "hall" {
 		t.Errorf("adopted again: %+v, %v", robot.Settings, err)
 	}
-	if err := r.Forget(robotA); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Forget(robotA))
 	if _, err := r.Configure(robotB, name("hall")); err != nil {
 		t.Errorf("the name of one that is forgotten: %v", err)
 	}

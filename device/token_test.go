@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"perch/device"
+	"perch/must"
 )
 
 var key = device.Key("0123456789abcdef0123456789abcdef")
@@ -104,9 +105,7 @@ func TestTokenForItsOwner(t *testing.T) {
 	} else if _, err := r.Admit(robotA, device.NewClient("two"), token); err != nil {
 		t.Errorf("it does not open: %v", err)
 	}
-	if err := r.Forget(robotA); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Forget(robotA))
 	if _, _, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrUnknownRobot) {
 		t.Errorf("of one that was forgotten: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"perch/must"
 )
 
 // TestTranslations checks what findings.json of each language says: each value belongs to a
@@ -28,9 +30,7 @@ func TestTranslations(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &own)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		all[tag] = own
 		for format, words := range own {
 			known[format] = true

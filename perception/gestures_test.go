@@ -11,6 +11,7 @@ import (
 
 	"perch/event"
 	"perch/limit"
+	"perch/must"
 )
 
 // TestStockGestures names the twelve: others ask for them by name.
@@ -80,9 +81,7 @@ func TestGesturesOfAnOwner(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "mine.json"), []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, os.WriteFile(filepath.Join(dir, "mine.json"), []byte(c.text), 0o600))
 			all, err := StockGestures().WithOwners(dir, func(face string) bool { return face == "happy" })
 			switch {
 			case c.fault == "" && err != nil:

@@ -16,6 +16,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/limit"
+	"perch/must"
 )
 
 // stranger is a robot that nobody has adopted.
@@ -198,9 +199,7 @@ func TestOneFace(t *testing.T) {
 						wait, _ := time.ParseDuration(word + "s")
 						time.Sleep(wait)
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Succeed(t, err)
 				}
 				faces := 0
 				for _, p := range d.published(t) {
@@ -281,9 +280,7 @@ func TestManyAtOnce(t *testing.T) {
 	r := d.bus.ReadFrom(1)
 	for range 900 {
 		e, err := r.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		name := e.Event.(event.Perceived).Name
 		if name <= last[e.Robot] {
 			t.Fatalf("%s after %s", name, last[e.Robot])
@@ -309,22 +306,16 @@ func FuzzIntake(f *testing.F) {
 			return
 		}
 		e, err := d.reader.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		p := e.Event.(event.Perceived)
 		if len(p.Name) > limit.Word || len(p.Data) > 3*limit.Data || !json.Valid(p.Data) || p.Data[0] != '{' || bytes.ContainsAny(p.Data, "\n\r") {
 			t.Fatalf("published %q %q", p.Name, p.Data)
 		}
 		s := Fold(State{}, e)
 		kept, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		var back State
-		if err := json.Unmarshal(kept, &back); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(kept, &back))
 		if who := s.Who(e.At); len(who) > limit.Word+60 || strings.ContainsAny(who, "\n\"{}<>") {
 			t.Errorf("it says %q", who)
 		}
@@ -340,12 +331,8 @@ func FuzzIntake(f *testing.F) {
 func TestStrangersSenseNothing(t *testing.T) {
 	d := newDesk(t)
 	for range 1000 {
-		if err := d.FromRobot(stranger, "s", "face_detected", json.RawMessage(`{"identity":"the owner"}`)); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Detected(stranger, "s", "hello robot"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, d.FromRobot(stranger, "s", "face_detected", json.RawMessage(`{"identity":"the owner"}`)))
+		must.Succeed(t, d.Detected(stranger, "s", "hello robot"))
 	}
 	if d.Dropped() != 0 || d.bus.Seq() != 0 {
 		t.Errorf("%d events were published, %d counted as too many", d.bus.Seq(), d.Dropped())

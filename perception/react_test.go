@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 // troupe are robots that do what they are asked to, and note when.
@@ -127,9 +128,7 @@ func newRunning(t *testing.T, change func(*Options)) *running {
 		change(&o)
 	}
 	b, err := NewBehaviours(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	h.Behaviours = b
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -158,9 +157,7 @@ func (h *running) live(t *testing.T, script string) {
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		after, err := time.ParseDuration(when)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		time.Sleep(time.Until(h.began.Add(after)))
 		if e := happening(t, strings.TrimSpace(what)); e != nil {
 			h.bus.Publish(chan1, "s", e)
@@ -453,9 +450,7 @@ func TestBehavioursEnd(t *testing.T) {
 
 		bus := event.NewBus()
 		b, err := NewBehaviours(Options{Tuning: DefaultTuning(), Bus: bus, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		bus.Close()
 		b.Run(t.Context(), h.troupe)
 	})

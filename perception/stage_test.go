@@ -13,6 +13,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,9 +45,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 			if s.tune != nil {
 				s.tune(&tuning)
 			}
-			if err := tuning.Check(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, tuning.Check())
 			c := newCreature(Options{Tuning: tuning, Zone: time.UTC, Gestures: StockGestures()})
 			c.behaviours = slices.DeleteFunc(c.behaviours, func(b behaviour) bool { return !slices.Contains(on, b.name()) })
 			if got := play(t, c, s.begin, s.script); got != s.want {
@@ -62,9 +61,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 	start := noon
 	if begin != "" {
 		clock, err := time.Parse("15:04", begin)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		start = noon.Add(time.Duration(clock.Hour()-12)*time.Hour + time.Duration(clock.Minute())*time.Minute)
 	}
 	var done []string
@@ -77,9 +74,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		after, err := time.ParseDuration(when)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		now := start.Add(after)
 		for due := c.due(); !due.IsZero() && !due.After(now); due = c.due() {
 			keep(due, c.step(due, nil))
@@ -185,9 +180,7 @@ func shown(a Act) string {
 func gladness(t *testing.T, n string) event.Event {
 	t.Helper()
 	felt, err := strconv.ParseFloat(n, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	m := event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: felt}, Head: event.HeadPose{Yaw: 10 * felt}}
 	if felt == 0 {
 		m.Dominant, m.Face = "neutral", "neutral"

@@ -15,6 +15,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -188,22 +189,16 @@ func TestFoldChangesNothingItWasGiven(t *testing.T) {
 		}
 		half := fold(State{}, 0, split)
 		before, err := json.Marshal(half)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.Succeed(r, err)
 		one, two := fold(half, split, len(script)), fold(half, split, len(script))
 		then, err := json.Marshal(one)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.Succeed(r, err)
 		fold(half, 0, len(script)) // another future of the same state
 		if now, err := json.Marshal(one); err != nil || string(now) != string(then) {
 			r.Errorf("another future has changed it to %s", now)
 		}
 		after, err := json.Marshal(half)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must.Succeed(r, err)
 		if string(before) != string(after) {
 			r.Errorf("it became %s", after)
 		}
@@ -286,9 +281,7 @@ func TestBoardThroughARestart(t *testing.T) {
 		}
 		for r := bus.ReadFrom(1); r != nil; {
 			e, err := r.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			folded = Fold(folded, e)
 			if e.Seq == bus.Seq() {
 				r = nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/must"
 )
 
 // TestHoursInTheOwnersZone are those of its own clock.
@@ -21,9 +22,7 @@ func TestHoursInTheOwnersZone(t *testing.T) {
 }
 
 func TestTuningCheck(t *testing.T) {
-	if err := DefaultTuning().Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, DefaultTuning().Check())
 	for want, spoil := range map[string]func(*Tuning){
 		"greeter.hello: ":         func(t *Tuning) { t.Greeter.Hello = strings.Repeat("x", 501) },
 		"greeter.named: ":         func(t *Tuning) { t.Greeter.Named = "Hello, you!" },

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/limit"
+	"perch/must"
 	"perch/remote"
 )
 
@@ -67,16 +68,12 @@ func TestAnAnswerThatIsClosedKeepsNothing(t *testing.T) {
 	}))
 	defer server.Close()
 	base, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	c := remote.NewClient(remote.Options{Server: remote.Server{Address: server.URL}, Base: base, First: time.Minute, Idle: time.Minute})
 	defer c.Close()
 	for _, path := range []string{"all", "more"} {
 		a, err := c.Call(t.Context(), remote.Request{Method: http.MethodGet, Path: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if path == "all" {
 			if body, err := a.Whole(3); err != nil || string(body) != "abc" {
 				t.Errorf("%q, %v", body, err)

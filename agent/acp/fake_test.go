@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"perch/must"
 )
 
 // TestMain is also the agent: the test binary, started again with the mode of
@@ -450,9 +452,7 @@ func (h processDir) received() string {
 // make makes a file that the agent waits for.
 func (h processDir) make(name string) {
 	h.t.Helper()
-	if err := os.WriteFile(filepath.Join(h.dir, name), nil, 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, os.WriteFile(filepath.Join(h.dir, name), nil, 0o600))
 }
 
 // pids are of all processes that were started for the test.

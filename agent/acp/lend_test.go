@@ -13,6 +13,7 @@ import (
 	"perch/agent/acp"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/must"
 )
 
 // neck is a robot that can turn its head.
@@ -139,9 +140,7 @@ func TestAnAgentIsLentTools(t *testing.T) {
 	if got := p.log(); got != "" {
 		t.Errorf("for a stranger: %s", got)
 	}
-	if err := r.brain.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.brain.Check(t.Context()))
 	if _, err := r.think("say Hi.", &received{}); err != nil || p.log() != "open 2, begin 2 with end_talk self_robot_turn, end 2" {
 		t.Errorf("what Check opened has no tools, and is used: %v", err)
 	}

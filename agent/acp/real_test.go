@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/must"
 )
 
 // TestARealAgent talks to the example agent of github.com/coder/acp-go-sdk, at
@@ -24,9 +25,7 @@ func TestARealAgent(t *testing.T) {
 		t.Fatalf("build the example agent: %v\n%s", err, out)
 	}
 	r := build(t, "plain", func(o *acp.Options) { o.Command = []string{program}; o.Env = nil })
-	if err := r.brain.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.brain.Check(t.Context()))
 	const before = "😐|ACP Go Example Agent — demo only (no AI model).I'll help you with that.|Let me start by reading some files to understand the current situation.|" +
 		"<call_1 read running Reading project files>|<call_1 read done Reading project files>|" +
 		"Now I understand the project structure.|I need to make some changes to improve it.|" +

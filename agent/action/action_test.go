@@ -12,6 +12,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/limit"
+	"perch/must"
 )
 
 func number(f float64) *float64 { return &f }
@@ -124,9 +125,7 @@ func TestWhatAViewerMayLeaveOut(t *testing.T) {
 			Skill: "x", Error: "unknown", By: event.ByViewer},
 	} {
 		var a Action
-		if err := json.Unmarshal([]byte(text), &a); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &a))
 		if e, err := a.Event(); err != nil || !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %#v, %v", text, e, err)
 		}
@@ -156,9 +155,7 @@ func TestBadActions(t *testing.T) {
 		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", limit.Text+1) + `"}}`: "at most",
 	} {
 		var a Action
-		if err := json.Unmarshal([]byte(text), &a); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(text), &a))
 		if _, err := a.Event(); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.80s: %v", text, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/assist"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -177,9 +178,7 @@ func (h *fakeHA) brain(t testing.TB, change ...func(*assist.Options)) *assist.Br
 		c(&o)
 	}
 	b, err := assist.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(b.Close)
 	return b
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"perch/limit"
+	"perch/must"
 	"perch/remote"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -68,9 +69,7 @@ func FuzzTool(f *testing.F) {
 	f.Add([]byte(`{"name":"do","description":"x","inputSchema":{"type":"object"}}`))
 	f.Add([]byte(`{"name":"do\u0000","inputSchema":[]}`))
 	s, err := New(Options{Name: "it", Command: []string{"x"}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var tool sdk.Tool
 		if json.Unmarshal(data, &tool) != nil {
@@ -93,9 +92,7 @@ func FuzzRefusal(f *testing.F) {
 	f.Add([]byte(`{"error":{"message":"bad key canary-0123456789"}}`), 401)
 	f.Add([]byte("<html>"), 502)
 	s, err := New(Options{Name: "it", URL: "http://host/mcp?token=canary-0123456789", Key: "canary-0123456789", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Fuzz(func(t *testing.T, data []byte, status int) {
 		_, reason := remote.Message(data)
 		sentence := s.explain(&refusal{Refusal: remote.Refusal{Status: status, Reason: reason}}).Error()
@@ -108,9 +105,7 @@ func FuzzRefusal(f *testing.F) {
 func TestSecretsAreNotQuoted(t *testing.T) {
 	s, err := New(Options{Name: "it", Command: []string{"x", "--api-key", "sesame-1", "--token=sesame-2", "plain"}, Env: []string{"A=sesame-33"},
 		Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	got := s.server.Quote("plain sesame-1 sesame-2 sesame-33 Bearer abc http://me:pw@host password=xyz sk-abcdefghij\neyJhbGciOiJIUzI1NiJ9.e30")
 	if want := "plain [key] [key] [key] Bearer [key] http://[key]@host password=[key] [key] [key]"; got != want {
 		t.Errorf("it shows\n%s, not\n%s", got, want)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/limit"
+	"perch/must"
 	"perch/remote"
 )
 
@@ -70,9 +71,7 @@ func TestARequestOfALostConnectionFails(t *testing.T) {
 	end(errCut)
 	g := &guard{ctx: ended, base: &http.Transport{}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://127.0.0.1:1/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	response, err := g.cause(t.Context(), r)
 	if response != nil {
 		_ = response.Body.Close()

@@ -12,15 +12,14 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func words(t testing.TB) Words {
 	w, err := ReadWords("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perch/limit"
+	"perch/must"
 )
 
 // In each of the six languages, good is good, bad is bad, and so on.
@@ -76,9 +77,7 @@ func TestOwnersWords(t *testing.T) {
 		"de.txt": "# mine\ncelebration: bärig, des passt scho\n", "it.txt": "concern: errore\n",
 		"fr.txt": "joie: chouette\n", "es.txt": "concern: " + strings.Repeat("x", 200), "notes.md": "?", "pt.txt": strings.Repeat("#", limit.List+1),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	w, err := ReadWords(dir)
 	for _, want := range []string{"fr.txt: line 1: it begins with none of the feelings", "es.txt: line 1: a word has at most 100 bytes",

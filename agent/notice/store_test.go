@@ -9,6 +9,7 @@ import (
 
 	"perch/agent/notice"
 	"perch/device"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -22,9 +23,7 @@ func TestTheLifeOfANotification(t *testing.T) {
 	}
 	second, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open.", Urgency: notice.UrgencyHigh,
 		Expires: noon.Add(time.Minute)}, noon.Add(time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if open := s.Open(noon.Add(2 * time.Second)); len(open) != 2 || open[0].ID != first.ID || open[1].ID != second.ID {
 		t.Errorf("open: %+v", open)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/limit"
+	"perch/must"
 )
 
 const account1 = "0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb7"
@@ -24,9 +25,7 @@ func change(t *testing.T, p Passport, body string) Passport {
 func shown(t *testing.T, p Passport, own Own) string {
 	t.Helper()
 	data, err := json.Marshal(p.Shown(own))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return string(data)
 }
 
@@ -110,9 +109,7 @@ func TestCards(t *testing.T) {
 	text := func(p Passport, own Own) (string, int) {
 		card, remarks := p.Card(own)
 		data, err := json.Marshal(card)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return string(data), len(remarks)
 	}
 	const head = `{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1",`

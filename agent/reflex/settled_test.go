@@ -1,12 +1,14 @@
 package reflex
 
-import "testing"
+import (
+	"testing"
+
+	"perch/must"
+)
 
 func TestSettled(t *testing.T) {
 	b, err := Load("en", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for text, want := range map[string]bool{
 		"what time is it":                      true,
 		"What time is it?":                     true,

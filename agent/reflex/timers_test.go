@@ -15,6 +15,7 @@ import (
 	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/device"
+	"perch/must"
 )
 
 // kept is a table of timers in memory.
@@ -230,9 +231,7 @@ func FuzzPhoto(f *testing.F) {
 	f.Add(`{"description":"😊😊 A cup [x] {body}"}`)
 	f.Add("plain \xff text\nin lines")
 	b, err := reflex.Load("en", "")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, nil)
 	f.Fuzz(func(t *testing.T, answer string) {
 		r := &robot{answer: answer, tools: []device.Tool{tool("take_photo", map[string]device.Argument{"question": {Type: "string"}})}}

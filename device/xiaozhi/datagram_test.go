@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 )
 
 var (
@@ -22,9 +23,7 @@ func asFirmware(t *testing.T, sequence, timestamp byte, opus []byte) []byte {
 	header := bytes.Clone(talkNonce[:])
 	header[3], header[11], header[15] = byte(len(opus)), timestamp, sequence
 	block, err := aes.NewCipher(talkKey[:])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	sealed := make([]byte, len(opus))
 	cipher.NewCTR(block, header).XORKeyStream(sealed, opus)
 	return append(header, sealed...)

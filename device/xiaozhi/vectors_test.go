@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 )
 
 // fromRobot are messages as robots send them, bytes and value side by side.
@@ -103,9 +104,7 @@ func sameJSON(t *testing.T, got []byte, want string) bool {
 	if err := json.Unmarshal(got, &a); err != nil {
 		t.Fatalf("%s: %v", got, err)
 	}
-	if err := json.Unmarshal([]byte(want), &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(want), &b))
 	return reflect.DeepEqual(a, b)
 }
 

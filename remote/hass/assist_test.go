@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/limit"
+	"perch/must"
 )
 
 // began is a run of the script's first command.
@@ -20,9 +21,7 @@ func began(t *testing.T, s Start, script func(p *peer, command map[string]any)) 
 	t.Helper()
 	c := serve(t, func(p *peer) { p.greet(); script(p, p.command()) })
 	run, err := dial(t, c).Run(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(run.Close)
 	return run
 }

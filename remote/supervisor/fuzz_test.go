@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // FuzzAnswer: whatever the Supervisor answers with, a broker is one that can be dialled, or
@@ -19,9 +21,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	c, err := New(Options{URL: Home, Token: token})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Succeed(f, err)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s service
 		if err := c.unwrap(text, &s); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/remote/supervisor"
 	"perch/remote/supervisor/supervisortest"
 )
@@ -25,9 +26,7 @@ func client(t *testing.T, s *supervisortest.Supervisor, within time.Duration) *s
 	}
 	o.Within = within
 	c, err := supervisor.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 )
@@ -26,9 +27,7 @@ func tone(t testing.TB, rate int, d time.Duration) []byte {
 		pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(rate)))
 	}
 	var b bytes.Buffer
-	if err := voice.WriteWAV(&b, rate, pcm); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, voice.WriteWAV(&b, rate, pcm))
 	wav := b.Bytes()
 	out := append([]byte("RIFF\xff\xff\xff\xffWAVE"), wav[12:36]...)
 	out = append(out, "LIST\x06\x00\x00\x00INFOxxdata\xff\xff\xff\xff"...)

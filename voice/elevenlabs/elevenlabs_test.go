@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 )
@@ -27,9 +28,7 @@ func engine(t testing.TB, o Options) *Engine {
 		o.Voice = george
 	}
 	e, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(e.Close)
 	return e
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/remote"
 	"perch/voice"
 )
@@ -24,9 +25,7 @@ const canary = "sk-canary/0f3d9a+Zq"
 func client(t testing.TB) *Client {
 	t.Helper()
 	c, err := New(Options{Service: "the speech server", URL: "http://127.0.0.1:8000/v1", Key: canary})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 )
@@ -84,9 +85,7 @@ func TestAKeyIsNotTakenAlong(t *testing.T) {
 func wire(t *testing.T, script func(conn net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

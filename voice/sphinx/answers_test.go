@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -169,22 +170,16 @@ func judgeAnswers(t *testing.T, all map[string]answered) {
 // is to the last figure what it made of it without a grammar of answers.
 func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
 	p, err := newPair(Model, homeGrammar, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer p.free()
 	plain := homeGrammar
 	plain.Answer = nil
 	deaf, err := newPair(Model, plain, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer deaf.free()
 	hear := func(p *pair, pcm []int16, answer bool) heard {
 		got, err := p.hear(t.Context(), spoken(pcm), answer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		return got
 	}
 	for said, asAnswer := range map[string]string{
@@ -219,9 +214,7 @@ func TestAnswersCostLittle(t *testing.T) {
 	least := math.Inf(1) // the whole process is measured, in which other things grow as well
 	for range 3 {
 		p, err := newPair(Model, without, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer p.free() // not sooner: its memory would be the next pair's
 		hear := func(answer bool) {
 			if _, err := p.hear(t.Context(), spoken(pcm), answer); err != nil {
@@ -230,17 +223,13 @@ func TestAnswersCostLittle(t *testing.T) {
 		}
 		hear(false)
 		before := residentMB(t)
-		if err := p.commands.setGrammar(answerGrammar, homeGrammar.jsgf(homeGrammar.Answer)); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, p.commands.setGrammar(answerGrammar, homeGrammar.jsgf(homeGrammar.Answer)))
 		p.answers = true
 		hear(true)
 		least = min(least, residentMB(t)-before)
 		began := time.Now()
 		for range 1000 {
-			if err := p.commands.use(answerGrammar); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, p.commands.use(answerGrammar))
 		}
 		t.Logf("changing to the grammar of answers takes %v", time.Since(began)/1000)
 	}

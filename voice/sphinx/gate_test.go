@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -51,9 +52,7 @@ func TestWhoLeavesTheGateHoldsNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, closed := newGate(2), make(chan struct{})
 		for range 2 {
-			if err := g.enter(t.Context(), false, closed); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, g.enter(t.Context(), false, closed))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 4)

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -125,9 +126,7 @@ func TestRecognizesWhileItIsBeingSpoken(t *testing.T) {
 // one is heard to say.
 func TestUtterancesDoNotColourEachOther(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small, Pairs: 1})
-	if err := e.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, e.Load(t.Context()))
 	p := <-e.idle
 	defer func() { e.idle <- p }()
 	sentence := speak(t, "slt", "good night")

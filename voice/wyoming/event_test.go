@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"go.uber.org/goleak"
+
+	"perch/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,9 +53,7 @@ var vectors = []struct {
 func same(t *testing.T, a, b Event) bool {
 	t.Helper()
 	meaning := func(e Event) (v map[string]any) {
-		if err := e.Decode(&v); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, e.Decode(&v))
 		return v
 	}
 	return a.Type == b.Type && bytes.Equal(a.Payload, b.Payload) && reflect.DeepEqual(meaning(a), meaning(b))
@@ -196,9 +196,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("read %+v", e)
 			}
 			var again bytes.Buffer
-			if err := NewWriter(&again).Write(e); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, NewWriter(&again).Write(e))
 			back, err := NewReader(&again, Limits{}).Read()
 			if err != nil || !same(t, e, back) {
 				t.Fatalf("%+v was read back as %+v (%v)", e, back, err)

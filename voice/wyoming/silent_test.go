@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/must"
 	"perch/remote"
 	"perch/voice"
 	"perch/voice/voicetest"
@@ -105,9 +106,7 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 					}
 					e := server.piped(t, Options{})
 					if c.known {
-						if err := e.Warm(t.Context()); err != nil {
-							t.Fatal(err)
-						}
+						must.Succeed(t, e.Warm(t.Context()))
 					}
 					began := time.Now()
 					var others sync.WaitGroup
