@@ -128,7 +128,7 @@ soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK 
 	program=$(abspath $(PERCH_PROGRAM)); \
 	if [ -n "$(RACE)" ]; then gateway/web/bundle.sh && go build -race -o bin/perch-race ./cmd/perch || exit 1; program=$(CURDIR)/bin/perch-race; fi; \
 	if [ -z "$$program" ]; then program=$$(packaging/unpacked.sh); fi; \
-	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./packaging
+	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./cmd/perch/e2e
 
 clean: ## removes what was built
 	rm -rf bin dist gateway/web/ui/node_modules

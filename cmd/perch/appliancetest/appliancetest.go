@@ -16,10 +16,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"perch/cmd/perch/appliance"
@@ -254,6 +256,14 @@ func FreeAddress(t testing.TB) string {
 	}
 	t.Fatal("no port is free")
 	return ""
+}
+
+// Child is a program that ends with the test's binary, even where that is killed. Ctrl-C is for
+// the test alone.
+func Child(program string, arguments ...string) *exec.Cmd {
+	cmd := exec.Command(program, arguments...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	return cmd
 }
 
 // Children are the processes that a process has started and that have not ended.

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/must"
+	"perch/waittest"
 )
 
 // What is published of the robot that is simulated unless another is named.
@@ -26,15 +26,18 @@ const (
 	RobotConfig = "homeassistant/device/perch_a0b1c2d3e4f5/config"
 )
 
-// needMosquitto leaves a test out where the broker and its clients are not
-// installed; CI installs them.
-func needMosquitto(t *testing.T) {
+// needMosquitto returns the broker's path, or leaves a test out where it and its clients
+// are not installed; CI installs them.
+func needMosquitto(t *testing.T) (broker string) {
 	t.Helper()
-	for _, name := range []string{"mosquitto", "mosquitto_sub"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("%s is not installed: apt install mosquitto mosquitto-clients", name)
-		}
+	broker, err := exec.LookPath("mosquitto")
+	if err != nil { // who is no administrator has no sbin in the path
+		broker, err = exec.LookPath("/usr/sbin/mosquitto")
 	}
+	if _, none := exec.LookPath("mosquitto_sub"); err != nil || none != nil {
+		t.Skip("mosquitto is not installed: apt install mosquitto mosquitto-clients")
+	}
+	return broker
 }
 
 // Listener keeps the lines that others see of us: those of mosquitto_sub,
@@ -116,24 +119,25 @@ func Subscribe(t *testing.T, broker ...string) *Listener {
 // anybody there.
 func StartMosquitto(t *testing.T) (process *os.Process, address string) {
 	t.Helper()
-	needMosquitto(t)
 	address = FreeAddress(t)
+	return StartMosquittoAt(t, address), address
+}
+
+// StartMosquittoAt runs it at an address of this machine, again where it was killed.
+func StartMosquittoAt(t *testing.T, address string) *os.Process {
+	t.Helper()
 	_, port, _ := net.SplitHostPort(address)
-	c := exec.Command("mosquitto", "-p", port)
+	c := Child(needMosquitto(t), "-p", port)
 	must.Succeed(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait() // it was killed
 	})
-	for range 200 {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return c.Process, address
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("mosquitto does not listen")
-	return nil, ""
+	waittest.For(t, "mosquitto listens", func() bool {
+		conn, err := net.Dial("tcp", address)
+		return err == nil && conn.Close() == nil
+	})
+	return c.Process
 }
 
 // Lines are all so far.

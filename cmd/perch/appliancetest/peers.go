@@ -1,8 +1,10 @@
 package appliancetest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -23,10 +25,12 @@ import (
 // true protocols over loopback and answer at once. Whatever is said, "what time
 // is it" is understood.
 type Peers struct {
-	Words []string      // of the model's answer
-	Calls string        // the tools it calls first, as deltas hold them; "" is none
-	Every time.Duration // between two of them; 0 is all at once
-	Rest  chan struct{} // closed when those after the first sentence may come; nil is at once
+	Words []string // of the model's answer
+	Calls string   // the tools it calls first, as deltas hold them; "" is none
+	// Decides returns the tools that a last message has the model call, in place of Calls.
+	Decides func(role, content string) (calls string)
+	Every   time.Duration // between two of them; 0 is all at once
+	Rest    chan struct{} // closed when those after the first sentence may come; nil is at once
 	// Holds is a stage that never comes to an end by itself: "recognizing",
 	// "first token", "in a tool" or "speaking".
 	Holds   func() string
@@ -37,6 +41,7 @@ type Peers struct {
 	conns              sync.WaitGroup
 	mu                 sync.Mutex
 	busy               int // requests under way
+	ills               map[Peer]*illness
 	at                 moments
 	prompts            []string // the model's, of the system
 	spoken             []Spoken
@@ -50,17 +55,124 @@ type moments struct {
 	spoken, said         time.Time // the synthesizer asked, and its sound begun
 }
 
+// Peer is one of them.
+type Peer string
+
+// The peers.
+const (
+	Recognizer  Peer = "recognizer"
+	Brain       Peer = "brain"
+	Synthesizer Peer = "synthesizer"
+)
+
+// Illness is how a peer fails.
+type Illness string
+
+// The illnesses.
+const (
+	Well    Illness = ""
+	Silent  Illness = "accepts and never answers"
+	Garbled Illness = "answers garbage"
+	Dying   Illness = "dies in the middle"
+)
+
+// illness is what a peer has, and how many requests it had with each.
+type illness struct {
+	kind   Illness
+	over   chan struct{} // closed when another one begins
+	served map[Illness]int
+}
+
+// Fall has a peer fail from now on, or be Well. A request that a Silent one holds then ends
+// without an answer.
+func (p *Peers) Fall(peer Peer, ill Illness) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	had := p.ills[peer]
+	close(had.over)
+	had.kind, had.over = ill, make(chan struct{})
+}
+
+// Served returns how many requests a peer had while it was ill so.
+func (p *Peers) Served(peer Peer, ill Illness) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ills[peer].served[ill]
+}
+
+// condition counts a request, and returns how it fails, and what is closed when that is over.
+func (p *Peers) condition(peer Peer) (ill Illness, over <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.ills[peer]
+	i.served[i.kind]++
+	return i.kind, i.over
+}
+
+// ailing is a handler whose peer may be ill.
+func (p *Peers) ailing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/models") { // an ill one answers that too
+			handle(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body) // or its context does not end when the client goes
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		switch ill, over := p.condition(peer); ill {
+		case Silent:
+			select {
+			case <-r.Context().Done():
+			case <-over:
+			}
+			panic(http.ErrAbortHandler)
+		case Garbled:
+			_, _ = io.WriteString(w, "<html>\x00\xff{]} data: nothing of the kind\n\n")
+		case Dying:
+			handle(&half{ResponseWriter: w}, r)
+			panic(http.ErrAbortHandler) // the connection is cut
+		default:
+			handle(w, r)
+		}
+	}
+}
+
+// half is an answer of which only the first part is sent.
+type half struct {
+	http.ResponseWriter
+	writes int
+}
+
+func (h *half) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+func (h *half) Write(p []byte) (int, error) {
+	if h.writes++; h.writes > 2 {
+		return len(p), nil
+	}
+	written, err := h.ResponseWriter.Write(p[:min(len(p)/2+1, len(p))])
+	_ = http.NewResponseController(h.ResponseWriter).Flush() // or whoever asked has gone
+	if err != nil {
+		return written, err
+	}
+	return len(p), nil
+}
+
 // NewPeers starts them. The words are those of the first sentence, and then
 // the others'.
 func NewPeers(t testing.TB) *Peers {
 	t.Helper()
 	p := &Peers{Words: []string{"😊", " It", " is", " three."}, Reached: make(chan string, 64),
-		Holds: func() string { return "" }}
+		Holds: func() string { return "" }, ills: map[Peer]*illness{}}
+	for _, peer := range []Peer{Recognizer, Brain, Synthesizer} {
+		p.ills[peer] = &illness{over: make(chan struct{}), served: map[Illness]int{}}
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
 	p.recognizer = l
-	p.brain = httptest.NewServer(http.HandlerFunc(p.think))
-	p.synthesizer = httptest.NewServer(http.HandlerFunc(p.speak))
+	p.brain = httptest.NewServer(p.ailing(Brain, p.think))
+	p.synthesizer = httptest.NewServer(p.ailing(Synthesizer, p.speak))
 	p.conns.Go(p.listen)
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -73,10 +185,16 @@ func NewPeers(t testing.TB) *Peers {
 
 // Use has a configuration use them, and no others.
 func (p *Peers) Use(c *config.Config) {
-	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: "tcp://" + p.recognizer.Addr().String()}}
-	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: p.synthesizer.URL + "/v1"}}
-	c.Brains = []config.Brain{{Kind: "openai", URL: p.brain.URL + "/v1", Model: "m"}}
-	c.BrainDeep = []config.Brain{{Kind: "openai", URL: p.brain.URL + "/v1", Model: "deep"}}
+	recognizer, brain, synthesizer := p.URLs()
+	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: recognizer}}
+	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: synthesizer}}
+	c.Brains = []config.Brain{{Kind: "openai", URL: brain, Model: "m"}}
+	c.BrainDeep = []config.Brain{{Kind: "openai", URL: brain, Model: "deep"}}
+}
+
+// URLs are where they are, as a configuration has it.
+func (p *Peers) URLs() (recognizer, brain, synthesizer string) {
+	return "tcp://" + p.recognizer.Addr().String(), p.brain.URL + "/v1", p.synthesizer.URL + "/v1"
 }
 
 // under counts a request until the function it returns is called.
@@ -154,6 +272,9 @@ func (p *Peers) hear(conn net.Conn) {
 			}
 		case wyoming.TypeAudioStart:
 			defer p.under()()
+			if ill, _ := p.condition(Recognizer); ill == Dying {
+				return
+			}
 		case wyoming.TypeAudioStop:
 			p.note(&p.at.heardAll)
 			gone := make(chan struct{})
@@ -161,7 +282,17 @@ func (p *Peers) hear(conn net.Conn) {
 				defer close(gone)
 				_, _ = r.Read() // nothing more is to come
 			})
-			if p.held("recognizing", gone) {
+			switch ill, over := p.condition(Recognizer); {
+			case ill == Silent:
+				select {
+				case <-gone:
+				case <-over:
+				}
+				return
+			case ill == Garbled:
+				_, _ = io.WriteString(conn, "\x00\xff{\"type\":transcript}\n{{{{\n")
+				return
+			case ill == Dying, p.held("recognizing", gone):
 				return
 			}
 			if !send(wyoming.TypeTranscript, wyoming.Text{Text: "what time is it"}) {
@@ -208,8 +339,14 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "data: [DONE]\n\n")
 		return
 	}
-	if p.Calls != "" && ask.Messages[len(ask.Messages)-1].Role == "user" {
-		say(`{"tool_calls":` + p.Calls + `}`)
+	calls, last := "", ask.Messages[len(ask.Messages)-1]
+	if p.Decides != nil {
+		calls = p.Decides(last.Role, fmt.Sprint(last.Content))
+	} else if last.Role == "user" {
+		calls = p.Calls
+	}
+	if calls != "" {
+		say(`{"tool_calls":` + calls + `}`)
 		fmt.Fprint(w, "data: [DONE]\n\n")
 		return
 	}

@@ -14,14 +14,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/must"
-	"perch/store/archive/archivetest"
 	"perch/waittest"
 )
 
@@ -35,46 +33,59 @@ type process struct {
 	cmd      *exec.Cmd
 	out      waittest.Buffer // what it prints
 	log      waittest.Buffer
-	logged   sync.WaitGroup
 	ready    chan string
+	exited   chan struct{} // closed when it has ended
+	ended    error         // how, then
 	client   http.Client
 	profiles *profiling // nil, unless somebody wants them
 
 	url, token string // of one that serves, and its owner's
 }
 
-// begin runs a program on free ports. It gets none of our own settings, such as
-// PERCH_KILLS.
+// begin runs a program on free ports.
 func begin(t testing.TB, binary, data string, args []string, env ...string) *process {
 	t.Helper()
-	p := &process{t: t, data: data, ready: make(chan string, 1), profiles: newProfiling(t)}
-	p.cmd = exec.Command(binary, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...)...)
-	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
-		"PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
-	p.cmd.Env = append(p.cmd.Env, env...)
-	if p.profiles != nil {
-		p.cmd.Env = append(p.cmd.Env, "PERCH_DEBUG_LISTEN="+p.profiles.at)
+	profiles := newProfiling(t)
+	if profiles != nil {
+		env = append(env, "PERCH_DEBUG_LISTEN="+profiles.at)
 	}
-	p.cmd.Stdout = &p.out
-	lines, err := p.cmd.StderrPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	must.Succeed(t, err)
+	p := launch(t, binary, data, append([]string{"--listen", "127.0.0.1:0", "--local", "127.0.0.1:0"}, args...), env...)
+	p.profiles = profiles
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("An owner would lose: %s\nThe program's log:\n%s", appliancetest.Lost(t), &p.log)
 		}
 	})
-	p.logged.Go(func() {
+	return p
+}
+
+// launch runs a program. It gets none of our own settings, such as PERCH_KILLS, and ends with
+// the test, however that ends.
+func launch(t testing.TB, binary, data string, args []string, env ...string) *process {
+	t.Helper()
+	p := &process{t: t, data: data, ready: make(chan string, 1), exited: make(chan struct{})}
+	p.cmd = appliancetest.Child(binary, append([]string{"serve", "--data", data}, args...)...)
+	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
+		"PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Stdout = &p.out
+	lines, err := p.cmd.StderrPipe()
+	must.Succeed(t, err)
+	must.Succeed(t, p.cmd.Start())
+	go func() {
+		defer close(p.exited)
 		for scan := bufio.NewScanner(lines); scan.Scan(); {
 			fmt.Fprintln(&p.log, scan.Text())
 			if _, after, found := strings.Cut(scan.Text(), "listen=["); found {
 				address, _, _ := strings.Cut(after, "]")
-				p.ready <- "http://" + address
+				select {
+				case p.ready <- "http://" + address:
+				default: // another line of it
+				}
 			}
 		}
-	})
+		p.ended = p.cmd.Wait()
+	}()
 	return p
 }
 
@@ -90,18 +101,27 @@ func program(t testing.TB, data string, env ...string) *process {
 // up returns when the program serves.
 func (p *process) up() {
 	p.t.Helper()
+	must.Succeed(p.t, p.serves())
+	if p.profiles != nil {
+		p.profiles.begin(p.t, p.cmd.Process.Pid)
+	}
+}
+
+// serves waits until the program serves, or ends it where that takes too long.
+func (p *process) serves() error {
 	late := time.NewTimer(startWithin)
 	defer late.Stop()
 	select {
 	case p.url = <-p.ready:
+	case <-p.exited:
+		return fmt.Errorf("the program ended at its start: %v\n%s", p.ended, &p.log)
 	case <-late.C:
 		_ = p.end(syscall.SIGKILL)
-		p.t.Fatalf("the program did not start within %s:\n%s", startWithin, &p.log)
+		return fmt.Errorf("the program did not start within %s:\n%s", startWithin, &p.log)
 	}
-	if p.profiles != nil {
-		p.profiles.begin(p.t, p.cmd.Process.Pid)
-	}
-	p.token = strings.TrimSpace(string(archivetest.Read(p.t, filepath.Join(p.data, "admin-token"))))
+	token, err := os.ReadFile(filepath.Join(p.data, "admin-token"))
+	p.token = strings.TrimSpace(string(token))
+	return err
 }
 
 func (p *process) ota() string { return p.url + "/xiaozhi/ota/" }
@@ -112,10 +132,9 @@ func (p *process) end(by syscall.Signal) error {
 		p.profiles.stop()
 	}
 	_ = p.cmd.Process.Signal(by) // one that has ended by itself is seen below
-	p.logged.Wait()
-	err := p.cmd.Wait()
+	<-p.exited
 	p.client.CloseIdleConnections()
-	return err
+	return p.ended
 }
 
 // stop ends the program as a service manager does.

@@ -1,4 +1,4 @@
-package packaging_test
+package e2e
 
 import (
 	"context"
@@ -179,7 +179,7 @@ var soakTimerID = regexp.MustCompile(`Its id is (\S+)\.`)
 // the brain then called has answered; nothing where it did not get that far.
 func (o *soakOwner) tell(ctx context.Context, what string) string {
 	select {
-	case <-o.s.timers.results: // of an earlier one that came late
+	case <-o.s.timers: // of an earlier one that came late
 	default:
 	}
 	status, _, err := o.s.appliance.request(ctx, http.MethodPost, o.s.appliance.local, "/admin/inject-text",
@@ -188,7 +188,7 @@ func (o *soakOwner) tell(ctx context.Context, what string) string {
 		return ""
 	}
 	select {
-	case text := <-o.s.timers.results:
+	case text := <-o.s.timers:
 		wait(ctx, 3*time.Second) // the keeper still speaks
 		return text
 	case <-time.After(soakToolWithin):

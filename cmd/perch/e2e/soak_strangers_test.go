@@ -1,4 +1,4 @@
-package packaging_test
+package e2e
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -402,13 +401,8 @@ func (st *soakStrangers) checkRations(when string) {
 	if reported > (lives+1)*soakStrangersReported {
 		st.s.fail("%s %d check-ins of strangers were reported within a minute", when, reported)
 	}
-	text, err := os.ReadFile(st.s.appliance.log.Name())
-	if err != nil {
-		st.s.fail("%s: %v", when, err)
-		return
-	}
 	lines := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(st.s.appliance.log()) {
 		if strings.Contains(line, soakInvented) || strings.Contains(line, "127.0.5.") {
 			lines++
 		}

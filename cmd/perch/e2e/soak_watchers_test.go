@@ -1,4 +1,4 @@
-package packaging_test
+package e2e
 
 import (
 	"bufio"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 // watch has skins, a reader of the owner's feed and a subscriber to the broker
@@ -108,8 +110,8 @@ func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 
 // subscribe is Home Assistant, as far as it listens.
 func (s *soak) subscribe(ctx context.Context) {
-	host, port, _ := net.SplitHostPort(s.broker.address)
-	c := soakChild("mosquitto_sub", "-h", host, "-p", port, "-v", "-t", "perch/#", "-t", "homeassistant/#")
+	host, port, _ := net.SplitHostPort(s.brokerAt)
+	c := appliancetest.Child("mosquitto_sub", "-h", host, "-p", port, "-v", "-t", "perch/#", "-t", "homeassistant/#")
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -131,7 +133,7 @@ func (s *soak) subscribe(ctx context.Context) {
 // mirrored waits until the broker holds what Home Assistant needs of every
 // robot, retained, as it must after each of the broker's starts.
 func (s *soak) mirrored(ctx context.Context) error {
-	host, port, _ := net.SplitHostPort(s.broker.address)
+	host, port, _ := net.SplitHostPort(s.brokerAt)
 	var missing []string
 	deadline := time.Now().Add(soakRecoverWithin)
 	for ctx.Err() == nil {

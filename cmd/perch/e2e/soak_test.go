@@ -1,4 +1,4 @@
-package packaging_test
+package e2e
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -18,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // What the soak is made of. Robots rest between talks for as long as lets two
@@ -53,7 +52,6 @@ const (
 const (
 	soakAnswerWithin  = 15 * time.Second // of a request: far more than it takes, for the machine may be busy
 	soakToolWithin    = 3 * soakPatience // of a text that leads to a tool's being called
-	soakStartWithin   = 20 * time.Second
 	soakStopWithin    = 20 * time.Second
 	soakReturn        = 3 * time.Second  // after a start, until robots and skins are there again
 	soakRecover       = 10 * time.Second // after a fault, until what it touched works again
@@ -85,6 +83,7 @@ const (
 
 // soak is one run.
 type soak struct {
+	t       *testing.T
 	ctx     context.Context
 	seed    uint64
 	rand    *rand.Rand // of the faults
@@ -96,9 +95,10 @@ type soak struct {
 	small   string // a small file system of its own; "" where there is none
 
 	appliance *soakAppliance
-	broker    *soakBroker
-	engines   *soakEngines
-	timers    *soakTimers
+	broker    *os.Process // of mosquitto
+	brokerAt  string
+	engines   *appliancetest.Peers
+	timers    chan string // what the tools of timers have answered
 	robots    []*soakRobot
 	owner     *soakOwner
 	foreign   *soakStrangers
@@ -123,13 +123,9 @@ func TestSoak(t *testing.T) {
 	if err != nil || length < 10*time.Second {
 		t.Fatalf("SOAK=%q: a duration of at least 10s, such as 30s, 3m or 8h", os.Getenv("SOAK"))
 	}
-	// Robots have processors of their own. With two threads for all of them, one
-	// that encodes sound would keep the others from reading.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(8, runtime.NumCPU())))
 	// Who interrupts it has everything ended that it began, and unmounted.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	before := goleak.IgnoreCurrent()
 	s := newSoak(ctx, t)
 	s.run(length)
 	s.close()
@@ -137,7 +133,6 @@ func TestSoak(t *testing.T) {
 	if n := len(s.failed()); n > 0 {
 		t.Errorf("%d failures; docs/soak.md says what they mean", n)
 	}
-	goleak.VerifyNone(t, before)
 }
 
 func newSoak(ctx context.Context, t *testing.T) *soak {
@@ -148,23 +143,17 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 			t.Fatalf("SOAK_SEED: %v", err)
 		}
 	}
-	s := &soak{ctx: ctx, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
-		timers: &soakTimers{results: make(chan string, 1)}, checks: make(chan string, 1)}
+	s := &soak{t: t, ctx: ctx, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), began: time.Now(),
+		timers: make(chan string, 1), checks: make(chan string, 1)}
 	s.figures.faults = map[string]int{}
 	s.owner = newSoakOwner(s)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	program, err := filepath.Abs(programPath())
-	must(err)
+	must.Succeed(t, err)
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v: make build makes it, and PERCH_PROGRAM names another", err)
 	}
 	built, err := buildinfo.ReadFile(program)
-	must(err)
+	must.Succeed(t, err)
 	s.raced = slices.Contains(built.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 	if s.pause = soakPause; s.raced {
 		s.pause = soakPauseRaced
@@ -178,30 +167,25 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 		data = filepath.Join(s.small, "data")
 	}
 	s.speech, err = simrobot.Speak(t.Context(), soakSentence, "slt")
-	must(err)
-	s.broker, err = newSoakBroker(dir)
-	must(err)
-	t.Cleanup(s.broker.stop)
-	must(s.broker.start())
-	s.engines, err = newSoakEngines(s.timers)
-	must(err)
+	must.Succeed(t, err)
+	s.broker, s.brokerAt = appliancetest.StartMosquitto(t)
+	s.engines = newSoakEngines(t, s.timers)
 	manager, err := newSoakManager(dir, s.fail)
-	must(err)
-	s.appliance, err = newSoakAppliance(program, dir, data, s.broker.address, s.engines, manager)
-	must(err)
-	must(s.appliance.start(s.ctx))
+	must.Succeed(t, err)
+	s.appliance = newSoakAppliance(t, program, data, s.brokerAt, s.engines, manager)
 	t.Cleanup(func() {
 		if s.appliance.running() {
 			s.appliance.kill()
 		}
 	})
-	must(s.appliance.installedLongAgo(s.ctx))
+	must.Succeed(t, s.appliance.start())
+	must.Succeed(t, s.appliance.installedLongAgo())
 	s.robots, err = newSoakRobots(s)
-	must(err)
+	must.Succeed(t, err)
 	s.foreign, err = newSoakStrangers(s)
-	must(err)
-	must(s.owner.adoptAll(s.ctx))
-	must(s.foreign.note(s.ctx))
+	must.Succeed(t, err)
+	must.Succeed(t, s.owner.adoptAll(s.ctx))
+	must.Succeed(t, s.foreign.note(s.ctx))
 	return s
 }
 
@@ -209,7 +193,7 @@ func programPath() string {
 	if path := os.Getenv("PERCH_PROGRAM"); path != "" {
 		return path
 	}
-	return "../bin/perch"
+	return "../../../bin/perch"
 }
 
 // smallFiles mounts a file system that can be filled, which takes the rights of
@@ -258,7 +242,7 @@ func (s *soak) run(length time.Duration) {
 	s.compare(length, base, end)
 	if len(s.failed()) > 0 && end.goroutines > base.goroutines {
 		s.say("goroutines, by who began them:\n%s", s.appliance.stacks())
-		if err := s.appliance.start(s.ctx); err != nil {
+		if err := s.appliance.start(); err != nil {
 			s.fail("%v", err)
 		}
 	}
@@ -337,7 +321,7 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	}
 	var goroutines, fds, anonymous, heap []int
 	for settled := false; !settled && time.Since(began) < soakSettleWithin; {
-		s.engines.hangUp() // or the idle connections to them would be counted
+		s.engines.HangUp() // or the idle connections to them would be counted
 		var err error
 		if m, err = s.appliance.measure(s.ctx); err != nil {
 			s.fail("%v", err)
@@ -419,17 +403,13 @@ func (s *soak) close() {
 			s.fail("%v", err)
 		}
 	}
-	if log, err := os.ReadFile(s.appliance.log.Name()); err != nil {
-		s.fail("the log cannot be read: %v", err)
-	} else if found := races(string(log)); len(found) > 0 {
+	if found := races(s.appliance.log()); len(found) > 0 {
 		s.fail("the race detector reports %d races, the first of them:\n%s", len(found), found[0])
 	}
 	for _, r := range s.robots {
 		r.wire.close()
 	}
 	s.foreign.close()
-	s.engines.close()
-	s.broker.stop()
+	s.appliance.ended.Wait()
 	s.appliance.manager.close()
-	_ = s.appliance.log.Close()
 }

@@ -1,4 +1,4 @@
-package packaging_test
+package e2e
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"perch/cmd/perch/appliancetest"
 )
 
 // soakFault is something that goes wrong, until it returns. What it returns is
@@ -36,9 +36,9 @@ func (s *soak) faults() []soakFault {
 		{"everybody talks at once", s.rush},
 		{deafRush, s.rushDeaf},
 	}
-	for name, engine := range s.engines.each() {
-		for _, ill := range []sickness{silent, garbled, dying} {
-			all = append(all, soakFault{name + " " + string(ill), s.sicken(engine, ill)})
+	for _, peer := range []appliancetest.Peer{appliancetest.Recognizer, appliancetest.Brain, appliancetest.Synthesizer} {
+		for _, ill := range []appliancetest.Illness{appliancetest.Silent, appliancetest.Garbled, appliancetest.Dying} {
+			all = append(all, soakFault{string(peer) + " " + string(ill), s.sicken(peer, ill)})
 		}
 	}
 	if s.small != "" {
@@ -72,8 +72,6 @@ func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(cont
 		}
 		if len(deck) == 0 {
 			deck = s.faults()
-			// Engines come in any order, and a seed is to mean something.
-			slices.SortFunc(deck, func(a, b soakFault) int { return strings.Compare(a.name, b.name) })
 			s.rand.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 		}
 		s.happen(ctx, deck[0])
@@ -112,18 +110,18 @@ func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
 	var ill sync.WaitGroup
 	defer ill.Wait()
 	ill.Go(func() { _, _ = s.rush(ctx, rand.New(rand.NewPCG(s.seed, 7))) })
-	return s.sicken(s.engines.recognizer, garbled)(ctx, r)
+	return s.sicken(appliancetest.Recognizer, appliancetest.Garbled)(ctx, r)
 }
 
 // rushMute has all robots talk until the synthesizer has failed a sentence, which
 // espeak then speaks.
 func (s *soak) rushMute(ctx context.Context, r *rand.Rand) (string, error) {
 	defer s.trouble(speakers)()
-	e := s.engines.synthesizer
-	before := e.requests(garbled)
-	e.fall(garbled)
-	defer e.fall(well)
-	for began := time.Now(); e.requests(garbled) == before; {
+	failed := func() int { return s.engines.Served(appliancetest.Synthesizer, appliancetest.Garbled) }
+	before := failed()
+	s.engines.Fall(appliancetest.Synthesizer, appliancetest.Garbled)
+	defer s.engines.Fall(appliancetest.Synthesizer, appliancetest.Well)
+	for began := time.Now(); failed() == before; {
 		if time.Since(began) > soakLetGo {
 			return "", fmt.Errorf("no sentence was asked of the synthesizer within %s", soakLetGo)
 		}
@@ -131,7 +129,7 @@ func (s *soak) rushMute(ctx context.Context, r *rand.Rand) (string, error) {
 			return "", err
 		}
 	}
-	return fmt.Sprintf(", %d requests", e.requests(garbled)-before), nil
+	return fmt.Sprintf(", %d requests", failed()-before), nil
 }
 
 // lasting is how long a fault lasts.
@@ -140,31 +138,27 @@ func lasting(r *rand.Rand) time.Duration {
 }
 
 func (s *soak) stopBroker(ctx context.Context, r *rand.Rand) (string, error) {
-	s.broker.stop()
+	_ = s.broker.Kill()
+	_, _ = s.broker.Wait() // it was killed
 	wait(ctx, lasting(r))
-	return "", s.broker.start()
+	s.broker = appliancetest.StartMosquittoAt(s.t, s.brokerAt)
+	return "", nil
 }
 
-func (s *soak) sicken(e *soakEngine, ill sickness) func(context.Context, *rand.Rand) (string, error) {
+func (s *soak) sicken(peer appliancetest.Peer, ill appliancetest.Illness) func(context.Context, *rand.Rand) (string, error) {
 	return func(ctx context.Context, r *rand.Rand) (string, error) {
-		if e != s.engines.recognizer { // which are waited for before anything is said
+		if peer != appliancetest.Recognizer { // which are waited for before anything is said
 			defer s.trouble(speakers)()
 		}
-		if e == s.engines.brain {
+		if peer == appliancetest.Brain {
 			defer s.trouble(brains)()
 		}
-		before := e.requests(ill)
-		e.fall(ill)
+		before := s.engines.Served(peer, ill)
+		s.engines.Fall(peer, ill)
 		wait(ctx, lasting(r))
-		e.fall(well)
-		return fmt.Sprintf(", %d requests", e.requests(ill)-before), nil
+		s.engines.Fall(peer, appliancetest.Well)
+		return fmt.Sprintf(", %d requests", s.engines.Served(peer, ill)-before), nil
 	}
-}
-
-func (s *soakEngine) requests(of sickness) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.served[of]
 }
 
 // vanish switches one or two robots off while they talk.
@@ -266,7 +260,7 @@ func (s *soak) powerCut(ctx context.Context) {
 	s.burst.Store(false)
 	// What was asked of it at this moment was not acknowledged: the owner sees
 	// the connection break.
-	err := s.appliance.start(ctx)
+	err := s.appliance.start()
 	if err != nil && ctx.Err() == nil {
 		s.fail("after a power cut: %v", err)
 	}

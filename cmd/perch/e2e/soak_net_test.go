@@ -1,4 +1,4 @@
-package packaging_test
+package e2e
 
 import (
 	"context"
