@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/must"
+	"perch/waittest"
 )
 
 // TestMain is also the agent: the test binary, started again with the mode of
@@ -88,12 +89,7 @@ func (f *fake) run() {
 
 // await waits until a test has made a file.
 func (f *fake) await(name string) {
-	for {
-		if _, err := os.Stat(filepath.Join(f.dir, name)); err == nil {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	waittest.Until(time.Hour, func() bool { _, err := os.Stat(filepath.Join(f.dir, name)); return err == nil })
 }
 
 func (f *fake) write(v any) {
@@ -479,15 +475,7 @@ func (h processDir) empty() {
 
 // gone waits a moment: who is killed with its parent is collected by the
 // system, not by us.
-func gone(pid int) bool {
-	for range 200 {
-		if dead(pid) {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
-}
+func gone(pid int) bool { return waittest.Until(2*time.Second, func() bool { return dead(pid) }) }
 
 // dead counts a zombie that nobody collects as dead: in a container there may
 // be nobody to.

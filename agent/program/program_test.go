@@ -17,6 +17,7 @@ import (
 
 	"perch/agent/program"
 	"perch/must"
+	"perch/waittest"
 
 	"go.uber.org/goleak"
 )
@@ -145,14 +146,11 @@ func ended(t *testing.T, p *program.Program, want string, byUs bool) {
 // dead waits a moment: who is killed with its parent is collected by the
 // system. A zombie that nobody collects is dead too.
 func dead(pid int) bool {
-	for range 300 {
+	return waittest.Until(3*time.Second, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if _, after, _ := strings.Cut(string(stat), ") "); err != nil || strings.HasPrefix(after, "Z") {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
+		_, after, _ := strings.Cut(string(stat), ") ")
+		return err != nil || strings.HasPrefix(after, "Z")
+	})
 }
 
 func TestATalk(t *testing.T) {
@@ -238,10 +236,7 @@ func TestItEndsByItself(t *testing.T) {
 // its reader has reported that it has made use of it.
 func TestLastWordsAreKept(t *testing.T) {
 	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
-	until := time.Now().Add(10 * time.Second)
-	for !strings.Contains(p.Stderr(), "last words") && time.Now().Before(until) {
-		time.Sleep(5 * time.Millisecond)
-	}
+	waittest.For(t, "it has said its last words", func() bool { return strings.Contains(p.Stderr(), "last words") })
 	if got := len(all(t, p)); got != 60001 {
 		t.Errorf("%d bytes are heard", got)
 	}

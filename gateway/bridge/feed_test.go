@@ -23,6 +23,7 @@ import (
 	"perch/gateway/door/doortest"
 	"perch/limit"
 	"perch/must"
+	"perch/waittest"
 )
 
 func TestPerceivedEvents(t *testing.T) {
@@ -188,11 +189,7 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 		t.Errorf("one more: %d %s", status, body)
 	}
 	all[0].Leave()
-	for give := time.Now().Add(5 * time.Second); h.door.readers.Load() >= limit.Readers; {
-		if time.Now().After(give) {
-			t.Fatal("the place of a reader that left stays taken")
-		}
-	}
+	waittest.For(t, "the place of a reader that left is free", func() bool { return h.door.readers.Load() < limit.Readers })
 	h.listen(t, "", "")
 }
 

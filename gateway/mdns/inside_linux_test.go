@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"perch/waittest"
 )
 
 // runAs is what the test binary does inside a namespace; its return value is the exit code.
@@ -152,7 +154,7 @@ func lookForLeaks(ctx context.Context) error {
 		}
 		<-lines
 	}
-	if !within(func() bool { return openFiles() <= peak }) {
+	if !waittest.Until(10*time.Second, func() bool { return openFiles() <= peak }) {
 		return fmt.Errorf("%d files are open after 6 registrations, %d after the first", openFiles(), peak)
 	}
 	stop()
@@ -179,27 +181,17 @@ func count() (held, error) {
 	return held{openFiles(), runtime.NumGoroutine()}, nil
 }
 
-// left is an error while more is held than was.
+// left is an error where more is held than was, 10 s after all has ended: a last goroutine may
+// be that of a library, and hold a file until then.
 func (h held) left() error {
-	if !within(func() bool { return openFiles() <= h.files }) {
+	if !waittest.Until(10*time.Second, func() bool { return openFiles() <= h.files }) {
 		return fmt.Errorf("%d files are open at the end, %d before the start", openFiles(), h.files)
 	}
-	if !within(func() bool { return runtime.NumGoroutine() <= h.goroutines }) {
+	if !waittest.Until(10*time.Second, func() bool { return runtime.NumGoroutine() <= h.goroutines }) {
 		buf := make([]byte, 1<<16)
 		return fmt.Errorf("goroutines are left:\n%s", buf[:runtime.Stack(buf, true)])
 	}
 	return nil
-}
-
-// within waits for what a last goroutine does when others have ended already: it may be
-// that of a library, and hold a file until then.
-func within(done func() bool) bool {
-	for late := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
-		if time.Now().After(late) {
-			return done()
-		}
-	}
-	return true
 }
 
 // lineWriter sends each line of a log to a channel.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/must"
+	"perch/waittest"
 )
 
 // mostToView bounds the time from opening the page to its first view.
@@ -38,14 +39,11 @@ func startProgram(b *testing.B) string {
 		_ = c.Wait() // it was interrupted
 	})
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if answer, err := client.Get("http://" + at + "/"); err == nil {
-			_ = answer.Body.Close()
-			return "http://" + at + "/"
-		}
-	}
-	b.Fatalf("%s does not serve its page at %s", binary, at)
-	return ""
+	waittest.For(b, binary+" serves its page at "+at, func() bool {
+		answer, err := client.Get("http://" + at + "/")
+		return err == nil && answer.Body.Close() == nil
+	})
+	return "http://" + at + "/"
 }
 
 // untilView is how long a page that is opened takes to show the home view, by the

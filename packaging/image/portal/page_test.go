@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/must"
+	"perch/waittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -323,10 +324,6 @@ func TestFewConnections(t *testing.T) {
 	}
 	for at, from := range map[int]int{0: 1, mostConns - 1: 100} { // the place of its own address, then any
 		held[at].Close()
-		for deadline := time.Now().Add(20 * time.Second); !hold(from); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("a closed one still counts")
-			}
-		}
+		waittest.For(t, "a closed one does not count", func() bool { return hold(from) })
 	}
 }
