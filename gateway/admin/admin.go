@@ -15,6 +15,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/health"
 	"perch/limit"
 	"perch/ota"
 	"perch/perception"
@@ -125,20 +126,7 @@ type Gauge struct {
 }
 
 // Part is a part of the appliance and its condition.
-type Part struct {
-	Name  string    `json:"name"`
-	OK    bool      `json:"ok"`
-	Vital bool      `json:"vital"` // without it the appliance does not do its work
-	Note  string    `json:"note,omitempty"`
-	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
-
-}
-
-// Saying returns the part with a note.
-func (p Part) Saying(note string) Part {
-	p.Note = note
-	return p
-}
+type Part = health.Part
 
 // Door is the admin API.
 type Door struct {
