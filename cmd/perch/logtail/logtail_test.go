@@ -1,0 +1,183 @@
+package logtail
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/event"
+	"perch/gateway/admin"
+)
+
+// loggedLine is what a page is sent.
+type loggedLine struct {
+	At    time.Time
+	Level string
+	Msg   string
+	Attrs map[string]any
+}
+
+func following(t *testing.T, l *Log, least slog.Level, after string) admin.LogFollower {
+	t.Helper()
+	f, ok := l.Follow(least, after)
+	if !ok {
+		t.Fatal("nobody may follow")
+	}
+	return f
+}
+
+// next is what comes next; the zero line where nothing does.
+func next(t *testing.T, f admin.LogFollower) (line loggedLine, id string, missed int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	if f.(*follower).next > f.(*follower).log.seq {
+		cancel()
+	}
+	defer cancel()
+	id, text, missed, err := f.Next(ctx)
+	if errors.Is(err, context.Canceled) {
+		return line, "", 0
+	}
+	if err := errors.Join(err, json.Unmarshal(text, &line)); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return line, id, missed
+}
+
+type sealed struct{ secret string }
+
+func (sealed) String() string { return "sealed" }
+
+type nobody struct{}
+
+func (*nobody) MarshalText() ([]byte, error) { panic("nil") }
+
+// TestWhatIsKeptIsWhatIsWritten: the lines, the attributes and the levels of the
+// handler beside it, and no more.
+func TestWhatIsKeptIsWhatIsWritten(t *testing.T) {
+	var out strings.Builder
+	l := New()
+	log := slog.New(l.Handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo})))
+	log.Debug("not written")
+	log.With("robot", "a").WithGroup("g").Warn("a \"line\"\n", "n", 5, "took", time.Second, "err", errors.New("why"), "sealed", sealed{"geheim"},
+		slog.Group("in", "yes", true), "none", (*nobody)(nil), "raw", []byte("bytes"), "bad", "\xff\x01")
+	f := following(t, l, slog.LevelDebug, "")
+	defer f.Close()
+	line, _, _ := next(t, f)
+	if line.Level != "warn" || line.Msg != "a \"line\"\n" || time.Since(line.At) > time.Minute {
+		t.Errorf("%+v", line)
+	}
+	want := `map[g.bad:` + "\ufffd\x01" + ` g.err:why g.in.yes:true g.n:5 g.none:!PANIC: nil g.raw:bytes g.sealed:sealed g.took:1s robot:a]`
+	if got := fmt.Sprint(line.Attrs); got != want {
+		t.Errorf("the attributes are\n%s\nwant\n%s", got, want)
+	}
+	if again, _, _ := next(t, f); again.Msg != "" {
+		t.Errorf("there is more: %+v", again)
+	}
+	for _, word := range []string{"robot=a", "g.n=5", "g.took=1s", "g.sealed=sealed", "g.in.yes=true"} {
+		if !strings.Contains(out.String(), word) {
+			t.Errorf("written is %s", &out)
+		}
+	}
+}
+
+// TestTheLogIsBounded in lines, in bytes and in each line, and says what was missed.
+func TestTheLogIsBounded(t *testing.T) {
+	l := New()
+	log := slog.New(l.Handler(slog.NewTextHandler(discard{}, nil)))
+	slow := following(t, l, slog.LevelInfo, "")
+	defer slow.Close()
+	for i := range 700 {
+		log.Info("line", "i", i)
+	}
+	line, id, missed := next(t, slow)
+	if missed != 200 || line.Attrs["i"] != 200.0 {
+		t.Errorf("%+v after %d", line, missed)
+	}
+	resumed := following(t, l, slog.LevelInfo, id)
+	defer resumed.Close()
+	if line, _, missed := next(t, resumed); line.Attrs["i"] != 201.0 || missed != 0 {
+		t.Errorf("after %s comes %+v", id, line)
+	}
+	other := following(t, l, slog.LevelInfo, "another."+id)
+	defer other.Close()
+	if line, _, _ := next(t, other); line.Attrs["i"] != 200.0 {
+		t.Errorf("of another start's id comes %+v", line)
+	}
+	for i := range 300 {
+		log.Info(strings.Repeat("é", 3000), "i", i, "long", strings.Repeat("x", 1<<20), "more", strings.Repeat("y", 6000))
+	}
+	if l.used > maxBytes || len(l.bytes) != maxBytes || l.count < 20 || l.count == maxLines {
+		t.Errorf("%d bytes of %d lines are kept", l.used, l.count)
+	}
+	for f := following(t, l, slog.LevelInfo, ""); ; {
+		line, _, _ := next(t, f)
+		if line.Msg == "" {
+			break
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestFollowers: sixteen at most, each gets its levels as they come, from any
+// goroutine, and all end with the appliance.
+func TestFollowers(t *testing.T) {
+	l := New()
+	log := slog.New(l.Handler(slog.NewTextHandler(discard{}, nil)))
+	var all []admin.LogFollower
+	for range maxFollowers {
+		all = append(all, following(t, l, slog.LevelWarn, ""))
+	}
+	if _, ok := l.Follow(slog.LevelInfo, ""); ok {
+		t.Error("one more may follow")
+	}
+	all[0].Close()
+	all[0] = following(t, l, slog.LevelWarn, "")
+	var writing, reading sync.WaitGroup
+	for _, f := range all {
+		reading.Go(func() {
+			for n, missed := 0, 0; n+missed < 400; n++ {
+				_, line, gone, err := f.Next(t.Context())
+				if missed += gone; err != nil || !strings.Contains(string(line), `"level":"warn"`) {
+					t.Errorf("%s, %v", line, err)
+					return
+				}
+			}
+		})
+	}
+	for range 4 {
+		writing.Go(func() {
+			for range 100 {
+				log.Info("not for them")
+				log.Warn("for them")
+			}
+		})
+	}
+	writing.Wait()
+	reading.Wait()
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil { // of other levels some may have been missed, and then there is more to read
+			_, _, _, err = all[1].Next(t.Context())
+		}
+		ended <- err
+	}()
+	l.Close()
+	if err := <-ended; !errors.Is(err, event.ErrClosed) {
+		t.Errorf("it ends with %v", err)
+	}
+	for _, f := range all {
+		f.Close()
+	}
+	log.Info("still kept")
+}
