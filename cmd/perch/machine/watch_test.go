@@ -1,0 +1,64 @@
+package machine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTheClockIsSet: a jump is logged once, by how much, and a clock that is only
+// kept right is none.
+func TestTheClockIsSet(t *testing.T) {
+	at := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+	s, running := clockWatch{wall: at}, time.Duration(0)
+	for _, c := range []struct{ off, want time.Duration }{
+		{0, 0}, {time.Second, 0}, {-time.Second, 0}, {0, 0},
+		{5 * 365 * 24 * time.Hour, 5 * 365 * 24 * time.Hour}, {0, 0}, {-24 * time.Hour, -24 * time.Hour}, {0, 0},
+	} {
+		running += watchEvery
+		at = at.Add(watchEvery + c.off)
+		if by := s.check(at, running); by != c.want {
+			t.Errorf("off by %s it is told to have jumped by %s", c.off, by)
+		}
+	}
+}
+
+// TestAClockThatCannotBeRight is named with what to do about it.
+func TestAClockThatCannotBeRight(t *testing.T) {
+	for _, c := range []struct {
+		built, now string
+		right      bool
+	}{
+		{"", "2026-07-27T12:00:00Z", true},
+		{"", "1970-01-01T00:01:00Z", false},
+		{"", "2025-12-30T23:59:59Z", false},
+		{"2027-03-01T10:00:00Z", "2027-02-28T11:00:00Z", true}, // it was built elsewhere
+		{"2027-03-01T10:00:00Z", "2027-02-20T11:00:00Z", false},
+		{"2027-03-01T10:00:00Z", "2032-02-20T11:00:00Z", true},
+		{"no time", "2026-07-27T12:00:00Z", true},
+	} {
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = CheckClock(now, BuiltAt(c.built))
+		if (err == nil) != c.right {
+			t.Errorf("built %q, at %s: %v", c.built, c.now, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "time server") || !strings.Contains(err.Error(), "this program was built on")) {
+			t.Errorf("it names no cause or no cure: %v", err)
+		}
+	}
+}
+
+// TestConditions are what /ready says of a disk and a clock where something is wrong.
+func TestConditions(t *testing.T) {
+	if p := diskCondition(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital ||
+		!strings.Contains(p.Note, "nothing can be kept: no space left") {
+		t.Errorf("a disk that refuses: %+v", p)
+	}
+	if p := clockCondition(time.Unix(0, 0), time.Now()); p.OK || p.Vital || !strings.Contains(p.Note, "time server") {
+		t.Errorf("a clock that is wrong: %+v", p)
+	}
+}
