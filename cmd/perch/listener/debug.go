@@ -1,0 +1,31 @@
+package listener
+
+import (
+	"expvar"
+	"net/http/pprof"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/door"
+)
+
+// DebugRoutes mounts Go's profiles and counters for programs of this machine. Both packages
+// mount themselves on http.DefaultServeMux too, which no listener serves.
+func DebugRoutes(e *gin.Engine) {
+	local := e.Group("/debug", door.Guard(door.Local))
+	local.GET("/vars", gin.WrapH(expvar.Handler()))
+	local.GET("/pprof/*profile", func(c *gin.Context) {
+		serve := pprof.Index // and of the profiles that it lists, except these
+		switch c.Param("profile") {
+		case "/cmdline":
+			serve = pprof.Cmdline
+		case "/profile":
+			serve = pprof.Profile
+		case "/symbol":
+			serve = pprof.Symbol
+		case "/trace":
+			serve = pprof.Trace
+		}
+		serve(c.Writer, c.Request)
+	})
+}
