@@ -1,0 +1,61 @@
+package network
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestWhatToDoNext: the address for the robot's set-up page, a page where there
+// is one, and the doctor.
+func TestWhatToDoNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		n    firstSteps
+		says []string
+		not  []string
+	}{
+		"by name and by number": {firstSteps{name: "http://perch.local:8003", numeric: "http://192.0.2.5:8003"},
+			[]string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    http://192.0.2.5:8003/xiaozhi/ota/\n", "    perch doctor\n"},
+			[]string{"browser"}},
+		"by number": {firstSteps{numeric: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
+		"with a page": {firstSteps{name: "http://perch.local:8003", page: "http://127.0.0.1:8004/", flags: " --data x"},
+			[]string{"In a browser of this machine:\n    http://127.0.0.1:8004/\n", "    perch open --data x\n"}, nil},
+		"with a page for this machine alone": {firstSteps{page: "http://127.0.0.1:8004/"}, []string{"http://127.0.0.1:8004/\n"},
+			[]string{"perch open"}},
+		"of a folder":    {firstSteps{flags: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
+		"for a loopback": {firstSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
+	} {
+		text := c.n.String()
+		for _, word := range c.says {
+			if !strings.Contains(text, word) {
+				t.Errorf("%s: %q does not say %q", name, text, word)
+			}
+		}
+		for _, word := range c.not {
+			if strings.Contains(text, word) {
+				t.Errorf("%s: %q says %q", name, text, word)
+			}
+		}
+	}
+}
+
+// TestThePageIsNamedWhereItAnswers, and nowhere else.
+func TestThePageIsNamedWhereItAnswers(t *testing.T) {
+	kind, status := "text/html; charset=utf-8", http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+	}))
+	defer s.Close()
+	at := []string{strings.TrimPrefix(s.URL, "http://")}
+	if got := pageURL(t.Context(), at); got != s.URL+"/" {
+		t.Errorf("the page is %q", got)
+	}
+	for _, none := range []func(){func() { status = http.StatusNotFound }, func() { status, kind = http.StatusOK, "application/json" }, s.Close} {
+		none()
+		if got := pageURL(t.Context(), at); got != "" {
+			t.Errorf("there is no page, and it is %q", got)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package network
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"perch/gateway/mdns"
+)
+
+// TestANameThatAnotherMachineHas is no part that works: it says who has it, and
+// what to do.
+func TestANameThatAnotherMachineHas(t *testing.T) {
+	taken := mdns.Status{Host: "perch-2.local", Wanted: "perch.local", By: mdns.ByPerch, Rival: netip.MustParseAddr("192.168.1.7")}
+	part := nameCondition(taken)
+	for _, word := range []string{"perch-2.local", "(192.168.1.7) has perch.local", "another name"} {
+		if part.OK || part.Vital || !strings.Contains(part.Note, word) {
+			t.Errorf("%+v does not say %q", part, word)
+		}
+	}
+	if own := nameCondition(mdns.Status{Host: "perch.local", Wanted: "perch.local", By: mdns.BySystem}); !own.OK ||
+		own.Note != "perch.local, answered by system" {
+		t.Errorf("%+v", own)
+	}
+	waits := nameCondition(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: errors.New("no network")})
+	if waits.OK || waits.Note != "no network" {
+		t.Errorf("%+v", waits)
+	}
+}
