@@ -1,0 +1,76 @@
+package datadir
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"perch/gateway/admin"
+	"perch/gateway/door"
+	"perch/store"
+	"perch/store/archive"
+)
+
+// Backups makes backups of a running appliance and stages those that are to be restored, one at
+// a time.
+type Backups struct {
+	dir     archive.Directory
+	db      *store.DB
+	restart func()
+	busy    sync.Mutex // held while one is made or staged
+}
+
+// NewBackups returns the backups of a directory whose database is open. restart starts the
+// appliance again.
+func NewBackups(dir archive.Directory, db *store.DB, restart func()) *Backups {
+	return &Backups{dir: dir, db: db, restart: restart}
+}
+
+// lock locks busy, or returns an error where it is locked.
+func (a *Backups) lock() error {
+	if a.busy.TryLock() {
+		return nil
+	}
+	return &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
+}
+
+// Backup makes a backup that can be sent.
+func (a *Backups) Backup(ctx context.Context) (admin.Backup, error) {
+	if err := a.lock(); err != nil {
+		return admin.Backup{}, err
+	}
+	p, err := a.dir.Running(ctx, a.db)
+	if err != nil {
+		a.busy.Unlock()
+		return admin.Backup{}, err
+	}
+	return admin.Backup{
+		Name:  fmt.Sprintf("perch-%s-%s.tar", p.Manifest.Appliance, p.Manifest.Created.Format("20060102-150405")),
+		Size:  p.Size(),
+		Write: func(w io.Writer) error { return p.Write(ctx, w) },
+		Close: func() { p.Close(); a.busy.Unlock() },
+	}, nil
+}
+
+// Restore stages a backup that the next start swaps in, and restarts on demand.
+func (a *Backups) Restore(ctx context.Context, body io.Reader, restart bool) (admin.Restored, error) {
+	if err := a.lock(); err != nil {
+		return admin.Restored{}, err
+	}
+	defer a.busy.Unlock()
+	m, err := a.dir.Stage(ctx, body)
+	if err != nil {
+		return admin.Restored{}, err
+	}
+	m = m.Plain()
+	a.dir.Log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", m.Perch)
+	restored := admin.Restored{Created: m.Created, Perch: m.Perch, Appliance: m.Appliance, Schema: m.Schema, Files: len(m.Files),
+		Bytes: m.Bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
+	if restart {
+		restored.Next = "it restarts to apply"
+		a.restart()
+	}
+	return restored, nil
+}

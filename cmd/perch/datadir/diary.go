@@ -1,0 +1,84 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"perch/agent/diary"
+	"perch/store"
+	"perch/store/archive"
+)
+
+// SigningKey returns the appliance's Ed25519 key, which signs the diary and what characters
+// sign. made reports that there was none yet.
+func SigningKey(data string, log *slog.Logger) (key diary.Key, made bool, err error) {
+	_, err = os.Stat(filepath.Join(data, diaryKeyFile))
+	made = errors.Is(err, fs.ErrNotExist)
+	seed, err := Secret(data, diaryKeyFile, log)
+	if err != nil {
+		return diary.Key{}, made, err
+	}
+	key, err = keyOf(data, seed)
+	return key, made, err
+}
+
+// keyOf returns the key of a seed.
+func keyOf(data, seed string) (diary.Key, error) {
+	key, err := diary.NewKey(seed)
+	if err != nil {
+		return key, fmt.Errorf("%s: %w", filepath.Join(data, diaryKeyFile), err)
+	}
+	return key, nil
+}
+
+// ReadKey returns the appliance's key, and makes none: a key without a diary's head counts as one
+// whose diary was removed. Its error wraps fs.ErrNotExist where there is no key.
+func ReadKey(data string) (diary.Key, error) {
+	text, err := os.ReadFile(filepath.Join(data, diaryKeyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return diary.Key{}, fmt.Errorf("%s has no %s, which a start makes: name the data directory with --data (%w)", data, diaryKeyFile, fs.ErrNotExist)
+	}
+	if err != nil {
+		return diary.Key{}, fmt.Errorf("read the diary's key: %w", err)
+	}
+	return keyOf(data, strings.TrimSpace(string(text)))
+}
+
+// CheckDiary checks the diary of an appliance that does not run. It changes nothing.
+func CheckDiary(data string) (diary.Report, error) {
+	key, err := ReadKey(data)
+	if err != nil {
+		return diary.Report{}, err
+	}
+	f, err := os.Open(archive.DatabasePath(data))
+	if err != nil {
+		return diary.Report{}, fmt.Errorf("read the diary: %w", err)
+	}
+	defer f.Close()
+	var head *diary.Head
+	var list []diary.Entry
+	_, err = store.Check(f, store.Options{Migrations: Migrations()}, func(table, key string, value []byte) error {
+		switch table {
+		case "diary-head":
+			return json.Unmarshal(value, &head)
+		case "diary":
+			var e diary.Entry
+			if err := json.Unmarshal(value, &e); err != nil {
+				return err
+			}
+			list = append(list, diary.Placed(key, e))
+		}
+		return nil
+	})
+	if err != nil {
+		return diary.Report{}, err
+	}
+	return diary.Check(key.Public(), head, slices.Values(list)), nil
+}

@@ -1,0 +1,146 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"perch/device"
+	"perch/remote"
+	"perch/store"
+)
+
+// Identity is what tells an appliance from others.
+type Identity struct {
+	ID        string    // 8 hex digits
+	Installed time.Time // the zero time where it is not known
+	Sessions  string    // the secret that marks the sessions of the page which are not ended
+	TokenKey  device.Key
+
+	table   *store.Table[string]
+	data    string
+	started time.Time
+	welcome time.Duration // how long after the start the first hour lasts; 0 after it
+	log     *slog.Logger
+}
+
+// Keys of the table "appliance".
+const (
+	installedKey = "installed"  // the time of the first start
+	salvagedKey  = "salvaged"   // the time of the last salvage after which all sessions were ended
+	firstHourKey = "first-hour" // "over" once it is
+)
+
+// ReadIdentity reads what tells the appliance of a directory from others, and makes it for a
+// database that is new. With another database than that of the last run (a new one, one that
+// was restored or salvaged), all sessions of the page end.
+func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger) (*Identity, error) {
+	key, err := Secret(data, tokenKeyFile, log)
+	if err != nil {
+		return nil, err
+	}
+	i := &Identity{TokenKey: device.Key(key), table: store.NewTable[string](db, "appliance"), data: data, started: started, log: log}
+	salvaged := ""
+	if s := db.Salvaged(); s != nil {
+		salvaged = s.At.UTC().Format(time.RFC3339)
+	}
+	return i, i.read(salvaged)
+}
+
+// read reads the identity. salvaged is the time of the last salvage of the database; empty is
+// never.
+func (i *Identity) read(salvaged string) error {
+	id, found, err := i.table.Get("id")
+	if err != nil {
+		return err
+	}
+	known, _, err := i.table.Get(salvagedKey)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(i.data, sessionsFile)
+	restored := found && !store.Exists(path)
+	if !found || salvaged != known && salvaged != "" {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("end the sessions of the page: %w", err)
+		}
+	}
+	if i.Sessions, err = Secret(i.data, sessionsFile, i.log); err != nil {
+		return err
+	}
+	if salvaged != known && salvaged != "" {
+		if err := i.table.Put(salvagedKey, salvaged); err != nil {
+			return err
+		}
+	}
+	if !found {
+		id = randomHex(4)
+		// The time first: without it an appliance whose power is cut in between
+		// would adopt nobody in its first hour.
+		err := errors.Join(i.table.Put(installedKey, i.started.UTC().Format(time.RFC3339)), i.table.Put("id", id))
+		if err != nil {
+			return err
+		}
+	}
+	i.ID = id
+	return i.readFirstHour(restored || salvaged != "")
+}
+
+// readFirstHour finds out how much of the first hour after the installation is left. Once it is
+// over, no clock that is set back begins it again.
+func (i *Identity) readFirstHour(over bool) error {
+	text, _, err := i.table.Get(installedKey)
+	if err != nil {
+		return err
+	}
+	installed, wrong := time.Parse(time.RFC3339, text)
+	if wrong == nil {
+		i.Installed = installed
+	}
+	state, _, err := i.table.Get(firstHourKey)
+	if err != nil || state == "over" {
+		return err
+	}
+	passed := i.started.Sub(installed)
+	if wrong != nil || over || passed < 0 || passed >= device.WelcomeLasts {
+		return i.table.Put(firstHourKey, "over")
+	}
+	i.welcome = device.WelcomeLasts - passed
+	return nil
+}
+
+// WelcomeUntil returns the end of the first hour after the installation, by the wall clock: until
+// then robots that come are adopted. It returns the zero time after that hour.
+func (i *Identity) WelcomeUntil() time.Time {
+	if i.welcome == 0 {
+		return time.Time{}
+	}
+	return i.started.Round(0).Add(i.welcome)
+}
+
+// Run waits for the end of the first hour, by the monotonic clock, and calls ended.
+func (i *Identity) Run(ctx context.Context, ended func()) {
+	if i.welcome == 0 || remote.Sleep(ctx, i.welcome-time.Since(i.started)) != nil {
+		return
+	}
+	ended()
+	if err := i.table.Put(firstHourKey, "over"); err != nil {
+		i.log.Warn("the end of the first hour could not be stored", "err", err)
+	}
+}
+
+// Get returns a text that was stored under a key.
+func (i *Identity) Get(key string) (text string, found bool, err error) { return i.table.Get(key) }
+
+// Put stores a text under a key.
+func (i *Identity) Put(key, text string) error { return i.table.Put(key, text) }
+
+// WriteSessions replaces the secret of the page's sessions, which ends all of them.
+func (i *Identity) WriteSessions(secret string) error {
+	return writeSecret(filepath.Join(i.data, sessionsFile), secret)
+}

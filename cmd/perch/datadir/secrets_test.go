@@ -1,0 +1,26 @@
+package datadir
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestSecretCutOff: what a power cut left of a secret is not in the way, and
+// not there for good.
+func TestSecretCutOff(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"admin-token.123.tmp", "admin-token.456.tmp"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Secret(dir, "admin-token", slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 || files[0].Name() != "admin-token" {
+		t.Errorf("there are %v, %v", files, err)
+	}
+}
