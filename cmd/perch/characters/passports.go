@@ -1,0 +1,128 @@
+package characters
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"perch/agent"
+	"perch/agent/passport"
+	"perch/cmd/perch/config"
+	"perch/event"
+	"perch/gateway/door"
+	"perch/store"
+)
+
+// Passports are those of the characters: what an owner wrote, over what a character itself
+// says.
+type Passports struct {
+	characters *Characters
+	skills     func(character string) []string // by their names
+	table      *store.Table[passport.Passport]
+	bus        *event.Bus
+	installed  time.Time
+
+	mu sync.Mutex // held while one is changed
+}
+
+// NewPassports returns the passports of a table. skills names those of a character; installed
+// is when the characters without a date of their own began.
+func NewPassports(c *Characters, skills func(character string) []string, table *store.Table[passport.Passport], bus *event.Bus,
+	installed time.Time) *Passports {
+	return &Passports{characters: c, skills: skills, table: table, bus: bus, installed: installed}
+}
+
+// Passport returns the whole passport of a character.
+func (p *Passports) Passport(id string) (map[string]any, error) {
+	own, err := p.own(id)
+	if err != nil {
+		return nil, err
+	}
+	written, _, err := p.table.Get(own.ID)
+	if err != nil {
+		return nil, err
+	}
+	return written.Shown(own), nil
+}
+
+// Change writes the fields that body, a JSON object, names.
+func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
+	own, err := p.own(id)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, _, err := p.table.Get(own.ID)
+	if err != nil {
+		return nil, err
+	}
+	next, err := before.Change(own.ID, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.table.Put(own.ID, next); err != nil {
+		return nil, err
+	}
+	p.bus.Publish("", "", event.Changed{What: "characters", ID: own.ID})
+	return next.Shown(own), nil
+}
+
+// remove removes the passport of a character.
+func (p *Passports) remove(id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.table.Delete(id)
+}
+
+// own returns what a character says of itself.
+func (p *Passports) own(id string) (passport.Own, error) {
+	c, err := p.characters.byID(id)
+	if err != nil {
+		return passport.Own{}, err
+	}
+	m := c.manifest
+	own := passport.Own{ID: id, Name: c.Name, Description: m.Description, Avatar: m.Text("body", "uri"), Image: passport.Picture(m.Text("image")),
+		Skills: p.skills(id), Created: p.installed,
+		Registration: passport.NewRegistration(m.Text("id", "chain"), m.Text("id", "registry"), m.Text("id", "agentId"))}
+	if c.from == fromImport {
+		if f, err := os.Stat(filepath.Join(ImportDir(p.characters.data), id+".json")); err == nil {
+			own.Created = f.ModTime()
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, m.Text("created")); err == nil {
+		own.Created = at
+	}
+	return own, nil
+}
+
+// byID returns a character by its id, the household's among them.
+func (k *Characters) byID(id string) (character, error) {
+	if id == agent.DefaultCharacter {
+		return character{Cast: config.Cast{Persona: k.configured().persona}, from: fromHousehold}, nil
+	}
+	if !config.PersonaName().MatchString(id) {
+		return character{}, &door.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}
+	}
+	if k.Known(id) {
+		own, _ := k.named(id)
+		return own, nil
+	}
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, own := range k.known { // a persona of the configuration is known by its path
+		if own.ID == id {
+			return own, nil
+		}
+	}
+	return character{}, errUnknown(id)
+}
+
+// errUnknown is returned for an id that no character has.
+func errUnknown(id string) error {
+	return &door.Fault{Word: "unknown_character", Sentence: fmt.Sprintf("there is no character %.60q; perch character list shows them", id),
+		HTTP: http.StatusNotFound}
+}
