@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -140,8 +141,16 @@ func (l *Library) connect(s Skill) {
 	}
 }
 
-// Close ends the calls that are under way. It may be called more than once.
-func (l *Library) Close() { l.client.Close() }
+// Close ends the calls that are under way, and the connections to MCP servers. It may be called
+// more than once.
+func (l *Library) Close() {
+	l.client.Close()
+	for _, server := range l.servers {
+		if c, ok := server.(io.Closer); ok {
+			_ = c.Close() // nobody waits for what it says
+		}
+	}
+}
 
 // Refused are the bundles that are not loaded, and why.
 func (l *Library) Refused() []Refusal { return l.refused }

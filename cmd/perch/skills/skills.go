@@ -1,0 +1,88 @@
+// Package skills loads what the characters know how to do, as the configuration says.
+package skills
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"perch/agent"
+	"perch/agent/diary"
+	"perch/agent/mcp"
+	"perch/agent/skill"
+	"perch/agent/thinker"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/device"
+	"perch/event"
+)
+
+// Options are what the skills need of an appliance.
+type Options struct {
+	Config   func() *config.Config
+	Data     string // the data directory
+	Key      diary.Key
+	Memory   *agent.Memory
+	SkillsOf func(character string) []string // by their names; nil is all
+	Publish  func(robot device.ID, session string, e event.Event)
+	Log      *slog.Logger
+}
+
+// New loads the skills. One that is not trusted or has a fault is logged.
+func New(o Options) (*skill.Library, error) {
+	c := o.Config()
+	trust, err := Trust(c, o.Data)
+	if err != nil {
+		return nil, err
+	}
+	l, err := skill.New(skill.Options{
+		Folder: Folder(c, o.Data), Trust: trust, Publish: o.Publish, Log: o.Log, Skills: o.SkillsOf,
+		Language: func() string { return o.Config().Language.First() },
+		Remember: func(c skill.Call, name, fact string) error {
+			now := cmp.Or(c.Now, time.Now())
+			entry := agent.Entry{Name: cmp.Or(name, fact), Body: fact, Robot: c.Robot, Session: c.Session, Source: "skill"}
+			_, err := o.Memory.Of(agent.Turn{Robot: c.Robot, Session: c.Session, Now: now, Untrusted: c.Untrusted}).Remember(entry, now)
+			return err
+		},
+		Sign: func(message string) (event.Signed, error) {
+			return event.Signed{Message: message, Address: o.Key.Address(), Signature: o.Key.Sign(message)}, nil
+		},
+		Server: func(name, address string) (thinker.ToolSource, error) {
+			return mcp.New(mcp.Options{Name: name, URL: address, Log: o.Log})
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range l.Refused() {
+		o.Log.Warn("a skill is not loaded; perch skill check says why", "path", r.Folder, "err", r.Err)
+	}
+	return l, nil
+}
+
+// Folder returns where the skills are.
+func Folder(c *config.Config, data string) string {
+	return cmp.Or(c.Skills.Dir, filepath.Join(data, "skills"))
+}
+
+// Trust returns which skills are loaded. The owner of this appliance is an owner of all
+// characters, once there is a key.
+func Trust(c *config.Config, data string) (skill.Trust, error) {
+	trust, err := skill.ParseTrust(c.Skills.Trust, c.Skills.Allow)
+	if err != nil {
+		return trust, fmt.Errorf("skills: %w", err)
+	}
+	key, err := datadir.ReadKey(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return trust, nil // nothing was signed with it yet
+	}
+	if err != nil {
+		return trust, err
+	}
+	trust.Owners = append(trust.Owners, key.Public())
+	return trust, nil
+}
