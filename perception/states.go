@@ -177,6 +177,21 @@ func (b *States) Robot(id device.ID, now time.Time) State {
 	return s.At(now)
 }
 
+// Who returns the name of the person before a robot; empty is nobody who is known.
+func (b *States) Who(id device.ID, now time.Time) string { return b.Robot(id, now).Who(now) }
+
+// Senses returns what a robot notices, in words.
+func (b *States) Senses(id device.ID, now time.Time) []string { return b.Robot(id, now).Senses(now) }
+
+// Perception returns what an agent may know of a robot's senses: its state with the latest ten
+// events.
+func (b *States) Perception(id device.ID, now time.Time) any {
+	const latest = 10
+	s := b.Robot(id, now)
+	s.Recent = s.Recent[max(0, len(s.Recent)-latest):]
+	return s
+}
+
 // Known lists the robots that anything is known of.
 func (b *States) Known() []device.ID {
 	b.mu.Lock()

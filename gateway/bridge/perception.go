@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/limit"
+	sensing "perch/perception" // perception is what this package asks of it
 	"perch/plain"
 )
 
@@ -29,6 +31,42 @@ type perception interface {
 	// Recent are what a robot sensed last, the newest first, at most so many. It
 	// is false for one of which nothing is known.
 	Recent(robot device.ID, most int) ([]Sensed, bool)
+}
+
+// Senses are what robots sense, for Options.Perception: what comes in, and what is known of it.
+type Senses struct {
+	Intake *sensing.Intake
+	Known  *sensing.States
+}
+
+// Sense implements Options.Perception.
+func (s Senses) Sense(_ context.Context, robot device.ID, name string, data json.RawMessage) error {
+	return s.Intake.FromProgram(string(robot), name, data)
+}
+
+// States implements Options.Perception.
+func (s Senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
+	all, seq := s.Known.Snapshot(now)
+	states = make(map[device.ID]any, len(all))
+	for _, one := range all {
+		one.Recent = nil // Recent returns them
+		states[one.Robot] = one
+	}
+	return states, seq
+}
+
+// Recent implements Options.Perception.
+func (s Senses) Recent(robot device.ID, most int) (recent []Sensed, known bool) {
+	if !slices.Contains(s.Known.Known(), robot) {
+		return nil, false
+	}
+	for _, r := range slices.Backward(s.Known.Robot(robot, time.Now()).Recent) {
+		if len(recent) == most {
+			break
+		}
+		recent = append(recent, Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
+	}
+	return recent, true
 }
 
 // Sensed is what a robot sensed, as clients are sent it: {"name", "data",
