@@ -39,13 +39,13 @@ var floors = []string{
 // owners are the packages that may import a library; what begins with its name is part of it.
 var owners = map[string]string{
 	"C": "voice voice/*", "go.etcd.io/bbolt": "store store/*", "github.com/gorilla/websocket": "socket",
-	"github.com/gin-gonic/gin": "gateway/* cmd/perch/access cmd/perch/appliance cmd/perch/listener ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
+	"github.com/gin-gonic/gin": "gateway/* cmd/perch/access cmd/perch/listener ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
 	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant gateway/robot gateway/robot/control firmware-tools/simrobot",
 	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/admin", "rsc.io/qr": "gateway/web",
 	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
 	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/* perception packaging/*", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",
 	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
-	"github.com/coreos/go-systemd/v22": "cmd/perch/appliance cmd/perch/systemd", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
+	"github.com/coreos/go-systemd/v22": "cmd/perch/systemd", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
 	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot", "github.com/pion/webrtc/v4": "gateway/robot",
 }
 

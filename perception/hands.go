@@ -21,8 +21,9 @@ const (
 
 // hands carry out the acts of behaviours.
 type hands struct {
-	o      Options
-	robots robots
+	o       Options
+	robots  robots
+	outside outside // nil can do nothing
 
 	lanes   device.Lanes
 	mu      sync.Mutex
@@ -35,8 +36,8 @@ type failure struct {
 	by    string
 }
 
-func newHands(r robots, o Options) *hands {
-	return &hands{o: o, robots: r, failing: map[failure]bool{}}
+func newHands(r robots, outside outside, o Options) *hands {
+	return &hands{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
 }
 
 // do queues acts, and drops those that do not fit.

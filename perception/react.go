@@ -31,8 +31,6 @@ type Options struct {
 	Gestures Gestures       // those that are known
 	Zone     *time.Location // time zone of the hours; nil is the machine's
 	Bus      *event.Bus
-	// Outside carries out what rules do elsewhere; nil can do none of that.
-	Outside outside
 	// Phrase is one of the appliance's own sentences in a robot's language, by its name;
 	// nil says the texts as they are.
 	Phrase func(id device.ID, name string) string
@@ -99,9 +97,9 @@ func (b *Behaviours) follow() {
 }
 
 // Run reacts until ctx ends or the bus is closed, and all acts are done.
-func (b *Behaviours) Run(ctx context.Context, r robots) {
+func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	ctx, cancel := context.WithCancel(ctx)
-	hands := newHands(r, b.o)
+	hands := newHands(r, o, b.o)
 	defer hands.lanes.Wait()
 	var pump sync.WaitGroup
 	defer pump.Wait()

@@ -122,7 +122,7 @@ type running struct {
 func newRunning(t *testing.T, change func(*Options)) *running {
 	t.Helper()
 	h := &running{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
-	o := Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: h.bus, Outside: h.troupe, Log: slog.New(slog.NewTextHandler(h.log, nil))}
+	o := Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // the bubble's day begins at midnight
 	if change != nil {
 		change(&o)
@@ -132,7 +132,7 @@ func newRunning(t *testing.T, change func(*Options)) *running {
 	h.Behaviours = b
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { b.Run(ctx, h.troupe) })
+	running.Go(func() { b.Run(ctx, h.troupe, h.troupe) })
 	h.stop = func() {
 		cancel()
 		running.Wait()
@@ -401,7 +401,7 @@ func TestTooMuchToDo(t *testing.T) {
 // TestAGapEndsATalk: its end may be among what was missed.
 func TestAGapEndsATalk(t *testing.T) {
 	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC}, herd: map[device.ID]*creature{}}
-	hands := newHands(nil, b.o)
+	hands := newHands(nil, nil, b.o)
 	b.take(t.Context(), hands, envelope(noon, event.RobotOnline{}))
 	b.take(t.Context(), hands, envelope(noon, event.Heard{Text: "x"}))
 	if c := b.herd[chan1]; !c.state.talking(noon, 0) {
@@ -421,7 +421,7 @@ func TestSoManyRobots(t *testing.T) {
 		e := envelope(noon, event.RobotOnline{})
 		e.Robot = device.ID(fmt.Sprintf("%012x", n))
 		board.Take(e)
-		b.take(t.Context(), newHands(nil, b.o), e)
+		b.take(t.Context(), newHands(nil, nil, b.o), e)
 	}
 	if states, _ := board.Snapshot(noon); len(states) != mostRobots || len(b.herd) != mostRobots {
 		t.Errorf("%d and %d are followed", len(states), len(b.herd))
@@ -452,7 +452,7 @@ func TestBehavioursEnd(t *testing.T) {
 		b, err := NewBehaviours(Options{Tuning: DefaultTuning(), Bus: bus, Log: slog.New(slog.DiscardHandler)})
 		must.Succeed(t, err)
 		bus.Close()
-		b.Run(t.Context(), h.troupe)
+		b.Run(t.Context(), h.troupe, h.troupe)
 	})
 }
 

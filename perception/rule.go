@@ -79,16 +79,16 @@ type outside interface {
 
 // elsewhere does what needs more than the robot.
 func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
-	if h.o.Outside == nil {
+	if h.outside == nil {
 		return errors.New("nothing here can do that")
 	}
 	switch a := a.(type) {
 	case Feel:
-		return h.o.Outside.Feel(ctx, id, a.Emotion)
+		return h.outside.Feel(ctx, id, a.Emotion)
 	case Publish:
-		return h.o.Outside.Publish(ctx, a.Topic, a.Payload)
+		return h.outside.Publish(ctx, a.Topic, a.Payload)
 	case Notify:
-		return h.o.Outside.Notify(ctx, id, a.Text, !a.Silent)
+		return h.outside.Notify(ctx, id, a.Text, !a.Silent)
 	}
 	return nil
 }

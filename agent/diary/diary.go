@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"perch/agent/action"
+	"perch/device"
 	"perch/event"
 )
 
@@ -51,8 +52,11 @@ type Options struct {
 	Keep      int              // entries at most, of all characters; 0 keeps none
 	Who       action.Who       // the character that acts
 	Sentiment action.Sentiment // of what is said; nil is neutral
-	Wrote     func(Entry)      // takes each entry that is on the disk, and does not call the diary; nil is nobody
-	Log       *slog.Logger
+	// Publish publishes each entry that is on the disk, and does not call the diary; nil publishes
+	// nothing. The event is of no session: one that was over before the entry was written does
+	// not begin again.
+	Publish func(robot device.ID, session string, e event.Event)
+	Log     *slog.Logger
 }
 
 // Diary is safe for concurrent use. Run writes it.
@@ -219,11 +223,12 @@ func (d *Diary) write(batch []Entry) {
 	defer d.changing.Unlock()
 	err := d.append(batch)
 	d.went(err)
-	if err != nil || d.o.Wrote == nil {
+	if err != nil || d.o.Publish == nil {
 		return
 	}
 	for _, e := range d.head.Newest {
-		d.o.Wrote(e)
+		d.o.Publish(e.Robot, "", event.Recorded{Seq: e.Seq, Hash: e.Hash, Character: e.Character, Session: e.Session,
+			Type: string(e.Type), Payload: e.Payload})
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/command"
 	"perch/limit"
 	"perch/store/archive"
@@ -70,7 +70,7 @@ func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Wr
 			"or an appliance elsewhere with --url", err)
 	}
 	return func(w io.Writer) (archive.Manifest, error) {
-		p, err := appliance.Directory(data, version, slog.Default()).Stopped(ctx)
+		p, err := datadir.Archive(data, version, slog.Default()).Stopped(ctx)
 		if err != nil {
 			return archive.Manifest{}, err
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/agent/diary"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/command"
 	"perch/plain"
 )
@@ -79,7 +79,7 @@ func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) 
 	case running:
 		return report, a.do(c.Context(), http.MethodGet, diaryAt+"/verify", nil, &report)
 	}
-	return appliance.CheckDiary(config.Data(r.data))
+	return datadir.CheckDiary(config.Data(r.data))
 }
 
 func writeReport(out io.Writer, r diary.Report) {

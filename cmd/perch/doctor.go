@@ -9,9 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/cmd/perch/listener"
+	"perch/cmd/perch/machine"
 	"perch/command"
 	"perch/gateway/admin"
 )
@@ -59,7 +60,7 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 	if err != nil && !errors.As(err, &wrong) {
 		return err
 	}
-	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(f.config), Data: f.data, Version: version, Built: appliance.BuiltAt(built),
+	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(f.config), Data: f.data, Version: version, Built: machine.BuiltAt(built),
 		Connect: connectLocal})
 	defer d.Close()
 	if err == nil {
@@ -93,10 +94,10 @@ func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
 	if err != nil && !errors.As(err, &wrong) {
 		return nil, err
 	}
-	ours := overSocket(appliance.Socket(config.Data(s.data)))
+	ours := overSocket(listener.SocketPath(config.Data(s.data)))
 	defer ours.http.CloseIdleConnections()
 	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: config.Data(s.data), Version: version,
-		Built: appliance.BuiltAt(built), Connect: func(string) (doctor.Asker, error) { return ours, nil }})
+		Built: machine.BuiltAt(built), Connect: func(string) (doctor.Asker, error) { return ours, nil }})
 	defer d.Close()
 	if err == nil {
 		d.Examine(ctx)

@@ -17,6 +17,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
+	"perch/gateway/broker"
 	"perch/plain"
 )
 
@@ -65,9 +66,9 @@ unset work in its data directory (--data DIR).`,
 // brokerCommand is the embedded MQTT broker's process. Only perch serve runs it.
 func brokerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    appliance.BrokerCommand,
+		Use:    broker.Command,
 		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return appliance.RunBroker(os.Stdin, c.ErrOrStderr()) },
+		RunE:   func(c *cobra.Command, _ []string) error { return broker.RunProcess(os.Stdin, c.ErrOrStderr()) },
 	}
 }
 

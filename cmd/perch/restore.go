@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/command"
 	"perch/gateway/admin"
 	"perch/limit"
@@ -59,7 +59,7 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 		}
 		return r.print(c, staged, func(out io.Writer) { writeStaged(out, staged) })
 	}
-	m, kept, err := appliance.Directory(config.Data(r.data), version, slog.Default()).Restore(c.Context(), progress.Reader(file))
+	m, kept, err := datadir.Archive(config.Data(r.data), version, slog.Default()).Restore(c.Context(), progress.Reader(file))
 	progress.End()
 	if err != nil {
 		return err

@@ -14,6 +14,9 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/logtail"
+	"perch/cmd/perch/machine"
 )
 
 func serveCommand() *cobra.Command {
@@ -39,21 +42,21 @@ func serveCommand() *cobra.Command {
 func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 	// A restore brings settings, too.
 	early := slog.New(logTo(os.Stderr, slog.LevelInfo, toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
-	if err := appliance.Directory(config.Data(s.data), version, early).Finish(); err != nil {
+	if err := datadir.Archive(config.Data(s.data), version, early).Finish(); err != nil {
 		return err
 	}
 	c, err := s.load()
 	if err != nil {
 		return err
 	}
-	kept := appliance.NewLogs()
-	log := slog.New(kept.Beside(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr))))
+	kept := logtail.New()
+	log := slog.New(kept.Handler(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr))))
 	slog.SetDefault(log) // some libraries write to the standard logger
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
-	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: appliance.BuiltAt(built),
-		Next: appliance.Next{Out: out, Flags: s.again()}, NewDatabase: begin,
+	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: machine.BuiltAt(built),
+		FirstSteps: out, Flags: s.again(), NewDatabase: begin,
 		Logs: kept, Overlay: s.overlay(), Doctor: s.examine})
 	if err != nil {
 		return err

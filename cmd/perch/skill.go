@@ -11,6 +11,8 @@ import (
 	"perch/agent/skill"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/skills"
 	"perch/event"
 	"perch/plain"
 )
@@ -72,11 +74,11 @@ func skillsCommand() *cobra.Command {
 				return err
 			}
 			data := config.Data(f.data)
-			trust, err := appliance.SkillTrust(&loaded, data)
+			trust, err := skills.Trust(&loaded, data)
 			if err != nil {
 				return err
 			}
-			library, err := skill.New(skill.Options{Folder: appliance.SkillFolder(&loaded, data), Trust: trust,
+			library, err := skill.New(skill.Options{Folder: skills.Folder(&loaded, data), Trust: trust,
 				Remember: func(skill.Call, string, string) error { return nil },             // nothing is performed here,
 				Sign:     func(string) (event.Signed, error) { return event.Signed{}, nil }, // but an appliance has these two
 				Log:      slog.New(slog.DiscardHandler)})
@@ -142,7 +144,7 @@ func checkSkillCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			trust, err := appliance.SkillTrust(&loaded, config.Data(f.data))
+			trust, err := skills.Trust(&loaded, config.Data(f.data))
 			if err != nil {
 				return err
 			}
@@ -187,7 +189,7 @@ func signSkillCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := appliance.ReadKey(config.Data(f.data))
+			key, err := datadir.ReadKey(config.Data(f.data))
 			if err != nil {
 				return err
 			}

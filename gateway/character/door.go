@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"perch/agent"
 	"perch/agent/action"
+	"perch/agent/skill"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/door"
@@ -45,12 +48,13 @@ type Options struct {
 	// Say has a robot speak; queued is whether it does so later.
 	Say func(ctx context.Context, id device.ID, text string) (queued bool, err error)
 
-	// Remember keeps a fact that a viewer reports, and publishes that it is kept.
-	Remember func(id device.ID, session string, fact event.Remembered) error
+	// Remember stores a fact, and publishes that.
+	Remember func(agent.Entry, time.Time) (agent.Entry, error)
 
 	// Perform has a skill do its work, publishes the skill's events and returns once
 	// it is done. Nil is an appliance without skills.
-	Perform func(ctx context.Context, id device.ID, session string, wish event.SkillStarted) error
+	Perform  func(context.Context, skill.Call) (skill.Result, error)
+	Language func(device.ID) string // that of a robot, BCP 47, and the household's for no robot
 }
 
 // Door is the door. Run carries out what waits.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/agent"
 	"perch/agent/action"
 	"perch/device"
 	"perch/event"
@@ -94,7 +95,10 @@ func newHarness(t *testing.T) *harness {
 			h.said = append(h.said, string(id)+" "+text)
 			return false, nil
 		},
-		Remember: func(_ device.ID, _ string, fact event.Remembered) error { h.facts = append(h.facts, fact); return nil }})
+		Remember: func(e agent.Entry, _ time.Time) (agent.Entry, error) {
+			h.facts = append(h.facts, event.Remembered{Type: e.Type, Name: e.Name, Body: e.Body, By: event.ByViewer})
+			return e, nil
+		}})
 	engine, err := door.NewEngine(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	must.Succeed(t, err)
 	h.Routes(engine, func(r *http.Request) bool { return r.Header.Get("Authorization") != viewersKey })

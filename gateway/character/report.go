@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"perch/agent"
 	"perch/agent/action"
+	"perch/agent/skill"
 	"perch/event"
 	"perch/gateway/door"
 )
@@ -96,15 +99,40 @@ func (d *Door) carryOut(ctx context.Context, at place, e event.Event) (outcome s
 			return outcomeDone, err
 		}
 	case event.Remembered:
-		return outcomeDone, d.o.Remember(at.robot, at.session, e)
+		_, err := d.o.Remember(agent.Entry{Name: e.Name, Body: e.Body, Type: e.Type, Robot: at.robot, Session: at.session,
+			Source: agent.SourceViewer}, time.Now())
+		return outcomeDone, err
 	case event.SkillStarted:
-		if d.o.Perform == nil {
-			return "", &door.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
-		}
-		return outcomeDone, d.o.Perform(ctx, at.robot, at.session, e)
+		return outcomeDone, d.perform(ctx, at, e)
 	}
 	d.o.Bus.Publish(at.robot, at.session, e)
 	return outcomeDone, nil
+}
+
+// perform has a skill do its work, and returns when it is done. The result is published; an
+// error is returned where it was not begun, or its arguments do not fit.
+func (d *Door) perform(ctx context.Context, at place, e event.SkillStarted) error {
+	if d.o.Perform == nil {
+		return &door.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
+	}
+	_, err := d.o.Perform(ctx, skill.Call{Agent: d.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
+		Now: time.Now(), Language: d.o.Language(at.robot), Untrusted: at.robot != "" && !d.o.Robots.Trusts(at.robot), Exposed: true})
+	switch {
+	case errors.Is(err, skill.ErrHidden):
+		return &door.Fault{Word: "skill_not_exposed", Sentence: err.Error(), HTTP: http.StatusForbidden}
+	case errors.Is(err, skill.ErrArguments):
+		return &door.Fault{Word: "bad_arguments", Sentence: err.Error(), HTTP: http.StatusBadRequest}
+	case errors.Is(err, skill.ErrElsewhere):
+		return &door.Fault{Word: "no_skill", Sentence: err.Error(), HTTP: http.StatusNotFound}
+	case errors.Is(err, skill.ErrUnknown):
+		return &door.Fault{Word: "no_skill", HTTP: http.StatusNotFound,
+			Sentence: "there is no such skill here; perch skill list shows those there are"}
+	case errors.Is(err, skill.ErrBusy):
+		return &door.Fault{Word: "skills_busy", Sentence: "too many skills are at work; try again in a moment", HTTP: http.StatusTooManyRequests}
+	case errors.Is(err, skill.ErrDenied):
+		return &door.Fault{Word: "not_adopted", Sentence: "this robot is not adopted by name, and may not use that skill", HTTP: http.StatusConflict}
+	}
+	return nil
 }
 
 // fit is a session's name that is taken as it is; others are hashed, as in chats.

@@ -61,12 +61,12 @@ func TestAListenerThatHangsIsNamed(t *testing.T) {
 	if err := h.Alive(t.Context()); err != nil {
 		t.Fatal("a healthy one: ", err)
 	}
-	l := h.Doors.Servers[0].Listener
-	h.Doors.Servers[0].Listener = deaf{l}
+	l := h.Listeners.Servers[0].Listener
+	h.Listeners.Servers[0].Listener = deaf{l}
 	if err := h.Alive(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "listener 127.0.0.1:1: ") {
 		t.Errorf("got %v", err)
 	}
-	h.Doors.Servers[0].Listener = l
+	h.Listeners.Servers[0].Listener = l
 	h.Bus.Publish("", "", event.Fault{})
 	if err := h.Alive(t.Context()); err != nil {
 		t.Error(err)

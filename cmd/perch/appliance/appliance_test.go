@@ -20,6 +20,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/machine"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/socket"
@@ -192,7 +193,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 		data   string
 		says   []string
 	}{
-		"a port in use": {func(c *config.Config) { c.Listen = h.Doors.Addresses() }, t.TempDir(),
+		"a port in use": {func(c *config.Config) { c.Listen = h.Listeners.Addresses() }, t.TempDir(),
 			[]string{"in use by another program", "listen in the configuration"}},
 		"no address of ours": {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(),
 			[]string{"no address of this machine"}},
@@ -203,7 +204,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conf := appliancetest.Config()
 			c.change(&conf)
-			a, err := appliance.New(&conf, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: c.data,
+			a, err := appliance.New(&conf, appliance.Options{Version: "dev", Built: machine.BuiltAt(""), Data: c.data,
 				Log: slog.New(slog.DiscardHandler)})
 			if err == nil {
 				a.Close()

@@ -3,47 +3,36 @@ package appliance
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
-	"strings"
 
+	"perch/cmd/perch/access"
+	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/settings"
 	"perch/event"
 	"perch/gateway/robot"
 	"perch/perception"
 )
 
-// appliesAtOnce reports whether a change of a key, and of all below it, takes effect while
-// the appliance runs.
-func appliesAtOnce(key string) bool {
-	switch key {
-	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "mood", "behaviours", "rules", "relays",
-		"bridge", "skins.key", "skins.key_file", "robots.each", "robots.idle", "robots.greeting", "robots.user_tools", "robots.keep_turns":
-		return true
-	}
-	return false
-}
-
-// Apply has the running appliance follow a configuration that was checked. What robots are
-// saying goes on as it began; their next turns have the change. It returns the keys that
-// take effect at the next start only. With an error nothing has changed.
+// Apply has the running appliance follow a configuration that was checked. What robots say at
+// that moment goes on unchanged; their next turns have the change. It returns the keys that
+// take effect only at the next start. With an error nothing has changed.
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
 	if a.ending {
 		return nil, robot.ErrStopping
 	}
-	next := *a.Config()
-	changed, restart := merge(reflect.ValueOf(&next).Elem(), reflect.ValueOf(c).Elem(), "")
+	next, changed, restart := settings.Merge(a.Config(), c)
 	if len(changed) == 0 {
 		return restart, nil
 	}
 	before := a.engines.get()
-	e, err := a.newEngines(&next, before)
+	e, err := a.newEngines(next, before)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.follow(&next, e, changed); err != nil {
+	if err := a.follow(next, e, changed); err != nil {
 		e.without(before).close()
 		return nil, err
 	}
@@ -53,29 +42,8 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	return restart, nil
 }
 
-// merge writes what next has of the keys that apply at once into running. It returns them,
-// and the other keys that differ.
-func merge(running, next reflect.Value, path string) (changed, restart []string) {
-	for i := range running.NumField() {
-		name, _, _ := strings.Cut(running.Type().Field(i).Tag.Get("yaml"), ",")
-		key, now, then := path+name, running.Field(i), next.Field(i)
-		switch {
-		case reflect.DeepEqual(now.Interface(), then.Interface()):
-		case appliesAtOnce(key):
-			now.Set(then)
-			changed = append(changed, key)
-		case now.Kind() == reflect.Struct:
-			more, later := merge(now, then, key+".")
-			changed, restart = append(changed, more...), append(restart, later...)
-		default:
-			restart = append(restart, key)
-		}
-	}
-	return changed, restart
-}
-
-// follow makes what else a configuration needs, and then has every part follow it. It
-// returns an error before anything has changed.
+// follow makes what else a configuration needs, and then has every part follow it. An error
+// is returned before anything has changed.
 func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err error) {
 	if a.loaded.Load() { // else the next turn would wait for that
 		if err := e.load(context.Background()); err != nil {
@@ -84,7 +52,7 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	}
 	people := a.Characters
 	if slices.ContainsFunc(changed, ofCharacters) {
-		if people, err = newCharacters(c, a.Robots, a.Data, a.Log); err != nil {
+		if people, err = characters.New(c, a.Robots, a.Data, CheckPart, a.Log); err != nil {
 			return err
 		}
 	}
@@ -92,7 +60,7 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	if err != nil {
 		return err
 	}
-	bridgeKey, skinsKey, err := doorKeys(c)
+	keys, err := access.ReadKeys(c)
 	if err != nil {
 		return err
 	}
@@ -109,7 +77,7 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	}
 	a.config.Store(c)
 	if people != a.Characters {
-		a.Characters.follow(people, a.Log)
+		a.Characters.Follow(people)
 	}
 	a.engines.replace(e)
 	a.Talk.Apply(a.talkOptions(c, e))
@@ -126,10 +94,9 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	a.behaviours.Apply(c.Behaviours, rules)
 	a.Memory.Bound(c.Memory.Most)
 	a.Records.Bound(c.Robots.KeepTurns)
-	a.turnsElsewhere.Bound(c.Robots.KeepTurns)
+	a.bridgeTurns.Bound(c.Robots.KeepTurns)
 	a.Diary.Bound(c.Diary.Keep)
-	a.locks.bridge.Set(bridgeKey)
-	a.locks.skins.Set(skinsKey)
+	a.locks.Apply(keys)
 	return nil
 }
 

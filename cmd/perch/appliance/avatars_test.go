@@ -27,7 +27,7 @@ type avatarMessage struct {
 // until a message that is the last.
 func converse(t *testing.T, h *appliancetest.Appliance, path string, messages []any, last func(avatarMessage) bool) (all []avatarMessage) {
 	t.Helper()
-	conn, err := socket.Dial(t.Context(), "ws://"+h.Doors.At("local")[0]+path, socket.Options{MaxMessage: 16 << 20})
+	conn, err := socket.Dial(t.Context(), "ws://"+h.Listeners.At("local")[0]+path, socket.Options{MaxMessage: 16 << 20})
 	must.Succeed(t, err)
 	defer conn.Drop()
 	for _, m := range messages {

@@ -57,13 +57,13 @@ func TestTheBridge(t *testing.T) {
 	if status, text := ask("GET", "/api/perception/state", ""); status != http.StatusForbidden || !strings.Contains(text, "bridge.key") {
 		t.Errorf("without a key set: %d %s", status, text)
 	}
-	states, _ := h.Senses.States(h.Started)
+	states, _ := h.Senses.Snapshot(h.Started)
 	if text, err := json.Marshal(states); err != nil || !strings.Contains(string(text), `"stale":true`) ||
 		!strings.Contains(string(text), robot[:2]) {
 		t.Errorf("after a restart: %s, %v", text, err)
 	}
 	h.Admin(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", "", nil)
-	if states, _ := h.Senses.States(h.Started); len(states) > 0 {
+	if states, _ := h.Senses.Snapshot(h.Started); len(states) > 0 {
 		t.Errorf("of a robot that was forgotten is known %+v", states)
 	}
 }

@@ -43,7 +43,7 @@ func TestNothingIsLeftOfBrokenConnections(t *testing.T) {
 		return fmt.Sprintf("%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nClient-Id: one\r\n"+
 			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, key, len(body), body)
 	}
-	web := h.Doors.Addresses()[0]
+	web := h.Listeners.Addresses()[0]
 	sent := map[string][]string{
 		web: {
 			http1("GET /api/v1/events", h.OwnerToken(), ""),
@@ -59,9 +59,9 @@ func TestNothingIsLeftOfBrokenConnections(t *testing.T) {
 				`{"type":"audio-chunk","data":{"rate":16000,"width":2,"channels":1},"payload_length":3200}` + "\n" + strings.Repeat("\x00", 3200),
 			`{"type":"synthesize","data":{"text":"This is a sentence that takes a while to say."}}` + "\n",
 		},
-		fmt.Sprintf("127.0.0.1:%d", h.MQTTPort()): {"\x10\x1f\x00\x04MQTT\x04\xc2\x00\x3c\x00\x01c\x00\x0ca0b1c2d3e4f5\x00\x01p"},
+		fmt.Sprintf("127.0.0.1:%d", h.RobotMQTT.Port()): {"\x10\x1f\x00\x04MQTT\x04\xc2\x00\x3c\x00\x01c\x00\x0ca0b1c2d3e4f5\x00\x01p"},
 		c.MQTT.Listen: {"\x10\x19\x00\x04MQTT\x04\xc2\x00\x3c\x00\x01c\x00\x05perch\x00\x02no"},
-		h.Doors.At("skins.openclaw")[0]: {"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		h.Listeners.At("skins.openclaw")[0]: {"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"},
 	}
 	// breakOff sends a part of a text, waits a moment for an answer, and ends the connection.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"perch/agent/openai"
 	"perch/agent/thinker"
 	"perch/event"
+	"perch/gateway/admin"
 	"perch/remote"
 	"perch/voice"
 )
@@ -225,4 +227,27 @@ func (m watchedBrain) Forget(conversation string) {
 	if f, ok := m.Brain.(interface{ Forget(string) }); ok {
 		f.Forget(conversation)
 	}
+}
+
+// conditions returns those of all engines. A brain is vital where no brain works, as
+// far as is known.
+func (e *engines) conditions() (all []admin.Part) {
+	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
+		_, _, cause := n.Status()
+		return n.List == "brain" && cause == nil
+	})
+	for _, n := range e.All {
+		since, _, cause := n.Status()
+		part := admin.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
+		switch {
+		case cause != nil:
+			part = part.Saying(cause.Error())
+		case n.Limits() != nil:
+			part = part.Saying(n.Limits().Error())
+		case n.note != nil:
+			part = part.Saying(n.note())
+		}
+		all = append(all, part)
+	}
+	return all
 }

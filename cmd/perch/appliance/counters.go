@@ -8,35 +8,35 @@ import (
 	"perch/store"
 )
 
-// counters are what parts count themselves.
+// counters returns what parts count themselves.
 func (a *Appliance) counters() []admin.Counter {
 	return append([]admin.Counter{
-		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.Senses.intake.Dropped},
+		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.intake.Dropped},
 		{Name: "perch_feed_readers_dropped_total", Help: "Readers of the perception feed that did not read.", Count: a.bridge.Dropped},
 		{Name: "perch_robots_dropped_total", Help: "Robots let go because they did not read what they were sent.",
 			Count: func() uint64 { return uint64(a.Talk.Lost()) }},
 		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.",
-			Count: func() uint64 { return a.Doors.Lingering.Counts().Kept }},
+			Count: func() uint64 { return a.Listeners.Lingering.Counts().Kept }},
 		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.",
-			Count: func() uint64 { return a.Doors.Lingering.Counts().TimedOut }},
+			Count: func() uint64 { return a.Listeners.Lingering.Counts().TimedOut }},
 		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.",
-			Count: func() uint64 { return a.Doors.Lingering.Counts().Untimely }},
+			Count: func() uint64 { return a.Listeners.Lingering.Counts().Untimely }},
 		{Name: "perch_datagrams_dropped_total",
 			Help:  "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
-			Count: a.robotMQTT.dropped},
+			Count: a.RobotMQTT.Dropped},
 		{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: a.DB.Commits},
 	}, a.engines.get().counters()...)
 }
 
-// counters are the failures of engines, by list and kind: how many of one kind
-// a list names is the configuration's affair.
+// counters returns the failures of engines, by list and kind: how many of one kind a list names
+// is not counted.
 func (e *engines) counters() []admin.Counter {
 	var all []admin.Counter
 	named := map[string][]*Engine{}
 	for _, n := range e.All {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without its number
 		if n.List == "tools" {
-			kind = "mcp" // its own name is whatever its owner likes
+			kind = "mcp" // its name is whatever its owner likes
 		}
 		key := n.List + " " + kind
 		if named[key] == nil {
@@ -56,7 +56,7 @@ func (e *engines) counters() []admin.Counter {
 	return all
 }
 
-// gauges are values of parts, read on request.
+// gauges returns values of parts, which are read on request.
 func (a *Appliance) gauges() []admin.Gauge {
 	truth := func(yes bool) float64 {
 		if yes {
@@ -90,6 +90,6 @@ func (a *Appliance) gauges() []admin.Gauge {
 		}},
 		{Name: "perch_robots_strangers", Help: "Robots that nobody has adopted.", Read: func() float64 { return float64(a.Robots.Strangers()) }},
 		{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.",
-			Read: func() float64 { return truth(a.mqttPart().OK && !a.Mirror.Status().Connecting) }},
+			Read: func() float64 { return truth(a.Mirror.Condition().OK && !a.Mirror.Status().Connecting) }},
 	}
 }

@@ -18,7 +18,7 @@ func TestDebug(t *testing.T) {
 		answer, body := doortest.Ask(t, http.MethodGet, "http://"+address+path, "", header...)
 		return answer.StatusCode, string(body)
 	}
-	own := h.Doors.At("debug.listen")[0]
+	own := h.Listeners.At("debug.listen")[0]
 	for path, holds := range map[string]string{
 		"/debug/vars": "memstats", "/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile",
 		"/debug/pprof/cmdline": ".test", "/debug/pprof/trace?seconds=0.01": "go 1.", "/debug/pprof/heap": "\x1f\x8b",
@@ -30,7 +30,7 @@ func TestDebug(t *testing.T) {
 			t.Errorf("%s to a web page: %d", path, status)
 		}
 		for _, door := range []string{"listen", "local"} {
-			if status, _ := get(h.Doors.At(door)[0], path); status != http.StatusNotFound {
+			if status, _ := get(h.Listeners.At(door)[0], path); status != http.StatusNotFound {
 				t.Errorf("%s at %s: %d", path, door, status)
 			}
 		}

@@ -41,10 +41,10 @@ func crowded(t testing.TB) (data string) {
 		}
 		a.Robots.KeepTools(id, tools)
 		for range 5 {
-			a.Senses.Board.Take(event.Envelope{Robot: id, At: now, Event: big})
+			a.Senses.Take(event.Envelope{Robot: id, At: now, Event: big})
 		}
 	}
-	a.Senses.Board.Flush()
+	a.Senses.Flush()
 	a.Close()
 	return data
 }

@@ -19,7 +19,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	ask := func(line string) (net.Conn, *bufio.Reader) {
 		t.Helper()
-		conn, err := net.Dial("tcp", h.Doors.Addresses()[0])
+		conn, err := net.Dial("tcp", h.Listeners.Addresses()[0])
 		must.Succeed(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn,
@@ -39,17 +39,17 @@ func TestRobotsCloseFirst(t *testing.T) {
 		"POST /xiaozhi/ota/", "GET /xiaozhi/ota", "POST /xiaozhi/ota/activate", "GET /xiaozhi/ota/firmware/none.bin", "POST /xiaozhi/vision/explain",
 	} {
 		conn, _ := ask(line)
-		for h.Doors.Lingering.Counts().Kept != uint64(n+1) {
+		for h.Listeners.Lingering.Counts().Kept != uint64(n+1) {
 			select {
 			case <-t.Context().Done():
-				t.Fatalf("%s: %+v", line, h.Doors.Lingering.Counts())
+				t.Fatalf("%s: %+v", line, h.Listeners.Lingering.Counts())
 			case <-time.After(time.Millisecond):
 			}
 		}
 		_ = conn.Close()
 	}
-	before := h.Doors.Lingering.Counts().Kept
-	if _, r := ask("GET /health"); !isEnd(r) || h.Doors.Lingering.Counts().Kept != before {
+	before := h.Listeners.Lingering.Counts().Kept
+	if _, r := ask("GET /health"); !isEnd(r) || h.Listeners.Lingering.Counts().Kept != before {
 		t.Error("a door that is none of the robots' leaves its connection open")
 	}
 	if _, text := h.Request(http.MethodGet, "/health", ""); text == "" || strings.Contains(text, "panic") {

@@ -27,11 +27,11 @@ func TestLocalhost(t *testing.T) {
 	h := appliancetest.Start(t, c, t.TempDir())
 	if six, err := net.Listen("tcp", "[::1]:0"); err == nil {
 		six.Close()
-		if got := h.Doors.At("local"); !slices.Equal(got, []string{"127.0.0.1:" + port, "[::1]:" + port}) {
+		if got := h.Listeners.At("local"); !slices.Equal(got, []string{"127.0.0.1:" + port, "[::1]:" + port}) {
 			t.Errorf("it listens on %v", got)
 		}
 	}
-	for _, address := range h.Doors.At("local") {
+	for _, address := range h.Listeners.At("local") {
 		// However the name is resolved, who comes asks for localhost.
 		send := func(method, path, body string, header ...string) *http.Response {
 			t.Helper()

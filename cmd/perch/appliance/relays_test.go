@@ -86,9 +86,9 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	for _, name := range []string{"relay warudo", "relay second"} {
 		h.Eventually(name+" is connected", func() bool { return h.Part(name).OK })
 	}
-	here, joined := "ws://"+h.Doors.At("local")[0], "?talk=robot:"+string(stranger)
+	here, joined := "ws://"+h.Listeners.At("local")[0], "?talk=robot:"+string(stranger)
 	programs := map[string]*avatartest.Client{"aituber": avatartest.AITuber(t, here, joined), "llmvtuber": avatartest.LLMVTuber(t, here, joined),
-		"openclaw": avatartest.OpenClaw(t, "ws://"+h.Doors.At("skins.openclaw")[0])}
+		"openclaw": avatartest.OpenClaw(t, "ws://"+h.Listeners.At("skins.openclaw")[0])}
 	told := map[string]func() string{"whoever works": of(whoever), "the stranger": of(that)}
 	for name, p := range programs {
 		p.Listen()

@@ -3,78 +3,116 @@ package appliance
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
-
-	"perch/gateway/admin"
+	"perch/agent"
+	"perch/cmd/perch/listener"
+	"perch/cmd/perch/machine"
+	"perch/cmd/perch/robots"
+	"perch/cmd/perch/systemd"
+	"perch/event"
+	"perch/health"
+	"perch/idlememory"
+	"perch/remote"
 )
 
 // part is one of those that an appliance consists of.
 type part struct {
-	// run does its work until ctx ends. An error is logged with the words of
-	// fails; where there are none, it ends the appliance.
+	// run does its work until ctx ends. An error is logged with the words of fails; if fails is
+	// empty, the error ends the appliance.
 	run   func(ctx context.Context) error
 	fails string
 	// first is whether run has to end before any other part does.
 	first bool
-	// end lets go of those that it serves.
+	// end disconnects the clients that it serves.
 	end func()
-	// condition is how it does, as /ready and the doctor show it.
-	condition func() []admin.Part
+	// conditions are shown by /ready and the doctor.
+	conditions func() []health.Part
 }
 
-// list is every part, in the order in which their conditions are shown. They end
-// in the opposite order.
+// list returns every part, in the order in which their conditions are shown. They end in the
+// opposite order.
 func (a *Appliance) list() []part {
+	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
+		return until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
+	}
 	all := []part{
-		{condition: only(func() admin.Part { return storePart(a.DB, a.Data) })},
-		{run: until(a.watch), condition: a.machine},
-		{run: until(a.rest)},
-		{run: until(a.watchFirstHour)},
-		{run: until(func(ctx context.Context) { a.board.Run(ctx, a.Bus.ReadFrom(1)) }), end: a.Bus.Close},
-		{run: until(func(ctx context.Context) { a.metrics.Run(ctx, a.Bus.ReadFrom(1)) })},
-		{run: until(func(ctx context.Context) { a.Senses.Board.Run(ctx, a.Bus.ReadFrom(1)) })},
+		{run: until(func(ctx context.Context) { machine.Watch(ctx, a.DB, a.Data, a.clockJumped, a.Log) }), conditions: func() []health.Part { return machine.Conditions(a.DB, a.Data, a.options.Built) }},
+		{run: until(func(ctx context.Context) { idlememory.Run(ctx, nextEvent(a.Bus.Read()), a.Log) })},
+		{run: until(func(ctx context.Context) { a.identity.Run(ctx, func() { a.Robots.Welcome(time.Time{}) }) })},
+		{run: fromFirst(a.board.Run), end: a.Bus.Close},
+		{run: fromFirst(a.metrics.Run)},
+		{run: fromFirst(a.Senses.Run)},
 		{run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, fails: "notifications and timers have stopped"},
 		{run: until(a.moods.Run)},
-		{run: until(func(ctx context.Context) { a.behaviours.Run(ctx, a.Talk) })},
-		a.diaryPart(),
+		{run: until(func(ctx context.Context) {
+			a.behaviours.Run(ctx, a.Talk, robots.RuleActions{Registry: a.Robots, Server: a.Talk, Notifier: a.notifier, MQTT: a.Mirror})
+		})},
+		{run: fromFirst(a.Diary.Run), conditions: one(func() health.Part { return health.Of("diary", a.Diary.Err(), "") })},
 		{run: until(a.warm), end: a.Talk.Close},
-		{run: func(context.Context) error { return a.Doors.serve() }, end: a.Doors.stop,
-			condition: only(func() admin.Part { return a.Doors.condition(a.Data) })},
-		{end: a.Talk.StopAccepting}, // before the doors, which wait for downloads
-		{run: func(ctx context.Context) error { return a.robotMQTT.run(ctx, a.Talk) }, fails: "robots cannot connect by MQTT any more",
-			condition: only(func() admin.Part { return a.robotMQTT.shown })},
-		{condition: only(func() admin.Part { return rolloutsPart(a.Firmware.List()) })},
-		{condition: a.Characters.lacking},
-		{run: until(a.engines.run), condition: func() []admin.Part { return a.engines.get().conditions() }},
-		a.pagePart(),
-		a.wyomingPart(),
-		{condition: a.Doors.encryption},
-		{run: a.Mirror.Run, fails: "MQTT has stopped", condition: only(a.mqttPart)},
-		a.homeAssistantPart(),
+		{run: func(context.Context) error { return a.Listeners.Serve() }, end: a.Listeners.Stop, conditions: one(a.Listeners.Condition)},
+		{end: a.Talk.StopAccepting}, // before the listeners, which wait for downloads
+		{run: func(ctx context.Context) error { return a.RobotMQTT.Run(ctx, a.Talk) }, fails: "robots cannot connect by MQTT any more",
+			conditions: one(a.RobotMQTT.Condition)},
+		{conditions: one(a.Firmware.Condition)},
+		{conditions: a.Characters.Conditions},
+		{run: until(a.engines.run), conditions: func() []health.Part { return a.engines.get().conditions() }},
+		when(a.web != nil, part{conditions: one(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
+		when(a.wyoming != nil, part{run: a.wyoming.Run, end: a.wyoming.Close, conditions: one(func() health.Part {
+			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.At)}
+		})}),
+		{conditions: a.Listeners.Encryption},
+		{run: a.Mirror.Run, fails: "MQTT has stopped", conditions: one(a.Mirror.Condition)},
+		when(a.homeAssistant != nil, part{run: until(func(ctx context.Context) { a.homeAssistant.Run(ctx, a.offers, a.Log) }),
+			conditions: one(a.homeAssistant.Condition)}),
 		{run: until(a.feed.Run)},
 		{run: until(a.skins.Run)},
 		{run: until(a.llmvtuber.Run)},
 		{run: until(a.aituber.Run)},
-		{run: until(a.relays.Run), condition: a.relayParts},
-		a.openClawPart(),
+		{run: until(a.relays.Run), conditions: a.relayParts},
+		when(a.openClaw != nil, part{run: until(a.openClaw.Run), conditions: one(func() health.Part {
+			return health.Part{Name: "openclaw", OK: true}.Saying(fmt.Sprintf("serves %s; %d programs are connected",
+				strings.Join(a.Listeners.At(listener.OpenClaw), ", "), a.openClaw.Connected()))
+		})}),
 		{run: until(a.hooks.Run)},
-		{run: until(func(ctx context.Context) { a.actions.Run(ctx, a.Bus.ReadFrom(1)) })},
+		{run: fromFirst(a.actions.Run)},
 		{run: until(a.character.Run)},
 		{end: a.talks.Close},
 		{run: until(a.vccp.Run), end: a.vccp.Close}, // its streams have no end of their own
-		{run: a.announce, first: true, fails: "the appliance is not announced on the network", condition: only(a.announced)},
-		{run: until(func(ctx context.Context) { systemd(a.Log).watch(ctx, a.alive) })},
+		{run: a.network.Run, first: true, fails: "the appliance is not announced on the network", conditions: one(a.network.Condition)},
+		{run: until(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.alive) })},
 	}
-	if a.Logs != nil {
-		all = append(all, part{end: a.Logs.Close}) // those who follow have no end of their own
+	if a.options.Logs != nil {
+		all = append(all, part{end: a.options.Logs.Close}) // its followers have no end of their own
 	}
-	if a.Next.Out != nil {
-		all = append(all, part{run: until(a.printNext)})
+	if out := a.options.FirstSteps; out != nil {
+		all = append(all, part{run: until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})
 	}
 	return all
+}
+
+// clockJumped corrects times that are stored by the wall clock.
+func (a *Appliance) clockJumped(by time.Duration) {
+	a.Robots.Moved(by)
+	a.commands.Moved(by)
+}
+
+// nextEvent returns a function that waits for an event: an urgent one is a robot that is about
+// to talk.
+func nextEvent(events *event.Reader) func(context.Context) (urgent bool, err error) {
+	return func(ctx context.Context) (urgent bool, err error) {
+		e, err := events.Next(ctx)
+		switch e.Event.(type) {
+		case event.RobotSeen, event.RobotConnected:
+			urgent = true
+		}
+		return urgent, err
+	}
 }
 
 // until is a run that cannot fail.
@@ -82,24 +120,32 @@ func until(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
-// only makes a list of one condition.
-func only(one func() admin.Part) func() []admin.Part {
-	return func() []admin.Part { return []admin.Part{one()} }
+// one makes a list of one condition.
+func one(condition func() health.Part) func() []health.Part {
+	return func() []health.Part { return []health.Part{condition()} }
 }
 
-// Parts is the condition of each part.
-func (a *Appliance) Parts() (all []admin.Part) {
+// when returns a part of an appliance that has it.
+func when(has bool, p part) part {
+	if has {
+		return p
+	}
+	return part{}
+}
+
+// Parts returns the condition of each part.
+func (a *Appliance) Parts() (all []health.Part) {
 	for _, p := range a.list() {
-		if p.condition != nil {
-			all = append(all, p.condition()...)
+		if p.conditions != nil {
+			all = append(all, p.conditions()...)
 		}
 	}
 	return all
 }
 
-// Run serves until ctx ends, and then stops in the order that lets everybody
-// know: the name is withdrawn first, robots' sessions are closed, pending writes
-// are flushed. It returns ErrRestart where a restart was asked for.
+// Run serves until ctx ends, and then stops in the order that lets everybody know: the name is
+// withdrawn first, robots' sessions are closed, pending writes are flushed. It returns
+// ErrRestart where a restart was asked for.
 func (a *Appliance) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -112,14 +158,14 @@ func (a *Appliance) Run(ctx context.Context) error {
 		switch {
 		case p.run == nil:
 		case p.first:
-			first.Go(func() { a.runPart(early, p, failed) })
+			first.Go(func() { p.work(early, failed, a.Log) })
 		default:
-			others.Go(func() { a.runPart(inner, p, failed) })
+			others.Go(func() { p.work(inner, failed, a.Log) })
 		}
 	}
-	manager := systemd(a.Log)
-	a.Log.Info("perch is ready", "version", a.Version, "listen", a.Doors.Addresses(), "data", a.Data)
-	manager.report(daemon.SdNotifyReady)
+	manager := systemd.New(a.Log)
+	a.Log.Info("perch is ready", "version", a.options.Version, "listen", a.Listeners.Addresses(), "data", a.Data)
+	manager.Ready()
 	var err error
 	select {
 	case <-ctx.Done():
@@ -128,7 +174,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 	if !errors.Is(err, ErrRestart) { // then it goes on as the same process
-		manager.report(daemon.SdNotifyStopping)
+		manager.Stopping()
 	}
 	a.applying.Lock() // after the change under way
 	a.ending = true
@@ -145,14 +191,42 @@ func (a *Appliance) Run(ctx context.Context) error {
 	return err
 }
 
-// runPart runs a part to its end.
-func (a *Appliance) runPart(ctx context.Context, p part, failed chan<- error) {
+// work runs the part to its end.
+func (p part) work(ctx context.Context, failed chan<- error, log *slog.Logger) {
 	err := p.run(ctx)
 	switch {
 	case err == nil:
 	case p.fails != "":
-		a.Log.Error(p.fails, "err", err)
+		log.Error(p.fails, "err", err)
 	default:
 		failed <- err
+	}
+}
+
+// alive reports whether the loops that everything rests on still turn. Faults with which the
+// program goes on, such as a full disk or an unreachable broker, are no reason for a restart;
+// only a loop that hangs is.
+func (a *Appliance) alive(ctx context.Context) error {
+	return errors.Join(
+		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // that it answers is enough
+		delivers(ctx, a.Bus, a.board),
+		a.Listeners.Check(ctx),
+	)
+}
+
+// delivers reports whether what is on the bus reaches the board.
+func delivers(ctx context.Context, bus *event.Bus, board *agent.Board) error {
+	var latest uint64
+	if err := systemd.Returns(ctx, "the bus", func() { latest = bus.Seq() }); err != nil {
+		return err
+	}
+	for {
+		var reached uint64
+		if err := systemd.Returns(ctx, "the board", func() { _, reached = board.Snapshot() }); err != nil || reached >= latest {
+			return err
+		}
+		if remote.Sleep(ctx, 50*time.Millisecond) != nil {
+			return fmt.Errorf("the board is at event %d and the bus at %d", reached, latest)
+		}
 	}
 }

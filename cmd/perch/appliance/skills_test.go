@@ -19,9 +19,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/skill"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/device"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
@@ -66,7 +66,7 @@ func writeSkill(t *testing.T, data, name string, files map[string]string) {
 // signSkill signs one as the appliance's owner.
 func signSkill(t *testing.T, data, name string) {
 	t.Helper()
-	key, err := appliance.SigningKey(data, slog.New(slog.DiscardHandler))
+	key, _, err := datadir.SigningKey(data, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	s, err := skill.Read(filepath.Join(data, "skills", name))
 	must.Succeed(t, err)

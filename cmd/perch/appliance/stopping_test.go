@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/listener"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -83,7 +83,7 @@ func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
 		t.Fatal("packaging/perch.service has no TimeoutStopSec")
 	}
 	waits, err := time.ParseDuration(found[1] + "s")
-	if left := waits - appliance.StopLasts; err != nil || left < 8*time.Second {
+	if left := waits - listener.StopWithin; err != nil || left < 8*time.Second {
 		t.Errorf("of %s (%v) the doors leave %s", waits, err, left)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"perch/agent/diary"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/datadir"
 	"perch/event"
 )
 
@@ -70,7 +70,7 @@ func TestAStrangerActsForNoCharacter(t *testing.T) {
 		t.Errorf("done: %s", text)
 	}
 	h.Stop()
-	if report, err := appliance.CheckDiary(h.Data); err != nil || report.Entries != 1 {
+	if report, err := datadir.CheckDiary(h.Data); err != nil || report.Entries != 1 {
 		t.Errorf("the diary: %+v %v", report, err)
 	}
 }

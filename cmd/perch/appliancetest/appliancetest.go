@@ -26,7 +26,11 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/logtail"
+	"perch/cmd/perch/machine"
 	"perch/gateway/admin"
+	"perch/gateway/broker"
 	"perch/gateway/door/doortest"
 	"perch/must"
 	"perch/waittest"
@@ -50,8 +54,8 @@ func Process() {
 	}
 	var err error
 	switch os.Args[1] {
-	case appliance.BrokerCommand:
-		err = appliance.RunBroker(os.Stdin, os.Stderr)
+	case broker.Command:
+		err = broker.RunProcess(os.Stdin, os.Stderr)
 	case appliance.SpeakerCommand:
 		err = appliance.RunSpeaker(os.Stdin, os.Stdout)
 	default:
@@ -88,7 +92,7 @@ func Load(path string, environ ...string) (config.Config, error) {
 
 // Options are those of an appliance that logs nothing.
 func Options(data string) appliance.Options {
-	return appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}
+	return appliance.Options{Version: "dev", Built: machine.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}
 }
 
 // Appliance is one that runs in a test.
@@ -108,8 +112,8 @@ type Appliance struct {
 func Start(t *testing.T, c config.Config, data string, change ...func(*appliance.Options)) *Appliance {
 	t.Helper()
 	h, o := &Appliance{T: t, Logged: &waittest.Buffer{}}, Options(data)
-	o.Logs = appliance.NewLogs()
-	o.Log = slog.New(o.Logs.Beside(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	o.Logs = logtail.New()
+	o.Log = slog.New(o.Logs.Handler(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, f := range change {
 		f(&o)
 	}
@@ -162,7 +166,7 @@ func (h *Appliance) For(t *testing.T) *Appliance {
 }
 
 // URL is where a path is at the first address in listen.
-func (h *Appliance) URL(path string) string { return "http://" + h.Doors.Addresses()[0] + path }
+func (h *Appliance) URL(path string) string { return "http://" + h.Listeners.Addresses()[0] + path }
 
 // OTA is the address that a robot is given.
 func (h *Appliance) OTA() string { return h.URL("/xiaozhi/ota/") }
@@ -197,7 +201,7 @@ func (h *Appliance) Token(path string, header ...string) string {
 // Secret is one that the appliance has made.
 func (h *Appliance) Secret(name string) string {
 	h.T.Helper()
-	text, err := appliance.Secret(h.Data, name, h.Log)
+	text, err := datadir.Secret(h.Data, name, h.Log)
 	must.Succeed(h.T, err)
 	return text
 }

@@ -117,7 +117,7 @@ func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, told func(answ
 
 // Here is the address for browsers and programs of this machine, who need no key.
 func (h *Appliance) Here() string {
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		if s.Key == "local" {
 			return "http://" + s.Listener.Addr().String() + "/"
 		}

@@ -16,6 +16,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/must"
 	"perch/waittest"
 )
@@ -64,7 +65,7 @@ func (h *Appliance) Mosquitto() []string {
 	must.Succeed(h.T, err)
 	a := []string{"-h", host, "-p", port}
 	if h.Config().MQTT.Broker == config.EmbeddedBroker {
-		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(appliance.MQTTPasswordFile))
+		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(datadir.MQTTPasswordFile))
 	}
 	return a
 }

@@ -18,6 +18,7 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/listener"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
 	"perch/store"
@@ -230,7 +231,7 @@ func (d *Examination) ports(key string, addresses ...string) {
 		case d.locked && errors.Is(err, syscall.EADDRINUSE):
 			d.add("port "+a, nil, "in use, by the appliance as it seems")
 		default:
-			d.add("port "+a, appliance.ListenError(a, key, err), "")
+			d.add("port "+a, listener.Error(a, key, err), "")
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/machine"
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/mdns"
@@ -31,7 +31,7 @@ func Examined(t *testing.T) *Examination {
 	t.Helper()
 	c := config.Default()
 	c.Listen, c.Local, c.MQTT.Broker = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}, "none"
-	d := New(Options{Config: &c, Data: t.TempDir(), Version: "dev", Built: appliance.BuiltAt(""), Connect: connect})
+	d := New(Options{Config: &c, Data: t.TempDir(), Version: "dev", Built: machine.BuiltAt(""), Connect: connect})
 	t.Cleanup(d.Close)
 	d.root, d.now, d.Built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)
 	d.resolve = func(context.Context, string) (netip.Addr, error) { return netip.MustParseAddr("192.0.2.5"), nil }

@@ -17,8 +17,9 @@ import (
 	"time"
 
 	"perch/child"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/machine"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -43,7 +44,7 @@ func (d *Examination) Disk() {
 	}
 	free, err := d.free(dir)
 	if err == nil {
-		err = appliance.RoomFault(free, d.Data)
+		err = machine.CheckRoom(free, d.Data)
 	}
 	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
@@ -51,7 +52,7 @@ func (d *Examination) Disk() {
 // Files reads the owner's own gestures, words, characters and skills, of which a start
 // leaves out what it cannot use.
 func (d *Examination) Files() {
-	faults, some := appliance.OwnersFiles(d.Config, d.Data)
+	faults, some := checkOwnersFiles(d.Config, d.Data)
 	for _, err := range faults {
 		d.addRead("files", err, "")
 	}
@@ -65,7 +66,7 @@ func (d *Examination) Files() {
 func (d *Examination) Clock() {
 	zone, err := d.Config.Zone()
 	if err == nil {
-		err = appliance.ClockFault(d.now(), d.Built)
+		err = machine.CheckClock(d.now(), d.Built)
 	}
 	if err != nil {
 		d.add("clock", err, "")
@@ -102,14 +103,14 @@ func (d *Examination) Database() {
 	if d.status != nil || d.locked {
 		return // the appliance has reported it
 	}
-	path, left := archive.DatabasePath(d.Data), appliance.Traces(d.Data)
+	path, left := archive.DatabasePath(d.Data), datadir.Traces(d.Data)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
 		d.add("database", nil, "not there yet; the first start makes it")
 		return
 	case errors.Is(err, fs.ErrNotExist):
-		d.add("database", appliance.WhyMissing(d.Data, left, store.Missing(path)), "")
+		d.add("database", datadir.ExplainMissing(d.Data, left, store.Missing(path)), "")
 		return
 	case err != nil:
 		d.addRead("database", err, "")
@@ -126,7 +127,7 @@ func (d *Examination) Database() {
 	if err == nil && d.store.Salvaged() != nil {
 		err = d.store.damage(path)
 	}
-	d.addRead("database", appliance.WhyMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+	d.addRead("database", datadir.ExplainMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
 // copyDatabase opens a copy. Errors are those of the database itself, in which
@@ -160,7 +161,7 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {
-		o := appliance.StoreOptions(slog.New(slog.DiscardHandler))
+		o := datadir.StoreOptions(slog.New(slog.DiscardHandler))
 		o.Salvage, o.Expect = true, expect
 		c.DB, err = store.Open(target, o)
 	}
@@ -278,7 +279,7 @@ func (d *Examination) Secrets() {
 	}
 	found = slices.DeleteFunc(found, func(w config.Warning) bool { return w.Part == "language" })
 	ours := 0
-	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
+	for _, name := range []string{"admin-token", "token-key", datadir.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
 		path := filepath.Join(d.Data, name)
 		f, err := os.Stat(path)
 		if err != nil {

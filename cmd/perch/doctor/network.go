@@ -16,6 +16,8 @@ import (
 
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/hassapp"
+	"perch/cmd/perch/network"
 	"perch/device"
 	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
@@ -32,7 +34,7 @@ func (d *Examination) names(ctx context.Context) {
 		d.add("name", nil, "not announced: turned off by mdns.enabled; robots must be given the address")
 		return
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
-		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, appliance.NotAnnounced)
+		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, network.NotAnnounced)
 	}):
 		return // it was said why
 	}
@@ -50,7 +52,7 @@ func (d *Examination) names(ctx context.Context) {
 			fmt.Errorf("%s is not answered on the network (%w); give robots the address instead, or see whether a firewall stops UDP port 5353", host,
 				err), "")
 	case !d.isOurs(addr):
-		d.add("name", errors.New(appliance.TakenBy(host, addr)), "")
+		d.add("name", errors.New(network.NameTaken(host, addr)), "")
 	default:
 		d.add("name", nil, fmt.Sprintf("%s is %s", host, addr))
 	}
@@ -125,7 +127,7 @@ func (d *Examination) mqtt(ctx context.Context) {
 	if d.status != nil || d.locked || m.Broker == "none" {
 		return
 	}
-	m, err := appliance.FindBroker(ctx, m)
+	m, err := hassapp.FindBroker(ctx, m)
 	if err != nil {
 		d.add("mqtt", err, "")
 		return

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/datadir"
 	"perch/gateway/admin"
 )
 
@@ -110,7 +111,7 @@ func (d *Examination) ShowSecrets(out io.Writer) {
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
 	if c.MQTT.Generated() {
-		names = append(names, appliance.MQTTPasswordFile)
+		names = append(names, datadir.MQTTPasswordFile)
 		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, appliance.MQTTUser))
 	}
 	for _, name := range names {

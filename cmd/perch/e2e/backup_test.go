@@ -18,6 +18,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/ota"
@@ -62,7 +63,7 @@ func TestBackupAndRestore(t *testing.T) {
 	files := archivetest.Contents(t, archivetest.Read(t, file))
 	var m archive.Manifest
 	must.Succeed(t, json.Unmarshal(files["manifest.json"], &m))
-	if m.Format != 1 || m.Perch != "dev" || m.Schema != len(appliance.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
+	if m.Format != 1 || m.Perch != "dev" || m.Schema != len(datadir.Migrations()) || m.Appliance != h.ID || time.Since(m.Created) > time.Minute ||
 		len(m.Files) != 4 || string(files[config.OverlayFile]) != "name: cottage\n" ||
 		m.Files[0].Name != "perch.db" || files["firmware/"+kept+".bin"] == nil || string(files["firmware/assets/fonts.bin"]) != "fonts" {
 		t.Errorf("the backup is %+v", m)

@@ -22,8 +22,10 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/admin"
+	"perch/gateway/broker"
 	"perch/gateway/robot"
 	"perch/must"
 	"perch/store"
@@ -39,7 +41,7 @@ func brokerOf(t *testing.T, parent int) int {
 	t.Helper()
 	for _, child := range appliancetest.Children(t, parent) {
 		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
-		if pid, err := strconv.Atoi(child); err == nil && bytes.HasSuffix(line, []byte("\x00"+appliance.BrokerCommand+"\x00")) {
+		if pid, err := strconv.Atoi(child); err == nil && bytes.HasSuffix(line, []byte("\x00"+broker.Command+"\x00")) {
 			return pid
 		}
 	}
@@ -95,7 +97,7 @@ func mqttLogin(address string, version byte, id, user, password string) (net.Con
 // brokerPassword is the one that was made.
 func brokerPassword(t *testing.T, data string) string {
 	t.Helper()
-	return strings.TrimSpace(string(archivetest.Read(t, filepath.Join(data, appliance.MQTTPasswordFile))))
+	return strings.TrimSpace(string(archivetest.Read(t, filepath.Join(data, datadir.MQTTPasswordFile))))
 }
 
 // eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.
@@ -108,7 +110,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // other test of this process runs meanwhile: brokerOf would find that one's broker.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config().MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
+	conn, err := mqttLogin(h.Config().MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
 	var talk sync.WaitGroup
@@ -136,7 +138,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 		}
 	}
 	h.Eventually("it is told that it has ended", told(false, "has ended"))
-	if _, err := mqttLogin(h.Config().MQTT.Listen, 4, "early", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile)); err != nil {
+	if _, err := mqttLogin(h.Config().MQTT.Listen, 4, "early", appliance.MQTTUser, h.Secret(datadir.MQTTPasswordFile)); err != nil {
 		t.Errorf("whoever comes before it is there again does not wait at the port: %v", err)
 	}
 	h.Eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
@@ -187,7 +189,7 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	if status := of("status"); !strings.Contains(status, "NoNewPrivs:\t1") {
 		t.Errorf("it can gain privileges:\n%s", status)
 	}
-	if score := of("oom_score_adj"); score != fmt.Sprintln(appliance.BrokerVictim) {
+	if score := of("oom_score_adj"); score != fmt.Sprintln(broker.OOMScore) {
 		t.Errorf("when memory is short it is %s", score)
 	}
 	if limits := of("limits"); !strings.Contains(limits, "Max file size             0") || strings.Contains(limits, "Max data size             unlimited") {
@@ -396,7 +398,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 // broker and nothing else, and it is there again with what is Perch's.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config().MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(appliance.MQTTPasswordFile))
+	conn, err := mqttLogin(h.Config().MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // the login had one of its own

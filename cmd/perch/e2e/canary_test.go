@@ -25,7 +25,9 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/doctor"
+	"perch/cmd/perch/machine"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/door/doortest"
 	"perch/must"
@@ -148,7 +150,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	c.Robots.ShareTranscripts = true
 	data := t.TempDir()
 	h := &running{appliancetest.Start(t, c, data, func(o *appliance.Options) { o.Overlay = indiscreetFile(t, secrets) })}
-	for _, name := range []string{"admin-token", "token-key", appliance.MQTTPasswordFile} {
+	for _, name := range []string{"admin-token", "token-key", datadir.MQTTPasswordFile} {
 		secrets.know(name, h.Secret(name))
 	}
 	bridge := strings.TrimSpace(string(archivetest.Read(t, c.Bridge.KeyFile)))
@@ -324,7 +326,7 @@ func (v clients) listenEverywhere() (leave func()) {
 	var all sync.WaitGroup
 	var ends []func()
 	for path, l := range map[string]lock{"/api/v1/events": ownersToken, "/api/perception/feed": keyOfBridge} {
-		conn, err := net.Dial("tcp", v.h.Doors.Addresses()[0])
+		conn, err := net.Dial("tcp", v.h.Listeners.Addresses()[0])
 		must.Succeed(v.t, err)
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\n\r\n", path, v.keys[l])
 		ends = append(ends, func() { _ = conn.Close() })
@@ -357,7 +359,7 @@ func (v clients) listenEverywhere() (leave func()) {
 func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
-	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(appliance.MQTTPasswordFile))
+	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(v.t, err)
 	_ = conn.SetDeadline(time.Time{})
 	if _, err := conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))); err != nil { // SUBSCRIBE
@@ -373,7 +375,7 @@ func (v clients) tryEveryDoor(known *tls.Config) {
 	v.t.Helper()
 	out := v.secrets.hear("the doors")
 	k := &prober{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
-	for _, s := range v.h.Doors.Servers {
+	for _, s := range v.h.Listeners.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
 			l, _ := lockOf(route)
@@ -412,7 +414,7 @@ func (v clients) guessAtMQTT() {
 
 // panics has a request fail in the worst way.
 func (v clients) panics() {
-	e := v.h.Doors.Servers[0].Server.Handler.(*gin.Engine)
+	e := v.h.Listeners.Servers[0].Server.Handler.(*gin.Engine)
 	wrong := v.secrets.plant("a key of a request that panics")
 	e.GET("/test/panic", func(c *gin.Context) { panic("a test has it so") })
 	e.GET("/test/fails", func(c *gin.Context) { _ = c.Error(fmt.Errorf("a test has it so")) })
@@ -476,7 +478,7 @@ func (v clients) commands() {
 		_, err := appliancetest.Load("", name+"="+p("the variable "+name))
 		fmt.Fprintln(out, err)
 	}
-	d := doctor.New(doctor.Options{Config: v.h.Config(), Data: data, Version: "dev", Built: appliance.BuiltAt(""), Connect: v.h.Connect})
+	d := doctor.New(doctor.Options{Config: v.h.Config(), Data: data, Version: "dev", Built: machine.BuiltAt(""), Connect: v.h.Connect})
 	defer d.Close()
 	d.Examine(v.t.Context())
 	for _, f := range d.Findings {

@@ -31,7 +31,7 @@ func TestACompanion(t *testing.T) {
 
 	h.KnowsTools("a0b1c2d3e4f5")
 	h.Eventually("its battery is known", func() bool {
-		level := h.Senses.Board.Robot("a0b1c2d3e4f5", time.Now()).Battery
+		level := h.Senses.Robot("a0b1c2d3e4f5", time.Now()).Battery
 		return level != nil && *level == 82
 	})
 	robot.Senses("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)

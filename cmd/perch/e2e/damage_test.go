@@ -20,6 +20,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/doctor"
+	"perch/cmd/perch/machine"
 	"perch/device"
 	"perch/must"
 	"perch/store"
@@ -283,7 +284,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			}
 			begun := appliancetest.Config()
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			a, err := appliance.New(&begun, appliance.Options{Version: "dev", Built: appliance.BuiltAt(""), Data: data, Log: log, NewDatabase: true})
+			a, err := appliance.New(&begun, appliance.Options{Version: "dev", Built: machine.BuiltAt(""), Data: data, Log: log, NewDatabase: true})
 			must.Succeed(t, err)
 			if got := len(a.Robots.List()); got != 0 {
 				t.Errorf("begun anew, there are %d robots", got)

@@ -22,9 +22,10 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/listener"
 	"perch/gateway/door/doortest"
 	"perch/must"
 )
@@ -145,7 +146,7 @@ type probe struct {
 	from   net.IP // empty is one that was not used before
 }
 
-func (k *prober) dial(s *appliance.Served, from net.IP) net.Conn {
+func (k *prober) dial(s *listener.Server, from net.IP) net.Conn {
 	k.t.Helper()
 	at := s.Listener.Addr()
 	d := net.Dialer{Timeout: 10 * time.Second}
@@ -166,7 +167,7 @@ func (k *prober) dial(s *appliance.Served, from net.IP) net.Conn {
 }
 
 // at tries a door, and returns the status and the code of the error.
-func (k *prober) at(s *appliance.Served, n probe) (status int, code string) {
+func (k *prober) at(s *listener.Server, n probe) (status int, code string) {
 	k.t.Helper()
 	conn := k.dial(s, n.from)
 	defer conn.Close()
@@ -258,7 +259,7 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 	t.Parallel()
 	h, k, keys := locked(t, nil)
 	seen := map[string]int{}
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			route := r.Method + " " + r.Path
 			l, known := lockOf(route)
@@ -299,7 +300,7 @@ func passed(status int, code string) bool {
 }
 
 // fromTheNetwork tries one door from the network.
-func (k *prober) fromTheNetwork(s *appliance.Served, route string, l lock, keys map[lock]string) {
+func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys map[lock]string) {
 	k.t.Helper()
 	expect := func(what string, n probe, want ...int) {
 		k.t.Helper()
@@ -384,7 +385,7 @@ var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto
 
 // fromThisMachine tries one door on an address of this machine alone. An empty key is that
 // none is needed there.
-func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock, key string) {
+func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key string) {
 	k.t.Helper()
 	var right []string
 	if key != "" {
@@ -464,7 +465,7 @@ func (k *prober) fromThisMachine(s *appliance.Served, route string, l lock, key 
 // and nothing else.
 func TestTheKeyInTheAddress(t *testing.T) {
 	h, k, keys := locked(t, func(c *config.Config) { c.Skins.QueryToken = true })
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		if s.Key != "listen" && s.Key != "tls.listen" {
 			continue
 		}
@@ -486,8 +487,8 @@ func TestTheKeyInTheAddress(t *testing.T) {
 // lock by itself.
 func TestTriesAreCountedTogether(t *testing.T) {
 	h, k, keys := locked(t, nil)
-	clear, encrypted := h.Doors.Servers[0], h.Doors.Servers[slices.IndexFunc(h.Doors.Servers,
-		func(s *appliance.Served) bool { return s.Key == "tls.listen" })]
+	clear, encrypted := h.Listeners.Servers[0], h.Listeners.Servers[slices.IndexFunc(h.Listeners.Servers,
+		func(s *listener.Server) bool { return s.Key == "tls.listen" })]
 	guesser := net.IPv4(127, 0, 9, 66)
 	for l, route := range map[lock]string{ownersToken: "GET /api/v1/status", keyOfBridge: "GET /api/perception/state", keyOfSkins: "GET /mcp"} {
 		for n := range 10 {
@@ -499,7 +500,7 @@ func TestTriesAreCountedTogether(t *testing.T) {
 				t.Errorf("%s, guess %d: %d", l, n+1, status)
 			}
 		}
-		for _, s := range []*appliance.Served{clear, encrypted} {
+		for _, s := range []*listener.Server{clear, encrypted} {
 			if status, code := k.at(s, probe{route: route, from: guesser, header: bearer(keys[l])}); status != 429 || code != "too_many_tries" {
 				t.Errorf("%s at %s after ten guesses: %d %s", l, s.Key, status, code)
 			}
@@ -514,7 +515,7 @@ func TestTriesAreCountedTogether(t *testing.T) {
 // nginx as it is when nothing is set.
 func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 	h, k, keys := locked(t, nil)
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		if s.Key != "local" && s.Key != "listen" {
 			continue
 		}
@@ -623,7 +624,7 @@ func TestSizesAreBounded(t *testing.T) {
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
 	most := map[string]int{"POST /state": 4 << 20, "POST /permission": 4 << 20, "POST /v1/chat/completions": 1 << 20, "POST /v1/responses": 1 << 20,
 		"POST /api/v1/characters": 1 << 20}
-	s := h.Doors.Servers[0]
+	s := h.Listeners.Servers[0]
 	for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 		route := r.Method + " " + r.Path
 		l, _ := lockOf(route)
@@ -639,7 +640,7 @@ func TestSizesAreBounded(t *testing.T) {
 			t.Errorf("%s takes more than belongs there: %d", route, status)
 		}
 	}
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		status, _ := k.at(s, probe{route: "GET /health", header: []string{"X-Large", strings.Repeat("x", 32<<10)}})
 		if status != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("32 kB of headers at %q: %d", s.Key, status)
@@ -654,7 +655,7 @@ func TestSizesAreBounded(t *testing.T) {
 // have no lock.
 func TestRobotsDoorsArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
-	e := h.Doors.Servers[0].Server.Handler
+	e := h.Listeners.Servers[0].Server.Handler
 	come := func(from, path string) int {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.RemoteAddr, r.Host = from, "perch.local:8003"
@@ -686,7 +687,7 @@ func TestRobotsDoorsArePaced(t *testing.T) {
 // together with its robots, and an owner who has come in is not counted.
 func TestStrangersAtThePageArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
-	e := h.Doors.Servers[0].Server.Handler
+	e := h.Listeners.Servers[0].Server.Handler
 	cookie := h.logIn()
 	come := func(from, path string, header ...string) int {
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil)
@@ -744,7 +745,7 @@ func TestDoorsWithoutHTTP(t *testing.T) {
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)
 	h := open(t, c, t.TempDir())
 	h.Eventually("the broker runs", func() bool { return h.Mirror.Status().Connected })
-	password := h.Secret(appliance.MQTTPasswordFile)
+	password := h.Secret(datadir.MQTTPasswordFile)
 	for _, try := range []struct {
 		user, password string
 		let            bool

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/listener"
 	"perch/gateway/avatar/avatartest"
 	"perch/must"
 	"perch/socket"
 )
 
 // openClawAt is the listener of programs made for OpenClaw's gateway.
-func openClawAt(t *testing.T, h *running) *appliance.Served {
+func openClawAt(t *testing.T, h *running) *listener.Server {
 	t.Helper()
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		if s.Key == "skins.openclaw" {
 			return s
 		}

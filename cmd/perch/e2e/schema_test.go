@@ -23,6 +23,7 @@ import (
 	"perch/agent/passport"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/datadir"
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
@@ -164,7 +165,7 @@ func writeFixture(t *testing.T, dir string) {
 		t.Fatalf("%s is there already", dir)
 	}
 	archivetest.Write(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
-	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: appliance.Migrations(), FlushAfter: time.Hour})
+	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: datadir.Migrations(), FlushAfter: time.Hour})
 	must.Succeed(t, err)
 	for name, k := range tables() {
 		store.NewTable[any](db, name).PutSoon(k.key, k.make())
@@ -179,7 +180,7 @@ func all(t *testing.T, path string) (content store.Content, records map[string]j
 	must.Succeed(t, err)
 	defer f.Close()
 	records = map[string]json.RawMessage{}
-	content, err = store.Check(f, store.Options{Migrations: appliance.Migrations()}, func(table, key string, value []byte) error {
+	content, err = store.Check(f, store.Options{Migrations: datadir.Migrations()}, func(table, key string, value []byte) error {
 		records[table+" "+key] = value
 		return nil
 	})
@@ -197,7 +198,7 @@ func same(a, b []byte) bool {
 // today's program, and nothing of it is lost: every record is there, and its
 // type of today takes all that is in it.
 func TestEverySchemaIsRead(t *testing.T) {
-	today := filepath.Join("testdata", fmt.Sprint("schema-", len(appliance.Migrations())))
+	today := filepath.Join("testdata", fmt.Sprint("schema-", len(datadir.Migrations())))
 	if os.Getenv(writesFixture) == "write" {
 		writeFixture(t, today)
 	}
@@ -206,8 +207,8 @@ func TestEverySchemaIsRead(t *testing.T) {
 			writesFixture)
 	}
 	fixtures, err := filepath.Glob("testdata/schema-*")
-	if err != nil || len(fixtures) != len(appliance.Migrations())+1 {
-		t.Errorf("of %d schemas there are the fixtures %v, %v", len(appliance.Migrations())+1, fixtures, err)
+	if err != nil || len(fixtures) != len(datadir.Migrations())+1 {
+		t.Errorf("of %d schemas there are the fixtures %v, %v", len(datadir.Migrations())+1, fixtures, err)
 	}
 	for _, fixture := range fixtures {
 		t.Run(filepath.Base(fixture), func(t *testing.T) {
@@ -226,10 +227,10 @@ func TestEverySchemaIsRead(t *testing.T) {
 				t.Errorf("the appliance %s has %d robots and %d images", a.ID, len(robots), len(images))
 			}
 			content, after := all(t, archive.DatabasePath(data))
-			if content.Schema != len(appliance.Migrations()) {
+			if content.Schema != len(datadir.Migrations()) {
 				t.Errorf("it still has the schema %d", content.Schema)
 			}
-			legible(t, before, after, content.Schema == len(appliance.Migrations()) && fixture == today)
+			legible(t, before, after, content.Schema == len(datadir.Migrations()) && fixture == today)
 		})
 	}
 }
@@ -275,7 +276,7 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(tables())); !slices.Equal(got, want) {
 		t.Errorf("the program has the tables %v, of which there are records for %v", got, want)
 	}
-	_, records := all(t, filepath.Join("testdata", fmt.Sprint("schema-", len(appliance.Migrations())), "perch.db"))
+	_, records := all(t, filepath.Join("testdata", fmt.Sprint("schema-", len(datadir.Migrations())), "perch.db"))
 	for name, k := range tables() {
 		if _, there := records[name+" "+k.key]; !there {
 			t.Errorf("the fixture has no record of %s", name)
@@ -286,7 +287,7 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 // TestANewerDatabase is refused with the cure, and left as it is.
 func TestANewerDatabase(t *testing.T) {
 	data := t.TempDir()
-	later := append(appliance.Migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
+	later := append(datadir.Migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
 	db, err := store.Open(archive.DatabasePath(data), store.Options{Migrations: later})
 	if err == nil {
 		err = db.Close()

@@ -244,7 +244,7 @@ func TestASecretCannotBeReadBack(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(h.Data, "settings.yaml")); err != nil || !strings.Contains(string(text), marker+"-7") {
 		t.Errorf("the settings are %s, %v", text, err) // the test is none if they are not there
 	}
-	for _, s := range h.Doors.Servers {
+	for _, s := range h.Listeners.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // a stream has no end
 			if r.Method == http.MethodGet && s.Key == "listen" && r.Path != "/api/v1/backup" {

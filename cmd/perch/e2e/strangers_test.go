@@ -213,7 +213,7 @@ func TestAnotherInItsPlace(t *testing.T) {
 		t.Fatalf("the owner's robot is answered %d %s", status, answer)
 	}
 	h.command("robot adopt a0b1c2d3e4f5", 1, "more than one client names itself by this MAC address")
-	if _, err := h.OwnedRobots().Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
+	if _, err := h.Owned.Adopt(waits.Activation.Code, time.Now()); err != nil { // as Home Assistant does
 		t.Fatal(err)
 	}
 	h.Eventually("the first has gone", func() bool {

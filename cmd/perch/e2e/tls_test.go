@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/cmd/perch/machine"
 	"perch/gateway/door/doortest"
 	"perch/socket"
 )
@@ -89,7 +89,7 @@ func TestEncryptedDoors(t *testing.T) {
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key = "the-key-of-the-skins"
 	h := open(t, c, t.TempDir())
-	address := h.Doors.At("tls.listen")[0]
+	address := h.Listeners.At("tls.listen")[0]
 	known := trusts(t, c.TLS.Certificate)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: known, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
 	get := func(method, path, key string) int {
@@ -148,7 +148,7 @@ func TestEncryptedDoors(t *testing.T) {
 			t.Errorf("its condition is %+v", part)
 		}
 	}
-	if ports := h.Doors.At("listen"); len(ports) != 1 || ports[0] == address {
+	if ports := h.Listeners.At("listen"); len(ports) != 1 || ports[0] == address {
 		t.Errorf("robots are told of %v", ports)
 	}
 }
@@ -297,7 +297,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	c, err := appliancetest.Load(file)
 	must(err)
 	out := bare(t, "check-config "+file, exitDone)
-	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: appliance.BuiltAt("")})
+	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: machine.BuiltAt("")})
 	d.Encryption()
 	d.Secrets()
 	told := fmt.Sprint(d.Findings)

@@ -1,4 +1,4 @@
-package appliance_test
+package doctor
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/skills"
 	"perch/must"
 )
 
@@ -17,26 +18,25 @@ import (
 func TestOwnersFilesAreRefusedWithCauseAndCure(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	manifest := func(more string) map[string]string {
-		return map[string]string{"manifest.json": `{"name":"tide","description":"Knows it."` + more + `}`}
-	}
+	manifest := func(more string) string { return `{"name":"tide","description":"Knows it."` + more + `}` }
 	for name, text := range map[string]string{
 		"characters/leo.json": `{"spec":"agent-manifest/0.2","name":"Leo","brain":{"instructions":"---\nlanguage: \"d\\ne\"\n---"}}`,
 		"gestures/a.json":     `{"gestures": [{"name": "Bow", "duration_ms": 1000, "frames": []}]}`,
 		"words/de.txt":        "concern: Fehler\nsorrow: weg\n",
 		"personas/anna.md":    "---\nname: Anna\nage: 3\n---\n",
+
+		"skills/a/manifest.json": manifest(`,"dependencies":{"wind":"new"}`),
+		"skills/b/manifest.json": manifest(`,"inputSchema":{"type":"object","properties":{"at":{"type":"hour"}}}`),
+		"skills/c/manifest.json": manifest(""),
 	} {
 		must.Succeed(t, os.MkdirAll(filepath.Dir(filepath.Join(data, name)), 0o700))
 		must.Succeed(t, os.WriteFile(filepath.Join(data, name), []byte(text), 0o600))
 	}
-	writeSkill(t, data, "a", manifest(`,"dependencies":{"wind":"new"}`))
-	writeSkill(t, data, "b", manifest(`,"inputSchema":{"type":"object","properties":{"at":{"type":"hour"}}}`))
-	writeSkill(t, data, "c", manifest(""))
 	c := config.Default()
-	faults, some := appliance.OwnersFiles(&c, data)
-	skills := appliance.SkillFolder(&c, data)
+	faults, some := checkOwnersFiles(&c, data)
+	folder := skills.Folder(&c, data)
 	again := func(name string) string {
-		return "; perch skill check " + skills + "/" + name + " reads it again; restart the appliance then"
+		return "; perch skill check " + folder + "/" + name + " reads it again; restart the appliance then"
 	}
 	want := []string{
 		data + `/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is no name; it has 1 to 40 small letters, digits, - and _` +
@@ -46,10 +46,10 @@ func TestOwnersFilesAreRefusedWithCauseAndCure(t *testing.T) {
 		data + "/characters/leo.json: not an agent manifest: the front matter's language is one line of at most 200 bytes; " +
 			"correct it (perch character check), or remove it",
 		data + `/personas/anna.md: not a persona: line 3: the front matter has no key "age"; correct or remove it`,
-		skills + `/a: manifest.json: dependencies: wind: "new" is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *` + again("a"),
-		skills + `/b: manifest.json: a schema of arguments is a JSON Schema of type object and at most 8192 bytes: ` +
+		folder + `/a: manifest.json: dependencies: wind: "new" is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *` + again("a"),
+		folder + `/b: manifest.json: a schema of arguments is a JSON Schema of type object and at most 8192 bytes: ` +
 			`"hour" is no type of JSON Schema` + again("b"),
-		"the skill is not trusted: nobody has signed it; perch skill sign " + skills + "/c signs it as this appliance's owner" + again("c"),
+		"the skill is not trusted: nobody has signed it; perch skill sign " + folder + "/c signs it as this appliance's owner" + again("c"),
 		`not words for faces: rfc: the word "so sad": a word has 1 to 64 bytes, of letters, digits, - and _`,
 	}
 	var got []string

@@ -1,4 +1,4 @@
-package appliance
+package doctor
 
 import (
 	"context"
@@ -12,17 +12,20 @@ import (
 	"perch/agent/manifest"
 	"perch/agent/mood"
 	"perch/agent/skill"
+	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/skills"
 	"perch/perception"
 )
 
-// OwnersFiles reads what an owner has put into a data directory, as a start does:
-// gestures, lists of words, characters, personas and skills. There is an error for each
-// that a start leaves out, with its path, the cause and the cure. Some is whether there
-// is anything.
-func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
-	characters := characters{data: data}
-	for _, dir := range []string{gesturesDirectory(data), wordsDirectory(data), characters.imports(), characters.directory(), SkillFolder(c, data)} {
+// checkOwnersFiles reads what an owner has put into a data directory, as a start does: gestures,
+// lists of words, characters, personas and skills. It returns an error for each file that a
+// start leaves out, with its path, the cause and the cure. some reports whether there are any
+// files.
+func checkOwnersFiles(c *config.Config, data string) (faults []error, some bool) {
+	imports, personas := characters.ImportDir(data), characters.PersonaDir(data)
+	for _, dir := range []string{datadir.Gestures(data), datadir.Words(data), imports, personas, skills.Folder(c, data)} {
 		entries, err := os.ReadDir(dir)
 		some = some || len(entries) > 0
 		if errors.Is(err, os.ErrPermission) {
@@ -37,31 +40,31 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 	again := func(err error) error {
 		return fmt.Errorf("%w; correct or remove it, and restart the appliance", err)
 	}
-	_, err := perception.StockGestures().WithOwners(gesturesDirectory(data), isFace)
-	_, wrong := mood.ReadWords(wordsDirectory(data))
+	_, err := perception.StockGestures().WithOwners(datadir.Gestures(data), isEmotion)
+	_, wrong := mood.ReadWords(datadir.Words(data))
 	if err = errors.Join(err, wrong); err != nil {
 		for _, one := range single(err) {
 			add(one, again)
 		}
 	}
-	for _, path := range listed(characters.imports(), "*.json") {
+	for _, path := range listed(imports, "*.json") {
 		_, err := manifest.Read(context.Background(), nil, path) // which asks nobody
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		if fetched := strings.Contains(name, "."); err == nil && !fetched {
 			err = config.CheckCharacter(name)
 		}
-		add(of(path, err), func(err error) error {
+		add(at(path, err), func(err error) error {
 			return fmt.Errorf("%w; correct it (perch character check), or remove it", err)
 		})
 	}
-	for _, path := range listed(characters.directory(), "*.md") {
+	for _, path := range listed(personas, "*.md") {
 		_, err := config.RobotPersona(path)
-		add(of(path, err), func(err error) error { return fmt.Errorf("%w; correct or remove it", err) })
+		add(at(path, err), func(err error) error { return fmt.Errorf("%w; correct or remove it", err) })
 	}
-	trust, err := SkillTrust(c, data)
+	trust, err := skills.Trust(c, data)
 	var library *skill.Library
 	if err == nil {
-		library, err = skill.New(skill.Options{Folder: SkillFolder(c, data), Trust: trust, Log: slog.New(slog.DiscardHandler)})
+		library, err = skill.New(skill.Options{Folder: skills.Folder(c, data), Trust: trust, Log: slog.New(slog.DiscardHandler)})
 	}
 	if err != nil {
 		add(err, again)
@@ -69,31 +72,36 @@ func OwnersFiles(c *config.Config, data string) (faults []error, some bool) {
 	}
 	defer library.Close()
 	for _, r := range library.Refused() {
-		add(of(r.Folder, r.Err), func(err error) error {
+		add(at(r.Folder, r.Err), func(err error) error {
 			return fmt.Errorf("%w; perch skill check %s reads it again; restart the appliance then", err, r.Folder)
 		})
 	}
 	return faults, some
 }
 
-// of is an error of a path, which is named once.
-func of(path string, err error) error {
+func isEmotion(name string) bool {
+	_, known := config.EmotionNamed(name)
+	return known
+}
+
+// at returns an error with a path, which is named once.
+func at(path string, err error) error {
 	if err == nil || strings.Contains(err.Error(), path) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// listed are the files of a directory, no more than a start reads.
+// listed returns the files of a directory, no more than a start reads.
 func listed(dir, pattern string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
 		return nil // not for these patterns
 	}
-	return paths[:min(len(paths), 2*mostCharacters)]
+	return paths[:min(len(paths), characters.MaxFiles)]
 }
 
-// single are the errors that errors.Join has made one of, each with its file.
+// single returns the errors that errors.Join has joined.
 func single(err error) (all []error) {
 	many, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // not what is wrapped below
 	if !is {

@@ -1,0 +1,110 @@
+package appliance
+
+import (
+	"cmp"
+
+	"perch/cmd/perch/access"
+	"perch/cmd/perch/characters"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/settings"
+	"perch/gateway/admin"
+	"perch/gateway/web"
+)
+
+// newOwner makes what the owner uses, and mounts everything on the listeners.
+func (a *Appliance) newOwner(c *config.Config) error {
+	shown := admin.Options{
+		Robots: a.Owned, Talk: a.control, Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
+		Acknowledge: a.notifier.Acknowledge, Engines: tries{&a.engines, a.Characters.Speech, a.zone}, Board: a.board, Bus: a.Bus,
+		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: characters.NewCatalog(a.Characters, a.passports, a.Skills, a.Bus),
+		Questions: a.questions, ForgetConversation: a.Mind.Forget, Phrase: a.phrase,
+		Diary:  func(n int) any { return a.Diary.Newest(n) },
+		Verify: func() (any, error) { return a.Diary.Verify() },
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters, Gauges: a.gauges(), Firmware: a.Firmware,
+		Refused: a.ota.Refused, Connections: a.connections, Find: a.network.Search,
+		Archives: datadir.NewBackups(datadir.Archive(a.Data, a.options.Version, a.Log), a.DB, a.Restart),
+		Version:  a.options.Version, ID: a.ID, Started: a.Started,
+		Doctor: a.options.Doctor, Restart: a.Restart,
+	}
+	if a.options.Logs != nil {
+		shown.Logs = a.options.Logs
+	}
+	if a.options.Overlay != nil {
+		shown.Settings = settings.New(a.options.Overlay, c, a, a.Log)
+	}
+	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
+	if err := a.DB.Readable(); err != nil { // what was read so far may be a part of it
+		return err
+	}
+	if err := a.newPage(c); err != nil {
+		return err
+	}
+	return a.mount(c)
+}
+
+// newPage makes the page, where it is on.
+func (a *Appliance) newPage(c *config.Config) error {
+	if !c.Web.Enabled {
+		return nil
+	}
+	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
+		Secret: a.locks.Token, Epoch: a.identity.Sessions, KeepEpoch: a.identity.WriteSessions,
+		Key: a.locks.Owner, Addresses: a.network.URLs, Own: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
+	if c.Web.IngressListen == "" { // else proxies have an address of their own
+		var err error
+		if o.Ingress, err = c.Web.Proxies(); err != nil {
+			return err
+		}
+	}
+	if a.homeAssistant != nil {
+		o.Administrators = a.homeAssistant.Administrators
+	}
+	a.web = web.New(o)
+	return nil
+}
+
+// mount mounts what is served on the listeners.
+func (a *Appliance) mount(c *config.Config) error {
+	p := access.Parts{
+		Open:        a.admin.Open,
+		Owner:       []access.Mount{a.admin.Routes, a.metrics.Routes, a.relays.Routes, a.character.Owned},
+		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
+		Bridge:      a.bridge.Routes,
+		BridgeAdmin: a.bridge.Admin,
+		Talks:       a.talks.Routes,
+		Skin:        a.skins.Routes,
+		Skins:       []access.Mount{a.hooks.Routes, a.vccp.Routes},
+		Upgrades:    []access.Mount{a.vccp.Characters, a.llmvtuber.Routes, a.aituber.Routes},
+		Character:   a.character.Routes,
+		Web:         a.web,
+		QueryToken:  c.Skins.QueryToken,
+	}
+	if a.web != nil {
+		p.Owner = append(p.Owner, a.web.Owned)
+	}
+	if a.openClaw != nil {
+		p.OpenClaw = a.openClaw.Routes
+	}
+	return access.Handle(a.Listeners, a.locks, p, c)
+}
+
+// connections returns the programs that are connected now, besides robots.
+func (a *Appliance) connections() admin.Connections {
+	mqtt := a.Mirror.Condition()
+	c := admin.Connections{Skins: []admin.Skin{}, Agents: []admin.CodingAgent{}, Relays: []admin.Relay{},
+		HomeAssistant: admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}}
+	for _, s := range a.skins.Skins() {
+		c.Skins = append(c.Skins, admin.Skin{Kind: "skin", Address: s.Address, Since: s.Since})
+	}
+	for _, s := range a.vccp.Connected() {
+		c.Skins = append(c.Skins, admin.Skin{Kind: "character", Address: s.Address, Since: s.Since})
+	}
+	for _, s := range a.hooks.Sessions() {
+		c.Agents = append(c.Agents, admin.CodingAgent{Name: s.Agent, ID: s.ID, Session: s.Session, State: s.State, Since: s.Began, Seen: s.Seen})
+	}
+	for _, r := range a.relays.List() {
+		c.Relays = append(c.Relays, admin.Relay{Name: r.Name, Title: r.Title, OK: r.OK, Note: cmp.Or(r.Note, r.URL), Since: r.Since})
+	}
+	return c
+}

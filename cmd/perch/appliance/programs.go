@@ -1,0 +1,133 @@
+package appliance
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/hassapp"
+	"perch/device"
+	"perch/gateway/bridge"
+	"perch/gateway/broker"
+	"perch/gateway/homeassistant"
+	"perch/gateway/robot"
+	"perch/gateway/wyoming"
+	"perch/language"
+	"perch/ota"
+	"perch/store"
+	"perch/voice/sounds"
+)
+
+// newPrograms makes what other programs use: the bridge, the Wyoming server and the mirror in
+// Home Assistant.
+func (a *Appliance) newPrograms(c *config.Config) (err error) {
+	root, err := filepath.Abs(datadir.Sounds(a.Data))
+	if err != nil {
+		return fmt.Errorf("find the directory of sounds: %w", err)
+	}
+	a.bridgeTurns = bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns)
+	o := a.bridgeOptions(c, a.engines.get())
+	o.Root = root
+	a.bridge = bridge.New(o)
+	if a.wyomingListener != nil {
+		o := a.wyomingOptions(c, a.engines.get())
+		o.Listen = []net.Listener{a.wyomingListener}
+		if a.wyoming, err = wyoming.New(o); err != nil {
+			return err
+		}
+		a.closers = append(a.closers, a.wyoming.Close)
+	}
+	return a.newMirror(c)
+}
+
+// bridgeOptions are those of the bridge, without what never changes.
+func (a *Appliance) bridgeOptions(c *config.Config, e *engines) bridge.Options {
+	return bridge.Options{
+		Find: a.Robots.Find, Talk: a.control, Mind: a.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: a.spoken,
+		Perception: bridge.Senses{Intake: a.intake, Known: a.Senses}, Board: a.board, Bus: a.Bus, Sounds: struct {
+			*sounds.Library
+			*robot.Server
+		}{a.sounds, a.Talk},
+		Language: a.Characters.Language, Zone: a.zone, Logger: a.Log,
+		Deep: e.deep, Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
+	}
+}
+
+// spoken returns the turns of robots here, for the bridge.
+func (a *Appliance) spoken() (turns []bridge.Turn) {
+	for _, t := range a.Records.Turns(a.Config().Robots.KeepTurns) {
+		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
+	}
+	return turns
+}
+
+// wyomingOptions are those of the Wyoming server. It offers what is in this process: the
+// embedded engines, and the agent. An engine that is a Wyoming server itself is for its owner
+// to name to Home Assistant.
+func (a *Appliance) wyomingOptions(c *config.Config, e *engines) wyoming.Options {
+	o := wyoming.Options{Mind: a.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.hold,
+		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
+	for _, tag := range o.Languages {
+		if known, _ := language.Match(tag); known == language.English {
+			o.Heard = append(o.Heard, tag)
+		}
+	}
+	if len(e.sphinx) > 0 && len(o.Heard) > 0 { // it knows no other language
+		o.Recognizer = e.sphinx[0]
+	}
+	if len(e.espeak) > 0 {
+		o.Synthesizer = e.espeak[0]
+	}
+	return o
+}
+
+// newMirror makes the mirror in Home Assistant.
+func (a *Appliance) newMirror(c *config.Config) error {
+	o, err := MirrorOptions(c.MQTT)
+	if err != nil {
+		return err
+	}
+	if c.MQTT.Generated() {
+		if o.Password, err = datadir.Secret(a.Data, datadir.MQTTPasswordFile, a.Log); err != nil {
+			return err
+		}
+	}
+	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.options.Version, a.network.URL, a.network.Host, a.Started, a.Log
+	o.Away, o.ShareTranscripts = time.Duration(c.Robots.AwayAfter), c.Robots.ShareTranscripts
+	o.Transport = device.Transport(c.Robots.Transport)
+	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.Owned, a.control, a.notifier, a.board, a.Bus
+	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.questions, a.Notices
+	o.Announced = store.NewTable[[]string](a.DB, "announced")
+	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
+	o.Gestures, o.Characters = a.gestures, a.Characters
+	o.Serve = broker.Process(o.Base, homeassistant.ClientID(a.ID), a.Log)
+	o.Restart, o.Phrase = a.Restart, a.phrase
+	o.Ask = a.homeAssistant.Broker
+	a.Mirror, err = homeassistant.New(o)
+	return err
+}
+
+// updates is the catalogue of firmware as the mirror uses it.
+type updates struct{ *ota.Firmware }
+
+func (u updates) Update(id device.ID) (installed, latest string) {
+	update := u.Firmware.Update(id)
+	return update.Installed, update.Latest
+}
+
+// offers returns what this appliance has for Home Assistant, as whose app it runs.
+func (a *Appliance) offers() (o hassapp.Offers) {
+	if a.wyoming != nil {
+		o.Wyoming = a.At.String()
+	}
+	s, c := a.Mirror.Status(), a.Config().MQTT
+	if s.Connected && s.Broker == config.EmbeddedBroker { // another program may have the port
+		o.Broker = c.Listen
+		o.User, o.Password = a.Mirror.Account()
+	}
+	o.Settled = s.Connected || c.Broker == "none"
+	return o
+}

@@ -1,0 +1,96 @@
+package appliance
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"perch/agent/notice"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/machine"
+	"perch/cmd/perch/robots"
+	"perch/device"
+	"perch/gateway/robot"
+	"perch/language"
+	"perch/ota"
+	"perch/perception"
+	"perch/store"
+	"perch/voice/sounds"
+)
+
+// newRobots makes the server of robots, what reacts to their senses, and the service where they
+// check in.
+func (a *Appliance) newRobots(c *config.Config) (err error) {
+	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), isEmotion)
+	if err != nil {
+		a.Log.Warn("some gestures of the owner's are left out", "err", err)
+	}
+	rules := c.BehaviourRules(func(string, error) {}) // the check has reported them
+	a.behaviours, err = perception.NewBehaviours(perception.Options{Tuning: c.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone,
+		Bus: a.Bus, Phrase: a.phrase, Log: a.Log})
+	if err != nil {
+		return err
+	}
+	a.sounds = sounds.Open(datadir.Sounds(a.Data))
+	a.Talk = robot.NewServer(a.talkOptions(c, a.engines.get()))
+	a.closers = append(a.closers, a.Talk.Close)
+	a.control = robots.Control{Server: a.Talk, Behaviours: a.behaviours}
+	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Mind, Memory: a.Memory, Bus: a.Bus,
+		Check: a.Characters.Check})
+	signer, err := c.Firmware.Signer()
+	if err != nil {
+		return fmt.Errorf("firmware.public_key: %w", err)
+	}
+	a.Firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: filepath.Join(a.Data, "firmware"),
+		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
+		Key: a.identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Stopped: a.rolloutStopped, Log: a.Log})
+	if err != nil {
+		return err
+	}
+	mqtt := ota.MQTT{}
+	if port := a.RobotMQTT.Port(); port > 0 {
+		mqtt = ota.MQTT{Port: port, Topic: robot.MQTTTopic}
+	}
+	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.Owned, Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
+		Transport: device.Transport(c.Robots.Transport), MQTT: mqtt, Framing: c.Robots.Framing, Earliest: machine.Earliest(a.options.Built),
+		Language: func() string { return a.Config().Language.First() }, Log: a.Log})
+	return nil
+}
+
+func isEmotion(name string) bool {
+	_, known := config.EmotionNamed(name)
+	return known
+}
+
+// rolloutStopped notifies the household of a rollout that has stopped itself.
+func (a *Appliance) rolloutStopped(version string, failed, first int) {
+	var words language.Catalogue
+	text := words.In(a.Config().Language.List()...).Say("firmware.stopped", "version", version, "failed", failed, "first", first)
+	if _, err := a.notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
+		a.Log.Error("a notification was not stored", "text", text, "err", err)
+	}
+}
+
+// talkOptions are those of robots' talks.
+func (a *Appliance) talkOptions(c *config.Config, e *engines) robot.Options {
+	return robot.Options{
+		Robots: a.Robots, Bus: a.Bus, Senses: a.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
+		Commands: a.commands,
+		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
+		Recognizer: e.recognizers, Synthesizer: e.synthesizers, Hold: e.hold, Voice: [...]*group{e.groups[understanding], e.groups[speaking]},
+		Speech: a.Characters.Speech(), Character: a.Characters.Of,
+		Phrases: e.Phrase, Languages: c.Language.List(),
+		Settled:  settled(e.Book),
+		Loudness: &a.loudness,
+		Quiet:    a.quiet,
+		Waits:    a.Notices.Waits,
+		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence),
+		Version: a.options.Version, Log: a.Log,
+	}
+}
+
+// quiet reports whether it is within the household's quiet hours.
+func (a *Appliance) quiet(now time.Time) bool {
+	return a.Config().Behaviours.Quiet.Hours.Contains(now.In(a.zone))
+}

@@ -1,0 +1,58 @@
+package appliance
+
+import (
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/hassapp"
+	"perch/device"
+	"perch/gateway/robot"
+	"perch/store"
+)
+
+// openStorage opens the database of the data directory, after a restore that is staged there,
+// and reads what is remembered.
+func (a *Appliance) openStorage(c *config.Config) (err error) {
+	directory := datadir.Archive(a.Data, a.options.Version, a.Log)
+	if err := datadir.Prepare(directory); err != nil {
+		return err
+	}
+	if err := hassapp.RestoreBackup(directory, a.Log); err != nil {
+		return err
+	}
+	if a.DB, err = datadir.OpenDatabase(a.Data, a.options.NewDatabase, a.Log); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, func() {
+		if a.Firmware != nil { // after the database, because a card that fails may make it wait
+			a.Firmware.Close()
+		}
+	}, func() {
+		if err := a.DB.Close(); err != nil {
+			a.Log.Error("the last changes may not have been stored", "err", err)
+		}
+	})
+	if a.identity, err = datadir.ReadIdentity(a.Data, a.DB, a.Started, a.Log); err != nil {
+		return err
+	}
+	a.ID = a.identity.ID
+	if a.Signer, a.diaryBegins, err = datadir.SigningKey(a.Data, a.Log); err != nil {
+		return err
+	}
+	a.Robots = device.NewRegistry(a.identity.TokenKey, device.Adoption(c.Adoption), store.NewTable[device.Robot](a.DB, "robots"))
+	if until := a.identity.WelcomeUntil(); !until.IsZero() {
+		a.Robots.Welcome(until)
+	}
+	if n := a.Robots.Strangers(); n > 0 {
+		a.Log.Warn("robots that are not adopted may only talk; perch robot list lists them", "count", n)
+	}
+	a.Memory = agent.NewMemory(store.NewTable[agent.Entry](a.DB, "memory"))
+	a.Memory.Bound(c.Memory.Most)
+	a.Notices = notice.NewStore(store.NewTable[notice.Notification](a.DB, "notifications"))
+	a.Timers = notice.NewTimers(store.NewTable[agent.Timer](a.DB, "timers"), nil)
+	a.Records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.DB, "sessions"),
+		store.NewTable[robot.TurnRecord](a.DB, "turns"), c.Robots.KeepTurns)
+	a.commands = robot.NewCommandQueue(store.NewTable[[]robot.Command](a.DB, "waiting"))
+	return nil
+}
