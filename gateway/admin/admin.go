@@ -125,6 +125,14 @@ type Gauge struct {
 	Read func() float64
 }
 
+// Truth returns the value of a gauge that is 1 while something is true.
+func Truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // Part is a part of the appliance and its condition.
 type Part = health.Part
 

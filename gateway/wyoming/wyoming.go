@@ -25,6 +25,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/door"
+	"perch/language"
 	"perch/limit"
 	"perch/voice"
 	wire "perch/voice/wyoming"
@@ -39,6 +40,16 @@ type mind interface {
 }
 
 // Options are what a Server is made of. One of Mind, Recognizer and
+// English returns those of some languages that are English, as a recognizer may know no other.
+func English(tags []string) (english []string) {
+	for _, tag := range tags {
+		if known, _ := language.Match(tag); known == language.English {
+			english = append(english, tag)
+		}
+	}
+	return english
+}
+
 // Synthesizer is enough; what is nil is not offered.
 type Options struct {
 	Listen      []net.Listener // TCP; the server closes them

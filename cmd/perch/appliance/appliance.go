@@ -16,7 +16,6 @@ import (
 	"perch/agent"
 	"perch/agent/action"
 	"perch/agent/diary"
-	"perch/agent/feed"
 	"perch/agent/mood"
 	"perch/agent/notice"
 	"perch/agent/skill"
@@ -29,19 +28,13 @@ import (
 	"perch/cmd/perch/logtail"
 	"perch/cmd/perch/network"
 	"perch/cmd/perch/robots"
+	"perch/cmd/perch/viewers"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
-	"perch/gateway/aituber"
 	"perch/gateway/bridge"
-	"perch/gateway/character"
 	"perch/gateway/homeassistant"
-	"perch/gateway/hooks"
-	"perch/gateway/llmvtuber"
-	"perch/gateway/openclaw"
-	"perch/gateway/relay"
 	"perch/gateway/robot"
-	"perch/gateway/skin"
 	"perch/gateway/vccp"
 	"perch/gateway/web"
 	"perch/gateway/wyoming"
@@ -99,12 +92,12 @@ type Appliance struct {
 	notifier   *notice.Notifier
 	talks      *vccp.Talks // of coding agents
 	engines    currentEngines
-	loaded     atomic.Bool // the engines were, since a robot has come
+	warmer     warmer
+	phrase     func(id device.ID, name string) string // one of the appliance's own sentences, in a robot's language
 	Mind       *agent.Mind
 	sentiment  action.Sentiment // of what is said
 	moods      *mood.Moods
 	Diary      *diary.Diary
-	actions    *action.Log
 
 	// Robots.
 	gestures   perception.Gestures
@@ -118,18 +111,8 @@ type Appliance struct {
 	ota        *ota.Service
 
 	// Programs that show agents, or are agents.
-	words     *agent.Words // for faces
-	hooks     *hooks.Door
-	questions hooks.Questions
-	vccp      *vccp.Door
-	feed      *feed.Feed
-	skins     *skin.Door
-	openClaw  *openclaw.Door // nil where it is off
-	llmvtuber *llmvtuber.Door
-	aituber   *aituber.Door
-	relays    *relay.Relays
 	passports *characters.Passports
-	character *character.Door
+	viewers   *viewers.Viewers
 
 	// Other programs.
 	bridge      *bridge.Door
@@ -142,10 +125,10 @@ type Appliance struct {
 	metrics *admin.Metrics
 	web     *web.Door // nil where it is off
 
-	closers  []func()      // of what was made, in the order in which it was
-	restart  chan struct{} // has an element once a restart was asked for
-	applying sync.Mutex    // one change of the configuration at a time
-	ending   bool          // no more changes are followed
+	closers  []func()   // of what was made, in the order in which it was
+	restart  chan error // has ErrRestart once a restart was asked for
+	applying sync.Mutex // one change of the configuration at a time
+	ending   bool       // no more changes are followed
 }
 
 // Options are what a start is given besides the configuration.
@@ -167,24 +150,6 @@ type Options struct {
 	Doctor  func(context.Context) ([]admin.Finding, error) // examines all of this; nil is none
 }
 
-// New builds the appliance, each part after those that it needs. Whatever was opened before an
-// error is closed again.
-func New(c *config.Config, o Options) (*Appliance, error) {
-	zone, err := c.Zone()
-	if err != nil {
-		return nil, err
-	}
-	a := &Appliance{Data: o.Data, Log: o.Log, Started: time.Now(), options: o, zone: zone, restart: make(chan struct{}, 1)}
-	a.config.Store(c)
-	for _, layer := range []func(*config.Config) error{a.openStorage, a.openListeners, a.newMind, a.newRobots, a.newViewers, a.newPrograms, a.newOwner} {
-		if err := layer(c); err != nil {
-			a.Close()
-			return nil, err
-		}
-	}
-	return a, nil
-}
-
 // Close releases what New opened, in the opposite order. Run, where it was called, has returned.
 func (a *Appliance) Close() {
 	for _, release := range slices.Backward(a.closers) {
@@ -202,7 +167,7 @@ var ErrRestart = errors.New("a restart was asked for")
 // Restart makes Run return ErrRestart.
 func (a *Appliance) Restart() {
 	select {
-	case a.restart <- struct{}{}:
+	case a.restart <- ErrRestart:
 	default: // it has begun
 	}
 }

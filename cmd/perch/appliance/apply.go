@@ -45,7 +45,7 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 // follow makes what else a configuration needs, and then has every part follow it. An error
 // is returned before anything has changed.
 func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err error) {
-	if a.loaded.Load() { // else the next turn would wait for that
+	if a.warmer.loaded.Load() { // else the next turn would wait for that
 		if err := e.load(context.Background()); err != nil {
 			return err
 		}
@@ -56,10 +56,6 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 			return err
 		}
 	}
-	avatars, err := a.avatarOptions(c, e, people.Speech())
-	if err != nil {
-		return err
-	}
 	keys, err := access.ReadKeys(c)
 	if err != nil {
 		return err
@@ -68,11 +64,7 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	if err := errors.Join(c.Behaviours.Check(), perception.CheckRules(rules)); err != nil {
 		return err
 	}
-	targets, err := relayTargets(c)
-	if err != nil {
-		return err
-	}
-	if err := a.relays.Apply(targets); err != nil {
+	if err := a.viewers.Apply(c, avatarEngines(e, people.Speech())); err != nil { // the last that can fail
 		return err
 	}
 	a.config.Store(c)
@@ -81,10 +73,9 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	}
 	a.engines.replace(e)
 	a.Talk.Apply(a.talkOptions(c, e))
-	if a.loaded.Load() {
+	if a.warmer.loaded.Load() {
 		a.Talk.Prepare()
 	}
-	a.llmvtuber.Apply(avatars)
 	if a.wyoming != nil {
 		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // of languages, which the check has looked at
 			a.Log.Error("the Wyoming server goes on with the languages and voices from before", "err", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -248,6 +249,34 @@ func (e *engines) conditions() (all []admin.Part) {
 			part = part.Saying(n.note())
 		}
 		all = append(all, part)
+	}
+	return all
+}
+
+// counters returns the failures of engines, by list and kind: how many of one kind a list names
+// is not counted.
+func (e *engines) counters() []admin.Counter {
+	var all []admin.Counter
+	named := map[string][]*Engine{}
+	for _, n := range e.All {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without its number
+		if n.List == "tools" {
+			kind = "mcp" // its name is whatever its owner likes
+		}
+		key := n.List + " " + kind
+		if named[key] == nil {
+			all = append(all, admin.Counter{
+				Name: "perch_engine_failures_total", Help: "Failures of engines, when they were used or looked at, by list and kind.",
+				Labels: map[string]string{"list": n.List, "kind": kind},
+				Count: func() (sum uint64) {
+					for _, n := range named[key] {
+						sum += n.Failures()
+					}
+					return sum
+				},
+			})
+		}
+		named[key] = append(named[key], n)
 	}
 	return all
 }

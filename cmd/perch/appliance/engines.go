@@ -17,6 +17,7 @@ import (
 	"perch/agent/skill"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/viewers"
 	"perch/device"
 	"perch/event"
 	"perch/language"
@@ -352,9 +353,9 @@ func CheckPart(c *config.Config, part any) error {
 	case config.MQTT:
 		return checkMirror(part)
 	case config.Relay:
-		return checkRelay(part)
+		return viewers.CheckRelay(part)
 	case config.Live2DModel:
-		_, err := readModel(part)
+		_, err := viewers.ReadModel(part)
 		return err
 	}
 	return fmt.Errorf("there is no part of type %T", part)

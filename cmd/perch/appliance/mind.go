@@ -1,13 +1,8 @@
 package appliance
 
 import (
-	"context"
-	"sync"
-	"time"
-
 	"perch/agent"
 	"perch/agent/acp"
-	"perch/agent/action"
 	"perch/agent/diary"
 	"perch/agent/mood"
 	"perch/agent/notice"
@@ -52,6 +47,7 @@ func (a *Appliance) newMind(c *config.Config) (err error) {
 	}
 	a.engines.replace(first)
 	a.closers = append(a.closers, a.engines.close, a.talks.Close)
+	a.phrase = func(id device.ID, name string) string { return a.Phrase(a.Characters.Language(id), name) }
 	a.Mind = agent.NewMind(func() ([]agent.Brain, func()) {
 		e, done := a.engines.hold()
 		return e.brains, done
@@ -67,11 +63,7 @@ func (a *Appliance) newMind(c *config.Config) (err error) {
 	a.moods = mood.New(mood.Options{Bus: a.Bus, Words: words, Off: func() bool { return a.Config().Mood == "off" }, Language: a.Characters.Language})
 	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](a.DB, "diary"), Heads: store.NewTable[diary.Head](a.DB, "diary-head"),
 		Key: a.Signer, Begins: a.diaryBegins, Keep: c.Diary.Keep, Who: a.Characters.Who, Sentiment: a.sentiment, Publish: a.Bus.Publish, Log: a.Log})
-	if err != nil {
-		return err
-	}
-	a.actions = action.NewLog(a.Characters.Who, a.sentiment)
-	return nil
+	return err
 }
 
 // publishStored has changes of the memory and of timers published.
@@ -104,41 +96,3 @@ func (a *Appliance) newEngines(c *config.Config, before *engines) (*engines, err
 // Phrase returns one of the appliance's own sentences in a language; an empty tag is the
 // household's.
 func (a *Appliance) Phrase(tag, name string) string { return a.engines.get().Phrase(tag, name) }
-
-// phrase returns one of them in a robot's language.
-func (a *Appliance) phrase(id device.ID, name string) string { return a.Phrase(a.Characters.Language(id), name) }
-
-// warm loads the recognizer and synthesizes the appliance's own sentences when the first robot
-// comes: an unused appliance stays small, and the first utterance need not wait. Whenever a
-// robot begins to listen, the engines of the turn to come are made ready.
-func (a *Appliance) warm(ctx context.Context) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	warmed := time.Time{}
-	a.Bus.ReadFrom(1).Each(ctx, func(e event.Envelope) {
-		switch e.Event.(type) {
-		case event.RobotSeen, event.RobotOnline:
-			if !a.loaded.Swap(true) {
-				wg.Go(func() { a.load(ctx) })
-			}
-		case event.ListeningStarted:
-			if now := time.Now(); now.Sub(warmed) >= warmEvery {
-				warmed = now
-				wg.Go(func() {
-					e, done := a.engines.hold()
-					defer done()
-					e.warm(ctx)
-				})
-			}
-		}
-	})
-}
-
-func (a *Appliance) load(ctx context.Context) {
-	a.Talk.Prepare()
-	e, done := a.engines.hold()
-	defer done()
-	if err := e.load(ctx); err != nil && ctx.Err() == nil {
-		a.Log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
-	}
-}

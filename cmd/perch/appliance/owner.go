@@ -1,8 +1,6 @@
 package appliance
 
 import (
-	"cmp"
-
 	"perch/cmd/perch/access"
 	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
@@ -14,15 +12,21 @@ import (
 
 // newOwner makes what the owner uses, and mounts everything on the listeners.
 func (a *Appliance) newOwner(c *config.Config) error {
+	counters, gauges := a.newMetrics()
 	shown := admin.Options{
 		Robots: a.Owned, Talk: a.control, Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.notifier.Acknowledge, Engines: tries{&a.engines, a.Characters.Speech, a.zone}, Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: characters.NewCatalog(a.Characters, a.passports, a.Skills, a.Bus),
-		Questions: a.questions, ForgetConversation: a.Mind.Forget, Phrase: a.phrase,
+		Questions: a.viewers.Questions, ForgetConversation: a.Mind.Forget, Phrase: a.phrase,
 		Diary:  func(n int) any { return a.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Diary.Verify() },
-		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: a.counters, Gauges: a.gauges(), Firmware: a.Firmware,
-		Refused: a.ota.Refused, Connections: a.connections, Find: a.network.Search,
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
+		Refused: a.ota.Refused, Find: a.network.Search,
+		Connections: func() admin.Connections {
+			c, mqtt := a.viewers.Connections(), a.Mirror.Condition()
+			c.HomeAssistant = admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}
+			return c
+		},
 		Archives: datadir.NewBackups(datadir.Archive(a.Data, a.options.Version, a.Log), a.DB, a.Restart),
 		Version:  a.options.Version, ID: a.ID, Started: a.Started,
 		Doctor: a.options.Doctor, Restart: a.Restart,
@@ -40,7 +44,20 @@ func (a *Appliance) newOwner(c *config.Config) error {
 	if err := a.newPage(c); err != nil {
 		return err
 	}
-	return a.mount(c)
+	p := access.Parts{
+		Open:        a.admin.Open,
+		Owner:       []access.Mount{a.admin.Routes, a.metrics.Routes},
+		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
+		Bridge:      a.bridge.Routes,
+		BridgeAdmin: a.bridge.Admin,
+		Talks:       a.talks.Routes,
+		Web:         a.web,
+	}
+	if a.web != nil {
+		p.Owner = append(p.Owner, a.web.Owned)
+	}
+	a.viewers.Mount(&p)
+	return access.Handle(a.Listeners, a.locks, p, c)
 }
 
 // newPage makes the page, where it is on.
@@ -62,49 +79,4 @@ func (a *Appliance) newPage(c *config.Config) error {
 	}
 	a.web = web.New(o)
 	return nil
-}
-
-// mount mounts what is served on the listeners.
-func (a *Appliance) mount(c *config.Config) error {
-	p := access.Parts{
-		Open:        a.admin.Open,
-		Owner:       []access.Mount{a.admin.Routes, a.metrics.Routes, a.relays.Routes, a.character.Owned},
-		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
-		Bridge:      a.bridge.Routes,
-		BridgeAdmin: a.bridge.Admin,
-		Talks:       a.talks.Routes,
-		Skin:        a.skins.Routes,
-		Skins:       []access.Mount{a.hooks.Routes, a.vccp.Routes},
-		Upgrades:    []access.Mount{a.vccp.Characters, a.llmvtuber.Routes, a.aituber.Routes},
-		Character:   a.character.Routes,
-		Web:         a.web,
-		QueryToken:  c.Skins.QueryToken,
-	}
-	if a.web != nil {
-		p.Owner = append(p.Owner, a.web.Owned)
-	}
-	if a.openClaw != nil {
-		p.OpenClaw = a.openClaw.Routes
-	}
-	return access.Handle(a.Listeners, a.locks, p, c)
-}
-
-// connections returns the programs that are connected now, besides robots.
-func (a *Appliance) connections() admin.Connections {
-	mqtt := a.Mirror.Condition()
-	c := admin.Connections{Skins: []admin.Skin{}, Agents: []admin.CodingAgent{}, Relays: []admin.Relay{},
-		HomeAssistant: admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}}
-	for _, s := range a.skins.Skins() {
-		c.Skins = append(c.Skins, admin.Skin{Kind: "skin", Address: s.Address, Since: s.Since})
-	}
-	for _, s := range a.vccp.Connected() {
-		c.Skins = append(c.Skins, admin.Skin{Kind: "character", Address: s.Address, Since: s.Since})
-	}
-	for _, s := range a.hooks.Sessions() {
-		c.Agents = append(c.Agents, admin.CodingAgent{Name: s.Agent, ID: s.ID, Session: s.Session, State: s.State, Since: s.Began, Seen: s.Seen})
-	}
-	for _, r := range a.relays.List() {
-		c.Relays = append(c.Relays, admin.Relay{Name: r.Name, Title: r.Title, OK: r.OK, Note: cmp.Or(r.Note, r.URL), Since: r.Since})
-	}
-	return c
 }

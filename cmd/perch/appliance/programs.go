@@ -1,29 +1,43 @@
 package appliance
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"path/filepath"
 	"time"
 
+	"perch/agent/passport"
+	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/hassapp"
+	"perch/cmd/perch/viewers"
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/broker"
 	"perch/gateway/homeassistant"
 	"perch/gateway/robot"
 	"perch/gateway/wyoming"
-	"perch/language"
 	"perch/ota"
 	"perch/store"
+	"perch/voice"
 	"perch/voice/sounds"
 )
 
-// newPrograms makes what other programs use: the bridge, the Wyoming server and the mirror in
-// Home Assistant.
+// newPrograms makes what other programs use: what shows the agents, the bridge, the Wyoming
+// server and the mirror in Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
+	a.passports = characters.NewPassports(a.Characters, a.Skills.Names, store.NewTable[passport.Passport](a.DB, "passports"), a.Bus,
+		cmp.Or(a.identity.Installed, a.Started))
+	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
+		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Mind, Memory: a.Memory, Skills: a.Skills, Notices: a.Notices, Notifier: a.notifier,
+		Characters: a.Characters, Passports: a.passports, Sentiment: a.sentiment, Gestures: a.gestures, Loudness: &a.loudness,
+		Engines: avatarEngines(a.engines.get(), a.Characters.Speech()), Quiet: a.quiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.viewers.Close)
 	root, err := filepath.Abs(datadir.Sounds(a.Data))
 	if err != nil {
 		return fmt.Errorf("find the directory of sounds: %w", err)
@@ -43,10 +57,15 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	return a.newMirror(c)
 }
 
+// avatarEngines returns the engines that avatar programs hear and speak with.
+func avatarEngines(e *engines, speech voice.Options) viewers.Engines {
+	return viewers.Engines{Recognizers: e.recognizers, Synthesizers: e.synthesizers, Hold: e.hold, Speech: speech}
+}
+
 // bridgeOptions are those of the bridge, without what never changes.
 func (a *Appliance) bridgeOptions(c *config.Config, e *engines) bridge.Options {
 	return bridge.Options{
-		Find: a.Robots.Find, Talk: a.control, Mind: a.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: a.spoken,
+		Find: a.Robots.Find, Talk: a.control, Mind: a.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
 		Perception: bridge.Senses{Intake: a.intake, Known: a.Senses}, Board: a.board, Bus: a.Bus, Sounds: struct {
 			*sounds.Library
 			*robot.Server
@@ -56,9 +75,9 @@ func (a *Appliance) bridgeOptions(c *config.Config, e *engines) bridge.Options {
 	}
 }
 
-// spoken returns the turns of robots here, for the bridge.
-func (a *Appliance) spoken() (turns []bridge.Turn) {
-	for _, t := range a.Records.Turns(a.Config().Robots.KeepTurns) {
+// spoken returns the turns of robots as the bridge has them.
+func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
+	for _, t := range records {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
 	}
 	return turns
@@ -70,11 +89,7 @@ func (a *Appliance) spoken() (turns []bridge.Turn) {
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines) wyoming.Options {
 	o := wyoming.Options{Mind: a.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.hold,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
-	for _, tag := range o.Languages {
-		if known, _ := language.Match(tag); known == language.English {
-			o.Heard = append(o.Heard, tag)
-		}
-	}
+	o.Heard = wyoming.English(o.Languages)
 	if len(e.sphinx) > 0 && len(o.Heard) > 0 { // it knows no other language
 		o.Recognizer = e.sphinx[0]
 	}
@@ -99,7 +114,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.Away, o.ShareTranscripts = time.Duration(c.Robots.AwayAfter), c.Robots.ShareTranscripts
 	o.Transport = device.Transport(c.Robots.Transport)
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.Owned, a.control, a.notifier, a.board, a.Bus
-	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.questions, a.Notices
+	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.viewers.Questions, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Gestures, o.Characters = a.gestures, a.Characters

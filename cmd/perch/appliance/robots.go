@@ -12,7 +12,6 @@ import (
 	"perch/cmd/perch/robots"
 	"perch/device"
 	"perch/gateway/robot"
-	"perch/language"
 	"perch/ota"
 	"perch/perception"
 	"perch/store"
@@ -38,13 +37,21 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.control = robots.Control{Server: a.Talk, Behaviours: a.behaviours}
 	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Mind, Memory: a.Memory, Bus: a.Bus,
 		Check: a.Characters.Check})
+	a.warmer = warmer{engines: &a.engines, prepare: a.Talk.Prepare, log: a.Log}
 	signer, err := c.Firmware.Signer()
 	if err != nil {
 		return fmt.Errorf("firmware.public_key: %w", err)
 	}
 	a.Firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: filepath.Join(a.Data, "firmware"),
 		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
-		Key: a.identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Stopped: a.rolloutStopped, Log: a.Log})
+		Key: a.identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Log: a.Log,
+		Stopped: func(version string, failed, first int) {
+			words := a.engines.get().words.In(a.Config().Language.List()...)
+			text := words.Say("firmware.stopped", "version", version, "failed", failed, "first", first)
+			if _, err := a.notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
+				a.Log.Error("a notification was not stored", "text", text, "err", err)
+			}
+		}})
 	if err != nil {
 		return err
 	}
@@ -61,15 +68,6 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 func isEmotion(name string) bool {
 	_, known := config.EmotionNamed(name)
 	return known
-}
-
-// rolloutStopped notifies the household of a rollout that has stopped itself.
-func (a *Appliance) rolloutStopped(version string, failed, first int) {
-	var words language.Catalogue
-	text := words.In(a.Config().Language.List()...).Say("firmware.stopped", "version", version, "failed", failed, "first", first)
-	if _, err := a.notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
-		a.Log.Error("a notification was not stored", "text", text, "err", err)
-	}
 }
 
 // talkOptions are those of robots' talks.

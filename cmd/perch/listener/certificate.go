@@ -2,15 +2,12 @@ package listener
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
 
 	"perch/cmd/perch/config"
-	"perch/health"
 )
 
 // certificate is the certificate of the encrypted listeners. It is read again when its files
@@ -84,20 +81,4 @@ func (k *certificate) renew() {
 // last ten years know is enough; the library chooses well among that.
 func (k *certificate) tls() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.latest}
-}
-
-// Encryption returns the condition of the certificate, where there is one: for which names and
-// how long it is good, or what is wrong with it. Soon to expire is no failure yet.
-func (s *Set) Encryption() []health.Part {
-	if s.certificate == nil {
-		return nil
-	}
-	shown, _ := s.certificate.latest(nil) // it has no error
-	err := config.Expiry(shown.Leaf, time.Now())
-	part := health.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates)}
-	if err != nil {
-		return []health.Part{part.Saying(err.Error())}
-	}
-	return []health.Part{part.Saying(
-		fmt.Sprintf("a certificate for %s, until %s", config.Names(shown.Leaf), shown.Leaf.NotAfter.Format(time.DateOnly)))}
 }

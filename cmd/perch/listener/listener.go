@@ -22,6 +22,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/cmd/perch/config"
+	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/health"
 )
@@ -271,6 +272,34 @@ func (s *Set) Condition() health.Part {
 			fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path))
 	}
 	return health.Part{Name: "doors", OK: true}.Saying(fmt.Sprintf("listens on %s", strings.Join(s.Addresses(), ", ")))
+}
+
+// Encryption returns the condition of the certificate, where there is one: for which names and
+// how long it is good, or what is wrong with it. Soon to expire is no failure yet.
+func (s *Set) Encryption() []health.Part {
+	if s.certificate == nil {
+		return nil
+	}
+	shown, _ := s.certificate.latest(nil) // it has no error
+	err := config.Expiry(shown.Leaf, time.Now())
+	part := health.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates)}
+	if err != nil {
+		return []health.Part{part.Saying(err.Error())}
+	}
+	return []health.Part{part.Saying(
+		fmt.Sprintf("a certificate for %s, until %s", config.Names(shown.Leaf), shown.Leaf.NotAfter.Format(time.DateOnly)))}
+}
+
+// Counters returns what is counted of connections that robots close.
+func (s *Set) Counters() []admin.Counter {
+	return []admin.Counter{
+		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.",
+			Count: func() uint64 { return s.Lingering.Counts().Kept }},
+		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.",
+			Count: func() uint64 { return s.Lingering.Counts().TimedOut }},
+		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.",
+			Count: func() uint64 { return s.Lingering.Counts().Untimely }},
+	}
 }
 
 // Check requests an answer of every listener, and returns an error for each that gives none.

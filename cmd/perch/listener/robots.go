@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"perch/cmd/perch/config"
+	"perch/gateway/admin"
 	"perch/gateway/door"
 	"perch/gateway/robot/udp"
 	"perch/health"
@@ -75,12 +76,15 @@ func (r *Robots) Run(ctx context.Context, s server) error {
 	return s.ServeMQTT(ctx, r.sound, r.listeners...)
 }
 
-// Dropped returns how many datagrams belonged to no talk.
-func (r *Robots) Dropped() uint64 {
-	if r.sound == nil {
-		return 0
+// Counters returns what is counted of datagrams.
+func (r *Robots) Counters() []admin.Counter {
+	dropped := func() uint64 { return 0 }
+	if r.sound != nil {
+		dropped = r.sound.Dropped
 	}
-	return r.sound.Dropped()
+	return []admin.Counter{{Name: "perch_datagrams_dropped_total",
+		Help:  "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
+		Count: dropped}}
 }
 
 // Condition returns whether robots can connect, and where.

@@ -4,11 +4,13 @@ package machine
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"perch/gateway/admin"
 	"perch/health"
 	"perch/store"
 )
@@ -65,6 +67,34 @@ func diskCondition(data string, written error) health.Part {
 		err = fmt.Errorf("nothing can be kept: %w", written)
 	}
 	return health.Of("disk", err, fmt.Sprintf("%d MB free", free>>20))
+}
+
+// Counters returns what the database counts.
+func Counters(db *store.DB) []admin.Counter {
+	return []admin.Counter{{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: db.Commits}}
+}
+
+// Gauges returns the sizes of the database and of the room that is left, which are read on
+// request.
+func Gauges(db *store.DB, data string) []admin.Gauge {
+	return []admin.Gauge{
+		{Name: "perch_store_bytes", Help: "Size of the database's file.", Read: func() float64 {
+			info, err := os.Stat(db.Path())
+			if err != nil {
+				return 0
+			}
+			return float64(info.Size())
+		}},
+		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.",
+			Read: func() float64 { return admin.Truth(db.Err() != nil || db.Readable() != nil) }},
+		{Name: "perch_disk_free_bytes", Help: "Room that is left where the data is.", Read: func() float64 {
+			free, err := store.FreeSpace(data)
+			if err != nil {
+				return 0
+			}
+			return float64(free)
+		}},
+	}
 }
 
 // BuiltAt returns when this program was built: the linker's text, or else when its source was

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -67,34 +64,6 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 	}
 	page := pageURL(ctx, slices.Concat(n.o.Local, n.o.Listen))
 	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, flags: flags}) // a closed output loses it
-}
-
-// numericURL returns the base address of this machine on the network, without a name; empty
-// where none can come, or the owner has named another address.
-func (n *Network) numericURL() string {
-	if n.port == 0 || n.o.PublicURL != "" {
-		return ""
-	}
-	for _, l := range n.o.Listen {
-		if at, err := netip.ParseAddrPort(l); err == nil && !at.Addr().IsUnspecified() && !at.Addr().IsLoopback() {
-			return "http://" + at.String()
-		}
-	}
-	// The address that a packet to elsewhere would have; none is sent. A machine
-	// with containers has many that nothing on the network can reach.
-	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
-		defer c.Close()
-		if at, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
-			return "http://" + net.JoinHostPort(at.Addr().String(), strconv.Itoa(n.port))
-		}
-	}
-	own, _ := net.InterfaceAddrs() // without them there is the name
-	for _, a := range own {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
-			return "http://" + net.JoinHostPort(p.Addr().String(), strconv.Itoa(n.port))
-		}
-	}
-	return ""
 }
 
 // pageURL returns the address of the page for browsers of this machine, where one answers.

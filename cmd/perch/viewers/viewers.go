@@ -1,0 +1,202 @@
+// Package viewers makes what shows the agents of an appliance: skins, avatar programs, relays to
+// others, coding agents' hooks, and viewers of characters.
+package viewers
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"perch/agent"
+	"perch/agent/action"
+	"perch/agent/feed"
+	"perch/agent/notice"
+	"perch/agent/skill"
+	"perch/cmd/perch/access"
+	"perch/cmd/perch/characters"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/listener"
+	"perch/cmd/perch/parts"
+	"perch/cmd/perch/robots"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/admin"
+	"perch/gateway/aituber"
+	"perch/gateway/character"
+	"perch/gateway/hooks"
+	"perch/gateway/llmvtuber"
+	"perch/gateway/openclaw"
+	"perch/gateway/relay"
+	"perch/gateway/skin"
+	"perch/gateway/vccp"
+	"perch/health"
+	"perch/perception"
+	"perch/store"
+	"perch/voice"
+)
+
+// Options are what viewers need of an appliance.
+type Options struct {
+	Config     func() *config.Config // that is followed
+	Version    string
+	DB         *store.DB
+	Registry   *device.Registry
+	Robots     robots.Control
+	Bus        *event.Bus
+	Board      *agent.Board
+	Senses     *perception.States
+	Mind       *agent.Mind
+	Memory     *agent.Memory
+	Skills     *skill.Library
+	Notices    *notice.Store
+	Notifier   *notice.Notifier
+	Characters *characters.Characters
+	Passports  *characters.Passports
+	Sentiment  action.Sentiment // of what is said
+	Gestures   perception.Gestures
+	Loudness   *voice.Loudness // of all that is spoken
+	Engines    Engines
+	// Quiet reports whether it is within the household's quiet hours.
+	Quiet func(now time.Time) bool
+	// SkinsToken reports an error where a token is not the skins' key.
+	SkinsToken func(remote, token string) error
+	Zone       *time.Location
+	Log        *slog.Logger
+}
+
+// Viewers are the doors of all programs that show the agents.
+type Viewers struct {
+	Questions hooks.Questions // that wait for people
+
+	o         Options
+	words     *agent.Words // for faces
+	actions   *action.Log
+	hooks     *hooks.Door
+	vccp      *vccp.Door
+	feed      *feed.Feed
+	skins     *skin.Door
+	openClaw  *openclaw.Door    // nil where it is off
+	avatars   llmvtuber.Options // but what the configuration says
+	llmvtuber *llmvtuber.Door
+	aituber   *aituber.Door
+	relays    *relay.Relays
+	character *character.Door
+}
+
+// New makes the doors.
+func New(o Options) (*Viewers, error) {
+	c, v := o.Config(), &Viewers{o: o}
+	driven, err := c.DrivenRobots()
+	if err != nil {
+		return nil, err
+	}
+	if v.words, err = agent.NewWords(c.Skins.Vocabularies); err != nil {
+		return nil, err
+	}
+	v.actions = action.NewLog(o.Characters.Who, o.Sentiment)
+	v.hooks = hooks.New(hooks.Options{Robots: driven, Trusts: o.Registry.Trusts, Talk: o.Robots, Asker: o.Robots,
+		// In the quiet hours questions are not spoken; screens and the terminal show them.
+		MayAnswer: func(id device.ID) bool { return o.Registry.Trusts(id) && !o.Quiet(time.Now()) }, Board: o.Board, Bus: o.Bus,
+		Language: o.Characters.Language, Log: o.Log})
+	v.Questions = hooks.NewQuestions(v.hooks, o.Robots)
+	v.vccp = vccp.New(vccp.Options{Talk: o.Robots, Robots: o.Registry, Find: o.Registry.Find, Senses: o.Senses, Bus: o.Bus, Face: v.words.Face,
+		UserTools: func() bool { return o.Config().Robots.UserTools }, Skills: o.Skills, Log: o.Log})
+	v.feed = feed.New(feed.Options{Board: o.Board, Bus: o.Bus, Notices: o.Notices, Words: v.words, Log: o.Log})
+	v.skins = skin.New(skin.Options{Feed: v.feed, Bus: o.Bus, Notifier: o.Notifier, Robots: o.Registry, Find: o.Registry.Find, Mind: o.Mind,
+		Questions: v.Questions, Characters: o.Characters, System: c.Skins.System, Words: v.words, Vocabulary: c.Skins.Vocabulary,
+		QueryToken: c.Skins.QueryToken, Language: o.Characters.Language, Zone: o.Zone, Log: o.Log})
+	if address := c.Skins.OpenClaw; address != "" {
+		openClaw := openclaw.Options{Feed: v.feed, Talks: v.skins, Characters: o.Characters,
+			Name: func() string { return o.Config().Persona.Name }, Version: o.Version, Log: o.Log}
+		if !config.Loopback(address) {
+			openClaw.Token = o.SkinsToken
+		}
+		v.openClaw = openclaw.New(openClaw)
+	}
+	v.avatars = llmvtuber.Options{Feed: v.feed, Chat: v.skins, Words: v.words, Loudness: o.Loudness, Log: o.Log}
+	avatars, err := avatarOptions(v.avatars, c, o.Engines)
+	if err != nil {
+		return nil, err
+	}
+	v.llmvtuber = llmvtuber.New(avatars)
+	v.aituber = aituber.New(aituber.Options{Feed: v.feed, Chat: v.skins, Words: v.words, Log: o.Log})
+	v.relays, err = newRelays(c, relay.Options{Feed: v.feed, Bus: o.Bus, Words: v.words, Find: o.Registry.Find, Voice: o.Loudness,
+		Tokens: store.NewTable[string](o.DB, "relay-tokens"), Gestures: o.Gestures.Names(), Name: c.Name, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	v.character = character.New(character.Options{Bus: o.Bus, Log: v.actions, Who: o.Characters.Who, Robots: o.Registry, Find: o.Registry.Find,
+		Passports: o.Passports, Say: o.Robots.Say, Remember: o.Memory.Remember, Perform: o.Skills.Perform, Language: o.Characters.Language})
+	return v, nil
+}
+
+// Apply has the relays and the avatar programs follow a configuration, with its engines. With an
+// error nothing has changed.
+func (v *Viewers) Apply(c *config.Config, e Engines) error {
+	avatars, err := avatarOptions(v.avatars, c, e)
+	if err != nil {
+		return err
+	}
+	targets, err := relayTargets(c)
+	if err != nil {
+		return err
+	}
+	if err := v.relays.Apply(targets); err != nil {
+		return err
+	}
+	v.llmvtuber.Apply(avatars)
+	return nil
+}
+
+// Close ends what coding models have open.
+func (v *Viewers) Close() { v.vccp.Close() }
+
+// Parts returns what runs. OpenClaw's door says on which addresses of the listeners it is.
+func (v *Viewers) Parts(l *listener.Set) []parts.Part {
+	return []parts.Part{
+		{Run: parts.Until(v.feed.Run)},
+		{Run: parts.Until(v.skins.Run)},
+		{Run: parts.Until(v.llmvtuber.Run)},
+		{Run: parts.Until(v.aituber.Run)},
+		{Run: parts.Until(v.relays.Run), Conditions: func() []health.Part { return relayConditions(v.relays.List()) }},
+		parts.When(v.openClaw != nil, parts.Part{Run: parts.Until(v.openClaw.Run), Conditions: parts.One(func() health.Part {
+			return v.openClaw.Condition(l.At(listener.OpenClaw))
+		})}),
+		{Run: parts.Until(v.hooks.Run)},
+		{Run: parts.Until(func(ctx context.Context) { v.actions.Run(ctx, v.o.Bus.ReadFrom(1)) })},
+		{Run: parts.Until(v.character.Run)},
+		{Run: parts.Until(v.vccp.Run), End: v.vccp.Close}, // its streams have no end of their own
+	}
+}
+
+// Mount adds what is served.
+func (v *Viewers) Mount(p *access.Parts) {
+	p.Owner = append(p.Owner, v.relays.Routes, v.character.Owned)
+	p.Skin = v.skins.Routes
+	p.Skins = append(p.Skins, v.hooks.Routes, v.vccp.Routes)
+	p.Upgrades = append(p.Upgrades, v.vccp.Characters, v.llmvtuber.Routes, v.aituber.Routes)
+	p.Character = v.character.Routes
+	p.QueryToken = v.o.Config().Skins.QueryToken
+	if v.openClaw != nil {
+		p.OpenClaw = v.openClaw.Routes
+	}
+}
+
+// Connections returns the programs that are connected now.
+func (v *Viewers) Connections() admin.Connections {
+	c := admin.Connections{Skins: []admin.Skin{}, Agents: []admin.CodingAgent{}, Relays: []admin.Relay{}}
+	for _, s := range v.skins.Skins() {
+		c.Skins = append(c.Skins, admin.Skin{Kind: "skin", Address: s.Address, Since: s.Since})
+	}
+	for _, s := range v.vccp.Connected() {
+		c.Skins = append(c.Skins, admin.Skin{Kind: "character", Address: s.Address, Since: s.Since})
+	}
+	for _, s := range v.hooks.Sessions() {
+		c.Agents = append(c.Agents, admin.CodingAgent{Name: s.Agent, ID: s.ID, Session: s.Session, State: s.State, Since: s.Began, Seen: s.Seen})
+	}
+	for _, r := range v.relays.List() {
+		c.Relays = append(c.Relays, admin.Relay{Name: r.Name, Title: r.Title, OK: r.OK, Note: cmp.Or(r.Note, r.URL), Since: r.Since})
+	}
+	return c
+}
