@@ -21,7 +21,7 @@ func (p Part) Saying(note string) Part {
 	return p
 }
 
-// Of returns the condition of a part: the error in its words, or fine where there is none.
+// Of returns the condition of a part: the words of its error, or fine.
 func Of(name string, err error, fine string) Part {
 	if err != nil {
 		return Part{Name: name, Note: err.Error()}

@@ -31,7 +31,7 @@ type Parts struct {
 	// Character is for the owner and for programs with the skins' key. owns reports whether a
 	// request is the owner's.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
-	OpenClaw   Mount     // programs with the skins' key, which they send later; nil is none
+	OpenClaw   Mount     // programs that send the skins' key later; may be nil
 	Web        *web.Door // nil where the page is off
 	QueryToken bool      // the skins' key may come in the query
 }
@@ -156,7 +156,7 @@ func (r routes) skins(e gin.IRouter, locks ...func(*http.Request) error) {
 	mount(e.Group("", door.Guard(upgrades...)), p.Upgrades...)
 }
 
-// openClaw serves programs made for OpenClaw's gateway, at the root of a listener of their own.
+// openClaw serves programs made for OpenClaw's gateway, on a listener where they are at the root.
 // Where other machines reach that, the skins' key is their token.
 func (r routes) openClaw(e *gin.Engine, loopback bool) {
 	l := r.locks

@@ -125,7 +125,7 @@ type Appliance struct {
 	metrics *admin.Metrics
 	web     *web.Door // nil where it is off
 
-	closers  []func()   // of what was made, in the order in which it was
+	closers  []func()   // release what was made, in that order
 	restart  chan error // has ErrRestart once a restart was asked for
 	applying sync.Mutex // one change of the configuration at a time
 	ending   bool       // no more changes are followed
@@ -146,8 +146,8 @@ type Options struct {
 	NewDatabase bool // an empty one is begun, although there was another
 
 	Logs    *logtail.Log                                   // what Log has written; nil keeps nothing
-	Overlay *config.Overlay                                // shows and changes the configuration; nil is none
-	Doctor  func(context.Context) ([]admin.Finding, error) // examines all of this; nil is none
+	Overlay *config.Overlay                                // shows and changes the configuration; may be nil
+	Doctor  func(context.Context) ([]admin.Finding, error) // examines the appliance; may be nil
 }
 
 // Close releases what New opened, in the opposite order. Run, where it was called, has returned.

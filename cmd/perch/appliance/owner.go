@@ -68,7 +68,7 @@ func (a *Appliance) newPage(c *config.Config) error {
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
 		Secret: a.locks.Token, Epoch: a.identity.Sessions, KeepEpoch: a.identity.WriteSessions,
 		Key: a.locks.Owner, Addresses: a.network.URLs, Own: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
-	if c.Web.IngressListen == "" { // else proxies have an address of their own
+	if c.Web.IngressListen == "" { // else proxies use that address
 		var err error
 		if o.Ingress, err = c.Web.Proxies(); err != nil {
 			return err

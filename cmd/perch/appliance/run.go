@@ -17,8 +17,8 @@ import (
 	"perch/remote"
 )
 
-// list returns every part, in the order in which their conditions are shown. They end in the
-// opposite order.
+// list returns the parts in the order of their conditions in /ready. They end in the opposite
+// order.
 func (a *Appliance) list() []parts.Part {
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
 		return parts.Until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
@@ -63,7 +63,7 @@ func (a *Appliance) list() []parts.Part {
 		parts.Part{Run: a.network.Run, First: true, Fails: "the appliance is not announced on the network", Conditions: parts.One(a.network.Condition)},
 		parts.Part{Run: parts.Until(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.alive) })})
 	if a.options.Logs != nil {
-		all = append(all, parts.Part{End: a.options.Logs.Close}) // its followers have no end of their own
+		all = append(all, parts.Part{End: a.options.Logs.Close}) // its followers do not end by themselves
 	}
 	if out := a.options.FirstSteps; out != nil {
 		all = append(all, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})

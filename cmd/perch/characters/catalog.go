@@ -97,7 +97,7 @@ func (k Catalog) shown(own character) admin.Character {
 	return shown
 }
 
-// Import stores a character of one file, under an id or else that of its name.
+// Import stores a character of one file, under an id, or else under its name.
 func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	m, err := manifest.Parse(data, manifest.Alone)
 	if err != nil {

@@ -63,7 +63,7 @@ type played struct {
 // character is one of them.
 type character struct {
 	config.Cast
-	manifest manifest.Manifest // of one that came as a manifest
+	manifest manifest.Manifest // empty for a persona
 	from     string
 }
 
@@ -339,7 +339,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	return c
 }
 
-// Language returns that of a robot, BCP 47, and the household's for no robot.
+// Language returns the language of a robot, BCP 47, and the household's for no robot.
 func (k *Characters) Language(id device.ID) string {
 	if id == "" {
 		return k.Speech().Language
@@ -356,8 +356,8 @@ func (k *Characters) Complete(t *agent.Turn) {
 	}
 }
 
-// Who returns the id of the character in a session: a robot's, or that of a skin's talk. It
-// does not block.
+// Who returns the id of the character in a session: a robot's, or a skin's. It does not
+// block.
 func (k *Characters) Who(id device.ID, session string) string {
 	if id == "" {
 		k.mu.RLock()
@@ -415,7 +415,7 @@ func (k *Characters) record(session, id string) {
 	if id == "" {
 		return
 	}
-	if len(k.sessions) >= maxSessions { // the one that has not talked for longest
+	if len(k.sessions) >= maxSessions { // the oldest gives way
 		delete(k.sessions, slices.MinFunc(slices.Collect(maps.Keys(k.sessions)), func(a, b string) int {
 			return k.sessions[a].at.Compare(k.sessions[b].at)
 		}))

@@ -29,7 +29,7 @@ type Passports struct {
 }
 
 // NewPassports returns the passports of a table. skills names those of a character; installed
-// is when the characters without a date of their own began.
+// is the date of characters that have none.
 func NewPassports(c *Characters, skills func(character string) []string, table *store.Table[passport.Passport], bus *event.Bus,
 	installed time.Time) *Passports {
 	return &Passports{characters: c, skills: skills, table: table, bus: bus, installed: installed}

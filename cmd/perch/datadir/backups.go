@@ -13,8 +13,7 @@ import (
 	"perch/store/archive"
 )
 
-// Backups makes backups of a running appliance and stages those that are to be restored, one at
-// a time.
+// Backups makes backups of a running appliance and stages backups for a restore, one at a time.
 type Backups struct {
 	dir     archive.Directory
 	db      *store.DB

@@ -44,13 +44,12 @@ func StoreOptions(log *slog.Logger) store.Options {
 	return store.Options{Migrations: Migrations(), Log: log}
 }
 
-// Archive returns a data directory as it is backed up and restored. version is that of this
-// program.
+// Archive returns a data directory as it is backed up and restored by this program of a version.
 func Archive(data, version string, log *slog.Logger) archive.Directory {
 	return archive.Directory{Path: data, Perch: version, Migrations: Migrations(), Outdated: []string{sessionsFile}, Log: log}
 }
 
-// Prepare makes the directory where there is none, and finishes a restore that is staged there.
+// Prepare makes the directory if it is missing, and finishes a restore that is staged there.
 func Prepare(d archive.Directory) error {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)

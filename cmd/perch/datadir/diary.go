@@ -39,7 +39,7 @@ func keyOf(data, seed string) (diary.Key, error) {
 }
 
 // ReadKey returns the appliance's key, and makes none: a key without a diary's head counts as one
-// whose diary was removed. Its error wraps fs.ErrNotExist where there is no key.
+// whose diary was removed. Its error wraps fs.ErrNotExist if there is no key.
 func ReadKey(data string) (diary.Key, error) {
 	text, err := os.ReadFile(filepath.Join(data, diaryKeyFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -37,8 +37,8 @@ const (
 )
 
 // ReadIdentity reads what tells the appliance of a directory from others, and makes it for a
-// database that is new. With another database than that of the last run (a new one, one that
-// was restored or salvaged), all sessions of the page end.
+// new database. If the database is not the one of the last run, but new, restored or salvaged,
+// all sessions of the page end.
 func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger) (*Identity, error) {
 	key, err := Secret(data, tokenKeyFile, log)
 	if err != nil {

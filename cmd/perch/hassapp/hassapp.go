@@ -128,8 +128,8 @@ func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
 
 // Offers are what this appliance has for Home Assistant's integrations.
 type Offers struct {
-	Wyoming string // the address of the Wyoming server; empty is none
-	Broker  string // the address of the embedded MQTT broker; empty is none
+	Wyoming string // the address of the Wyoming server; empty if it is off
+	Broker  string // the address of the embedded MQTT broker; empty if it is off
 	// User and Password are the broker's.
 	User, Password string
 	// Settled is whether it is known that there is a broker, or none: before that an
@@ -173,8 +173,8 @@ func reachable(address string) string {
 }
 
 // Run keeps Home Assistant informed of what is offered until ctx ends. Announcements stay when
-// the appliance stops: for one that is withdrawn Home Assistant removes what its owner has set
-// up with it.
+// the appliance stops: when one is withdrawn, Home Assistant removes what its owner has set up
+// with it.
 func (a *App) Run(ctx context.Context, offers func() Offers, log *slog.Logger) {
 	announced := map[string]map[string]any{}
 	after, retry := time.Duration(0), checkEvery
@@ -266,7 +266,7 @@ func (a *App) Condition() health.Part {
 // names it.
 const backupFile = "app-backup.tar"
 
-// RestoreBackup restores such a backup where there is no database: Home Assistant has then put
+// RestoreBackup restores such a backup if the database is missing: Home Assistant has then put
 // the data directory back. Outside of an app it does nothing.
 func RestoreBackup(d archive.Directory, log *slog.Logger) error {
 	if _, is := supervisor.FromEnvironment(os.Environ()); !is {

@@ -27,7 +27,7 @@ import (
 	"perch/health"
 )
 
-// Keys of the configuration that name addresses. Each has handlers of its own.
+// Keys of the configuration that name addresses. Each key has its handlers.
 const (
 	Network  = "listen"             // for robots and everybody on the network
 	OpenClaw = "skins.openclaw"     // for programs made for OpenClaw's gateway
@@ -204,8 +204,8 @@ func (s *Set) Serve() error {
 	return first
 }
 
-// Limits of a stop. Together they leave eight seconds of those that the service manager waits
-// (TimeoutStopSec in packaging/perch.service) for what ends after the listeners.
+// Limits of a stop. Together they leave eight seconds of the service manager's TimeoutStopSec
+// (packaging/perch.service) for what ends after the listeners.
 const (
 	downloadsWithin = 10 * time.Second // may take to end: a robot crashes where one is broken off
 	requestsWithin  = 2 * time.Second  // may other requests take after them
@@ -263,8 +263,8 @@ func Dialable(address string) string {
 	return address
 }
 
-// Condition returns that of the listeners. One that fails ends the appliance, so that only the
-// commands' socket can be missing.
+// Condition returns the condition of the listeners. A listener that fails ends the appliance, so
+// that only the commands' socket can be missing.
 func (s *Set) Condition() health.Part {
 	path := SocketPath(s.data)
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
@@ -274,8 +274,8 @@ func (s *Set) Condition() health.Part {
 	return health.Part{Name: "doors", OK: true}.Saying(fmt.Sprintf("listens on %s", strings.Join(s.Addresses(), ", ")))
 }
 
-// Encryption returns the condition of the certificate, where there is one: for which names and
-// how long it is good, or what is wrong with it. Soon to expire is no failure yet.
+// Encryption returns the condition of the certificate, if there is one: its names and how long
+// it is valid, or what is wrong with it. Soon to expire is not a failure yet.
 func (s *Set) Encryption() []health.Part {
 	if s.certificate == nil {
 		return nil
@@ -334,7 +334,7 @@ func (s *Server) check(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// listenSocket opens a unix socket and replaces one that no program serves.
+// listenSocket opens a unix socket, in the place of a socket that no program serves.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close() // it was only to see

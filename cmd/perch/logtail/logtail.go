@@ -26,8 +26,8 @@ const (
 	maxFollowers = 16
 )
 
-// Log holds the lines that were logged last. They are what the handler beside it writes: a
-// value that hides itself there is hidden here, too. A line is written once into memory that
+// Log holds the lines that were logged last, as another handler writes them: a value that hides
+// itself there is hidden here, too. A line is written once into memory that
 // is reused, and nobody waits for those who read: a slow follower learns that it missed lines.
 type Log struct {
 	run     string    // begins the ids, so that those of another start are not taken for ours
@@ -56,10 +56,10 @@ func New() *Log {
 	return &Log{run: strconv.FormatInt(time.Now().UnixNano(), 36), scratch: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-// Handler returns a handler that passes records to next, and keeps those that next writes.
+// Handler returns a handler that passes records to next, and keeps what next writes.
 func (l *Log) Handler(next slog.Handler) slog.Handler { return &handler{log: l, next: next} }
 
-// handler keeps what the handler beside it writes.
+// handler keeps what another handler writes.
 type handler struct {
 	log    *Log
 	next   slog.Handler
@@ -309,7 +309,7 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 	}
 }
 
-// read returns a copy of the next line of its level; the line is nil where there is none yet.
+// read returns a copy of the next line of its level; the line is nil if there is none yet.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()

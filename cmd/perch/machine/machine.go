@@ -33,8 +33,7 @@ func Conditions(db *store.DB, data string, built time.Time) []health.Part {
 	return []health.Part{databaseCondition(db, data), diskCondition(data, db.Err()), clockCondition(time.Now(), built)}
 }
 
-// databaseCondition returns the condition of the database. Without one that can be read
-// nothing works; damage that was salvaged is shown until the damaged file is removed. It is
+// databaseCondition returns the condition of the database. If it cannot be read nothing works; damage that was salvaged is shown until the damaged file is removed. It is
 // public, so it contains neither keys of records nor paths.
 func databaseCondition(db *store.DB, data string) health.Part {
 	readable, refused := db.Readable(), db.Refused()

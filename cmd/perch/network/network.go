@@ -18,12 +18,12 @@ import (
 // Options describe an appliance and where it listens.
 type Options struct {
 	Name, ID, Version string
-	PublicURL         string // by which the owner has others find it; empty is none
+	PublicURL         string // that the owner gives others; may be empty
 	MDNS              bool   // whether it is announced
 	Interfaces        []string
 	Listen            []string // the addresses for robots and everybody, as they were opened
 	Local             []string // those for this machine
-	Wyoming           net.Addr // of the Wyoming server; nil is none
+	Wyoming           net.Addr // of the Wyoming server; nil if it is off
 	Log               *slog.Logger
 }
 
@@ -76,8 +76,8 @@ func (n *Network) Run(ctx context.Context) error {
 	return n.announcer.Run(ctx)
 }
 
-// Host returns the name that the appliance has on the network, and the one that it was to have
-// where another machine has that.
+// Host returns the name of the appliance on the network. taken is the name that it was given, if
+// another machine has that.
 func (n *Network) Host() (host, taken string) {
 	if n.announcer == nil {
 		return "", ""
@@ -108,7 +108,7 @@ func (n *Network) URL() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(n.port))
 }
 
-// URLs returns the addresses by which others on the network find the appliance, the best first.
+// URLs returns the addresses at which others on the network find the appliance, the best first.
 func (n *Network) URLs() (all []string) {
 	for _, url := range []string{n.URL(), n.numericURL()} {
 		if url != "" {

@@ -61,8 +61,8 @@ type Runner struct {
 	Log      *slog.Logger
 }
 
-// Run runs the parts until ctx ends, and then stops them in the order that lets everybody know:
-// those that have to end first, then the others in the opposite of their order. It returns the
+// Run runs the parts until ctx ends, and then stops them: first the parts with First, then the
+// others in the opposite of their order. It returns the
 // error of Ended, or of a part that ends the appliance.
 func (r Runner) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -116,8 +116,8 @@ func live(key string) bool {
 	return false
 }
 
-// Merge returns the running configuration with the live keys of next. changed are those that
-// differ, and restart the other keys that differ.
+// Merge returns the running configuration with the live keys of next. changed are the
+// live keys that differ, and restart the others that differ.
 func Merge(running, next *config.Config) (merged *config.Config, changed, restart []string) {
 	c := *running
 	changed, restart = merge(reflect.ValueOf(&c).Elem(), reflect.ValueOf(next).Elem(), "")

@@ -32,7 +32,7 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// New loads the skills. One that is not trusted or has a fault is logged.
+// New loads the skills. A skill that is not trusted or has a fault is logged.
 func New(o Options) (*skill.Library, error) {
 	c := o.Config()
 	trust, err := Trust(c, o.Data)

@@ -11,7 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager is the service manager that NOTIFY_SOCKET names; without one it is told nothing.
+// Manager is the service manager that NOTIFY_SOCKET names; without one nothing is sent.
 type Manager struct {
 	notify func(state string) error
 	log    *slog.Logger

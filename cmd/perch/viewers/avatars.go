@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// Engines are those that avatar programs hear and speak with.
+// Engines are the engines that avatar programs hear and speak with.
 type Engines struct {
 	Recognizers  voice.Recognizers
 	Synthesizers voice.Synthesizers

@@ -166,7 +166,7 @@ func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 		{Run: parts.Until(v.hooks.Run)},
 		{Run: parts.Until(func(ctx context.Context) { v.actions.Run(ctx, v.o.Bus.ReadFrom(1)) })},
 		{Run: parts.Until(v.character.Run)},
-		{Run: parts.Until(v.vccp.Run), End: v.vccp.Close}, // its streams have no end of their own
+		{Run: parts.Until(v.vccp.Run), End: v.vccp.Close}, // its streams do not end by themselves
 	}
 }
 
