@@ -13,8 +13,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -54,6 +56,14 @@ type Program struct {
 
 	how   string // set before gone is closed, as is asked
 	asked bool
+}
+
+// Environ returns variables as a process has them, sorted.
+func Environ(variables map[string]string) (environ []string) {
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		environ = append(environ, name+"="+variables[name])
+	}
+	return environ
 }
 
 // Start starts a program. The error is the bare cause, without the program's

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"perch/limit"
 	"perch/remote"
+	"perch/secret"
 )
 
 const (
@@ -232,4 +234,13 @@ func (c *Client) Withdraw(ctx context.Context, id string) error {
 		return nil
 	}
 	return err
+}
+
+// HomeToken returns the token for the Home Assistant at a URL: from a configuration or from its
+// file, or else the Supervisor's if that URL is Core.
+func HomeToken(url, value, file string) (string, error) {
+	if o, is := FromEnvironment(os.Environ()); is && value == "" && file == "" && url == o.Core() {
+		return o.Token, nil
+	}
+	return secret.Read("token", value, file)
 }
