@@ -17,7 +17,7 @@ import (
 // floors lists the packages from the ground up. A package imports only what is on lower floors;
 // a name that ends in /* stands for the folders below it that are not listed themselves.
 var floors = []string{
-	"limit plain health idlememory",
+	"limit plain driver secret health idlememory",
 	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
 	"agent ota perception voice/* store/*",
@@ -25,6 +25,7 @@ var floors = []string{
 	"agent/feed agent/*",
 	"gateway/avatar",
 	"gateway/*",
+	"cmd/perch/drivers",
 	"cmd/perch/config cmd/perch/systemd cmd/perch/logtail cmd/perch/machine cmd/perch/parts",
 	"cmd/perch/datadir cmd/perch/listener cmd/perch/characters cmd/perch/hassapp cmd/perch/settings cmd/perch/robots",
 	"cmd/perch/access cmd/perch/network cmd/perch/skills",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/driver"
 	"perch/event"
 )
 
@@ -161,6 +162,14 @@ func (Silent) Name() string { return NoBrain }
 // Think ends the turn without a word.
 func (Silent) Think(_ context.Context, _ Turn, out func(Reply) error) error {
 	return out(Done{End: Continue})
+}
+
+// SilentDriver declares the brain of kind NoBrain. It has no options.
+func SilentDriver() driver.Driver[struct{}, Brain] {
+	return driver.Driver[struct{}, Brain]{Kind: NoBrain, Runs: []string{"nothing"}, Sample: `{kind: none}    # never answers; everything else works`,
+		Options: func() any { return new(struct{}) },
+		Check:   func(any, struct{}) error { return nil },
+		New:     func(any, struct{}) (Brain, error) { return Silent{}, nil }}
 }
 
 // ErrAway is wrapped by the errors of a brain that cannot be reached. The next

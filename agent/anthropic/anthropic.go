@@ -29,7 +29,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/driver"
 	"perch/remote"
+	"perch/secret"
 )
 
 // Home is where the API is where no other address is given.
@@ -37,22 +39,37 @@ const Home = "https://api.anthropic.com"
 
 // Options of the engine. Model is needed, and a key at Anthropic itself.
 type Options struct {
-	URL   string // empty: Home; a proxy's base address, with or without its /v1
-	Key   string // sent as x-api-key
-	Model string
+	URL         string         `yaml:"url" doc:"A proxy's base address, with or without its /v1. If empty, Anthropic's own."`
+	Model       string         `yaml:"model" doc:"The name of the model."`
+	Key         string         `yaml:"key" doc:"The API key."` // sent as x-api-key
+	KeyFile     string         `yaml:"key_file" doc:"A file that holds the key."`
+	Vision      bool           `yaml:"vision" doc:"The model can look at pictures."`
+	Temperature *float64       `yaml:"temperature" doc:"0 to 1; newer models take none. If left out, the model's choice."`
+	MaxTokens   int            `yaml:"max_tokens" doc:"The longest message, reasoning included. If 0, 4096."`
+	Effort      string         `yaml:"reasoning_effort" doc:"low to max. If empty, the model's choice."`
+	Extra       map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
-	Temperature *float64 // 0 to 1; nil leaves it to the model, newer ones take none
-	MaxTokens   int      // of one message, with what is thought; 0 is 4096
-	Effort      string   // "low" to "max"; empty leaves it to the model
-	Vision      bool     // the model can look at pictures
-	// Extra is merged into each request's body, over what is there.
-	Extra map[string]any
-
-	FirstWithin time.Duration // until a message begins, with the SDK's second try; 0 is 30 s
+	// FirstWithin includes the SDK's second try.
+	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
 	IdleWithin  time.Duration // between pieces, pings included; 0 is remote.Patience
 	Log         *slog.Logger  // nil: nothing is logged
 	// Transport carries the requests; nil is one of the engine's own.
 	Transport http.RoundTripper
+}
+
+// Driver declares the model anthropic.
+func Driver() thinker.ModelDriver {
+	return driver.Of(thinker.ModelDriver{Kind: "anthropic", Runs: []string{"Anthropic, or a proxy of it"},
+		Sample: `{kind: anthropic, model: claude-haiku-4-5, key_file: /etc/perch/secrets/brain, url: ""}    # url is a proxy's`},
+		Options.with, func(o Options) (thinker.Model, error) { return New(o) })
+}
+
+func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
+	o.Model, o.Temperature = cmp.Or(o.Model, s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
+	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
+	o.IdleWithin, o.Log = o.FirstWithin, s.Log
+	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
+	return o, err
 }
 
 // Engine implements agent.Model and agent.Seer. It serves many turns at once.
@@ -152,6 +169,15 @@ func (o Options) Check() error {
 		}
 	}
 	return nil
+}
+
+// Where names the model and the server.
+func (e *Engine) Where() string {
+	base, err := url.Parse(strings.TrimSpace(cmp.Or(e.o.URL, Home)))
+	if err != nil {
+		base = e.base
+	}
+	return e.o.Model + " at " + remote.Address(base)
 }
 
 // Name is "anthropic".

@@ -22,32 +22,32 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/driver"
 	"perch/limit"
 	"perch/remote"
 	"perch/remote/hass"
+	"perch/remote/supervisor"
 )
 
 // Options of the brain. URL and Token are needed. Zero values stand for the
 // defaults given.
 type Options struct {
-	URL   string // "http://homeassistant.local:8123"; used as it is given
-	Token string // a long-lived access token
-
-	Pipeline string // its id; the preferred one where empty
-	// Agent is a conversation agent in place of a pipeline's, such as
-	// "conversation.home_assistant".
-	Agent    string
-	Language string // BCP 47, in place of the turn's; of use with REST only, as a pipeline has its own
-	// REST asks by POST /api/conversation/process instead: for a proxy that
-	// lets no WebSocket through. The answer comes in one piece.
-	REST bool
+	URL       string `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
+	Token     string `yaml:"token" doc:"A long-lived access token."`
+	TokenFile string `yaml:"token_file" doc:"A file that holds the token."`
+	Pipeline  string `yaml:"pipeline" doc:"The id of an Assist pipeline. If empty, the preferred one."`
+	Agent     string `yaml:"agent" doc:"A conversation agent instead of the pipeline's, such as conversation.home_assistant."`
+	Language  string // BCP 47, in place of the turn's; of use with REST only, as a pipeline has its own
+	// REST is for a proxy that lets no WebSocket through.
+	REST bool `yaml:"rest" doc:"Uses the REST API, which returns the answer in one piece."`
 
 	ConnectWithin time.Duration // for a connection; 5 s
-	FirstWithin   time.Duration // for an answer to begin, with REST for all of it; 30 s
-	IdleWithin    time.Duration // for silence in the middle of one; remote.Patience
-	ToolWithin    time.Duration // for silence while a tool of Home Assistant's is at work; 30 s
-	TurnWithin    time.Duration // for all of one, without the time that is listened; 5 minutes
-	Phrases       agent.Phrases // what is said where one comes to no end
+	// FirstWithin is for all of an answer with REST. 0 is 30 s.
+	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
+	IdleWithin  time.Duration // for silence in the middle of one; remote.Patience
+	ToolWithin  time.Duration // for silence while a tool of Home Assistant's is at work; 30 s
+	TurnWithin  time.Duration // for all of one, without the time that is listened; 5 minutes
+	Phrases     agent.Phrases // what is said where one comes to no end
 
 	// QuietFor is how long a kept connection may have been silent and still be
 	// taken for alive; 20 s.
@@ -55,6 +55,28 @@ type Options struct {
 
 	Now func() time.Time // time.Now
 }
+
+// Setup is what the brain is made of besides its keys.
+type Setup struct {
+	Within  time.Duration // FirstWithin where the options have none
+	Phrases agent.Phrases
+}
+
+// Driver declares the brain assist.
+func Driver() driver.Driver[Setup, agent.Brain] {
+	return driver.Of(driver.Driver[Setup, agent.Brain]{Kind: "assist", Runs: []string{"Home Assistant"},
+		Sample: `{kind: assist, url: "http://homeassistant.local:8123", token: "", token_file: /etc/perch/secrets/home-assistant, pipeline: "", agent: "", rest: false}`},
+		Options.with, func(o Options) (agent.Brain, error) { return New(o) })
+}
+
+func (o Options) with(s Setup) (_ Options, err error) {
+	o.FirstWithin, o.Phrases = cmp.Or(o.FirstWithin, s.Within), s.Phrases
+	o.Token, err = supervisor.HomeToken(o.URL, o.Token, o.TokenFile)
+	return o, err
+}
+
+// SetHome sets the address of Home Assistant where there is none.
+func (o *Options) SetHome(url string) { o.URL = cmp.Or(o.URL, url) }
 
 // Brain implements agent.Brain. It serves many turns at once.
 type Brain struct {

@@ -30,7 +30,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/driver"
 	"perch/remote"
+	"perch/secret"
 )
 
 // highest is the temperature that the APIs take at most.
@@ -44,26 +46,43 @@ const (
 
 // Options of the engine. URL and Model are needed.
 type Options struct {
-	URL   string // the base as the server's manual gives it, with its /v1
-	Key   string // empty: none is sent
-	Model string
+	URL             string   `yaml:"url" doc:"The server's base address, as its manual gives it, with its /v1."`
+	Model           string   `yaml:"model" doc:"The name of the model."`
+	Key             string   `yaml:"key" doc:"The server's API key, if it wants one."`
+	KeyFile         string   `yaml:"key_file" doc:"A file that holds the key."`
+	Vision          bool     `yaml:"vision" doc:"The model can look at pictures."`
+	Temperature     *float64 `yaml:"temperature" doc:"0 to 2. If left out, the server's choice."`
+	MaxTokens       int      `yaml:"max_tokens" doc:"The longest message. If 0, the server's choice."`
+	ReasoningEffort string   `yaml:"reasoning_effort" doc:"none, low, medium, ...: for servers that support it."`
+	KeepAlive       string   `yaml:"keep_alive" doc:"How long Ollama keeps the model loaded: 10m, or -1 for ever."`
+	NumCtx          int      `yaml:"num_ctx" doc:"The length of Ollama's context in tokens."`
+	Dialect         string   `yaml:"dialect" doc:"openai or ollama, if the address does not show which it is."`
+	// Extra may not hold what makes the conversation: model, messages, tools and stream.
+	Extra map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
-	Temperature     *float64 // 0 to 2; nil leaves it to the server
-	MaxTokens       int      // of one message; 0 leaves it to the server
-	ReasoningEffort string   // "none", "low", "medium", ...; empty leaves it to the server
-	KeepAlive       string   // Ollama: how long the model stays loaded, "10m", "-1" for ever
-	NumCtx          int      // Ollama: the context's length in tokens
-	Dialect         string   // empty: by the address
-	Vision          bool     // the model can look at pictures
-	// Extra is merged into each request's body, over what is there. It may not
-	// hold what makes the conversation: model, messages, tools and stream.
-	Extra map[string]any
-
-	FirstWithin time.Duration // until a message begins; 0 is 30 s
+	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
 	IdleWithin  time.Duration // between its pieces; 0 is remote.Patience
 	Log         *slog.Logger  // nil: nothing is logged
 	// Transport carries the requests; nil is one of the engine's own.
 	Transport http.RoundTripper
+}
+
+// Driver declares the model openai.
+func Driver() thinker.ModelDriver {
+	return driver.Of(thinker.ModelDriver{Kind: "openai",
+		Runs: []string{"a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud", "Ollama, llama.cpp"},
+		Sample: `{kind: openai, url: "http://192.168.1.9:11434/v1", model: "qwen3:4b", keep_alive: 10m, num_ctx: 8192}    # Ollama
+{kind: openai, url: "https://api.openai.com/v1", model: gpt-4o-mini, key: "", key_file: /etc/perch/secrets/brain, vision: true, temperature: 0.7, max_tokens: 400}
+{kind: openai, url: "http://192.168.1.9:8080/v1", model: any, dialect: openai, reasoning_effort: none, extra: {cache_prompt: true}}    # llama.cpp`},
+		Options.with, func(o Options) (thinker.Model, error) { return New(o) })
+}
+
+func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
+	o.Model, o.Temperature = cmp.Or(o.Model, s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
+	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
+	o.IdleWithin, o.Log = o.FirstWithin, s.Log
+	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
+	return o, err
 }
 
 // Bounds of what a server may send, in bytes.
@@ -201,6 +220,9 @@ func keepAlive(text string) (any, error) {
 func looksLikeOllama(base *url.URL) bool {
 	return base.Port() == "11434" || strings.Contains(strings.ToLower(base.Hostname()), "ollama")
 }
+
+// Where names the model and the server.
+func (e *Engine) Where() string { return e.o.Model + " at " + remote.Address(e.base) }
 
 // Name is "openai".
 func (*Engine) Name() string { return "openai" }

@@ -84,6 +84,22 @@ func New(o Options) *Brain {
 	return &Brain{Options: o}
 }
 
+// Where is the model's, if it has one.
+func (k *Brain) Where() string {
+	if m, is := k.Model.(interface{ Where() string }); is {
+		return m.Where()
+	}
+	return ""
+}
+
+// Close closes the model.
+func (k *Brain) Close() error {
+	if m, is := k.Model.(interface{ Close() error }); is {
+		return m.Close()
+	}
+	return nil
+}
+
 // Name is the model's name.
 func (k *Brain) Name() string { return k.Model.Name() }
 

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/command"
 	"perch/gateway/broker"
 	"perch/plain"
+	"perch/voice/espeak"
 )
 
 func main() {
@@ -75,9 +75,9 @@ func brokerCommand() *cobra.Command {
 // speakerCommand is the process in which espeak-ng speaks. Only perch itself runs it.
 func speakerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    appliance.SpeakerCommand,
+		Use:    espeak.ServeCommand,
 		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return appliance.RunSpeaker(c.InOrStdin(), os.Stdout) },
+		RunE:   func(c *cobra.Command, _ []string) error { return espeak.Serve(c.InOrStdin(), os.Stdout) },
 	}
 }
 

@@ -14,22 +14,38 @@ import (
 	"sync"
 	"time"
 
+	"perch/driver"
 	"perch/limit"
 	"perch/remote"
+	"perch/secret"
 	"perch/voice"
 	"perch/voice/media"
 )
 
 // Options of the engine.
 type Options struct {
-	URL       string        // "https://api.elevenlabs.io/v1" where empty; another for a proxy
-	Key       string        // sent as xi-api-key
-	Model     string        // "eleven_flash_v2_5", their quickest, where empty
-	Voice     string        // the id of a voice, not its name; needed
-	FirstByte time.Duration // the longest wait for sound to begin; 0 is 10 s
+	URL       string        `yaml:"url" doc:"The address of a proxy of ElevenLabs. If empty, https://api.elevenlabs.io/v1."`
+	Model     string        `yaml:"model" doc:"If empty, eleven_flash_v2_5, their quickest."`
+	Voice     string        `yaml:"voice" doc:"The id of a voice, not its name; needed."`
+	Key       string        `yaml:"key" doc:"The API key."` // sent as xi-api-key
+	KeyFile   string        `yaml:"key_file" doc:"A file that holds the key."`
+	FirstByte time.Duration `yaml:"within" doc:"The longest time until sound begins. If 0s, 10s."`
 	Idle      time.Duration // the longest silence in the middle of it; 0 is 10 s
 
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Driver declares the synthesizer elevenlabs.
+func Driver() voice.SynthesizerDriver {
+	return driver.Of(voice.SynthesizerDriver{Kind: "elevenlabs", Runs: []string{"ElevenLabs"},
+		Sample: `{kind: elevenlabs, url: "", model: "", voice: "an id of 20 letters", key: "", key_file: /etc/perch/secrets/tts, within: 10s}`},
+		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+}
+
+func (o Options) with(s voice.Setup) (_ Options, err error) {
+	o.Voice = cmp.Or(s.Voice, o.Voice)
+	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
+	return o, err
 }
 
 // Engine implements voice.Synthesizer.

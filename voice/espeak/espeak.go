@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unicode"
 
+	"perch/driver"
 	"perch/voice"
 )
 
@@ -24,13 +25,37 @@ type Options struct {
 	Command []string
 	// Voice is one of `espeak-ng --voices`. If empty, each call has espeak-ng's voice
 	// for its language.
-	Voice string
-	Speed int // words a minute; 0 is 160
+	Voice string `yaml:"voice" doc:"One of espeak-ng --voices, for its own language; other languages have espeak-ng's voice for them."`
+	Speed int    `yaml:"speed" doc:"In words a minute, 80 to 450. If 0, 160."`
 	// Language of calls that name none, and of a Voice whose name does not begin with
 	// its own, BCP 47. A call in another language has espeak-ng's voice for that
 	// language. If empty, Voice speaks all languages.
 	Language string
 }
+
+// ServeCommand is how a program that calls Serve with its standard input and output is told to.
+const ServeCommand = "espeak"
+
+// Driver declares the synthesizer espeak. This program, also where an upgrade has put another in
+// its place, is the process that speaks.
+func Driver() voice.SynthesizerDriver {
+	return driver.Of(voice.SynthesizerDriver{Kind: "espeak", Runs: []string{"nothing"}, Sample: `{kind: espeak, voice: en-us, speed: 0}`},
+		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+}
+
+func (o Options) with(s voice.Setup) (Options, error) {
+	o.Voice, o.Language, o.Command = cmp.Or(s.Voice, o.Voice), s.Language, []string{"/proc/self/exe", ServeCommand}
+	return o, nil
+}
+
+// Speaks reports whether the engine may know a language. Of Japanese it reads only kana.
+func (Options) Speaks(language string) bool { return language != "ja" }
+
+// Where says what the engine needs.
+func (*Engine) Where() string { return "espeak-ng is installed" }
+
+// Note says what is shown of an engine that works.
+func (e *Engine) Note() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
 type Engine struct {
@@ -69,7 +94,7 @@ func (*Engine) Name() string { return "espeak" }
 
 // Check reports whether espeak-ng is installed: the program, with which come the library
 // and its data.
-func (*Engine) Check() error {
+func (*Engine) Check(context.Context) error {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		return fmt.Errorf("%w: espeak-ng is not installed; apt install espeak-ng", voice.ErrUnavailable)
 	}
@@ -78,7 +103,7 @@ func (*Engine) Check() error {
 
 // Warm starts the process that speaks, and has its voice loaded.
 func (e *Engine) Warm(ctx context.Context) error {
-	if err := e.Check(); err != nil {
+	if err := e.Check(ctx); err != nil {
 		return err
 	}
 	return e.speaker.speak(ctx, request{Voice: e.voice(voice.Options{}), Speed: e.o.Speed}, nil)
@@ -125,7 +150,7 @@ func (e *Engine) voice(o voice.Options) string {
 // espeak-ng cannot read (of each kanji its Japanese voice says "Chinese letter"), and
 // for a language that it has no voice for.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
-	if err := e.Check(); err != nil {
+	if err := e.Check(ctx); err != nil {
 		return err
 	}
 	name := e.voice(o)

@@ -232,7 +232,7 @@ func TestWhatCannotSpeak(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	missing := engine(t, espeak.Options{})
-	for _, err := range []error{missing.Check(), missing.Warm(t.Context()), missing.Synthesize(t.Context(), "x", voice.Options{}, nil)} {
+	for _, err := range []error{missing.Check(t.Context()), missing.Warm(t.Context()), missing.Synthesize(t.Context(), "x", voice.Options{}, nil)} {
 		if !errors.Is(err, voice.ErrUnavailable) || !strings.Contains(err.Error(), "apt install espeak-ng") {
 			t.Errorf("it is not installed: %v", err)
 		}

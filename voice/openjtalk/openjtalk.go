@@ -17,6 +17,7 @@ import (
 	"sync"
 	"unicode"
 
+	"perch/driver"
 	"perch/voice"
 	"perch/voice/program"
 )
@@ -26,8 +27,8 @@ type Options struct {
 	Program    string   // "open_jtalk"
 	Dictionary string   // the folder of naist-jdic
 	Folders    []string // where voices are: NAME.htsvoice, or in a folder there
-	Voice      string   // the name of one of them; if empty, usual, or else any
-	Speed      int      // in percent of the voice's own; 0 is 100
+	Voice      string   `yaml:"voice" doc:"The name of an HTS voice, without .htsvoice. If empty, that of Debian's package, or else any."`
+	Speed      int      `yaml:"speed" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
 	// Language of calls that name none, BCP 47. If it is empty, they are Japanese.
 	Language string
 }
@@ -41,6 +42,27 @@ const (
 	dictionaryPackage = "open-jtalk-mecab-naist-jdic"
 	voicePackage      = "hts-voice-nitech-jp-atr503-m001"
 )
+
+// Driver declares the synthesizer openjtalk.
+func Driver() voice.SynthesizerDriver {
+	return driver.Of(voice.SynthesizerDriver{Kind: "openjtalk", Runs: []string{"open_jtalk, for Japanese"},
+		Sample: `{kind: openjtalk, voice: "", speed: 0}    # Japanese only, before espeak; docs/engines.md says what to install`},
+		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+}
+
+func (o Options) with(s voice.Setup) (Options, error) {
+	o.Voice, o.Language = cmp.Or(s.Voice, o.Voice), s.Language
+	return o, nil
+}
+
+// Speaks reports whether the engine may know a language.
+func (Options) Speaks(language string) bool { return language == "ja" }
+
+// Where says what the engine needs.
+func (*Engine) Where() string { return "open_jtalk is installed" }
+
+// Note says what is shown of an engine that works.
+func (e *Engine) Note() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
 type Engine struct{ o Options }
@@ -75,7 +97,7 @@ func (*Engine) Name() string { return "openjtalk" }
 
 // Check reports whether the program, its dictionary and the voice are there. Its error
 // says what to install.
-func (e *Engine) Check() error {
+func (e *Engine) Check(context.Context) error {
 	var missing []string
 	if _, err := exec.LookPath(e.o.Program); err != nil {
 		missing = append(missing, programPackage)
@@ -122,7 +144,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if tag, _, _ := strings.Cut(strings.ToLower(cmp.Or(o.Language, e.o.Language)), "-"); tag != "" && tag != "ja" {
 		return fmt.Errorf("%w: openjtalk only speaks Japanese, not %.40q", voice.ErrLanguage, cmp.Or(o.Language, e.o.Language))
 	}
-	if err := e.Check(); err != nil {
+	if err := e.Check(ctx); err != nil {
 		return err
 	}
 	name := e.o.Voice

@@ -29,7 +29,7 @@ func engine(t testing.TB, o openjtalk.Options) *openjtalk.Engine {
 // speak is the sound of a text.
 func speak(t testing.TB, e *openjtalk.Engine, text string, o voice.Options) (pcm []int16, err error) {
 	t.Helper()
-	if err := e.Check(); err != nil {
+	if err := e.Check(t.Context()); err != nil {
 		t.Fatal(err) // make test installs it
 	}
 	err = e.Synthesize(t.Context(), text, o, func(p []int16) error {
@@ -72,7 +72,7 @@ func TestALongTextIsSpokenWhole(t *testing.T) {
 		return strings.Count(string(text), "\n")
 	}
 	text, first := strings.Repeat("きょうはよいてんきです。\n", 2)+strings.Repeat("、", 150)+strings.Repeat("あ", 30), 0
-	must.Succeed(t, e.Check())
+	must.Succeed(t, e.Check(t.Context()))
 	sound := time.Duration(0)
 	if err := e.Synthesize(t.Context(), text, voice.Options{}, func(p []int16) error {
 		if first == 0 {
@@ -145,7 +145,7 @@ func TestWhatIsMissing(t *testing.T) {
 		"no voice mei_normal.htsvoice": {Voice: "mei_normal"},
 	} {
 		e := engine(t, o)
-		for _, err := range []error{e.Check(), e.Synthesize(t.Context(), "はい", voice.Options{}, nil)} {
+		for _, err := range []error{e.Check(t.Context()), e.Synthesize(t.Context(), "はい", voice.Options{}, nil)} {
 			if !errors.Is(err, voice.ErrUnavailable) || !strings.HasSuffix(err.Error()+" ", want+" ") && !strings.Contains(err.Error(), want+", ") &&
 				!strings.Contains(err.Error(), want+" in ") && !strings.Contains(err.Error(), want+" which") {
 				t.Errorf("not %q: %v", want, err)

@@ -17,6 +17,7 @@ import (
 	"perch/cmd/perch/datadir"
 	"perch/gateway/door"
 	"perch/gateway/web"
+	"perch/secret"
 )
 
 // Locks are the keys and limits, the same on every listener that the network reaches: failed
@@ -66,10 +67,10 @@ type Keys struct{ bridge, skins string }
 
 // ReadKeys reads the keys of a configuration.
 func ReadKeys(c *config.Config) (k Keys, err error) {
-	if k.bridge, err = config.Secret("key", c.Bridge.Key, c.Bridge.KeyFile); err != nil {
+	if k.bridge, err = secret.Read("key", c.Bridge.Key, c.Bridge.KeyFile); err != nil {
 		return k, err
 	}
-	k.skins, err = config.Secret("key", c.Skins.Key, c.Skins.KeyFile)
+	k.skins, err = secret.Read("key", c.Skins.Key, c.Skins.KeyFile)
 	return k, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/agent/acp"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/event"
 )
 
@@ -18,8 +19,8 @@ import (
 // any longer than its configuration says.
 func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 	c := config.Default()
-	c.Brains = []config.Brain{{Kind: "acp", Command: []string{"sleep", "60"}, Within: config.Duration(300 * time.Millisecond)}}
-	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{"sleep", "60"}, Within: 300 * time.Millisecond}}}
+	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

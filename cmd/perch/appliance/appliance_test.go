@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"perch/agent/reflex"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
@@ -24,6 +25,7 @@ import (
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/socket"
+	"perch/voice/sphinx"
 )
 
 func TestMain(m *testing.M) {
@@ -199,7 +201,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 			[]string{"no address of this machine"}},
 		"data in use":         {func(*config.Config) {}, h.Data, []string{"in use", "perch.db"}},
 		"data under a file":   {func(*config.Config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
-		"sentences not there": {func(c *config.Config) { c.Brains[0].Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
+		"sentences not there": {func(c *config.Config) { c.Brains[0].Options.(*reflex.Keys).Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := appliancetest.Config()
@@ -224,7 +226,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 func TestAMissingSpeechEngine(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
-	c.Speech.Recognizers[0].Model = filepath.Join(t.TempDir(), "nothing")
+	c.Speech.Recognizers[0].Options.(*sphinx.Keys).Model = filepath.Join(t.TempDir(), "nothing")
 	h := appliancetest.Start(t, c, t.TempDir())
 	r, err := h.TalkWith(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), AnswerWithin: 15 * time.Second})
 	if err != nil && !errors.Is(err, simrobot.ErrUnanswered) {

@@ -52,7 +52,7 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	}
 	people := a.Characters
 	if slices.ContainsFunc(changed, ofCharacters) {
-		if people, err = characters.New(c, a.Robots, a.Data, CheckPart, a.Log); err != nil {
+		if people, err = characters.New(c, a.Robots, a.Data, a.Log); err != nil {
 			return err
 		}
 	}

@@ -10,10 +10,15 @@ import (
 	"testing"
 	"time"
 
+	openaibrain "perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
 	"perch/socket"
+	"perch/voice/espeak"
+	"perch/voice/openai"
+	"perch/voice/wyoming"
 )
 
 // apply has a running appliance follow its configuration with a change.
@@ -42,15 +47,15 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 		p.Words = append(p.Words, " This", " is", " sentence", fmt.Sprintf(" %d.", i))
 	}
 	p.Use(&c)
-	c.Speech.Synthesizers[0].Voice = "old"
+	speaks(&c, "old")
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	h.Eventually("the program is connected", func() bool { return h.Part("relay before").OK })
 	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
 	h.Await(robot, "it speaks", appliancetest.Shows("This is sentence 0."))
 	restart := apply(h, func(c *config.Config) {
-		c.Speech.Synthesizers = slices.Clone(c.Speech.Synthesizers)
-		c.Speech.Synthesizers[0].Voice, c.Persona.Name = "new", "Mira"
+		speaks(c, "new")
+		c.Persona.Name = "Mira"
 		c.Relays = []config.Relay{{Kind: "warudo", Name: "after", URL: "ws://" + after.Address}}
 	})
 	if len(restart) > 0 {
@@ -162,11 +167,15 @@ func TestAConfigurationThatCannotBeFollowed(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	running := h.Config()
 	for name, broken := range map[string]func(*config.Config){
-		"a brain":       func(c *config.Config) { c.Brains = []config.Brain{{Kind: "openai", URL: "nowhere", Model: "m"}} },
-		"a synthesizer": func(c *config.Config) { c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: "nowhere"}} },
-		"a relay":       func(c *config.Config) { c.Relays = []config.Relay{{Kind: "nothing"}} },
-		"a key":         func(c *config.Config) { c.Skins.KeyFile = "/nowhere" },
-		"a persona":     func(c *config.Config) { c.Persona.File = "/nowhere" },
+		"a brain": func(c *config.Config) {
+			c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: "nowhere", Model: "m"})}
+		},
+		"a synthesizer": func(c *config.Config) {
+			c.Speech.Synthesizers = []config.Engine{{Kind: "openai", Options: &openai.SynthesizerKeys{URL: "nowhere"}}}
+		},
+		"a relay":   func(c *config.Config) { c.Relays = []config.Relay{{Kind: "nothing"}} },
+		"a key":     func(c *config.Config) { c.Skins.KeyFile = "/nowhere" },
+		"a persona": func(c *config.Config) { c.Persona.File = "/nowhere" },
 	} {
 		c := *running
 		c.Memory.Most, c.Language = 7, "de"
@@ -243,6 +252,13 @@ func TestAChangedKey(t *testing.T) {
 	}
 }
 
+// speaks gives the server that speaks another voice.
+func speaks(c *config.Config, name string) {
+	k := *c.Speech.Synthesizers[0].Options.(*openai.SynthesizerKeys)
+	k.Voice = name
+	c.Speech.Synthesizers = []config.Engine{{Kind: "openai", Options: &k}}
+}
+
 // TestNothingIsLeftOfChanges: engines, relays and rules that are made and closed fifty times
 // leave no goroutine, while a robot talks.
 func TestNothingIsLeftOfChanges(t *testing.T) {
@@ -256,9 +272,9 @@ func TestNothingIsLeftOfChanges(t *testing.T) {
 	change := func(i int) {
 		apply(h, func(c *config.Config) {
 			p.Use(c)
-			c.Speech.Recognizers[0].Within = config.Duration(time.Duration(10+i) * time.Second)
-			c.Speech.Synthesizers = append(c.Speech.Synthesizers, config.Synthesizer{Kind: "espeak", Speed: 150 + i})
-			c.Brains[0].MaxTokens, c.Memory.Most = 100+i, 100+i
+			c.Speech.Recognizers[0].Options.(*wyoming.RecognizerKeys).Within = time.Duration(10+i) * time.Second
+			c.Speech.Synthesizers = append(c.Speech.Synthesizers, config.Engine{Kind: "espeak", Options: &espeak.Options{Speed: 150 + i}})
+			c.Brains[0].Options.(*thinker.BrainKeys[openaibrain.Options]).Model.MaxTokens, c.Memory.Most = 100+i, 100+i
 			c.Relays = []config.Relay{{Kind: "warudo", Name: fmt.Sprintf("relay %d", i), URL: "ws://" + avatar.Address}}
 		})
 	}

@@ -17,7 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent/acp"
+	"perch/agent/anthropic"
 	"perch/agent/mcp"
+	openaibrain "perch/agent/openai"
 	"perch/agent/thinker"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
@@ -174,7 +177,7 @@ func (m *toolModel) anthropic(w http.ResponseWriter, body []byte) error {
 
 // toolDriver is one way for a model to come to its tools.
 type toolDriver struct {
-	brain config.Brain
+	brain config.Engine
 	used  func() used // in the latest talk
 }
 
@@ -194,10 +197,9 @@ func toolDrivers(t *testing.T) map[string]toolDriver {
 	must.Succeed(t, err)
 	told := toldAt(filepath.Join(t.TempDir(), "told"))
 	return map[string]toolDriver{
-		"openai":    {config.Brain{Kind: "openai", URL: chat + "/v1", Model: "m"}, ofChat},
-		"anthropic": {config.Brain{Kind: "anthropic", URL: messages, Model: "m", Key: "k"}, ofMessages},
-		"acp": {config.Brain{Kind: "acp", Command: []string{self}, Env: map[string]string{asAgent: string(told)},
-			Within: config.Duration(20 * time.Second)}, func() used { return told.used(t) }},
+		"openai":    {appliancetest.OpenAI(openaibrain.Options{URL: chat + "/v1", Model: "m"}), ofChat},
+		"anthropic": {appliancetest.Anthropic(anthropic.Options{URL: messages, Model: "m", Key: "k"}), ofMessages},
+		"acp":       {config.Engine{Kind: "acp", Options: &acp.Keys{Command: []string{self}, Env: map[string]string{asAgent: string(told)}, Within: 20 * time.Second}}, func() used { return told.used(t) }},
 	}
 }
 
@@ -270,7 +272,7 @@ func TestTheSixToolsMoveARobot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := appliancetest.Config()
-			c.Brains, c.Mood = []config.Brain{driver.brain}, "off" // what is felt moves a head, too
+			c.Brains, c.Mood = []config.Engine{driver.brain}, "off" // what is felt moves a head, too
 			h := appliancetest.Start(t, c, t.TempDir())
 			h.Adopt("A0:B1:C2:D3:E4:F5")
 			var played atomic.Int64 // samples
@@ -360,7 +362,7 @@ func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	t.Parallel()
 	driver := toolDrivers(t)["acp"]
 	c := appliancetest.Config()
-	c.Brains, c.Mood = []config.Brain{driver.brain}, "off"
+	c.Brains, c.Mood = []config.Engine{driver.brain}, "off"
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	r := h.Companion(simrobot.Options{})

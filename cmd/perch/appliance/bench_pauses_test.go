@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/must"
 	"perch/voice"
 )
@@ -18,7 +19,7 @@ import (
 // between two words, and how many are understood wrongly, without the rule and with it.
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
-	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(b, err)
 	b.Cleanup(e.Close)
 	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Settled}

@@ -19,9 +19,13 @@ import (
 	"testing"
 	"time"
 
+	openaibrain "perch/agent/openai"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/voice"
@@ -70,10 +74,10 @@ func TestALanguageModelAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	must.Succeed(t, os.WriteFile(file, []byte("canary-key-0123456789\n"), 0o600))
 	c := appliancetest.Config()
-	c.Brains = []config.Brain{
-		{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "away"},
-		{Kind: "openai", URL: server.URL + "/v1", Model: "m", KeyFile: file},
-		{Kind: "reflex"},
+	c.Brains = []config.Engine{
+		appliancetest.OpenAI(openaibrain.Options{URL: "http://127.0.0.1:9/v1", Model: "away"}),
+		appliancetest.OpenAI(openaibrain.Options{URL: server.URL + "/v1", Model: "m", KeyFile: file}),
+		{Kind: "reflex", Options: &reflex.Keys{}},
 	}
 	h := appliancetest.Start(t, c, t.TempDir())
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
@@ -136,7 +140,8 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 	}))
 	defer server.Close()
 	c := appliancetest.Config()
-	c.Brains = []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m", MCP: []config.MCP{{Name: "greeter", Command: []string{program}}}}}
+	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: server.URL + "/v1", Model: "m"},
+		thinker.ToolServer{Name: "greeter", Command: []string{program}})}
 	h := appliancetest.Start(t, c, t.TempDir())
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
 	if !r.Showed("It says: Hi Anna.") {
@@ -229,7 +234,7 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	c, err := (config.Source{File: file, Check: appliance.CheckPart}).Load()
 	must.Succeed(t, err)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, err := appliance.NewEngines(&c, appliance.BrainOptions{}, nobody, nil, slog.New(slog.DiscardHandler))
+	e, err := appliance.NewEngines(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	e.Close()
 }
@@ -238,7 +243,7 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 // what the appliance says by itself is English then.
 func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
 	c := config.Default()
-	c.Language, c.Brains = "de-AT", []config.Brain{{Kind: "none"}}
+	c.Language, c.Brains = "de-AT", []config.Engine{{Kind: "none", Options: &struct{}{}}}
 	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
 		t.Errorf("it is refused: %v", wrong)
 	}

@@ -12,18 +12,17 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/acp"
 	"perch/agent/reflex"
 	"perch/agent/skill"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/cmd/perch/viewers"
-	"perch/device"
+	"perch/driver"
 	"perch/event"
 	"perch/language"
 	"perch/remote"
 	"perch/voice"
-	"perch/voice/espeak"
 	"perch/voice/sphinx"
 )
 
@@ -36,9 +35,8 @@ type engines struct {
 	Book         *reflex.Book   // of the household's first language
 	books        []*reflex.Book // of all its languages, with the sentences of the owner's file
 	sentences    string
-	sphinx       []*sphinx.Engine
-	espeak       []*espeak.Engine
-	deep         []thinker.Model // for hard questions
+	loads        []func(context.Context) error // of recognizers that are in this process
+	deep         []thinker.Model               // for hard questions
 	All          []*Engine
 	sources      map[string]thinker.ToolSource // of tools, by their configuration
 	closers      []func()                      // of the group that is being made
@@ -46,7 +44,6 @@ type engines struct {
 
 	language string // of the household
 	words    *language.Catalogue
-	checks   bool // their options are checked, and nothing is made
 
 	publish     func(event.Event) // of what fails; nil where nobody listens
 	findWyoming func(ctx context.Context) ([]string, error)
@@ -70,24 +67,16 @@ type Engine struct {
 	Deep        thinker.Model
 }
 
-// BrainOptions is what brains know, act on, and may.
-type BrainOptions struct {
-	Own    thinker.Options         // memory, timers, notifications and senses
-	trusts func(device.ID) bool    // with the answer to a permission
-	lend   func() acp.ToolEndpoint // where a coding agent finds tools
-	skills *skill.Library          // whose sentences are understood without a model; nil is none
-}
-
 // NewEngines makes all engines. It loads none and makes no connection. find looks for
 // Wyoming servers on the network.
-func NewEngines(c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines,
+func NewEngines(c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*engines,
 	error) {
 	return nextEngines(nil, c, h, find, tell, log)
 }
 
 // nextEngines is NewEngines after those before, of which the groups go on that the
 // configuration leaves as they are. nil is none.
-func nextEngines(before *engines, c *config.Config, h BrainOptions, find func(context.Context) ([]string, error), tell func(event.Event),
+func nextEngines(before *engines, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event),
 	log *slog.Logger) (*engines, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -105,8 +94,8 @@ func nextEngines(before *engines, c *config.Config, h BrainOptions, find func(co
 	}{
 		understanding: {understood, func() error { return e.addBooks(c, h, log) }},
 		hearing:       {[]any{understood, c.Speech.Recognizers}, func() error { return e.addRecognizers(c, log) }},
-		speaking:      {[]any{e.language, c.Synthesizers()}, func() error { return e.addSynthesizers(c, log) }},
-		thinking:      {[]any{understood, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, log) }},
+		speaking:      {[]any{e.language, persona.Voice, c.Speech.Synthesizers}, func() error { return e.addSynthesizers(c, persona.Voice, log) }},
+		thinking:      {[]any{understood, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, persona, log) }},
 	} {
 		if err := e.form(i, g.madeOf, g.make, before); err != nil {
 			e.without(before).close()
@@ -117,7 +106,7 @@ func nextEngines(before *engines, c *config.Config, h BrainOptions, find func(co
 }
 
 // addBooks reads what reflexes and grammars understand.
-func (e *engines) addBooks(c *config.Config, h BrainOptions, log *slog.Logger) (err error) {
+func (e *engines) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err error) {
 	e.words = &language.Catalogue{}
 	if e.books, err = config.Books(c); err != nil {
 		return err
@@ -125,7 +114,7 @@ func (e *engines) addBooks(c *config.Config, h BrainOptions, log *slog.Logger) (
 	e.Book = e.books[0]
 	for i, book := range e.books {
 		book.Share(e.words)
-		if err := teachSkills(book, h.skills); err != nil && i == 0 { // the others lack what they lack in the same way
+		if err := teachSkills(book, h.Skills); err != nil && i == 0 { // the others lack what they lack in the same way
 			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
 		}
 	}
@@ -134,40 +123,39 @@ func (e *engines) addBooks(c *config.Config, h BrainOptions, log *slog.Logger) (
 
 // addRecognizers makes the recognizers.
 func (e *engines) addRecognizers(c *config.Config, log *slog.Logger) error {
+	setup := e.voiceSetup(log)
 	for _, r := range c.Speech.Recognizers {
-		if err := e.addRecognizer(r, log); err != nil {
+		made, err := drivers.Recognizers().New(r.Kind, r.Options, setup)
+		if err != nil {
 			return err
 		}
+		n := e.addMade("recognizer", r, made, log)
+		n.Recognizer = made
+		e.recognizers = append(e.recognizers, watchedRecognizer{made, n.condition})
 	}
 	return nil
 }
 
-// addSynthesizers makes the synthesizers.
-func (e *engines) addSynthesizers(c *config.Config, log *slog.Logger) error {
-	for _, s := range c.Synthesizers() {
-		if err := e.addSynthesizer(s, log); err != nil {
+// addSynthesizers makes the synthesizers, the first of them with the persona's voice. The others
+// know it by no such name.
+func (e *engines) addSynthesizers(c *config.Config, name string, log *slog.Logger) error {
+	setup := e.voiceSetup(log)
+	setup.Voice = name
+	for _, s := range c.Speech.Synthesizers {
+		made, err := drivers.Synthesizers().New(s.Kind, s.Options, setup)
+		if err != nil {
 			return err
 		}
+		n := e.addMade("synthesizer", s, made, log)
+		n.Synthesizer = made
+		e.synthesizers = append(e.synthesizers, watchedSynthesizer{made, n.condition})
+		setup.Voice = ""
 	}
 	return nil
 }
 
-// addBrains makes the brains, and the models for hard questions.
-func (e *engines) addBrains(c *config.Config, h BrainOptions, log *slog.Logger) error {
-	e.sources = map[string]thinker.ToolSource{}
-	for i, b := range c.BrainDeep {
-		b.Within = brainWithin(c.BrainDeep, i)
-		if err := e.addDeep(b, log); err != nil {
-			return fmt.Errorf("brain_deep: %w", err)
-		}
-	}
-	for i, b := range c.Brains {
-		b.Within = brainWithin(c.Brains, i)
-		if err := e.addBrain(c, b, h, log); err != nil {
-			return err
-		}
-	}
-	return nil
+func (e *engines) voiceSetup(log *slog.Logger) drivers.Voice {
+	return drivers.Voice{Setup: voice.Setup{Language: e.language, Log: log}, Book: e.Book, FindWyoming: e.findWyoming}
 }
 
 // Phrase is a sentence of the appliance in a language: the owner's own in that of the
@@ -211,6 +199,26 @@ func (e *engines) add(list, kind, where string, log *slog.Logger) *Engine {
 	return n
 }
 
+// addMade notes an engine that was made of its entry in the configuration.
+func (e *engines) addMade(list string, c config.Engine, made any, log *slog.Logger) *Engine {
+	where := shownAddress(driver.Value[string](c.Options, "url"))
+	if w, is := made.(interface{ Where() string }); is {
+		where = w.Where()
+	}
+	n := e.add(list, c.Kind, where, log)
+	e.serve(n, made)
+	return n
+}
+
+// ofKind returns the first engine of a list that is of a kind, or nil.
+func (e *engines) ofKind(list, kind string) *Engine {
+	i := slices.IndexFunc(e.All, func(n *Engine) bool { return n.List == list && n.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return e.All[i]
+}
+
 // watched uses the engine's own check for the doctor and for looks at it.
 func (n *Engine) watched(check func(context.Context) error) { n.Check, n.look = check, check }
 
@@ -219,8 +227,17 @@ func (e *engines) serve(n *Engine, engine any) {
 	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
 		n.watched(c.Check)
 	}
+	if i, ok := engine.(interface{ Installed() error }); ok { // to check more would start it
+		n.look = func(context.Context) error { return i.Installed() }
+	}
 	if w, ok := engine.(interface{ Warm(context.Context) error }); ok {
 		n.Warm = w.Warm
+	}
+	if l, ok := engine.(interface{ Load(context.Context) error }); ok {
+		e.loads = append(e.loads, l.Load)
+	}
+	if w, ok := engine.(interface{ Note() string }); ok {
+		n.note = w.Note
 	}
 	switch c := engine.(type) {
 	case interface{ Close() }:
@@ -240,8 +257,8 @@ const (
 // load loads the recognizers that are in this process, unless they are.
 func (e *engines) load(ctx context.Context) error {
 	var err error
-	for _, engine := range e.sphinx {
-		err = errors.Join(err, engine.Load(ctx))
+	for _, load := range e.loads {
+		err = errors.Join(err, load(ctx))
 	}
 	return err
 }
@@ -293,43 +310,18 @@ func settled(book *reflex.Book) func(text string, answer bool) bool {
 	}
 }
 
-// grammar is what a book understands, in the recognizer's form. Of a book in another
-// language it is what the English one understands, as the recognizer knows no other.
-func grammar(book *reflex.Book) sphinx.Grammar {
-	rules := book.Rules()
-	if len(rules) == 0 {
-		if english, err := reflex.Load("en", ""); err == nil {
-			book, rules = english, english.Rules()
-		}
-	}
-	var g sphinx.Grammar
-	for _, r := range rules {
-		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
-		if r.Optional {
-			g.Optional = append(g.Optional, r.Name)
-		}
-		if r.Top {
-			g.Top = append(g.Top, r.Name)
-		}
-	}
-	for _, r := range book.Answers() {
-		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
-		g.Answer = append(g.Answer, r.Name)
-	}
-	return g
-}
-
 // CheckRecognizers is the part of the check that reads the recognizer's
 // dictionary, which takes longer than a start should.
 func CheckRecognizers(c *config.Config) error {
 	var found []error
 	for _, r := range c.Speech.Recognizers {
-		if r.Kind != "sphinx" {
+		keys, is := r.Options.(interface{ CheckGrammar(sphinx.Grammar) error })
+		if !is {
 			continue
 		}
 		book, err := config.Book(c)
 		if err == nil {
-			err = sphinx.Check(grammar(book), cmp.Or(r.Model, sphinx.Model))
+			err = keys.CheckGrammar(drivers.Grammar(book))
 		}
 		found = append(found, err)
 	}
@@ -338,18 +330,8 @@ func CheckRecognizers(c *config.Config) error {
 
 // CheckPart is the error of making a part of its configuration. It makes none; see
 // config.PartCheck.
-func CheckPart(c *config.Config, part any) error {
-	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, quiet := &engines{Book: new(reflex.Book), words: new(language.Catalogue), findWyoming: nobody, checks: true}, slog.New(slog.DiscardHandler)
+func CheckPart(_ *config.Config, part any) error {
 	switch part := part.(type) {
-	case config.Recognizer:
-		return e.addRecognizer(part, quiet)
-	case config.Synthesizer:
-		return e.addSynthesizer(part, quiet)
-	case config.Brain:
-		return e.addBrain(c, part, BrainOptions{}, quiet)
-	case config.DeepBrain:
-		return e.addDeep(config.Brain(part), quiet)
 	case config.MQTT:
 		return checkMirror(part)
 	case config.Relay:
@@ -359,13 +341,4 @@ func CheckPart(c *config.Config, part any) error {
 		return err
 	}
 	return fmt.Errorf("there is no part of type %T", part)
-}
-
-// made is what a driver makes of its options, or nothing where these are only
-// checked.
-func made[O interface{ Check() error }, E any](e *engines, o O, make func(O) (E, error)) (made E, err error) {
-	if e.checks {
-		return made, o.Check()
-	}
-	return make(o)
 }

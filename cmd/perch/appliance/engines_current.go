@@ -54,9 +54,9 @@ func (e *engines) form(i int, madeOf any, make func() error, before *engines) er
 		case understanding:
 			e.Book, e.books, e.words = before.Book, before.books, before.words
 		case hearing:
-			e.recognizers, e.sphinx = before.recognizers, before.sphinx
+			e.recognizers, e.loads = before.recognizers, before.loads
 		case speaking:
-			e.synthesizers, e.espeak = before.synthesizers, before.espeak
+			e.synthesizers = before.synthesizers
 		case thinking:
 			e.brains, e.deep, e.sources = before.brains, before.deep, before.sources
 		}

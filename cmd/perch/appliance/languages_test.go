@@ -10,11 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent/reflex"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/device"
 	"perch/language"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/openjtalk"
+	"perch/voice/sphinx"
 )
 
 // TestSixLanguagesAreSpoken by the embedded engines, each by the one that knows it. What
@@ -22,8 +26,8 @@ import (
 // recognizer without a model of its own.
 func TestSixLanguagesAreSpoken(t *testing.T) {
 	c := config.Default()
-	c.Speech.Synthesizers = append([]config.Synthesizer{{Kind: "openjtalk"}}, c.Speech.Synthesizers...)
-	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	c.Speech.Synthesizers = append([]config.Engine{{Kind: "openjtalk", Options: &openjtalk.Options{}}}, c.Speech.Synthesizers...)
+	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	defer e.Close()
 	var words language.Catalogue
@@ -86,11 +90,13 @@ func TestSentencesThatNobodyHears(t *testing.T) {
 			must.Succeed(t, os.WriteFile(own, []byte("intents: "+c.own), 0o600))
 		}
 		said := config.Default()
-		said.Language, said.Brains = config.Languages(c.language), []config.Brain{{Kind: "reflex", Sentences: own}}
+		said.Language, said.Brains = config.Languages(c.language), []config.Engine{{Kind: "reflex", Options: &reflex.Keys{Sentences: own}}}
 		book, err := config.Book(&said)
 		must.Succeed(t, err)
 		var log bytes.Buffer
-		warnUnheard(book, c.language, slog.New(slog.NewTextHandler(&log, nil)))
+		_, err = drivers.Recognizers().New("sphinx", &sphinx.Keys{},
+			drivers.Voice{Setup: voice.Setup{Language: c.language, Log: slog.New(slog.NewTextHandler(&log, nil))}, Book: book})
+		must.Succeed(t, err)
 		if got := log.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Count(got, "own.yaml:") > 10 {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -115,7 +121,7 @@ func TestLanguagesOfRobots(t *testing.T) {
 			t.Errorf("%s: %q", tags, got)
 		}
 		for _, tag := range strings.Fields(tags) {
-			if unfit := c.Unfit(device.Settings{Language: tag}, CheckPart); len(unfit) > 0 {
+			if unfit := c.Unfit(device.Settings{Language: tag}); len(unfit) > 0 {
 				t.Errorf("%s is refused: %v", tag, unfit)
 			}
 		}

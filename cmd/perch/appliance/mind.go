@@ -10,6 +10,7 @@ import (
 	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/drivers"
 	"perch/cmd/perch/skills"
 	"perch/device"
 	"perch/event"
@@ -31,7 +32,7 @@ func (a *Appliance) newMind(c *config.Config) (err error) {
 		}
 	}
 	publishStored(a.Bus, a.Memory, a.Timers)
-	if a.Characters, err = characters.New(c, a.Robots, a.Data, CheckPart, a.Log); err != nil {
+	if a.Characters, err = characters.New(c, a.Robots, a.Data, a.Log); err != nil {
 		return err
 	}
 	if a.Skills, err = skills.New(skills.Options{Config: a.Config, Data: a.Data, Key: a.Signer, Memory: a.Memory, SkillsOf: a.Characters.SkillsOf,
@@ -86,9 +87,9 @@ func (a *Appliance) newEngines(c *config.Config, before *engines) (*engines, err
 		Publish: a.Bus.Publish}
 	fault := func(e event.Event) { a.Bus.Publish("", "", e) }
 	lend := func() acp.ToolEndpoint { return a.talks.Open(a.Listeners.URL() + "/mcp/talk") }
-	e, err := nextEngines(before, c, BrainOptions{own, a.Robots.Trusts, lend, a.Skills}, a.network.WyomingServers, fault, a.Log)
+	e, err := nextEngines(before, c, drivers.Brain{BrainSetup: thinker.BrainSetup{Options: own}, MayAnswer: a.Robots.Trusts, Lend: lend, Skills: a.Skills}, a.network.WyomingServers, fault, a.Log)
 	if err == nil && a.options.Recognizers != nil {
-		e.recognizers, e.sphinx = a.options.Recognizers, nil
+		e.recognizers, e.loads = a.options.Recognizers, nil
 	}
 	return e, err
 }

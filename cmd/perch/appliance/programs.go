@@ -90,11 +90,11 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines) wyoming.Options
 	o := wyoming.Options{Mind: a.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.hold,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
 	o.Heard = wyoming.English(o.Languages)
-	if len(e.sphinx) > 0 && len(o.Heard) > 0 { // it knows no other language
-		o.Recognizer = e.sphinx[0]
+	if n := e.ofKind("recognizer", "sphinx"); n != nil && len(o.Heard) > 0 { // it knows no other language
+		o.Recognizer = n.Recognizer
 	}
-	if len(e.espeak) > 0 {
-		o.Synthesizer = e.espeak[0]
+	if n := e.ofKind("synthesizer", "espeak"); n != nil {
+		o.Synthesizer = n.Synthesizer
 	}
 	return o
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/firmware-tools/simrobot"
 	"perch/voice"
 )
@@ -92,7 +93,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 		t.Skip("recognition takes minutes, in make test-all")
 	}
 	c := config.Default()
-	e, err := NewEngines(&c, BrainOptions{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

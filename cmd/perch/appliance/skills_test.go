@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"perch/agent"
+	openaibrain "perch/agent/openai"
+	"perch/agent/reflex"
 	"perch/agent/skill"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
@@ -91,7 +93,7 @@ func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	}
 	signSkill(t, data, "tide")
 	c := appliancetest.Config()
-	c.Brains = []config.Brain{{Kind: "openai", URL: brain.URL + "/v1", Model: "m"}}
+	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: brain.URL + "/v1", Model: "m"})}
 	c.Skins.Key = "key-of-the-skins-0123"
 	h := appliancetest.Start(t, c, data)
 	h.Expect(200, "High water is at six.", "POST", "/v1/chat/completions", `{"model":"perch","messages":[{"role":"user","content":"The tide?"}]}`,
@@ -261,7 +263,7 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 			`"properties":{"name":{"type":"string"}},"required":["name"]}}]}`})
 	signSkill(t, data, "porter")
 	c := appliancetest.Config()
-	c.Brains = []config.Brain{{Kind: "openai", URL: model.URL + "/v1", Model: "m"}, {Kind: "reflex"}}
+	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: model.URL + "/v1", Model: "m"}), {Kind: "reflex", Options: &reflex.Keys{}}}
 	h := appliancetest.Start(t, c, data)
 	call := skill.Call{Skill: "porter", Args: json.RawMessage(`{"name":"Anna"}`)}
 	if r, err := h.Skills.Perform(t.Context(), call); err != nil || !r.Success || r.Output != "Hi Anna" {

@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/cmd/perch/appliance"
+	"perch/agent/acp"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/voice/espeak"
 	"perch/waittest"
 )
 
@@ -100,8 +101,8 @@ func exampleAgent(t *testing.T) string {
 func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
-	c.Speech.Synthesizers[0].Speed = 400 // it has much to say before it asks
-	c.Brains = []config.Brain{{Kind: "acp", Command: []string{exampleAgent(t)}}}
+	c.Speech.Synthesizers[0].Options.(*espeak.Options).Speed = 400 // it has much to say before it asks
+	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{exampleAgent(t)}}}}
 	h := appliancetest.Start(t, c, t.TempDir())
 	if !adopted {
 		h.Robots.Welcome(time.Time{})
@@ -115,7 +116,7 @@ func others(t *testing.T) (all []string) {
 	t.Helper()
 	for _, child := range appliancetest.Children(t, os.Getpid()) {
 		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
-		if !strings.HasSuffix(string(line), "\x00"+appliance.SpeakerCommand+"\x00") {
+		if !strings.HasSuffix(string(line), "\x00"+espeak.ServeCommand+"\x00") {
 			all = append(all, child)
 		}
 	}

@@ -33,6 +33,7 @@ import (
 	"perch/gateway/broker"
 	"perch/gateway/door/doortest"
 	"perch/must"
+	"perch/voice/espeak"
 	"perch/waittest"
 )
 
@@ -56,8 +57,8 @@ func Process() {
 	switch os.Args[1] {
 	case broker.Command:
 		err = broker.RunProcess(os.Stdin, os.Stderr)
-	case appliance.SpeakerCommand:
-		err = appliance.RunSpeaker(os.Stdin, os.Stdout)
+	case espeak.ServeCommand:
+		err = espeak.Serve(os.Stdin, os.Stdout)
 	default:
 		return
 	}

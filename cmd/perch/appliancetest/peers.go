@@ -15,9 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent/anthropic"
+	openaibrain "perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/openai"
 	"perch/voice/wyoming"
 )
 
@@ -186,10 +190,10 @@ func NewPeers(t testing.TB) *Peers {
 // Use has a configuration use them, and no others.
 func (p *Peers) Use(c *config.Config) {
 	recognizer, brain, synthesizer := p.URLs()
-	c.Speech.Recognizers = []config.Recognizer{{Kind: "wyoming", URL: recognizer}}
-	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: synthesizer}}
-	c.Brains = []config.Brain{{Kind: "openai", URL: brain, Model: "m"}}
-	c.BrainDeep = []config.Brain{{Kind: "openai", URL: brain, Model: "deep"}}
+	c.Speech.Recognizers = []config.Engine{{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: recognizer}}}
+	c.Speech.Synthesizers = []config.Engine{{Kind: "openai", Options: &openai.SynthesizerKeys{URL: synthesizer}}}
+	c.Brains = []config.Engine{OpenAI(openaibrain.Options{URL: brain, Model: "m"})}
+	c.BrainDeep = []config.Engine{{Kind: "openai", Options: &openaibrain.Options{URL: brain, Model: "deep"}}}
 }
 
 // URLs are where they are, as a configuration has it.
@@ -435,4 +439,14 @@ func (p *Peers) Own() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.at.understood.Sub(p.at.heardAll) + p.at.sentence.Sub(p.at.asked) + p.at.said.Sub(p.at.spoken)
+}
+
+// OpenAI is a brain of kind openai.
+func OpenAI(o openaibrain.Options, servers ...thinker.ToolServer) config.Engine {
+	return config.Engine{Kind: "openai", Options: &thinker.BrainKeys[openaibrain.Options]{MCP: servers, Model: o}}
+}
+
+// Anthropic is a brain of kind anthropic.
+func Anthropic(o anthropic.Options) config.Engine {
+	return config.Engine{Kind: "anthropic", Options: &thinker.BrainKeys[anthropic.Options]{Model: o}}
 }

@@ -36,8 +36,7 @@ import (
 // which.
 type Characters struct {
 	robots *device.Registry
-	data   string           // the data directory
-	check  config.PartCheck // whether engines can be made as a character asks
+	data   string // the data directory
 	log    *slog.Logger
 
 	mu        sync.RWMutex
@@ -87,9 +86,8 @@ const (
 )
 
 // New reads the characters of robots. A character that cannot be read is logged, and the
-// household's is used instead. They take effect with Follow. check reports whether engines
-// can be made as a character asks.
-func New(c *config.Config, robots *device.Registry, data string, check config.PartCheck, log *slog.Logger) (*Characters, error) {
+// household's is used instead. They take effect with Follow.
+func New(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*Characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
 		return nil, err
@@ -98,7 +96,7 @@ func New(c *config.Config, robots *device.Registry, data string, check config.Pa
 	if err != nil {
 		return nil, err
 	}
-	k := &Characters{robots: robots, data: data, check: check, log: log,
+	k := &Characters{robots: robots, data: data, log: log,
 		household: household{config: c, common: robot.Character{Speech: speech}, persona: person},
 		known:     map[string]character{}, sessions: map[string]played{}}
 	if k.household.fixed, err = k.readFixed(c); err != nil {
@@ -127,7 +125,7 @@ func (k *Characters) Follow(next *Characters) {
 			"robot", hidden.ID, "name", hidden.Settings.Name)
 	}
 	for _, r := range k.robots.List() {
-		for _, u := range h.config.Unfit(r.Settings, k.check) {
+		for _, u := range h.config.Unfit(r.Settings) {
 			k.log.Warn("the engines do not support a robot's setting; change it with perch robot set", "robot", r.ID, "key", u.Key, "err", u.Err)
 		}
 	}
@@ -233,7 +231,7 @@ func (k *Characters) load(ctx context.Context, one config.Character) (manifest.M
 // cast returns the character of a manifest.
 func (k *Characters) cast(id string, m manifest.Manifest, from string) character {
 	h := k.configured()
-	return character{h.config.Cast(id, m, h.persona, k.check), m, from}
+	return character{h.config.Cast(id, m, h.persona), m, from}
 }
 
 // PersonaDir returns where the personas are that commands name.
@@ -291,7 +289,7 @@ func (k *Characters) Check(c device.Change) error {
 		return strings.TrimSpace(*s)
 	}
 	s := device.Settings{Persona: text(c.Persona), Voice: text(c.Voice), Brain: text(c.Brain), Language: text(c.Language)}
-	for _, u := range k.configured().config.Unfit(s, k.check) {
+	for _, u := range k.configured().config.Unfit(s) {
 		return fmt.Errorf("%w: %s: %w", device.ErrSetting, u.Key, u.Err)
 	}
 	if s.Persona == "" {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"perch/secret"
 )
 
 // Account is a user of this machine, as its files see one.
@@ -191,7 +193,9 @@ func (r explainedError) Unwrap() []error { return []error{r.why, r.cause} }
 
 // isCredential reports whether a file is handed to the service by its manager, which
 // reads it as root. That is the place for secrets.
-func isCredential(path string) bool { return strings.HasPrefix(filepath.Clean(path), systemSecret+"/") }
+func isCredential(path string) bool {
+	return strings.HasPrefix(filepath.Clean(path), secret.Directory+"/")
+}
 
 // serviceReads finds what the service could not read.
 func (k *checker) serviceReads(c *Config) {
@@ -207,7 +211,7 @@ func (k *checker) serviceReads(c *Config) {
 	for _, f := range s.named {
 		if err := k.Service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
 			if strings.HasSuffix(f.key, "_file") {
-				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, systemSecret)
+				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, secret.Directory)
 			}
 			k.fault(f.key, err)
 		}

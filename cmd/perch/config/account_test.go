@@ -11,16 +11,8 @@ import (
 	"perch/must"
 )
 
-// readsKeys is a check that only reads the files of brains' keys, as every
-// engine does.
-func readsKeys(_ *Config, part any) error {
-	b, is := part.(Brain)
-	if !is {
-		return nil
-	}
-	_, err := Secret("key", b.Key, b.KeyFile)
-	return err
-}
+// readsKeys is a check that finds nothing. Those of engines read the files of their keys.
+func readsKeys(*Config, any) error { return nil }
 
 func written(t testing.TB, text string) string {
 	t.Helper()
@@ -144,19 +136,5 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 	who := Account{"someone", 0, nil} // may do everything
 	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err != nil {
 		t.Errorf("for whom it is: %v", err)
-	}
-}
-
-func TestCredential(t *testing.T) {
-	for _, c := range [][3]string{
-		{"/etc/perch/secrets/home-assistant", "/run/credentials/perch.service", "/run/credentials/perch.service/secrets_home-assistant"},
-		{"/etc/perch/secrets/../secrets/a", "/run/c", "/run/c/secrets_a"},
-		{"/etc/perch/secrets/home-assistant", "", "/etc/perch/secrets/home-assistant"},
-		{"/etc/perch/ha.token", "/run/c", "/etc/perch/ha.token"},
-		{"/etc/perch/secrets", "/run/c", "/etc/perch/secrets"},
-	} {
-		if got := credential(c[0], c[1]); got != c[2] {
-			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"perch/remote/supervisor"
 )
@@ -81,28 +82,9 @@ func (k *checker) app(c *Config) {
 	if !is {
 		return
 	}
-	for i := range c.Speech.Recognizers {
-		if one := &c.Speech.Recognizers[i]; one.Kind == "assist" && one.URL == "" {
-			one.URL = o.Core()
+	for _, e := range slices.Concat(c.Speech.Recognizers, Recognizers(c.Speech.Synthesizers), Recognizers(c.Brains)) {
+		if a, is := e.Options.(interface{ SetHome(url string) }); is {
+			a.SetHome(o.Core())
 		}
 	}
-	for i := range c.Speech.Synthesizers {
-		if one := &c.Speech.Synthesizers[i]; one.Kind == "assist" && one.URL == "" {
-			one.URL = o.Core()
-		}
-	}
-	for i := range c.Brains {
-		if one := &c.Brains[i]; one.Kind == "assist" && one.URL == "" {
-			one.URL = o.Core()
-		}
-	}
-}
-
-// Token is the token for a Home Assistant: from the configuration or from its file, and
-// the Supervisor's for the one whose app this is.
-func Token(url, value, file string) (string, error) {
-	if o, is := supervisor.FromEnvironment(os.Environ()); is && value == "" && file == "" && url == o.Core() {
-		return o.Token, nil
-	}
-	return Secret("token", value, file)
 }

@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/agent/manifest"
 	"perch/device"
+	"perch/driver"
 )
 
 // Character is a character that the file names, by its manifest.
@@ -67,7 +68,7 @@ type Cast struct {
 }
 
 // Cast gives a character the engines of this appliance.
-func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, try PartCheck) Cast {
+func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona) Cast {
 	cast := Cast{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens,
 		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
 		Remarks: slices.Clone(m.Remarks)}
@@ -75,7 +76,7 @@ func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, t
 	if cast.Text == "" {
 		cast.Text = household.Text
 	}
-	if unfit := c.Unfit(device.Settings{Language: m.Language}, try); len(unfit) > 0 {
+	if unfit := c.Unfit(device.Settings{Language: m.Language}); len(unfit) > 0 {
 		say("It has the household's language: %s.", unfit[0].Err)
 	} else {
 		cast.Language = m.Language
@@ -83,13 +84,13 @@ func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona, t
 			say("Of its language: %s.", what)
 		}
 	}
-	c.castVoice(&cast, m.Voice, try, say)
+	c.castVoice(&cast, m.Voice, say)
 	c.castBrain(&cast, m.Brain, say)
 	return cast
 }
 
 // castVoice gives it its voice, where the first synthesizer has it.
-func (c *Config) castVoice(cast *Cast, v manifest.Voice, try PartCheck, say func(string, ...any)) {
+func (c *Config) castVoice(cast *Cast, v manifest.Voice, say func(string, ...any)) {
 	if v.ID == "" || v.Provider == "browser" || v.Provider == manifest.None {
 		return
 	}
@@ -97,7 +98,7 @@ func (c *Config) castVoice(cast *Cast, v manifest.Voice, try PartCheck, say func
 		say("The first synthesizer of this appliance is not %s: it speaks with the household's voice.", v.Provider)
 		return
 	}
-	if unfit := c.Unfit(device.Settings{Voice: v.ID}, try); len(unfit) > 0 {
+	if unfit := c.Unfit(device.Settings{Voice: v.ID}); len(unfit) > 0 {
 		say("It speaks with the household's voice: %s.", unfit[0].Err)
 		return
 	}
@@ -122,7 +123,7 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 		if providerOf(own) != b.Provider {
 			continue
 		}
-		if best < 0 || own.Model == b.Model && c.Brains[best].Model != b.Model {
+		if best < 0 || own.model() == b.Model && c.Brains[best].model() != b.Model {
 			best = i
 		}
 	}
@@ -132,20 +133,23 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 	}
 	cast.First = names[best]
 	own := c.Brains[best]
-	if b.Model != "" && own.Kind != "reflex" && own.Model != b.Model {
+	if b.Model != "" && own.Kind != "reflex" && own.model() != b.Model {
 		say("model %s of this manifest is not used: the brain %s of this appliance has another.", b.Model, cast.First)
 	}
 }
 
+// model returns the name of the model of a brain that has one.
+func (e Engine) model() string { return driver.Value[string](e.Options, "model") }
+
 // providerOf is a brain's kind as manifests call it; empty is none of theirs.
-func providerOf(b Brain) string {
+func providerOf(b Engine) string {
 	switch b.Kind {
 	case "anthropic":
 		return manifest.Anthropic
 	case "reflex":
 		return manifest.Local
 	case "openai":
-		if u, err := url.Parse(b.URL); err == nil && ofHousehold(u.Hostname()) {
+		if u, err := url.Parse(driver.Value[string](b.Options, "url")); err == nil && ofHousehold(u.Hostname()) {
 			return manifest.Local
 		}
 		return manifest.OpenAI

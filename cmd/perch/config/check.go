@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -72,6 +73,18 @@ func (k *checker) fault(path string, why error) {
 		return
 	}
 	k.found = append(k.found, k.at(path, why))
+}
+
+// under returns the keys that were set below a path, sorted.
+func (k *checker) under(path string) []string {
+	set := map[string]bool{}
+	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(k.lines)), maps.Keys(k.env)) {
+		if rest, below := strings.CutPrefix(key, path+"."); below {
+			first, _, _ := strings.Cut(rest, ".")
+			set[first] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
 }
 
 func (k *checker) oneOf(path, value string, allowed ...string) {

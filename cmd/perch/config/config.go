@@ -21,9 +21,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"perch/agent"
+	"perch/agent/reflex"
 	"perch/agent/skill"
 	"perch/device"
 	"perch/perception"
+	"perch/voice/espeak"
+	"perch/voice/sphinx"
 )
 
 // Config is the configuration file: this struct, its comments in
@@ -64,12 +67,12 @@ type Config struct {
 		ShareTranscripts bool     `yaml:"share_transcripts"`
 	} `yaml:"robots"`
 	Speech struct {
-		Silence      Duration      `yaml:"silence"`
-		Recognizers  []Recognizer  `yaml:"recognizers"`
-		Synthesizers []Synthesizer `yaml:"synthesizers"`
+		Silence      Duration     `yaml:"silence"`
+		Recognizers  Recognizers  `yaml:"recognizers"`
+		Synthesizers Synthesizers `yaml:"synthesizers"`
 	} `yaml:"speech"`
-	Brains    []Brain `yaml:"brains"`
-	BrainDeep []Brain `yaml:"brain_deep"`
+	Brains    Brains `yaml:"brains"`
+	BrainDeep Models `yaml:"brain_deep"`
 	Persona   struct {
 		Name string `yaml:"name"`
 		File string `yaml:"file"`
@@ -118,9 +121,9 @@ func Default() Config {
 	c.Robots.MQTT.Listen, c.Robots.UDP = ":1884", ":8003"
 	c.Robots.AwayAfter = Duration(24 * time.Hour)
 	c.Speech.Silence = Duration(600 * time.Millisecond)
-	c.Speech.Recognizers = []Recognizer{{Kind: "sphinx"}}
-	c.Speech.Synthesizers = []Synthesizer{{Kind: "espeak", Voice: "en-us"}}
-	c.Brains = []Brain{{Kind: "reflex"}}
+	c.Speech.Recognizers = Recognizers{{"sphinx", &sphinx.Keys{}}}
+	c.Speech.Synthesizers = Synthesizers{{"espeak", &espeak.Options{Voice: "en-us"}}}
+	c.Brains = Brains{{"reflex", &reflex.Keys{}}}
 	c.Persona.Name = "Chan"
 	c.Characters = []Character{}
 	c.Memory.Most = 2000
@@ -186,9 +189,8 @@ type Source struct {
 }
 
 // PartCheck finds out whether a part of the appliance can be made of its own
-// section of the configuration. It makes no connection. part is a Recognizer, a
-// Synthesizer, a Brain, a DeepBrain or an MQTT. Errors of
-// the last have a line for each fault, which begins with its key.
+// section of the configuration. It makes no connection. part is a Relay, a Live2DModel or an
+// MQTT. Errors of the last have a line for each fault, which begins with its key.
 type PartCheck func(c *Config, part any) error
 
 // Load reads the files and the environment over the defaults, and checks the

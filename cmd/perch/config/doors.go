@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/secret"
 )
 
 // Web is the page, and the proxies that let in owners only.
@@ -86,7 +87,7 @@ func (k *checker) skins(c *Config) {
 		return
 	}
 	k.listen("skins.openclaw", s.OpenClaw)
-	if key, err := Secret("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
+	if key, err := secret.Read("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
 		k.fault("skins.openclaw", fmt.Errorf("%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
 	}
 }
@@ -117,7 +118,7 @@ func (k *checker) bridge(b Bridge) {
 
 // key finds what is wrong with the key of a door.
 func (k *checker) key(path, value, file string) {
-	key, err := Secret("key", value, file)
+	key, err := secret.Read("key", value, file)
 	switch {
 	case err != nil:
 		k.failed(path, err)
@@ -174,7 +175,7 @@ func (k *checker) mqtt(c *Config) {
 // Files are what the files that it names hold: the password, where it has one,
 // and the certificate authority.
 func (m MQTT) Files() (password string, ca []byte, err error) {
-	if password, err = Secret("password", m.Password, m.PasswordFile); err != nil {
+	if password, err = secret.Read("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err
 	}
 	if m.CA != "" {

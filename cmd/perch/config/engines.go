@@ -1,213 +1,213 @@
 package config
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"regexp"
+	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
-	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/agent/reflex"
+	"perch/agent/thinker"
+	"perch/cmd/perch/drivers"
+	"perch/driver"
+	"perch/voice"
 )
 
-// Engines that run elsewhere have a url, and where they want one a key: as it
-// is, or in a file. The kind of an engine determines its keys.
-
-// Recognizer is one entry of speech.recognizers.
-type Recognizer struct {
-	Kind         string   `yaml:"kind"`
-	URL          string   `yaml:"url"`
-	Model        string   `yaml:"model"`
-	Key          string   `yaml:"key"`
-	KeyFile      string   `yaml:"key_file"`
-	Token        string   `yaml:"token"`
-	TokenFile    string   `yaml:"token_file"`
-	Pipeline     string   `yaml:"pipeline"`
-	StreamUpload bool     `yaml:"stream_upload"`
-	Within       Duration `yaml:"within"`
+// Engine is an entry of a list of engines. Its kind determines its options.
+type Engine struct {
+	Kind    string `yaml:"kind"`
+	Options any    `yaml:",inline"` // of the kind's driver, a pointer to a struct; nil if there is no such kind
 }
 
-// Synthesizer is one entry of speech.synthesizers.
-type Synthesizer struct {
-	Kind      string   `yaml:"kind"`
-	URL       string   `yaml:"url"`
-	Model     string   `yaml:"model"`
-	Key       string   `yaml:"key"`
-	KeyFile   string   `yaml:"key_file"`
-	Token     string   `yaml:"token"`
-	TokenFile string   `yaml:"token_file"`
-	Pipeline  string   `yaml:"pipeline"`
-	Engine    string   `yaml:"engine"`
-	Voice     string   `yaml:"voice"`
-	Speed     int      `yaml:"speed"`
-	Rate      int      `yaml:"rate"`
-	Stream    bool     `yaml:"stream"`
-	Convert   bool     `yaml:"convert"`
-	Within    Duration `yaml:"within"`
+// The lists of engines.
+type (
+	Recognizers  []Engine
+	Synthesizers []Engine
+	Brains       []Engine
+	Models       []Engine
+)
+
+// kinds are the drivers of a list.
+type kinds interface {
+	Kinds() []string
+	Options(kind string) any
+	Fields(kind string) []driver.Field
 }
 
-// Brain is one entry of brains.
-type Brain struct {
-	Kind            string            `yaml:"kind"`
-	URL             string            `yaml:"url"`
-	Model           string            `yaml:"model"`
-	Key             string            `yaml:"key"`
-	KeyFile         string            `yaml:"key_file"`
-	Token           string            `yaml:"token"`
-	TokenFile       string            `yaml:"token_file"`
-	Sentences       string            `yaml:"sentences"`
-	Vision          bool              `yaml:"vision"`
-	Temperature     *float64          `yaml:"temperature"`
-	MaxTokens       int               `yaml:"max_tokens"`
-	ReasoningEffort string            `yaml:"reasoning_effort"`
-	KeepAlive       string            `yaml:"keep_alive"`
-	NumCtx          int               `yaml:"num_ctx"`
-	Dialect         string            `yaml:"dialect"`
-	Extra           map[string]any    `yaml:"extra"`
-	Within          Duration          `yaml:"within"`
-	MCP             []MCP             `yaml:"mcp"`
-	Command         []string          `yaml:"command"`
-	Cwd             string            `yaml:"cwd"`
-	Env             map[string]string `yaml:"env"`
-	Idle            Duration          `yaml:"idle"`
-	Turns           int               `yaml:"turns"`
-	Age             Duration          `yaml:"age"`
-	Allow           []string          `yaml:"allow"`
-	Pipeline        string            `yaml:"pipeline"`
-	Agent           string            `yaml:"agent"`
-	REST            bool              `yaml:"rest"`
+func (Recognizers) kinds() kinds  { return drivers.Recognizers() }
+func (Synthesizers) kinds() kinds { return drivers.Synthesizers() }
+func (Brains) kinds() kinds       { return drivers.Brains() }
+func (Models) kinds() kinds       { return drivers.Models() }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *Recognizers) UnmarshalYAML(n *yaml.Node) error {
+	return decodeEngines(n, l.kinds(), (*[]Engine)(l))
 }
 
-// DeepBrain is a language model for hard questions.
-type DeepBrain Brain
-
-// MCP is a server of tools: a command, or a url.
-type MCP struct {
-	Name    string            `yaml:"name"`
-	Command []string          `yaml:"command"`
-	Cwd     string            `yaml:"cwd"`
-	Env     map[string]string `yaml:"env"`
-	URL     string            `yaml:"url"`
-	Key     string            `yaml:"key"`
-	KeyFile string            `yaml:"key_file"`
-	Only    []string          `yaml:"only"`
-	Except  []string          `yaml:"except"`
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *Synthesizers) UnmarshalYAML(n *yaml.Node) error {
+	return decodeEngines(n, l.kinds(), (*[]Engine)(l))
 }
 
-// kinds are the engines of a list, and the keys each has besides its kind.
-func kinds(list string) map[string]string {
-	const (
-		openai    = "url model key key_file vision temperature max_tokens reasoning_effort keep_alive num_ctx dialect extra within"
-		anthropic = "url model key key_file vision temperature max_tokens reasoning_effort extra within"
-	)
-	return map[string]map[string]string{
-		"speech.recognizers": {
-			"sphinx":  "model",
-			"wyoming": "url model within",
-			"openai":  "url model key key_file stream_upload within",
-			"assist":  "url token token_file pipeline within",
-		},
-		"speech.synthesizers": {
-			"espeak":     "voice speed",
-			"openjtalk":  "voice speed",
-			"wyoming":    "url voice within",
-			"openai":     "url model voice key key_file rate stream within",
-			"elevenlabs": "url model voice key key_file within",
-			"assist":     "url token token_file pipeline engine voice convert within",
-		},
-		"brains": {
-			"reflex":    "sentences",
-			"openai":    "mcp " + openai,
-			"anthropic": "mcp " + anthropic,
-			"acp":       "command cwd env idle turns age allow within",
-			"assist":    "url token token_file pipeline agent rest within",
-			"none":      "",
-		},
-		"brain_deep": {"openai": openai, "anthropic": anthropic},
-	}[list]
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *Brains) UnmarshalYAML(n *yaml.Node) error {
+	return decodeEngines(n, l.kinds(), (*[]Engine)(l))
 }
 
-// engine checks an engine's kind, that it has no keys of another kind, which would
-// have no effect, and that it can be made.
-func (k *checker) engine(c *Config, list string, place int, kind string, part any) {
-	at, all := fmt.Sprintf("%s.%d", list, place), kinds(list)
-	own, known := all[kind]
-	k.chosen(at+".kind", slices.Sorted(maps.Keys(all)))
-	if !known {
-		k.fault(at+".kind", fmt.Errorf("it is one of %s, not %q", strings.Join(slices.Sorted(maps.Keys(all)), ", "), kind))
-		return
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *Models) UnmarshalYAML(n *yaml.Node) error {
+	return decodeEngines(n, l.kinds(), (*[]Engine)(l))
+}
+
+// kindsOf returns the drivers of a list of engines, or nil for any other value.
+func kindsOf(list reflect.Value) kinds {
+	if l, is := list.Interface().(interface{ kinds() kinds }); is {
+		return l.kinds()
 	}
-	for _, key := range k.under(at) {
-		if key != "kind" && !slices.Contains(strings.Fields(own), key) {
-			k.fault(at+"."+key,
-				fmt.Errorf("%s has no such key; it has %s", kind, strings.Join(append([]string{"kind"}, strings.Fields(own)...), ", ")))
+	return nil
+}
+
+// keysOf returns the keys that an engine of a kind has.
+func keysOf(of kinds, kind string) []string {
+	keys := []string{"kind"}
+	for _, f := range of.Fields(kind) {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+// known reports whether any kind has a key.
+func known(of kinds, key string) bool {
+	return slices.ContainsFunc(of.Kinds(), func(kind string) bool { return slices.Contains(keysOf(of, kind), key) })
+}
+
+// decodeEngines reads a list of engines. A key that only other kinds have is left to the check.
+func decodeEngines(n *yaml.Node, of kinds, list *[]Engine) error {
+	var wrong yaml.TypeError
+	if n.Kind != yaml.SequenceNode {
+		wrong.Errors = []string{fmt.Sprintf("line %d: cannot unmarshal %s into []Engine", n.Line, n.Tag)}
+		return &wrong
+	}
+	*list = make([]Engine, len(n.Content))
+	for i, entry := range n.Content {
+		var e struct{ Kind string }
+		err := decodeTyped(entry, &e, &wrong)
+		(*list)[i] = Engine{e.Kind, of.Options(e.Kind)}
+		wrong.Errors = append(wrong.Errors, unknownKeys(entry, of.Fields(e.Kind), func(key string) bool { return known(of, key) })...)
+		if err == nil && (*list)[i].Options != nil {
+			err = decodeTyped(entry, (*list)[i].Options, &wrong)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	k.failed(at, k.Check(c, part))
+	if len(wrong.Errors) > 0 {
+		return &wrong
+	}
+	return nil
 }
 
-// under are the keys that were set below a path, sorted.
-func (k *checker) under(path string) []string {
-	set := map[string]bool{}
-	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(k.lines)), maps.Keys(k.env)) {
-		if rest, below := strings.CutPrefix(key, path+"."); below {
-			first, _, _ := strings.Cut(rest, ".")
-			set[first] = true
+// decodeTyped reads a node into a value. It adds errors of the values' types to wrong.
+func decodeTyped(n *yaml.Node, into any, wrong *yaml.TypeError) error {
+	err := n.Decode(into)
+	if typed, is := errors.AsType[*yaml.TypeError](err); is {
+		wrong.Errors = append(wrong.Errors, typed.Errors...)
+		return nil
+	}
+	return err
+}
+
+// unknownKeys finds keys that a section has not, which the library does not find below a type that
+// decodes itself. other reports whether a key is known all the same.
+func unknownKeys(n *yaml.Node, fields []driver.Field, other func(key string) bool) (errs []string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at := slices.IndexFunc(fields, func(f driver.Field) bool { return f.Key == key.Value })
+		switch {
+		case key.ShortTag() == "!!merge":
+			errs = append(errs, unknownKeys(value, fields, other)...)
+		case at < 0 && !other(key.Value):
+			errs = append(errs, fmt.Sprintf("line %d: field %s not found in type Engine", key.Line, key.Value))
+		case at >= 0 && sectioned(fields[at].Value.Type()) && value.Kind == yaml.SequenceNode:
+			below := driver.Fields(reflect.Zero(fields[at].Value.Type().Elem()))
+			for _, entry := range value.Content {
+				errs = append(errs, unknownKeys(entry, below, func(string) bool { return false })...)
+			}
 		}
 	}
-	return slices.Sorted(maps.Keys(set))
+	return errs
 }
 
+// engines checks all engines, and who the robot is.
 func (k *checker) engines(c *Config) {
-	if len(c.Speech.Recognizers) == 0 {
-		k.fault("speech.recognizers", errors.New("at least one is needed"))
-	}
-	for i, r := range c.Speech.Recognizers {
-		k.engine(c, "speech.recognizers", i, r.Kind, r)
-	}
-	if len(c.Speech.Synthesizers) == 0 {
-		k.fault("speech.synthesizers", errors.New("at least one is needed"))
-	}
-	for i, s := range c.Synthesizers() {
-		k.engine(c, "speech.synthesizers", i, s.Kind, s)
-	}
-	k.brains(c)
-	_, err := Persona(c)
-	k.failed("persona.file", err)
-}
-
-// languageTag is what a language is called by, in part: BCP 47.
-var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
-
-func (k *checker) brains(c *Config) {
-	if len(c.Brains) == 0 {
-		k.fault("brains", errors.New("at least one is needed"))
-	}
 	k.household(c)
-	for i, b := range c.Brains {
-		k.engine(c, "brains", i, b.Kind, b)
-	}
-	for i, b := range c.BrainDeep {
-		k.engine(c, "brain_deep", i, b.Kind, DeepBrain(b))
-	}
+	persona, err := Persona(c)
+	k.failed("persona.file", err)
+	quiet := slog.New(slog.DiscardHandler)
+	checkEngines(k, "speech.recognizers", drivers.Recognizers(), c.Speech.Recognizers, func(int) drivers.Voice { return checkedVoice("") })
+	checkEngines(k, "speech.synthesizers", drivers.Synthesizers(), c.Speech.Synthesizers, func(place int) drivers.Voice {
+		if place > 0 {
+			return checkedVoice("") // the others know the persona's voice by no such name
+		}
+		return checkedVoice(persona.Voice)
+	})
+	checkEngines(k, "brains", drivers.Brains(), c.Brains, func(int) drivers.Brain {
+		return drivers.Brain{
+			BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona, Log: quiet},
+				Tools: func(t thinker.ToolServer) (thinker.ToolSource, error) {
+					o, err := drivers.ToolServer(t, quiet)
+					return nil, cmp.Or(err, o.Check())
+				}},
+			Books: func(sentences string) ([]*reflex.Book, error) {
+				if sentences == "" {
+					return nil, nil // the rest is compiled in
+				}
+				return reflex.LoadEach(ReflexLanguages(c), sentences)
+			},
+		}
+	})
+	checkEngines(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: quiet} })
 }
 
-// Secret is an engine's key or token, from the configuration or from its
-// file, which is named by the key.
-func Secret(key, value, file string) (string, error) {
-	if file == "" {
-		return value, nil
+// checkedVoice is the setup with which the options of recognizers and synthesizers are checked.
+func checkedVoice(name string) drivers.Voice {
+	return drivers.Voice{Setup: voice.Setup{Voice: name, Log: slog.New(slog.DiscardHandler)},
+		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
+}
+
+// checkEngines checks the kind of each engine of a list, that it has no keys of another kind, which
+// would have no effect, and that it can be made.
+func checkEngines[S, E any](k *checker, list string, of driver.List[S, E], all []Engine, setup func(place int) S) {
+	if len(all) == 0 && list != "brain_deep" {
+		k.fault(list, errors.New("at least one is needed"))
 	}
-	if value != "" {
-		return "", fmt.Errorf("%s and %s_file are two places for one %s", key, key, key)
+	for i, e := range all {
+		at := fmt.Sprintf("%s.%d", list, i)
+		k.oneOf(at+".kind", e.Kind, of.Kinds()...)
+		if e.Options == nil {
+			continue
+		}
+		own := keysOf(of, e.Kind)
+		for _, key := range k.under(at) {
+			if !slices.Contains(own, key) {
+				k.fault(at+"."+key, fmt.Errorf("%s has no such key; it has %s", e.Kind, strings.Join(own, ", ")))
+			}
+		}
+		for _, f := range driver.FieldsOf(e.Options) {
+			if d, is := f.Value.Interface().(time.Duration); is && d < 0 {
+				k.fault(at+"."+f.Key, fmt.Errorf("%q is no duration such as 60s, 5m or 24h", d))
+			}
+		}
+		k.failed(at, of.Check(e.Kind, e.Options, setup(i)))
 	}
-	text, err := os.ReadFile(credential(file, os.Getenv("CREDENTIALS_DIRECTORY")))
-	if err != nil {
-		return "", fmt.Errorf("read %s_file: %w", key, err)
-	}
-	if len(strings.TrimSpace(string(text))) == 0 {
-		return "", fmt.Errorf("%s_file is empty: %s", key, file)
-	}
-	return strings.TrimSpace(string(text)), nil
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/driver"
 )
 
 // Variables of the commands that talk to a running appliance, not of the
@@ -67,11 +69,9 @@ func (s *setter) set(v reflect.Value, rest string) error {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		field, rest, ok := longestKey(v, rest)
-		if ok {
-			key := keyOf(v.Type().Field(field))
-			s.path = append(s.path, key)
-			return s.set(v.Field(field), rest)
+		if field, rest, ok := longestKey(v, rest); ok {
+			s.path = append(s.path, field.Key)
+			return s.set(field.Value, rest)
 		}
 	case reflect.Slice:
 		number, rest, _ := strings.Cut(rest, "_")
@@ -86,27 +86,26 @@ func (s *setter) set(v reflect.Value, rest string) error {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 		}
 		s.path = append(s.path, number)
-		if element := v.Index(i); rest == "KIND" && element.FieldByName("Kind").IsValid() && element.FieldByName("Kind").String() != s.value {
-			element.SetZero() // another engine has nothing of this one's
+		if engine, is := v.Index(i).Addr().Interface().(*Engine); is && rest == "KIND" {
+			if s.path = append(s.path, "kind"); engine.Kind != s.value { // another engine has nothing of this one's
+				*engine = Engine{s.value, kindsOf(v).Options(s.value)}
+			}
+			return nil
 		}
 		return s.set(v.Index(i), rest)
 	}
 	return errors.New("there is no such key")
 }
 
-// longestKey is the field of a struct whose key rest begins with.
-func longestKey(v reflect.Value, rest string) (field int, after string, ok bool) {
-	best := ""
-	for i := range v.NumField() {
-		key := strings.ToUpper(keyOf(v.Type().Field(i)))
-		if a, fits := strings.CutPrefix(rest+"_", key+"_"); fits && len(key) > len(best) {
-			best, field, after, ok = key, i, strings.TrimSuffix(a, "_"), true
+// longestKey returns the field of a section whose key rest begins with.
+func longestKey(v reflect.Value, rest string) (field driver.Field, after string, ok bool) {
+	for _, f := range driver.Fields(v) {
+		if a, fits := strings.CutPrefix(rest+"_", strings.ToUpper(f.Key)+"_"); fits && len(f.Key) > len(field.Key) {
+			field, after, ok = f, strings.TrimSuffix(a, "_"), true
 		}
 	}
 	return field, after, ok
 }
-
-func keyOf(f reflect.StructField) string { return f.Tag.Get("yaml") }
 
 // form is how a value of a type is written.
 func form(t reflect.Type) string {

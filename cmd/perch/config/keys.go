@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/driver"
 	"perch/packaging"
 )
 
@@ -67,7 +68,7 @@ func (l *keyLister) list(v, standard reflect.Value) {
 	eachKey("", standard, func(key string, v reflect.Value) { defaults[key] = v })
 	eachKey("", v, func(key string, v reflect.Value) {
 		path := strings.Split(key, ".")
-		l.add(path, v, defaults[key])
+		l.add(path, v, defaults[key], l.docs[key])
 		if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
 			return
 		}
@@ -80,14 +81,12 @@ func (l *keyLister) list(v, standard reflect.Value) {
 // eachKey calls do for every key of a section of the configuration, with its path. Entries of
 // lists and mappings have no keys of their own.
 func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)) {
-	for i := range v.NumField() {
-		f, key := v.Field(i), strings.TrimPrefix(under+"."+fieldKey(v.Type().Field(i)), ".")
-		switch {
-		case !v.Type().Field(i).IsExported():
-		case f.Kind() == reflect.Struct && typeOf(f.Type()) == "":
-			eachKey(key, f, do)
-		default:
-			do(key, f)
+	for _, f := range driver.Fields(v) {
+		key := strings.TrimPrefix(under+"."+f.Key, ".")
+		if f.Value.Kind() == reflect.Struct && typeOf(f.Value.Type()) == "" {
+			eachKey(key, f.Value, do)
+		} else {
+			do(key, f.Value)
 		}
 	}
 }
@@ -114,34 +113,33 @@ func Changed(a, b *Config) (keys []string) {
 
 // entry lists the keys of an entry of a list: of an engine those that its kind has.
 func (l *keyLister) entry(path []string, v reflect.Value) {
-	own := []string(nil)
-	if all := kinds(strings.Join(path[:len(path)-1], ".")); all != nil {
-		own = append(strings.Fields(all[v.FieldByName("Kind").String()]), "kind")
-	} else if path[0] == "rules" {
+	if path[0] == "rules" {
 		return // a rule is of parts that are not filled in one by one
 	}
-	for i := range v.NumField() {
-		key := fieldKey(v.Type().Field(i))
-		if own == nil || slices.Contains(own, key) {
-			l.add(append(slices.Clone(path), key), v.Field(i), reflect.Zero(v.Field(i).Type()))
+	for _, f := range driver.Fields(v) {
+		at := append(slices.Clone(path), f.Key)
+		doc := comment{f.Doc, ""}
+		if e, is := v.Interface().(Engine); is && f.Doc != "" {
+			doc.about = strings.Join([]string{strings.Join(path[:len(path)-1], "."), e.Kind, f.Key}, ".")
 		}
+		l.add(at, f.Value, reflect.Zero(f.Value.Type()), doc)
 	}
 }
 
-func (l *keyLister) add(path []string, v, standard reflect.Value) {
+func (l *keyLister) add(path []string, v, standard reflect.Value, doc comment) {
 	at := strings.Join(path, ".")
-	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: l.docs[at].text, About: l.docs[at].about}
+	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: doc.text, About: doc.about}
 	if one.Choices != nil {
 		one.Type = "choice"
 	}
 	if one.From, one.By = l.from(at); one.From == fromFile {
 		one.Line = l.lines[at].number
 	}
-	for kind, own := range kinds(at) {
-		if one.Kinds == nil {
-			one.Kinds = map[string][]string{}
+	if of := kindsOf(v); of != nil {
+		one.Kinds = map[string][]string{}
+		for _, kind := range of.Kinds() {
+			one.Kinds[kind] = keysOf(of, kind)
 		}
-		one.Kinds[kind] = append([]string{"kind"}, strings.Fields(own)...)
 	}
 	if standard.IsValid() {
 		one.Default = plainValue(path, standard)
@@ -194,14 +192,6 @@ func (l *keyLister) from(at string) (from, by string) {
 		return fromSettings, ""
 	}
 	return fromFile, ""
-}
-
-// fieldKey is the key of a field: its tag, or its name in lower case.
-func fieldKey(f reflect.StructField) string {
-	if key := keyOf(f); key != "" {
-		return key
-	}
-	return strings.ToLower(f.Name)
 }
 
 // typeOf is the kind of field that a form has for a type; empty is a section.
@@ -260,9 +250,9 @@ func plainValue(path []string, v reflect.Value) any {
 		return section
 	case reflect.Struct:
 		section := map[string]any{}
-		for i := range v.NumField() {
-			if key := fieldKey(v.Type().Field(i)); v.Type().Field(i).IsExported() && !v.Field(i).IsZero() {
-				section[key] = plainValue(append(slices.Clone(path), key), v.Field(i))
+		for _, f := range driver.Fields(v) {
+			if !f.Value.IsZero() {
+				section[f.Key] = plainValue(append(slices.Clone(path), f.Key), f.Value)
 			}
 		}
 		return section

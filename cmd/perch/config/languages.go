@@ -2,12 +2,15 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
 	"perch/language"
+	"perch/voice/openjtalk"
 )
 
 // Languages are those of a household, the usual one first: "de", or "en, de".
@@ -41,6 +44,9 @@ func (l Languages) First() string { return l.List()[0] }
 // mostLanguages bounds a household's languages: in each of them sentences are spoken
 // ahead.
 const mostLanguages = 8
+
+// languageTag is what a language is called by, in part: BCP 47.
+var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
 
 // household checks the household's languages.
 func (k *checker) household(c *Config) {
@@ -78,7 +84,7 @@ func (k *checker) languages(c *Config) {
 	if written || len(k.under("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {
 		return
 	}
-	c.Speech.Synthesizers = append([]Synthesizer{{Kind: "openjtalk"}}, c.Speech.Synthesizers...)
+	c.Speech.Synthesizers = append(Synthesizers{{"openjtalk", &openjtalk.Options{}}}, c.Speech.Synthesizers...)
 }
 
 // spoken are the languages in which robots are talked to, without their regions, as far
@@ -105,24 +111,22 @@ func bases(tags []string) (all []string) {
 }
 
 // speaks reports whether a synthesizer may know a language. Whether a server does
-// turns out when it is asked. espeak reads of Japanese only kana.
-func (s Synthesizer) speaks(language string) bool {
-	switch s.Kind {
-	case "openjtalk":
-		return language == "ja"
-	case "espeak":
-		return language != "ja"
-	}
-	return true
+// turns out when it is asked.
+func (e Engine) speaks(language string) bool {
+	o, limited := e.Options.(interface{ Speaks(language string) bool })
+	return !limited || o.Speaks(language)
 }
 
-// hears is the same of a recognizer.
-func (r Recognizer) hears(language string) bool { return r.Kind != "sphinx" || language == "en" }
+// hears reports whether a recognizer may know a language.
+func (e Engine) hears(language string) bool {
+	o, limited := e.Options.(interface{ Hears(language string) bool })
+	return !limited || o.Hears(language)
+}
 
 // Hears reports whether a recognizer may know a language.
 func (c *Config) Hears(tag string) bool {
 	return !slices.ContainsFunc(bases([]string{tag}), func(base string) bool {
-		return !slices.ContainsFunc(c.Speech.Recognizers, func(r Recognizer) bool { return r.hears(base) })
+		return !slices.ContainsFunc(c.Speech.Recognizers, func(e Engine) bool { return e.hears(base) })
 	})
 }
 
@@ -156,7 +160,7 @@ func (c *Config) lacks(l string) (all []string) {
 		all = append(all, fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
 			"add one of kind wyoming to speech.recognizers, such as faster-whisper: docs/how-to/whisper-and-piper.md", l))
 	}
-	if slices.ContainsFunc(c.Speech.Synthesizers, func(s Synthesizer) bool { return s.speaks(l) }) {
+	if slices.ContainsFunc(c.Speech.Synthesizers, func(e Engine) bool { return e.speaks(l) }) {
 		return all
 	}
 	if l == "ja" {
@@ -168,8 +172,8 @@ func (c *Config) lacks(l string) (all []string) {
 
 // wordless says what is English, and what brains do, with a language that Perch has no words for.
 func (c *Config) wordless(l string) string {
-	reflex := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind == "reflex" })
-	others := slices.ContainsFunc(c.Brains, func(b Brain) bool { return b.Kind != "reflex" && b.Kind != "none" })
+	reflex := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind == "reflex" })
+	others := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind != "reflex" && b.Kind != "none" })
 	switch {
 	case reflex && others:
 		return fmt.Sprintf("what Perch says by itself is English where people speak %q, and so are the sentences of the reflex brain; "+

@@ -13,7 +13,11 @@ import (
 	"perch/agent"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
+	"perch/driver"
 	"perch/must"
+	"perch/voice/espeak"
+	"perch/voice/openai"
 )
 
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
@@ -27,17 +31,34 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	}
 	want.Skills.Allow = []string{}
 	want.Skins.Vocabularies, want.Skins.Hooks.Robots = map[agent.Vocabulary]map[string]string{}, []string{}
-	want.BrainDeep, want.Rules, want.Robots.Each = []config.Brain{}, []config.Rule{}, []config.Robot{}
+	want.BrainDeep, want.Rules, want.Robots.Each = []config.Engine{}, []config.Rule{}, []config.Robot{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
 	text, err := os.ReadFile(sample)
 	must.Succeed(t, err)
-	for _, key := range keysOf(reflect.TypeOf(c)) {
+	keys := keysOf(reflect.TypeOf(c))
+	for _, kind := range drivers.Recognizers().Kinds() {
+		keys = append(keys, keysOfOptions(drivers.Recognizers().Fields(kind))...)
+	}
+	for _, kind := range drivers.Synthesizers().Kinds() {
+		keys = append(keys, keysOfOptions(drivers.Synthesizers().Fields(kind))...)
+	}
+	for _, kind := range drivers.Brains().Kinds() {
+		keys = append(keys, keysOfOptions(drivers.Brains().Fields(kind))...)
+	}
+	for _, key := range keys {
 		if !strings.Contains(string(text), key+":") {
 			t.Errorf("the sample has no %s", key)
 		}
 	}
+}
+
+func keysOfOptions(fields []driver.Field) (keys []string) {
+	for _, f := range fields {
+		keys = append(append(keys, f.Key), keysOf(f.Value.Type())...)
+	}
+	return keys
 }
 
 func keysOf(t reflect.Type) (keys []string) {
@@ -46,7 +67,9 @@ func keysOf(t reflect.Type) (keys []string) {
 		return keysOf(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			keys = append(keys, t.Field(i).Tag.Get("yaml"))
+			if key := t.Field(i).Tag.Get("yaml"); key != ",inline" {
+				keys = append(keys, key)
+			}
 			keys = append(keys, keysOf(t.Field(i).Type)...)
 		}
 	}
@@ -224,7 +247,7 @@ rules:
 func TestAnEngineByEnvironment(t *testing.T) {
 	c, err := appliancetest.Load("", "PERCH_SPEECH_SYNTHESIZERS_0_KIND=openai", "PERCH_SPEECH_SYNTHESIZERS_0_KEY=k",
 		"PERCH_SPEECH_SYNTHESIZERS_0_URL=http://127.0.0.1:9/v1")
-	if want := (config.Synthesizer{Kind: "openai", Key: "k", URL: "http://127.0.0.1:9/v1"}); err != nil || c.Speech.Synthesizers[0] != want {
+	if want := (config.Engine{Kind: "openai", Options: &openai.SynthesizerKeys{Key: "k", URL: "http://127.0.0.1:9/v1"}}); err != nil || !reflect.DeepEqual(c.Speech.Synthesizers[0], want) {
 		t.Errorf("%+v, %v", c.Speech.Synthesizers, err)
 	}
 	_, err = appliancetest.Load("", "PERCH_BRAINS_0_KIND=acp", "PERCH_BRAINS_0_COMMAND=[x]", "PERCH_BRAINS_0_ENV=API_KEY=canary")
@@ -242,7 +265,7 @@ func TestEnvironment(t *testing.T) {
 		"VTUBER_AUTH_KEY=of the skins", "PERCH_BEHAVIOURS_QUIET_HOURS=22:00-07:00", "PERCH_BEHAVIOURS_GREETER_EVERY_NAME=5m")
 	must.Succeed(t, err)
 	if c.Name != "fromenv" || time.Duration(c.Robots.Idle) != 5*time.Minute || c.Robots.KeepTurns != 7 || c.MDNS.Enabled ||
-		!reflect.DeepEqual(c.Listen, []string{":9000", ":9001"}) || c.Speech.Synthesizers[0].Voice != "en-gb" ||
+		!reflect.DeepEqual(c.Listen, []string{":9000", ":9001"}) || c.Speech.Synthesizers[0].Options.(*espeak.Options).Voice != "en-gb" ||
 		!reflect.DeepEqual(c.AllowedHosts, []string{"robots.example"}) || c.PublicURL != "http://192.168.1.5:8003" ||
 		c.Skins.Key != "of the skins" || c.Behaviours.Quiet.Hours.String() != "22:00-07:00" || c.Behaviours.Greeter.EveryName != 5*time.Minute {
 		t.Errorf("%+v", c)

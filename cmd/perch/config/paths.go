@@ -2,8 +2,6 @@ package config
 
 import (
 	"os"
-	"path/filepath"
-	"strings"
 )
 
 // Where things are on a machine on which the package is installed.
@@ -11,7 +9,6 @@ const (
 	systemConfig = "/etc/perch/perch.yaml"
 	SystemData   = "/var/lib/perch"
 	SystemRun    = "/run/perch"
-	systemSecret = "/etc/perch/secrets"
 )
 
 // File is the configuration file: the one named, the system's, the one
@@ -53,15 +50,4 @@ func Writable(dir string) bool {
 		return false
 	}
 	return f.Close() == nil && os.Remove(f.Name()) == nil
-}
-
-// credential is where a file of secrets can be read. Those of the system are
-// for root only: the service manager hands them to the appliance as credentials
-// (LoadCredential=secrets:/etc/perch/secrets in the unit; systemd.exec(5)).
-func credential(path, credentials string) string {
-	name, ok := strings.CutPrefix(filepath.Clean(path), systemSecret+"/")
-	if credentials == "" || !ok {
-		return path
-	}
-	return filepath.Join(credentials, "secrets_"+strings.ReplaceAll(name, "/", "_"))
 }

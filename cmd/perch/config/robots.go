@@ -13,7 +13,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/reflex"
+	"perch/cmd/perch/drivers"
 	"perch/device"
+	"perch/driver"
 	"perch/voice"
 )
 
@@ -103,7 +105,7 @@ func (k *checker) robots(c *Config) {
 			}
 			names[strings.ToLower(name)] = id
 		}
-		for _, u := range c.Unfit(r.Settings(), k.Check) {
+		for _, u := range c.Unfit(r.Settings()) {
 			k.fault(at+"."+u.Key, u.Err)
 		}
 		switch {
@@ -127,15 +129,14 @@ type UnfitSetting struct {
 
 // Unfit finds what of a robot's settings the engines cannot follow, as far as
 // they know without being asked. The persona is looked at where it is read.
-func (c *Config) Unfit(s device.Settings, try PartCheck) (all []UnfitSetting) {
+func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
 	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
 		refuse("brain", fmt.Errorf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
 	}
 	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
 		first := c.Speech.Synthesizers[0]
-		first.Voice = s.Voice
-		if err := try(c, first); err != nil {
+		if err := drivers.Synthesizers().Check(first.Kind, first.Options, checkedVoice(s.Voice)); err != nil {
 			refuse("voice", err)
 		}
 	}
@@ -197,17 +198,6 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Synthesizers are those configured, the first of them with the persona's
-// voice. The others know it by no such name.
-func (c *Config) Synthesizers() []Synthesizer {
-	all := slices.Clone(c.Speech.Synthesizers)
-	// A persona that cannot be read is a fault of its own.
-	if persona, err := Persona(c); err == nil && persona.Voice != "" && len(all) > 0 {
-		all[0].Voice = persona.Voice
-	}
-	return all
-}
-
 // Book is the reflex brain's book, whose sentences the embedded recognizer
 // listens for: of the household's first language that it speaks, or English.
 func Book(c *Config) (*reflex.Book, error) {
@@ -231,7 +221,7 @@ func Books(c *Config) ([]*reflex.Book, error) {
 func Sentences(c *Config) (own string) {
 	for _, b := range c.Brains {
 		if b.Kind == "reflex" {
-			own = b.Sentences
+			own = driver.Value[string](b.Options, "sentences")
 		}
 	}
 	return own
@@ -245,9 +235,9 @@ const ownLanguage = "en"
 func (c *Config) Patience() time.Duration {
 	longest := 3 * time.Minute
 	for _, b := range c.Brains {
-		own := time.Duration(b.Within)
-		if b.Kind == "acp" {
-			own = cmp.Or(own, 5*time.Minute) // a tool of an agent's may take long
+		own := driver.Value[time.Duration](b.Options, "within")
+		if o, is := b.Options.(interface{ Patience() time.Duration }); is {
+			own = o.Patience()
 		}
 		longest = max(longest, own+10*time.Second)
 	}

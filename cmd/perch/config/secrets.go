@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/driver"
 )
 
 // Mask stands for a secret where a text is shown.
@@ -185,10 +187,8 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 	case reflect.String:
 		do(path, v.String())
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
-				eachText(append(slices.Clone(path), fieldKey(f)), v.Field(i), do)
-			}
+		for _, f := range driver.Fields(v) {
+			eachText(append(slices.Clone(path), f.Key), f.Value, do)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"perch/language"
+	"perch/secret"
 )
 
 // TLS is where everything but the robots' doors is served encrypted.
@@ -79,7 +80,7 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 const mostPEM = 1 << 20
 
 func readPEM(key, path string) ([]byte, error) {
-	text, err := os.ReadFile(credential(path, os.Getenv("CREDENTIALS_DIRECTORY")))
+	text, err := os.ReadFile(secret.Path(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, language.OfKey(key, fmt.Errorf("there is no file %s", path))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"perch/driver"
 )
 
 // Warning is what works and should be mended all the same, with its cure.
@@ -109,9 +111,8 @@ func (s *secrets) look(at string, v reflect.Value) {
 			s.file(at+".key", c.Key, true)
 			return
 		}
-		for i := range v.NumField() {
-			key := keyOf(v.Type().Field(i))
-			s.field(strings.TrimPrefix(at+"."+key, "."), key, v.Field(i))
+		for _, f := range driver.Fields(v) {
+			s.field(strings.TrimPrefix(at+"."+f.Key, "."), f.Key, f.Value)
 		}
 	}
 }

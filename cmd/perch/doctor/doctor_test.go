@@ -23,6 +23,7 @@ import (
 	"perch/must"
 	"perch/store"
 	"perch/store/archive"
+	"perch/voice/sphinx"
 )
 
 // Examined is an examination of a machine in which all is well: its files are
@@ -140,7 +141,9 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *Examination) { d.File = "/etc/perch/perch.yaml" },
 			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
 		"a model that is not installed": {
-			func(_ *testing.T, d *Examination) { d.Config.Speech.Recognizers[0].Model = "/nowhere" },
+			func(_ *testing.T, d *Examination) {
+				d.Config.Speech.Recognizers[0].Options.(*sphinx.Keys).Model = "/nowhere"
+			},
 			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us",
 				"check-config"}},
 

@@ -15,6 +15,7 @@ import (
 	"perch/agent/thinker"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/gateway/mdns"
 	"perch/language"
 	"perch/voice"
@@ -32,7 +33,7 @@ func (d *Examination) engines(ctx context.Context) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
-	options := appliance.BrainOptions{Own: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}
+	options := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}}
 	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)

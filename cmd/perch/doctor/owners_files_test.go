@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/agent/reflex"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/skills"
 	"perch/must"
+	"perch/voice/sphinx"
 )
 
 // TestOwnersFilesAreRefusedWithCauseAndCure covers a fault of each kind of file that an owner
@@ -68,8 +70,8 @@ func TestSentencesAreRefusedWithTheirPlace(t *testing.T) {
 	t.Parallel()
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	c := config.Default()
-	c.Speech.Recognizers = []config.Recognizer{{Kind: "sphinx"}}
-	c.Brains = []config.Brain{{Kind: "reflex", Sentences: own}}
+	c.Speech.Recognizers = []config.Engine{{Kind: "sphinx", Options: &sphinx.Keys{}}}
+	c.Brains = []config.Engine{{Kind: "reflex", Options: &reflex.Keys{Sentences: own}}}
 	const unheard = " is not in the recognizer's dictionary; spell it another way or leave the sentence out"
 	const unread = "read the reflex brain's sentences: own.yaml:"
 	for text, want := range map[string]string{

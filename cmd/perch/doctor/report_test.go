@@ -7,16 +7,20 @@ import (
 	"strings"
 	"testing"
 
-	"perch/cmd/perch/appliance"
+	openaibrain "perch/agent/openai"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/command/commandtest"
 	"perch/gateway/admin"
 	"perch/store/archive"
+	"perch/voice/espeak"
+	"perch/voice/wyoming"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == appliance.SpeakerCommand { // the engines that are looked at run it
-		if appliance.RunSpeaker(os.Stdin, os.Stdout) != nil {
+	if len(os.Args) > 1 && os.Args[1] == espeak.ServeCommand { // the engines that are looked at run it
+		if espeak.Serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return
@@ -89,7 +93,8 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.Data, 0o700) })
 	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it
-	d.Config.Brains = append(d.Config.Brains, config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key})
+	d.Config.Brains = append(d.Config.Brains, config.Engine{Kind: "openai",
+		Options: &thinker.BrainKeys[openaibrain.Options]{Model: openaibrain.Options{URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key}}})
 	d.Config.MQTT.Broker, d.Config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
 	d.Disk()
 	d.Database()
@@ -117,7 +122,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 // an engine that works when it is tried, both are said, in one line.
 func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
 	d := Examined(t)
-	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Brain{{Kind: "reflex"}}
+	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Engine{{Kind: "reflex", Options: &reflex.Keys{}}}
 	d.answers(t, `{"version":"`+d.Version+`","started":"2026-11-01T00:00:00Z","robots":1,"parts":[`+
 		`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"},`+
 		`{"name":"language","ok":true,"note":"no recognizer hears \"de\""}]}`)
@@ -148,9 +153,9 @@ func TestARecognizerOfAnotherLanguage(t *testing.T) {
 		"tcp://127.0.0.1:9": "recognizer sphinx: is left out where people speak de: ",
 	} {
 		d := Examined(t)
-		d.Config.Language, d.Config.Brains = "de", []config.Brain{{Kind: "none"}}
+		d.Config.Language, d.Config.Brains = "de", []config.Engine{{Kind: "none", Options: &struct{}{}}}
 		if also != "" {
-			d.Config.Speech.Recognizers = append(d.Config.Speech.Recognizers, config.Recognizer{Kind: "wyoming", URL: also})
+			d.Config.Speech.Recognizers = append(d.Config.Speech.Recognizers, config.Engine{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: also}})
 		}
 		d.Secrets()
 		d.engines(t.Context())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
+	"perch/driver"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/waittest"
@@ -48,8 +50,18 @@ func answers(t testing.TB, transcript string) (all []time.Duration) {
 // writtenConfig is a configuration's engines as a file.
 func writtenConfig(t testing.TB, c config.Config) string {
 	t.Helper()
-	text, err := yaml.Marshal(map[string]any{"mdns": map[string]any{"enabled": false}, "brain_deep": c.BrainDeep, "brains": c.Brains,
-		"speech": map[string]any{"recognizers": c.Speech.Recognizers, "synthesizers": c.Speech.Synthesizers}})
+	entries := func(engines []config.Engine) (all []map[string]any) {
+		for _, e := range engines {
+			entry := map[string]any{}
+			for _, f := range driver.Fields(reflect.ValueOf(e)) {
+				entry[f.Key] = f.Value.Interface()
+			}
+			all = append(all, entry)
+		}
+		return all
+	}
+	text, err := yaml.Marshal(map[string]any{"mdns": map[string]any{"enabled": false}, "brain_deep": entries(c.BrainDeep),
+		"brains": entries(c.Brains), "speech": map[string]any{"recognizers": entries(c.Speech.Recognizers), "synthesizers": entries(c.Speech.Synthesizers)}})
 	must.Succeed(t, err)
 	// What is empty was not set, and an engine is told only what it has.
 	text = regexp.MustCompile(`(?m)^ +\w+: (""|0s?|false|null|\[\]|\{\})\n`).ReplaceAll(text, nil)

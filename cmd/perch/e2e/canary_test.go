@@ -22,6 +22,12 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/agent/acp"
+	"perch/agent/anthropic"
+	assistbrain "perch/agent/assist"
+	openaibrain "perch/agent/openai"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
@@ -33,6 +39,11 @@ import (
 	"perch/must"
 	"perch/socket"
 	"perch/store/archive/archivetest"
+	"perch/voice/assist"
+	"perch/voice/elevenlabs"
+	"perch/voice/espeak"
+	"perch/voice/openai"
+	"perch/voice/sphinx"
 )
 
 // canaries are secrets that are planted, and everything that is told.
@@ -196,29 +207,28 @@ func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 func indiscreetEngines(at string, secrets *canaries, file func(string) string) config.Config {
 	c := appliancetest.Config()
 
-	c.Speech.Recognizers = []config.Recognizer{
-		{Kind: "openai", URL: at + "/v1", Model: "m", KeyFile: file("recognizer openai key_file")},
-		{Kind: "assist", URL: at, Token: secrets.plant("recognizer assist token")},
-		{Kind: "sphinx"}}
-	c.Speech.Synthesizers = []config.Synthesizer{
-		{Kind: "openai", URL: at + "/v1", Voice: "v", Key: secrets.plant("synthesizer openai key")},
-		{Kind: "elevenlabs", URL: at + "/v1", Voice: "abcdefghijklmnopqrst", KeyFile: file("synthesizer elevenlabs key_file")},
-		{Kind: "assist", URL: at, TokenFile: file("synthesizer assist token_file")},
-		{Kind: "espeak", Voice: "en-us"}}
+	c.Speech.Recognizers = []config.Engine{
+		{Kind: "openai", Options: &openai.RecognizerKeys{URL: at + "/v1", Model: "m", KeyFile: file("recognizer openai key_file")}},
+		{Kind: "assist", Options: &assist.RecognizerKeys{URL: at, Token: secrets.plant("recognizer assist token")}},
+		{Kind: "sphinx", Options: &sphinx.Keys{}}}
+	c.Speech.Synthesizers = []config.Engine{
+		{Kind: "openai", Options: &openai.SynthesizerKeys{URL: at + "/v1", Voice: "v", Key: secrets.plant("synthesizer openai key")}},
+		{Kind: "elevenlabs", Options: &elevenlabs.Options{URL: at + "/v1", Voice: "abcdefghijklmnopqrst", KeyFile: file("synthesizer elevenlabs key_file")}},
+		{Kind: "assist", Options: &assist.SynthesizerKeys{URL: at, TokenFile: file("synthesizer assist token_file")}},
+		{Kind: "espeak", Options: &espeak.Options{Voice: "en-us"}}}
 	nobody := secrets.plant("a key in the address of nobody")
-	c.Brains = []config.Brain{
-		{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key"), MCP: []config.MCP{
-			{Name: "web", URL: at + "/" + secrets.plant("mcp path") + "?k=" + secrets.plant("mcp query"), Key: secrets.plant("mcp key")},
-			{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`},
-				Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}}},
-		{Kind: "openai", URL: at + "/v1?api_key=" + secrets.plant("brain openai query"), Model: "m"},
-		{Kind: "openai", URL: "http://127.0.0.1:9/v1?api_key=" + nobody, Model: "m"},
-		{Kind: "anthropic", URL: at, Model: "m", Key: secrets.plant("brain anthropic key")},
-		{Kind: "assist", URL: at, Token: secrets.plant("brain assist token")},
-		{Kind: "acp", Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`},
-			Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}},
-		{Kind: "reflex"}}
-	c.BrainDeep = []config.Brain{{Kind: "openai", URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}
+	c.Brains = []config.Engine{
+		appliancetest.OpenAI(openaibrain.Options{URL: at + "/v1", Model: "m", Key: secrets.plant("brain openai key")},
+			thinker.ToolServer{Name: "web", URL: at + "/" + secrets.plant("mcp path") + "?k=" + secrets.plant("mcp query"), Key: secrets.plant("mcp key")},
+			thinker.ToolServer{Name: "here", Command: []string{"sh", "-c", `echo "$HOUSE_KEY" >&2; exit 1`},
+				Env: map[string]string{"HOUSE_KEY": secrets.plant("mcp env")}}),
+		appliancetest.OpenAI(openaibrain.Options{URL: at + "/v1?api_key=" + secrets.plant("brain openai query"), Model: "m"}),
+		appliancetest.OpenAI(openaibrain.Options{URL: "http://127.0.0.1:9/v1?api_key=" + nobody, Model: "m"}),
+		appliancetest.Anthropic(anthropic.Options{URL: at, Model: "m", Key: secrets.plant("brain anthropic key")}),
+		{Kind: "assist", Options: &assistbrain.Options{URL: at, Token: secrets.plant("brain assist token")}},
+		{Kind: "acp", Options: &acp.Keys{Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`}, Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}}},
+		{Kind: "reflex", Options: &reflex.Keys{}}}
+	c.BrainDeep = []config.Engine{{Kind: "openai", Options: &openaibrain.Options{URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}}
 	return c
 }
 

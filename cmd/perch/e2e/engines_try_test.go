@@ -15,6 +15,7 @@ import (
 	"perch/gateway/admin"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/openai"
 )
 
 // TestEnginesAreTriedByTheirOwner: what one speaks another understands and a third
@@ -35,7 +36,7 @@ func TestEnginesAreTriedByTheirOwner(t *testing.T) {
 	}))
 	defer server.Close()
 	c := appliancetest.Config()
-	c.Speech.Recognizers = append([]config.Recognizer{{Kind: "openai", URL: server.URL + "/v1", Model: "whisper"}}, c.Speech.Recognizers...)
+	c.Speech.Recognizers = append([]config.Engine{{Kind: "openai", Options: &openai.RecognizerKeys{URL: server.URL + "/v1", Model: "whisper"}}}, c.Speech.Recognizers...)
 	h := appliancetest.Start(t, c, t.TempDir())
 
 	status, text := h.Owner(http.MethodPost, "/api/v1/engines/try?part=synthesizer+espeak", `{"text":"what time is it"}`)

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"perch/agent/acp"
+	"perch/agent/anthropic"
+	openaibrain "perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
@@ -38,21 +42,21 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve http.HandlerFunc
 		path  string
-		brain config.Brain
+		brain config.Engine
 		want  string
 	}{
 		"a wrong key": {serve: refuse(401, `{"error":{"message":"Incorrect API key provided: KEY"}}`), path: "/v1",
-			brain: config.Brain{Kind: "openai", Model: "m", Key: canary}, want: "key"},
+			brain: appliancetest.OpenAI(openaibrain.Options{Model: "m", Key: canary}), want: "key"},
 		"a wrong key in the address": {serve: refuse(401, `{"error":{"message":"unauthorized"}}`), path: "/v1?api_key=" + canary,
-			brain: config.Brain{Kind: "openai", Model: "m"}, want: "key"},
+			brain: appliancetest.OpenAI(openaibrain.Options{Model: "m"}), want: "key"},
 		"a wrong key at Anthropic": {serve: refuse(401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`),
-			brain: config.Brain{Kind: "anthropic", Model: "m", Key: canary}, want: "key"},
+			brain: appliancetest.Anthropic(anthropic.Options{Model: "m", Key: canary}), want: "key"},
 		"a wrong URL": {serve: refuse(404, `{"detail":"Not Found"}`), path: "/api",
-			brain: config.Brain{Kind: "openai", Model: "m", Key: canary}, want: "there is no such API at"},
+			brain: appliancetest.OpenAI(openaibrain.Options{Model: "m", Key: canary}), want: "there is no such API at"},
 		"a model that is not there": {serve: models(refuse(404, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`)), path: "/v1",
-			brain: config.Brain{Kind: "openai", Model: "m", Key: canary}, want: "lists: qwen3:4b, llama3"},
-		"an agent that is not there": {brain: config.Brain{Kind: "acp", Command: []string{"no-such-agent"}}, want: "no-such-agent is not installed"},
-		"nothing that listens":       {brain: config.Brain{Kind: "openai", URL: "http://127.0.0.1:9/v1", Model: "m", Key: canary}, want: "nothing listens"},
+			brain: appliancetest.OpenAI(openaibrain.Options{Model: "m", Key: canary}), want: "lists: qwen3:4b, llama3"},
+		"an agent that is not there": {brain: config.Engine{Kind: "acp", Options: &acp.Keys{Command: []string{"no-such-agent"}}}, want: "no-such-agent is not installed"},
+		"nothing that listens":       {brain: appliancetest.OpenAI(openaibrain.Options{URL: "http://127.0.0.1:9/v1", Model: "m", Key: canary}), want: "nothing listens"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,9 +67,14 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			if c.serve != nil {
 				server := httptest.NewServer(c.serve)
 				defer server.Close()
-				c.brain.URL = server.URL + c.path
+				switch keys := c.brain.Options.(type) {
+				case *thinker.BrainKeys[openaibrain.Options]:
+					keys.Model.URL = server.URL + c.path
+				case *thinker.BrainKeys[anthropic.Options]:
+					keys.Model.URL = server.URL + c.path
+				}
 			}
-			configured.Brains = []config.Brain{c.brain}
+			configured.Brains = []config.Engine{c.brain}
 			h := open(t, configured, t.TempDir())
 			r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
 			if !r.Showed("I cannot think right now. The command perch doctor says why.") {
@@ -117,7 +126,7 @@ func TestAModelWithoutTools(t *testing.T) {
 	p := appliancetest.NewPeers(t)
 	c := appliancetest.Config()
 	p.Use(&c)
-	c.BrainDeep, c.Brains = nil, []config.Brain{{Kind: "openai", URL: server.URL + "/v1", Model: "m"}}
+	c.BrainDeep, c.Brains = nil, []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: server.URL + "/v1", Model: "m"})}
 	h := open(t, c, t.TempDir())
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
 	if !r.Showed("Tea time.") {

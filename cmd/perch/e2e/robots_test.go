@@ -22,6 +22,8 @@ import (
 	"perch/gateway/admin"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/openai"
+	"perch/voice/wyoming"
 )
 
 // speaker is a server of speech as OpenAI's, which knows all voices but one.
@@ -66,7 +68,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	server := httptest.NewServer(speech)
 	defer server.Close()
 	c := appliancetest.Config()
-	c.Speech.Synthesizers = []config.Synthesizer{{Kind: "openai", URL: server.URL + "/v1", Model: "m", Voice: "usual"}}
+	c.Speech.Synthesizers = []config.Engine{{Kind: "openai", Options: &openai.SynthesizerKeys{URL: server.URL + "/v1", Model: "m", Voice: "usual"}}}
 	h := open(t, c, t.TempDir())
 	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
 		h.Stays(simrobot.Options{MAC: mac, Stay: true})
@@ -173,7 +175,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 func TestTheLanguageOfARobot(t *testing.T) {
 	c := appliancetest.Config()
 	c.Language, c.Rules = "en, de, zh", []config.Rule{}
-	c.Speech.Recognizers = append(c.Speech.Recognizers, config.Recognizer{Kind: "wyoming", URL: "tcp://127.0.0.1:1"})
+	c.Speech.Recognizers = append(c.Speech.Recognizers, config.Engine{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: "tcp://127.0.0.1:1"}})
 	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
 		t.Fatal(wrong)
 	}

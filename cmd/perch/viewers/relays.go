@@ -8,6 +8,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/gateway/relay"
 	"perch/health"
+	"perch/secret"
 )
 
 // newRelays makes what shows the agents in avatar programs that Perch connects to.
@@ -36,7 +37,7 @@ func relayTargets(c *config.Config) (all []relay.Target, err error) {
 
 // targetOf returns the program of a relay.
 func targetOf(r config.Relay) (relay.Target, error) {
-	key, err := config.Secret("key", r.Key, r.KeyFile)
+	key, err := secret.Read("key", r.Key, r.KeyFile)
 	return relay.Target{Kind: r.Kind, Name: r.Name, URL: r.URL, Robot: r.Robot, Secret: key, Words: r.Words}, err
 }
 

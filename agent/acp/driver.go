@@ -1,0 +1,54 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"perch/agent"
+	"perch/agent/program"
+	"perch/agent/thinker"
+	"perch/device"
+	"perch/driver"
+)
+
+// Setup is what the brain is made of besides its keys; see Options.
+type Setup struct {
+	MayAnswer func(device.ID) bool
+	Tools     func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
+	Lend      func() ToolEndpoint
+	Phrases   agent.Phrases
+	Log       *slog.Logger
+}
+
+// Keys are the keys of a brain of kind acp.
+type Keys struct {
+	Command []string          `yaml:"command" doc:"The agent's program and its arguments."`
+	Cwd     string            `yaml:"cwd" doc:"The folder it works in."`
+	Env     map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
+	Idle    time.Duration     `yaml:"idle" doc:"A new session begins after this time without a turn. If 0s, 5m."`
+	Turns   int               `yaml:"turns" doc:"A new session begins after so many turns. If 0, 50."`
+	Age     time.Duration     `yaml:"age" doc:"A new session begins after this time. If 0s, 30m."`
+	Allow   []string          `yaml:"allow" doc:"Kinds of tools that need no permission: read, edit, delete, move, search, execute, think, fetch, switch_mode, other."`
+	Within  time.Duration     `yaml:"within" doc:"The longest time without a sign of life. If 0s, 5m."`
+}
+
+// Driver declares the brain acp.
+func Driver() driver.Driver[Setup, agent.Brain] {
+	return driver.Of(driver.Driver[Setup, agent.Brain]{Kind: "acp",
+		Runs:   []string{"a coding agent: claude-agent-acp, gemini, codex-acp, goose, zeroclaw"},
+		Sample: `{kind: acp, command: [claude-agent-acp], cwd: /var/lib/perch/agent, env: {NAME: value}, idle: 5m, turns: 50, age: 30m, allow: [read, search]}`},
+		Keys.options, func(o Options) (agent.Brain, error) { return New(o) })
+}
+
+func (k Keys) options(s Setup) (Options, error) {
+	return Options{Command: k.Command, Dir: k.Cwd, Idle: k.Idle, Turns: k.Turns, Age: k.Age, Start: min(k.Within, StartWithin), Silence: k.Within,
+		Env: program.Environ(k.Env), AllowKinds: k.Allow, MayAnswer: s.MayAnswer, Tools: s.Tools, Lend: s.Lend, Phrases: s.Phrases, Log: s.Log}, nil
+}
+
+// Patience is how long the agent may be silent: a tool of its may take long.
+func (k *Keys) Patience() time.Duration { return cmp.Or(k.Within, 5*time.Minute) }
+
+// Where is the agent's program.
+func (b *Brain) Where() string { return b.o.Command[0] }

@@ -1,0 +1,40 @@
+package reflex
+
+import (
+	"perch/agent"
+	"perch/driver"
+)
+
+// Setup is what the brain is made of besides its keys.
+type Setup struct {
+	Books  func(sentences string) ([]*Book, error) // of the household's languages, with a file of the owner's
+	Other  func(tag string) (*Book, error)         // of another language
+	Name   string
+	Memory memory
+	Timers timers
+	Skills skills // nil if there are none
+}
+
+// Keys are the keys of a brain of kind reflex.
+type Keys struct {
+	Sentences string `yaml:"sentences" doc:"A file of your own with more sentences; docs/reflex.md shows one."`
+}
+
+// Driver declares the brain reflex.
+func Driver() driver.Driver[Setup, agent.Brain] {
+	return driver.Driver[Setup, agent.Brain]{Kind: "reflex", Runs: []string{"nothing"}, Sample: `{kind: reflex, sentences: ""}`,
+		Options: func() any { return new(Keys) },
+		Check: func(keys any, s Setup) error {
+			_, err := s.Books(keys.(*Keys).Sentences)
+			return err
+		},
+		New: func(keys any, s Setup) (agent.Brain, error) {
+			books, err := s.Books(keys.(*Keys).Sentences)
+			if err != nil {
+				return nil, err
+			}
+			b := New(books, s.Name, s.Memory, s.Timers, s.Skills)
+			b.Others(s.Other)
+			return b, nil
+		}}
+}

@@ -1,0 +1,83 @@
+package thinker
+
+import (
+	"log/slog"
+	"time"
+
+	"perch/agent"
+	"perch/driver"
+)
+
+// ModelSetup is what a model is made of besides its options.
+type ModelSetup struct {
+	Brain agent.BrainOptions // of the persona, for options without values of their own
+	// Within is how long the model may take to begin, if the options do not say. 0 leaves it to
+	// the driver.
+	Within time.Duration
+	Log    *slog.Logger
+}
+
+// ModelDriver declares a kind of model.
+type ModelDriver = driver.Driver[ModelSetup, Model]
+
+// ToolServer is an MCP server whose tools a brain has: a command, or a URL.
+type ToolServer struct {
+	Name    string            `yaml:"name"`
+	Command []string          `yaml:"command"`
+	Cwd     string            `yaml:"cwd"`
+	Env     map[string]string `yaml:"env"`
+	URL     string            `yaml:"url"`
+	Key     string            `yaml:"key"`
+	KeyFile string            `yaml:"key_file"`
+	Only    []string          `yaml:"only"`
+	Except  []string          `yaml:"except"`
+}
+
+// BrainKeys are the keys of a brain that is made of a model with the keys K.
+type BrainKeys[K any] struct {
+	MCP   []ToolServer `yaml:"mcp" doc:"MCP servers whose tools the model has, by a command or a url. only or except choose among the tools."`
+	Model K            `yaml:",inline"`
+}
+
+// BrainSetup is what a brain is made of besides its options.
+type BrainSetup struct {
+	Options // without Model and Sources
+	Within  time.Duration
+	Tools   func(ToolServer) (ToolSource, error)
+}
+
+func (s BrainSetup) model() ModelSetup { return ModelSetup{s.Persona.Brain, s.Within, s.Log} }
+
+// sources returns those of some servers.
+func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) {
+	for _, server := range servers {
+		source, err := s.Tools(server)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source)
+	}
+	return all, nil
+}
+
+// BrainDriver declares the brains that are made of a kind of model with the keys K.
+func BrainDriver[K any](d ModelDriver) driver.Driver[BrainSetup, agent.Brain] {
+	return driver.Driver[BrainSetup, agent.Brain]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample,
+		Options: func() any { return new(BrainKeys[K]) },
+		Check: func(options any, s BrainSetup) error {
+			keys := options.(*BrainKeys[K])
+			if err := d.Check(&keys.Model, s.model()); err != nil {
+				return err
+			}
+			_, err := s.sources(keys.MCP)
+			return err
+		},
+		New: func(options any, s BrainSetup) (_ agent.Brain, err error) {
+			keys := options.(*BrainKeys[K])
+			if s.Options.Model, err = d.New(&keys.Model, s.model()); err != nil {
+				return nil, err
+			}
+			s.Sources, err = s.sources(keys.MCP)
+			return New(s.Options), err
+		}}
+}

@@ -1,0 +1,146 @@
+// Package drivers lists the drivers of engines: what recognizers, synthesizers and brains there
+// are. A new one is a package that declares it, and a line here.
+package drivers
+
+import (
+	"context"
+	"log/slog"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/agent/anthropic"
+	brainassist "perch/agent/assist"
+	"perch/agent/mcp"
+	brainopenai "perch/agent/openai"
+	"perch/agent/program"
+	"perch/agent/reflex"
+	"perch/agent/skill"
+	"perch/agent/thinker"
+	"perch/device"
+	"perch/driver"
+	"perch/secret"
+	"perch/voice"
+	"perch/voice/assist"
+	"perch/voice/elevenlabs"
+	"perch/voice/espeak"
+	"perch/voice/openai"
+	"perch/voice/openjtalk"
+	"perch/voice/sphinx"
+	"perch/voice/wyoming"
+)
+
+// Recognizers lists the kinds of speech.recognizers.
+func Recognizers() driver.List[Voice, voice.Recognizer] {
+	return driver.List[Voice, voice.Recognizer]{
+		driver.For(sphinx.Driver(), Voice.sphinx),
+		driver.For(wyoming.RecognizerDriver(), Voice.wyoming),
+		driver.For(openai.RecognizerDriver(), Voice.plain),
+		driver.For(assist.RecognizerDriver(), Voice.plain),
+	}
+}
+
+// Synthesizers lists the kinds of speech.synthesizers.
+func Synthesizers() driver.List[Voice, voice.Synthesizer] {
+	return driver.List[Voice, voice.Synthesizer]{
+		driver.For(espeak.Driver(), Voice.plain),
+		driver.For(openjtalk.Driver(), Voice.plain),
+		driver.For(wyoming.SynthesizerDriver(), Voice.wyoming),
+		driver.For(openai.SynthesizerDriver(), Voice.plain),
+		driver.For(elevenlabs.Driver(), Voice.plain),
+		driver.For(assist.SynthesizerDriver(), Voice.plain),
+	}
+}
+
+// Brains lists the kinds of brains.
+func Brains() driver.List[Brain, agent.Brain] {
+	return driver.List[Brain, agent.Brain]{
+		driver.For(reflex.Driver(), Brain.reflex),
+		driver.For(thinker.BrainDriver[brainopenai.Options](brainopenai.Driver()), Brain.thinker),
+		driver.For(thinker.BrainDriver[anthropic.Options](anthropic.Driver()), Brain.thinker),
+		driver.For(brainassist.Driver(), Brain.assist),
+		driver.For(acp.Driver(), Brain.acp),
+		driver.For(agent.SilentDriver(), func(Brain) struct{} { return struct{}{} }),
+	}
+}
+
+// Models lists the kinds of brain_deep.
+func Models() driver.List[thinker.ModelSetup, thinker.Model] {
+	return driver.List[thinker.ModelSetup, thinker.Model]{brainopenai.Driver(), anthropic.Driver()}
+}
+
+// Voice is what recognizers and synthesizers are made of besides their options.
+type Voice struct {
+	voice.Setup
+	Book        *reflex.Book // the sentences for a recognizer that knows no others; nil where nothing is made
+	FindWyoming func(ctx context.Context) ([]string, error)
+}
+
+func (v Voice) plain() voice.Setup { return v.Setup }
+
+func (v Voice) wyoming() wyoming.Setup { return wyoming.Setup{Setup: v.Setup, Find: v.FindWyoming} }
+
+func (v Voice) sphinx() sphinx.Setup {
+	return sphinx.Setup{Setup: v.Setup, Grammar: func() (sphinx.Grammar, []string) { return Grammar(v.Book), v.Book.Unheard() }}
+}
+
+// Brain is what brains are made of besides their options.
+type Brain struct {
+	thinker.BrainSetup
+	Books     func(sentences string) ([]*reflex.Book, error) // of the household's languages
+	Book      func(tag string) (*reflex.Book, error)         // of another language
+	Skills    *skill.Library                                 // whose sentences are understood without a model; nil is none
+	MayAnswer func(device.ID) bool                           // whether a robot may answer a permission
+	Lend      func() acp.ToolEndpoint                        // where a coding agent finds tools
+}
+
+func (b Brain) thinker() thinker.BrainSetup { return b.BrainSetup }
+
+func (b Brain) assist() brainassist.Setup {
+	return brainassist.Setup{Within: b.Within, Phrases: b.Phrases}
+}
+
+func (b Brain) reflex() reflex.Setup {
+	s := reflex.Setup{Books: b.Books, Other: b.Book, Name: b.Persona.Name, Memory: b.Memory, Timers: b.Timers}
+	if b.Skills != nil {
+		s.Skills = b.Skills
+	}
+	return s
+}
+
+func (b Brain) acp() acp.Setup {
+	own := b.Options
+	own.Deep, own.Persona, own.Phrases = nil, agent.Persona{}, nil // which are for a model of ours
+	return acp.Setup{MayAnswer: b.MayAnswer, Tools: thinker.New(own).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
+}
+
+// ToolServer returns the options of an MCP server.
+func ToolServer(t thinker.ToolServer, log *slog.Logger) (mcp.Options, error) {
+	key, err := secret.Read("key", t.Key, t.KeyFile)
+	return mcp.Options{Name: t.Name, Command: t.Command, Dir: t.Cwd, Env: program.Environ(t.Env), URL: t.URL, Key: key, Only: t.Only,
+		Except: t.Except, Log: log}, err
+}
+
+// Grammar returns what a book understands. For a book in another language than English it is what
+// the English one understands, as the recognizer knows no other.
+func Grammar(book *reflex.Book) (g sphinx.Grammar) {
+	rules := book.Rules()
+	if len(rules) == 0 {
+		if english, err := reflex.Load("en", ""); err == nil {
+			book, rules = english, english.Rules()
+		}
+	}
+	for _, r := range rules {
+		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
+		if r.Optional {
+			g.Optional = append(g.Optional, r.Name)
+		}
+		if r.Top {
+			g.Top = append(g.Top, r.Name)
+		}
+	}
+	for _, r := range book.Answers() {
+		g.Rules = append(g.Rules, sphinx.Rule{Name: r.Name, Body: r.Body, Source: r.Source})
+		g.Answer = append(g.Answer, r.Name)
+	}
+	return g
+}

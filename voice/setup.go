@@ -1,0 +1,20 @@
+package voice
+
+import (
+	"log/slog"
+
+	"perch/driver"
+)
+
+// Setup is what an engine is made of besides its options.
+type Setup struct {
+	Language string // of the household, BCP 47
+	Voice    string // is used instead of the option of a synthesizer, unless it is empty
+	Log      *slog.Logger
+}
+
+// RecognizerDriver and SynthesizerDriver declare kinds of engines.
+type (
+	RecognizerDriver  = driver.Driver[Setup, Recognizer]
+	SynthesizerDriver = driver.Driver[Setup, Synthesizer]
+)

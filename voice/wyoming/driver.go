@@ -1,0 +1,74 @@
+package wyoming
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"perch/driver"
+	"perch/voice"
+)
+
+// Setup is what an engine is made of besides its keys. Find is as in Options.
+type Setup struct {
+	voice.Setup
+	Find func(ctx context.Context) ([]string, error)
+}
+
+const runs = "a Wyoming server: faster-whisper, vosk, piper"
+
+// RecognizerKeys are the keys of a recognizer of kind wyoming.
+type RecognizerKeys struct {
+	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
+	Model  string        `yaml:"model" doc:"As the server lists it. If empty, the server's choice."`
+	Within time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s."`
+}
+
+// RecognizerDriver declares the recognizer wyoming.
+func RecognizerDriver() driver.Driver[Setup, voice.Recognizer] {
+	return driver.Of(driver.Driver[Setup, voice.Recognizer]{Kind: "wyoming", Runs: []string{runs},
+		Sample: `{kind: wyoming, url: "tcp://192.168.1.9:10300", model: ""}    # faster-whisper and its kin`},
+		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) {
+			e, err := New(o)
+			return asRecognizer{e}, err
+		})
+}
+
+func (k RecognizerKeys) options(s Setup) (Options, error) {
+	return Options{Address: k.URL, Find: s.Find, Model: k.Model, AnswerWithin: k.Within, Log: s.Log}, nil
+}
+
+// asRecognizer is an Engine that only recognizes.
+type asRecognizer struct{ *Engine }
+
+// Check asks the server whether it can.
+func (r asRecognizer) Check(ctx context.Context) error { return r.CheckRecognize(ctx, voice.Options{}) }
+
+// SynthesizerKeys are the keys of a synthesizer of kind wyoming.
+type SynthesizerKeys struct {
+	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
+	Voice  string        `yaml:"voice" doc:"As the server lists it. If empty, the server's choice."`
+	Within time.Duration `yaml:"within" doc:"The longest time until sound begins. If 0s, 10s."`
+}
+
+// SynthesizerDriver declares the synthesizer wyoming.
+func SynthesizerDriver() driver.Driver[Setup, voice.Synthesizer] {
+	return driver.Of(driver.Driver[Setup, voice.Synthesizer]{Kind: "wyoming", Runs: []string{runs},
+		Sample: `{kind: wyoming, url: "tcp://192.168.1.9:10200", voice: en_GB-alba-medium}    # piper`},
+		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) {
+			e, err := New(o)
+			return asSynthesizer{e}, err
+		})
+}
+
+func (k SynthesizerKeys) options(s Setup) (Options, error) {
+	return Options{Address: k.URL, Find: s.Find, Voice: cmp.Or(s.Voice, k.Voice), AnswerWithin: k.Within, Log: s.Log}, nil
+}
+
+// asSynthesizer is an Engine that only speaks.
+type asSynthesizer struct{ *Engine }
+
+// Check asks the server whether it can.
+func (s asSynthesizer) Check(ctx context.Context) error {
+	return s.CheckSynthesize(ctx, voice.Options{})
+}
