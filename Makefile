@@ -22,7 +22,7 @@ SOAK          ?= 3m
 PERCH_PROGRAM ?=
 RACE          ?=
 
-.PHONY: help deps page build run demo test test-all check fuzz translations golden bench soak deb test-arm64 image test-image app container test-container release clean
+.PHONY: help deps page build run demo test test-all check docs fuzz translations golden bench soak deb test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -73,8 +73,12 @@ check: page ## formatting, vet, staticcheck, tidy modules, methods that are link
 	go mod tidy -diff
 	packaging/methods.sh
 	packaging/docs.py
+	go run ./cmd/perch/drivers/manual -check
 	gateway/web/ui/node_modules/.bin/tsc -p gateway/web/ui
 	GOFLAGS=-trimpath go build ./voice
+
+docs: ## writes what the drivers of engines and avatar programs declare into docs/engines.md and docs/relays.md
+	go run ./cmd/perch/drivers/manual
 
 fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZTIME (30s)
 	@firmware-tools/fuzz.sh $(FUZZTIME) "$(FUZZ)"

@@ -150,7 +150,8 @@ for arch; do
 	docs
 	install -D -m 644 packaging/perch.service "$stage/usr/lib/systemd/system/perch.service"
 	install -D -m 644 packaging/perch.sysusers "$stage/usr/lib/sysusers.d/perch.conf"
-	install -D -m 644 packaging/perch.yaml "$stage/usr/share/doc/perch/examples/perch.yaml"
+	mkdir -p "$stage/usr/share/doc/perch/examples"
+	go run ./cmd/perch/drivers/manual -sample >"$stage/usr/share/doc/perch/examples/perch.yaml"
 	cp -r packaging/homeassistant/blueprints "$stage/usr/share/doc/perch/examples/"
 	install -D -m 644 packaging/perch-installed.yaml "$stage/etc/perch/perch.yaml"
 	install -d -m 700 "$stage/etc/perch/secrets"

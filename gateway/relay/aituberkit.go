@@ -34,11 +34,12 @@ const (
 
 func aituberkitKind() kind {
 	return kind{
-		name: "aituberkit", title: "AITuberKit", url: "http://127.0.0.1:3000", schemes: []string{"http", "https"},
-		shows: []string{"faces", "speech", "notifications", "questions"},
-		faces: agent.VocabularyVRM,
-		words: map[string]string{"receiver": "", "speak.sentence": "normal", "speak.notification": "high", "speak.question": "high"},
-		make:  newAITuberKit,
+		Kind: Kind{Name: "aituberkit", Title: "AITuberKit", URL: "http://127.0.0.1:3000",
+			Shows: []string{"faces", "speech", "notifications", "questions"}},
+		schemes: []string{"http", "https"},
+		faces:   agent.VocabularyVRM,
+		words:   map[string]string{"receiver": "", "speak.sentence": "normal", "speak.notification": "high", "speak.question": "high"},
+		make:    newAITuberKit,
 	}
 }
 

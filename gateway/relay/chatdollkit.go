@@ -29,8 +29,9 @@ const (
 
 func chatdollkitKind() kind {
 	return kind{
-		name: "chatdollkit", title: "ChatdollKit", schemes: []string{"tcp"}, port: true,
-		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions"},
+		Kind: Kind{Name: "chatdollkit", Title: "ChatdollKit",
+			Shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions"}},
+		schemes: []string{"tcp"}, port: true,
 		mute:  true,
 		faces: agent.VocabularyChatdollKit,
 		words: map[string]string{"speech": "", "notifications": ""},

@@ -38,8 +38,9 @@ const (
 
 func clawdKind() kind {
 	return kind{
-		name: "clawd", title: "clawd-on-desk", url: clawdURL, schemes: []string{"http"},
-		shows: []string{"states", "notifications", "questions"},
+		Kind: Kind{Name: "clawd", Title: "clawd-on-desk", URL: clawdURL,
+			Shows: []string{"states", "notifications", "questions"}},
+		schemes: []string{"http"},
 		words: map[string]string{"agent": "", "state.idle": "idle", "state.listening": "idle", "state.thinking": "thinking",
 			"state.working": "working", "state.juggling": "juggling", "state.speaking": "working", "state.attention": "attention",
 			"state.notification": "notification", "state.error": "error", "state.sleeping": "sleeping"},

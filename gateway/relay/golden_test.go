@@ -369,8 +369,8 @@ func comesBack(t *testing.T) {
 	tries := map[string]*watched{}
 	h, all := play(t, func(r *Relays) {
 		for _, one := range r.all {
-			tries[one.kind.name] = &watched{program: one.program}
-			one.program = tries[one.kind.name]
+			tries[one.kind.Name] = &watched{program: one.program}
+			one.program = tries[one.kind.Name]
 		}
 	})
 	g.act("the programs are connected", all)

@@ -75,7 +75,7 @@ type Shown struct {
 func (r *relay) shown() Shown {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Shown{Name: r.target.Name, Kind: r.kind.name, Title: r.kind.title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.shows,
+	return Shown{Name: r.target.Name, Kind: r.kind.Name, Title: r.kind.Title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.Shows,
 		OK: r.state.open, Since: r.state.since, Note: text(r.state.note)}
 }
 
@@ -210,7 +210,7 @@ func (r *relay) opened(note error) {
 }
 
 func (r *relay) logConnected() {
-	r.log.Info("an avatar program is connected", "kind", r.kind.name, "url", r.target.address())
+	r.log.Info("an avatar program is connected", "kind", r.kind.Name, "url", r.target.address())
 }
 
 // works notes that the program was connected long enough to work.
@@ -231,7 +231,7 @@ func (r *relay) closed(end ending, err error) {
 		news, r.brief = !r.brief, true
 	}
 	if news {
-		r.log.Warn("an avatar program is not connected; it is tried again", "kind", r.kind.name, "url", r.target.address(), "err", err)
+		r.log.Warn("an avatar program is not connected; it is tried again", "kind", r.kind.Name, "url", r.target.address(), "err", err)
 	}
 	r.set(false, err)
 }

@@ -20,9 +20,10 @@ type nizima struct{ *own }
 
 func nizimaKind() kind {
 	return kind{
-		name: "nizima", title: "nizima LIVE", url: "ws://127.0.0.1:22022", schemes: []string{"ws", "wss"},
-		shows: []string{"states", "faces", "moods", "gestures", "mouth"},
-		make:  func(o *own) (program, error) { return nizima{o}, nil },
+		Kind: Kind{Name: "nizima", Title: "nizima LIVE", URL: "ws://127.0.0.1:22022",
+			Shows: []string{"states", "faces", "moods", "gestures", "mouth"}},
+		schemes: []string{"ws", "wss"},
+		make:    func(o *own) (program, error) { return nizima{o}, nil },
 	}
 }
 

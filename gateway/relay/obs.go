@@ -28,10 +28,11 @@ type obs struct{ *own }
 
 func obsKind() kind {
 	return kind{
-		name: "obs", title: "OBS", url: "ws://127.0.0.1:4455", schemes: []string{"ws", "wss"},
-		shows: []string{"states", "faces", "moods", "speech", "notifications", "questions"},
-		words: map[string]string{"input": "Stack-chan text", "item": "Stack-chan", "scene": ""},
-		make:  func(o *own) (program, error) { return obs{o}, nil },
+		Kind: Kind{Name: "obs", Title: "OBS", URL: "ws://127.0.0.1:4455",
+			Shows: []string{"states", "faces", "moods", "speech", "notifications", "questions"}},
+		schemes: []string{"ws", "wss"},
+		words:   map[string]string{"input": "Stack-chan text", "item": "Stack-chan", "scene": ""},
+		make:    func(o *own) (program, error) { return obs{o}, nil },
 	}
 }
 

@@ -17,17 +17,22 @@ import (
 	"perch/agent/feed"
 )
 
-// kind is a kind of program.
+// Kind is a kind of program.
+type Kind struct {
+	Name  string // in the configuration
+	Title string // as its users call it
+	URL   string // where one usually is; empty has to be configured
+	// Finds reports whether the program looks for its own address where none is configured: it
+	// is made with an empty URL, and URL is only what to try.
+	Finds bool
+	// Shows lists what it can be told at all: states, tools, faces, moods, gestures, speech,
+	// notifications, questions, mouth.
+	Shows []string
+}
+
+// kind is a Kind with its program.
 type kind struct {
-	name  string // in the configuration
-	title string // as its users call it
-	url   string // where one usually is; empty has to be configured
-	// finds is that the program looks for its own address where none is configured: it
-	// is made with an empty URL, and url is only what to try.
-	finds bool
-	// shows is what it can be told at all, for lists and docs: states, tools, faces,
-	// moods, gestures, speech, notifications, questions, mouth.
-	shows []string
+	Kind
 	// mute is that it answers nothing, so that nobody knows whether it shows what it is
 	// told: a notification goes on waiting for somebody who does.
 	mute  bool
@@ -59,15 +64,23 @@ func kinds() []kind {
 	}
 }
 
-// Kinds are the names of all kinds.
-func Kinds() (names []string) {
+// Kinds returns all kinds, in the order of their names.
+func Kinds() (all []Kind) {
 	for _, k := range kinds() {
-		names = append(names, k.name)
+		all = append(all, k.Kind)
 	}
-	return names
+	return all
 }
 
-func (k kind) can(show string) bool { return slices.Contains(k.shows, show) }
+// names are those of all kinds.
+func names() (all []string) {
+	for _, k := range Kinds() {
+		all = append(all, k.Name)
+	}
+	return all
+}
+
+func (k kind) can(show string) bool { return slices.Contains(k.Shows, show) }
 
 // program is one that can be reached.
 type program interface {

@@ -161,20 +161,20 @@ func (r *Relays) List() []Shown {
 
 // newRelay checks a target.
 func newRelay(o *Options, t Target) (*relay, error) {
-	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == t.Kind })
+	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.Name == t.Kind })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(Kinds(), ", "))
+		return nil, fmt.Errorf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(names(), ", "))
 	}
 	k := kinds()[i]
 	t.Name = cmp.Or(t.Name, t.Kind)
-	if !k.finds {
-		t.URL = cmp.Or(t.URL, k.url)
+	if !k.Finds {
+		t.URL = cmp.Or(t.URL, k.URL)
 	}
 	if len(t.Name) > limit.Word {
 		return nil, fmt.Errorf("%w: a name has at most %d bytes", ErrTarget, limit.Word)
 	}
-	if t.URL == "" && !k.finds {
-		return nil, fmt.Errorf("%w: %s has no usual address; set url", ErrTarget, k.title)
+	if t.URL == "" && !k.Finds {
+		return nil, fmt.Errorf("%w: %s has no usual address; set url", ErrTarget, k.Title)
 	}
 	words, err := newWords(k, o.Words, t.Words)
 	if err != nil {
@@ -189,7 +189,7 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.title, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.Title, err)
 	}
 	return r, nil
 }

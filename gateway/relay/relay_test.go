@@ -223,7 +223,7 @@ func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
 			t.Errorf("%s, %s: %v", kind, where, err)
 		}
 	}
-	for _, kind := range Kinds() {
+	for _, kind := range names() {
 		for where, host := range map[string]string{"nothing": "127.0.0.1:1", "another program": other.Listener.Addr().String(),
 			"one that hangs up": rude.Listener.Addr().String(), "one that says nothing": silent.address} {
 			fits := 0

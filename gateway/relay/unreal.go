@@ -22,8 +22,9 @@ type unreal struct{ *own }
 
 func unrealKind() kind {
 	return kind{
-		name: "unreal", title: "Unreal Engine", url: "ws://127.0.0.1:30020", schemes: []string{"ws", "wss"},
-		shows: []string{"states", "tools", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
+		Kind: Kind{Name: "unreal", Title: "Unreal Engine", URL: "ws://127.0.0.1:30020",
+			Shows: []string{"states", "tools", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"}},
+		schemes: []string{"ws", "wss"},
 		words: map[string]string{
 			"tell.state": "property Stackchan State", "tell.tool": "property Stackchan Tool", "tell.face": "property Stackchan Face",
 			"tell.feeling": "property Stackchan Feeling", "tell.said": "property Stackchan Said", "tell.question": "property Stackchan Question",

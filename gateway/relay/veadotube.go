@@ -28,9 +28,10 @@ const (
 
 func veadotubeKind() kind {
 	return kind{
-		name: "veadotube", title: "veadotube", finds: true, schemes: []string{"ws", "wss"},
-		shows: []string{"states", "faces", "moods"},
-		make:  func(o *own) (program, error) { return veadotube{o}, nil },
+		Kind: Kind{Name: "veadotube", Title: "veadotube", Finds: true,
+			Shows: []string{"states", "faces", "moods"}},
+		schemes: []string{"ws", "wss"},
+		make:    func(o *own) (program, error) { return veadotube{o}, nil },
 	}
 }
 

@@ -36,8 +36,9 @@ const (
 // of them. A weight's name has letters of one size or the other; some programs mind.
 func vmcKind() kind {
 	k := kind{
-		name: "vmc", title: "VMC protocol", url: "udp://127.0.0.1:39540", schemes: []string{"udp"}, port: true,
-		shows: []string{"states", "faces", "moods", "mouth"},
+		Kind: Kind{Name: "vmc", Title: "VMC protocol", URL: "udp://127.0.0.1:39540",
+			Shows: []string{"states", "faces", "moods", "mouth"}},
+		schemes: []string{"udp"}, port: true,
 		words: map[string]string{"mouth": "A", "state.sleeping": "Blink"},
 		make:  newVMC,
 	}

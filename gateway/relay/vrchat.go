@@ -45,9 +45,10 @@ const (
 
 func vrchatKind() kind {
 	k := kind{
-		name: "vrchat", title: "VRChat", url: "udp://127.0.0.1:9000", schemes: []string{"udp"}, port: true,
-		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
-		mute:  true,
+		Kind: Kind{Name: "vrchat", Title: "VRChat", URL: "udp://127.0.0.1:9000",
+			Shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"}},
+		schemes: []string{"udp"}, port: true,
+		mute: true,
 		words: map[string]string{
 			"parameter.state": "Stackchan/State", "parameter.face": "Stackchan/Face", "parameter.mouth": "Stackchan/Mouth",
 			"chatbox.speech": "on", "chatbox.notifications": "on", "chatbox.typing": "on",

@@ -36,8 +36,9 @@ const (
 
 func vtubeStudioKind() kind {
 	return kind{
-		name: "vtube_studio", title: "VTube Studio", url: vtubeURL, finds: true, schemes: []string{"ws", "wss"},
-		shows: []string{"states", "faces", "moods", "gestures", "mouth"},
+		Kind: Kind{Name: "vtube_studio", Title: "VTube Studio", URL: vtubeURL, Finds: true,
+			Shows: []string{"states", "faces", "moods", "gestures", "mouth"}},
+		schemes: []string{"ws", "wss"},
 		make: func(o *own) (program, error) {
 			return &vtubeStudio{own: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}, nil
 		},

@@ -13,10 +13,11 @@ type warudo struct{ *own }
 
 func warudoKind() kind {
 	return kind{
-		name: "warudo", title: "Warudo", url: "ws://127.0.0.1:19190", schemes: []string{"ws", "wss"},
-		shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"},
-		mute:  true,
-		faces: "vrm",
+		Kind: Kind{Name: "warudo", Title: "Warudo", URL: "ws://127.0.0.1:19190",
+			Shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"}},
+		schemes: []string{"ws", "wss"},
+		mute:    true,
+		faces:   "vrm",
 		words: map[string]string{
 			"action.state": "stackchan.state", "action.emotion": "stackchan.emotion", "action.gesture": "stackchan.gesture",
 			"action.mood": "stackchan.mood", "action.say": "stackchan.say", "action.notify": "stackchan.notify", "action.mouth": "stackchan.mouth",

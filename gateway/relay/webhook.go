@@ -48,10 +48,11 @@ func webhookKind() kind {
 		told["frame."+name] = name
 	}
 	return kind{
-		name: "webhook", title: "a webhook", schemes: []string{"http", "https"},
-		shows: []string{"states", "tools", "faces", "gestures", "looks", "moods", "speech", "notifications", "questions", "steps"},
-		words: told,
-		make:  newWebhook,
+		Kind: Kind{Name: "webhook", Title: "a webhook",
+			Shows: []string{"states", "tools", "faces", "gestures", "looks", "moods", "speech", "notifications", "questions", "steps"}},
+		schemes: []string{"http", "https"},
+		words:   told,
+		make:    newWebhook,
 	}
 }
 

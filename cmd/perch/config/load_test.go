@@ -14,8 +14,8 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
-	"perch/driver"
 	"perch/must"
+	"perch/packaging"
 	"perch/voice/espeak"
 	"perch/voice/openai"
 )
@@ -35,30 +35,22 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
-	text, err := os.ReadFile(sample)
-	must.Succeed(t, err)
+	text := drivers.Sample(packaging.Sample())
+	c, err = appliancetest.Load(appliancetest.Written(t, text)) // as it is installed
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v, %v", c, want, err)
+	}
 	keys := keysOf(reflect.TypeOf(c))
-	for _, kind := range drivers.Recognizers().Kinds() {
-		keys = append(keys, keysOfOptions(drivers.Recognizers().Fields(kind))...)
-	}
-	for _, kind := range drivers.Synthesizers().Kinds() {
-		keys = append(keys, keysOfOptions(drivers.Synthesizers().Fields(kind))...)
-	}
-	for _, kind := range drivers.Brains().Kinds() {
-		keys = append(keys, keysOfOptions(drivers.Brains().Fields(kind))...)
+	for _, kind := range drivers.Kinds() {
+		for _, f := range kind.Keys {
+			keys = append(append(keys, f.Key), keysOf(f.Value.Type())...)
+		}
 	}
 	for _, key := range keys {
-		if !strings.Contains(string(text), key+":") {
+		if !strings.Contains(text, key+":") {
 			t.Errorf("the sample has no %s", key)
 		}
 	}
-}
-
-func keysOfOptions(fields []driver.Field) (keys []string) {
-	for _, f := range fields {
-		keys = append(append(keys, f.Key), keysOf(f.Value.Type())...)
-	}
-	return keys
 }
 
 func keysOf(t reflect.Type) (keys []string) {
