@@ -26,6 +26,7 @@ import (
 	"perch/voice/assist"
 	"perch/voice/elevenlabs"
 	"perch/voice/openai"
+	"perch/voice/voicevox"
 )
 
 // secret is a key that no sentence may hold.
@@ -133,6 +134,15 @@ func drivers() map[string]driver {
 				}
 				defer s.Close()
 				return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+			}},
+		"voice/voicevox": {kind: voice.ErrUnavailable, own: map[string]string{"no key": "wants a key and none is set (HTTP 401: who are you); set key_file"},
+			use: func(ctx context.Context, url, key string, within time.Duration) error {
+				e, err := voicevox.New(voicevox.Options{URL: url, Key: key, Voice: "3", Within: within})
+				if err != nil {
+					return err
+				}
+				defer e.Close()
+				return e.Synthesize(ctx, "こんにちは。", voice.Options{}, silent)
 			}},
 		"voice/elevenlabs": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			e, err := elevenlabs.New(elevenlabs.Options{URL: url, Key: key, Voice: "JBFqnCBsd6RMkjVDRZzb", FirstByte: within, Idle: within})

@@ -26,6 +26,7 @@ import (
 	"perch/voice/openai"
 	"perch/voice/openjtalk"
 	"perch/voice/sphinx"
+	"perch/voice/voicevox"
 	"perch/voice/wyoming"
 )
 
@@ -44,6 +45,7 @@ func Synthesizers() driver.List[Voice, voice.Synthesizer] {
 	return driver.List[Voice, voice.Synthesizer]{
 		driver.For(espeak.Driver(), Voice.plain),
 		driver.For(openjtalk.Driver(), Voice.plain),
+		driver.For(voicevox.Driver(), Voice.plain),
 		driver.For(wyoming.SynthesizerDriver(), Voice.wyoming),
 		driver.For(openai.SynthesizerDriver(), Voice.plain),
 		driver.For(elevenlabs.Driver(), Voice.plain),
