@@ -77,7 +77,7 @@ func (s *settings) overlay() *config.Overlay {
 func (s *settings) source() config.Source {
 	data := config.Data(s.data)
 	from := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),
-		Environ: os.Environ(), Check: appliance.CheckPart}
+		Environ: os.Environ()}
 	if s.judge {
 		from.Service = config.Reader(from.File)
 	}

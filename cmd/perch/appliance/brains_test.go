@@ -231,7 +231,7 @@ func TestServedOverWyoming(t *testing.T) {
 // TestAWyomingServerNeedsNoAddress: it is looked for on the network.
 func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
-	c, err := (config.Source{File: file, Check: appliance.CheckPart}).Load()
+	c, err := (config.Source{File: file}).Load()
 	must.Succeed(t, err)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e, err := appliance.NewEngines(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
@@ -244,7 +244,7 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
 	c := config.Default()
 	c.Language, c.Brains = "de-AT", []config.Engine{{Kind: "none", Options: &struct{}{}}}
-	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+	if wrong := (config.Source{}).Recheck(&c); wrong != nil {
 		t.Errorf("it is refused: %v", wrong)
 	}
 	book, err := config.Book(&c)

@@ -17,7 +17,6 @@ import (
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
-	"perch/cmd/perch/viewers"
 	"perch/driver"
 	"perch/event"
 	"perch/language"
@@ -326,19 +325,4 @@ func CheckRecognizers(c *config.Config) error {
 		found = append(found, err)
 	}
 	return errors.Join(found...)
-}
-
-// CheckPart is the error of making a part of its configuration. It makes none; see
-// config.PartCheck.
-func CheckPart(_ *config.Config, part any) error {
-	switch part := part.(type) {
-	case config.MQTT:
-		return checkMirror(part)
-	case config.Relay:
-		return viewers.CheckRelay(part)
-	case config.Live2DModel:
-		_, err := viewers.ReadModel(part)
-		return err
-	}
-	return fmt.Errorf("there is no part of type %T", part)
 }

@@ -101,7 +101,7 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines) wyoming.Options
 
 // newMirror makes the mirror in Home Assistant.
 func (a *Appliance) newMirror(c *config.Config) error {
-	o, err := MirrorOptions(c.MQTT)
+	o, err := c.MQTT.Mirror()
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func Written(t testing.TB, text string) string {
 
 // Load reads a configuration file, none where path is empty, and an environment.
 func Load(path string, environ ...string) (config.Config, error) {
-	return config.Source{File: path, Environ: environ, Check: appliance.CheckPart}.Load()
+	return config.Source{File: path, Environ: environ}.Load()
 }
 
 // Options are those of an appliance that logs nothing.

@@ -40,7 +40,7 @@ robots: {mqtt: {listen: "127.0.0.1:0"}, udp: "127.0.0.1:0"}
 
 func configured(t *testing.T, file, data string) *Appliance {
 	t.Helper()
-	from := config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile), Check: appliance.CheckPart}
+	from := config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile)}
 	c, err := from.Load()
 	must.Succeed(t, err)
 	var h *Appliance

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/must"
@@ -65,7 +64,7 @@ func (h *Appliance) Mosquitto() []string {
 	must.Succeed(h.T, err)
 	a := []string{"-h", host, "-p", port}
 	if h.Config().MQTT.Broker == config.EmbeddedBroker {
-		a = append(a, "-u", appliance.MQTTUser, "-P", h.Secret(datadir.MQTTPasswordFile))
+		a = append(a, "-u", config.MQTTUser, "-P", h.Secret(datadir.MQTTPasswordFile))
 	}
 	return a
 }

@@ -188,59 +188,14 @@ func explainDenied(err error, by Account) error {
 // explainedError is a refusal in words that help, and the error it was.
 type explainedError struct{ why, cause error }
 
-func (r explainedError) Error() string   { return r.why.Error() }
+func (r explainedError) Error() string { return r.why.Error() }
+
 func (r explainedError) Unwrap() []error { return []error{r.why, r.cause} }
 
 // isCredential reports whether a file is handed to the service by its manager, which
 // reads it as root. That is the place for secrets.
 func isCredential(path string) bool {
 	return strings.HasPrefix(filepath.Clean(path), secret.Directory+"/")
-}
-
-// serviceReads finds what the service could not read.
-func (k *checker) serviceReads(c *Config) {
-	if k.Service == nil {
-		return
-	}
-	if k.File != "" {
-		if err := k.Service.reads(k.File); err != nil {
-			k.found = append(k.found, fault(err))
-		}
-	}
-	s := c.secrets()
-	for _, f := range s.named {
-		if err := k.Service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
-			if strings.HasSuffix(f.key, "_file") {
-				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, secret.Directory)
-			}
-			k.fault(f.key, err)
-		}
-	}
-}
-
-// failed is a fault of what could not be made or read, or none without an error.
-// What we may not read may be for the service's user to read; serviceReads checks that.
-func (k *checker) failed(at string, err error) {
-	denied := errors.Is(err, fs.ErrPermission)
-	if err == nil || denied && k.Service != nil {
-		return
-	}
-	if denied {
-		err = explainDenied(err, ourselves())
-	}
-	k.fault(at, err)
-}
-
-// each has a fault for each error of errors.Join.
-func (k *checker) each(at string, err error) {
-	all, is := err.(interface{ Unwrap() []error })
-	if !is {
-		k.failed(at, err)
-		return
-	}
-	for _, one := range all.Unwrap() {
-		k.each(at, one)
-	}
 }
 
 // Where units are, of the package and of the machine's owner, whose own comes

@@ -11,9 +11,6 @@ import (
 	"perch/must"
 )
 
-// readsKeys is a check that finds nothing. Those of engines read the files of their keys.
-func readsKeys(*Config, any) error { return nil }
-
 func written(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "perch.yaml")
@@ -97,7 +94,7 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 		must.Succeed(t, err)
 	}
 	who := stranger()
-	_, err := (Source{File: path, Check: readsKeys, Service: &who}).Load()
+	_, err := (Source{File: path, Service: &who}).Load()
 	if err == nil || strings.Count(err.Error(), "\n") != 0 {
 		t.Fatalf("it is judged %v", err)
 	}
@@ -108,12 +105,12 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 		}
 	}
 	must.Succeed(t, os.Chmod(path, 0o600))
-	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err == nil ||
+	if _, err := (Source{File: path, Service: &who}).Load(); err == nil ||
 		!strings.Contains(err.Error(), "the user other cannot read "+path) {
 		t.Errorf("a configuration that the service cannot read: %v", err)
 	}
 	me := ourselves()
-	if _, err := (Source{File: path, Check: readsKeys, Service: &me}).Load(); err != nil {
+	if _, err := (Source{File: path, Service: &me}).Load(); err != nil {
 		t.Errorf("its owner can: %v", err)
 	}
 }
@@ -127,14 +124,14 @@ func TestWhatIsNotOursToRead(t *testing.T) {
 	}
 	key := keptIn(t, 0o755, 0o000)
 	path := written(t, "brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: \""+key+"\"}]")
-	_, err := (Source{File: path, Check: readsKeys}).Load()
+	_, err := (Source{File: path}).Load()
 	for _, word := range []string{":1: brains.0: ", "the user " + ourselves().Name + " cannot read", "brain.key", "chgrp"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not say %q", err, word)
 		}
 	}
 	who := Account{"someone", 0, nil} // may do everything
-	if _, err := (Source{File: path, Check: readsKeys, Service: &who}).Load(); err != nil {
+	if _, err := (Source{File: path, Service: &who}).Load(); err != nil {
 		t.Errorf("for whom it is: %v", err)
 	}
 }

@@ -1,11 +1,8 @@
 package config
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"perch/remote/supervisor"
 )
@@ -42,49 +39,4 @@ func AppOptions(data string) string {
 		return ""
 	}
 	return path
-}
-
-// defaults are what a key is that nobody has set.
-func (s Source) defaults() Config {
-	c := Default()
-	if isApp(s.Environ) {
-		c.MQTT.Broker = SupervisorBroker
-		c.Web.Ingress, c.Web.IngressListen = []string{supervisor.Ingress}, appIngress
-	}
-	return c
-}
-
-// options reads the options of Home Assistant's app over c. They have the names and the
-// forms of the file's keys. Its error is that they cannot be read.
-func (k *checker) options(c *Config) error {
-	if k.Options == "" {
-		return nil
-	}
-	text, err := readConfig(k.Options)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	o := k.over(c, k.Options, text)
-	k.env = map[string]string{}
-	for path := range o.lines {
-		k.env[path] = "option " + path
-	}
-	return nil
-}
-
-// app has engines that are Home Assistant's ask the one whose app this is, where they
-// name no other.
-func (k *checker) app(c *Config) {
-	o, is := supervisor.FromEnvironment(k.Environ)
-	if !is {
-		return
-	}
-	for _, e := range slices.Concat(c.Speech.Recognizers, Recognizers(c.Speech.Synthesizers), Recognizers(c.Brains)) {
-		if a, is := e.Options.(interface{ SetHome(url string) }); is {
-			a.SetHome(o.Core())
-		}
-	}
 }

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -14,51 +12,6 @@ import (
 	"perch/device"
 	"perch/driver"
 )
-
-// Character is a character that the file names, by its manifest.
-type Character struct {
-	Name     string `yaml:"name"`
-	Manifest string `yaml:"manifest"` // a file, a folder or an https address
-}
-
-// Remote reports whether the manifest has to be fetched.
-func (c Character) Remote() bool { return strings.Contains(c.Manifest, "://") }
-
-// CheckCharacter checks the id of a character.
-func CheckCharacter(id string) error {
-	if !PersonaName().MatchString(id) {
-		return fmt.Errorf("%.80q is no id of a character: letters, digits, - and _, at most 64", id)
-	}
-	if id == agent.DefaultCharacter || id == "perch" {
-		return fmt.Errorf("%q is the household's own character; choose another", id)
-	}
-	if id == "me" {
-		return errors.New(`"me" is the character of whoever asks; choose another`)
-	}
-	return nil
-}
-
-// characters finds what is no character.
-func (k *checker) characters(c *Config) {
-	seen := map[string]bool{}
-	for i, one := range c.Characters {
-		at := fmt.Sprintf("characters.%d", i)
-		err := CheckCharacter(one.Name)
-		if err == nil && seen[one.Name] {
-			err = fmt.Errorf("%s stands here twice", one.Name)
-		}
-		k.failed(at+".name", err)
-		seen[one.Name] = true
-		if one.Remote() {
-			if !strings.HasPrefix(one.Manifest, "https://") {
-				k.fault(at+".manifest", errors.New("an address of a manifest begins with https://; a file of this machine is better yet"))
-			}
-			continue
-		}
-		_, err = manifest.Read(context.Background(), nil, one.Manifest) // which asks nobody
-		k.failed(at+".manifest", err)
-	}
-}
 
 // Cast is a character as this appliance can have it.
 type Cast struct {

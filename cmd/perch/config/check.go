@@ -1,34 +1,41 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
-	"net/netip"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"perch/agent"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
+	"perch/cmd/perch/drivers"
+	"perch/device"
+	"perch/perception"
+	"perch/secret"
 )
 
-// check finds invalid values. It reads files
-// the configuration names, and touches nothing else.
-func (k *checker) check(c *Config) error {
-	k.addresses(c)
-	k.tls(c.TLS, c.Robots.MQTT.TLS)
-	k.identity(c)
+// check finds invalid values. It reads the files that the configuration names, and touches nothing
+// else. inApp says that Home Assistant has started this program as its app.
+func check(k *checker, c *Config, inApp bool) error {
+	checkAddresses(k, c)
+	checkTLS(k, c.TLS, c.Robots.MQTT.TLS)
+	checkIdentity(k, c)
 	k.oneOf("adoption", c.Adoption, "open", "code")
 	k.oneOf("mood", c.Mood, "on", "off")
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	if c.Robots.Framing < 1 || c.Robots.Framing > 3 {
 		k.fault("robots.framing", fmt.Errorf("the binary framings are 1, 2 and 3, not %d", c.Robots.Framing))
 	}
-	k.robots(c)
+	checkRobots(k, c)
 	k.between("robots.keep_turns", c.Robots.KeepTurns, 0, 10000)
 	if s := time.Duration(c.Speech.Silence); s < 200*time.Millisecond || s > 3*time.Second {
 		k.fault("speech.silence", fmt.Errorf("an utterance ends after 200ms to 3s of silence, not %s", s))
@@ -42,73 +49,25 @@ func (k *checker) check(c *Config) error {
 	if c.Diary.Keep != 0 {
 		k.between("diary.keep", c.Diary.Keep, 100, 100_000)
 	}
-	k.mqtt(c)
-	k.bridge(c.Bridge)
-	k.behaviours(c)
-	k.skins(c)
-	k.skills(c)
-	k.characters(c)
-	k.relays(c)
-	_, err := c.Web.Proxies()
-	k.each("web.ingress", err)
-	if c.Web.IngressListen != "" {
-		k.listen("web.ingress_listen", c.Web.IngressListen)
-		if len(c.Web.Ingress) == 0 {
-			k.fault("web.ingress_listen", errors.New("nobody may come there while web.ingress is empty; it is to have the proxy's address"))
-		}
-	}
-	_, err = c.Firmware.Signer()
+	checkMQTT(k, c.MQTT, inApp)
+	checkBridge(k, c.Bridge)
+	checkBehaviours(k, c)
+	checkSkins(k, c)
+	checkSkills(k, c.Skills)
+	checkCharacters(k, c.Characters)
+	checkRelays(k, c.Relays)
+	checkWeb(k, c.Web)
+	_, err := c.Firmware.Signer()
 	k.failed("firmware.public_key", err)
-	k.engines(c)
-	k.serviceReads(c)
+	checkEngines(k, c)
+	checkReads(k, c)
 	if len(k.found) > 0 {
 		return k.found
 	}
 	return nil
 }
 
-func (k *checker) fault(path string, why error) {
-	unread := func(of string) bool { return of == section(path) || strings.HasPrefix(of, path+".") }
-	if slices.ContainsFunc(k.unread, unread) {
-		return
-	}
-	k.found = append(k.found, k.at(path, why))
-}
-
-// under returns the keys that were set below a path, sorted.
-func (k *checker) under(path string) []string {
-	set := map[string]bool{}
-	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(k.lines)), maps.Keys(k.env)) {
-		if rest, below := strings.CutPrefix(key, path+"."); below {
-			first, _, _ := strings.Cut(rest, ".")
-			set[first] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(set))
-}
-
-func (k *checker) oneOf(path, value string, allowed ...string) {
-	k.chosen(path, allowed)
-	if !slices.Contains(allowed, value) {
-		k.fault(path, fmt.Errorf("it is one of %s, not %q", strings.Join(allowed, ", "), value))
-	}
-}
-
-// chosen notes what a key may be, for those who are to choose.
-func (k *checker) chosen(path string, among []string) {
-	if k.choices == nil {
-		k.choices = map[string][]string{}
-	}
-	k.choices[path] = among
-}
-
-func (k *checker) between(path string, n, least, most int) {
-	if n < least || n > most {
-		k.fault(path, fmt.Errorf("it is %d to %d, not %d", least, most, n))
-	}
-}
-
-func (k *checker) addresses(c *Config) {
+func checkAddresses(k *checker, c *Config) {
 	if len(c.Listen) == 0 {
 		k.fault("listen", errors.New("at least one address is needed, or no robot can come"))
 	}
@@ -135,43 +94,6 @@ func (k *checker) addresses(c *Config) {
 	}
 }
 
-// loopback checks an address that is served without a key.
-func (k *checker) loopback(path, address string) {
-	_, err := splitAddress(address)
-	if err == nil && !Loopback(address) {
-		err = fmt.Errorf("%q is served without a key and so must be a loopback address", address)
-	}
-	k.failed(path, err)
-}
-
-// Loopback reports whether only programs of this machine reach an address to listen on.
-func Loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host == "localhost" {
-		return err == nil
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
-// listen checks an address to listen on.
-func (k *checker) listen(path, a string) {
-	_, err := splitAddress(a)
-	k.failed(path, err)
-}
-
-// splitAddress checks "host:port" and returns the host.
-func splitAddress(a string) (host string, err error) {
-	host, port, err := net.SplitHostPort(a)
-	if err != nil {
-		return "", fmt.Errorf("%q is no address such as :8003 or 192.168.1.5:8003", a)
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", fmt.Errorf("%q has no port from 0 to 65535", a)
-	}
-	return host, nil
-}
-
 // checkPublicURL accepts only what the firmware can use: plain http, a port,
 // nothing behind it.
 func checkPublicURL(s string) error {
@@ -185,7 +107,7 @@ func checkPublicURL(s string) error {
 
 var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
 
-func (k *checker) identity(c *Config) {
+func checkIdentity(k *checker, c *Config) {
 	if !label().MatchString(c.Name) {
 		k.fault("name", fmt.Errorf("%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name))
 	}
@@ -197,18 +119,180 @@ func (k *checker) identity(c *Config) {
 	}
 }
 
-// Zone is the household's time zone: the machine's where none is set.
-func (c *Config) Zone() (*time.Location, error) {
-	if c.Timezone == "" {
-		return time.Local, nil
+// mostLanguages bounds a household's languages: in each of them sentences are spoken
+// ahead.
+const mostLanguages = 8
+
+// checkHousehold checks the household's languages.
+func checkHousehold(k *checker, languages Languages) {
+	all := languages.List()
+	if len(all) > mostLanguages {
+		k.fault("language", fmt.Errorf("%d languages are more than %d", len(all), mostLanguages))
 	}
-	return time.LoadLocation(c.Timezone)
+	for i, tag := range all {
+		switch {
+		case !languageTag().MatchString(tag):
+			k.fault("language", fmt.Errorf("%q is no language such as en or de-AT", tag))
+		case slices.Contains(all[:i], tag):
+			k.fault("language", fmt.Errorf("%s is there twice", tag))
+		}
+	}
 }
 
-// Level is the log level.
-func (c *Config) Level() slog.Level {
-	var l slog.Level
-	// One of four words, by check.
-	_ = l.UnmarshalText([]byte(c.Log.Level))
-	return l
+// checkTransports finds what robots could not connect by.
+func checkTransports(k *checker, c *Config) {
+	transports := []string{string(device.WebSocket), string(device.MQTT)}
+	k.oneOf("robots.transport", c.Robots.Transport, transports...)
+	byMQTT := c.Robots.Transport == string(device.MQTT)
+	for i, r := range c.Robots.Each {
+		if r.Transport != "" {
+			k.oneOf(fmt.Sprintf("robots.each.%d.transport", i), r.Transport, transports...)
+			byMQTT = byMQTT || r.Transport == string(device.MQTT)
+		}
+	}
+	m := c.Robots.MQTT
+	for path, address := range map[string]string{"robots.mqtt.listen": m.Listen, "robots.mqtt.tls": m.TLS, "robots.udp": c.Robots.UDP} {
+		if address != "" {
+			k.listen(path, address)
+		}
+	}
+	if _, port, err := net.SplitHostPort(m.TLS); err == nil && port != "8883" && port != "0" {
+		k.fault("robots.mqtt.tls", fmt.Errorf("robots use TLS on port 8883 only, not on %s", port))
+	}
+	switch {
+	case byMQTT && m.Listen == "" && m.TLS == "":
+		k.fault("robots.mqtt.listen", errors.New("robots are to use MQTT, and there is no address for it; the usual one is :1884"))
+	case byMQTT && c.Robots.UDP == "":
+		k.fault("robots.udp", errors.New("robots are to use MQTT, and there is no address for their sound; the usual one is :8003"))
+	}
+}
+
+// checkRobots finds what cannot be meant for single robots.
+func checkRobots(k *checker, c *Config) {
+	checkTransports(k, c)
+	ids, names := map[device.ID]bool{}, map[string]device.ID{}
+	for i, r := range c.Robots.Each {
+		at := fmt.Sprintf("robots.each.%d", i)
+		id, err := device.ParseID(r.Robot)
+		switch {
+		case err != nil:
+			k.fault(at+".robot", err)
+		case ids[id]:
+			k.fault(at+".robot", fmt.Errorf("%s stands here twice", id))
+		}
+		ids[id] = true
+		if r.Name != "" {
+			name, err := device.CheckName(r.Name)
+			if holder, taken := names[strings.ToLower(name)]; err == nil && taken {
+				err = fmt.Errorf("%q is the name of %s already", name, holder)
+			}
+			if err == nil && name != r.Name {
+				err = fmt.Errorf("a name has single spaces, and none around it: %q", name)
+			}
+			if err != nil {
+				k.fault(at+".name", err)
+			}
+			names[strings.ToLower(name)] = id
+		}
+		for _, u := range c.Unfit(r.Settings()) {
+			k.fault(at+"."+u.Key, u.Err)
+		}
+		switch {
+		case r.Persona != "" && r.Character != "":
+			k.fault(at+".character", errors.New("a robot has a persona or a character, not both"))
+		case r.Character != "":
+			k.failed(at+".character", CheckCharacter(r.Character))
+		case r.Persona != "":
+			if _, err := PersonaFile(r.Persona); err != nil {
+				k.fault(at+".persona", err)
+			}
+		}
+	}
+}
+
+// checkBehaviours finds what behaviours and rules could not work with.
+func checkBehaviours(k *checker, c *Config) {
+	k.named("behaviours", "behaviours.", c.Behaviours.Check())
+	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, err) })
+	k.named("rules", "", perception.CheckRules(rules))
+}
+
+func checkSkins(k *checker, c *Config) {
+	s := c.Skins
+	k.key("skins", s.Key, s.KeyFile)
+	words, err := agent.NewWords(s.Vocabularies)
+	if err == nil {
+		k.chosen("skins.vocabulary", namesOf(words.Vocabularies()))
+	}
+	switch {
+	case err != nil:
+		k.fault("skins.vocabularies", err)
+	case !words.Knows(s.Vocabulary):
+		k.fault("skins.vocabulary", fmt.Errorf("there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies()))
+	}
+	_, err = c.DrivenRobots()
+	k.each("skins.hooks.robots", err)
+	if s.Model != "" {
+		_, err := s.Model.Read()
+		k.failed("skins.live2d_model", err)
+	}
+	if s.OpenClaw == "" {
+		return
+	}
+	k.listen("skins.openclaw", s.OpenClaw)
+	if key, err := secret.Read("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
+		k.fault("skins.openclaw", fmt.Errorf("%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
+	}
+}
+
+// checkEngines checks all engines, and who the robot is.
+func checkEngines(k *checker, c *Config) {
+	checkHousehold(k, c.Language)
+	persona, err := Persona(c)
+	k.failed("persona.file", err)
+	quiet := slog.New(slog.DiscardHandler)
+	checkList(k, "speech.recognizers", drivers.Recognizers(), c.Speech.Recognizers, func(int) drivers.Voice { return checkedVoice("") })
+	checkList(k, "speech.synthesizers", drivers.Synthesizers(), c.Speech.Synthesizers, func(place int) drivers.Voice {
+		if place > 0 {
+			return checkedVoice("") // the others know the persona's voice by no such name
+		}
+		return checkedVoice(persona.Voice)
+	})
+	checkList(k, "brains", drivers.Brains(), c.Brains, func(int) drivers.Brain {
+		return drivers.Brain{
+			BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona, Log: quiet},
+				Tools: func(t thinker.ToolServer) (thinker.ToolSource, error) {
+					o, err := drivers.ToolServer(t, quiet)
+					return nil, cmp.Or(err, o.Check())
+				}},
+			Books: func(sentences string) ([]*reflex.Book, error) {
+				if sentences == "" {
+					return nil, nil // the rest is compiled in
+				}
+				return reflex.LoadEach(ReflexLanguages(c), sentences)
+			},
+		}
+	})
+	checkList(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: quiet} })
+}
+
+// checkReads finds what the service could not read.
+func checkReads(k *checker, c *Config) {
+	if k.service == nil {
+		return
+	}
+	if k.file != "" {
+		if err := k.service.reads(k.file); err != nil {
+			k.found = append(k.found, fault(err))
+		}
+	}
+	s := c.secrets()
+	for _, f := range s.named {
+		if err := k.service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
+			if strings.HasSuffix(f.key, "_file") {
+				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, secret.Directory)
+			}
+			k.fault(f.key, err)
+		}
+	}
 }

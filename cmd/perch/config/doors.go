@@ -1,17 +1,20 @@
 package config
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"strings"
 	"time"
 
 	"perch/agent"
-	"perch/device"
+	"perch/gateway/homeassistant"
+	"perch/gateway/llmvtuber"
 	"perch/secret"
 )
 
@@ -34,6 +37,18 @@ func (w Web) Proxies() (all []netip.Addr, err error) {
 	return all, err
 }
 
+// checkWeb checks who may come to the page.
+func checkWeb(k *checker, w Web) {
+	_, err := w.Proxies()
+	k.each("web.ingress", err)
+	if w.IngressListen != "" {
+		k.listen("web.ingress_listen", w.IngressListen)
+		if len(w.Ingress) == 0 {
+			k.fault("web.ingress_listen", errors.New("nobody may come there while web.ingress is empty; it is to have the proxy's address"))
+		}
+	}
+}
+
 // Skins is who may show what the agent is doing, and talk with it.
 type Skins struct {
 	Key        string           `yaml:"key"`
@@ -53,50 +68,17 @@ type Skins struct {
 // Live2DModel is a file that describes the Live2D model of avatar programs.
 type Live2DModel string
 
-// DrivenRobots are those that coding agents drive.
-func (c *Config) DrivenRobots() (all []device.ID, err error) {
-	for i, name := range c.Skins.Hooks.Robots {
-		id, e := c.FindRobot(name)
-		if e != nil {
-			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
-		}
-		all = append(all, id)
+// Read reads it.
+func (m Live2DModel) Read() (*llmvtuber.Model, error) {
+	text, err := os.ReadFile(string(m))
+	if err != nil {
+		return nil, err
 	}
-	return all, err
-}
-
-func (k *checker) skins(c *Config) {
-	s := c.Skins
-	k.key("skins", s.Key, s.KeyFile)
-	words, err := agent.NewWords(s.Vocabularies)
-	if err == nil {
-		k.chosen("skins.vocabulary", namesOf(words.Vocabularies()))
+	model, err := llmvtuber.ReadModel(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m, err)
 	}
-	switch {
-	case err != nil:
-		k.fault("skins.vocabularies", err)
-	case !words.Knows(s.Vocabulary):
-		k.fault("skins.vocabulary", fmt.Errorf("there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies()))
-	}
-	_, err = c.DrivenRobots()
-	k.each("skins.hooks.robots", err)
-	if s.Model != "" {
-		k.failed("skins.live2d_model", k.Check(c, s.Model))
-	}
-	if s.OpenClaw == "" {
-		return
-	}
-	k.listen("skins.openclaw", s.OpenClaw)
-	if key, err := secret.Read("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
-		k.fault("skins.openclaw", fmt.Errorf("%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
-	}
-}
-
-func namesOf[T ~string](all []T) (names []string) {
-	for _, one := range all {
-		names = append(names, string(one))
-	}
-	return names
+	return model, nil
 }
 
 // Bridge is who may use the bridge API, and how long its tools may take.
@@ -107,7 +89,7 @@ type Bridge struct {
 	TimeoutLong  Duration `yaml:"timeout_long"`
 }
 
-func (k *checker) bridge(b Bridge) {
+func checkBridge(k *checker, b Bridge) {
 	k.key("bridge", b.Key, b.KeyFile)
 	for path, d := range map[string]Duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
 		if t := time.Duration(d); t < time.Second || t > 5*time.Minute {
@@ -115,21 +97,6 @@ func (k *checker) bridge(b Bridge) {
 		}
 	}
 }
-
-// key finds what is wrong with the key of a door.
-func (k *checker) key(path, value, file string) {
-	key, err := secret.Read("key", value, file)
-	switch {
-	case err != nil:
-		k.failed(path, err)
-	case key != "" && len(key) < leastKey:
-		k.fault(path+".key", fmt.Errorf("it has %d characters; a key has %d or more", len(key), leastKey))
-	}
-}
-
-// leastKey is how short a key may be that is kept from guessing by the limit
-// on tries.
-const leastKey = 8
 
 // MQTT is the connection to Home Assistant.
 type MQTT struct {
@@ -156,22 +123,6 @@ func (m MQTT) Own() bool { return m.Broker == EmbeddedBroker || m.Broker == Supe
 // Generated reports whether the broker's password is one we make.
 func (m MQTT) Generated() bool { return m.Own() && m.Password == "" && m.PasswordFile == "" }
 
-// mqtt finds what the mirror could not work with.
-func (k *checker) mqtt(c *Config) {
-	m := c.MQTT
-	k.listen("mqtt.listen", m.Listen)
-	if m.Broker == SupervisorBroker && !isApp(k.Environ) {
-		k.fault("mqtt.broker", errors.New("there is no Supervisor here, for Home Assistant has not started this program as its app; "+
-			"it is embedded, none or the address of a broker"))
-		return
-	}
-	if _, _, err := m.Files(); err != nil {
-		k.failed("mqtt", err)
-		return
-	}
-	k.named("mqtt", "", k.Check(c, m))
-}
-
 // Files are what the files that it names hold: the password, where it has one,
 // and the certificate authority.
 func (m MQTT) Files() (password string, ca []byte, err error) {
@@ -184,6 +135,41 @@ func (m MQTT) Files() (password string, ca []byte, err error) {
 		}
 	}
 	return password, ca, nil
+}
+
+// MQTTUser is the embedded broker's user, if its owner has chosen none.
+const MQTTUser = "perch"
+
+// Mirror returns the options of the connection to Home Assistant. The embedded broker's password is
+// empty if its owner has chosen none.
+func (m MQTT) Mirror() (homeassistant.Options, error) {
+	o := homeassistant.Options{Broker: m.Broker, Listen: m.Listen, User: m.User, Base: m.BaseTopic, Prefix: m.DiscoveryPrefix,
+		Log: slog.New(slog.DiscardHandler)}
+	var err error
+	if o.Password, o.CA, err = m.Files(); err != nil {
+		return o, err
+	}
+	if m.Own() {
+		o.User = cmp.Or(o.User, MQTTUser)
+	}
+	return o, nil
+}
+
+// checkMQTT finds what the mirror could not work with.
+func checkMQTT(k *checker, m MQTT, inApp bool) {
+	k.listen("mqtt.listen", m.Listen)
+	if m.Broker == SupervisorBroker && !inApp {
+		k.fault("mqtt.broker", errors.New("there is no Supervisor here, for Home Assistant has not started this program as its app; "+
+			"it is embedded, none or the address of a broker"))
+		return
+	}
+	o, err := m.Mirror()
+	if err != nil {
+		k.failed("mqtt", err)
+		return
+	}
+	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
+	k.named("mqtt", "", o.Check())
 }
 
 // Firmware is the key that images for robots have to be signed with.

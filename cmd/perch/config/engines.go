@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"perch/agent/reflex"
-	"perch/agent/thinker"
 	"perch/cmd/perch/drivers"
 	"perch/driver"
 	"perch/voice"
@@ -41,10 +38,13 @@ type kinds interface {
 	Fields(kind string) []driver.Field
 }
 
-func (Recognizers) kinds() kinds  { return drivers.Recognizers() }
+func (Recognizers) kinds() kinds { return drivers.Recognizers() }
+
 func (Synthesizers) kinds() kinds { return drivers.Synthesizers() }
-func (Brains) kinds() kinds       { return drivers.Brains() }
-func (Models) kinds() kinds       { return drivers.Models() }
+
+func (Brains) kinds() kinds { return drivers.Brains() }
+
+func (Models) kinds() kinds { return drivers.Models() }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (l *Recognizers) UnmarshalYAML(n *yaml.Node) error {
@@ -148,35 +148,17 @@ func unknownKeys(n *yaml.Node, fields []driver.Field, other func(key string) boo
 	return errs
 }
 
-// engines checks all engines, and who the robot is.
-func (k *checker) engines(c *Config) {
-	k.household(c)
-	persona, err := Persona(c)
-	k.failed("persona.file", err)
-	quiet := slog.New(slog.DiscardHandler)
-	checkEngines(k, "speech.recognizers", drivers.Recognizers(), c.Speech.Recognizers, func(int) drivers.Voice { return checkedVoice("") })
-	checkEngines(k, "speech.synthesizers", drivers.Synthesizers(), c.Speech.Synthesizers, func(place int) drivers.Voice {
-		if place > 0 {
-			return checkedVoice("") // the others know the persona's voice by no such name
-		}
-		return checkedVoice(persona.Voice)
-	})
-	checkEngines(k, "brains", drivers.Brains(), c.Brains, func(int) drivers.Brain {
-		return drivers.Brain{
-			BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona, Log: quiet},
-				Tools: func(t thinker.ToolServer) (thinker.ToolSource, error) {
-					o, err := drivers.ToolServer(t, quiet)
-					return nil, cmp.Or(err, o.Check())
-				}},
-			Books: func(sentences string) ([]*reflex.Book, error) {
-				if sentences == "" {
-					return nil, nil // the rest is compiled in
-				}
-				return reflex.LoadEach(ReflexLanguages(c), sentences)
-			},
-		}
-	})
-	checkEngines(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: quiet} })
+// speaks reports whether a synthesizer may know a language. Whether a server does
+// turns out when it is asked.
+func (e Engine) speaks(language string) bool {
+	o, limited := e.Options.(interface{ Speaks(language string) bool })
+	return !limited || o.Speaks(language)
+}
+
+// hears reports whether a recognizer may know a language.
+func (e Engine) hears(language string) bool {
+	o, limited := e.Options.(interface{ Hears(language string) bool })
+	return !limited || o.Hears(language)
 }
 
 // checkedVoice is the setup with which the options of recognizers and synthesizers are checked.
@@ -185,9 +167,9 @@ func checkedVoice(name string) drivers.Voice {
 		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
 }
 
-// checkEngines checks the kind of each engine of a list, that it has no keys of another kind, which
+// checkList checks the kind of each engine of a list, that it has no keys of another kind, which
 // would have no effect, and that it can be made.
-func checkEngines[S, E any](k *checker, list string, of driver.List[S, E], all []Engine, setup func(place int) S) {
+func checkList[S, E any](k *checker, list string, of driver.List[S, E], all []Engine, setup func(place int) S) {
 	if len(all) == 0 && list != "brain_deep" {
 		k.fault(list, errors.New("at least one is needed"))
 	}

@@ -24,10 +24,10 @@ var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 // may this one.
 const skinsKey = "VTUBER_AUTH_KEY"
 
-// environment sets keys from variables: PERCH_ and the key's path in
+// setVariables sets keys of a configuration, which c points to, from variables: PERCH_ and the key's path in
 // capitals, joined by underscores, with a number for a place in a list. Where
 // an underscore could be either, the longest key of the struct wins.
-func (k *checker) environment(c *Config) {
+func setVariables(k *checker, c any, environ []string) {
 	if k.env == nil {
 		k.env = map[string]string{}
 	}
@@ -38,11 +38,11 @@ func (k *checker) environment(c *Config) {
 		return 1
 	}
 	kindsFirst := func(a, b string) int { return cmp.Or(turn(a)-turn(b), strings.Compare(a, b)) }
-	for _, variable := range slices.SortedFunc(slices.Values(k.Environ), kindsFirst) {
+	for _, variable := range slices.SortedFunc(slices.Values(environ), kindsFirst) {
 		name, value, _ := strings.Cut(variable, "=")
 		rest, ours := strings.CutPrefix(name, "PERCH_")
 		own := func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }
-		if name == skinsKey && value != "" && !slices.ContainsFunc(k.Environ, own) {
+		if name == skinsKey && value != "" && !slices.ContainsFunc(environ, own) {
 			rest, ours = "SKINS_KEY", true
 		}
 		if !ours || slices.Contains(clientVariables, name) {

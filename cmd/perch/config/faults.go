@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"perch/language"
 )
 
 // Fault is one fault of a configuration, by its place.
@@ -23,26 +21,6 @@ func fault(why error) Fault { return Fault{}.says(why) }
 // says is the fault with another message.
 func (f Fault) says(why error) Fault {
 	f.Message = why.Error()
-	return f
-}
-
-// ofFile is a fault of the file, or of one of its lines.
-func (k *checker) ofFile(number int, why error) Fault {
-	return k.placed(fault(why), line{k.File, number})
-}
-
-// placed is a fault at a line. Those of the overlay are mended by a command.
-func (k *checker) placed(f Fault, at line) Fault {
-	f.file, f.Line = at.file, at.number
-	f.overlay = at.file != "" && at.file == k.Overlay
-	return f
-}
-
-// in returns the faults with those of a file marked as the overlay's.
-func (f Faults) in(overlay string) Faults {
-	for i := range f {
-		f[i].overlay = overlay != "" && f[i].file == overlay
-	}
 	return f
 }
 
@@ -81,6 +59,29 @@ func settable(key string) string {
 // mostFaults bounds those that are shown of one text.
 const mostFaults = 200
 
+// Faults are all that is wrong with a configuration, one sentence each, with
+// file, line and key.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	var all []string
+	for _, one := range f {
+		all = append(all, one.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+// ExitCode is the program's: 2, as of a wrong usage.
+func (Faults) ExitCode() int { return 2 }
+
+// in returns the faults with those of a file marked as the overlay's.
+func (f Faults) in(overlay string) Faults {
+	for i := range f {
+		f[i].overlay = overlay != "" && f[i].file == overlay
+	}
+	return f
+}
+
 // shown are as many of the faults as are shown, with the lines of the owner's file alone.
 func (f Faults) shown() []Fault {
 	all := append([]Fault{}, f[:min(len(f), mostFaults)]...)
@@ -92,29 +93,8 @@ func (f Faults) shown() []Fault {
 	return all
 }
 
-// named takes over what an error has of keys; what has none is a fault of the section.
-func (k *checker) named(section, under string, err error) {
-	all := keyed(err)
-	for _, e := range all {
-		k.fault(under+inList.Replace(e.Key), e.Why)
-	}
-	if len(all) == 0 {
-		k.failed(section, err)
-	}
+// line is a line of a file, from 1.
+type line struct {
+	file   string
+	number int
 }
-
-// keyed are the errors of keys within an error.
-func keyed(err error) (all []language.KeyError) {
-	switch e := err.(type) {
-	case language.KeyError:
-		return []language.KeyError{e}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			all = append(all, keyed(one)...)
-		}
-	}
-	return all
-}
-
-// inList is a place in a list, as errors of rules write it.
-var inList = strings.NewReplacer("[", ".", "]", "")

@@ -1,20 +1,17 @@
 package config
 
 import (
-	"encoding"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"perch/driver"
-	"perch/packaging"
 )
 
 // Key is one key of the configuration, as a form shows it.
@@ -47,50 +44,6 @@ const (
 	fromDefault     = "default"
 )
 
-// keys are all keys of a configuration: those of the struct, and of each engine
-// and robot that it has.
-func (k *checker) keys(c *Config, fixed map[string]string) (all []Key) {
-	defaults := k.defaults()
-	l := keyLister{checker: k, fixed: fixed, docs: sampleDocs()}
-	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
-	return l.all
-}
-
-type keyLister struct {
-	*checker
-	fixed map[string]string
-	docs  map[string]comment
-	all   []Key
-}
-
-func (l *keyLister) list(v, standard reflect.Value) {
-	defaults := map[string]reflect.Value{}
-	eachKey("", standard, func(key string, v reflect.Value) { defaults[key] = v })
-	eachKey("", v, func(key string, v reflect.Value) {
-		path := strings.Split(key, ".")
-		l.add(path, v, defaults[key], l.docs[key])
-		if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
-			return
-		}
-		for i := range v.Len() {
-			l.entry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
-		}
-	})
-}
-
-// eachKey calls do for every key of a section of the configuration, with its path. Entries of
-// lists and mappings have no keys of their own.
-func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)) {
-	for _, f := range driver.Fields(v) {
-		key := strings.TrimPrefix(under+"."+f.Key, ".")
-		if f.Value.Kind() == reflect.Struct && typeOf(f.Value.Type()) == "" {
-			eachKey(key, f.Value, do)
-		} else {
-			do(key, f.Value)
-		}
-	}
-}
-
 // Keys are the names of all keys, without those of entries of lists.
 func Keys() (names []string) {
 	c := Default()
@@ -109,6 +62,37 @@ func Changed(a, b *Config) (keys []string) {
 		}
 	})
 	return keys
+}
+
+// listKeys are all keys of a configuration: those of the struct, and of each engine
+// and robot that it has.
+func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretTexts) (all []Key) {
+	l := keyLister{checker: k, fixed: fixed, hidden: hidden, docs: sampleDocs()}
+	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
+	return l.all
+}
+
+type keyLister struct {
+	*checker
+	fixed  map[string]string
+	hidden secretTexts
+	docs   map[string]comment
+	all    []Key
+}
+
+func (l *keyLister) list(v, standard reflect.Value) {
+	defaults := map[string]reflect.Value{}
+	eachKey("", standard, func(key string, v reflect.Value) { defaults[key] = v })
+	eachKey("", v, func(key string, v reflect.Value) {
+		path := strings.Split(key, ".")
+		l.add(path, v, defaults[key], l.docs[key])
+		if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
+			return
+		}
+		for i := range v.Len() {
+			l.entry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
+		}
+	})
 }
 
 // entry lists the keys of an entry of a list: of an engine those that its kind has.
@@ -159,17 +143,6 @@ func (l *keyLister) add(path []string, v, standard reflect.Value, doc comment) {
 	l.all = append(l.all, one)
 }
 
-// sectioned reports whether a list or a mapping holds sections, or may.
-func sectioned(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Map:
-		return true
-	case reflect.Slice:
-		return t.Elem().Kind() == reflect.Struct || t.Elem().Kind() == reflect.Interface
-	}
-	return false
-}
-
 // from is where the value of a key is from.
 func (l *keyLister) from(at string) (from, by string) {
 	within := func(key string) bool {
@@ -188,33 +161,10 @@ func (l *keyLister) from(at string) (from, by string) {
 	switch at, ok := l.lines[at]; {
 	case !ok:
 		return fromDefault, ""
-	case at.file == l.Overlay && l.Overlay != "":
+	case at.file == l.overlay && l.overlay != "":
 		return fromSettings, ""
 	}
 	return fromFile, ""
-}
-
-// typeOf is the kind of field that a form has for a type; empty is a section.
-func typeOf(t reflect.Type) string {
-	switch {
-	case t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]():
-		return "duration"
-	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		return "text"
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return typeOf(t.Elem())
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "bool"
-	case reflect.Int, reflect.Float64:
-		return "number"
-	case reflect.Slice, reflect.Map, reflect.Interface:
-		return "list"
-	}
-	return ""
 }
 
 // plainValue is a value as JSON has it, in the forms of the file, without secrets.
@@ -281,63 +231,4 @@ func shortDuration(d time.Duration) string {
 		s = short + "h"
 	}
 	return s
-}
-
-// comment is what the annotated sample says of a key.
-type comment struct{ text, about string } // about is the key at which it stands
-
-// sampleDocs are what the annotated sample says of each key.
-var sampleDocs = sync.OnceValue(func() map[string]comment {
-	docs := map[string]comment{}
-	if root, err := parsed(packaging.Sample()); err == nil && len(root.Content) > 0 {
-		sampleLines(strings.Split(packaging.Sample(), "\n")).docs("", root.Content[0], comment{}, docs)
-	}
-	return docs
-})
-
-// sampleLines are the lines of the annotated sample.
-type sampleLines []string
-
-// docs notes the comments above each key of a section. What stands above a section
-// is of its first key, where that has none, and what stands above a key is of the next
-// lines, too, where nothing is between.
-func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
-	if n.Kind != yaml.MappingNode {
-		return
-	}
-	last, lastLine := comment{}, 0
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		at, own := strings.TrimPrefix(under+"."+key.Value, "."), comment{}
-		if n.Style&yaml.FlowStyle == 0 {
-			if text := s.commentAbove(key); text != "" {
-				own = comment{text, at}
-			}
-		}
-		switch {
-		case own.text != "":
-		case i == 0:
-			own = above
-		case key.Line <= lastLine+1:
-			own = last
-		}
-		docs[at] = own
-		s.docs(at, value, own, docs)
-		last, lastLine = own, key.Line
-	}
-}
-
-// commentAbove are the lines of comment right above a key, in its column.
-func (s sampleLines) commentAbove(key *yaml.Node) string {
-	var lines []string
-	pad := strings.Repeat(" ", key.Column-1) + "#"
-	for at := key.Line - 2; at >= 0; at-- {
-		line, is := strings.CutPrefix(s[at], pad)
-		if !is {
-			break
-		}
-		lines = append(lines, strings.TrimPrefix(line, " "))
-	}
-	slices.Reverse(lines)
-	return strings.Join(lines, "\n")
 }

@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// anything passes the check of an engine.
-func anything(*Config, any) error { return nil }
-
 // overlaid is a configuration file of that text, with an overlay that is not there yet.
 func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	t.Helper()
@@ -24,7 +21,7 @@ func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	source := Source{File: path, Overlay: filepath.Join(dir, OverlayFile), Environ: environ, Check: anything}
+	source := Source{File: path, Overlay: filepath.Join(dir, OverlayFile), Environ: environ}
 	return &Overlay{Source: source, Now: time.Now}
 }
 

@@ -3,7 +3,10 @@ package config
 import (
 	"fmt"
 
+	"perch/agent"
 	"perch/device"
+	"perch/gateway/relay"
+	"perch/secret"
 )
 
 // Relay is an avatar program that shows the agents.
@@ -17,12 +20,22 @@ type Relay struct {
 	Words   map[string]string `yaml:"words"`
 }
 
-// relays finds what is no relay.
-func (k *checker) relays(c *Config) {
+// Target returns the program as package relay has it.
+func (r Relay) Target() (relay.Target, error) {
+	key, err := secret.Read("key", r.Key, r.KeyFile)
+	return relay.Target{Kind: r.Kind, Name: r.Name, URL: r.URL, Robot: r.Robot, Secret: key, Words: r.Words}, err
+}
+
+// checkRelays finds what is no relay.
+func checkRelays(k *checker, all []Relay) {
 	seen := map[string]bool{}
-	for i, r := range c.Relays {
+	for i, r := range all {
 		at := fmt.Sprintf("relays.%d", i)
-		k.failed(at, k.Check(c, r))
+		t, err := r.Target()
+		if err == nil {
+			err = relay.Check(t, agent.StockWords())
+		}
+		k.failed(at, err)
 		if r.Robot != "" && !named(r.Robot) {
 			k.fault(at+".robot", fmt.Errorf("%.40q is neither a MAC address nor a name", r.Robot))
 		}

@@ -157,18 +157,3 @@ func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault
 	}
 	return out
 }
-
-// BehaviourRules are those of the configuration, as behaviours follow them.
-func (c *Config) BehaviourRules(fault func(key string, err error)) (all []perception.Rule) {
-	for i, r := range c.Rules {
-		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))
-	}
-	return all
-}
-
-// behaviours finds what behaviours and rules could not work with.
-func (k *checker) behaviours(c *Config) {
-	k.named("behaviours", "behaviours.", c.Behaviours.Check())
-	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, err) })
-	k.named("rules", "", perception.CheckRules(rules))
-}

@@ -205,18 +205,6 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 	}
 }
 
-// parsed is the document of a text.
-func parsed(text string) (*yaml.Node, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
-		return nil, err
-	}
-	if crowded(&root) {
-		return nil, errTooMany
-	}
-	return &root, nil
-}
-
 // secretNodes are the values of a document that are not shown, and the texts that are not to be
 // shown anywhere else either: those that are secret by their own names, and those that have an
 // anchor, by which they may stand at any other key.

@@ -11,8 +11,8 @@ type Skills struct {
 	Dir   string   `yaml:"dir"`
 }
 
-func (k *checker) skills(c *Config) {
+func checkSkills(k *checker, s Skills) {
 	k.chosen("skills.trust", []string{skill.OwnedOnly, skill.Whitelist, skill.Any})
-	_, err := skill.ParseTrust(c.Skills.Trust, c.Skills.Allow)
+	_, err := skill.ParseTrust(s.Trust, s.Allow)
 	k.failed("skills", err)
 }

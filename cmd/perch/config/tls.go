@@ -22,8 +22,8 @@ type TLS struct {
 	Key         string   `yaml:"key"`         // a file, PEM
 }
 
-// tls finds what keeps encrypted doors closed. robots is the address of theirs.
-func (k *checker) tls(c TLS, robots string) {
+// checkTLS finds what keeps encrypted doors closed. robots is the address of theirs.
+func checkTLS(k *checker, c TLS, robots string) {
 	for i, a := range c.Listen {
 		k.listen(fmt.Sprintf("tls.listen.%d", i), a)
 	}
@@ -39,7 +39,7 @@ func (k *checker) tls(c TLS, robots string) {
 		k.fault("tls.key", errors.New("tls.certificate needs its key: a file in PEM"))
 	default:
 		if _, err := ReadCertificate(c); err != nil {
-			if k.Service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
+			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
 				k.named("tls", "", err)
 			}
 		}

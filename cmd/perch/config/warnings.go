@@ -47,6 +47,16 @@ func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	return all
 }
 
+// unknownLanguages warns of those that no engine knows.
+func (c *Config) unknownLanguages() (all []Warning) {
+	for _, l := range c.spoken() {
+		for _, what := range c.lacks(l) {
+			all = append(all, Warning{"language", what})
+		}
+	}
+	return all
+}
+
 // readable warns of a file that others can read.
 func readable(path, why string) []Warning {
 	f, err := os.Stat(path)

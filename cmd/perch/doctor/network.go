@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/hassapp"
 	"perch/cmd/perch/network"
@@ -132,7 +131,7 @@ func (d *Examination) mqtt(ctx context.Context) {
 		d.add("mqtt", err, "")
 		return
 	}
-	o, err := appliance.MirrorOptions(m)
+	o, err := m.Mirror()
 	if err != nil {
 		d.addRead("mqtt", err, "")
 		return

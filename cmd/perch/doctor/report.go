@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/gateway/admin"
 )
@@ -112,7 +112,7 @@ func (d *Examination) ShowSecrets(out io.Writer) {
 	names := []string{"admin-token"}
 	if c.MQTT.Generated() {
 		names = append(names, datadir.MQTTPasswordFile)
-		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, appliance.MQTTUser))
+		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, config.MQTTUser))
 	}
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(data, name))

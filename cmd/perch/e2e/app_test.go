@@ -24,7 +24,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/gateway/broker"
@@ -485,7 +484,7 @@ func TestTheAppsOptionsAreKeys(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "options.json")
 	must.Succeed(t, os.WriteFile(file, []byte(made), 0o600))
-	from := config.Source{Options: file, Environ: []string{"SUPERVISOR_TOKEN=x"}, Check: appliance.CheckPart}
+	from := config.Source{Options: file, Environ: []string{"SUPERVISOR_TOKEN=x"}}
 	c, err := from.Load()
 	must.Succeed(t, err)
 	if c.Name != "attic" || c.Robots.Greeting || !c.Robots.ShareTranscripts || c.MQTT.Password != "p" || c.Log.Level != "debug" {

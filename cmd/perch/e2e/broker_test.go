@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"perch/agent/notice"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
@@ -110,7 +109,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // other test of this process runs meanwhile: brokerOf would find that one's broker.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config().MQTT.Listen, 5, "stranger", appliance.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
+	conn, err := mqttLogin(h.Config().MQTT.Listen, 5, "stranger", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
 	var talk sync.WaitGroup
@@ -138,7 +137,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 		}
 	}
 	h.Eventually("it is told that it has ended", told(false, "has ended"))
-	if _, err := mqttLogin(h.Config().MQTT.Listen, 4, "early", appliance.MQTTUser, h.Secret(datadir.MQTTPasswordFile)); err != nil {
+	if _, err := mqttLogin(h.Config().MQTT.Listen, 4, "early", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile)); err != nil {
 		t.Errorf("whoever comes before it is there again does not wait at the port: %v", err)
 	}
 	h.Eventually("it is told that it is back", told(true, fmt.Sprintf("has ended %d times", ends+1)))
@@ -168,7 +167,7 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 		child = brokerOf(t, p.cmd.Process.Pid)
 		return child != 0
 	})
-	if conn, err := mqttLogin(at, 4, "a", appliance.MQTTUser, brokerPassword(t, data)); err != nil {
+	if conn, err := mqttLogin(at, 4, "a", config.MQTTUser, brokerPassword(t, data)); err != nil {
 		t.Error(err)
 	} else {
 		conn.Close()
@@ -203,10 +202,10 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 // and returns those that were confirmed. The payload is made of the sentence.
 func published(address, password, topic string, round int, payload func(text string) string, count *atomic.Int64) (confirmed []string) {
 	client := fmt.Sprintf("publisher-%d-%s", round, topic)
-	conn, err := mqttLogin(address, 4, client, appliance.MQTTUser, password)
+	conn, err := mqttLogin(address, 4, client, config.MQTTUser, password)
 	for try := 0; err != nil && try < 300; try++ { // its process is there before its port
 		time.Sleep(20 * time.Millisecond)
-		conn, err = mqttLogin(address, 4, client, appliance.MQTTUser, password)
+		conn, err = mqttLogin(address, 4, client, config.MQTTUser, password)
 	}
 	if err != nil {
 		return nil
@@ -398,7 +397,7 @@ func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
 // broker and nothing else, and it is there again with what is Perch's.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config().MQTT.Listen, 4, "hoarder", appliance.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
+	conn, err := mqttLogin(h.Config().MQTT.Listen, 4, "hoarder", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // the login had one of its own

@@ -198,8 +198,7 @@ func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 		"- kind: acp\n  command: [x, --token, " + at("argument") + "]\n  env: {OTHER: " + at("environment") + "}\n# password: " +
 		at("line of comment") + "\nwrong: &a " + at("anchor") + "\nother: {token: *a}\n"
 	data := t.TempDir()
-	return &config.Overlay{Source: config.Source{File: appliancetest.Written(t, text), Overlay: filepath.Join(data, config.OverlayFile),
-		Check: appliance.CheckPart}, Data: data, Now: time.Now}
+	return &config.Overlay{Source: config.Source{File: appliancetest.Written(t, text), Overlay: filepath.Join(data, config.OverlayFile)}, Data: data, Now: time.Now}
 }
 
 // indiscreetEngines are one of each kind, with a secret wherever one can be,
@@ -369,7 +368,7 @@ func (v clients) listenEverywhere() (leave func()) {
 func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
-	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", appliance.MQTTUser, v.h.Secret(datadir.MQTTPasswordFile))
+	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", config.MQTTUser, v.h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(v.t, err)
 	_ = conn.SetDeadline(time.Time{})
 	if _, err := conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))); err != nil { // SUBSCRIBE
@@ -414,7 +413,7 @@ func (v clients) tryEveryDoor(known *tls.Config) {
 
 // guessAtMQTT tries passwords that must not be told.
 func (v clients) guessAtMQTT() {
-	for _, user := range []string{appliance.MQTTUser, "admin"} {
+	for _, user := range []string{config.MQTTUser, "admin"} {
 		if conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
 			conn.Close()
 			v.t.Error("a wrong password opens the broker")

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"perch/agent"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/device"
@@ -134,7 +133,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 		{Robot: "a0b1c2d3e4ff", Name: "hall", Voice: "en-us"}}
 	c.Skins.Hooks.Robots = []string{"kitchen"}
 	c.Rules = []config.Rule{}
-	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+	if wrong := (config.Source{}).Recheck(&c); wrong != nil {
 		t.Fatal(wrong)
 	}
 	h := open(t, c, data)
@@ -176,7 +175,7 @@ func TestTheLanguageOfARobot(t *testing.T) {
 	c := appliancetest.Config()
 	c.Language, c.Rules = "en, de, zh", []config.Rule{}
 	c.Speech.Recognizers = append(c.Speech.Recognizers, config.Engine{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: "tcp://127.0.0.1:1"}})
-	if wrong := (config.Source{Check: appliance.CheckPart}).Recheck(&c); wrong != nil {
+	if wrong := (config.Source{}).Recheck(&c); wrong != nil {
 		t.Fatal(wrong)
 	}
 	h := open(t, c, t.TempDir())

@@ -2,7 +2,6 @@ package viewers
 
 import (
 	"fmt"
-	"os"
 
 	"perch/cmd/perch/config"
 	"perch/gateway/llmvtuber"
@@ -22,7 +21,7 @@ type Engines struct {
 func avatarOptions(o llmvtuber.Options, c *config.Config, e Engines) (llmvtuber.Options, error) {
 	o.Name, o.Speech, o.Hold = c.Persona.Name, e.Speech, e.Hold
 	if file := c.Skins.Model; file != "" {
-		model, err := ReadModel(file)
+		model, err := file.Read()
 		if err != nil {
 			return o, fmt.Errorf("skins.live2d_model: %w", err)
 		}
@@ -35,17 +34,4 @@ func avatarOptions(o llmvtuber.Options, c *config.Config, e Engines) (llmvtuber.
 		o.Synthesizer = e.Synthesizers
 	}
 	return o, nil
-}
-
-// ReadModel reads the description of a Live2D model.
-func ReadModel(file config.Live2DModel) (*llmvtuber.Model, error) {
-	text, err := os.ReadFile(string(file))
-	if err != nil {
-		return nil, err
-	}
-	model, err := llmvtuber.ReadModel(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return model, nil
 }

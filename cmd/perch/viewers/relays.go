@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"perch/agent"
 	"perch/cmd/perch/config"
 	"perch/gateway/relay"
 	"perch/health"
-	"perch/secret"
 )
 
 // newRelays makes what shows the agents in avatar programs that Perch connects to.
@@ -26,28 +24,13 @@ func newRelays(c *config.Config, o relay.Options) (*relay.Relays, error) {
 // relayTargets returns the relays' programs of a configuration.
 func relayTargets(c *config.Config) (all []relay.Target, err error) {
 	for i, r := range c.Relays {
-		t, err := targetOf(r)
+		t, err := r.Target()
 		if err != nil {
 			return nil, fmt.Errorf("relays.%d: %w", i, err)
 		}
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-// targetOf returns the program of a relay.
-func targetOf(r config.Relay) (relay.Target, error) {
-	key, err := secret.Read("key", r.Key, r.KeyFile)
-	return relay.Target{Kind: r.Kind, Name: r.Name, URL: r.URL, Robot: r.Robot, Secret: key, Words: r.Words}, err
-}
-
-// CheckRelay returns what is wrong with a relay's configuration.
-func CheckRelay(r config.Relay) error {
-	t, err := targetOf(r)
-	if err != nil {
-		return err
-	}
-	return relay.Check(t, agent.StockWords())
 }
 
 // relayConditions returns the conditions of the relays.

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// meaning is what a text of the configuration means.
+func meaning(text []byte) (tree map[string]any, err error) {
+	if _, err := parsed(string(text)); err != nil {
+		return nil, err
+	}
+	err = yaml.Unmarshal(text, &tree)
+	return tree, err
+}
+
+// edited is an overlay that is being changed.
+type edited struct {
+	keys map[string]Key
+	file map[string]any // what the owner's file means
+	tree map[string]any // what the overlay means
+}
+
+// with is the overlay with a value at a key, and without the key where the value is nil.
+func (e edited) with(key string, value any) (map[string]any, error) {
+	path := strings.Split(key, ".")
+	one, known := e.keys[key]
+	list, inList := e.listOf(key)
+	value, err := fitting(one.Type, value)
+	switch section, is := value.(map[string]any); {
+	case err != nil:
+		return e.tree, err
+	case inList && !known:
+		one = list
+	case known || value == nil && at(e.tree, path) != nil:
+	case !e.isSection(key):
+		return e.tree, errors.New("there is no such key")
+	case value == nil:
+		return e.tree, nil
+	case !is:
+		return e.tree, errors.New("it holds other keys, such as {key: value}")
+	default:
+		for _, below := range slices.Sorted(maps.Keys(section)) {
+			if e.tree, err = e.with(key+"."+below, section[below]); err != nil {
+				return e.tree, fmt.Errorf("%s: %w", below, err)
+			}
+		}
+		return e.tree, nil
+	}
+	if one.By != "" && (value != nil || inList) {
+		return e.tree, fmt.Errorf("%s sets it, and comes before the settings; change it there", one.By)
+	}
+	if inList {
+		whole, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
+		was := at(e.tree, whole)
+		if was == nil {
+			was = at(e.file, whole)
+		}
+		if was == nil {
+			was = list.Default
+		}
+		if len(rest) == 2 && rest[1] == "kind" && value != nil && one.Value != value { // another engine has nothing of this one's
+			rest, value = rest[:1], map[string]any{"kind": value}
+		}
+		if value, err = with(was, rest, value); err != nil {
+			return e.tree, err
+		}
+		path = whole
+	}
+	now, err := with(e.tree, path, value)
+	tree, is := now.(map[string]any)
+	if err == nil && !is && now != nil {
+		err = errors.New("there is no such key")
+	}
+	return tree, err
+}
+
+// listOf is the list that a key is in an entry of.
+func (e edited) listOf(key string) (Key, bool) {
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		if _, err := strconv.Atoi(part); err == nil && i > 0 {
+			one, is := e.keys[strings.Join(parts[:i], ".")]
+			return one, is && one.Type == "list"
+		}
+	}
+	return Key{}, false
+}
+
+// isSection reports whether a key holds others.
+func (e edited) isSection(key string) bool {
+	for other := range e.keys {
+		if strings.HasPrefix(other, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// at is the value at a path; nil where there is none.
+func at(tree any, path []string) any {
+	for _, key := range path {
+		section, is := tree.(map[string]any)
+		if !is {
+			return nil
+		}
+		tree = section[key]
+	}
+	return tree
+}
+
+// with is a document with another value at a path, and without what is there where the value is
+// nil. What the document was is not changed.
+func with(tree any, path []string, value any) (any, error) {
+	if len(path) == 0 {
+		return value, nil
+	}
+	if list, is := tree.([]any); is {
+		i, err := strconv.Atoi(path[0])
+		if err != nil || i < 0 || i > len(list) || i == len(list) && value == nil {
+			return nil, fmt.Errorf("there is no place %s in the list of %d", path[0], len(list))
+		}
+		if list = slices.Clone(list); value == nil && len(path) == 1 {
+			return slices.Delete(list, i, i+1), nil
+		}
+		if i == len(list) {
+			list = append(list, nil)
+		}
+		list[i], err = with(list[i], path[1:], value)
+		return list, err
+	}
+	section, is := tree.(map[string]any)
+	if !is && tree != nil {
+		return nil, fmt.Errorf("%s is in no section", path[0])
+	}
+	if section = maps.Clone(section); section == nil {
+		section = map[string]any{}
+	}
+	below, err := with(section[path[0]], path[1:], value)
+	if empty, is := below.(map[string]any); below == nil || value == nil && is && len(empty) == 0 {
+		delete(section, path[0])
+	} else {
+		section[path[0]] = below
+	}
+	return section, err
+}
+
+// inOrder are the keys of a change: first what an engine is, then all that is set, the
+// places of lists by their numbers, then what is removed, from the end, so that no
+// place is another's by then.
+func inOrder(values map[string]any) []string {
+	turn := func(key string) int {
+		switch {
+		case values[key] == nil:
+			return 2
+		case strings.HasSuffix(key, ".kind"):
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
+		if turn(a) != turn(b) {
+			return turn(a) - turn(b)
+		}
+		places := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+			n, err := strconv.Atoi(x)
+			m, err2 := strconv.Atoi(y)
+			if err == nil && err2 == nil {
+				return n - m
+			}
+			return strings.Compare(x, y)
+		})
+		if turn(a) == 2 {
+			return -places
+		}
+		return places
+	})
+}
+
+// fitting is a value of JSON at a key of a type, as the overlay has it. A text at a key that holds
+// no text is read as YAML, as in the file.
+func fitting(kind string, value any) (any, error) {
+	text, is := value.(string)
+	switch {
+	case slices.Contains([]string{"text", "choice", "secret", "duration"}, kind):
+		if n, is := value.(float64); is {
+			return strconv.FormatFloat(n, 'f', -1, 64), nil
+		}
+	case is:
+		_, err := parsed(text)
+		if err == nil {
+			err = yaml.Unmarshal([]byte(text), &value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("it is no YAML: %w", err)
+		}
+	}
+	return whole(value), nil
+}
+
+// whole is a value with whole numbers, which JSON does not have, and without keys that have no
+// value.
+func whole(value any) any {
+	switch v := value.(type) {
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	case []any:
+		for i, one := range v {
+			v[i] = whole(one)
+		}
+	case map[string]any:
+		for key, one := range v {
+			if v[key] = whole(one); one == nil {
+				delete(v, key)
+			}
+		}
+	}
+	return value
+}

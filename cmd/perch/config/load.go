@@ -1,0 +1,151 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"perch/remote/supervisor"
+	"perch/voice/openjtalk"
+)
+
+// mostConfig bounds the file, in bytes.
+const mostConfig = 1 << 20
+
+// Source is where a configuration is read from.
+type Source struct {
+	File    string   // the owner's, which is never written; empty where there is none
+	Overlay string   // a file of the same schema whose keys come before those of File; empty is none
+	Environ []string // of the process, "NAME=value"
+	// Options is a file of keys that take the place of those in File: the options of
+	// Home Assistant's app. Empty is none.
+	Options string
+	// Service is the account that has to read what the configuration names, where
+	// that is another than ours: then its rights are checked, and ours are not.
+	Service *Account
+}
+
+// Load reads the files and the environment over the defaults, and checks the
+// whole. Its error is faults, or that a file cannot be read.
+func (s Source) Load() (Config, error) {
+	text, overlay, err := s.texts()
+	if err != nil {
+		return Default(), err
+	}
+	c, _, err := s.load(text, overlay)
+	return c, err
+}
+
+// texts are what the owner's file and the overlay hold. An overlay that does not exist is empty.
+func (s Source) texts() (text, overlay []byte, err error) {
+	if s.File != "" {
+		if text, err = readConfig(s.File); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.Overlay != "" {
+		if overlay, err = readConfig(s.Overlay); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return text, overlay, err
+}
+
+// load reads the texts and the environment over the defaults, and checks the whole.
+func (s Source) load(text, overlay []byte) (Config, *checker, error) {
+	c, k := s.defaults(), s.checker()
+	k.read(&c, text)
+	if len(k.found) > 0 && len(k.unread) == 0 {
+		return c, k, k.found // it is no YAML
+	}
+	if o := k.over(&c, s.Overlay, overlay); len(o.found) > 0 && len(o.unread) == 0 {
+		return c, k, k.found
+	}
+	if err := s.readOptions(k, &c); err != nil {
+		return c, k, err
+	}
+	setVariables(k, &c, s.Environ)
+	s.setHome(&c)
+	addJapanese(k, &c)
+	return c, k, check(k, &c, isApp(s.Environ))
+}
+
+func (s Source) checker() *checker {
+	return &checker{file: s.File, overlay: s.Overlay, service: s.Service}
+}
+
+// Recheck checks a configuration that was changed after it was read.
+func (s Source) Recheck(c *Config) error { return check(s.checker(), c, isApp(s.Environ)) }
+
+func readConfig(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", explainDenied(err, ourselves()))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if len(text) > mostConfig {
+		return nil, fmt.Errorf("read the configuration: %s is larger than %d bytes", path, mostConfig)
+	}
+	return text, nil
+}
+
+// defaults are what a key is that nobody has set.
+func (s Source) defaults() Config {
+	c := Default()
+	if isApp(s.Environ) {
+		c.MQTT.Broker = SupervisorBroker
+		c.Web.Ingress, c.Web.IngressListen = []string{supervisor.Ingress}, appIngress
+	}
+	return c
+}
+
+// readOptions reads the options of Home Assistant's app over c. They have the names and the
+// forms of the file's keys. Its error is that they cannot be read.
+func (s Source) readOptions(k *checker, c *Config) error {
+	if s.Options == "" {
+		return nil
+	}
+	text, err := readConfig(s.Options)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o := k.over(c, s.Options, text)
+	k.env = map[string]string{}
+	for path := range o.lines {
+		k.env[path] = "option " + path
+	}
+	return nil
+}
+
+// setHome has engines that are Home Assistant's ask the one whose app this is, where they
+// name no other.
+func (s Source) setHome(c *Config) {
+	o, is := supervisor.FromEnvironment(s.Environ)
+	if !is {
+		return
+	}
+	for _, e := range slices.Concat(c.Speech.Recognizers, Recognizers(c.Speech.Synthesizers), Recognizers(c.Brains)) {
+		if a, is := e.Options.(interface{ SetHome(url string) }); is {
+			a.SetHome(o.Core())
+		}
+	}
+}
+
+// addJapanese has Japanese spoken by what can read it, where no synthesizer was chosen.
+func addJapanese(k *checker, c *Config) {
+	_, written := k.lines["speech.synthesizers"]
+	if written || len(k.under("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {
+		return
+	}
+	c.Speech.Synthesizers = append(Synthesizers{{"openjtalk", &openjtalk.Options{}}}, c.Speech.Synthesizers...)
+}

@@ -1,0 +1,70 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"perch/packaging"
+)
+
+// comment is what the annotated sample says of a key.
+type comment struct{ text, about string }
+
+// sampleDocs are what the annotated sample says of each key.
+var sampleDocs = sync.OnceValue(func() map[string]comment {
+	docs := map[string]comment{}
+	if root, err := parsed(packaging.Sample()); err == nil && len(root.Content) > 0 {
+		sampleLines(strings.Split(packaging.Sample(), "\n")).docs("", root.Content[0], comment{}, docs)
+	}
+	return docs
+})
+
+// sampleLines are the lines of the annotated sample.
+type sampleLines []string
+
+// docs notes the comments above each key of a section. What stands above a section
+// is of its first key, where that has none, and what stands above a key is of the next
+// lines, too, where nothing is between.
+func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	last, lastLine := comment{}, 0
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at, own := strings.TrimPrefix(under+"."+key.Value, "."), comment{}
+		if n.Style&yaml.FlowStyle == 0 {
+			if text := s.commentAbove(key); text != "" {
+				own = comment{text, at}
+			}
+		}
+		switch {
+		case own.text != "":
+		case i == 0:
+			own = above
+		case key.Line <= lastLine+1:
+			own = last
+		}
+		docs[at] = own
+		s.docs(at, value, own, docs)
+		last, lastLine = own, key.Line
+	}
+}
+
+// commentAbove are the lines of comment right above a key, in its column.
+func (s sampleLines) commentAbove(key *yaml.Node) string {
+	var lines []string
+	pad := strings.Repeat(" ", key.Column-1) + "#"
+	for at := key.Line - 2; at >= 0; at-- {
+		line, is := strings.CutPrefix(s[at], pad)
+		if !is {
+			break
+		}
+		lines = append(lines, strings.TrimPrefix(line, " "))
+	}
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"perch/cmd/perch/drivers"
+	"perch/device"
+	"perch/perception"
+)
+
+// FindRobot is the robot that the configuration means, by its MAC address or by a
+// name that stands in the same file.
+func (c *Config) FindRobot(robot string) (device.ID, error) {
+	for _, r := range c.Robots.Each {
+		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
+			return id, nil
+		}
+	}
+	return device.ParseID(robot)
+}
+
+// DrivenRobots are those that coding agents drive.
+func (c *Config) DrivenRobots() (all []device.ID, err error) {
+	for i, name := range c.Skins.Hooks.Robots {
+		id, e := c.FindRobot(name)
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
+		}
+		all = append(all, id)
+	}
+	return all, err
+}
+
+// BehaviourRules are those of the configuration, as behaviours follow them.
+func (c *Config) BehaviourRules(fault func(key string, err error)) (all []perception.Rule) {
+	for i, r := range c.Rules {
+		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))
+	}
+	return all
+}
+
+// UnfitSetting is a setting that the engines cannot follow.
+type UnfitSetting struct {
+	Key string
+	Err error
+}
+
+// Unfit finds what of a robot's settings the engines cannot follow, as far as
+// they know without being asked. The persona is looked at where it is read.
+func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
+	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
+	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
+		refuse("brain", fmt.Errorf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
+	}
+	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
+		first := c.Speech.Synthesizers[0]
+		if err := drivers.Synthesizers().Check(first.Kind, first.Options, checkedVoice(s.Voice)); err != nil {
+			refuse("voice", err)
+		}
+	}
+	if s.Language != "" && !languageTag().MatchString(s.Language) {
+		refuse("language", fmt.Errorf("%q is no language such as en or de-AT", s.Language))
+	}
+	return all
+}
+
+// brainNames are the brains as a robot's setting names them: by their kind, the
+// second of a kind "openai 2".
+func (c *Config) brainNames() (names []string) {
+	of := map[string]int{}
+	for _, b := range c.Brains {
+		name := b.Kind
+		if of[b.Kind]++; of[b.Kind] > 1 {
+			name = fmt.Sprintf("%s %d", b.Kind, of[b.Kind])
+		}
+		names = append(names, name)
+	}
+	return names
+}
