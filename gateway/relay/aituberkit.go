@@ -72,7 +72,7 @@ type aituberSpeech struct {
 
 func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
 	l := &aituberLink{aituberkit: p, server: newServer(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
-		Address: remote.Address(p.base), Key: p.Secret, Setting: "key", Check: "its version"}}, aituberWithin, note)}
+		Address: remote.Address(p.base), Key: p.Key, Setting: "key", Check: "its version"}}, aituberWithin, note)}
 	if err := l.find(ctx); err != nil {
 		l.close()
 		return nil, err

@@ -94,7 +94,7 @@ func TestAITuberKitRefuses(t *testing.T) {
 	} {
 		f := newFakeAITuber(t)
 		c.change(f)
-		h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: c.key})
+		h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: c.key})
 		h.eventually(c.want, func() bool { return strings.Contains(h.relays.List()[0].Note, c.want) })
 		if c.key != "" && strings.Contains(h.relays.List()[0].Note, c.key) {
 			t.Errorf("the note holds the key: %s", h.relays.List()[0].Note)
@@ -119,7 +119,7 @@ func TestAITuberKitRefusesAText(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		serve.ServeHTTP(w, r)
 	})
-	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
+	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 	h.eventually("it is said", func() bool { return strings.Contains(h.relays.List()[0].Note, "Text is too long") })
@@ -161,7 +161,7 @@ func TestWhatNoAITuberKitCanBe(t *testing.T) {
 // a notification and a question.
 func TestAITuberKitIsTried(t *testing.T) {
 	f := newFakeAITuber(t)
-	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Secret: "a-key"})
+	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	for range 2 {
 		must.Succeed(t, h.relays.Try(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }))

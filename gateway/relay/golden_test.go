@@ -41,7 +41,7 @@ func players() []player {
 	return []player{
 		{"aituberkit", func(t testing.TB) (Target, toldProgram) {
 			f := newFakeAITuber(t)
-			return Target{URL: f.URL, Secret: f.key}, f
+			return Target{URL: f.URL, Key: f.key}, f
 		}, false},
 		{"chatdollkit", func(t testing.TB) (Target, toldProgram) {
 			s := newLineServer(t, "")
@@ -59,7 +59,7 @@ func players() []player {
 		{"obs", func(t testing.TB) (Target, toldProgram) {
 			o := newFakeOBS("a password")
 			f := greetingFake(t, "", o.greet, o.answer)
-			return Target{URL: "ws://" + f.address, Secret: o.password}, f
+			return Target{URL: "ws://" + f.address, Key: o.password}, f
 		}, false},
 		{"unreal", func(t testing.TB) (Target, toldProgram) {
 			f := unrealFake(t, true)

@@ -169,10 +169,10 @@ func (l *obsLink) identify(ctx context.Context, hello <-chan obsAny) error {
 	}
 	me := obsIdentity{RPC: obsVersion, Events: obsEvents}
 	if a := h.Authentication; a != nil {
-		if l.Secret == "" {
+		if l.Key == "" {
 			return errors.New("OBS wants a password; put it into key (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
 		}
-		me.Authentication = obsAuthentication(l.Secret, a.Salt, a.Challenge)
+		me.Authentication = obsAuthentication(l.Key, a.Salt, a.Challenge)
 	}
 	_, err := l.call(ctx, "identified", obsMessage[obsIdentity]{obsIdentify, me})
 	if err != nil && ctx.Err() == nil && h.Authentication != nil {
@@ -286,7 +286,7 @@ func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
 	case a.Status.Code == obsMissing:
 		l.remarks.say(item, missing)
 	default:
-		l.remarks.say(item, fmt.Errorf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Secret)))
+		l.remarks.say(item, fmt.Errorf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Key)))
 	}
 	return a.Status.Result
 }

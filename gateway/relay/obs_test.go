@@ -130,7 +130,7 @@ func (o *fakeOBS) change(change func(*fakeOBS)) {
 func TestOBS(t *testing.T) {
 	o := newFakeOBS("supersecretpassword")
 	f := greetingFake(t, "", o.greet, o.answer)
-	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Secret: o.password})
+	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: o.password})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.eventually("the text is empty", func() bool { text, _ := o.state("", ""); return text == "" })
 	h.happens(robotA, "s", turn()...)
@@ -177,7 +177,7 @@ func TestOBSRefuses(t *testing.T) {
 	o := newFakeOBS("right")
 	f := greetingFake(t, "", o.greet, o.answer)
 	for key, want := range map[string]string{"": "OBS wants a password", "wrong-password": "OBS has refused the password"} {
-		h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Secret: key})
+		h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: key})
 		h.eventually(want, func() bool { return strings.Contains(h.relays.List()[0].Note, want) })
 		if note := h.relays.List()[0].Note; key != "" && strings.Contains(note, key) {
 			t.Errorf("the note holds the key: %s", note)

@@ -24,16 +24,18 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/limit"
+	"perch/secret"
 )
 
-// Target is one program that is to show the agents.
+// Target is one program that is to show the agents, as the configuration has it.
 type Target struct {
-	Kind   string            // "vtube_studio"
-	Name   string            // it goes by; the kind where empty
-	URL    string            // where it is; the kind's usual place where empty
-	Robot  string            // the one that is shown, a MAC address or a name; empty is whichever is at work
-	Secret string            // password, key or token, where the program has one that its owner knows
-	Words  map[string]string // in place of the kind's own, by "state.thinking", "face.happy", "gesture.wave"
+	Kind    string            `yaml:"kind"`
+	Name    string            `yaml:"name" doc:"How it is called in lists; needed only if there are two of a kind."`
+	URL     string            `yaml:"url" doc:"Where the program is, if not where its kind usually is."`
+	Robot   string            `yaml:"robot" doc:"The MAC address or name of the robot that is shown. If empty, whichever began to work last."`
+	Key     string            `yaml:"key" doc:"A password, key or token that the program wants."`
+	KeyFile string            `yaml:"key_file" doc:"A file that holds the key."`
+	Words   map[string]string `yaml:"words" doc:"What the program is told instead of the kind's own words, by state.thinking, face.happy, gesture.wave."`
 }
 
 // address is where the program is, as it may be shown.
@@ -166,6 +168,10 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		return nil, fmt.Errorf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(names(), ", "))
 	}
 	k := kinds()[i]
+	var err error
+	if t.Key, err = secret.Read("key", t.Key, t.KeyFile); err != nil {
+		return nil, err
+	}
 	t.Name = cmp.Or(t.Name, t.Kind)
 	if !k.Finds {
 		t.URL = cmp.Or(t.URL, k.URL)

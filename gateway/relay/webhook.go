@@ -64,10 +64,10 @@ func newWebhook(o *own) (program, error) {
 	}
 	p := &webhook{own: o}
 	p.base, _ = url.Parse(o.URL)
-	if o.Secret != "" {
-		p.secret = []byte(o.Secret)
+	if o.Key != "" {
+		p.secret = []byte(o.Key)
 	}
-	if coded, is := strings.CutPrefix(o.Secret, "whsec_"); is {
+	if coded, is := strings.CutPrefix(o.Key, "whsec_"); is {
 		var err error
 		if p.secret, err = base64.StdEncoding.DecodeString(coded); err != nil {
 			return nil, errors.New("key begins with whsec_, and is not base64 after it; copy it anew")
@@ -79,7 +79,7 @@ func newWebhook(o *own) (program, error) {
 // open asks whether the program takes anything, and sends what it has missed.
 func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
 	l := &webhookLink{webhook: p, server: newServer(remote.Options{Base: p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
-		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Secret}, Setting: "key", Check: "url"}},
+		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Key}, Setting: "key", Check: "url"}},
 		postWithin, note)}
 	err := l.post(ctx, rand.Text(), []byte(fmt.Sprintf(`{"type":"pong","ts":%d}`, time.Now().Unix())))
 	for (err == nil || errors.Is(err, errUntold)) && len(p.waiting) > 0 {

@@ -89,7 +89,7 @@ func (r untimed) all() string {
 func TestWebhook(t *testing.T) {
 	r := newReceiver(t, nil)
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	h := newHarness(t, Target{Kind: "webhook", URL: r.URL + "/hooks/robot?token=hush", Secret: secret,
+	h := newHarness(t, Target{Kind: "webhook", URL: r.URL + "/hooks/robot?token=hush", Key: secret,
 		Words: map[string]string{"frame.gesture": ""}})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.happens(robotA, "s", turn()...)
@@ -168,7 +168,7 @@ func TestWebhookAnswers(t *testing.T) {
 		http.StatusUnprocessableEntity: {true, "refuses the request (HTTP 422)"},
 	} {
 		r := newReceiver(t, func(string) int { return status })
-		h := newHarness(t, Target{Kind: "webhook", URL: r.URL, Secret: "a-secret-of-mine"})
+		h := newHarness(t, Target{Kind: "webhook", URL: r.URL, Key: "a-secret-of-mine"})
 		h.eventually(c.want, func() bool { return strings.Contains(h.relays.List()[0].Note, c.want) && h.relays.List()[0].OK == c.ok })
 		if strings.Contains(h.relays.List()[0].Note, "a-secret-of-mine") {
 			t.Error("the note holds the key")
@@ -209,7 +209,7 @@ func TestWhatNoWebhookCanBe(t *testing.T) {
 	for want, target := range map[string]Target{
 		"set url":           {Kind: "webhook"},
 		"http://":           {Kind: "webhook", URL: "ws://127.0.0.1"},
-		"not base64":        {Kind: "webhook", URL: "http://127.0.0.1", Secret: "whsec_???"},
+		"not base64":        {Kind: "webhook", URL: "http://127.0.0.1", Key: "whsec_???"},
 		"words.frame.mood ": {Kind: "webhook", URL: "http://127.0.0.1", Words: map[string]string{"frame.mood": "feelings"}},
 	} {
 		if err := Check(target, plainWords(t)); err == nil || !strings.Contains(err.Error(), want) {

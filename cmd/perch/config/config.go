@@ -82,7 +82,7 @@ type Config struct {
 	Web        Web               `yaml:"web"`
 	Skins      Skins             `yaml:"skins"`
 	Skills     Skills            `yaml:"skills"`
-	Relays     []Relay           `yaml:"relays"`
+	Relays     Relays            `yaml:"relays"`
 	MQTT       MQTT              `yaml:"mqtt"`
 	Bridge     Bridge            `yaml:"bridge"`
 	Firmware   Firmware          `yaml:"firmware"`
@@ -120,7 +120,7 @@ func Default() Config {
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
 	c.Skills.Trust = skill.OwnedOnly
-	c.Relays = []Relay{}
+	c.Relays = Relays{}
 	c.Mood = "on"
 	c.Behaviours = perception.DefaultTuning()
 	c.MQTT = MQTT{Broker: EmbeddedBroker, Listen: ":1883", BaseTopic: "perch", DiscoveryPrefix: "homeassistant"}

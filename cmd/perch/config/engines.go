@@ -83,12 +83,7 @@ func keysOf(of kinds, kind string) []string {
 	return keys
 }
 
-// known reports whether any kind has a key.
-func known(of kinds, key string) bool {
-	return slices.ContainsFunc(of.Kinds(), func(kind string) bool { return slices.Contains(keysOf(of, kind), key) })
-}
-
-// decodeEngines reads a list of engines. A key that only other kinds have is left to the check.
+// decodeEngines reads a list of engines. Keys that an engine does not have are left to the check.
 func decodeEngines(n *yaml.Node, of kinds, list *[]Engine) error {
 	var wrong yaml.TypeError
 	if n.Kind != yaml.SequenceNode {
@@ -100,7 +95,6 @@ func decodeEngines(n *yaml.Node, of kinds, list *[]Engine) error {
 		var e struct{ Kind string }
 		err := decodeTyped(entry, &e, &wrong)
 		(*list)[i] = Engine{e.Kind, of.Options(e.Kind)}
-		wrong.Errors = append(wrong.Errors, unknownKeys(entry, of.Fields(e.Kind), func(key string) bool { return known(of, key) })...)
 		if err == nil && (*list)[i].Options != nil {
 			err = decodeTyped(entry, (*list)[i].Options, &wrong)
 		}
@@ -124,30 +118,6 @@ func decodeTyped(n *yaml.Node, into any, wrong *yaml.TypeError) error {
 	return err
 }
 
-// unknownKeys finds keys that a section has not, which the library does not find below a type that
-// decodes itself. other reports whether a key is known all the same.
-func unknownKeys(n *yaml.Node, fields []driver.Field, other func(key string) bool) (errs []string) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		at := slices.IndexFunc(fields, func(f driver.Field) bool { return f.Key == key.Value })
-		switch {
-		case key.ShortTag() == "!!merge":
-			errs = append(errs, unknownKeys(value, fields, other)...)
-		case at < 0 && !other(key.Value):
-			errs = append(errs, fmt.Sprintf("line %d: field %s not found in type Engine", key.Line, key.Value))
-		case at >= 0 && sectioned(fields[at].Value.Type()) && value.Kind == yaml.SequenceNode:
-			below := driver.Fields(reflect.Zero(fields[at].Value.Type().Elem()))
-			for _, entry := range value.Content {
-				errs = append(errs, unknownKeys(entry, below, func(string) bool { return false })...)
-			}
-		}
-	}
-	return errs
-}
-
 // speaks reports whether a synthesizer may know a language. Whether a server does
 // turns out when it is asked.
 func (e Engine) speaks(language string) bool {
@@ -167,6 +137,41 @@ func checkedVoice(name string) drivers.Voice {
 		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
 }
 
+// checkKeys checks the keys of an engine, which have been read into it, and reports whether there are such keys.
+func checkKeys(k *checker, at string, of kinds, e Engine) (known bool) {
+	known = true
+	own := keysOf(of, e.Kind)
+	for _, key := range k.under(at) {
+		switch {
+		case slices.Contains(own, key):
+		case slices.ContainsFunc(of.Kinds(), func(kind string) bool { return slices.Contains(keysOf(of, kind), key) }):
+			if e.Options != nil { // it would have no effect
+				k.fault(at+"."+key, fmt.Errorf("%s has no such key; it has %s", e.Kind, strings.Join(own, ", ")))
+			}
+		default:
+			k.fault(at+"."+key, errNoKey)
+			known = false
+		}
+	}
+	for _, f := range driver.FieldsOf(e.Options) {
+		if d, is := f.Value.Interface().(time.Duration); is && d < 0 {
+			k.fault(at+"."+f.Key, fmt.Errorf("%q is no duration such as 60s, 5m or 24h", d))
+		}
+		for i := 0; sectioned(f.Value.Type()) && f.Value.Kind() == reflect.Slice && i < f.Value.Len(); i++ {
+			below := fmt.Sprintf("%s.%s.%d", at, f.Key, i)
+			for _, key := range k.under(below) {
+				if !slices.ContainsFunc(driver.Fields(f.Value.Index(i)), func(f driver.Field) bool { return f.Key == key }) {
+					k.fault(below+"."+key, errNoKey)
+					known = false
+				}
+			}
+		}
+	}
+	return known
+}
+
+var errNoKey = errors.New("there is no such key")
+
 // checkList checks the kind of each engine of a list, that it has no keys of another kind, which
 // would have no effect, and that it can be made.
 func checkList[S, E any](k *checker, list string, of driver.List[S, E], all []Engine, setup func(place int) S) {
@@ -176,20 +181,8 @@ func checkList[S, E any](k *checker, list string, of driver.List[S, E], all []En
 	for i, e := range all {
 		at := fmt.Sprintf("%s.%d", list, i)
 		k.oneOf(at+".kind", e.Kind, of.Kinds()...)
-		if e.Options == nil {
-			continue
+		if checkKeys(k, at, of, e) && e.Options != nil {
+			k.failed(at, of.Check(e.Kind, e.Options, setup(i)))
 		}
-		own := keysOf(of, e.Kind)
-		for _, key := range k.under(at) {
-			if !slices.Contains(own, key) {
-				k.fault(at+"."+key, fmt.Errorf("%s has no such key; it has %s", e.Kind, strings.Join(own, ", ")))
-			}
-		}
-		for _, f := range driver.FieldsOf(e.Options) {
-			if d, is := f.Value.Interface().(time.Duration); is && d < 0 {
-				k.fault(at+"."+f.Key, fmt.Errorf("%q is no duration such as 60s, 5m or 24h", d))
-			}
-		}
-		k.failed(at, of.Check(e.Kind, e.Options, setup(i)))
 	}
 }

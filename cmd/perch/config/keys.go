@@ -103,8 +103,11 @@ func (l *keyLister) entry(path []string, v reflect.Value) {
 	for _, f := range driver.Fields(v) {
 		at := append(slices.Clone(path), f.Key)
 		doc := comment{f.Doc, ""}
+		if f.Doc != "" {
+			doc.about = strings.Join(path[:len(path)-1], ".") + "." + f.Key
+		}
 		if e, is := v.Interface().(Engine); is && f.Doc != "" {
-			doc.about = strings.Join([]string{strings.Join(path[:len(path)-1], "."), e.Kind, f.Key}, ".")
+			doc.about = strings.Join(path[:len(path)-1], ".") + "." + e.Kind + "." + f.Key
 		}
 		l.add(at, f.Value, reflect.Zero(f.Value.Type()), doc)
 	}

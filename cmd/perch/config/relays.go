@@ -5,37 +5,38 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/driver"
 	"perch/gateway/relay"
-	"perch/secret"
 )
 
 // Relay is an avatar program that shows the agents.
-type Relay struct {
-	Kind    string            `yaml:"kind"`
-	Name    string            `yaml:"name"`
-	URL     string            `yaml:"url"`
-	Robot   string            `yaml:"robot"`
-	Key     string            `yaml:"key"`
-	KeyFile string            `yaml:"key_file"`
-	Words   map[string]string `yaml:"words"`
+type Relay = relay.Target
+
+// Relays is the list of them. All kinds have the same keys.
+type Relays []Relay
+
+func (Relays) kinds() kinds { return relayKinds{} }
+
+type relayKinds struct{}
+
+func (relayKinds) Kinds() (names []string) {
+	for _, k := range relay.Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
-// Target returns the program as package relay has it.
-func (r Relay) Target() (relay.Target, error) {
-	key, err := secret.Read("key", r.Key, r.KeyFile)
-	return relay.Target{Kind: r.Kind, Name: r.Name, URL: r.URL, Robot: r.Robot, Secret: key, Words: r.Words}, err
-}
+func (relayKinds) Options(string) any { return new(Relay) }
+
+func (relayKinds) Fields(string) []driver.Field { return driver.FieldsOf(Relay{})[1:] } // without kind
 
 // checkRelays finds what is no relay.
-func checkRelays(k *checker, all []Relay) {
+func checkRelays(k *checker, all Relays) {
 	seen := map[string]bool{}
 	for i, r := range all {
 		at := fmt.Sprintf("relays.%d", i)
-		t, err := r.Target()
-		if err == nil {
-			err = relay.Check(t, agent.StockWords())
-		}
-		k.failed(at, err)
+		k.chosen(at+".kind", relayKinds{}.Kinds())
+		k.failed(at, relay.Check(r, agent.StockWords()))
 		if r.Robot != "" && !named(r.Robot) {
 			k.fault(at+".robot", fmt.Errorf("%.40q is neither a MAC address nor a name", r.Robot))
 		}

@@ -14,23 +14,8 @@ func newRelays(c *config.Config, o relay.Options) (*relay.Relays, error) {
 	if home, err := os.UserHomeDir(); err == nil {
 		o.Home = home // a service may have none; then addresses have to be configured
 	}
-	var err error
-	if o.Targets, err = relayTargets(c); err != nil {
-		return nil, err
-	}
+	o.Targets = c.Relays
 	return relay.New(o)
-}
-
-// relayTargets returns the relays' programs of a configuration.
-func relayTargets(c *config.Config) (all []relay.Target, err error) {
-	for i, r := range c.Relays {
-		t, err := r.Target()
-		if err != nil {
-			return nil, fmt.Errorf("relays.%d: %w", i, err)
-		}
-		all = append(all, t)
-	}
-	return all, nil
 }
 
 // relayConditions returns the conditions of the relays.

@@ -138,11 +138,7 @@ func (v *Viewers) Apply(c *config.Config, e Engines) error {
 	if err != nil {
 		return err
 	}
-	targets, err := relayTargets(c)
-	if err != nil {
-		return err
-	}
-	if err := v.relays.Apply(targets); err != nil {
+	if err := v.relays.Apply(c.Relays); err != nil {
 		return err
 	}
 	v.llmvtuber.Apply(avatars)
