@@ -82,8 +82,10 @@ func (d *Examination) tried(part string, err error, fine string) {
 // noTimers keeps no timer.
 type noTimers struct{}
 
-func (noTimers) Put(string, agent.Timer) error       { return nil }
-func (noTimers) Delete(string) error                 { return nil }
+func (noTimers) Put(string, agent.Timer) error { return nil }
+
+func (noTimers) Delete(string) error { return nil }
+
 func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
 
 // trial tries engines.

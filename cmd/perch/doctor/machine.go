@@ -4,25 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"perch/child"
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/machine"
 	"perch/store"
 	"perch/store/archive"
 )
+
+// Configuration has no faults that keep the appliance from starting, or the
+// doctor would not have come so far.
+func (d *Examination) Configuration() {
+	if err := appliance.CheckRecognizers(d.Config); err != nil {
+		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
+		return
+	}
+	if d.File == "" {
+		d.add("configuration", nil, "no file: the defaults")
+		return
+	}
+	d.add("configuration", nil, d.File)
+}
 
 // Disk looks at the data directory and the room in it.
 func (d *Examination) Disk() {
@@ -75,28 +85,6 @@ func (d *Examination) Clock() {
 	}
 }
 
-// mostCopied is the largest database that is copied to be looked at: where
-// temporary files are may be memory.
-const mostCopied = 128 << 20
-
-// databaseCopy is a copy of the database of an appliance that does not run: opening
-// it changes it, and an older one would be migrated.
-type databaseCopy struct {
-	*store.DB
-	dir string
-}
-
-// damage describes the damage of the database at path, of which this is a copy.
-func (c *databaseCopy) damage(path string) error {
-	s := *c.Salvaged()
-	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(beside) {
-		s.Kept = beside
-		return errors.New(s.String())
-	}
-	return fmt.Errorf(
-		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
-}
-
 // Database looks whether the database of an appliance that does not run would
 // be opened.
 func (d *Examination) Database() {
@@ -130,48 +118,6 @@ func (d *Examination) Database() {
 	d.addRead("database", datadir.ExplainMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
-// copyDatabase opens a copy. Errors are those of the database itself, in which
-// something is expected or not.
-func copyDatabase(path string, expect bool) (*databaseCopy, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	// The same lock as its own program takes; it is given up with the file.
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-		return nil,
-			fmt.Errorf(
-				"%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)",
-				path)
-	}
-	dir, err := os.MkdirTemp("", "perch-doctor-*")
-	if err != nil {
-		return nil, fmt.Errorf("copy the database to look at it: %w", err)
-	}
-	c := &databaseCopy{dir: dir}
-	target := filepath.Join(dir, filepath.Base(path))
-	to, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = io.Copy(to, file)
-		err = errors.Join(err, to.Close())
-	}
-	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // they are reported for as long as they are there
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
-	}
-	if err == nil {
-		o := datadir.StoreOptions(slog.New(slog.DiscardHandler))
-		o.Salvage, o.Expect = true, expect
-		c.DB, err = store.Open(target, o)
-	}
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, errors.New(strings.ReplaceAll(err.Error(), target, path))
-	}
-	return c, nil
-}
-
 // unit looks at the service, where systemd runs this machine and has one.
 func (d *Examination) unit(ctx context.Context) {
 	exists := func(path string) bool { return store.Exists(filepath.Join(d.root, path)) }
@@ -196,17 +142,6 @@ func (d *Examination) unit(ctx context.Context) {
 	}
 	fine, err := ReadUnit(text)
 	d.add("unit", err, fine)
-}
-
-// AskSystemd asks for the unit's properties, a line each.
-func AskSystemd(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	systemctl := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
-		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState")
-	systemctl.Env = child.Environ(os.Environ())
-	out, err := systemctl.Output()
-	return string(out), err
 }
 
 // misconfiguredStatus is the exit code of perch serve where its configuration

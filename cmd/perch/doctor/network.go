@@ -12,10 +12,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/hassapp"
+	"perch/cmd/perch/listener"
 	"perch/cmd/perch/network"
 	"perch/device"
 	"perch/gateway/admin"
@@ -24,6 +26,46 @@ import (
 	"perch/plain"
 	"perch/store"
 )
+
+// Ports looks whether the configured addresses are free, or the appliance's.
+func (d *Examination) Ports() {
+	c := d.Config
+	d.ports("listen", c.Listen...)
+	d.ports("local", c.Local...)
+	d.ports("tls.listen", c.TLS.Listen...)
+	if c.Robots.MQTT.Listen != "" && d.status == nil { // one that runs says itself what is wrong
+		d.ports("robots.mqtt.listen", c.Robots.MQTT.Listen)
+	}
+	if c.Wyoming.Listen != "" {
+		d.ports("wyoming.listen", c.Wyoming.Listen)
+	}
+	if c.Skins.OpenClaw != "" {
+		d.ports("skins.openclaw", c.Skins.OpenClaw)
+	}
+	// Of an appliance that does not run, the broker itself is tried; a fault of its own says more.
+	if c.MQTT.Broker == config.EmbeddedBroker && d.status != nil && !d.reportsFault("mqtt") {
+		d.ports("mqtt.listen", c.MQTT.Listen)
+	}
+}
+
+func (d *Examination) ports(key string, addresses ...string) {
+	for _, a := range addresses {
+		l, err := net.Listen("tcp", a)
+		switch {
+		case err == nil && d.status != nil:
+			d.add("port "+a, errors.Join(fmt.Errorf("the running appliance does not serve it; restart it to use this configuration (%s)", key),
+				l.Close()), "")
+		case err == nil:
+			d.add("port "+a, l.Close(), "free")
+		case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
+			d.add("port "+a, nil, "served by the appliance")
+		case d.locked && errors.Is(err, syscall.EADDRINUSE):
+			d.add("port "+a, nil, "in use, by the appliance as it seems")
+		default:
+			d.add("port "+a, listener.Error(a, key, err), "")
+		}
+	}
+}
 
 // names asks for the appliance's name as a robot does.
 func (d *Examination) names(ctx context.Context) {

@@ -3,16 +3,14 @@ package doctor
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"perch/cmd/perch/config"
-	"perch/cmd/perch/datadir"
 	"perch/gateway/admin"
 )
 
@@ -43,23 +41,43 @@ func (f finding) MarshalJSON() ([]byte, error) {
 // rank has faults before warnings, and those before what works.
 func (f finding) rank() int { return slices.Index([]string{"FAIL", "WARN", "ok"}, f.mark()) }
 
+// report collects findings.
+type report struct{ Findings []finding }
+
+// add adds an error, or the note of a part that works.
+func (r *report) add(part string, err error, fine string) {
+	if err != nil {
+		r.Findings = append(r.Findings, finding{Part: part, Note: err.Error()})
+		return
+	}
+	r.Findings = append(r.Findings, finding{Ok: true, Part: part, Note: fine})
+}
+
+// addRead adds what was read. That this user may not read it is no fault.
+func (r *report) addRead(part string, err error, fine string) {
+	if errors.Is(err, fs.ErrPermission) {
+		err, fine = nil, "not looked at: this user may not read it; sudo perch doctor does"
+	}
+	r.add(part, err, fine)
+}
+
 // sorted are the findings, faults first.
-func (d *Examination) sorted() []finding {
-	return slices.SortedStableFunc(slices.Values(d.Findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
+func (r *report) sorted() []finding {
+	return slices.SortedStableFunc(slices.Values(r.Findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
 }
 
 // Items are the findings as the owner's page shows them, faults first.
-func (d *Examination) Items() (all []admin.Finding) {
+func (r *report) Items() (all []admin.Finding) {
 	levels := map[string]string{"FAIL": "problem", "WARN": "warning", "ok": "ok"}
-	for _, f := range d.sorted() {
+	for _, f := range r.sorted() {
 		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works")})
 	}
 	return all
 }
 
 // Report prints the findings, faults first, and returns how many of these there are.
-func (d *Examination) Report(out io.Writer) (faults int) {
-	sorted, wide := d.sorted(), 0
+func (r *report) Report(out io.Writer) (faults int) {
+	sorted, wide := r.sorted(), 0
 	for _, f := range sorted {
 		wide = max(wide, utf8.RuneCountInString(f.Part))
 		if !f.Ok {
@@ -103,23 +121,4 @@ func robots(n int) string {
 		return "1 robot"
 	}
 	return fmt.Sprintf("%d robots", n)
-}
-
-// ShowSecrets prints the generated passwords.
-func (d *Examination) ShowSecrets(out io.Writer) {
-	c, data := d.Config, d.Data
-	fmt.Fprint(out, "\nSecrets:\n")
-	names := []string{"admin-token"}
-	if c.MQTT.Generated() {
-		names = append(names, datadir.MQTTPasswordFile)
-		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, config.MQTTUser))
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(data, name))
-		if err != nil {
-			fmt.Fprintf(out, "      %s cannot be read: %v\n", name, err)
-			continue
-		}
-		fmt.Fprintf(out, "      %s: %s\n", name, strings.TrimSpace(string(text)))
-	}
 }

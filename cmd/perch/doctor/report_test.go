@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func linesOf(t *testing.T, findings ...finding) (lines []string) {
 	t.Helper()
 	var out strings.Builder
-	(&Examination{Findings: findings}).Report(&out)
+	(&report{Findings: findings}).Report(&out)
 	lines = append(lines, strings.Split(strings.TrimSpace(out.String()), "\n")...)
 	return lines
 }

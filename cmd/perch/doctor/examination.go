@@ -1,0 +1,135 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"perch/child"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/gateway/admin"
+	"perch/gateway/mdns"
+	"perch/store"
+)
+
+// Examination collects findings.
+type Examination struct {
+	Options
+	Data  string // the directory
+	named string // the data as it was named; empty is the service's, or what is here
+	report
+	running  Asker         // to the appliance that runs here, if one does
+	status   *admin.Status // of that
+	reported []finding     // what it says of its engines, which are tried as well
+	locked   bool          // one seems to run, and we may not ask it
+	store    *databaseCopy // of one that does not run; nil where there is none to be read
+
+	surroundings
+}
+
+// surroundings are what is looked at outside of the program; a test has its own.
+type surroundings struct {
+	service   *config.Account // whom the service runs as, where that is somebody else
+	root      string          // of the machine's files, "/"
+	now       func() time.Time
+	resolve   func(ctx context.Context, host string) (netip.Addr, error)
+	addresses func() ([]net.Addr, error)
+	free      func(dir string) (int64, error)
+	services  func(ctx context.Context) (string, error) // what systemd says of the unit
+}
+
+// Asker is a connection to a running appliance.
+type Asker interface {
+	// Get decodes what lies at a path of the admin API.
+	Get(ctx context.Context, path string, into any) error
+}
+
+// ErrNoneRuns is wrapped where this machine has no socket of an appliance.
+var ErrNoneRuns = errors.New("no appliance runs here")
+
+// Options are what is examined.
+type Options struct {
+	Config  *config.Config
+	File    string // of the configuration; empty where there is none
+	Data    string // the directory as it was named; empty where it was not
+	Version string // of this program
+	Built   time.Time
+	// connect reaches the appliance that runs on a data directory; an empty name
+	// is that of the service. Where none runs, it returns ErrNoneRuns.
+	Connect func(data string) (Asker, error)
+}
+
+// New looks at the data that is named, else at the service's, which
+// its owner alone may be able to read.
+func New(o Options) *Examination {
+	data, named := config.Data(o.Data), o.Data
+	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
+		data = config.SystemData
+	}
+	if filepath.Clean(named) == config.SystemData {
+		named = ""
+	}
+	return &Examination{Options: o, Data: data, named: named, surroundings: surroundings{
+		service: config.ServiceAccount(), root: "/", now: time.Now,
+		resolve: mdns.Resolve, addresses: net.InterfaceAddrs, free: store.FreeSpace, services: AskSystemd,
+	}}
+}
+
+// AskSystemd asks for the unit's properties, a line each.
+func AskSystemd(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	systemctl := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
+		"--property=LoadState,ActiveState,SubState,Result,NRestarts,ExecMainStatus,NeedDaemonReload,UnitFileState")
+	systemctl.Env = child.Environ(os.Environ())
+	out, err := systemctl.Output()
+	return string(out), err
+}
+
+// Close removes what was copied.
+func (d *Examination) Close() {
+	if d.store != nil {
+		_ = d.store.Close() // nothing was written
+		_ = os.RemoveAll(d.store.dir)
+	}
+}
+
+// reports tells whether the running appliance shows a part.
+func (d *Examination) reports(part string) bool {
+	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
+}
+
+// reportsFault tells whether it shows that a part does not work.
+func (d *Examination) reportsFault(part string) bool {
+	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
+}
+
+// ShowSecrets prints the generated passwords.
+func (d *Examination) ShowSecrets(out io.Writer) {
+	c, data := d.Config, d.Data
+	fmt.Fprint(out, "\nSecrets:\n")
+	names := []string{"admin-token"}
+	if c.MQTT.Generated() {
+		names = append(names, datadir.MQTTPasswordFile)
+		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, config.MQTTUser))
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(data, name))
+		if err != nil {
+			fmt.Fprintf(out, "      %s cannot be read: %v\n", name, err)
+			continue
+		}
+		fmt.Fprintf(out, "      %s: %s\n", name, strings.TrimSpace(string(text)))
+	}
+}
