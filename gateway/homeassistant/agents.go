@@ -12,6 +12,8 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/topic"
 	"perch/limit"
 	"perch/plain"
 )
@@ -155,7 +157,7 @@ func (h *hub) takeAgent(e event.Envelope) {
 	v.seen = e.At
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
-		h.putJSON(h.names.agentTopic(v.id, "tool"), newToolDocument(e.Session, ev), false, 0)
+		h.putJSON(h.names.Agent(v.id, "tool"), newToolDocument(e.Session, ev), false, 0)
 		v.tool, v.dirty = ev, true
 	case event.Asked:
 		v.ask(askedOf{ev.ID, oneQuestion(ev.Text), h.answerable(ev.ID)}, e.At)
@@ -217,11 +219,11 @@ func (h *hub) enterAgent(session string, at time.Time) *agentView {
 		})
 		h.removeAgent(oldest.session, oldest.id, at)
 	}
-	v := &agentView{session: session, id: agentID(session), rendering: rendering{shown: agent.Idle, seen: at}}
+	v := &agentView{session: session, id: topic.AgentID(session), rendering: rendering{shown: agent.Idle, seen: at}}
 	h.agents.views[session] = v
 	h.agents.removed = slices.DeleteFunc(h.agents.removed, func(g removedAgent) bool { return g.id == v.id })
 	h.showAgent(v, at)
-	key := agentPrefix + v.id
+	key := topic.AgentPrefix + v.id
 	messages, ids := h.names.agentDiscovery(v.id, h.o.Version, h.announcedBefore(key))
 	h.publishDiscovery(messages, nil)
 	h.remember(key, ids)
@@ -234,29 +236,29 @@ func (h *hub) enterAgent(session string, at time.Time) *agentView {
 func (h *hub) removeAgent(session, id string, at time.Time) {
 	delete(h.agents.views, session)
 	messages, _ := h.names.agentDiscovery(id, h.o.Version, nil)
-	topic := messages[0].topic
-	h.publishDiscovery(append(messages, message{topic: topic, retained: true, qos: 1}), nil)
-	h.out.put(message{topic: h.names.agentTopic(id, "state"), retained: true, qos: 1})
+	config := messages[0].Topic
+	h.publishDiscovery(append(messages, connection.Message{Topic: config, Retained: true, QoS: 1}), nil)
+	h.out.Put(connection.Message{Topic: h.names.Agent(id, "state"), Retained: true, QoS: 1})
 	h.agents.removed = append(h.agents.removed, removedAgent{id: id, at: at, remembered: true})
 	for len(h.agents.removed) > mostRemoved {
 		old := h.agents.removed[0]
 		h.agents.removed = h.agents.removed[1:]
 		h.forgetRemoved(&old)
-		h.out.forget(h.names.configTopic(agentPrefix+old.id), h.names.agentTopic(old.id, "state"))
+		h.out.Forget(h.names.Config(topic.AgentPrefix+old.id), h.names.Agent(old.id, "state"))
 	}
 }
 
 // forgetRemoved has the next run not take an agent back once more.
 func (h *hub) forgetRemoved(g *removedAgent) {
 	if g.remembered {
-		h.o.Announced.DeleteSoon(agentPrefix + g.id)
+		h.o.Announced.DeleteSoon(topic.AgentPrefix + g.id)
 	}
 	g.remembered = false
 }
 
 // forgetOldRemoved forgets what the broker has had time to take.
 func (h *hub) forgetOldRemoved(now time.Time) {
-	s := h.connect.state()
+	s := h.connect.Status()
 	for i := range h.agents.removed {
 		g := &h.agents.removed[i]
 		if s.Connected && now.Sub(s.Since) >= lookEvery && now.Sub(g.at) >= lookEvery {
@@ -277,7 +279,7 @@ func (h *hub) beginAgents(now time.Time) {
 		}
 	}
 	for _, key := range h.announcedKeys() {
-		if id, is := strings.CutPrefix(key, agentPrefix); is && h.agents.called(id) == nil {
+		if id, is := strings.CutPrefix(key, topic.AgentPrefix); is && h.agents.called(id) == nil {
 			h.removeAgent("", id, now)
 		}
 	}
@@ -310,7 +312,7 @@ func (h *hub) settleAgent(v *agentView, at time.Time) {
 
 func (h *hub) showAgent(v *agentView, at time.Time) {
 	v.dirty, v.published = false, at
-	h.putJSON(h.names.agentTopic(v.id, "state"), v.document(), true, 1)
+	h.putJSON(h.names.Agent(v.id, "state"), v.document(), true, 1)
 }
 
 // tickAgents does what is due.

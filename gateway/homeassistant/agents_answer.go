@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/connection"
 	"perch/limit"
 	"perch/plain"
 )
@@ -45,23 +46,23 @@ func parseAnswer(payload []byte) (id string, allow bool, err error) {
 }
 
 // answer takes what was published under an agent's topic.
-func (h *hub) answer(ctx context.Context, id, thing string, m incoming) {
+func (h *hub) answer(ctx context.Context, id, thing string, m connection.Incoming) {
 	now := time.Now()
 	question, allow, err := h.answerTo(id, thing, m, now)
 	if err != nil {
 		h.refuseAnswer(id, now, err)
-		m.kept()
+		m.Ack()
 		return
 	}
 	queued := h.lanes.Add(ctx, answers, device.Job{Do: func(context.Context) {
 		if err := h.o.Questions.Reply(question, allow); err != nil {
 			h.o.Log.Warn("an answer over MQTT came too late", "session", id, "err", err)
 		}
-		m.kept()
+		m.Ack()
 	}})
 	if !queued {
 		h.refuseAnswer(id, now, errors.New("too many answers came at once"))
-		m.kept()
+		m.Ack()
 	}
 }
 
@@ -73,10 +74,10 @@ func (h *hub) refuseAnswer(id string, now time.Time, why error) {
 }
 
 // answerTo is the question that an answer is for.
-func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question string, allow bool, err error) {
+func (h *hub) answerTo(id, thing string, m connection.Incoming, now time.Time) (question string, allow bool, err error) {
 	v := h.agents.called(id)
 	switch {
-	case m.retained:
+	case m.Retained:
 		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without")
 	case v == nil:
 		return "", false, errors.New("there is no such agent, or no longer")
@@ -86,7 +87,7 @@ func (h *hub) answerTo(id, thing string, m incoming, now time.Time) (question st
 	case thing != "answer":
 		return "", false, fmt.Errorf("there is no %.40q to set", thing)
 	}
-	question, allow, err = parseAnswer(m.payload)
+	question, allow, err = parseAnswer(m.Payload)
 	switch {
 	case err != nil:
 		return "", false, err

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/homeassistant/topic"
 	"perch/waittest"
 )
 
@@ -107,9 +108,9 @@ func TestAnAgentIsADevice(t *testing.T) {
 		}
 		// Home Assistant, which was away meanwhile, gets its announcement and its removal.
 		before := len(s.on(codingIs))
-		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
 		time.Sleep(10 * time.Second)
-		if sent := s.on(codingIs)[before:]; len(sent) != 2 || len(sent[0].payload) == 0 || len(sent[1].payload) > 0 {
+		if sent := s.on(codingIs)[before:]; len(sent) != 2 || len(sent[0].Payload) == 0 || len(sent[1].Payload) > 0 {
 			t.Errorf("at its start Home Assistant is sent %v", sent)
 		}
 		h.happens("", "coding-1", event.ThinkingStarted{})
@@ -126,7 +127,7 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 	d := &waitingQuestions{}
 	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
 		press := func(payload string) {
-			s.take(incoming{topic: coding1 + "answer/set", payload: []byte(payload)})
+			s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(payload)})
 			synctest.Wait()
 		}
 		d.asks("coding-1", "q1", "May I run npm test?")
@@ -156,9 +157,9 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 			`{"id":"q2","allow":true,"x":1}`, strings.Repeat("x", 2000)} {
 			press(nonsense)
 		}
-		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow), retained: true})
-		s.take(incoming{topic: coding1 + "say/set", payload: []byte(answerAllow)})
-		s.take(incoming{topic: "perch/agent_coding-2/answer/set", payload: []byte(answerAllow)})
+		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(answerAllow), Retained: true})
+		s.take(incoming{Topic: coding1 + "say/set", Payload: []byte(answerAllow)})
+		s.take(incoming{Topic: "perch/agent_coding-2/answer/set", Payload: []byte(answerAllow)})
 		synctest.Wait()
 		if got := d.replies(); !slices.Equal(got, []string{"q1 false", "q3 true"}) {
 			t.Fatalf("answered is %q", got)
@@ -191,8 +192,8 @@ func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
 	inBubble(t, func(h *harness, s *script) { withQuestions(d)(h, s); h.options.User = "" }, func(t *testing.T, h *harness, s *script) {
 		d.asks("coding-1", "q1", "May I?")
 		time.Sleep(2 * time.Second)
-		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(answerAllow)})
-		s.take(incoming{topic: coding1 + "answer/set", payload: []byte(`{"id":"q1","allow":true}`)})
+		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(answerAllow)})
+		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(`{"id":"q1","allow":true}`)})
 		time.Sleep(time.Second)
 		if got := s.last(coding1 + "state"); len(d.replies()) > 0 || !has(`"May I?"`, `"answerable":false`)(got) || h.log.Lines("mqtt.user") != 2 {
 			t.Errorf("answered is %q, and it is %s", d.replies(), got)
@@ -218,8 +219,8 @@ func TestAgentsAreBounded(t *testing.T) {
 		there := map[string]bool{}
 		s.mu.Lock()
 		for _, m := range s.got {
-			if strings.HasPrefix(m.topic, "homeassistant/device/perch_agent_") {
-				there[m.topic] = len(m.payload) > 0
+			if strings.HasPrefix(m.Topic, "homeassistant/device/perch_agent_") {
+				there[m.Topic] = len(m.Payload) > 0
 			}
 		}
 		s.mu.Unlock()
@@ -234,7 +235,7 @@ func TestAgentsAreBounded(t *testing.T) {
 		}
 		kept := 0
 		for key := range h.options.Announced.All() {
-			if strings.HasPrefix(key, agentPrefix) {
+			if strings.HasPrefix(key, topic.AgentPrefix) {
 				kept++
 			}
 		}
@@ -244,7 +245,7 @@ func TestAgentsAreBounded(t *testing.T) {
 		// What is published anew is bounded too.
 		sent := func() (n int) { s.set(func() { n = len(s.got) }); return n }
 		before := sent()
-		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
 		time.Sleep(10 * time.Second)
 		if n := sent() - before; n > 3*(mostAgents+mostRemoved)+20 {
 			t.Errorf("%d messages are published anew", n)
@@ -267,8 +268,8 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 		chat("vtb_desk")
 		s.mu.Lock()
 		for _, m := range s.got {
-			if strings.Contains(m.topic, "agent_") {
-				t.Fatalf("%s: %s", m.topic, m.payload)
+			if strings.Contains(m.Topic, "agent_") {
+				t.Fatalf("%s: %s", m.Topic, m.Payload)
 			}
 		}
 		s.mu.Unlock()
@@ -300,8 +301,8 @@ func TestViewersAreNoAgents(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, m := range s.got {
-			if strings.Contains(m.topic, "agent_") {
-				t.Errorf("%s: %s", m.topic, m.payload)
+			if strings.Contains(m.Topic, "agent_") {
+				t.Errorf("%s: %s", m.Topic, m.Payload)
 			}
 		}
 	})
@@ -321,7 +322,7 @@ func TestAgentsOfAnEarlierRun(t *testing.T) {
 			t.Errorf("it is %s, announced as %s", s.last(coding1+"state"), s.last(codingIs))
 		}
 		gone := s.on("homeassistant/device/perch_agent_vtb_desk/config")
-		if len(gone) != 2 || len(gone[0].payload) == 0 || len(gone[1].payload) > 0 || !gone[1].retained {
+		if len(gone) != 2 || len(gone[0].Payload) == 0 || len(gone[1].Payload) > 0 || !gone[1].Retained {
 			t.Errorf("the ghost: %v", gone)
 		}
 		if _, there, _ := h.options.Announced.Get("agent_vtb_desk"); !there {
@@ -369,12 +370,12 @@ func TestAgentIDs(t *testing.T) {
 		"coding-1": "coding-1", "vtb_desk": "vtb_desk", "vtb_a.b": "", "": "", "+/#": "", "ü": "", strings.Repeat("x", 41): "", "h-0123456789ab": "",
 		"a b": "",
 	} {
-		id := agentID(session)
-		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, hashed) || len(id) != 14) || !idOnly().MatchString(id) || id != agentID(session) {
+		id := topic.AgentID(session)
+		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, topic.Hashed) || len(id) != 14) || !idOnly().MatchString(id) || id != topic.AgentID(session) {
 			t.Errorf("%q is %q", session, id)
 		}
 	}
-	if agentID("a b") == agentID("a c") {
+	if topic.AgentID("a b") == topic.AgentID("a c") {
 		t.Error("two are one")
 	}
 	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_",

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/connection"
 )
 
 // enter begins to mirror a robot.
@@ -35,14 +36,14 @@ func (h *hub) announce(v *view) {
 	v.card = card
 	before := h.announcedBefore(string(id))
 	messages, ids := h.names.robotDiscovery(card, before)
-	last := sha256.Sum256(messages[len(messages)-1].payload)
+	last := sha256.Sum256(messages[len(messages)-1].Payload)
 	if last == v.announced {
 		return
 	}
 	if !v.published.IsZero() { // Home Assistant reads the latest once more
 		shown := v.document()
 		shown.unknownOutside(card.Tools)
-		h.putJSON(h.names.robotTopic(id, "state"), shown, true, 1)
+		h.putJSON(h.names.Robot(id, "state"), shown, true, 1)
 		v.dirty = true
 	}
 	v.announced, v.tools = last, card.Tools
@@ -51,7 +52,7 @@ func (h *hub) announce(v *view) {
 	}
 	h.publishDiscovery(messages, func(step int) []byte {
 		messages, _ := h.names.robotDiscovery(card, before)
-		return messages[step].payload
+		return messages[step].Payload
 	})
 	h.remember(string(id), ids)
 }
@@ -88,19 +89,19 @@ func (h *hub) bridge() {
 	info.Host, info.Taken = h.o.Host()
 	if info != h.info {
 		h.info = info
-		h.putJSON(h.names.bridgeTopic("info"), info, true, 1)
+		h.putJSON(h.names.Bridge("info"), info, true, 1)
 	}
 }
 
 // publishDiscovery publishes one device's messages. Where again can make their
 // payloads a second time, they are not stored.
-func (h *hub) publishDiscovery(messages []message, again func(step int) []byte) {
+func (h *hub) publishDiscovery(messages []connection.Message, again func(step int) []byte) {
 	if again != nil {
-		for i, m := range messages {
-			messages[i] = m.lean(func() []byte { return again(i) })
+		for i := range messages {
+			messages[i].Again = func() []byte { return again(i) }
 		}
 	}
-	h.out.putSteps(messages)
+	h.out.PutSteps(messages)
 }
 
 func (h *hub) announcedBefore(key string) []string {
@@ -135,7 +136,7 @@ func (h *hub) announcedKeys() []string {
 func (h *hub) forget(id device.ID) {
 	h.publishDiscovery(h.names.forgetDiscovery(id), nil)
 	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
-		h.out.put(message{topic: h.names.robotTopic(id, thing), retained: true, qos: 1})
+		h.out.Put(connection.Message{Topic: h.names.Robot(id, thing), Retained: true, QoS: 1})
 	}
 	h.o.Announced.DeleteSoon(string(id))
 	h.kept.drop(id)

@@ -3,8 +3,11 @@ package homeassistant
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
+
+	"perch/waittest"
 )
 
 type conn = net.Conn
@@ -44,4 +47,24 @@ func portOf(t *testing.T, address string) (port int) {
 		t.Fatal(err)
 	}
 	return port
+}
+
+// TestABrokerThatAnnouncesMuch is not believed: what it announces is not made
+// room for.
+func TestABrokerThatAnnouncesMuch(t *testing.T) {
+	address := serve(t, func(c conn) {
+		_, _ = c.Write([]byte{0x20, 2, 0, 0})
+		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // 268 million bytes, of which three come
+	})
+	h := newHarness()
+	h.options.Broker = "mqtt://" + address
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, end := h.run(t)
+	waittest.For(t, "the connection is lost over it", func() bool { return h.log.Lines("MQTT is disconnected") > 0 })
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("it took %d MB", took>>20)
+	}
+	end()
 }

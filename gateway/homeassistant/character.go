@@ -156,7 +156,7 @@ func (h *hub) passCharacter(v *view, now time.Time) {
 
 func (h *hub) showMood(v *view, at time.Time) {
 	v.moodDirty, v.moodShown = false, at
-	h.putJSON(h.names.robotTopic(v.robot.ID, "mood"), v.mood, true, 1)
+	h.putJSON(h.names.Robot(v.robot.ID, "mood"), v.mood, true, 1)
 }
 
 func parseGesture(text string) (command, error) {

@@ -24,10 +24,10 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		comes("a-stranger", "192.168.1.66")
 		ask := func(body string) (answer response) {
-			s.take(incoming{topic: "perch/bridge/request/adopt", payload: []byte(body)})
+			s.take(incoming{Topic: "perch/bridge/request/adopt", Payload: []byte(body)})
 			synctest.Wait()
 			all := s.on("perch/bridge/response/adopt")
-			if err := json.Unmarshal(all[len(all)-1].payload, &answer); err != nil {
+			if err := json.Unmarshal(all[len(all)-1].Payload, &answer); err != nil {
 				t.Fatal(err)
 			}
 			return answer

@@ -9,6 +9,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/topic"
 	"perch/plain"
 )
 
@@ -16,43 +18,43 @@ import (
 type order struct {
 	*Waiting
 	command command
-	waited  bool     // for the robot's hello
-	from    incoming // what brought it, to be confirmed once it cannot be lost
+	waited  bool                // for the robot's hello
+	from    connection.Incoming // what brought it, to be confirmed once it cannot be lost
 }
 
 // command takes what was published under a robot's topic.
-func (h *hub) command(ctx context.Context, m incoming) {
+func (h *hub) command(ctx context.Context, m connection.Incoming) {
 	now := time.Now()
-	name, thing, ok := h.names.setTopic(m.topic)
-	if of, is := strings.CutPrefix(name, agentPrefix); ok && is {
+	name, thing, ok := h.names.ParseSet(m.Topic)
+	if of, is := strings.CutPrefix(name, topic.AgentPrefix); ok && is {
 		h.answer(ctx, of, thing, m)
 		return
 	}
 	id, err := h.o.Robots.Find(name)
 	if !ok || err != nil || h.views[id] == nil || !h.o.Robots.Trusts(id) {
 		h.refused.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. "+
-			"perch robot list lists the robots, perch robot adopt ROBOT adopts one", "topic", plain.Clip(m.topic, 200))
-		m.kept()
+			"perch robot list lists the robots, perch robot adopt ROBOT adopts one", "topic", plain.Clip(m.Topic, 200))
+		m.Ack()
 		return
 	}
 	v := h.views[id]
-	c, err := parseCommand(id, thing, m.payload, h.o.Robots.Find)
-	if m.retained {
+	c, err := parseCommand(id, thing, m.Payload, h.o.Robots.Find)
+	if m.Retained {
 		err = errors.New("it was published retained, and such a command would be given again at every connection; publish it without")
 	}
 	if err != nil {
 		h.refuse(v, now, thing, err)
-		m.kept()
+		m.Ack()
 		return
 	}
 	switch c.(type) {
 	case say, notify: // worth being carried out later, whatever the robot does now
 	default:
 		if v.state.Online {
-			m.kept() // it is of this moment, and a slow robot must not hold up the others' messages
+			m.Ack() // it is of this moment, and a slow robot must not hold up the others' messages
 		}
 	}
-	h.enqueue(ctx, v, &order{Waiting: &Waiting{Thing: thing, Payload: string(m.payload), Expires: now.Add(keptFor)}, command: c, from: m})
+	h.enqueue(ctx, v, &order{Waiting: &Waiting{Thing: thing, Payload: string(m.Payload), Expires: now.Add(keptFor)}, command: c, from: m})
 }
 
 // enqueue queues an order with its robot.
@@ -64,7 +66,7 @@ func (h *hub) enqueue(ctx context.Context, v *view, o *order) {
 	}})
 	if !queued {
 		h.refuse(v, time.Now(), o.Thing, errors.New("too many commands came at once"))
-		o.from.kept()
+		o.from.Ack()
 		h.kept.done(id, o.Waiting)
 	}
 }
@@ -99,7 +101,7 @@ func (h *hub) done(ctx context.Context, id device.ID, o *order, after func(conte
 	v, now := h.views[id], time.Now()
 	switch {
 	case v == nil: // forgotten meanwhile
-		o.from.kept()
+		o.from.Ack()
 		return
 	case err != nil && offline(err):
 		h.keepFor(ctx, v, o)
@@ -108,7 +110,7 @@ func (h *hub) done(ctx context.Context, id device.ID, o *order, after func(conte
 	case ctx.Err() != nil:
 		return // the broker has it still
 	}
-	o.from.kept()
+	o.from.Ack()
 	h.kept.done(id, o.Waiting)
 	switch {
 	case err != nil:
@@ -134,7 +136,7 @@ func (h *hub) keepFor(ctx context.Context, v *view, o *order) {
 		return
 	}
 	err := h.kept.keep(v.robot.ID, o.Waiting)
-	o.from.kept() // also what was refused, which is published: a broker sends nothing more while much is unconfirmed
+	o.from.Ack() // also what was refused, which is published: a broker sends nothing more while much is unconfirmed
 	if err != nil {
 		h.refuse(v, time.Now(), o.Thing, err)
 		return
@@ -151,7 +153,7 @@ func (h *hub) refuse(v *view, now time.Time, thing string, why error) {
 		h.o.Bus.Publish(v.robot.ID, "", event.Command{Thing: thing, State: event.CommandRejected, Reason: reason})
 	}
 	// The entity may show it as done; the true state is published once more.
-	h.out.republish(h.names.robotTopic(v.robot.ID, "state"), h.names.robotTopic(v.robot.ID, "led"))
+	h.out.Republish(h.names.Robot(v.robot.ID, "state"), h.names.Robot(v.robot.ID, "led"))
 }
 
 func (c say) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {

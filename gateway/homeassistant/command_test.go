@@ -281,7 +281,7 @@ func TestANotificationFromBefore(t *testing.T) {
 		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: notice.Spoken})
 		time.Sleep(time.Second)
 		reported := s.on("perch/bridge/notification")
-		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].payload)) {
+		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].Payload)) {
 			t.Errorf("published is %v", reported)
 		}
 	})

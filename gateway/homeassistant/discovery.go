@@ -1,59 +1,23 @@
 package homeassistant
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"perch/device"
+	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/topic"
 	"perch/limit"
 	"perch/plain"
 )
 
-// message is one to publish.
-type message struct {
-	topic    string
-	payload  []byte
-	retained bool
-	qos      byte
-
-	// again makes the payload anew where that is not kept: all robots' discovery would
-	// take ten kilobytes of memory each. Any goroutine may call it.
-	again func() []byte
-	sum   [sha256.Size]byte // of the payload that is not kept
-}
-
-// lean is the message without its payload, which again makes.
-func (m message) lean(again func() []byte) message {
-	m.payload, m.sum, m.again = nil, sha256.Sum256(m.payload), again
-	return m
-}
-
-// whole is the message with its payload.
-func (m message) whole() message {
-	if m.again != nil {
-		m.payload = m.again()
-	}
-	return m
-}
-
-// same reports whether two messages under one topic have the same payload.
-func (m message) same(as message) bool { return bytes.Equal(m.payload, as.payload) && m.sum == as.sum }
-
 // names are what topics and ids are made of.
-type names struct {
-	Base      string // the topic all others begin with: "perch"
-	Prefix    string // of Home Assistant's discovery: "homeassistant"
-	Appliance string // its id, 8 hex digits
-}
+type names struct{ topic.Names }
 
 // robotCard is what discovery needs to know of a robot.
 type robotCard struct {
@@ -97,32 +61,12 @@ type topicRef struct {
 // mostText is the longest state that Home Assistant stores, in characters.
 const mostText = 255
 
-// robotTopic is a topic of a robot's: robotTopic(id, "say/set").
-func (n names) robotTopic(id device.ID, thing string) string {
-	return n.Base + "/" + string(id) + "/" + thing
-}
-
-// bridgeTopic is a topic of the appliance's.
-func (n names) bridgeTopic(thing string) string { return n.Base + "/bridge/" + thing }
-
-// configTopic is where a device is announced. Home Assistant takes letters,
-// digits, hyphens and underscores there, and a base topic may hold more.
-func (n names) configTopic(who string) string {
-	base := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return r
-		}
-		return '_'
-	}, n.Base)
-	return n.Prefix + "/device/" + base + "_" + who + "/config"
-}
-
 // robotDiscovery announces a robot. Before are the ids of everything that was
 // ever announced for it; ids are those to remember in their place. What is
 // gone is first reduced to its platform, by which Home Assistant removes it, and
 // then left out. Both are published anew each time, because Home Assistant or the
 // broker may have been away the last time.
-func (n names) robotDiscovery(c robotCard, before []string) (messages []message, ids []string) {
+func (n names) robotDiscovery(c robotCard, before []string) (messages []connection.Message, ids []string) {
 	components := n.robotComponents(c)
 	d := map[string]any{
 		"identifiers": []string{n.robotIdentifier(c.ID)},
@@ -133,18 +77,18 @@ func (n names) robotDiscovery(c robotCard, before []string) (messages []message,
 	putText(d, "model", oneLine(c.Board))
 	putText(d, "sw_version", oneLine(c.Firmware))
 	putText(d, "configuration_url", pageOf(c.BaseURL))
-	return announce(n.configTopic(string(c.ID)), announcement{
+	return announce(n.Config(string(c.ID)), announcement{
 		Device: d, Origin: origin(c.Version), Components: components, QoS: 1,
-		// Both are retained: with "all", one that was never published would
+		// Both are Retained: with "all", one that was never published would
 		// leave everything unavailable.
-		Availability:     []topicRef{{Topic: n.bridgeTopic("status")}, {Topic: n.robotTopic(c.ID, "status")}},
+		Availability:     []topicRef{{Topic: n.Bridge("status")}, {Topic: n.Robot(c.ID, "status")}},
 		AvailabilityMode: "all",
 	}, before)
 }
 
 // bridgeDiscovery announces the appliance, which robots are behind: it has to
 // be announced before them. url is the page its owner can open; empty is none.
-func (n names) bridgeDiscovery(version, url string, before []string) (messages []message, ids []string) {
+func (n names) bridgeDiscovery(version, url string, before []string) (messages []connection.Message, ids []string) {
 	components := n.bridgeComponents()
 	d := map[string]any{
 		"identifiers": []string{n.bridgeIdentifier()},
@@ -153,7 +97,7 @@ func (n names) bridgeDiscovery(version, url string, before []string) (messages [
 	}
 	putText(d, "sw_version", oneLine(version))
 	putText(d, "configuration_url", pageOf(url))
-	return announce(n.configTopic("bridge"), announcement{Device: d, Origin: origin(version), Components: components, QoS: 1}, before)
+	return announce(n.Config("bridge"), announcement{Device: d, Origin: origin(version), Components: components, QoS: 1}, before)
 }
 
 // origin is the program that announces.
@@ -168,12 +112,12 @@ func origin(version string) map[string]string {
 // forgetDiscovery makes a robot vanish from Home Assistant, with every entity
 // it ever had. An empty retained payload does that for all of the device's
 // components that Home Assistant knows of, so the ids are not needed.
-func (n names) forgetDiscovery(robot device.ID) []message {
-	return []message{{topic: n.configTopic(string(robot)), retained: true, qos: 1}}
+func (n names) forgetDiscovery(robot device.ID) []connection.Message {
+	return []connection.Message{{Topic: n.Config(string(robot)), Retained: true, QoS: 1}}
 }
 
 // announce is the messages for one device.
-func announce(topic string, a announcement, before []string) (messages []message, ids []string) {
+func announce(topic string, a announcement, before []string) (messages []connection.Message, ids []string) {
 	for key, c := range a.Components {
 		ids = append(ids, componentID(key, c))
 	}
@@ -212,8 +156,8 @@ func (a announcement) without(gone []string) (step announcement, left []string) 
 	return step, left
 }
 
-func (a announcement) message(topic string) message {
-	return message{topic: topic, payload: encode(a), retained: true, qos: 1}
+func (a announcement) message(topic string) connection.Message {
+	return connection.Message{Topic: topic, Payload: encode(a), Retained: true, QoS: 1}
 }
 
 // componentID is how a component is remembered: with its platform, which has

@@ -14,13 +14,14 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/topic"
 	"perch/perception"
 )
 
 const discovered = device.ID("a0b1c2d3e4f5")
 
 func discoveryNames() names {
-	return names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}
+	return names{topic.Names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}}
 }
 
 // integers makes a tool with whole numbers as arguments: name, least, most.
@@ -56,10 +57,10 @@ func announced(t rapid.TB, prefix string, messages []message) (a announcement) {
 	t.Helper()
 	for _, m := range messages {
 		if err := checkDiscovery(prefix, m); err != nil {
-			t.Fatalf("%v: %s", err, m.payload)
+			t.Fatalf("%v: %s", err, m.Payload)
 		}
 		a = announcement{}
-		if err := json.Unmarshal(m.payload, &a); err != nil {
+		if err := json.Unmarshal(m.Payload, &a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,10 +250,10 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 	known := []string{"sensor/battery", "number/led", "light/led", "event/touch", "sensor/a", "x", "", "robot/y", "update/firmware",
 		"sensor/agent_state"}
 	rapid.Check(t, func(t *rapid.T) {
-		n := names{
+		n := names{topic.Names{
 			Base:   rapid.SampledFrom([]string{"perch", "home/perch", "p", "Küche", "a.b c"}).Draw(t, "base"),
 			Prefix: rapid.SampledFrom([]string{"homeassistant", "ha/discovery"}).Draw(t, "prefix"), Appliance: "12ab34cd",
-		}
+		}}
 		c := robotCard{
 			ID: discovered, Name: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "S", "Say", "Agent state", "Battery", " "})).Draw(t,
 				"name"),
@@ -268,11 +269,11 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
 		robot, ids := n.robotDiscovery(c, before)
 		bridge, _ := n.bridgeDiscovery(c.Firmware, c.BaseURL, before)
-		agent, _ := n.agentDiscovery(agentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
+		agent, _ := n.agentDiscovery(topic.AgentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
 			"session")), c.Firmware, before)
 		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
-				t.Fatalf("%v: %s", err, m.payload)
+				t.Fatalf("%v: %s", err, m.Payload)
 			}
 		}
 		for _, s := range senses[:len(senses)-1] {
@@ -281,7 +282,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 			}
 		}
 		again, same := n.robotDiscovery(c, ids)
-		if !slices.Equal(ids, same) || string(again[len(again)-1].payload) != string(robot[len(robot)-1].payload) {
+		if !slices.Equal(ids, same) || string(again[len(again)-1].Payload) != string(robot[len(robot)-1].Payload) {
 			t.Fatalf("announced anew: %v, then %v", ids, same)
 		}
 	})
@@ -301,11 +302,11 @@ func FuzzHostileRobot(f *testing.F) {
 			Tools: []device.Tool{integers(tool, argument, least, most, "pitch", most, least), integers(name, board, least, most)}}
 		robot, ids := n.robotDiscovery(c, []string{name, "sensor/" + board, "number/volume"})
 		bridge, _ := n.bridgeDiscovery(firmware, url, []string{"event/" + name})
-		agent, _ := n.agentDiscovery(agentID(name), firmware, nil)
+		agent, _ := n.agentDiscovery(topic.AgentID(name), firmware, nil)
 		again, _ := n.robotDiscovery(c, ids)
 		for _, m := range slices.Concat(robot, bridge, agent, again, n.forgetDiscovery(c.ID)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
-				t.Errorf("%v: %s", err, m.payload)
+				t.Errorf("%v: %s", err, m.Payload)
 			}
 		}
 	})

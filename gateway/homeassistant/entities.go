@@ -138,7 +138,7 @@ func oneOf(options []string) string {
 // robotComponents are a robot's entities: those every robot has, and those it
 // has the tool or the sensor for.
 func (n names) robotComponents(c robotCard) map[string]component {
-	o := owner{n.robotIdentifier(c.ID), n.robotTopic(c.ID, ""), n.robotTopic(c.ID, "state")}
+	o := owner{n.robotIdentifier(c.ID), n.Robot(c.ID, ""), n.Robot(c.ID, "state")}
 	sensed := slices.DeleteFunc(n.sensedRows(o), func(r row) bool { return !c.Senses[r.key] })
 	return o.components(slices.Concat(n.talkRows(), toolRows(o, c.Tools), sensed, choiceRows(c)))
 }
@@ -174,7 +174,7 @@ func (n names) talkRows() []row {
 
 // here has an entity be available while the appliance is.
 func (n names) here() component {
-	return component{"availability": []topicRef{{Topic: n.bridgeTopic("status")}}}
+	return component{"availability": []topicRef{{Topic: n.Bridge("status")}}}
 }
 
 // toolRows are what needs one of the robot's tools.
@@ -258,7 +258,7 @@ func choiceRows(c robotCard) (all []row) {
 // availability, because one of them is what shows it.
 func (n names) bridgeComponents() map[string]component {
 	measured := component{"state_class": "measurement"}
-	all := owner{n.bridgeIdentifier(), n.bridgeTopic(""), n.bridgeTopic("info")}.components([]row{
+	all := owner{n.bridgeIdentifier(), n.Bridge(""), n.Bridge("info")}.components([]row{
 		{platform: "sensor", key: "robots", name: "Robots connected", reads: asItIs, icon: "robot", more: measured},
 		{platform: "sensor", key: "strangers", name: "Robots not adopted", reads: asItIs, place: diagnostic, icon: "robot-confused", more: measured},
 		{platform: "sensor", key: "waiting", name: "Agents waiting", reads: asItIs, icon: "account-question", more: measured},
@@ -277,21 +277,21 @@ func (n names) bridgeComponents() map[string]component {
 		maps.Copy(c, n.here())
 	}
 	all["connection"] = component{"platform": "binary_sensor", "unique_id": n.bridgeIdentifier() + "_connection", "name": "Connection",
-		"device_class": "connectivity", "entity_category": diagnostic, "state_topic": n.bridgeTopic("status"),
+		"device_class": "connectivity", "entity_category": diagnostic, "state_topic": n.Bridge("status"),
 		"payload_on": "online", "payload_off": "offline"}
 	return all
 }
 
 // agentComponents are what every agent without a robot has.
 func (n names) agentComponents(id string) map[string]component {
-	state := n.agentTopic(id, "state")
+	state := n.Agent(id, "state")
 	// A button is there while its press would answer something.
 	answer := func(payload string) component {
 		return component{"payload_press": payload, "availability": []topicRef{
-			{Topic: n.bridgeTopic("status")}, {Topic: state, Template: "{{ 'online' if value_json.get('answerable') else 'offline' }}"},
+			{Topic: n.Bridge("status")}, {Topic: state, Template: "{{ 'online' if value_json.get('answerable') else 'offline' }}"},
 		}}
 	}
-	return owner{n.agentIdentifier(id), n.agentTopic(id, ""), state}.components([]row{
+	return owner{n.agentIdentifier(id), n.Agent(id, ""), state}.components([]row{
 		{platform: "sensor", key: "agent_state", name: "Agent state", reads: asItIs, options: shownOptions(), class: "enum", icon: "robot-happy"},
 		{platform: "sensor", key: "tool", name: "Tool", reads: "{{ value_json.get('tool_name') }}", icon: "tools"},
 		{platform: "sensor", key: "question", name: "Question", reads: asItIs, icon: "help-circle",

@@ -9,6 +9,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/connection"
 	"perch/limit"
 	"perch/plain"
 )
@@ -58,7 +59,7 @@ func (h *hub) happened(ctx context.Context, v *view, e event.Envelope) {
 		h.read(ctx, v)
 	case event.ToolStatus:
 		v.usedTools = v.usedTools || ev.Status != event.ToolRunning
-		h.putJSON(h.names.robotTopic(id, "tool"), newToolDocument(e.Session, ev), false, 0)
+		h.putJSON(h.names.Robot(id, "tool"), newToolDocument(e.Session, ev), false, 0)
 	case event.TurnEnded:
 		if v.usedTools { // a person may have asked for it to be louder
 			h.read(ctx, v)
@@ -80,7 +81,7 @@ func (h *hub) happened(ctx context.Context, v *view, e event.Envelope) {
 	case event.Gesture:
 		h.gesture(v, ev, e.At)
 	case event.Recorded:
-		h.putJSON(h.names.robotTopic(id, "diary"), h.diary(ev), false, 1)
+		h.putJSON(h.names.Robot(id, "diary"), h.diary(ev), false, 1)
 	case event.FirmwareProgress:
 		if ev.Size > 0 {
 			v.download = download{int(100 * min(max(ev.Bytes, 0), ev.Size) / ev.Size), e.At.Add(downloadLives)}
@@ -96,7 +97,7 @@ func (h *hub) happened(ctx context.Context, v *view, e event.Envelope) {
 	}
 	if c, ok := v.conversation(e.Event, h.shared); ok {
 		c.Session = e.Session
-		h.putJSON(h.names.robotTopic(id, "conversation"), c, false, 1)
+		h.putJSON(h.names.Robot(id, "conversation"), c, false, 1)
 	}
 }
 
@@ -191,7 +192,7 @@ func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 	if news {
 		h.announce(v) // before the event, or Home Assistant does not know where it belongs
 	}
-	h.putJSON(h.names.robotTopic(v.robot.ID, "perception"), happening{Type: listed(p.Name, perceptionTypes()), Name: p.Name, Data: p.Data}, false, 1)
+	h.putJSON(h.names.Robot(v.robot.ID, "perception"), happening{Type: listed(p.Name, perceptionTypes()), Name: p.Name, Data: p.Data}, false, 1)
 	switch {
 	case p.Name == "head_pet_started" && v.pressed.IsZero():
 		v.pressed, v.held = at, false
@@ -206,7 +207,7 @@ func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 }
 
 func (h *hub) touch(v *view, what string) {
-	h.putJSON(h.names.robotTopic(v.robot.ID, "touch"), happening{Type: what}, false, 1)
+	h.putJSON(h.names.Robot(v.robot.ID, "touch"), happening{Type: what}, false, 1)
 }
 
 // notices is where notifications are kept.
@@ -287,10 +288,10 @@ func (h *hub) step(e event.Envelope, state string, n publishedNotice) {
 	}
 	payload := encode(step{state, n.ID, n.Text, n.Urgency, n.ActionURL, string(e.Robot)})
 	if n.robot == "" {
-		h.out.putNotice(message{topic: h.names.bridgeTopic("notification"), payload: payload, qos: 1}, expires)
+		h.out.PutNotice(connection.Message{Topic: h.names.Bridge("notification"), Payload: payload, QoS: 1}, expires)
 	}
 	if h.views[e.Robot] != nil {
-		h.out.putNotice(message{topic: h.names.robotTopic(e.Robot, "notification"), payload: payload, qos: 1}, expires)
+		h.out.PutNotice(connection.Message{Topic: h.names.Robot(e.Robot, "notification"), Payload: payload, QoS: 1}, expires)
 	}
 }
 

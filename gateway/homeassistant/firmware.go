@@ -76,7 +76,7 @@ func (h *hub) showUpdate(v *view, now time.Time) {
 	if !v.download.until.After(now) {
 		v.download = download{}
 	}
-	h.putJSON(h.names.robotTopic(v.robot.ID, "firmware"), h.update(v), true, 1)
+	h.putJSON(h.names.Robot(v.robot.ID, "firmware"), h.update(v), true, 1)
 }
 
 // update is what there is to show. The catalogue learns of a check-in after the

@@ -235,7 +235,7 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 		if got := shown(); !has(`"update_percentage":0`)(got) {
 			t.Errorf("of what cannot be: %s", got)
 		}
-		if d := s.on(update1); !d[0].retained || d[0].qos != 1 {
+		if d := s.on(update1); !d[0].Retained || d[0].QoS != 1 {
 			t.Errorf("%+v", d[0].message)
 		}
 	})

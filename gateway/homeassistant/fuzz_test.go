@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"perch/device"
@@ -83,21 +82,5 @@ func FuzzStatus(f *testing.F) {
 				t.Errorf("%d per cent", *n)
 			}
 		}
-	})
-}
-
-func FuzzBridgeInfo(f *testing.F) {
-	f.Add([]byte(`{"id":"ffffffff","version":"1","robots":2,"started":"2026-01-01T00:00:00Z"}`), "online")
-	f.Add([]byte(`{"id":7}`), "offline")
-	f.Add([]byte(""), "\xff")
-	f.Fuzz(func(t *testing.T, info []byte, status string) {
-		r := newOtherAppliance("0a1b2c3d", time.Unix(0, 0))
-		r.info(info)
-		r.status(status)
-		r.contest()
-		if len(r.cause("perch").Error()) > 1000 {
-			t.Error("a cause without end")
-		}
-		r.gone(time.Now())
 	})
 }

@@ -24,9 +24,9 @@ func TestDiscoveryIsAsItWas(t *testing.T) {
 	agent, _ := n.agentDiscovery("coding-1", "1.2.3", nil)
 	var got bytes.Buffer
 	for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(card.ID)) {
-		got.WriteString(m.topic + "\n")
-		if len(m.payload) > 0 {
-			if err := json.Indent(&got, m.payload, "", " "); err != nil {
+		got.WriteString(m.Topic + "\n")
+		if len(m.Payload) > 0 {
+			if err := json.Indent(&got, m.Payload, "", " "); err != nil {
 				t.Fatal(err)
 			}
 		}

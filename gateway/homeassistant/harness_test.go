@@ -19,6 +19,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/broker"
+	"perch/gateway/homeassistant/connection"
 	"perch/perception"
 	"perch/store/storetest"
 	"perch/waittest"
@@ -45,8 +46,18 @@ func newHarness() *harness {
 	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
-		Broker: "mqtt://broker", Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Version: "1.2.3", Away: 24 * time.Hour, Started: time.Now(),
-		Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Log: log,
+		Version: "1.2.3", Away: 24 * time.Hour, Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus,
+		Phrase:    func(id device.ID, name string) string { return "😊 " + name + " is " + string(id) },
+		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
+		Senses:    perception.NewIntake(h.bus, h.registry, log),
+		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
+		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
+		Firmware: &stock{}, Gestures: perception.StockGestures(),
+		Characters: &storedCharacters{of: h.registry},
+		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },
+	}
+	h.options.Options = connection.Options{
+		Broker: "mqtt://broker", Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Started: time.Now(), Log: log,
 		Serve: func(ctx context.Context, l *net.TCPListener, user, password string) error {
 			shared, err := l.File()
 			if err != nil {
@@ -59,14 +70,6 @@ func newHarness() *harness {
 			}
 			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: ClientID("0a1b2c3d"), Log: log})
 		},
-		Phrase:    func(id device.ID, name string) string { return "😊 " + name + " is " + string(id) },
-		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
-		Senses:    perception.NewIntake(h.bus, h.registry, log),
-		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
-		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
-		Firmware: &stock{}, Gestures: perception.StockGestures(),
-		Characters: &storedCharacters{of: h.registry},
-		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	return h
 }
@@ -140,8 +143,8 @@ func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	watched := &watchedDialer{dialer: m.connect.dialer}
-	m.connect.dialer = watched
+	watched := &watchedDialer{Dialer: m.connect.Dialer}
+	m.connect.Dialer = watched
 	go func() { ended <- m.Run(ctx) }()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -159,31 +162,36 @@ func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 	return end
 }
 
+type (
+	message  = connection.Message
+	incoming = connection.Incoming
+)
+
 // watchedDialer remembers all that a mirror publishes, whatever the broker.
 type watchedDialer struct {
-	dialer
+	connection.Dialer
 	mu        sync.Mutex
 	published []message
 }
 
 type watchedLink struct {
-	link
+	connection.Link
 	by *watchedDialer
 }
 
-func (d *watchedDialer) dial(ctx context.Context, s session) (link, error) {
-	l, err := d.dialer.dial(ctx, s)
+func (d *watchedDialer) Dial(ctx context.Context, s connection.Session) (connection.Link, error) {
+	l, err := d.Dialer.Dial(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	return watchedLink{l, d}, nil
 }
 
-func (l watchedLink) publish(m message) receipt {
+func (l watchedLink) Publish(m message) connection.Receipt {
 	l.by.mu.Lock()
 	l.by.published = append(l.by.published, m)
 	l.by.mu.Unlock()
-	return l.link.publish(m)
+	return l.Link.Publish(m)
 }
 
 func (d *watchedDialer) all() []message {

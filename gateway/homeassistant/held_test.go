@@ -14,8 +14,8 @@ import (
 
 // drained is what a hub would have published by now.
 func (h *hub) drained() (all []message) {
-	for p, some := h.out.take(time.Now()); some; p, some = h.out.take(time.Now()) {
-		all = append(all, p.message)
+	for p, some := h.out.Next(time.Now()); some; p, some = h.out.Next(time.Now()) {
+		all = append(all, p.Message)
 	}
 	return all
 }
@@ -33,7 +33,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 		harness.options.Announced = &storetest.Table[[]string]{}
 		hub := newHub(must(New(harness.options)))
 		defer hub.lanes.Wait() // it reads the tools
-		hub.out.connected()
+		hub.out.Open()
 		hub.begin(time.Now())
 		all := hub.drained()
 		v := hub.views[chan1]
@@ -71,7 +71,7 @@ func TestEveryStateIsShown(t *testing.T) {
 	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
 		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
 	hub := newHub(must(New(harness.options)))
-	hub.out.connected()
+	hub.out.Open()
 	hub.begin(time.Now())
 	r, err := hold("homeassistant", hub.drained())
 	if err == nil {
@@ -137,9 +137,9 @@ func TestMistakesOfStatesAreSeen(t *testing.T) {
 	robot, _ := discoveryNames().robotDiscovery(stackChan(), nil)
 	for thing, payload := range map[string]string{"state": `{"agent_state":"dancing"}`, "led": `{"state":"ON","brightness":256}`, "status": "gone",
 		"conversation": `{"event_type":"heard"}`} { // the last is retained
-		m := message{topic: "perch/a0b1c2d3e4f5/" + thing, payload: []byte(payload), retained: true}
+		m := message{Topic: "perch/a0b1c2d3e4f5/" + thing, Payload: []byte(payload), Retained: true}
 		if _, err := hold("homeassistant", append(robot, m)); err == nil {
-			t.Errorf("%s passes on %s", payload, m.topic)
+			t.Errorf("%s passes on %s", payload, m.Topic)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/connection"
 )
 
 // Paces of the mirror.
@@ -72,7 +74,7 @@ func (h *hub) run(ctx context.Context) {
 				return
 			}
 			h.take(ctx, e)
-		case m := <-h.connect.arrived:
+		case m := <-h.connect.Arrived:
 			h.arrived(ctx, m)
 		case call := <-h.calls:
 			call()
@@ -91,7 +93,7 @@ func (h *hub) begin(now time.Time) *event.Reader {
 	h.states = h.o.Board.Follow(now)
 	h.cast = h.o.Characters.Names()
 	h.forgetUnknown()
-	h.out.put(message{topic: h.names.bridgeTopic("status"), payload: []byte("online"), retained: true, qos: 1})
+	h.out.Put(connection.Message{Topic: h.names.Bridge("status"), Payload: []byte("online"), Retained: true, QoS: 1})
 	h.bridge() // which the robots are behind
 	h.look(now)
 	h.rereadNotices(now)
@@ -257,9 +259,9 @@ func (h *hub) settle(v *view, at time.Time) {
 // show publishes a robot's document.
 func (h *hub) show(v *view, at time.Time) {
 	v.dirty, v.published = false, at
-	h.putJSON(h.names.robotTopic(v.robot.ID, "state"), v.document(), true, 1)
+	h.putJSON(h.names.Robot(v.robot.ID, "state"), v.document(), true, 1)
 	if _, found := device.FindLights(h.tools(v)); found {
-		h.putJSON(h.names.robotTopic(v.robot.ID, "led"), cmp.Or(v.led, &light{}), true, 1) // unknown where nil
+		h.putJSON(h.names.Robot(v.robot.ID, "led"), cmp.Or(v.led, &light{}), true, 1) // unknown where nil
 	}
 }
 
@@ -271,12 +273,12 @@ func (h *hub) available(v *view, now time.Time) {
 	}
 	if word != v.status {
 		v.status = word
-		h.out.put(message{topic: h.names.robotTopic(v.robot.ID, "status"), payload: []byte(word), retained: true, qos: 1})
+		h.out.Put(connection.Message{Topic: h.names.Robot(v.robot.ID, "status"), Payload: []byte(word), Retained: true, QoS: 1})
 	}
 }
 
 func (h *hub) putJSON(topic string, v any, retained bool, qos byte) {
-	h.out.put(message{topic: topic, payload: encode(v), retained: retained, qos: qos})
+	h.out.Put(connection.Message{Topic: topic, Payload: encode(v), Retained: retained, QoS: qos})
 }
 
 // encode writes what this package made itself, which can always be written.
@@ -330,20 +332,20 @@ func (h *hub) tick(now time.Time) {
 	}
 	if !h.born.IsZero() && !now.Before(h.born) {
 		h.born = time.Time{}
-		h.out.republish()
+		h.out.Republish()
 	}
 }
 
 // arrived takes a message from the broker.
-func (h *hub) arrived(ctx context.Context, m incoming) {
-	if m.topic == h.names.birth() {
+func (h *hub) arrived(ctx context.Context, m connection.Incoming) {
+	if m.Topic == h.names.Birth() {
 		// A retained one was there before this connection, which has announced everything.
-		if !m.retained && strings.TrimSpace(string(m.payload)) == "online" && h.born.IsZero() {
-			h.born = time.Now().Add(500*time.Millisecond + h.connect.spread(birthDelay))
+		if !m.Retained && strings.TrimSpace(string(m.Payload)) == "online" && h.born.IsZero() {
+			h.born = time.Now().Add(500*time.Millisecond + rand.N(birthDelay))
 		}
 		return
 	}
-	if verb, ok := h.names.requestTopic(m.topic); ok {
+	if verb, ok := h.names.ParseRequest(m.Topic); ok {
 		h.request(ctx, verb, m)
 		return
 	}

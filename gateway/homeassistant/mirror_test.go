@@ -123,7 +123,7 @@ func TestOverTLS(t *testing.T) {
 	b.start()
 	stranger := over(b)
 	m, _ := stranger.run(t)
-	waittest.For(t, "the cause", func() bool { return strings.Contains(textOf(m.Status().Cause), "mqtt.ca") })
+	waittest.For(t, "the cause", func() bool { return strings.Contains(fmt.Sprint(m.Status().Cause), "mqtt.ca") })
 	h := over(b)
 	h.options.CA = authority
 	works(t, b, h)
@@ -146,9 +146,9 @@ func TestWhyNot(t *testing.T) {
 			h := over(b)
 			h.options.Broker, h.options.Password = c.url, c.password
 			m, end := h.run(t)
-			waittest.For(t, c.cause, func() bool { return strings.Contains(textOf(m.Status().Cause), c.cause) })
+			waittest.For(t, c.cause, func() bool { return strings.Contains(fmt.Sprint(m.Status().Cause), c.cause) })
 			s := m.Status()
-			if s.Connected || strings.Contains(textOf(s.Cause)+h.log.String(), "canary") {
+			if s.Connected || strings.Contains(fmt.Sprint(s.Cause)+h.log.String(), "canary") {
 				t.Errorf("%+v\n%s", s, h.log)
 			}
 			if n := h.log.Lines("MQTT is disconnected"); n != 1 {

@@ -168,8 +168,8 @@ func (b *mosquitto) publish(topic, payload string, more ...string) {
 
 // received is a message as mosquitto_sub shows it.
 type received struct {
-	topic, payload string
-	retained       bool
+	Topic, Payload string
+	Retained       bool
 }
 
 // subscriber is a mosquitto_sub.
@@ -244,8 +244,8 @@ func (e *subscriber) on(topic string) (payloads []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, h := range e.all {
-		if h.topic == topic {
-			payloads = append(payloads, h.payload)
+		if h.Topic == topic {
+			payloads = append(payloads, h.Payload)
 		}
 	}
 	return payloads

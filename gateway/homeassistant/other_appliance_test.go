@@ -2,10 +2,12 @@ package homeassistant
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"perch/gateway/homeassistant/connection"
 	"perch/waittest"
 )
 
@@ -20,8 +22,8 @@ func TestTwoAppliances(t *testing.T) {
 	first.hello(chan1, "s1")
 	e.await("perch/bridge/info", has(`"id":"0a1b2c3d"`, `"robots":1`))
 	m2, _ := second.run(t)
-	waittest.For(t, "the second keeps off", func() bool { return strings.Contains(textOf(m2.Status().Cause), `id "0a1b2c3d"`) })
-	if s := m2.Status(); s.Connected || !strings.Contains(textOf(s.Cause), "mqtt.base_topic") {
+	waittest.For(t, "the second keeps off", func() bool { return strings.Contains(fmt.Sprint(m2.Status().Cause), `id "0a1b2c3d"`) })
+	if s := m2.Status(); s.Connected || !strings.Contains(fmt.Sprint(s.Cause), "mqtt.base_topic") {
 		t.Errorf("%+v", s)
 	}
 	m3, _ := third.run(t)
@@ -60,9 +62,9 @@ func TestAtOnce(t *testing.T) {
 	stays := ""
 	waittest.For(t, "one keeps off", func() bool {
 		switch {
-		case m1.Status().Connected && strings.Contains(textOf(m2.Status().Cause), "keeps off"):
+		case m1.Status().Connected && strings.Contains(fmt.Sprint(m2.Status().Cause), "keeps off"):
 			stays = `"id":"0a1b2c3d"`
-		case m2.Status().Connected && strings.Contains(textOf(m1.Status().Cause), "keeps off"):
+		case m2.Status().Connected && strings.Contains(fmt.Sprint(m1.Status().Cause), "keeps off"):
 			stays = `"id":"00000000"`
 		}
 		return stays != ""
@@ -70,27 +72,6 @@ func TestAtOnce(t *testing.T) {
 	e := b.listen("perch/bridge/#")
 	e.await("perch/bridge/info", has(stays))
 	e.await("perch/bridge/status", is2("online"))
-}
-
-// TestAbandoned: topics of an appliance that was offline for a minute are free.
-func TestAbandoned(t *testing.T) {
-	r := newOtherAppliance("0a1b2c3d", time.Now())
-	r.info([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
-	r.status("offline")
-	now := time.Now()
-	if r.gone(now.Add(abandonedFor / 2)) {
-		t.Error("given up too soon")
-	}
-	r.forget() // the broker was away for a moment
-	r.info([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
-	r.status("offline")
-	if !r.gone(now.Add(abandonedFor + time.Second)) {
-		t.Error("not given up")
-	}
-	r.info([]byte("\xff{")) // of no appliance
-	if older, other := r.contest(); older || other != "" {
-		t.Error("a rival made of garbage")
-	}
 }
 
 // TestSpoiledStatus: another program's message on bridge/status is corrected.
@@ -110,12 +91,7 @@ func TestEmbedded(t *testing.T) {
 	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
 	m, end := h.run(t)
 	waittest.For(t, "connected", func() bool { return m.Status().Connected })
-	b := &mosquitto{t: t, dir: t.TempDir()}
-	at, err := m.broker.await(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.port = portOf(t, at)
+	b := &mosquitto{t: t, dir: t.TempDir(), port: portOf(t, h.options.Listen)}
 	e := b.listen("perch/#")
 	e.await("perch/bridge/status", is2("online"))
 	h.hello(chan1, "s1")
@@ -125,7 +101,7 @@ func TestEmbedded(t *testing.T) {
 	other := newHarness()
 	other.options.Broker, other.options.Listen, other.options.User, other.options.Password = "embedded", h.options.Listen, user, password
 	m2, end2 := other.run(t)
-	waittest.For(t, "the port's cause", func() bool { return strings.Contains(textOf(m2.Status().Cause), "taken by another program") })
+	waittest.For(t, "the port's cause", func() bool { return strings.Contains(fmt.Sprint(m2.Status().Cause), "taken by another program") })
 	end2()
 	for _, c := range []struct{ user, password string }{{"", ""}, {user, "wrong"}, {"nobody", password}} {
 		d := over(b).options
@@ -135,10 +111,10 @@ func TestEmbedded(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		l, err := stranger.connect.dialer.dial(ctx, session{clean: true, take: func(incoming) bool { return true }})
+		l, err := stranger.connect.Dialer.Dial(ctx, connection.Session{Clean: true, Receive: func(incoming) bool { return true }})
 		cancel()
 		if err == nil {
-			l.close()
+			l.Close()
 			t.Errorf("%q came in", c.user)
 		} else if !strings.Contains(err.Error(), "mqtt.password") {
 			t.Error(err)
@@ -198,10 +174,16 @@ func TestTheNameOnTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub := newHub(m)
-	sent := func(topic string) string {
+	m.out.Open()
+	sent := func(topic string) (last string) {
 		hub.bridge()
-		steps := m.out.retained[topic]
-		return string(steps[len(steps)-1].payload)
+		m.out.Republish()
+		for _, m := range hub.drained() {
+			if m.Topic == topic {
+				last = string(m.Payload)
+			}
+		}
+		return last
 	}
 	if info := sent("perch/bridge/info"); !strings.Contains(info, `"host":"perch.local"`) || strings.Contains(info, "taken") {
 		t.Errorf("it tells %s", info)

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/connection"
 	"perch/limit"
 	"perch/plain"
 )
@@ -71,23 +72,23 @@ func parseRequest(payload []byte) (r request, text string, err error) {
 func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
 // request carries out what is asked of the bridge, and answers.
-func (h *hub) request(ctx context.Context, verb string, m incoming) {
+func (h *hub) request(ctx context.Context, verb string, m connection.Incoming) {
 	now := time.Now()
-	if verb != "notify" || m.retained {
-		m.kept() // a request is of this moment: no client waits for the answer later
+	if verb != "notify" || m.Retained {
+		m.Ack() // a request is of this moment: no client waits for the answer later
 	}
 	known := slices.Contains(verbs(), verb)
-	if word := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.retained || !word {
-		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", plain.Clip(m.topic, 200))
+	if word := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.Retained || !word {
+		h.refused.log("", now, "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", plain.Clip(m.Topic, 200))
 		return
 	}
-	r, text, err := parseRequest(m.payload)
+	r, text, err := parseRequest(m.Payload)
 	if err == nil && !known {
 		err = fmt.Errorf("there is no such request; those there are: %s", strings.Join(verbs(), ", "))
 	}
 	if err != nil {
 		h.respond(verb, r, nil, err)
-		m.kept()
+		m.Ack()
 		return
 	}
 	if verb == "devices" {
@@ -102,7 +103,7 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 	queued := h.lanes.Add(ctx, lane, device.Job{Do: func(ctx context.Context) {
 		data, err := h.ask(ctx, verb, r, text)
 		h.respond(verb, r, data, err)
-		m.kept()
+		m.Ack()
 		if err == nil {
 			h.loop(ctx, func() { h.look(time.Now()) })
 		}
@@ -112,7 +113,7 @@ func (h *hub) request(ctx context.Context, verb string, m incoming) {
 	}})
 	if !queued {
 		h.respond(verb, r, nil, errors.New("too many requests came at once"))
-		m.kept()
+		m.Ack()
 	}
 }
 
@@ -123,7 +124,7 @@ func (h *hub) respond(verb string, r request, data any, err error) {
 		answer.Status, answer.Error = "error", plain.Clip(err.Error(), 300)
 		h.o.Log.Warn("a request over MQTT failed", "verb", verb, "err", answer.Error)
 	}
-	h.putJSON(h.names.bridgeTopic("response/"+verb), answer, false, 1)
+	h.putJSON(h.names.Bridge("response/"+verb), answer, false, 1)
 }
 
 // ask carries a request out. It runs in the bridge's own lane.

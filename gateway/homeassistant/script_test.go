@@ -13,6 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/homeassistant/connection"
 	"perch/waittest"
 )
 
@@ -42,7 +43,7 @@ type scriptLink struct {
 	once   sync.Once
 }
 
-func (s *script) dial(_ context.Context, how session) (link, error) {
+func (s *script) Dial(_ context.Context, how connection.Session) (connection.Link, error) {
 	time.Sleep(s.slow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,15 +51,15 @@ func (s *script) dial(_ context.Context, how session) (link, error) {
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
-	s.link, s.take, s.will = &scriptLink{script: s, ended: make(chan error, 1), closed: make(chan struct{})}, how.take, how.will
+	s.link, s.take, s.will = &scriptLink{script: s, ended: make(chan error, 1), closed: make(chan struct{})}, how.Receive, how.Will
 	return s.link, nil
 }
 
-func (l *scriptLink) subscribe(byte, ...string) error { return nil }
-func (l *scriptLink) lost() <-chan error              { return l.ended }
-func (l *scriptLink) close()                          { l.once.Do(func() { close(l.closed) }) }
+func (l *scriptLink) Subscribe(byte, ...string) error { return nil }
+func (l *scriptLink) Lost() <-chan error              { return l.ended }
+func (l *scriptLink) Close()                          { l.once.Do(func() { close(l.closed) }) }
 
-func (l *scriptLink) publish(m message) receipt {
+func (l *scriptLink) Publish(m message) connection.Receipt {
 	s := l.script
 	s.mu.Lock()
 	stuck, stall := s.stuck, s.stall
@@ -70,7 +71,7 @@ func (l *scriptLink) publish(m message) receipt {
 	switch {
 	case stall:
 		select {
-		case <-time.After(writeWithin):
+		case <-time.After(10 * time.Second):
 		case <-l.closed:
 		}
 		r.err = errors.New("publish was broken by timeout")
@@ -95,7 +96,7 @@ func (s *script) on(topic string) (list []delivered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.got {
-		if d.topic == topic {
+		if d.Topic == topic {
 			list = append(list, d)
 		}
 	}
@@ -111,7 +112,7 @@ func (s *script) set(change func()) {
 // texts are the payloads under a topic.
 func (s *script) texts(topic string) (all []string) {
 	for _, d := range s.on(topic) {
-		all = append(all, string(d.payload))
+		all = append(all, string(d.Payload))
 	}
 	return all
 }
@@ -132,8 +133,7 @@ func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T
 		h, s := newHarness(), &script{}
 		change(h, s)
 		m := must(New(h.options))
-		m.connect.dialer = s
-		m.connect.spread = func(d time.Duration) time.Duration { return d / 2 }
+		m.connect.Dialer = s
 		end := h.start(t, m)
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -179,7 +179,7 @@ func TestEndsInTime(t *testing.T) {
 	hub := newHub(must(New(h.options)))
 	hub.begin(time.Now())
 	s := &script{}
-	hub.out.connected()
+	hub.out.Open()
 	at := time.Now()
 	seq := hub.states.Seq()
 	publish := func(after time.Duration, e event.Event) {
@@ -190,8 +190,8 @@ func TestEndsInTime(t *testing.T) {
 	publish(1, event.SpeakingStarted{})
 	publish(2, event.TurnEnded{End: event.EndDone})
 	publish(time.Minute, event.ListeningStarted{})
-	for p, some := hub.out.take(time.Now()); some; p, some = hub.out.take(time.Now()) {
-		s.got = append(s.got, delivered{message: p.message})
+	for p, some := hub.out.Next(time.Now()); some; p, some = hub.out.Next(time.Now()) {
+		s.got = append(s.got, delivered{message: p.Message})
 	}
 	if got, want := states(s.texts(state1)), []string{"idle", "speaking", "attention", "idle", "listening"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -280,12 +280,12 @@ func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{}
 				m := must(New(h.options))
-				m.connect.dialer = s
+				m.connect.Dialer = s
 				end := h.start(t, m)
 				h.hello(chan1, "s1")
 				time.Sleep(10 * time.Second)
 				s.set(func() { stop(s, true) })
-				for range mostInFlight {
+				for range 128 {
 					h.happens(chan1, "s1", event.ListeningStarted{}, event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
 				}
 				synctest.Wait()
@@ -294,7 +294,7 @@ func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
 				}
 				began := time.Now()
 				end()
-				if took := time.Since(began); took != goodbyeIn {
+				if took := time.Since(began); took != 2*time.Second {
 					t.Errorf("the end took %s", took)
 				}
 			})
@@ -316,7 +316,7 @@ func TestRetries(t *testing.T) {
 			t.Errorf("tried %d times in ten minutes", len(dials))
 		}
 		for i := range dials[1:] {
-			if gap := dials[i+1].Sub(dials[i]); gap > longestRetry || gap < firstRetry/2 {
+			if gap := dials[i+1].Sub(dials[i]); gap > 30*time.Second || gap < time.Second/2 {
 				t.Errorf("tried again after %s", gap)
 			}
 		}
@@ -325,8 +325,8 @@ func TestRetries(t *testing.T) {
 		}
 		s.set(func() { s.refuse = nil })
 		time.Sleep(time.Minute)
-		if n := len(s.on("perch/bridge/notification")); n != mostNotices {
-			t.Errorf("%d notifications were kept, not %d", n, mostNotices)
+		if n := len(s.on("perch/bridge/notification")); n != 100 {
+			t.Errorf("%d notifications were kept, not %d", n, 100)
 		}
 		if len(s.on(conversation1)) > 0 {
 			t.Error("telemetry was kept")
@@ -338,7 +338,7 @@ func TestRetries(t *testing.T) {
 		s.set(func() { s.refuse = nil })
 		time.Sleep(time.Minute)
 		if got := s.on("perch/bridge/notification"); len(got) > 0 {
-			t.Errorf("published late: %s", got[0].payload)
+			t.Errorf("published late: %s", got[0].Payload)
 		}
 	})
 }
@@ -351,7 +351,7 @@ func TestConnecting(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{refuse: refuse, slow: time.Second}
 				m := must(New(h.options))
-				m.connect.dialer = s
+				m.connect.Dialer = s
 				if c := m.Status(); !c.Connecting || c.Connected {
 					t.Errorf("before it runs: %+v", c)
 				}
@@ -407,14 +407,14 @@ func TestAway(t *testing.T) {
 func TestBirth(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		before := len(s.on(config1))
-		s.take(incoming{topic: "homeassistant/status", payload: []byte("online"), retained: true})
-		s.take(incoming{topic: "homeassistant/status", payload: []byte("offline")})
+		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online"), Retained: true})
+		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("offline")})
 		time.Sleep(10 * time.Second)
 		if n := len(s.on(config1)); n != before {
 			t.Error("announced without a birth")
 		}
-		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
-		s.take(incoming{topic: "homeassistant/status", payload: []byte("online")})
+		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
+		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
 		synctest.Wait()
 		if n := len(s.on(config1)); n != before {
 			t.Error("announced at once")
@@ -423,7 +423,7 @@ func TestBirth(t *testing.T) {
 		if n := len(s.on(config1)); n != before+1 {
 			t.Errorf("announced %d times", n-before)
 		}
-		if s.will == nil || string(s.will.payload) != "offline" || !s.will.retained {
+		if s.will == nil || string(s.will.Payload) != "offline" || !s.will.Retained {
 			t.Errorf("the will is %+v", s.will)
 		}
 	})
@@ -449,17 +449,17 @@ func TestSlowRobot(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) { h.meet(chan2); h.talk.slow = true }, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
 		for i := range 100 {
-			s.take(incoming{topic: "perch/a0b1c2d3e4f4/volume/set", payload: fmt.Append(nil, i)})
+			s.take(incoming{Topic: "perch/a0b1c2d3e4f4/volume/set", Payload: fmt.Append(nil, i)})
 			synctest.Wait()
 		}
-		s.take(incoming{topic: "perch/a0b1c2d3e4f6/say/set", payload: []byte("hello")})
+		s.take(incoming{Topic: "perch/a0b1c2d3e4f6/say/set", Payload: []byte("hello")})
 		synctest.Wait()
 		if !slices.Contains(h.talk.deeds(), "say hello") {
 			t.Error("the other waits")
 		}
 		refused := 0
 		for _, d := range s.on(conversation1) {
-			if strings.Contains(string(d.payload), "too many commands") {
+			if strings.Contains(string(d.Payload), "too many commands") {
 				refused++
 			}
 		}
@@ -496,11 +496,11 @@ func TestDevicesOfForgottenRobots(t *testing.T) {
 		h.options.Announced.PutSoon("a0b1c2d3e4aa", []string{"sensor/agent_state"})
 		h.options.Announced.PutSoon(string(chan1), []string{"sensor/agent_state", "sensor/battery", "number/gone"})
 	}, func(t *testing.T, h *harness, s *script) {
-		if got := s.on("homeassistant/device/perch_a0b1c2d3e4aa/config"); len(got) != 1 || len(got[0].payload) != 0 || !got[0].retained {
+		if got := s.on("homeassistant/device/perch_a0b1c2d3e4aa/config"); len(got) != 1 || len(got[0].Payload) != 0 || !got[0].Retained {
 			t.Errorf("the ghost: %v", got)
 		}
 		got := s.on("homeassistant/device/perch_a0b1c2d3e4f4/config")
-		if len(got) == 0 || !has(`"battery":{`)(string(got[len(got)-1].payload)) {
+		if len(got) == 0 || !has(`"battery":{`)(string(got[len(got)-1].Payload)) {
 			t.Errorf("the battery is gone: %v", got)
 		}
 		if err := h.registry.Forget(chan1); err != nil {
@@ -510,7 +510,7 @@ func TestDevicesOfForgottenRobots(t *testing.T) {
 		synctest.Wait()
 		for _, topic := range []string{"homeassistant/device/perch_a0b1c2d3e4f4/config", state1, "perch/a0b1c2d3e4f4/status",
 			"perch/a0b1c2d3e4f4/led"} {
-			if all := s.on(topic); len(all) == 0 || len(all[len(all)-1].payload) > 0 {
+			if all := s.on(topic); len(all) == 0 || len(all[len(all)-1].Payload) > 0 {
 				t.Errorf("%s is still there", topic)
 			}
 		}

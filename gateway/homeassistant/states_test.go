@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/gateway/homeassistant/topic"
 )
 
 // reader is Home Assistant as it reads: it takes announcements and states in
@@ -33,10 +34,10 @@ func newReader(prefix string) *reader {
 
 // take reads one message.
 func (r *reader) take(m message) error {
-	if m.retained {
-		r.retained[m.topic] = m
+	if m.Retained {
+		r.retained[m.Topic] = m
 	}
-	if !strings.HasPrefix(m.topic, r.prefix+"/") {
+	if !strings.HasPrefix(m.Topic, r.prefix+"/") {
 		for _, all := range r.entities {
 			if err := r.show(all, m); err != nil {
 				return err
@@ -47,11 +48,11 @@ func (r *reader) take(m message) error {
 	if err := checkDiscovery(r.prefix, m); err != nil {
 		return err
 	}
-	delete(r.entities, m.topic)
-	if len(m.payload) == 0 {
+	delete(r.entities, m.Topic)
+	if len(m.Payload) == 0 {
 		return nil
 	}
-	root, err := parseObject(m.payload)
+	root, err := parseObject(m.Payload)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (r *reader) take(m message) error {
 			all[key] = c
 		}
 	}
-	r.entities[m.topic] = all
+	r.entities[m.Topic] = all
 	for _, topic := range slices.Sorted(maps.Keys(r.retained)) { // is sent to a new subscriber
 		if err := r.show(all, r.retained[topic]); err != nil {
 			return fmt.Errorf("as it is announced anew: %w", err)
@@ -78,18 +79,18 @@ func (r *reader) take(m message) error {
 // show has every entity of a device that reads a message's topic read it. What
 // is removed is not shown.
 func (r *reader) show(all map[string]map[string]any, m message) error {
-	if len(m.payload) == 0 && m.retained {
+	if len(m.Payload) == 0 && m.Retained {
 		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		c := all[key]
 		err := readAvailability(c, m)
-		if err == nil && c["state_topic"] == m.topic {
+		if err == nil && c["state_topic"] == m.Topic {
 			r.held[c["unique_id"].(string)]++
 			err = checkState(c["platform"].(string), c, m)
 		}
 		if err != nil {
-			return fmt.Errorf("%s on %s: %w: %s", key, m.topic, err, m.payload)
+			return fmt.Errorf("%s on %s: %w: %s", key, m.Topic, err, m.Payload)
 		}
 	}
 	return nil
@@ -101,7 +102,7 @@ func (r *reader) whole() error {
 	for _, all := range r.entities {
 		for key, c := range all {
 			for _, ref := range availabilityOf(c) {
-				if m, there := r.retained[ref["topic"].(string)]; !there || len(m.payload) == 0 {
+				if m, there := r.retained[ref["topic"].(string)]; !there || len(m.Payload) == 0 {
 					return fmt.Errorf("%s is unavailable for ever: nothing is retained on %s", key, ref["topic"])
 				}
 			}
@@ -120,15 +121,15 @@ func availabilityOf(c map[string]any) (refs []map[string]any) {
 
 func readAvailability(c map[string]any, m message) error {
 	for _, ref := range availabilityOf(c) {
-		if ref["topic"] != m.topic || len(m.payload) == 0 {
+		if ref["topic"] != m.Topic || len(m.Payload) == 0 {
 			continue
 		}
 		template, _ := ref["value_template"].(string)
-		word, err := render(template, m.payload)
+		word, err := render(template, m.Payload)
 		if err == nil && word != "online" && word != "offline" {
 			err = fmt.Errorf("is available is %q, not online or offline", word)
 		}
-		if err == nil && !m.retained {
+		if err == nil && !m.Retained {
 			err = errors.New("availability that is not retained is lost at the next start")
 		}
 		if err != nil {
@@ -153,17 +154,17 @@ func checkState(platform string, c map[string]any, m message) error {
 	if platform == "event" {
 		return checkEventState(c, m)
 	}
-	if !m.retained {
+	if !m.Retained {
 		return errors.New("a state that is not retained is lost at the next start")
 	}
 	switch platform {
 	case "light":
-		return checkLightState(c, m.payload)
+		return checkLightState(c, m.Payload)
 	case "update":
-		return checkUpdateState(m.payload)
+		return checkUpdateState(m.Payload)
 	}
 	template, _ := c["value_template"].(string)
-	value, err := render(template, m.payload)
+	value, err := render(template, m.Payload)
 	if err != nil || value == "None" {
 		return err
 	}
@@ -236,12 +237,12 @@ func checkNumberState(c map[string]any, value string) error {
 }
 
 func checkEventState(c map[string]any, m message) error {
-	if m.retained {
+	if m.Retained {
 		return errors.New("an event that is retained is dropped")
 	}
-	e, err := parseObject(m.payload)
+	e, err := parseObject(m.Payload)
 	if err != nil {
-		return fmt.Errorf("no valid JSON event payload: %w", err)
+		return fmt.Errorf("no valid JSON event Payload: %w", err)
 	}
 	types, err := textList(c, "event_types")
 	if kind, _ := e["event_type"].(string); err == nil && !slices.Contains(types, kind) {
@@ -435,8 +436,8 @@ func obeyed(n names, c map[string]any) error {
 	return nil
 }
 
-func understood(n names, topic string, payload []byte) error {
-	if verb, is := n.requestTopic(topic); is {
+func understood(n names, on string, payload []byte) error {
+	if verb, is := n.ParseRequest(on); is {
 		_, text, err := parseRequest(payload)
 		if err == nil && !slices.Contains(verbs(), verb) {
 			err = errors.New("there is no such request")
@@ -446,11 +447,11 @@ func understood(n names, topic string, payload []byte) error {
 		}
 		return err
 	}
-	robot, thing, is := n.setTopic(topic)
+	robot, thing, is := n.ParseSet(on)
 	if !is {
 		return errors.New("nobody listens there")
 	}
-	if _, agents := strings.CutPrefix(robot, agentPrefix); agents {
+	if _, agents := strings.CutPrefix(robot, topic.AgentPrefix); agents {
 		_, _, err := parseAnswer(payload)
 		if err == nil && thing != "answer" {
 			err = errors.New("there is no such thing to set")

@@ -79,5 +79,18 @@ func (h *hub) came(e event.Envelope) {
 	if seen.Waiting {
 		n.Type = strangerWaits
 	}
-	h.putJSON(h.names.bridgeTopic("robot"), n, false, 1)
+	h.putJSON(h.names.Bridge("robot"), n, false, 1)
+}
+
+// bridgeInfo is what an appliance publishes of itself under its base topic.
+type bridgeInfo struct {
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Robots  int    `json:"robots"` // with an open channel
+	// Strangers are the robots that were not adopted by name.
+	Strangers int       `json:"strangers"`
+	Waiting   int       `json:"waiting"` // agents without a robot that wait for a person
+	Started   time.Time `json:"started"`
+	Host      string    `json:"host"`            // on the network, "perch.local"; empty while it has none
+	Taken     string    `json:"taken,omitempty"` // the name it was to have, which another machine has
 }

@@ -25,7 +25,7 @@ func (h *harness) comes(id device.ID) {
 func (s *script) info(t *testing.T) (i bridgeInfo) {
 	t.Helper()
 	all := s.on("perch/bridge/info")
-	if err := json.Unmarshal(all[len(all)-1].payload, &i); err != nil {
+	if err := json.Unmarshal(all[len(all)-1].Payload, &i); err != nil {
 		t.Fatal(err)
 	}
 	return i
@@ -36,8 +36,8 @@ func (s *script) about(id device.ID) (topics []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.got {
-		if strings.Contains(d.topic, string(id)) && len(d.payload) > 0 {
-			topics = append(topics, d.topic)
+		if strings.Contains(d.Topic, string(id)) && len(d.Payload) > 0 {
+			topics = append(topics, d.Topic)
 		}
 	}
 	return topics
@@ -59,8 +59,8 @@ func TestStrangersAreANumber(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.mu.Lock()
 		for _, d := range s.got {
-			if d.topic != "perch/bridge/robot" && strings.Contains(d.topic, "0200000") {
-				t.Errorf("a stranger has the topic %s", d.topic)
+			if d.Topic != "perch/bridge/robot" && strings.Contains(d.Topic, "0200000") {
+				t.Errorf("a stranger has the topic %s", d.Topic)
 			}
 		}
 		s.mu.Unlock()
@@ -75,7 +75,7 @@ func TestStrangersAreANumber(t *testing.T) {
 			t.Errorf("%d are published", len(came))
 		}
 		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J","adopt":"perch robot adopt 020000000000"}`
-		if got := string(came[0].payload); got != want {
+		if got := string(came[0].Payload); got != want {
 			t.Errorf("of the first is published %s", got)
 		}
 		if n := strings.Count(h.log.String(), "level=WARN"); n > 0 {
@@ -92,7 +92,7 @@ func TestAStrangerIsPublishedOnce(t *testing.T) {
 			h.happens(stranger, "", event.RobotSeen{Waiting: true})
 			time.Sleep(time.Minute)
 		}
-		if came := s.on("perch/bridge/robot"); len(came) != 1 || !has(`"event_type":"waits"`)(string(came[0].payload)) {
+		if came := s.on("perch/bridge/robot"); len(came) != 1 || !has(`"event_type":"waits"`)(string(came[0].Payload)) {
 			t.Errorf("%+v", came)
 		}
 	})
@@ -111,8 +111,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		}
 		for _, topic := range []string{"say", "volume", "reboot"} {
 			confirmed := make(chan struct{}, 1)
-			s.take(incoming{topic: "perch/" + string(stranger) + "/" + topic + "/set", payload: []byte("20"),
-				confirm: func() { confirmed <- struct{}{} }})
+			s.take(incoming{Topic: "perch/" + string(stranger) + "/" + topic + "/set", Payload: []byte("20"),
+				Confirm: func() { confirmed <- struct{}{} }})
 			synctest.Wait()
 			select {
 			case <-confirmed:
@@ -123,14 +123,14 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.Lines("perch robot adopt ROBOT") != 3 {
 			t.Errorf("a stranger did %q; the log:\n%s", deeds, h.log)
 		}
-		s.take(incoming{topic: "perch/bridge/request/notify", payload: fmt.Appendf(nil, `{"text":"x","robot":%q}`, stranger)})
-		s.take(incoming{topic: "perch/bridge/request/devices", payload: []byte("{}")})
+		s.take(incoming{Topic: "perch/bridge/request/notify", Payload: fmt.Appendf(nil, `{"text":"x","robot":%q}`, stranger)})
+		s.take(incoming{Topic: "perch/bridge/request/devices", Payload: []byte("{}")})
 		synctest.Wait()
-		if got := s.on("perch/bridge/response/notify"); len(got) != 1 || !has("perch robot adopt "+string(stranger))(string(got[0].payload)) {
+		if got := s.on("perch/bridge/response/notify"); len(got) != 1 || !has("perch robot adopt "+string(stranger))(string(got[0].Payload)) {
 			t.Errorf("a notification for a stranger: %+v", got)
 		}
 		if got := s.on("perch/bridge/response/devices"); len(got) != 1 || !has(`"adopted":false`, `"adopted":true`, `"more":0`)(
-			string(got[0].payload)) {
+			string(got[0].Payload)) {
 			t.Errorf("%+v", got)
 		}
 
@@ -153,8 +153,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		h.happens(stranger, "s", event.RobotOffline{Why: "forgotten"})
 		synctest.Wait()
 		all := s.on("homeassistant/device/perch_" + string(stranger) + "/config")
-		if last := all[len(all)-1]; len(last.payload) != 0 || !last.retained {
-			t.Errorf("forgotten, its card is %s", last.payload)
+		if last := all[len(all)-1]; len(last.Payload) != 0 || !last.Retained {
+			t.Errorf("forgotten, its card is %s", last.Payload)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestAStrangerOfBeforeIsTakenBack(t *testing.T) {
 		h.pass(stranger)
 		h.options.Announced.PutSoon(string(stranger), []string{"sensor/agent_state"})
 	}, func(t *testing.T, _ *harness, s *script) {
-		if all := s.on("homeassistant/device/perch_" + string(stranger) + "/config"); len(all) != 1 || len(all[0].payload) != 0 {
+		if all := s.on("homeassistant/device/perch_" + string(stranger) + "/config"); len(all) != 1 || len(all[0].Payload) != 0 {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -212,10 +212,10 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 				h.talk.slow = c.slow
 				h.talk.mu.Unlock()
 				if c.slow {
-					s.take(incoming{topic: "perch/a0b1c2d3e4f4/brightness/set", payload: []byte("1")})
+					s.take(incoming{Topic: "perch/a0b1c2d3e4f4/brightness/set", Payload: []byte("1")})
 				}
 				confirmed := make(chan bool, 1)
-				s.take(incoming{topic: "perch/a0b1c2d3e4f4/" + c.thing + "/set", payload: []byte(c.payload), confirm: func() {
+				s.take(incoming{Topic: "perch/a0b1c2d3e4f4/" + c.thing + "/set", Payload: []byte(c.payload), Confirm: func() {
 					list, _, _ := kept.Get(string(chan1))
 					confirmed <- len(list) > 0
 				}})
@@ -253,7 +253,7 @@ func TestAWaitingCommandIsStoredUntilItIsDone(t *testing.T) {
 			}
 			inBubble(t, func(h *harness, _ *script) { h.options.Kept = kept }, func(t *testing.T, h *harness, s *script) {
 				h.talk.open(chan1, false)
-				s.take(incoming{topic: "perch/a0b1c2d3e4f4/volume/set", payload: []byte("20"), confirm: func() {}})
+				s.take(incoming{Topic: "perch/a0b1c2d3e4f4/volume/set", Payload: []byte("20"), Confirm: func() {}})
 				synctest.Wait()
 				h.talk.open(chan1, true)
 				h.talk.mu.Lock()

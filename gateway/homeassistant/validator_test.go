@@ -48,18 +48,18 @@ func rules() map[string]rule {
 // checkDiscovery reports the first thing about a discovery message that Home
 // Assistant would refuse, warn of in its log, or silently leave out.
 func checkDiscovery(prefix string, m message) error {
-	rest, below := strings.CutPrefix(m.topic, prefix+"/")
+	rest, below := strings.CutPrefix(m.Topic, prefix+"/")
 	switch {
 	case !below || !configTopic().MatchString(rest):
-		return fmt.Errorf("illegal discovery topic %q", m.topic)
-	case !m.retained:
+		return fmt.Errorf("illegal discovery topic %q", m.Topic)
+	case !m.Retained:
 		return errors.New("it is not retained, and is lost when Home Assistant starts anew")
-	case len(m.payload) == 0:
+	case len(m.Payload) == 0:
 		return nil // the device is removed
-	case len(m.payload) > mostDiscovery:
-		return fmt.Errorf("the payload has %d bytes; the most is %d", len(m.payload), mostDiscovery)
+	case len(m.Payload) > mostDiscovery:
+		return fmt.Errorf("the payload has %d bytes; the most is %d", len(m.Payload), mostDiscovery)
 	}
-	root, err := parseObject(m.payload)
+	root, err := parseObject(m.Payload)
 	if err == nil {
 		err = onlyKeys("the message", root, append(sharedKeys(), "device", "origin", "components"))
 	}
@@ -240,15 +240,15 @@ func TestMistakesAreSeen(t *testing.T) {
 		`perch/bridge/status`: `perch/+/status`, `"device_class":"restart"`: `"device_class":"mood"`, `12ab34cd_a0b1c2d3e4f5"]`: `perch"]`,
 		`"unit_of_measurement":"%"`: `"unit_of_measurement":"V"`, `"availability_mode":"all",`: ``,
 	} {
-		payload := strings.Replace(string(good.payload), old, bad, -1)
-		if payload == string(good.payload) || old != `_mute"` && checkDiscovery("homeassistant", message{topic: good.topic, payload: []byte(payload),
-			retained: true}) == nil {
+		payload := strings.Replace(string(good.Payload), old, bad, -1)
+		if payload == string(good.Payload) || old != `_mute"` && checkDiscovery("homeassistant", message{Topic: good.Topic, Payload: []byte(payload),
+			Retained: true}) == nil {
 			t.Errorf("%s in place of %s passes", bad, old)
 		}
 	}
-	if checkDiscovery("homeassistant", message{topic: good.topic, payload: good.payload}) == nil ||
-		checkDiscovery("homeassistent", good) == nil || checkDiscovery("homeassistant", message{topic: "homeassistant/sensor/x/config",
-		payload: good.payload, retained: true}) == nil {
+	if checkDiscovery("homeassistant", message{Topic: good.Topic, Payload: good.Payload}) == nil ||
+		checkDiscovery("homeassistent", good) == nil || checkDiscovery("homeassistant", message{Topic: "homeassistant/sensor/x/config",
+		Payload: good.Payload, Retained: true}) == nil {
 		t.Error("a message that is not retained, or on another topic, passes")
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(rules())), slices.Sorted(slices.Values(platforms()))) {
@@ -260,11 +260,11 @@ func TestMistakesAreSeen(t *testing.T) {
 // is a whole announcement or a removal.
 func FuzzCheckDiscovery(f *testing.F) {
 	messages, _ := discoveryNames().robotDiscovery(stackChan(), nil)
-	f.Add(checkedTopic, messages[0].payload, true)
+	f.Add(checkedTopic, messages[0].Payload, true)
 	f.Add(checkedTopic, []byte(`{"device":null,"origin":1,"components":[]}`), true)
 	f.Add("homeassistant/device//config", []byte{}, false)
 	f.Fuzz(func(t *testing.T, topic string, payload []byte, retained bool) {
-		if checkDiscovery("homeassistant", message{topic: topic, payload: payload, retained: retained}) != nil {
+		if checkDiscovery("homeassistant", message{Topic: topic, Payload: payload, Retained: retained}) != nil {
 			return
 		}
 		if !retained || !strings.HasPrefix(topic, "homeassistant/device/") || len(payload) > 0 && !json.Valid(payload) {

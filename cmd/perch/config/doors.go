@@ -143,8 +143,9 @@ const MQTTUser = "perch"
 // Mirror returns the options of the connection to Home Assistant. The embedded broker's password is
 // empty if its owner has chosen none.
 func (m MQTT) Mirror() (homeassistant.Options, error) {
-	o := homeassistant.Options{Broker: m.Broker, Listen: m.Listen, User: m.User, Base: m.BaseTopic, Prefix: m.DiscoveryPrefix,
-		Log: slog.New(slog.DiscardHandler)}
+	var o homeassistant.Options
+	o.Broker, o.Listen, o.User, o.Base, o.Prefix = m.Broker, m.Listen, m.User, m.BaseTopic, m.DiscoveryPrefix
+	o.Log = slog.New(slog.DiscardHandler)
 	var err error
 	if o.Password, o.CA, err = m.Files(); err != nil {
 		return o, err

@@ -1,4 +1,4 @@
-package homeassistant
+package connection
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		var mu sync.Mutex
 		var starts []time.Time
 		holds := time.Duration(0)
-		k := newBrokerSupervisor(Options{Log: slog.New(slog.DiscardHandler), Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
+		k := newSupervisor(Options{Log: slog.New(slog.DiscardHandler), Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
 			mu.Lock()
 			starts = append(starts, time.Now())
 			holds := holds
@@ -31,10 +31,10 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 				return nil
 			}
 		}})
-		k.change(func() { k.tried, k.address = true, "0.0.0.0:1883" })
+		k.update(func(r *brokerRuns) { r.tried, r.address = true, "0.0.0.0:1883" })
 		ctx, stop := context.WithCancel(t.Context())
 		var keeping sync.WaitGroup
-		keeping.Go(func() { k.keep(ctx, nil) })
+		keeping.Go(func() { k.runBroker(ctx, nil) })
 		time.Sleep(10 * time.Minute)
 		mu.Lock()
 		if n := len(starts); n < 20 || n > 30 || starts[1].Sub(starts[0]) != firstRestart || starts[n-1].Sub(starts[n-2]) != longestRestart {
@@ -42,23 +42,23 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		}
 		holds = time.Hour
 		mu.Unlock()
-		if _, err := k.await(t.Context()); err == nil || !strings.Contains(err.Error(), "it fell over") {
+		if _, err := k.address(t.Context()); err == nil || !strings.Contains(err.Error(), "it fell over") {
 			t.Errorf("while it is away: %v", err)
 		}
 		time.Sleep(longestRestart)
-		at, err := k.await(t.Context())
+		at, err := k.address(t.Context())
 		if at != "127.0.0.1:1883" || err != nil {
 			t.Errorf("it is at %q (%v)", at, err)
 		}
-		ends, _, _ := k.ended()
+		before, _ := k.state()
 		time.Sleep(time.Hour)
 		mu.Lock()
 		if n := len(starts); starts[n-1].Sub(starts[n-2]) != time.Hour+firstRestart {
 			t.Errorf("after it had held it was started again after %v", starts[n-1].Sub(starts[n-2])-time.Hour)
 		}
 		mu.Unlock()
-		if n, at, why := k.ended(); n != ends+1 || at.IsZero() || textOf(why) != "it fell over" {
-			t.Errorf("it has ended %d times, last at %s: %s", n, at, why)
+		if runs, _ := k.state(); runs.ends != before.ends+1 || runs.ended.IsZero() || message(runs.why) != "it fell over" {
+			t.Errorf("it has ended %d times, last at %s: %s", runs.ends, runs.ended, runs.why)
 		}
 		stop()
 		keeping.Wait()

@@ -1,11 +1,10 @@
-package homeassistant
+package connection
 
 import (
 	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -13,7 +12,6 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"perch/limit"
-	"perch/waittest"
 )
 
 // framed is a packet of MQTT.
@@ -34,7 +32,7 @@ func TestPacketsOfABrokerAreBounded(t *testing.T) {
 	long := append([]byte{0, 1, 't', 0, 9}, bytes.Repeat([]byte("x"), 3*limit.List)...)
 	sent := bytes.Join([][]byte{framed(0x32, long), framed(0xd0, nil), framed(0x30, []byte{0, 1, 't', 'y'}), framed(0x32, long)}, nil)
 	for name, from := range map[string]io.Reader{"at once": bytes.NewReader(sent), "byte by byte": iotest.OneByteReader(bytes.NewReader(sent))} {
-		b := newBounded(readFrom{Reader: from})
+		b := newBoundedConn(readFrom{Reader: from})
 		var sizes []int
 		for {
 			p, err := packets.ReadPacket(b)
@@ -60,29 +58,9 @@ func TestPacketsOfABrokerAreBounded(t *testing.T) {
 		"an answer of 200 MB": {0x90, 0xff, 0xff, 0xff, 0x5f}, "five bytes": {0x30, 0xff, 0xff, 0xff, 0xff, 0x01},
 		"no end": bytes.Repeat([]byte{0xff}, 20),
 	} {
-		if _, err := packets.ReadPacket(newBounded(readFrom{Reader: bytes.NewReader(wrong)})); err == nil || !strings.Contains(err.Error(), "MQTT") &&
+		if _, err := packets.ReadPacket(newBoundedConn(readFrom{Reader: bytes.NewReader(wrong)})); err == nil || !strings.Contains(err.Error(), "MQTT") &&
 			!strings.Contains(err.Error(), "mqtt") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// TestABrokerThatAnnouncesMuch is not believed: what it announces is not made
-// room for.
-func TestABrokerThatAnnouncesMuch(t *testing.T) {
-	address := serve(t, func(c conn) {
-		_, _ = c.Write([]byte{0x20, 2, 0, 0})
-		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // 268 million bytes, of which three come
-	})
-	h := newHarness()
-	h.options.Broker = "mqtt://" + address
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, end := h.run(t)
-	waittest.For(t, "the connection is lost over it", func() bool { return h.log.Lines("MQTT is disconnected") > 0 })
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-		t.Errorf("it took %d MB", took>>20)
-	}
-	end()
 }

@@ -1,4 +1,4 @@
-package homeassistant
+package connection
 
 import (
 	"crypto/tls"
@@ -13,10 +13,9 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// explain makes one sentence with its cure of why a broker cannot be reached.
-// The address it names holds no user and no password.
-func (d *pahoDialer) explain(err error) error {
-	at := d.url.Host
+// explain turns the error of a connection attempt into one sentence with its remedy. The broker's
+// address, host and port, holds no user and no password.
+func explain(err error, at, clientID string) error {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -27,7 +26,7 @@ func (d *pahoDialer) explain(err error) error {
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
 		return fmt.Errorf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", at)
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", at, d.id)
+		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", at, clientID)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
 		return fmt.Errorf("the broker at %s refuses connections now; look at its own log", at)
 	case errors.As(err, &unknown):
@@ -39,13 +38,14 @@ func (d *pahoDialer) explain(err error) error {
 	case errors.As(err, &record):
 		return fmt.Errorf("what answers at %s does not speak TLS; use mqtt:// or the port for TLS", at)
 	case errors.As(err, &dns):
-		return fmt.Errorf("no machine in the network has the name %s; check mqtt.broker", d.url.Hostname())
+		host, _, _ := net.SplitHostPort(at) // explain's caller has joined them
+		return fmt.Errorf("no machine in the network has the name %s; check mqtt.broker", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", at)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Errorf("there is no way to %s; check mqtt.broker and the network", at)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", at, connectWithin)
+		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", at, connectTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("what answers at %s closes the connection at once; it may be no MQTT broker, or one that wants TLS", at)
 	}

@@ -1,0 +1,69 @@
+package connection
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"perch/limit"
+)
+
+// boundedConn is a connection to a broker on which no packet is longer than limit.List. The client
+// library allocates as many bytes as a packet's header announces, which may be 268 million. A longer
+// message is truncated: what is left is still too long, and is rejected when it is parsed. If the
+// connection were closed instead, the broker would deliver the message again on the next one.
+type boundedConn struct {
+	net.Conn
+	in     *bufio.Reader
+	header []byte // of the packet, not yet returned by Read
+	body   int    // bytes of the packet's body that Read has yet to return
+	skip   int    // bytes after them to discard
+}
+
+func newBoundedConn(c net.Conn) *boundedConn { return &boundedConn{Conn: c, in: bufio.NewReader(c)} }
+
+// Read implements io.Reader.
+func (b *boundedConn) Read(p []byte) (int, error) {
+	if len(b.header) == 0 && b.body == 0 {
+		if err := b.readHeader(); err != nil {
+			return 0, err
+		}
+	}
+	if len(b.header) > 0 {
+		n := copy(p, b.header)
+		b.header = b.header[n:]
+		return n, nil
+	}
+	n, err := b.in.Read(p[:min(len(p), b.body)])
+	b.body -= n
+	return n, err
+}
+
+// readHeader reads the header of the next packet.
+func (b *boundedConn) readHeader() error {
+	const publish = 3
+	if _, err := b.in.Discard(b.skip); err != nil {
+		return err
+	}
+	kind, err := b.in.ReadByte()
+	if err != nil {
+		return err
+	}
+	announced, err := binary.ReadUvarint(b.in) // lengths in MQTT are varints of at most four bytes
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("what answers is not an MQTT broker: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if announced >= 1<<28 || announced > limit.List && kind>>4 != publish {
+		return fmt.Errorf("the MQTT broker announces a packet of %d bytes, which no answer of a broker has; check mqtt.broker", announced)
+	}
+	b.body = int(min(announced, limit.List))
+	b.skip = int(announced) - b.body
+	b.header = binary.AppendUvarint([]byte{kind}, uint64(b.body))
+	return nil
+}

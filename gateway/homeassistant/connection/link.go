@@ -1,0 +1,60 @@
+package connection
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Deadlines of a connection to a broker.
+const (
+	connectTimeout = 10 * time.Second
+	writeTimeout   = 10 * time.Second
+	keepAlive      = 15 * time.Second
+	pingTimeout    = 10 * time.Second
+)
+
+// steadyAfter is how long a connection or the embedded broker has to last until its next failure is
+// followed by the shortest wait again.
+const steadyAfter = 30 * time.Second
+
+// mostArrived bounds the messages that have arrived and were not yet read, and those that were
+// read and not yet confirmed to the broker.
+const mostArrived = 256
+
+// Dialer connects to a broker.
+type Dialer interface {
+	// Dial returns an error of one sentence that names cause and remedy, and no password.
+	Dial(ctx context.Context, s Session) (Link, error)
+}
+
+// Session holds the parameters of one connection.
+type Session struct {
+	Suffix string   // of the client id
+	Will   *Message // published by the broker if the connection is lost; nil for none
+	Clean  bool     // the broker discards what it has stored for this client, and stores nothing
+	// Receive is called with each message from the broker. It does not wait, and returns false for
+	// a message that it has no room for.
+	Receive func(Incoming) bool
+}
+
+// Link is one connection to a broker. It is used once.
+type Link interface {
+	// Publish sends messages in the order of the calls. It waits no longer than writeTimeout.
+	Publish(m Message) Receipt
+	// Subscribe returns once the broker has agreed. With QoS 1 the broker stores messages while
+	// this client is disconnected.
+	Subscribe(qos byte, filters ...string) error
+	// Lost returns a channel that receives the reason when the connection has ended.
+	Lost() <-chan error
+	// Close ends the connection within half a second. The will is not published.
+	Close()
+}
+
+// Receipt is the outcome of publishing one message.
+type Receipt interface {
+	Done() <-chan struct{}
+	Error() error
+}
+
+func lostError(err error) error { return fmt.Errorf("the connection to the broker was lost: %w", err) }

@@ -1,0 +1,176 @@
+package connection
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+)
+
+// pahoDialer creates a client of the paho library for each connection. The library can reconnect,
+// but then it first publishes what it has stored from before, which may no longer be true, and it
+// does not report why it cannot connect.
+type pahoDialer struct {
+	url            *url.URL
+	user, password string
+	tls            *tls.Config
+	id             string // the client id without a session's suffix
+}
+
+// Dial implements Dialer.
+func (d *pahoDialer) Dial(ctx context.Context, s Session) (Link, error) {
+	l := &pahoLink{lost: make(chan error, 1), confirmations: make(chan mqtt.Message, mostArrived), closed: make(chan struct{})}
+	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id + s.Suffix).SetUsername(d.user).SetPassword(d.password).
+		SetProtocolVersion(4).SetCleanSession(s.Clean).SetAutoReconnect(false).SetConnectRetry(false).
+		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).SetKeepAlive(keepAlive).SetPingTimeout(pingTimeout).
+		// Handlers never wait, so the library can call them in order. A message is confirmed once
+		// its command has run or is on disk.
+		SetOrderMatters(true).SetAutoAckDisabled(true).
+		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { l.receive(m, s.Receive) }).
+		SetConnectionLostHandler(func(_ mqtt.Client, err error) { l.lost <- err }).
+		SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return l.open(ctx, d) })
+	if s.Will != nil {
+		o.SetBinaryWill(s.Will.Topic, s.Will.Payload, s.Will.QoS, s.Will.Retained)
+	}
+	l.client = mqtt.NewClient(o)
+	l.confirming.Go(l.confirm)
+	stop := context.AfterFunc(ctx, l.disconnect)
+	defer stop()
+	t := l.client.Connect()
+	<-t.Done() // within connectTimeout, or when ctx ends
+	if err := t.Error(); err != nil {
+		l.disconnect()
+		l.stopConfirming()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, explain(err, d.url.Host, d.id)
+	}
+	return l, nil
+}
+
+// connect opens the network connection to the broker.
+func (d *pahoDialer) connect(ctx context.Context) (net.Conn, error) {
+	switch d.url.Scheme {
+	case "mqtts":
+		return (&tls.Dialer{Config: d.tls}).DialContext(ctx, "tcp", d.url.Host)
+	case "ws", "wss": // ctx cannot stop it, so it has less time
+		return mqtt.NewWebsocket(d.url.String(), d.tls, connectTimeout/2, nil, nil)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", d.url.Host)
+}
+
+// pahoLink is a connection of the paho library.
+type pahoLink struct {
+	client mqtt.Client
+	lost   chan error
+
+	confirmations chan mqtt.Message // messages to confirm to the broker
+	confirming    sync.WaitGroup
+	once          sync.Once
+	closed        chan struct{}
+
+	mu   sync.Mutex
+	conn net.Conn
+}
+
+// receive passes a message on. If there is no room for one with QoS 1, the connection ends: the
+// broker still has the message and delivers it again.
+func (l *pahoLink) receive(m mqtt.Message, receive func(Incoming) bool) {
+	in := Incoming{Topic: m.Topic(), Payload: m.Payload(), Retained: m.Retained()}
+	if m.Qos() > 0 {
+		in.Confirm = func() {
+			select {
+			case l.confirmations <- m:
+			case <-l.closed: // the broker delivers it again
+			default:
+				l.disconnect()
+			}
+		}
+	}
+	if !receive(in) && m.Qos() > 0 {
+		l.disconnect()
+	}
+}
+
+// confirm confirms messages to the broker until the link is closed. It has its own goroutine,
+// because the library blocks until the broker has read a confirmation.
+func (l *pahoLink) confirm() {
+	for {
+		select {
+		case m := <-l.confirmations:
+			m.Ack()
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+func (l *pahoLink) stopConfirming() {
+	l.once.Do(func() { close(l.closed) })
+	l.confirming.Wait()
+}
+
+// open opens the connection for the library's client.
+func (l *pahoLink) open(ctx context.Context, d *pahoDialer) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn = newBoundedConn(conn)
+	l.mu.Lock()
+	l.conn = conn
+	l.mu.Unlock()
+	return conn, nil
+}
+
+// disconnect closes the network connection without MQTT's DISCONNECT.
+func (l *pahoLink) disconnect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.Close() // its reader returns the error
+	}
+}
+
+// Publish implements Link.
+func (l *pahoLink) Publish(m Message) Receipt {
+	return l.client.Publish(m.Topic, m.QoS, m.Retained, m.Payload)
+}
+
+// Subscribe implements Link.
+func (l *pahoLink) Subscribe(qos byte, filters ...string) error {
+	wanted := map[string]byte{}
+	for _, f := range filters {
+		wanted[f] = qos
+	}
+	t := l.client.SubscribeMultiple(wanted, nil)
+	if !t.WaitTimeout(connectTimeout) {
+		return errors.New("the broker does not answer a subscription; it may be overloaded")
+	}
+	err := t.Error()
+	if err != nil && !l.client.IsConnectionOpen() {
+		return lostError(err)
+	}
+	if err != nil {
+		return fmt.Errorf("the broker does not let this user read %v; give mqtt.user the right to: %w", filters, err)
+	}
+	return nil
+}
+
+// Lost implements Link.
+func (l *pahoLink) Lost() <-chan error { return l.lost }
+
+// Close implements Link.
+func (l *pahoLink) Close() {
+	l.client.Disconnect(500) // milliseconds for what is queued
+	l.disconnect()
+	l.stopConfirming()
+}
