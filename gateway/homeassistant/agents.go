@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/topic"
 	"perch/limit"
 	"perch/plain"
@@ -204,8 +205,8 @@ func (v *agentView) drop(at time.Time) {
 // oneQuestion is a question as a state of Home Assistant's can hold it.
 func oneQuestion(text string) string {
 	text = plain.Line(text)
-	if utf8.RuneCountInString(text) > mostText {
-		text = string([]rune(text)[:mostText-1]) + "…"
+	if utf8.RuneCountInString(text) > discovery.MaxText {
+		text = string([]rune(text)[:discovery.MaxText-1]) + "…"
 	}
 	return text
 }
@@ -224,9 +225,9 @@ func (h *hub) enterAgent(session string, at time.Time) *agentView {
 	h.agents.removed = slices.DeleteFunc(h.agents.removed, func(g removedAgent) bool { return g.id == v.id })
 	h.showAgent(v, at)
 	key := topic.AgentPrefix + v.id
-	messages, ids := h.names.agentDiscovery(v.id, h.o.Version, h.announcedBefore(key))
-	h.publishDiscovery(messages, nil)
-	h.remember(key, ids)
+	a := discovery.Agent(h.names, v.id, h.o.Version, h.announcedBefore(key))
+	h.publishDiscovery(a, nil)
+	h.remember(key, a.IDs)
 	return v
 }
 
@@ -235,9 +236,7 @@ func (h *hub) enterAgent(session string, at time.Time) *agentView {
 // precedes it.
 func (h *hub) removeAgent(session, id string, at time.Time) {
 	delete(h.agents.views, session)
-	messages, _ := h.names.agentDiscovery(id, h.o.Version, nil)
-	config := messages[0].Topic
-	h.publishDiscovery(append(messages, connection.Message{Topic: config, Retained: true, QoS: 1}), nil)
+	h.publishDiscovery(discovery.RemovedAgent(h.names, id, h.o.Version), nil)
 	h.out.Put(connection.Message{Topic: h.names.Agent(id, "state"), Retained: true, QoS: 1})
 	h.agents.removed = append(h.agents.removed, removedAgent{id: id, at: at, remembered: true})
 	for len(h.agents.removed) > mostRemoved {
@@ -329,4 +328,20 @@ func (h *hub) tickAgents(now time.Time) {
 	if gone {
 		h.bridge()
 	}
+}
+
+// toolDocument is a tool's status, of the shape that skins know (contract:
+// docs/skins.md).
+type toolDocument struct {
+	Type    string `json:"type"`
+	Session string `json:"session_id,omitempty"`
+	ID      string `json:"tool_id"`
+	Name    string `json:"tool_name"`
+	Status  string `json:"status"` // running, completed or error
+	Content string `json:"content,omitempty"`
+}
+
+func newToolDocument(session string, t event.ToolStatus) toolDocument {
+	return toolDocument{"tool_status", session, plain.Clip(t.ID, limit.Name), plain.Clip(t.Name, limit.Name),
+		t.SkinStatus(), plain.Clip(t.Detail, limit.Line)}
 }

@@ -11,14 +11,9 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/discovery"
 	"perch/limit"
 	"perch/plain"
-)
-
-// The two answers.
-const (
-	answerAllow = "allow"
-	answerDeny  = "deny"
 )
 
 // parseAnswer reads an answer: a word, for the question that is shown, or an
@@ -28,8 +23,8 @@ func parseAnswer(payload []byte) (id string, allow bool, err error) {
 	switch {
 	case len(payload) > mostSmall:
 		return "", false, fmt.Errorf("the payload has %d bytes, more than %d", len(payload), mostSmall)
-	case text == answerAllow || text == answerDeny:
-		return "", text == answerAllow, nil
+	case text == discovery.Allow || text == discovery.Deny:
+		return "", text == discovery.Allow, nil
 	}
 	var a struct {
 		ID    string `json:"id"`

@@ -12,6 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/topic"
 	"perch/waittest"
 )
@@ -140,10 +141,10 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 		if i := s.info(t); i.Waiting != 1 {
 			t.Errorf("%d agents wait", i.Waiting)
 		}
-		press(answerAllow) // before anybody has read it
+		press(discovery.Allow) // before anybody has read it
 		time.Sleep(2 * time.Second)
-		press(answerDeny)
-		press(answerDeny) // twice
+		press(discovery.Deny)
+		press(discovery.Deny) // twice
 		if got := d.replies(); !slices.Equal(got, []string{"q1 false"}) {
 			t.Fatalf("answered is %q", got)
 		}
@@ -157,9 +158,9 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 			`{"id":"q2","allow":true,"x":1}`, strings.Repeat("x", 2000)} {
 			press(nonsense)
 		}
-		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(answerAllow), Retained: true})
-		s.take(incoming{Topic: coding1 + "say/set", Payload: []byte(answerAllow)})
-		s.take(incoming{Topic: "perch/agent_coding-2/answer/set", Payload: []byte(answerAllow)})
+		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(discovery.Allow), Retained: true})
+		s.take(incoming{Topic: coding1 + "say/set", Payload: []byte(discovery.Allow)})
+		s.take(incoming{Topic: "perch/agent_coding-2/answer/set", Payload: []byte(discovery.Allow)})
 		synctest.Wait()
 		if got := d.replies(); !slices.Equal(got, []string{"q1 false", "q3 true"}) {
 			t.Fatalf("answered is %q", got)
@@ -173,12 +174,12 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 		if i := s.info(t); i.Waiting != 0 {
 			t.Errorf("then %d agents wait", i.Waiting)
 		}
-		press(answerAllow)
+		press(discovery.Allow)
 		// A session that only waits for a person has no yes and no.
 		h.happens("", "coding-1", event.TurnEnded{End: event.EndCancelled},
 			event.Asked{ID: "coding-1-waits", Text: "A coding session waits for you."})
 		time.Sleep(2 * time.Second)
-		press(answerAllow)
+		press(discovery.Allow)
 		if got := s.last(coding1 + "state"); !has(`"notification"`, "waits for you", `"answerable":false`)(got) || len(d.replies()) != 3 {
 			t.Errorf("it is %s", got)
 		}
@@ -192,7 +193,7 @@ func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
 	inBubble(t, func(h *harness, s *script) { withQuestions(d)(h, s); h.options.User = "" }, func(t *testing.T, h *harness, s *script) {
 		d.asks("coding-1", "q1", "May I?")
 		time.Sleep(2 * time.Second)
-		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(answerAllow)})
+		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(discovery.Allow)})
 		s.take(incoming{Topic: coding1 + "answer/set", Payload: []byte(`{"id":"q1","allow":true}`)})
 		time.Sleep(time.Second)
 		if got := s.last(coding1 + "state"); len(d.replies()) > 0 || !has(`"May I?"`, `"answerable":false`)(got) || h.log.Lines("mqtt.user") != 2 {
@@ -371,7 +372,7 @@ func TestAgentIDs(t *testing.T) {
 		"a b": "",
 	} {
 		id := topic.AgentID(session)
-		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, topic.Hashed) || len(id) != 14) || !idOnly().MatchString(id) || id != topic.AgentID(session) {
+		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, topic.Hashed) || len(id) != 14) || !topicLevel().MatchString(id) || id != topic.AgentID(session) {
 			t.Errorf("%q is %q", session, id)
 		}
 	}
@@ -380,13 +381,13 @@ func TestAgentIDs(t *testing.T) {
 	}
 	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_",
 		"h-0123456789ab": "Session h-0123456789ab", "Q": "Session Q"} {
-		messages, _ := discoveryNames().agentDiscovery(id, "1", nil)
+		messages, _ := announceAgent(discoveryNames(), id, "1", nil)
 		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
 			t.Errorf("%s is called %s", id, name)
 		}
 	}
 	long := oneQuestion("a\n b " + strings.Repeat("ü", 400))
-	if len([]rune(long)) != mostText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
+	if len([]rune(long)) != discovery.MaxText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
 		t.Errorf("a long question is %q", long)
 	}
 }
@@ -404,7 +405,7 @@ func FuzzParseAnswer(f *testing.F) {
 			}
 			return
 		}
-		if word := strings.TrimSpace(string(payload)); id == "" && word != answerAllow && word != answerDeny {
+		if word := strings.TrimSpace(string(payload)); id == "" && word != discovery.Allow && word != discovery.Deny {
 			t.Fatalf("%q is an answer", payload)
 		}
 		if id != "" && !json.Valid(payload) {

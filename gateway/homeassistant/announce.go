@@ -10,17 +10,13 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/discovery"
 )
 
 // enter begins to mirror a robot.
 func (h *hub) enter(r device.Robot) *view {
 	// Its events, if there were any, are on their way.
-	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: newSenses(), transport: h.o.Transport}
-	for _, id := range h.announcedBefore(string(r.ID)) {
-		if _, key, ok := splitID(id); ok && slices.Contains(sensed(), key) {
-			v.senses[key] = true
-		}
-	}
+	v := &view{robot: r, rendering: rendering{state: agent.NewBoard().Robot(r.ID), shown: agent.Idle}, senses: discovery.NewSenses(h.announcedBefore(string(r.ID))), transport: h.o.Transport}
 	h.views[r.ID] = v
 	return v
 }
@@ -28,15 +24,15 @@ func (h *hub) enter(r device.Robot) *view {
 // announce publishes a robot's discovery where it has changed.
 func (h *hub) announce(v *view) {
 	id := v.robot.ID
-	card := robotCard{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
+	card := discovery.Card{ID: id, Name: v.robot.Settings.Name, Board: v.robot.Board, Firmware: v.robot.Firmware, Version: h.o.Version,
 		BaseURL: v.robot.BaseURL, Tools: h.tools(v), Senses: maps.Clone(v.senses), Gestures: h.o.Gestures.Names(), Characters: h.choice(v)}
 	if reflect.DeepEqual(card, v.card) { // robots check in more often than they change
 		return
 	}
 	v.card = card
 	before := h.announcedBefore(string(id))
-	messages, ids := h.names.robotDiscovery(card, before)
-	last := sha256.Sum256(messages[len(messages)-1].Payload)
+	a := discovery.Robot(h.names, card, before)
+	last := sha256.Sum256(a.Payloads[len(a.Payloads)-1])
 	if last == v.announced {
 		return
 	}
@@ -50,11 +46,8 @@ func (h *hub) announce(v *view) {
 	if v.senses["mood"] {
 		h.showMood(v, time.Now()) // likewise
 	}
-	h.publishDiscovery(messages, func(step int) []byte {
-		messages, _ := h.names.robotDiscovery(card, before)
-		return messages[step].Payload
-	})
-	h.remember(string(id), ids)
+	h.publishDiscovery(a, func(step int) []byte { return discovery.Robot(h.names, card, before).Payloads[step] })
+	h.remember(string(id), a.IDs)
 }
 
 // tools are a robot's, or those it listed under an earlier firmware: what an
@@ -71,9 +64,9 @@ func (h *hub) tools(v *view) []device.Tool {
 func (h *hub) bridge() {
 	if url := h.o.URL(); !h.bridged || url != h.url {
 		h.bridged, h.url = true, url
-		messages, ids := h.names.bridgeDiscovery(h.o.Version, url, h.announcedBefore("bridge"))
-		h.publishDiscovery(messages, nil)
-		h.remember("bridge", ids)
+		a := discovery.Bridge(h.names, h.o.Version, url, h.announcedBefore("bridge"))
+		h.publishDiscovery(a, nil)
+		h.remember("bridge", a.IDs)
 	}
 	info := bridgeInfo{ID: h.o.ID, Version: h.o.Version, Strangers: h.strangers.count(time.Now()), Started: h.o.Started.UTC().Truncate(time.Second)}
 	for _, v := range h.views {
@@ -95,13 +88,15 @@ func (h *hub) bridge() {
 
 // publishDiscovery publishes one device's messages. Where again can make their
 // payloads a second time, they are not stored.
-func (h *hub) publishDiscovery(messages []connection.Message, again func(step int) []byte) {
-	if again != nil {
-		for i := range messages {
-			messages[i].Again = func() []byte { return again(i) }
+func (h *hub) publishDiscovery(a discovery.Announcement, again func(step int) []byte) {
+	steps := make([]connection.Message, len(a.Payloads))
+	for i, p := range a.Payloads {
+		steps[i] = connection.Message{Topic: a.Topic, Payload: p, Retained: true, QoS: 1}
+		if again != nil {
+			steps[i].Again = func() []byte { return again(i) }
 		}
 	}
-	h.out.PutSteps(messages)
+	h.out.PutSteps(steps)
 }
 
 func (h *hub) announcedBefore(key string) []string {
@@ -134,7 +129,7 @@ func (h *hub) announcedKeys() []string {
 
 // forget removes a robot from the broker and from Home Assistant.
 func (h *hub) forget(id device.ID) {
-	h.publishDiscovery(h.names.forgetDiscovery(id), nil)
+	h.publishDiscovery(discovery.RemovedRobot(h.names, id), nil)
 	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
 		h.out.Put(connection.Message{Topic: h.names.Robot(id, thing), Retained: true, QoS: 1})
 	}

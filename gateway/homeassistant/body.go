@@ -6,15 +6,16 @@ import (
 	"fmt"
 
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 )
 
 // do sets the volume or the brightness, by whatever tool the robot has.
 func (c adjust) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
-	s, found := findLevel(h.o.Talk.Tools(id), c.what)
+	s, found := discovery.Level(h.o.Talk.Tools(id), c.what)
 	if !found {
 		return nil, h.without(id, c.what)
 	}
-	least, most, ok := s.span(0, 0, 100)
+	least, most, ok := s.Percent()
 	if ok && (c.value < least || c.value > most) {
 		return nil, fmt.Errorf("%s goes from %d to %d, not to %d", c.what, least, most, c.value)
 	}
@@ -39,7 +40,7 @@ func (notListed) Code() string  { return "robot_offline" }
 
 // do turns the head. Where it was turned to is kept, for some heads cannot be asked.
 func (c turn) do(ctx context.Context, h *hub, id device.ID) (func(context.Context, *view), error) {
-	s, found := findHead(h.o.Talk.Tools(id))
+	s, found := discovery.Head(h.o.Talk.Tools(id))
 	if !found {
 		return nil, h.without(id, "head")
 	}
@@ -48,7 +49,7 @@ func (c turn) do(ctx context.Context, h *hub, id device.ID) (func(context.Contex
 		if angle == nil {
 			continue
 		}
-		least, most, ok := s.axis(i)
+		least, most, ok := s.Axis(i)
 		if !ok {
 			return nil, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}

@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/discovery"
 	"perch/limit"
 	"perch/plain"
 )
@@ -20,16 +21,6 @@ import (
 // moodEvery is the least time between two mood documents of a robot with the same
 // feeling: each is an entry of Home Assistant's database.
 const moodEvery = time.Second
-
-// moodOptions are the feelings that can show.
-func moodOptions() []string {
-	return []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}
-}
-
-// diaryTypes are what a diary records.
-func diaryTypes() []string {
-	return []string{"speak", "remember", "sign", "skill-done", "validate", "load-end", otherType}
-}
 
 // moodDocument is what a robot feels, as it is published. Nothing is known before
 // the first change: mood and face are null then, and the feelings 0.
@@ -60,8 +51,8 @@ func (c *character) due() time.Time {
 
 // feel brings in a mood, and reports whether another feeling shows.
 func (c *character) feel(m event.Mood) (other bool) {
-	next := moodDocument{Mood: known(listed(m.Dominant, moodOptions())), Face: known(m.Face), Feelings: rounded(m.Feelings)}
-	if *next.Mood == otherType {
+	next := moodDocument{Mood: known(discovery.Listed(m.Dominant, discovery.Moods())), Face: known(m.Face), Feelings: rounded(m.Feelings)}
+	if *next.Mood == discovery.Other {
 		next.Mood = nil
 	}
 	other = c.mood.Mood == nil || next.Mood == nil || *c.mood.Mood != *next.Mood
@@ -115,7 +106,7 @@ const mostGesture = time.Minute
 
 // diary is an entry of the diary, as it was written.
 func (h *hub) diary(e event.Recorded) happening {
-	d := happening{Type: listed(e.Type, diaryTypes()), Seq: e.Seq, Hash: e.Hash, Agent: e.Character, Session: e.Session}
+	d := happening{Type: discovery.Listed(e.Type, discovery.DiaryTypes()), Seq: e.Seq, Hash: e.Hash, Agent: e.Character, Session: e.Session}
 	var p struct {
 		Text, Content, Message, Name, ID, Address, Skill, URI, Error string
 

@@ -11,6 +11,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/discovery"
 )
 
 const (
@@ -191,7 +192,7 @@ func TestADiaryIsAnEvent(t *testing.T) {
 			for i, payload := range []string{`{"text":"Hello."}`, `{"id":"m1","type":"user","name":"She is Ada.","content":"She is Ada."}`,
 				`{"message":"m","address":"ed25519:x"}`, `{"skill":"greet","result":{"output":"done"}}`, `{"errors":1,"warnings":2}`,
 				`{"uri":"a.glb","error":"gone"}`} {
-				h.happens(chan1, "", event.Recorded{Seq: uint64(i + 1), Hash: "ab", Character: "leo", Session: "s1", Type: diaryTypes()[i],
+				h.happens(chan1, "", event.Recorded{Seq: uint64(i + 1), Hash: "ab", Character: "leo", Session: "s1", Type: discovery.DiaryTypes()[i],
 					Payload: []byte(payload)})
 			}
 			h.happens(chan1, "s1", event.Said{Text: "what is not written is no entry"})
@@ -199,7 +200,7 @@ func TestADiaryIsAnEvent(t *testing.T) {
 			synctest.Wait()
 			var got []string
 			for i, text := range s.texts("perch/a0b1c2d3e4f4/diary") {
-				if !has(`"event_type":"`+diaryTypes()[i]+`"`, fmt.Sprintf(`"seq":%d,"hash":"ab","agent":"leo"`, i+1), `"session_id":"s1"`)(text) {
+				if !has(`"event_type":"`+discovery.DiaryTypes()[i]+`"`, fmt.Sprintf(`"seq":%d,"hash":"ab","agent":"leo"`, i+1), `"session_id":"s1"`)(text) {
 					t.Errorf("%d is %s", i, text)
 				}
 				got = append(got, text)
@@ -212,7 +213,7 @@ func TestADiaryIsAnEvent(t *testing.T) {
 			}
 		})
 	}
-	if slices.Contains(diaryTypes()[:6], otherType) {
+	if slices.Contains(discovery.DiaryTypes()[:6], discovery.Other) {
 		t.Error("other is one of them")
 	}
 }

@@ -16,14 +16,12 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 	"perch/limit"
 )
 
 // Limits of messages from the broker, in bytes.
 const mostSmall = 1024 // of everything but texts
-
-// mostNumber bounds what may be set, and what a slider may be announced with.
-const mostNumber = 1e6
 
 // finder finds the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
@@ -194,7 +192,7 @@ func parseEmotion(text string) (command, error) {
 // number reads a number as Home Assistant writes them: "40", "40.0".
 func number(text string) (int, error) {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(f) || math.Abs(f) > mostNumber || strings.ContainsAny(text, "xX_pP") {
+	if err != nil || math.IsNaN(f) || math.Abs(f) > discovery.MaxNumber || strings.ContainsAny(text, "xX_pP") {
 		return 0, fmt.Errorf("%.40q is no number", text)
 	}
 	return int(math.Round(f)), nil
@@ -216,7 +214,7 @@ func parseHeadTurn(text string) (command, error) {
 		if a.from == nil {
 			continue
 		}
-		if math.Abs(*a.from) > mostNumber {
+		if math.Abs(*a.from) > discovery.MaxNumber {
 			return nil, fmt.Errorf("%g is no angle or speed", *a.from)
 		}
 		*a.to = new(int(math.Round(*a.from)))

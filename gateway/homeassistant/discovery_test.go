@@ -14,14 +14,38 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/topic"
 	"perch/perception"
 )
 
 const discovered = device.ID("a0b1c2d3e4f5")
 
-func discoveryNames() names {
-	return names{topic.Names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}}
+func discoveryNames() topic.Names {
+	return topic.Names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}
+}
+
+// messagesOf returns the messages that publish an announcement.
+func messagesOf(a discovery.Announcement) (messages []message) {
+	for _, p := range a.Payloads {
+		messages = append(messages, message{Topic: a.Topic, Payload: p, Retained: true, QoS: 1})
+	}
+	return messages
+}
+
+func announceRobot(n topic.Names, c discovery.Card, before []string) ([]message, []string) {
+	a := discovery.Robot(n, c, before)
+	return messagesOf(a), a.IDs
+}
+
+func announceBridge(n topic.Names, version, url string, before []string) ([]message, []string) {
+	a := discovery.Bridge(n, version, url, before)
+	return messagesOf(a), a.IDs
+}
+
+func announceAgent(n topic.Names, id, version string, before []string) ([]message, []string) {
+	a := discovery.Agent(n, id, version, before)
+	return messagesOf(a), a.IDs
 }
 
 // integers makes a tool with whole numbers as arguments: name, least, most.
@@ -35,8 +59,8 @@ func integers(name string, arguments ...any) device.Tool {
 }
 
 // stackChan is what the maker's firmware lists, and what it is known to sense.
-func stackChan() robotCard {
-	return robotCard{
+func stackChan() discovery.Card {
+	return discovery.Card{
 		ID: discovered, Name: "Kitchen Chan", Board: "m5stack-stack-chan", Firmware: "1.2.4", BaseURL: "http://perch.local:8003",
 		Tools: []device.Tool{
 			{Name: "self.get_device_status"},
@@ -46,9 +70,15 @@ func stackChan() robotCard {
 			integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90, "speed", 100, 1000),
 			integers("self.robot.set_led_color", "red", 0, 168, "green", 0, 168, "blue", 0, 168),
 		},
-		Senses:   map[string]bool{"battery": true, "charging": true, "signal": true},
+		Senses:   discovery.Senses{"battery": true, "charging": true, "signal": true},
 		Gestures: perception.StockGestures().Names(), Characters: []string{"default", "leo"},
 	}
+}
+
+// announcement is a payload as far as the tests read it.
+type announcement struct {
+	Device     map[string]any            `json:"device"`
+	Components map[string]map[string]any `json:"components"`
 }
 
 // announced reads the one announcement among messages that is the whole one,
@@ -84,7 +114,7 @@ func TestRangesAreTheRobotsOwn(t *testing.T) {
 		"pitch":                {integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90), "head_pitch", 5, 85, "°"},
 		"a pitch of less":      {integers("self.robot.set_head_angles", "yaw", -9999, 128, "tilt", 10, 40), "head_pitch", 10, 40, "°"},
 	} {
-		messages, _ := discoveryNames().robotDiscovery(robotCard{ID: discovered, Tools: []device.Tool{c.tool}}, nil)
+		messages, _ := announceRobot(discoveryNames(), discovery.Card{ID: discovered, Tools: []device.Tool{c.tool}}, nil)
 		n := announced(t, "homeassistant", messages).Components[c.key]
 		if n == nil || n["min"] != c.least || n["max"] != c.max || n["unit_of_measurement"] != c.unit {
 			t.Errorf("%s: %v", name, n)
@@ -104,7 +134,7 @@ func TestNoToolNoEntity(t *testing.T) {
 		"a head with no way to tilt": integers("self.robot.set_head_angles", "yaw", 7, 7, "pitch", 86, 90),
 		"a volume called otherwise":  integers("self.set_volumes", "volume", 0, 100),
 	} {
-		messages, _ := discoveryNames().robotDiscovery(robotCard{ID: discovered, Tools: []device.Tool{tool}}, nil)
+		messages, _ := announceRobot(discoveryNames(), discovery.Card{ID: discovered, Tools: []device.Tool{tool}}, nil)
 		for key := range announced(t, "homeassistant", messages).Components {
 			if slices.Contains([]string{"volume", "brightness", "head_yaw", "head_pitch", "led"}, key) {
 				t.Errorf("%s: it has %s", name, key)
@@ -117,10 +147,10 @@ func TestNoToolNoEntity(t *testing.T) {
 // each time.
 func TestRemovedEntities(t *testing.T) {
 	n := discoveryNames()
-	_, all := n.robotDiscovery(stackChan(), nil)
+	_, all := announceRobot(n, stackChan(), nil)
 	less := stackChan()
 	less.Tools, less.Senses = nil, nil
-	messages, ids := n.robotDiscovery(less, all)
+	messages, ids := announceRobot(n, less, all)
 	if len(messages) != 2 || !slices.Equal(ids, all) {
 		t.Fatalf("%d messages, and remembered are %v", len(messages), ids)
 	}
@@ -136,7 +166,7 @@ func TestRemovedEntities(t *testing.T) {
 	if len(first.Components["mute"]) < 2 || len(last.Components["mute"]) < 2 {
 		t.Error("what stays is not whole")
 	}
-	if again, _ := n.robotDiscovery(less, ids); len(again) != 2 {
+	if again, _ := announceRobot(n, less, ids); len(again) != 2 {
 		t.Errorf("announced anew: %d messages", len(again))
 	}
 }
@@ -145,7 +175,7 @@ func TestRemovedEntities(t *testing.T) {
 // for each that is gone.
 func TestAPlatformThatChanged(t *testing.T) {
 	before := []string{"sensor/led", "switch/led", "light/led", "", "nonsense", "robot/x", "sensor/a b", "light/led"}
-	messages, ids := discoveryNames().robotDiscovery(stackChan(), before)
+	messages, ids := announceRobot(discoveryNames(), stackChan(), before)
 	var led []any
 	for _, m := range messages {
 		c := announced(t, "homeassistant", []message{m}).Components["led"]
@@ -169,7 +199,7 @@ func TestNamesRepeatNothing(t *testing.T) {
 	} {
 		c := stackChan()
 		c.Name = given
-		messages, _ := discoveryNames().robotDiscovery(c, nil)
+		messages, _ := announceRobot(discoveryNames(), c, nil)
 		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
 			t.Errorf("%q is called %q, not %q", given, name, want)
 		}
@@ -195,8 +225,13 @@ func TestTheVocabularyIsWhole(t *testing.T) {
 		}
 		return true
 	})
-	if !slices.Equal(words, shownOptions()) || len(words) < 10 || words[0] != string(agent.Idle) {
-		t.Errorf("the agent shows %v, announced are %v", words, shownOptions())
+	messages, _ := announceRobot(discoveryNames(), stackChan(), nil)
+	var options []string
+	for _, option := range announced(t, "homeassistant", messages).Components["agent_state"]["options"].([]any) {
+		options = append(options, option.(string))
+	}
+	if !slices.Equal(words, options) || len(words) < 10 || words[0] != string(agent.Idle) {
+		t.Errorf("the agent shows %v, announced are %v", words, options)
 	}
 }
 
@@ -250,28 +285,28 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 	known := []string{"sensor/battery", "number/led", "light/led", "event/touch", "sensor/a", "x", "", "robot/y", "update/firmware",
 		"sensor/agent_state"}
 	rapid.Check(t, func(t *rapid.T) {
-		n := names{topic.Names{
+		n := topic.Names{
 			Base:   rapid.SampledFrom([]string{"perch", "home/perch", "p", "Küche", "a.b c"}).Draw(t, "base"),
 			Prefix: rapid.SampledFrom([]string{"homeassistant", "ha/discovery"}).Draw(t, "prefix"), Appliance: "12ab34cd",
-		}}
-		c := robotCard{
+		}
+		c := discovery.Card{
 			ID: discovered, Name: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "S", "Say", "Agent state", "Battery", " "})).Draw(t,
 				"name"),
 			Board: rapid.String().Draw(t, "board"), Firmware: rapid.String().Draw(t, "firmware"),
 			BaseURL: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"http://192.168.1.2:8003", "ftp://x/", "http://", "http://u:p@x/"})).Draw(
 				t, "url"),
-			Tools: rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: map[string]bool{}, Version: rapid.String().Draw(t, "version"),
+			Tools: rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: discovery.Senses{}, Version: rapid.String().Draw(t, "version"),
 			Gestures: anyIDs().Draw(t, "gestures"), Characters: anyIDs().Draw(t, "characters"),
 		}
 		for _, s := range senses {
 			c.Senses[s] = rapid.Bool().Draw(t, s)
 		}
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
-		robot, ids := n.robotDiscovery(c, before)
-		bridge, _ := n.bridgeDiscovery(c.Firmware, c.BaseURL, before)
-		agent, _ := n.agentDiscovery(topic.AgentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
+		robot, ids := announceRobot(n, c, before)
+		bridge, _ := announceBridge(n, c.Firmware, c.BaseURL, before)
+		agent, _ := announceAgent(n, topic.AgentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
 			"session")), c.Firmware, before)
-		for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(c.ID)) {
+		for _, m := range slices.Concat(robot, bridge, agent, messagesOf(discovery.RemovedRobot(n, c.ID))) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Fatalf("%v: %s", err, m.Payload)
 			}
@@ -281,7 +316,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 				t.Fatalf("of %v it has %v", c.Senses, ids)
 			}
 		}
-		again, same := n.robotDiscovery(c, ids)
+		again, same := announceRobot(n, c, ids)
 		if !slices.Equal(ids, same) || string(again[len(again)-1].Payload) != string(robot[len(robot)-1].Payload) {
 			t.Fatalf("announced anew: %v, then %v", ids, same)
 		}
@@ -298,13 +333,13 @@ func FuzzHostileRobot(f *testing.F) {
 	f.Add(strings.Repeat("ü", 5000), strings.Repeat("x", 5000), strings.Repeat("\u200b", 99), "http://h/"+strings.Repeat("a", 2000), "", "", 0, 0)
 	f.Fuzz(func(t *testing.T, name, board, firmware, url, tool, argument string, least, most int) {
 		n := discoveryNames()
-		c := robotCard{ID: discovered, Name: name, Board: board, Firmware: firmware, Version: firmware, BaseURL: url,
+		c := discovery.Card{ID: discovered, Name: name, Board: board, Firmware: firmware, Version: firmware, BaseURL: url,
 			Tools: []device.Tool{integers(tool, argument, least, most, "pitch", most, least), integers(name, board, least, most)}}
-		robot, ids := n.robotDiscovery(c, []string{name, "sensor/" + board, "number/volume"})
-		bridge, _ := n.bridgeDiscovery(firmware, url, []string{"event/" + name})
-		agent, _ := n.agentDiscovery(topic.AgentID(name), firmware, nil)
-		again, _ := n.robotDiscovery(c, ids)
-		for _, m := range slices.Concat(robot, bridge, agent, again, n.forgetDiscovery(c.ID)) {
+		robot, ids := announceRobot(n, c, []string{name, "sensor/" + board, "number/volume"})
+		bridge, _ := announceBridge(n, firmware, url, []string{"event/" + name})
+		agent, _ := announceAgent(n, topic.AgentID(name), firmware, nil)
+		again, _ := announceRobot(n, c, ids)
+		for _, m := range slices.Concat(robot, bridge, agent, again, messagesOf(discovery.RemovedRobot(n, c.ID))) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Errorf("%v: %s", err, m.Payload)
 			}

@@ -3,13 +3,13 @@ package homeassistant
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/discovery"
 	"perch/limit"
 	"perch/plain"
 )
@@ -72,7 +72,7 @@ func (h *hub) happened(ctx context.Context, v *view, e event.Envelope) {
 	case event.Perceived:
 		h.perceive(v, ev, e.At)
 	case event.Mood:
-		if v.senses.learn("mood", true) {
+		if v.senses.Add("mood") {
 			h.announce(v)
 		}
 		if v.feel(ev) {
@@ -108,7 +108,7 @@ func (h *hub) checkedIn(v *view, at time.Time) {
 		return
 	}
 	if r.Board != v.robot.Board { // another kind of robot under the same MAC
-		v.senses, v.readings, v.led = newSenses(), readings{}, nil
+		v.senses, v.readings, v.led = discovery.NewSenses(nil), readings{}, nil
 	}
 	v.robot, v.dirty = r, true
 	h.announce(v)
@@ -139,9 +139,9 @@ func (v *view) conversation(e event.Event, shared func(string) *string) (c happe
 	case event.Fault:
 		return happening{Type: "error", Name: e.Part, Reason: e.Cause}, true
 	case event.Command:
-		return happening{Type: listed(e.State, conversationTypes()), Thing: e.Thing, Reason: e.Reason}, true
+		return happening{Type: discovery.Listed(e.State, discovery.ConversationTypes()), Thing: e.Thing, Reason: e.Reason}, true
 	case event.TimerRang:
-		return happening{Type: otherType, Name: event.Kind(e), ID: e.ID}, true
+		return happening{Type: discovery.Other, Name: event.Kind(e), ID: e.ID}, true
 	}
 	return c, false
 }
@@ -154,14 +154,6 @@ func (h *hub) shared(text string) *string {
 	return &text
 }
 
-// listed is an event's type, or other where it was not announced.
-func listed(name string, types []string) string {
-	if slices.Contains(types, name) {
-		return name
-	}
-	return otherType
-}
-
 // Limits of an event of perception.
 const mostIdentity = 100 // bytes
 
@@ -172,27 +164,27 @@ func (h *hub) perceive(v *view, p event.Perceived, at time.Time) {
 			plain.Clip(p.Name, limit.Word))
 		return
 	}
-	news := v.senses.learn("perception", true)
+	news := v.senses.Add("perception")
 	switch p.Name {
 	case "face_detected":
 		v.face, v.dirty = new(true), true
-		news = v.senses.learn("face", true) || news
+		news = v.senses.Add("face") || news
 	case "face_lost":
 		v.face, v.identity, v.dirty = new(false), nil, true
-		news = v.senses.learn("face", true) || news
+		news = v.senses.Add("face") || news
 	case "face_recognized":
 		var who struct{ Identity string }
 		if json.Unmarshal(p.Data, &who) == nil && len(who.Identity) <= mostIdentity {
 			v.face, v.identity, v.dirty = new(true), known(who.Identity), true
-			news = v.senses.learn("identity", true) || news
+			news = v.senses.Add("identity") || news
 		}
 	case "head_pet_started", "head_pet_ended":
-		news = v.senses.learn("touch", true) || news
+		news = v.senses.Add("touch") || news
 	}
 	if news {
 		h.announce(v) // before the event, or Home Assistant does not know where it belongs
 	}
-	h.putJSON(h.names.Robot(v.robot.ID, "perception"), happening{Type: listed(p.Name, perceptionTypes()), Name: p.Name, Data: p.Data}, false, 1)
+	h.putJSON(h.names.Robot(v.robot.ID, "perception"), happening{Type: discovery.Listed(p.Name, discovery.PerceptionTypes()), Name: p.Name, Data: p.Data}, false, 1)
 	switch {
 	case p.Name == "head_pet_started" && v.pressed.IsZero():
 		v.pressed, v.held = at, false
@@ -255,7 +247,7 @@ func (h *hub) publishNotice(e event.Envelope) {
 		if !known { // from before this run, or long ago
 			n = publishedNotice{e.Robot, event.Notification{ID: ev.ID}}
 		}
-		h.step(e, listed(ev.State, notificationTypes()), n)
+		h.step(e, discovery.Listed(ev.State, discovery.NotificationTypes()), n)
 		h.endWaiting(e.Robot, ev)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 	"perch/limit"
 )
 
@@ -69,7 +70,7 @@ func FuzzStatus(f *testing.F) {
 	f.Add(`{"audio_speaker":{"volume":1e300},"battery":null}`, `[]`)
 	f.Fuzz(func(t *testing.T, status, head string) {
 		var v view
-		v.senses = senses{}
+		v.senses = discovery.Senses{}
 		var r readings
 		if parseStatus(status, &r) == nil {
 			parseHead(head, &r)

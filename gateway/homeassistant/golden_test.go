@@ -3,8 +3,8 @@ package homeassistant
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"os"
+	"perch/gateway/homeassistant/discovery"
 	"slices"
 	"testing"
 )
@@ -15,15 +15,13 @@ import (
 func TestDiscoveryIsAsItWas(t *testing.T) {
 	const file = "testdata/discovery.json"
 	n, card := discoveryNames(), stackChan()
-	card.Version, card.Senses = "1.2.3", map[string]bool{}
-	for _, s := range append(sensed(), slices.Collect(maps.Keys(newSenses()))...) {
-		card.Senses[s] = true
-	}
-	robot, _ := n.robotDiscovery(card, []string{"sensor/gone", "switch/led"})
-	bridge, _ := n.bridgeDiscovery("1.2.3", "http://perch.local:8003/", nil)
-	agent, _ := n.agentDiscovery("coding-1", "1.2.3", nil)
+	card.Version, card.Senses = "1.2.3", discovery.NewSenses([]string{"sensor/battery", "sensor/charging", "sensor/signal", "sensor/temperature",
+		"sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
+	robot, _ := announceRobot(n, card, []string{"sensor/gone", "switch/led"})
+	bridge, _ := announceBridge(n, "1.2.3", "http://perch.local:8003/", nil)
+	agent, _ := announceAgent(n, "coding-1", "1.2.3", nil)
 	var got bytes.Buffer
-	for _, m := range slices.Concat(robot, bridge, agent, n.forgetDiscovery(card.ID)) {
+	for _, m := range slices.Concat(robot, bridge, agent, messagesOf(discovery.RemovedRobot(n, card.ID))) {
 		got.WriteString(m.Topic + "\n")
 		if len(m.Payload) > 0 {
 			if err := json.Indent(&got, m.Payload, "", " "); err != nil {

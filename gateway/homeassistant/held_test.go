@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/discovery"
 	"perch/store/storetest"
 )
 
@@ -120,21 +121,21 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	}
 	whole := stackChan()
 	whole.Senses["firmware"] = true
-	robot, _ := n.robotDiscovery(whole, nil)
-	bridge, _ := n.bridgeDiscovery("1", "", nil)
-	agent, _ := n.agentDiscovery("coding-1", "1", nil)
+	robot, _ := announceRobot(n, whole, nil)
+	bridge, _ := announceBridge(n, "1", "", nil)
+	agent, _ := announceAgent(n, "coding-1", "1", nil)
 	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 22 {
 		t.Errorf("%d entities set something", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		messages, _ := n.robotDiscovery(robotCard{ID: discovered, Tools: rapid.SliceOfN(anyTool(), 1, 6).Draw(t, "tools")}, nil)
+		messages, _ := announceRobot(n, discovery.Card{ID: discovered, Tools: rapid.SliceOfN(anyTool(), 1, 6).Draw(t, "tools")}, nil)
 		check(t, messages)
 	})
 }
 
 // TestMistakesOfStatesAreSeen keeps hold and obeyed able to find something.
 func TestMistakesOfStatesAreSeen(t *testing.T) {
-	robot, _ := discoveryNames().robotDiscovery(stackChan(), nil)
+	robot, _ := announceRobot(discoveryNames(), stackChan(), nil)
 	for thing, payload := range map[string]string{"state": `{"agent_state":"dancing"}`, "led": `{"state":"ON","brightness":256}`, "status": "gone",
 		"conversation": `{"event_type":"heard"}`} { // the last is retained
 		m := message{Topic: "perch/a0b1c2d3e4f5/" + thing, Payload: []byte(payload), Retained: true}

@@ -20,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/topic"
 	"perch/perception"
 )
 
@@ -127,7 +128,7 @@ type Options struct {
 // Mirror is the appliance's robots and agents on MQTT.
 type Mirror struct {
 	o       Options
-	names   names
+	names   topic.Names
 	out     *connection.Outbox
 	connect *connection.Connection
 	lanes   device.Lanes
@@ -144,7 +145,7 @@ func New(o Options) (*Mirror, error) {
 	if err != nil {
 		return nil, fmt.Errorf("MQTT cannot be set up: %w", err)
 	}
-	return &Mirror{o: o, names: names{o.Topics()}, out: c.Out, connect: c, calls: make(chan func(), 64)}, nil
+	return &Mirror{o: o, names: o.Topics(), out: c.Out, connect: c, calls: make(chan func(), 64)}, nil
 }
 
 // Run mirrors until ctx ends. It returns nil when everything has ended; the bridge is then offline

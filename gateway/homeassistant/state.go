@@ -9,6 +9,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/discovery"
 )
 
 // document is a robot's state as it is published. Every key is always there,
@@ -97,7 +98,7 @@ func degrees(angle *float64) *int {
 	if angle == nil {
 		return nil
 	}
-	return new(int(math.Round(min(max(*angle, -mostNumber), mostNumber))))
+	return new(int(math.Round(min(max(*angle, -discovery.MaxNumber), discovery.MaxNumber))))
 }
 
 // slider is a number with an announced range. Home Assistant refuses one outside:
@@ -116,14 +117,14 @@ func (d *document) sliders(tools []device.Tool) (all []slider) {
 		}
 	}
 	for what, value := range map[string]**int{"volume": &d.Volume, "brightness": &d.Brightness} {
-		if s, found := findLevel(tools, what); found {
-			least, most, ok := s.span(0, 0, 100)
+		if s, found := discovery.Level(tools, what); found {
+			least, most, ok := s.Percent()
 			add(value, least, most, ok)
 		}
 	}
-	if head, found := findHead(tools); found {
+	if head, found := discovery.Head(tools); found {
 		for i, value := range []**int{&d.HeadYaw, &d.HeadPitch} {
-			least, most, ok := head.axis(i)
+			least, most, ok := head.Axis(i)
 			add(value, least, most, ok)
 		}
 	}

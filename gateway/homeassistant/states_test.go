@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/topic"
 )
 
@@ -141,7 +142,7 @@ func readAvailability(c map[string]any, m message) error {
 
 // checkTextState holds a text to the lengths that were announced for it.
 func checkTextState(c map[string]any, value string) error {
-	least, most := numberField(c, "min", 0), numberField(c, "max", mostText)
+	least, most := numberField(c, "min", 0), numberField(c, "max", discovery.MaxText)
 	if n := float64(utf8.RuneCountInString(value)); n < least || n > most {
 		return fmt.Errorf("a text of %g characters where %g to %g are announced", n, least, most)
 	}
@@ -203,7 +204,7 @@ func oneOfOptions(c map[string]any, value string) error {
 func checkSensorState(c map[string]any, value string) error {
 	class, _ := c["device_class"].(string)
 	switch {
-	case utf8.RuneCountInString(value) > mostText:
+	case utf8.RuneCountInString(value) > discovery.MaxText:
 		return fmt.Errorf("a state of %d characters is too long", utf8.RuneCountInString(value))
 	case class == "enum":
 		return oneOfOptions(c, value)
@@ -291,7 +292,7 @@ func checkUpdateState(payload []byte) error {
 			return fmt.Errorf("an update has %s as %v", key, value)
 		}
 	}
-	if p := u.Percentage; err == nil && (u.Installed == "" || u.Latest == "" || len(u.Installed+u.Latest) > mostText || p != nil && (*p < 0 || *p > 100)) {
+	if p := u.Percentage; err == nil && (u.Installed == "" || u.Latest == "" || len(u.Installed+u.Latest) > discovery.MaxText || p != nil && (*p < 0 || *p > 100)) {
 		err = fmt.Errorf("an update shows %+v", u)
 	}
 	return err
@@ -404,7 +405,7 @@ func payloadsOf(platform string, c map[string]any) []string {
 		return []string{`{"state": "ON"}`, `{"state": "OFF"}`, `{"state": "ON", "brightness": 255}`,
 			`{"state": "ON", "color": {"r": 255, "g": 0, "b": 128}}`}
 	case "text", "notify":
-		all := []string{"x", strings.Repeat("ü", mostText), "a line\nand \"another\""}
+		all := []string{"x", strings.Repeat("ü", discovery.MaxText), "a line\nand \"another\""}
 		if c["command_template"] != nil {
 			for i, s := range all { // {"text": {{ value | to_json }}}
 				quoted, _ := json.Marshal(s)
@@ -418,7 +419,7 @@ func payloadsOf(platform string, c map[string]any) []string {
 
 // obeyed is an error where our own parser refuses what Home Assistant sends for
 // an entity as it was announced.
-func obeyed(n names, c map[string]any) error {
+func obeyed(n topic.Names, c map[string]any) error {
 	topic, settable := c["command_topic"].(string)
 	if !settable {
 		return nil
@@ -436,7 +437,7 @@ func obeyed(n names, c map[string]any) error {
 	return nil
 }
 
-func understood(n names, on string, payload []byte) error {
+func understood(n topic.Names, on string, payload []byte) error {
 	if verb, is := n.ParseRequest(on); is {
 		_, text, err := parseRequest(payload)
 		if err == nil && !slices.Contains(verbs(), verb) {

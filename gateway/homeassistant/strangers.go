@@ -8,12 +8,7 @@ import (
 
 	"perch/device"
 	"perch/event"
-)
-
-// The events of a stranger: it came and may talk, or it waits to be adopted.
-const (
-	strangerCame  = "came"
-	strangerWaits = "waits"
+	"perch/gateway/homeassistant/discovery"
 )
 
 // countEvery is how often the number of strangers is published. Any machine in the
@@ -74,10 +69,10 @@ func (h *hub) came(e event.Envelope) {
 	if !h.strangers.pace.AllowN(e.At, 1) {
 		return
 	}
-	n := newcomer{Type: strangerCame, Robot: e.Robot, MAC: e.Robot.MAC(), Address: oneLine(seen.Address), Board: oneLine(seen.Board),
+	n := newcomer{Type: "came", Robot: e.Robot, MAC: e.Robot.MAC(), Address: discovery.OneLine(seen.Address), Board: discovery.OneLine(seen.Board),
 		Adopt: "perch robot adopt " + string(e.Robot)}
 	if seen.Waiting {
-		n.Type = strangerWaits
+		n.Type = "waits"
 	}
 	h.putJSON(h.names.Bridge("robot"), n, false, 1)
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"perch/gateway/homeassistant/discovery"
 )
 
 // Every announcement that a test makes or a mirror under test publishes is held against
@@ -72,7 +75,7 @@ func checkDiscovery(prefix string, m message) error {
 	}
 	ids := map[string]bool{}
 	for key, value := range components {
-		if c, _ := value.(map[string]any); !idOnly().MatchString(key) || len(c) == 0 {
+		if c, _ := value.(map[string]any); !topicLevel().MatchString(key) || len(c) == 0 {
 			err = errors.Join(err, fmt.Errorf("component %q: %v", key, value))
 		} else if each := checkComponent(device, root, c, ids); each != nil {
 			err = errors.Join(err, fmt.Errorf("component %s: %w", key, each))
@@ -86,6 +89,15 @@ func checkDiscovery(prefix string, m message) error {
 
 // configTopic is the pattern of what follows the prefix.
 var configTopic = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^device/[a-zA-Z0-9_-]+/config$`) })
+
+// topicLevel matches one level of a discovery topic.
+var topicLevel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
+
+// isPage holds for what Home Assistant takes as a configuration URL.
+func isPage(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil && slices.Contains([]string{"http", "https", "homeassistant"}, u.Scheme)
+}
 
 // sharedKeys are those of a device's message that its components inherit
 // where they do not have them.
@@ -232,7 +244,7 @@ func onlyKeys(where string, m map[string]any, known []string) error {
 // TestMistakesAreSeen keeps the rules above able to refuse something.
 func TestMistakesAreSeen(t *testing.T) {
 	n := discoveryNames()
-	messages, _ := n.robotDiscovery(stackChan(), nil)
+	messages, _ := announceRobot(n, stackChan(), nil)
 	good := messages[0]
 	for old, bad := range map[string]string{
 		`"qos":1`: `"retain":true`, `"name":"Mute"`: `"name":"Kitchen Chan mute"`, `_mute"`: `_stop_"`, `"platform":"switch"`: `"platform":"lock"`,
@@ -251,7 +263,7 @@ func TestMistakesAreSeen(t *testing.T) {
 		Payload: good.Payload, Retained: true}) == nil {
 		t.Error("a message that is not retained, or on another topic, passes")
 	}
-	if !slices.Equal(slices.Sorted(maps.Keys(rules())), slices.Sorted(slices.Values(platforms()))) {
+	if !slices.Equal(slices.Sorted(maps.Keys(rules())), slices.Sorted(slices.Values(discovery.Platforms()))) {
 		t.Error("a platform is without rules, or its entities cannot be removed again")
 	}
 }
@@ -259,7 +271,7 @@ func TestMistakesAreSeen(t *testing.T) {
 // FuzzCheckDiscovery sends anything: nothing makes it panic, and what it takes
 // is a whole announcement or a removal.
 func FuzzCheckDiscovery(f *testing.F) {
-	messages, _ := discoveryNames().robotDiscovery(stackChan(), nil)
+	messages, _ := announceRobot(discoveryNames(), stackChan(), nil)
 	f.Add(checkedTopic, messages[0].Payload, true)
 	f.Add(checkedTopic, []byte(`{"device":null,"origin":1,"components":[]}`), true)
 	f.Add("homeassistant/device//config", []byte{}, false)

@@ -6,6 +6,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 )
 
 // view is one robot as it is mirrored.
@@ -14,7 +15,7 @@ type view struct {
 	rendering
 	channel
 	character
-	senses senses
+	senses discovery.Senses
 
 	// What is known of it; nil is unknown.
 
@@ -30,7 +31,7 @@ type view struct {
 	download   download
 	installing bool // it was sent the command, and installs when it next checks in
 
-	card      robotCard         // its discovery was last made of; without an ID it is not announced
+	card      discovery.Card    // its discovery was last made of; without an ID it is not announced
 	announced [sha256.Size]byte // of its discovery, as it was last published
 	tools     []device.Tool     // which that was made of
 	status    string            // its availability, likewise
@@ -52,28 +53,6 @@ type channel struct {
 	listed    bool // its tools
 	woken     bool // it has listened
 	usedTools bool // in the turn under way
-}
-
-// senses are what a robot is known to have, under the names of discovery.
-type senses map[string]bool
-
-// newSenses are what a robot has before it has shown anything.
-func newSenses() senses { return senses{"booted": true, "firmware": true} }
-
-// learn notes a sense, and reports whether it is new.
-func (s senses) learn(sense string, there bool) bool {
-	news := there && !s[sense]
-	if news {
-		s[sense] = true
-	}
-	return news
-}
-
-// sensed are the senses that a robot shows only when it uses them. They are
-// remembered with what was announced, or their entities would go at every
-// start of the appliance and come back.
-func sensed() []string {
-	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "mood"}
 }
 
 // online reports whether the robot counts as there: it opens its channel only
@@ -114,7 +93,7 @@ func (v *view) take(r readings) (news bool) {
 	for sense, there := range map[string]bool{
 		"battery": r.Battery != nil, "charging": r.Charging != nil, "signal": r.Signal != nil, "temperature": r.Temperature != nil,
 	} {
-		news = v.senses.learn(sense, there) || news
+		news = there && v.senses.Add(sense) || news
 	}
 	return news
 }
