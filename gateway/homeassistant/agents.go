@@ -2,346 +2,272 @@ package homeassistant
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
 	"perch/agent"
+	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/connection"
 	"perch/gateway/homeassistant/discovery"
+	"perch/gateway/homeassistant/state"
 	"perch/gateway/homeassistant/topic"
 	"perch/limit"
 	"perch/plain"
 )
 
-// questions are the questions that wait for people.
-type questions interface {
-	Questions() []agent.Question
-	// Reply wraps agent.ErrNoQuestion where there is nothing to answer any more.
-	Reply(id string, allow bool) error
-}
-
-// Bounds of agents. Anybody with a key may begin sessions.
+// Bounds of agents. Anybody with a key can begin sessions.
 const (
-	mostAgents  = 32
-	agentLives  = time.Hour // after the last word of it
-	mostOnce    = 128       // chats of one turn that are remembered
-	mostAsked   = 8         // questions of one agent that wait
-	mostRemoved = 128       // agents that are gone, whose removal is published once more when Home Assistant starts
-	answerAfter = time.Second
+	maxAgents  = 32
+	maxChats   = 128 // chats of one turn that are remembered
+	maxRemoved = 128 // removed agents whose removal is published again when Home Assistant starts
 )
 
-// agents are the sessions that no robot has: coding agents, and chats of skins.
+// agents are the sessions without a robot: coding agents, and chats of skins.
 type agents struct {
+	announcements
+	o     *Options
 	views map[string]*agentView // by session
-	// once are chats that have been asked one thing. A client that names no
-	// session begins one for each question; those are no devices.
-	once    []string
-	pace    *rate.Limiter // of new ones
-	removed []removedAgent
+	// chats are sessions that have been asked one thing. A client that names no session begins one
+	// for each question; these are not worth a device.
+	chats    []string
+	pace     *rate.Limiter // of new agents
+	removed  []removedAgent
+	lanes    *lanes
+	refusals refusals
 }
 
-// agentView is one as it is mirrored.
+// agentView is an agent as it is mirrored.
 type agentView struct {
-	session, id string
-	rendering
-	tool  event.ToolStatus
-	asked []askedOf
-	since time.Time // that the first of those is shown
-}
-
-// askedOf is a question that waits.
-type askedOf struct {
-	id, text   string
-	answerable bool // with yes or no, by its id
+	state.Agent
+	published time.Time // of its document
 }
 
 // removedAgent is an agent whose device was removed.
 type removedAgent struct {
 	id         string
 	at         time.Time
-	remembered bool
+	remembered bool // in the table of announcements, so that the next run removes it once more
 }
 
-// agentDocument is an agent's state as it is published. Every key is always
-// there, null where nothing is known.
-type agentDocument struct {
-	AgentState agent.Shown `json:"agent_state"`
-	Session    string      `json:"session_id"`
-	ToolName   *string     `json:"tool_name"` // the last
-	ToolStatus *string     `json:"tool_status"`
-	Question   *string     `json:"question"` // that waits longest
-	QuestionID *string     `json:"question_id"`
-	Answerable bool        `json:"answerable"`
-}
-
-func (v *agentView) document() agentDocument {
-	d := agentDocument{AgentState: v.shown, Session: plain.Clip(v.session, limit.Name)}
-	if v.tool.Name != "" {
-		status := v.tool.SkinStatus()
-		d.ToolName, d.ToolStatus = known(plain.Clip(v.tool.Name, limit.Name)), &status
+// viewFor returns the view of an event's session, which may begin with it, or nil. The session of a
+// notification is the one that has sent it.
+func (a *agents) viewFor(e event.Envelope) *agentView {
+	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
+		return nil
 	}
-	if len(v.asked) > 0 {
-		q := v.asked[0]
-		d.Question, d.QuestionID, d.Answerable = &q.text, &q.id, q.answerable
+	v := a.views[e.Session]
+	if v == nil && a.begins(e) && a.pace.AllowN(e.At, 1) {
+		v = a.enter(e.Session, e.At)
 	}
-	return d
+	return v
 }
 
-// due is when the view changes by itself.
-func (v *agentView) due() time.Time {
-	if v.dirty {
-		return earliest(v.ends(), v.published.Add(coalesce))
-	}
-	return v.ends()
-}
-
-// ends is when it is to be removed. One with a question stays longer.
-func (v *agentView) ends() time.Time {
-	if len(v.asked) > 0 {
-		return v.seen.Add(24 * agentLives)
-	}
-	return v.seen.Add(agentLives)
-}
-
-// begins reports whether an event makes its session a device, which it is not yet. An
-// agent is who is asked, thinks, works or asks; who shows one and reports is none.
+// begins reports whether an event makes its session an agent's. An agent is asked something, thinks,
+// works or asks; a program that shows an agent and only reports is none.
 func (a *agents) begins(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
 	default:
 		return false
 	}
-	before := slices.Contains(a.once, e.Session)
-	if _, said := e.Event.(event.Heard); !said {
-		return !before // of the chat's only turn
+	chat := slices.Contains(a.chats, e.Session)
+	if _, asked := e.Event.(event.Heard); !asked {
+		return !chat // these belong to the chat's only turn
 	}
-	if before {
-		a.once = slices.DeleteFunc(a.once, func(s string) bool { return s == e.Session })
+	if chat {
+		a.chats = slices.DeleteFunc(a.chats, func(s string) bool { return s == e.Session })
 		return true
 	}
-	a.once = append(a.once, e.Session)
-	a.once = a.once[max(len(a.once)-mostOnce, 0):]
+	a.chats = append(a.chats, e.Session)
+	a.chats = a.chats[max(len(a.chats)-maxChats, 0):]
 	return false
 }
 
-// called is the view of an id, or nil.
-func (a *agents) called(id string) *agentView {
+// withID returns the view of an agent, or nil.
+func (a *agents) withID(id string) *agentView {
 	for _, v := range a.views {
-		if v.id == id {
+		if v.ID == id {
 			return v
 		}
 	}
 	return nil
 }
 
-// takeAgent brings in an event of a session without a robot.
-func (h *hub) takeAgent(e event.Envelope) {
-	changes := h.states.Take(e)
-	v := h.agents.views[e.Session]
-	if _, is := e.Event.(event.Notification); is || e.Session == "" {
-		v = nil // its session is the one that sent it
-	} else if v == nil && h.agents.begins(e) && h.agents.pace.AllowN(e.At, 1) {
-		v = h.enterAgent(e.Session, e.At)
-	}
-	for _, c := range changes {
-		h.change(c)
-	}
-	if v == nil {
-		return
-	}
-	v.seen = e.At
-	switch ev := e.Event.(type) {
-	case event.ToolStatus:
-		h.putJSON(h.names.Agent(v.id, "tool"), newToolDocument(e.Session, ev), false, 0)
-		v.tool, v.dirty = ev, true
-	case event.Asked:
-		v.ask(askedOf{ev.ID, oneQuestion(ev.Text), h.answerable(ev.ID)}, e.At)
-	case event.Answered:
-		v.answered(ev.ID, e.At)
-	case event.TurnEnded:
-		v.drop(e.At) // the turn no longer waits for an answer
-	}
-	h.settleAgent(v, e.At)
+// answerable reports whether a question can be answered with yes or no, and over this broker: one
+// that accepts clients without a user would let anybody answer.
+func (a *agents) answerable(id string) bool {
+	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
-// answerable reports whether a question can be answered with yes or no, and here:
-// not over a broker where Perch needs no user, for anybody could there.
-func (h *hub) answerable(id string) bool {
-	return h.o.User != "" && slices.ContainsFunc(h.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
-}
-
-func (v *agentView) ask(q askedOf, at time.Time) {
-	if len(v.asked) == 0 {
-		v.since = at
-	}
-	if len(v.asked) < mostAsked {
-		v.asked, v.dirty = append(v.asked, q), true
-	}
-}
-
-func (v *agentView) answered(id string, at time.Time) {
-	if len(v.asked) > 0 && v.asked[0].id == id {
-		v.since = at // another is shown from now on
-	}
-	v.asked = slices.DeleteFunc(v.asked, func(q askedOf) bool { return q.id == id })
-	v.dirty = true
-}
-
-// drop leaves out the questions that cannot be answered.
-func (v *agentView) drop(at time.Time) {
-	before := len(v.asked)
-	v.asked = slices.DeleteFunc(v.asked, func(q askedOf) bool { return !q.answerable })
-	if len(v.asked) != before {
-		v.since, v.dirty = at, true
-	}
-}
-
-// oneQuestion is a question as a state of Home Assistant's can hold it.
-func oneQuestion(text string) string {
-	text = plain.Line(text)
-	if utf8.RuneCountInString(text) > discovery.MaxText {
-		text = string([]rune(text)[:discovery.MaxText-1]) + "…"
-	}
-	return text
-}
-
-// enterAgent makes a session a device. Where there are enough, the one that was
-// silent longest gives way, one that asks nothing first.
-func (h *hub) enterAgent(session string, at time.Time) *agentView {
-	if len(h.agents.views) >= mostAgents {
-		oldest := slices.MinFunc(slices.Collect(maps.Values(h.agents.views)), func(a, b *agentView) int {
-			return cmp.Or(a.ends().Compare(b.ends()), strings.Compare(a.id, b.id))
+// enter makes a session a device. If there are too many, the one that ends first gives way.
+func (a *agents) enter(session string, at time.Time) *agentView {
+	if len(a.views) >= maxAgents {
+		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *agentView) int {
+			return cmp.Or(x.Ends().Compare(y.Ends()), strings.Compare(x.ID, y.ID))
 		})
-		h.removeAgent(oldest.session, oldest.id, at)
+		a.remove(first.Session, first.ID, at)
 	}
-	v := &agentView{session: session, id: topic.AgentID(session), rendering: rendering{shown: agent.Idle, seen: at}}
-	h.agents.views[session] = v
-	h.agents.removed = slices.DeleteFunc(h.agents.removed, func(g removedAgent) bool { return g.id == v.id })
-	h.showAgent(v, at)
-	key := topic.AgentPrefix + v.id
-	a := discovery.Agent(h.names, v.id, h.o.Version, h.announcedBefore(key))
-	h.publishDiscovery(a, nil)
-	h.remember(key, a.IDs)
+	v := &agentView{Agent: state.Agent{Session: session, ID: topic.AgentID(session), Shown: agent.Idle, Seen: at}}
+	a.views[session] = v
+	a.removed = slices.DeleteFunc(a.removed, func(r removedAgent) bool { return r.id == v.ID })
+	a.publishState(v, at)
+	key := topic.AgentPrefix + v.ID
+	a.announce(key, discovery.Agent(a.topics, v.ID, a.o.Version, a.before(key)), nil)
 	return v
 }
 
-// removeAgent removes an agent's device. Home Assistant removes a device only after
-// it was announced: whenever the removal is published again, the announcement
-// precedes it.
-func (h *hub) removeAgent(session, id string, at time.Time) {
-	delete(h.agents.views, session)
-	h.publishDiscovery(discovery.RemovedAgent(h.names, id, h.o.Version), nil)
-	h.out.Put(connection.Message{Topic: h.names.Agent(id, "state"), Retained: true, QoS: 1})
-	h.agents.removed = append(h.agents.removed, removedAgent{id: id, at: at, remembered: true})
-	for len(h.agents.removed) > mostRemoved {
-		old := h.agents.removed[0]
-		h.agents.removed = h.agents.removed[1:]
-		h.forgetRemoved(&old)
-		h.out.Forget(h.names.Config(topic.AgentPrefix+old.id), h.names.Agent(old.id, "state"))
+// remove removes an agent's device.
+func (a *agents) remove(session, id string, at time.Time) {
+	delete(a.views, session)
+	a.announce(topic.AgentPrefix+id, discovery.RemovedAgent(a.topics, id, a.o.Version), nil)
+	a.status(a.topics.Agent(id, "state"), "")
+	a.removed = append(a.removed, removedAgent{id: id, at: at, remembered: true})
+	for len(a.removed) > maxRemoved {
+		old := a.removed[0]
+		a.removed = a.removed[1:]
+		a.forget(&old)
+		a.out.Forget(a.topics.Config(topic.AgentPrefix+old.id), a.topics.Agent(old.id, "state"))
 	}
 }
 
-// forgetRemoved has the next run not take an agent back once more.
-func (h *hub) forgetRemoved(g *removedAgent) {
-	if g.remembered {
-		h.o.Announced.DeleteSoon(topic.AgentPrefix + g.id)
+// forget deletes a removed agent from the table of announcements.
+func (a *agents) forget(r *removedAgent) {
+	if r.remembered {
+		a.ids.DeleteSoon(topic.AgentPrefix + r.id)
 	}
-	g.remembered = false
+	r.remembered = false
 }
 
-// forgetOldRemoved forgets what the broker has had time to take.
-func (h *hub) forgetOldRemoved(now time.Time) {
-	s := h.connect.Status()
-	for i := range h.agents.removed {
-		g := &h.agents.removed[i]
-		if s.Connected && now.Sub(s.Since) >= lookEvery && now.Sub(g.at) >= lookEvery {
-			h.forgetRemoved(g)
+// forgetRemoved forgets the agents whose removal the broker has had time to receive.
+func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
+	for i := range a.removed {
+		r := &a.removed[i]
+		if broker.Connected && now.Sub(broker.Since) >= reconcileInterval && now.Sub(r.at) >= reconcileInterval {
+			a.forget(r)
 		}
 	}
 }
 
-// beginAgents goes on with the sessions that do something, and takes back those
-// that an earlier run has announced.
-func (h *hub) beginAgents(now time.Time) {
-	for _, s := range h.states.States() {
-		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(h.agents.views) < mostAgents {
-			v := h.enterAgent(s.Session, now)
-			v.state = s
-			h.askedBefore(v, now)
-			h.settleAgent(v, now)
+// resume goes on with the sessions that are not idle, and removes the other agents that an earlier
+// run has announced.
+func (a *agents) resume(states []agent.State, now time.Time) {
+	for _, s := range states {
+		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(a.views) < maxAgents {
+			v := a.enter(s.Session, now)
+			v.State = s
+			a.readQuestions(v, now)
 		}
 	}
-	for _, key := range h.announcedKeys() {
-		if id, is := strings.CutPrefix(key, topic.AgentPrefix); is && h.agents.called(id) == nil {
-			h.removeAgent("", id, now)
-		}
-	}
-}
-
-// askedBefore reads the questions that wait.
-func (h *hub) askedBefore(v *agentView, now time.Time) {
-	v.asked, v.since, v.dirty = nil, now, true
-	for _, q := range h.o.Questions.Questions() {
-		if q.Robot == "" && q.Session == v.session {
-			v.ask(askedOf{q.ID, oneQuestion(q.Text), h.o.User != ""}, now)
+	for _, key := range a.devices() {
+		if id, is := strings.CutPrefix(key, topic.AgentPrefix); is && a.withID(id) == nil {
+			a.remove("", id, now)
 		}
 	}
 }
 
-// settleAgent publishes a new agent_state and a question at once, and anything
-// else in its time.
-func (h *hub) settleAgent(v *agentView, at time.Time) {
-	shown := v.state.At(at)
-	if shown == v.shown && (!v.dirty || at.Sub(v.published) < coalesce && v.since != at) {
+// readQuestions replaces an agent's questions by those that wait now.
+func (a *agents) readQuestions(v *agentView, now time.Time) {
+	v.ClearQuestions(now)
+	for _, q := range a.o.Questions.Questions() {
+		if q.Robot == "" && q.Session == v.Session {
+			v.Ask(q.ID, q.Text, a.o.User != "", now)
+		}
+	}
+	a.settle(v, now)
+}
+
+// settle publishes a new agent_state and a new question at once, and other changes of the document
+// each stateInterval.
+func (a *agents) settle(v *agentView, now time.Time) {
+	shown := v.State.At(now)
+	if shown != v.Shown || v.Changed && (now.Sub(v.published) >= stateInterval || v.QuestionShownAt(now)) {
+		v.Shown = shown
+		a.publishState(v, now)
+	}
+}
+
+func (a *agents) publishState(v *agentView, now time.Time) {
+	v.Changed, v.published = false, now
+	a.state(a.topics.Agent(v.ID, "state"), v.Document())
+}
+
+// advance publishes what has changed in an agent without an event, and removes it at its end.
+func (a *agents) advance(v *agentView, now time.Time) {
+	if now.Before(v.Ends()) {
+		a.settle(v, now)
+	} else {
+		a.remove(v.Session, v.ID, now)
+	}
+}
+
+// due returns when an agent is to advance next.
+func (a *agents) due(v *agentView) time.Time {
+	if v.Changed {
+		return state.Earliest(v.Ends(), v.published.Add(stateInterval))
+	}
+	return v.Ends()
+}
+
+// waiting returns how many agents wait for a person.
+func (a *agents) waiting() (n int) {
+	for _, v := range a.views {
+		if v.Shown == agent.Notification {
+			n++
+		}
+	}
+	return n
+}
+
+// answers is the lane for answers to questions.
+const answers = device.ID("answers")
+
+// onMessage handles a message on the set topic of an agent's thing.
+func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.Incoming) {
+	refuse := func(err error) {
+		a.refusals.log("", time.Now(), "an answer over MQTT is refused", "session", plain.Clip(id, limit.Name), "err", err)
+		m.Ack()
+	}
+	question, allow, err := a.parseAnswer(id, thing, m, time.Now())
+	if err != nil {
+		refuse(err)
 		return
 	}
-	waits := shown == agent.Notification || v.shown == agent.Notification
-	v.shown = shown
-	h.showAgent(v, at)
-	if waits {
-		h.bridge()
-	}
-}
-
-func (h *hub) showAgent(v *agentView, at time.Time) {
-	v.dirty, v.published = false, at
-	h.putJSON(h.names.Agent(v.id, "state"), v.document(), true, 1)
-}
-
-// tickAgents does what is due.
-func (h *hub) tickAgents(now time.Time) {
-	gone := false
-	for session, v := range h.agents.views {
-		if !now.Before(v.ends()) {
-			h.removeAgent(session, v.id, now)
-			gone = true
-			continue
+	queued := a.lanes.Add(ctx, answers, device.Job{Do: func(context.Context) {
+		if err := a.o.Questions.Reply(question, allow); err != nil {
+			a.log.Warn("an answer over MQTT came too late", "session", id, "err", err)
 		}
-		h.settleAgent(v, now)
-	}
-	if gone {
-		h.bridge()
+		m.Ack()
+	}})
+	if !queued {
+		refuse(errors.New("too many answers came at once"))
 	}
 }
 
-// toolDocument is a tool's status, of the shape that skins know (contract:
-// docs/skins.md).
-type toolDocument struct {
-	Type    string `json:"type"`
-	Session string `json:"session_id,omitempty"`
-	ID      string `json:"tool_id"`
-	Name    string `json:"tool_name"`
-	Status  string `json:"status"` // running, completed or error
-	Content string `json:"content,omitempty"`
-}
-
-func newToolDocument(session string, t event.ToolStatus) toolDocument {
-	return toolDocument{"tool_status", session, plain.Clip(t.ID, limit.Name), plain.Clip(t.Name, limit.Name),
-		t.SkinStatus(), plain.Clip(t.Detail, limit.Line)}
+// parseAnswer returns the question that a message answers, and the answer.
+func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.Time) (question string, allow bool, err error) {
+	v := a.withID(id)
+	switch {
+	case m.Retained:
+		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without")
+	case v == nil:
+		return "", false, errors.New("there is no such agent, or no longer")
+	case a.o.User == "":
+		return "", false,
+			errors.New("the broker accepts clients without a user; give Perch a user there, as mqtt.user, and refuse clients without one")
+	case thing != "answer":
+		return "", false, fmt.Errorf("there is no %.40q to set", thing)
+	}
+	if question, allow, err = command.ParseAnswer(m.Payload); err == nil {
+		question, err = v.Answerable(question, now)
+	}
+	return question, allow, err
 }

@@ -1,7 +1,6 @@
 package homeassistant
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -231,7 +230,7 @@ func TestAgentsAreBounded(t *testing.T) {
 				now++
 			}
 		}
-		if now != mostAgents || len(there) < 300 || !there[codingIs] {
+		if now != maxAgents || len(there) < 300 || !there[codingIs] {
 			t.Errorf("%d devices are there of %d that were; the one that asks is %t", now, len(there), there[codingIs])
 		}
 		kept := 0
@@ -240,7 +239,7 @@ func TestAgentsAreBounded(t *testing.T) {
 				kept++
 			}
 		}
-		if kept != mostAgents {
+		if kept != maxAgents {
 			t.Errorf("%d are remembered", kept)
 		}
 		// What is published anew is bounded too.
@@ -248,7 +247,7 @@ func TestAgentsAreBounded(t *testing.T) {
 		before := sent()
 		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
 		time.Sleep(10 * time.Second)
-		if n := sent() - before; n > 3*(mostAgents+mostRemoved)+20 {
+		if n := sent() - before; n > 3*(maxAgents+maxRemoved)+20 {
 			t.Errorf("%d messages are published anew", n)
 		}
 	})
@@ -329,7 +328,7 @@ func TestAgentsOfAnEarlierRun(t *testing.T) {
 		if _, there, _ := h.options.Announced.Get("agent_vtb_desk"); !there {
 			t.Error("it is forgotten before the broker can have taken it")
 		}
-		time.Sleep(3 * lookEvery)
+		time.Sleep(3 * reconcileInterval)
 		if _, there, _ := h.options.Announced.Get("agent_vtb_desk"); there {
 			t.Error("it is remembered for ever")
 		}
@@ -342,16 +341,16 @@ func TestAgentsAfterALoss(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
 	withQuestions(d)(h, nil)
-	hub := newHub(must(New(h.options)))
-	hub.begin(time.Now())
-	hub.take(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
+	hub := h.hub()
+	hub.start(time.Now())
+	hub.onEvent(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
 	d.asks("coding-1", "q1", "May I?")
 	waittest.For(t, "the board", func() bool {
 		states, _ := h.board.Snapshot()
 		return len(states) == 1 && states[0].At(time.Now()) == agent.Notification
 	})
-	hub.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
-	if v := hub.agents.views["coding-1"]; v.shown != agent.Notification || !v.document().Answerable || hub.info.Waiting != 1 {
+	hub.onEvent(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := hub.agents.views["coding-1"]; v.Shown != agent.Notification || !v.Document().Answerable || hub.bridge.info.Waiting != 1 {
 		t.Errorf("%+v", v)
 	}
 	h.happens("", "coding-2", event.ThinkingStarted{})
@@ -359,9 +358,9 @@ func TestAgentsAfterALoss(t *testing.T) {
 	d.open = nil
 	d.mu.Unlock()
 	h.board.Take(event.Envelope{Seq: 9, At: time.Now(), Session: "coding-1", Event: event.TurnEnded{End: event.EndCancelled}})
-	hub.take(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
-	if v := hub.agents.views["coding-1"]; v.shown != agent.Idle || v.document().Question != nil || hub.info.Waiting != 0 {
-		t.Errorf("%+v", v.document())
+	hub.onEvent(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := hub.agents.views["coding-1"]; v.Shown != agent.Idle || v.Document().Question != nil || hub.bridge.info.Waiting != 0 {
+		t.Errorf("%+v", v.Document())
 	}
 }
 
@@ -386,30 +385,4 @@ func TestAgentIDs(t *testing.T) {
 			t.Errorf("%s is called %s", id, name)
 		}
 	}
-	long := oneQuestion("a\n b " + strings.Repeat("ü", 400))
-	if len([]rune(long)) != discovery.MaxText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
-		t.Errorf("a long question is %q", long)
-	}
-}
-
-// FuzzParseAnswer: only two words and one shape are answers.
-func FuzzParseAnswer(f *testing.F) {
-	for _, s := range []string{"allow", "deny", `{"id":"q","allow":true}`, `{"id":"","allow":false}`, `{"id":"q","allow":null}`, "", "{"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		id, allow, err := parseAnswer(payload)
-		if err != nil {
-			if allow || id != "" {
-				t.Fatalf("%q is an error and an answer", payload)
-			}
-			return
-		}
-		if word := strings.TrimSpace(string(payload)); id == "" && word != discovery.Allow && word != discovery.Deny {
-			t.Fatalf("%q is an answer", payload)
-		}
-		if id != "" && !json.Valid(payload) {
-			t.Fatalf("%q names a question", payload)
-		}
-	})
 }

@@ -50,7 +50,7 @@ func TestAMoodIsASensor(t *testing.T) {
 			t.Errorf("%d documents in five seconds", len(all))
 		}
 		for i := range all[1:] {
-			if gap := all[i+1].at.Sub(all[i].at); gap < moodEvery {
+			if gap := all[i+1].at.Sub(all[i].at); gap < moodInterval {
 				t.Errorf("two within %s", gap)
 			}
 		}
@@ -153,7 +153,7 @@ func TestACharacterIsASelect(t *testing.T) {
 			}
 			h.happens(chan1, "", event.Changed{What: "robot"})
 			synctest.Wait()
-			time.Sleep(coalesce)
+			time.Sleep(stateInterval)
 			synctest.Wait()
 		}
 		if got := options(); !slices.Equal(got, []string{"default"}) || !has(`"character":"default"`)(s.last(state1)) {

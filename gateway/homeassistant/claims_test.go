@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/gateway/homeassistant/command"
 )
 
 // TestAdoptingOneOfTwoClients: by the MAC that two clients have claimed none is adopted,
@@ -23,7 +24,7 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 		comes("the-robot", "192.168.1.40")
 		time.Sleep(11 * time.Minute)
 		comes("a-stranger", "192.168.1.66")
-		ask := func(body string) (answer response) {
+		ask := func(body string) (answer command.Response) {
 			s.take(incoming{Topic: "perch/bridge/request/adopt", Payload: []byte(body)})
 			synctest.Wait()
 			all := s.on("perch/bridge/response/adopt")

@@ -12,6 +12,8 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/command"
+	"perch/gateway/homeassistant/state"
 )
 
 const (
@@ -74,7 +76,7 @@ func (s *stock) Forget(id device.ID) error {
 
 // upgrades is the tool by which a robot installs what it is given.
 func upgrades() device.Tool {
-	return device.Tool{Name: upgradeTool, Schema: device.Schema{Type: "object",
+	return device.Tool{Name: command.UpgradeTool, Schema: device.Schema{Type: "object",
 		Properties: map[string]device.Argument{"url": {Type: "string"}}, Required: []string{"url"}}}
 }
 
@@ -217,7 +219,7 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 			return s.last(update1)
 		}
 		h.happens(chan1, "", event.FirmwareProgress{Version: "2.3.0", Bytes: 1, Size: 2})
-		time.Sleep(downloadLives - time.Second)
+		time.Sleep(state.DownloadTimeout - time.Second)
 		if got := shown(); !has(`"in_progress":true,"update_percentage":50`)(got) {
 			t.Errorf("while it is under way: %s", got)
 		}
@@ -226,7 +228,7 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 			t.Errorf("when it has been left: %s", got)
 		}
 		stores.set(func() { stores.runs[chan1] = "1.0.0" })
-		time.Sleep(lookEvery)
+		time.Sleep(reconcileInterval)
 		if got := shown(); !has(`"installed_version":"2.2.4","latest_version":"2.2.4"`)(got) {
 			t.Errorf("before the catalogue has heard of its check-in: %s", got)
 		}

@@ -19,6 +19,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/broker"
+	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/connection"
 	"perch/perception"
 	"perch/store/storetest"
@@ -46,13 +47,15 @@ func newHarness() *harness {
 	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
-		Version: "1.2.3", Away: 24 * time.Hour, Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus,
-		Phrase:    func(id device.ID, name string) string { return "😊 " + name + " is " + string(id) },
-		Notifier:  notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
-		Senses:    perception.NewIntake(h.bus, h.registry, log),
+		Services: command.Services{
+			Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Firmware: &stock{}, Gestures: perception.StockGestures(),
+			Phrase:   func(id device.ID, name string) string { return "😊 " + name + " is " + string(id) },
+			Notifier: notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
+			Senses:   perception.NewIntake(h.bus, h.registry, log),
+		},
+		Version: "1.2.3", Away: 24 * time.Hour,
 		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
-		Firmware: &stock{}, Gestures: perception.StockGestures(),
 		Characters: &storedCharacters{of: h.registry},
 		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
@@ -130,6 +133,12 @@ func (h *harness) bye(id device.ID, session string) {
 	h.happens(id, session, event.RobotOffline{Why: "test"})
 }
 
+// hub returns the hub of a mirror that is not run.
+func (h *harness) hub() *hub {
+	m := must(New(h.options))
+	return newHub(&m.o, m.connection, &m.lanes)
+}
+
 // run mirrors until the test ends, or what is returned is called.
 func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 	t.Helper()
@@ -143,8 +152,8 @@ func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	watched := &watchedDialer{Dialer: m.connect.Dialer}
-	m.connect.Dialer = watched
+	watched := &watchedDialer{Dialer: m.connection.Dialer}
+	m.connection.Dialer = watched
 	go func() { ended <- m.Run(ctx) }()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -267,7 +276,7 @@ func (k *talker) deeds() []string {
 
 func (k *talker) SayKept(_ context.Context, id device.ID, text string) (bool, error) {
 	err := k.note(id, "say %s", text)
-	if offline(err) {
+	if command.Offline(err) {
 		k.harness.bus.Publish(id, "", event.Command{Thing: "say", State: event.CommandQueued})
 		return true, nil
 	}
@@ -276,7 +285,7 @@ func (k *talker) SayKept(_ context.Context, id device.ID, text string) (bool, er
 
 func (k *talker) Alert(_ context.Context, id device.ID, status, message, emotion string) (bool, error) {
 	err := k.note(id, "alert %s", message)
-	return offline(err), nil
+	return command.Offline(err), nil
 }
 
 func (k *talker) Feel(_ context.Context, id device.ID, e agent.Emotion) error {

@@ -10,6 +10,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/homeassistant/discovery"
+	"perch/gateway/homeassistant/state"
 	"perch/store/storetest"
 )
 
@@ -32,24 +33,27 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
 		harness.options.Announced = &storetest.Table[[]string]{}
-		hub := newHub(must(New(harness.options)))
-		defer hub.lanes.Wait() // it reads the tools
+		hub := harness.hub()
+		defer hub.commands.lanes.Wait() // it reads the tools
 		hub.out.Open()
-		hub.begin(time.Now())
+		hub.start(time.Now())
 		all := hub.drained()
-		v := hub.views[chan1]
-		answer := readings{
+		v := hub.robots.views[chan1]
+		answer := state.Readings{
 			Volume: percent.Draw(t, "volume"), Brightness: percent.Draw(t, "brightness"), Battery: percent.Draw(t, "battery"),
 			HeadYaw: degrees.Draw(t, "yaw"), HeadPitch: degrees.Draw(t, "pitch"), Temperature: degrees.Draw(t, "temperature"),
 			Signal: rapid.Ptr(rapid.SampledFrom([]string{"strong", "weak", "none", ""}), true).Draw(t, "signal"),
 		}
 		if rapid.Bool().Draw(t, "asked") {
-			hub.reported(chan1, answer)
+			if v.Read(answer) {
+				hub.robots.publishDiscovery(v)
+			}
+			hub.robots.settle(v, time.Now())
 		}
-		v.face, v.identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
-		v.robot.Firmware = rapid.String().Draw(t, "firmware")
+		v.Face, v.Identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
+		v.Registered.Firmware = rapid.String().Draw(t, "firmware")
 		happens := func(e event.Event) {
-			hub.take(t.Context(), event.Envelope{Seq: hub.states.Seq() + 1, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
+			hub.onEvent(t.Context(), event.Envelope{Seq: hub.states.Seq() + 1, At: time.Now(), Robot: chan1, Session: "s1", Event: e})
 		}
 		happens(event.RobotOnline{})
 		happens(event.RobotStatus{Volume: percent.Draw(t, "told volume"), Brightness: percent.Draw(t, "told brightness"),
@@ -57,7 +61,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 		happens(event.Emotion{Name: rapid.SampledFrom([]string{"happy", agent.Doubtful.Name, "unheard", ""}).Draw(t, "face shown")})
 		harness.talk.tools = append([]device.Tool{anyTool().Draw(t, "one more tool")}, harness.talk.tools...)
 		happens(event.ToolsListed{})
-		hub.show(v, time.Now())
+		hub.robots.publishState(v, time.Now())
 		if _, err := hold("homeassistant", append(all, hub.drained()...)); err != nil {
 			t.Fatal(err)
 		}
@@ -71,9 +75,9 @@ func TestEveryStateIsShown(t *testing.T) {
 	defer harness.bus.Close()
 	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
 		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
-	hub := newHub(must(New(harness.options)))
+	hub := harness.hub()
 	hub.out.Open()
-	hub.begin(time.Now())
+	hub.start(time.Now())
 	r, err := hold("homeassistant", hub.drained())
 	if err == nil {
 		err = r.whole()

@@ -24,9 +24,9 @@ func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.options.Announced = announced
-	hub := newHub(must(New(h.options)))
+	hub := h.hub()
 	hub.out.Open()
-	hub.begin(time.Now())
+	hub.start(time.Now())
 	discovery := func() (all []message) {
 		return slices.DeleteFunc(hub.drained(), func(m message) bool { return m.Again == nil })
 	}
@@ -39,7 +39,7 @@ func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
 		}) {
 		t.Errorf("%d messages are published first, %d again, or others", len(first), len(again))
 	}
-	hub.look(time.Now())
+	hub.reconcile(time.Now())
 	if more := discovery(); len(more) > 0 {
 		t.Errorf("%d are published without a change", len(more))
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"perch/event"
+	"perch/gateway/homeassistant/state"
 	"perch/waittest"
 )
 
@@ -75,21 +76,20 @@ func TestATalkInOrder(t *testing.T) {
 	_, h, e, end := mirrored(t, unchanged)
 	e.await("homeassistant/device/perch_bridge/config", has(`"identifiers"`))
 	e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
-	state := "perch/a0b1c2d3e4f4/state"
 	h.hello(chan1, "s1")
-	e.await(state, has(`"volume":70`))
+	e.await(state1, has(`"volume":70`))
 	h.happens(chan1, "s1", talkOf()...)
 	h.bye(chan1, "s1")
-	e.await(state, has(`"connected":false`, `"agent_state":"idle"`, `"volume":70`, `"battery":82`, `"head_yaw":0`, `"last_heard":null`))
+	e.await(state1, has(`"connected":false`, `"agent_state":"idle"`, `"volume":70`, `"battery":82`, `"head_yaw":0`, `"last_heard":null`))
 	want := []string{"idle", "listening", "thinking", "working", "thinking", "speaking", "attention", "listening", "idle"}
-	if got := states(e.on(state)); !slices.Equal(got, want) {
+	if got := states(e.on(state1)); !slices.Equal(got, want) {
 		t.Errorf("states %q, want %q", got, want)
 	}
 	e.await("perch/a0b1c2d3e4f4/tool", is2(`{"type":"tool_status","session_id":"s1","tool_id":"1","tool_name":"clock","status":"running"}`))
 	e.await("perch/a0b1c2d3e4f4/tool", has(`"tool_id":"1","tool_name":"clock","status":"completed"`))
 	var types []string
 	for _, payload := range e.on("perch/a0b1c2d3e4f4/conversation") {
-		var c happening
+		var c state.Event
 		if err := json.Unmarshal([]byte(payload), &c); err != nil || c.Text != nil {
 			t.Errorf("%v in %s: transcripts are not shared", err, payload)
 		}
@@ -98,7 +98,7 @@ func TestATalkInOrder(t *testing.T) {
 	if want := []string{"wake", "heard", "tool_called", "replied", "turn_ended"}; !slices.Equal(types, want) {
 		t.Errorf("published of the conversation: %q, want %q", types, want)
 	}
-	checkKeys(t, e.on(state)[0])
+	checkKeys(t, e.on(state1)[0])
 	end()
 	e.await("perch/bridge/status", is2("offline"))
 }

@@ -111,7 +111,7 @@ func TestEmbedded(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		l, err := stranger.connect.Dialer.Dial(ctx, connection.Session{Clean: true, Receive: func(incoming) bool { return true }})
+		l, err := stranger.connection.Dialer.Dial(ctx, connection.Session{Clean: true, Receive: func(incoming) bool { return true }})
 		cancel()
 		if err == nil {
 			l.Close()
@@ -173,11 +173,11 @@ func TestTheNameOnTheNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := newHub(m)
-	m.out.Open()
+	hub := newHub(&m.o, m.connection, &m.lanes)
+	m.connection.Out.Open()
 	sent := func(topic string) (last string) {
-		hub.bridge()
-		m.out.Republish()
+		hub.bridge.refresh()
+		m.connection.Out.Republish()
 		for _, m := range hub.drained() {
 			if m.Topic == topic {
 				last = string(m.Payload)

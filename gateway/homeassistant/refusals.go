@@ -9,41 +9,40 @@ import (
 	"perch/device"
 )
 
-// newAllowance returns room for twenty at once and, after that, one each second.
+// newAllowance returns a limiter that allows twenty at once and then one each second.
 func newAllowance() *rate.Limiter { return rate.NewLimiter(rate.Every(time.Second), 20) }
 
-// refusals logs what was not done, and not without end: a flood of nonsense on the
-// broker must not flood the log and the bus too.
+// refusals logs messages that were not obeyed, within bounds: a flood of nonsense on the broker must
+// flood neither the log nor the bus.
 type refusals struct {
-	out *slog.Logger
-	of  map[device.ID]*refused // by robot; empty for what concerns none
+	logger  *slog.Logger
+	byRobot map[device.ID]*refusal // the empty id stands for messages that concern no known robot
 }
 
-// refused is how often one robot is logged.
-type refused struct {
+// refusal bounds the log lines about one robot.
+type refusal struct {
 	allowance *rate.Limiter
-	silenced  int
+	dropped   int
 }
 
-// log writes a line, and reports whether there was room for it. Only robots
-// that are known are named.
-func (r refusals) log(id device.ID, now time.Time, what string, more ...any) bool {
-	a := r.of[id]
-	if a == nil {
-		a = &refused{allowance: newAllowance()}
-		r.of[id] = a
+// log writes a line and reports whether it was within the bounds.
+func (r refusals) log(id device.ID, now time.Time, message string, attributes ...any) bool {
+	f := r.byRobot[id]
+	if f == nil {
+		f = &refusal{allowance: newAllowance()}
+		r.byRobot[id] = f
 	}
-	if !a.allowance.AllowN(now, 1) {
-		a.silenced++
+	if !f.allowance.AllowN(now, 1) {
+		f.dropped++
 		return false
 	}
 	if id != "" {
-		more = append(more, "robot", id)
+		attributes = append(attributes, "robot", id)
 	}
-	if a.silenced > 0 {
-		more = append(more, "dropped_before", a.silenced)
-		a.silenced = 0
+	if f.dropped > 0 {
+		attributes = append(attributes, "dropped_before", f.dropped)
+		f.dropped = 0
 	}
-	r.out.Warn(what, more...)
+	r.logger.Warn(message, attributes...)
 	return true
 }

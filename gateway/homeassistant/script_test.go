@@ -133,7 +133,7 @@ func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T
 		h, s := newHarness(), &script{}
 		change(h, s)
 		m := must(New(h.options))
-		m.connect.Dialer = s
+		m.connection.Dialer = s
 		end := h.start(t, m)
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -176,15 +176,15 @@ func TestEveryStateIsPublished(t *testing.T) {
 func TestEndsInTime(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
-	hub := newHub(must(New(h.options)))
-	hub.begin(time.Now())
+	hub := h.hub()
+	hub.start(time.Now())
 	s := &script{}
 	hub.out.Open()
 	at := time.Now()
 	seq := hub.states.Seq()
 	publish := func(after time.Duration, e event.Event) {
 		seq++
-		hub.take(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})
+		hub.onEvent(context.Background(), event.Envelope{Seq: seq, At: at.Add(after), Robot: chan1, Session: "s1", Event: e})
 	}
 	publish(0, event.RobotOnline{})
 	publish(1, event.SpeakingStarted{})
@@ -215,7 +215,7 @@ func TestTelemetryIsCoalesced(t *testing.T) {
 			t.Errorf("%d documents in a second, want ten", len(all))
 		}
 		for i := range all[1:] {
-			if gap := all[i+1].at.Sub(all[i].at); gap < coalesce {
+			if gap := all[i+1].at.Sub(all[i].at); gap < stateInterval {
 				t.Errorf("two within %s", gap)
 			}
 		}
@@ -280,7 +280,7 @@ func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{}
 				m := must(New(h.options))
-				m.connect.Dialer = s
+				m.connection.Dialer = s
 				end := h.start(t, m)
 				h.hello(chan1, "s1")
 				time.Sleep(10 * time.Second)
@@ -351,7 +351,7 @@ func TestConnecting(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{refuse: refuse, slow: time.Second}
 				m := must(New(h.options))
-				m.connect.Dialer = s
+				m.connection.Dialer = s
 				if c := m.Status(); !c.Connecting || c.Connected {
 					t.Errorf("before it runs: %+v", c)
 				}
@@ -473,19 +473,19 @@ func TestSlowRobot(t *testing.T) {
 func TestFellBehind(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
-	hub := newHub(must(New(h.options)))
-	hub.begin(time.Now())
+	hub := h.hub()
+	hub.start(time.Now())
 	h.happens(chan1, "s1", event.RobotOnline{}, event.ListeningStarted{})
 	waittest.For(t, "the board", func() bool { return h.board.Robot(chan1).At(time.Now()) == agent.Listening })
-	hub.take(context.Background(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
-	if v := hub.views[chan1]; v.shown != agent.Listening || !v.state.Online {
-		t.Errorf("%+v", v.shown)
+	hub.onEvent(context.Background(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
+	if v := hub.robots.views[chan1]; v.Shown != agent.Listening || !v.State.Online {
+		t.Errorf("%+v", v.Shown)
 	}
 	// What the board has folded already is not folded twice.
 	_, seq := h.board.Snapshot()
-	hub.take(context.Background(), event.Envelope{Seq: seq - 1, At: time.Now(), Robot: chan1, Session: "s1", Event: event.RobotOffline{}})
-	if v := hub.views[chan1]; v.shown != agent.Listening {
-		t.Errorf("%+v", v.shown)
+	hub.onEvent(context.Background(), event.Envelope{Seq: seq - 1, At: time.Now(), Robot: chan1, Session: "s1", Event: event.RobotOffline{}})
+	if v := hub.robots.views[chan1]; v.Shown != agent.Listening {
+		t.Errorf("%+v", v.Shown)
 	}
 }
 
@@ -506,7 +506,7 @@ func TestDevicesOfForgottenRobots(t *testing.T) {
 		if err := h.registry.Forget(chan1); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(lookEvery)
+		time.Sleep(reconcileInterval)
 		synctest.Wait()
 		for _, topic := range []string{"homeassistant/device/perch_a0b1c2d3e4f4/config", state1, "perch/a0b1c2d3e4f4/status",
 			"perch/a0b1c2d3e4f4/led"} {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"perch/device"
+	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/topic"
 )
@@ -439,13 +440,7 @@ func obeyed(n topic.Names, c map[string]any) error {
 
 func understood(n topic.Names, on string, payload []byte) error {
 	if verb, is := n.ParseRequest(on); is {
-		_, text, err := parseRequest(payload)
-		if err == nil && !slices.Contains(verbs(), verb) {
-			err = errors.New("there is no such request")
-		}
-		if err == nil && verb == "notify" {
-			_, err = parseNotify("", text, device.ParseID)
-		}
+		_, err := command.ParseRequest(verb, payload, device.ParseID)
 		return err
 	}
 	robot, thing, is := n.ParseSet(on)
@@ -453,13 +448,13 @@ func understood(n topic.Names, on string, payload []byte) error {
 		return errors.New("nobody listens there")
 	}
 	if _, agents := strings.CutPrefix(robot, topic.AgentPrefix); agents {
-		_, _, err := parseAnswer(payload)
+		_, _, err := command.ParseAnswer(payload)
 		if err == nil && thing != "answer" {
 			err = errors.New("there is no such thing to set")
 		}
 		return err
 	}
-	_, err := parseCommand(discovered, thing, payload, device.ParseID)
+	_, err := command.Parse(discovered, thing, payload, device.ParseID)
 	if err == nil && robot != string(discovered) {
 		err = fmt.Errorf("it is a command to %s", robot)
 	}

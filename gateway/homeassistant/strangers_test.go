@@ -12,6 +12,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/homeassistant/state"
 	"perch/store/storetest"
 )
 
@@ -22,7 +23,7 @@ func (h *harness) comes(id device.ID) {
 }
 
 // info is bridge/info now.
-func (s *script) info(t *testing.T) (i bridgeInfo) {
+func (s *script) info(t *testing.T) (i state.BridgeInfo) {
 	t.Helper()
 	all := s.on("perch/bridge/info")
 	if err := json.Unmarshal(all[len(all)-1].Payload, &i); err != nil {

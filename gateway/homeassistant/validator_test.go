@@ -203,7 +203,10 @@ func parseObject(payload []byte) (root map[string]any, err error) {
 	if !utf8.Valid(payload) {
 		return nil, errors.New("unable to parse JSON: it is not UTF-8")
 	}
-	return root, object(string(payload), &root, false)
+	if !strings.HasPrefix(string(payload), "{") {
+		return nil, errors.New("unable to parse JSON: it is no object")
+	}
+	return root, json.Unmarshal(payload, &root)
 }
 
 // textList is a field that may be there, and be a list of different texts. It is

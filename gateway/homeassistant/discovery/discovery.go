@@ -17,7 +17,7 @@ import (
 type Announcement struct {
 	Topic    string
 	Payloads [][]byte
-	// IDs are to be remembered, and passed to the device's next announcement.
+	// IDs are to be remembered, and passed to the device's next announcement. A removal has none.
 	IDs []string
 }
 
@@ -95,8 +95,7 @@ func RemovedRobot(n topic.Names, id device.ID) Announcement {
 // since its own start, so the announcement precedes the removal.
 func RemovedAgent(n topic.Names, id, version string) Announcement {
 	a := Agent(n, id, version, nil)
-	a.Payloads = append(a.Payloads, nil)
-	return a
+	return Announcement{Topic: a.Topic, Payloads: append(a.Payloads, nil)}
 }
 
 // origin describes the program that announces.

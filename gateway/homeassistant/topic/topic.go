@@ -61,7 +61,10 @@ func (n Names) ParseSet(topic string) (device, thing string, ok bool) {
 	rest, below := strings.CutPrefix(topic, n.Base+"/")
 	rest, set := strings.CutSuffix(rest, "/set")
 	device, thing, ok = strings.Cut(rest, "/")
-	return device, thing, below && set && ok && !strings.Contains(thing, "/")
+	if !below || !set || !ok || strings.Contains(thing, "/") {
+		return "", "", false
+	}
+	return device, thing, true
 }
 
 // ParseRequest splits "<base>/bridge/request/<verb>".

@@ -1,6 +1,8 @@
-package homeassistant
+package command
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -22,7 +24,7 @@ func FuzzCommand(f *testing.F) {
 		f.Add(uint8(i), []byte(payload))
 	}
 	f.Fuzz(func(t *testing.T, thing uint8, payload []byte) {
-		c, err := parseCommand(chan1, things()[int(thing)%len(things())], payload, device.ParseID)
+		c, err := Parse("a0b1c2d3e4f4", things()[int(thing)%len(things())], payload, device.ParseID)
 		if err != nil {
 			return
 		}
@@ -32,11 +34,11 @@ func FuzzCommand(f *testing.F) {
 				t.Errorf("%q is to be said", c.text)
 			}
 		case notify:
-			if c.notice.Robot != chan1 || c.notice.Text == "" {
+			if c.notice.Robot != "a0b1c2d3e4f4" || c.notice.Text == "" {
 				t.Errorf("%+v", c.notice)
 			}
-		case lamp:
-			for _, level := range c.light.levels() {
+		case light:
+			for _, level := range c.state.RGB() {
 				if level < 0 || level > 255 {
 					t.Errorf("a light of %d", level)
 				}
@@ -55,33 +57,37 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(payload))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		r, text, err := parseRequest(payload)
-		if err != nil {
-			return
+		for _, verb := range verbs() {
+			r, err := ParseRequest(verb, payload, device.ParseID)
+			if err != nil {
+				continue
+			}
+			_, _ = device.ParseID(r.subject())
+			if _, err := json.Marshal(r.Respond(nil, nil)); err != nil {
+				t.Error(err)
+			}
 		}
-		_, _ = parseNotify("", text, device.ParseID)
-		_, _ = device.ParseID(r.names(text))
-		encode(response{Transaction: r.Transaction, Status: "ok"}) // panics where it cannot be written
 	})
 }
 
-func FuzzStatus(f *testing.F) {
-	f.Add(`{"audio_speaker":{"volume":70},"screen":{"brightness":75},"battery":{"level":82,"charging":false},"network":{"signal":"strong"},"chip":{"temperature":41.5}}`, `{"yaw":1,"pitch":2}`)
-	f.Add(`{"audio_speaker":{"volume":1e300},"battery":null}`, `[]`)
-	f.Fuzz(func(t *testing.T, status, head string) {
-		var v view
-		v.senses = discovery.Senses{}
-		var r readings
-		if parseStatus(status, &r) == nil {
-			parseHead(head, &r)
-			v.take(r)
-		}
-		d := v.document()
-		encode(d)
-		for _, n := range []*int{d.Volume, d.Brightness, d.Battery} {
-			if n != nil && (*n < 0 || *n > 100) {
-				t.Errorf("%d per cent", *n)
+// FuzzParseAnswer: only two words and one shape are answers.
+func FuzzParseAnswer(f *testing.F) {
+	for _, s := range []string{"allow", "deny", `{"id":"q","allow":true}`, `{"id":"","allow":false}`, `{"id":"q","allow":null}`, "", "{"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		id, allow, err := ParseAnswer(payload)
+		if err != nil {
+			if allow || id != "" {
+				t.Fatalf("%q is an error and an answer", payload)
 			}
+			return
+		}
+		if word := strings.TrimSpace(string(payload)); id == "" && word != discovery.Allow && word != discovery.Deny {
+			t.Fatalf("%q is an answer", payload)
+		}
+		if id != "" && !json.Valid(payload) {
+			t.Fatalf("%q names a question", payload)
 		}
 	})
 }

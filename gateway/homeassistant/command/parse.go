@@ -1,8 +1,7 @@
-package homeassistant
+package command
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,35 +15,30 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
+	"perch/event"
 	"perch/gateway/homeassistant/discovery"
+	"perch/gateway/homeassistant/state"
 	"perch/limit"
 )
 
-// Limits of messages from the broker, in bytes.
-const mostSmall = 1024 // of everything but texts
+// maxShort bounds payloads other than texts, in bytes.
+const maxShort = 1024
 
-// finder finds the robot with a MAC address or a name.
-type finder func(robot string) (device.ID, error)
-
-// command is a command for a robot over MQTT.
-type command interface {
-	// do carries it out, in the robot's lane. Where it returns a function, the hub calls
-	// that once the command was done.
-	do(ctx context.Context, h *hub, id device.ID) (after func(ctx context.Context, v *view), err error)
-}
+// Command is a parsed command for a robot: one of the types below.
+type Command any
 
 type (
 	say    struct{ text string }
 	notify struct{ notice notice.Notification }
 	feel   struct{ emotion agent.Emotion }
-	// adjust sets the volume or the brightness.
-	adjust struct {
+	// level sets the volume or the brightness.
+	level struct {
 		what  string
 		value int
 	}
-	// lamp is the light as it is to be; what it does not name stays.
-	lamp struct{ light light }
-	// turn moves the head, in degrees; nil is an axis, or a speed, left as it is.
+	// light sets the lights; what it does not name stays.
+	light struct{ state state.Light }
+	// turn moves the head, in degrees; nil leaves an axis or the speed as it is.
 	turn struct{ yaw, pitch, speed *int }
 	mute struct{ on bool }
 	// sense is what another program reports that the robot has sensed.
@@ -52,20 +46,31 @@ type (
 		name string
 		data json.RawMessage
 	}
-	// gesture is one to make; a duration of 0 milliseconds is its own.
+	// gesture asks for a gesture; with a duration of 0 ms it lasts as long as it usually does.
 	gesture struct {
 		name     string
 		duration int64
 	}
-	// configure changes the robot's settings; an empty name takes it away.
+	// configure changes the robot's settings; an empty name removes it.
 	configure struct{ change device.Change }
-	// press is the press of a button, which needs nothing else.
-	press func(ctx context.Context, h *hub, id device.ID) error
+	stop      struct{}
+	reboot    struct{}
+	identify  struct{}
 	// install has the robot install the newest firmware.
 	install struct{}
 )
 
-// payloadText is a payload that is a text, without the spaces around it.
+// Lasting reports whether a command is as much worth carrying out later, whatever the robot does
+// now. The broker stores it until then.
+func Lasting(c Command) bool {
+	switch c.(type) {
+	case say, notify:
+		return true
+	}
+	return false
+}
+
+// payloadText returns a payload that is a text, without the space around it.
 func payloadText(payload []byte) (string, error) {
 	if len(payload) > limit.Body {
 		return "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), limit.Body)
@@ -76,30 +81,30 @@ func payloadText(payload []byte) (string, error) {
 	return strings.TrimSpace(string(payload)), nil
 }
 
-// parseCommand reads what is published under a thing's topic for a robot.
-// Errors name what is wrong, and hold no more than a few words of the payload.
-// find is whom a body means by a robot.
-func parseCommand(robot device.ID, thing string, payload []byte, find finder) (command, error) {
+// Parse parses what is published on the topic of a robot's thing. find returns the robot that a
+// body names. Errors say what is wrong, and quote no more than a few words of the payload.
+func Parse(robot device.ID, thing string, payload []byte, find func(string) (device.ID, error)) (Command, error) {
 	text, err := payloadText(payload)
 	if err != nil {
 		return nil, err
 	}
 	switch thing {
 	case "stop":
-		return press(stop), nil
+		return stop{}, nil
 	case "reboot":
-		return press(reboot), nil
+		return reboot{}, nil
 	case "identify":
-		return press(identify), nil
+		return identify{}, nil
 	case "say":
 		return parseSay(text)
 	case "notify":
-		return parseNotify(robot, text, find)
+		n, err := parseNotification(robot, text, find)
+		return notify{n}, err
 	case "perception":
 		return parseSense(text)
 	}
-	if len(text) > mostSmall {
-		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(text), mostSmall)
+	if len(text) > maxShort {
+		return nil, fmt.Errorf("the payload has %d bytes, more than %d", len(text), maxShort)
 	}
 	switch thing {
 	case "emotion":
@@ -107,18 +112,18 @@ func parseCommand(robot device.ID, thing string, payload []byte, find finder) (c
 	case "gesture":
 		return parseGesture(text)
 	case "volume", "brightness":
-		n, err := number(text)
-		return adjust{thing, n}, err
+		n, err := parseNumber(text)
+		return level{thing, n}, err
 	case "head_yaw":
-		n, err := number(text)
+		n, err := parseNumber(text)
 		return turn{yaw: &n}, err
 	case "head_pitch":
-		n, err := number(text)
+		n, err := parseNumber(text)
 		return turn{pitch: &n}, err
 	case "head":
-		return parseHeadTurn(text)
+		return parseTurn(text)
 	case "led":
-		return parseLamp(text)
+		return parseLight(text)
 	case "mute":
 		if text != "ON" && text != "OFF" {
 			return nil, fmt.Errorf("mute is ON or OFF, not %.40q", text)
@@ -142,7 +147,7 @@ func parseCommand(robot device.ID, thing string, payload []byte, find finder) (c
 	return nil, fmt.Errorf("there is no %.40q to set", thing)
 }
 
-func parseSay(text string) (command, error) {
+func parseSay(text string) (Command, error) {
 	switch {
 	case text == "":
 		return nil, errors.New("there is no text to say")
@@ -152,35 +157,35 @@ func parseSay(text string) (command, error) {
 	return say{text}, nil
 }
 
-// parseNotify takes a text, or a notification's body of JSON, for a robot or,
-// without one, for the robot that the body names.
-func parseNotify(robot device.ID, text string, find finder) (command, error) {
+// parseNotification parses a text, or a notification's JSON body, for a robot or, if that is empty,
+// for the robot that the body names.
+func parseNotification(robot device.ID, text string, find func(string) (device.ID, error)) (notice.Notification, error) {
 	n := notice.Notification{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {
 		var ours struct {
 			Type *string `json:"event_type"`
 		}
 		if json.Unmarshal([]byte(text), &ours) == nil && ours.Type != nil {
-			return nil, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
+			return n, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
 		}
 		var err error
 		if n, err = notice.ParseBy([]byte(text), find); err != nil {
-			return nil, err
+			return n, err
 		}
 		if robot != "" && n.Robot != "" && n.Robot != robot {
-			return nil, fmt.Errorf("the body names the robot %s, the topic %s", n.Robot, robot)
+			return n, fmt.Errorf("the body names the robot %s, the topic %s", n.Robot, robot)
 		}
 	}
 	if n.Text == "" {
-		return nil, errors.New("there is no text to tell")
+		return n, errors.New("there is no text to tell")
 	}
 	if robot != "" {
 		n.Robot = robot
 	}
-	return notify{n}, nil
+	return n, nil
 }
 
-func parseEmotion(text string) (command, error) {
+func parseEmotion(text string) (Command, error) {
 	emotions := append(agent.Emotions(), agent.Doubtful)
 	i := slices.IndexFunc(emotions, func(e agent.Emotion) bool { return e.Name == strings.ToLower(text) })
 	if i < 0 {
@@ -189,8 +194,31 @@ func parseEmotion(text string) (command, error) {
 	return feel{emotions[i]}, nil
 }
 
-// number reads a number as Home Assistant writes them: "40", "40.0".
-func number(text string) (int, error) {
+func parseGesture(text string) (Command, error) {
+	g := gesture{}
+	if strings.HasPrefix(text, "{") {
+		var body struct {
+			Name     string `json:"name"`
+			Duration int64  `json:"duration_ms"`
+		}
+		if err := parseObject(text, &body, true); err != nil {
+			return nil, fmt.Errorf(`gesture is a name, or {"name":"wave","duration_ms":1500}: %w`, err)
+		}
+		if most := state.MaxGesture.Milliseconds(); body.Duration < 0 || body.Duration > most {
+			return nil, fmt.Errorf("duration_ms is %d; it is from 0, the gesture's own, to %d", body.Duration, most)
+		}
+		text, g.duration = body.Name, body.Duration
+	}
+	name, ok := event.GestureName(text)
+	if !ok {
+		return nil, fmt.Errorf("%.40q is no gesture", text)
+	}
+	g.name = name
+	return g, nil
+}
+
+// parseNumber parses a number as Home Assistant writes it: "40", "40.0".
+func parseNumber(text string) (int, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > discovery.MaxNumber || strings.ContainsAny(text, "xX_pP") {
 		return 0, fmt.Errorf("%.40q is no number", text)
@@ -198,9 +226,9 @@ func number(text string) (int, error) {
 	return int(math.Round(f)), nil
 }
 
-func parseHeadTurn(text string) (command, error) {
+func parseTurn(text string) (Command, error) {
 	var h struct{ Yaw, Pitch, Speed *float64 }
-	if err := object(text, &h, true); err != nil {
+	if err := parseObject(text, &h, true); err != nil {
 		return nil, fmt.Errorf(`head is {"yaw":..,"pitch":..,"speed":..} with numbers, of which any may be left out: %w`, err)
 	}
 	if h.Yaw == nil && h.Pitch == nil {
@@ -222,11 +250,11 @@ func parseHeadTurn(text string) (command, error) {
 	return t, nil
 }
 
-// parseLamp reads what Home Assistant sends to a JSON light. Effects and
-// transitions are left alone, for no robot has them.
-func parseLamp(text string) (command, error) {
-	var l light
-	if err := object(text, &l, false); err != nil {
+// parseLight parses what Home Assistant sends to a JSON light. Effects and transitions are ignored,
+// because no robot has them.
+func parseLight(text string) (Command, error) {
+	var l state.Light
+	if err := parseObject(text, &l, false); err != nil {
 		return nil, fmt.Errorf(`led is {"state":"ON","color":{"r":..,"g":..,"b":..},"brightness":..}: %w`, err)
 	}
 	if l.State == nil || *l.State != "ON" && *l.State != "OFF" {
@@ -241,24 +269,47 @@ func parseLamp(text string) (command, error) {
 			return nil, fmt.Errorf("led's colours and brightness go from 0 to 255, not to %d", *n)
 		}
 	}
-	return lamp{l}, nil
+	return light{l}, nil
 }
 
-// parseSense leaves it to the intake what can be sensed.
-func parseSense(text string) (command, error) {
+// parseSense leaves it to the intake which names it accepts.
+func parseSense(text string) (Command, error) {
 	var s struct {
 		Name string
 		Data json.RawMessage
 	}
-	if err := object(text, &s, true); err != nil {
+	if err := parseObject(text, &s, true); err != nil {
 		return nil, fmt.Errorf(`perception is {"name":"..","data":{..}}: %w`, err)
 	}
 	return sense{s.Name, s.Data}, nil
 }
 
-// object reads one JSON object, with no keys besides those known where it is
-// to be strict.
-func object(text string, into any, strict bool) error {
+// ParseAnswer parses the answer to an agent's question: a word, for the question that is shown, or
+// an object that names the question.
+func ParseAnswer(payload []byte) (id string, allow bool, err error) {
+	text := strings.TrimSpace(string(payload))
+	switch {
+	case len(payload) > maxShort:
+		return "", false, fmt.Errorf("the payload has %d bytes, more than %d", len(payload), maxShort)
+	case text == discovery.Allow || text == discovery.Deny:
+		return "", text == discovery.Allow, nil
+	}
+	var a struct {
+		ID    string `json:"id"`
+		Allow *bool  `json:"allow"`
+	}
+	err = parseObject(text, &a, true)
+	if err == nil && (a.ID == "" || a.Allow == nil) {
+		err = errors.New("id and allow are needed")
+	}
+	if err != nil {
+		return "", false, fmt.Errorf(`an answer is allow, deny, or {"id":"..","allow":true}: %w`, err)
+	}
+	return a.ID, *a.Allow, nil
+}
+
+// parseObject parses one JSON object. If strict, it accepts no unknown keys.
+func parseObject(text string, into any, strict bool) error {
 	if !strings.HasPrefix(text, "{") {
 		return fmt.Errorf("%.40q is no JSON object", text)
 	}

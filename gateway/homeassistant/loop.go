@@ -1,0 +1,106 @@
+package homeassistant
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"perch/event"
+	"perch/gateway/homeassistant/state"
+)
+
+// run mirrors until ctx ends or the bus is closed.
+func (h *hub) run(ctx context.Context, l *lanes) {
+	ctx, stop := context.WithCancel(ctx)
+	var pump sync.WaitGroup
+	defer pump.Wait()
+	defer stop()
+	events := make(chan event.Envelope)
+	reader := h.start(time.Now())
+	pump.Go(func() { reader.Pump(ctx, events) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	reconcile := time.NewTicker(reconcileInterval)
+	defer reconcile.Stop()
+	for {
+		timer.Reset(max(time.Until(h.due(time.Now())), 0))
+		select {
+		case e, open := <-events:
+			if !open {
+				<-ctx.Done() // the appliance is stopping
+				return
+			}
+			h.onEvent(ctx, e)
+		case m := <-h.connection.Arrived:
+			h.onMessage(ctx, m)
+		case call := <-l.calls:
+			call()
+			h.publishCounts(time.Now())
+		case <-reconcile.C:
+			h.reconcile(time.Now())
+		case <-timer.C:
+			h.advance(time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// start publishes everything as it is now, and returns a reader of later events.
+func (h *hub) start(now time.Time) *event.Reader {
+	h.states = h.o.Board.Follow(now)
+	h.robots.characters = h.o.Characters.Names()
+	h.robots.removeForgotten()
+	h.status(h.topics.Bridge("status"), "online")
+	h.bridge.refresh() // before the robots, whose devices refer to it
+	h.reconcile(now)
+	h.notices.reread(now)
+	for _, s := range h.states.States() {
+		if v := h.robots.views[s.Robot]; v != nil {
+			v.State, v.Shown = s, s.At(now)
+			h.robots.publishStatus(v, now)
+			h.robots.publishState(v, now)
+		}
+	}
+	h.agents.resume(h.states.States(), now)
+	h.publishCounts(now)
+	return h.states.Reader(h.o.Bus)
+}
+
+// reconcile publishes changes that no event reports.
+func (h *hub) reconcile(now time.Time) {
+	h.robots.reconcile(now)
+	h.agents.forgetRemoved(h.connection.Status(), now)
+	h.bridge.refresh()
+	h.publishCounts(now)
+}
+
+// due returns when something is to be published next without an input, at most in an hour.
+func (h *hub) due(now time.Time) time.Time {
+	first := state.Earliest(now.Add(time.Hour), h.states.Due(), h.republish, h.strangers.due)
+	for _, v := range h.robots.views {
+		first = state.Earliest(first, h.robots.due(v))
+	}
+	for _, v := range h.agents.views {
+		first = state.Earliest(first, h.agents.due(v))
+	}
+	return first
+}
+
+// advance publishes what is due.
+func (h *hub) advance(now time.Time) {
+	for _, c := range h.states.Pass(now) {
+		h.setState(c)
+	}
+	for _, v := range h.robots.views {
+		h.robots.advance(v, now)
+	}
+	for _, v := range h.agents.views {
+		h.agents.advance(v, now)
+	}
+	h.publishCounts(now)
+	if !h.republish.IsZero() && !now.Before(h.republish) {
+		h.republish = time.Time{}
+		h.out.Republish()
+	}
+}

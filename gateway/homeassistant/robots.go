@@ -1,0 +1,265 @@
+package homeassistant
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/homeassistant/discovery"
+	"perch/gateway/homeassistant/state"
+)
+
+const (
+	stateInterval = 100 * time.Millisecond // between documents without a new agent_state
+	moodInterval  = time.Second            // between moods with the same feeling: Home Assistant stores each
+
+	reconcileInterval = 10 * time.Second
+)
+
+// view is a robot as it is mirrored.
+type view struct {
+	state.Robot
+	published     time.Time         // of its document; zero if never
+	moodPublished time.Time         // of its mood
+	status        string            // its availability, as last published
+	card          discovery.Card    // that its discovery was last made from; without an ID there is none
+	announced     [sha256.Size]byte // sum of its discovery, as last published
+	round         int               // of robots.reconcile that last found it in the registry
+}
+
+// robots are the robots that their owner has adopted.
+type robots struct {
+	announcements
+	o          *Options
+	views      map[device.ID]*view
+	strangers  *strangers
+	waiting    *waitingCommands
+	characters []string // that robots can have
+	rounds     int      // of reconcile
+}
+
+// viewFor returns a robot's view, or nil for a stranger. A robot that its owner has just adopted gets
+// one, and one that its owner has just forgotten loses it.
+func (r *robots) viewFor(id device.ID, now time.Time) *view {
+	if known := r.views[id] != nil; known != r.o.Robots.Trusts(id) {
+		r.reconcile(now)
+	}
+	return r.views[id]
+}
+
+// reconcile publishes what has changed in the registry, which reports no change of some kinds.
+func (r *robots) reconcile(now time.Time) {
+	r.rounds++
+	present := map[device.ID]bool{}
+	for _, registered := range r.o.Robots.List() {
+		if !r.o.Robots.Trusts(registered.ID) {
+			present[registered.ID] = true
+			continue
+		}
+		v := r.views[registered.ID]
+		if v == nil {
+			v = r.enter(registered)
+		}
+		v.round = r.rounds
+		was, character := v.Registered, r.o.Characters.Who(registered.ID, "")
+		changed := was.Board != registered.Board || was.Firmware != registered.Firmware || was.BaseURL != registered.BaseURL ||
+			was.Settings.Name != registered.Settings.Name || v.Character != character
+		v.Changed = v.Changed || changed || was.Settings.Transport != registered.Settings.Transport || !was.LastSeen.Equal(registered.LastSeen)
+		v.Registered, v.Character = registered, character
+		if changed || v.card.ID == "" {
+			r.publishDiscovery(v)
+		}
+		r.publishFirmware(v) // the catalogue publishes no event for a new image
+		r.publishStatus(v, now)
+		if v.published.IsZero() {
+			r.publishState(v, now)
+		}
+	}
+	for id, v := range r.views {
+		if v.round != r.rounds {
+			r.remove(id)
+		}
+	}
+	r.strangers.set(present)
+}
+
+// enter begins to mirror a robot.
+func (r *robots) enter(registered device.Robot) *view {
+	v := &view{Robot: state.Robot{
+		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the events so far are not yet read
+		Shown: agent.Idle, Transport: r.o.Transport, Senses: discovery.NewSenses(r.before(string(registered.ID))),
+	}}
+	r.views[registered.ID] = v
+	return v
+}
+
+// removeForgotten removes the devices of robots that were forgotten while MQTT was off.
+func (r *robots) removeForgotten() {
+	for _, key := range r.devices() {
+		if id, err := device.ParseID(key); err == nil && !r.o.Robots.Trusts(id) {
+			r.remove(id)
+		}
+	}
+}
+
+// remove removes a robot from the broker and from Home Assistant.
+func (r *robots) remove(id device.ID) {
+	r.announce(string(id), discovery.RemovedRobot(r.topics, id), nil)
+	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
+		r.status(r.topics.Robot(id, thing), "")
+	}
+	r.ids.DeleteSoon(string(id))
+	r.waiting.removeAll(id)
+	delete(r.views, id)
+}
+
+// readCharacters reads the list of characters and announces what has changed.
+func (r *robots) readCharacters(now time.Time) {
+	r.characters = r.o.Characters.Names()
+	r.reconcile(now)
+	for _, v := range r.views {
+		r.publishDiscovery(v)
+	}
+}
+
+// checkIn publishes what the registry knows of a robot that has just checked in.
+func (r *robots) checkIn(v *view, now time.Time) {
+	registered, err := r.o.Robots.Get(v.Registered.ID)
+	if err != nil {
+		return
+	}
+	v.Register(registered)
+	r.publishDiscovery(v)
+	r.publishStatus(v, now)
+}
+
+// tools returns a robot's tools, or those that it listed with an earlier firmware until it has
+// listed them again.
+func (r *robots) tools(v *view) []device.Tool {
+	if tools := r.o.Talk.Tools(v.Registered.ID); len(tools) > 0 {
+		return tools
+	}
+	return v.Registered.Tools
+}
+
+// choices returns the characters that a robot can have: the household's, the others, and its own if
+// that is a file which only the configuration names.
+func (r *robots) choices(v *view) []string {
+	all := append([]string{agent.DefaultCharacter}, r.characters...)
+	if v.Character != "" && !slices.Contains(all, v.Character) {
+		all = append(all, v.Character)
+	}
+	return all
+}
+
+// publishDiscovery publishes a robot's discovery if it has changed.
+func (r *robots) publishDiscovery(v *view) {
+	id := v.Registered.ID
+	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
+		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
+		Characters: r.choices(v)}
+	if reflect.DeepEqual(card, v.card) { // robots check in more often than they change
+		return
+	}
+	v.card = card
+	before := r.before(string(id))
+	d := discovery.Robot(r.topics, card, before)
+	sum := sha256.Sum256(d.Payloads[len(d.Payloads)-1])
+	if sum == v.announced {
+		return
+	}
+	if !v.published.IsZero() { // Home Assistant reads the retained document again, with the new ranges
+		r.state(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
+		v.Changed = true
+	}
+	v.announced, v.Tools = sum, card.Tools
+	if v.Senses["mood"] {
+		r.publishMood(v, time.Now())
+	}
+	r.announce(string(id), d, func(step int) []byte { return discovery.Robot(r.topics, card, before).Payloads[step] })
+}
+
+// settle publishes a new agent_state at once, and other changes of the document each stateInterval.
+func (r *robots) settle(v *view, now time.Time) {
+	shown := v.State.At(now)
+	if shown != v.Shown || v.Changed && now.Sub(v.published) >= stateInterval {
+		v.Shown = shown
+		r.publishState(v, now)
+	}
+}
+
+func (r *robots) publishState(v *view, now time.Time) {
+	v.Changed, v.published = false, now
+	r.state(r.topics.Robot(v.Registered.ID, "state"), v.Document())
+	if _, found := device.FindLights(r.tools(v)); found {
+		r.state(r.topics.Robot(v.Registered.ID, "led"), cmp.Or(v.Light, &state.Light{})) // unknown if nil
+	}
+}
+
+// publishStatus publishes whether a robot counts as there, if that has changed.
+func (r *robots) publishStatus(v *view, now time.Time) {
+	status := "offline"
+	if v.Online(now, r.o.Away) {
+		status = "online"
+	}
+	if status != v.status {
+		v.status = status
+		r.status(r.topics.Robot(v.Registered.ID, "status"), status)
+	}
+}
+
+func (r *robots) publishMood(v *view, now time.Time) {
+	v.MoodChanged, v.moodPublished = false, now
+	r.state(r.topics.Robot(v.Registered.ID, "mood"), v.MoodDocument())
+}
+
+// publishFirmware publishes the firmware that a robot runs and could run.
+func (r *robots) publishFirmware(v *view) {
+	installed, latest := r.o.Firmware.Update(v.Registered.ID)
+	r.state(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
+}
+
+// advance publishes what has changed in a robot without an event.
+func (r *robots) advance(v *view, now time.Time) {
+	if v.LongTouch(now) {
+		r.event(r.topics.Robot(v.Registered.ID, "touch"), state.Event{Type: "long_press_start"})
+	}
+	if v.Expire(now) {
+		r.publishFirmware(v)
+	}
+	if v.MoodChanged && now.Sub(v.moodPublished) >= moodInterval {
+		r.publishMood(v, now)
+	}
+	r.settle(v, now)
+	r.publishStatus(v, now)
+}
+
+// due returns when a robot is to advance next, and the zero time for never.
+func (r *robots) due(v *view) time.Time {
+	first := v.Due()
+	if v.Changed {
+		first = state.Earliest(first, v.published.Add(stateInterval))
+	}
+	if v.MoodChanged {
+		first = state.Earliest(first, v.moodPublished.Add(moodInterval))
+	}
+	if r.o.Away > 0 && !v.State.Online && v.status == "online" {
+		first = state.Earliest(first, v.LastSeen().Add(r.o.Away))
+	}
+	return first
+}
+
+// online returns how many robots can be reached.
+func (r *robots) online() (n int) {
+	for _, v := range r.views {
+		if v.State.Online {
+			n++
+		}
+	}
+	return n
+}

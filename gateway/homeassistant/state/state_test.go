@@ -1,0 +1,39 @@
+package state
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"perch/gateway/homeassistant/discovery"
+)
+
+// TestQuestionsFitAState: a question is one line that Home Assistant can store.
+func TestQuestionsFitAState(t *testing.T) {
+	long := shortened("a\n b " + strings.Repeat("ü", 400))
+	if len([]rune(long)) != discovery.MaxText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
+		t.Errorf("a long question is %q", long)
+	}
+}
+
+func FuzzStatus(f *testing.F) {
+	f.Add(`{"audio_speaker":{"volume":70},"screen":{"brightness":75},"battery":{"level":82,"charging":false},"network":{"signal":"strong"},"chip":{"temperature":41.5}}`, `{"yaw":1,"pitch":2}`)
+	f.Add(`{"audio_speaker":{"volume":1e300},"battery":null}`, `[]`)
+	f.Fuzz(func(t *testing.T, status, head string) {
+		robot := Robot{Senses: discovery.Senses{}}
+		var r Readings
+		if r.ParseStatus(status) == nil {
+			r.ParseAngles(head)
+			robot.Read(r)
+		}
+		d := robot.Document()
+		if _, err := json.Marshal(d); err != nil {
+			t.Error(err)
+		}
+		for _, n := range []*int{d.Volume, d.Brightness, d.Battery} {
+			if n != nil && (*n < 0 || *n > 100) {
+				t.Errorf("%d per cent", *n)
+			}
+		}
+	})
+}
