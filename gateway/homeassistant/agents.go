@@ -35,7 +35,7 @@ const (
 type agents struct {
 	announcements
 	o     *Options
-	views map[string]*agentView // by session
+	views map[string]*agentView // by the id of the agent
 	// chats are sessions that have been asked one thing. A client that names no session begins one
 	// for each question; these are not worth a device.
 	chats    []string
@@ -64,7 +64,7 @@ func (a *agents) viewFor(e event.Envelope) *agentView {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
 	}
-	v := a.views[e.Session]
+	v := a.views[topic.AgentID(e.Session)]
 	if v == nil && a.begins(e) && a.pace.AllowN(e.At, 1) {
 		v = a.enter(e.Session, e.At)
 	}
@@ -92,16 +92,6 @@ func (a *agents) begins(e event.Envelope) bool {
 	return false
 }
 
-// withID returns the view of an agent, or nil.
-func (a *agents) withID(id string) *agentView {
-	for _, v := range a.views {
-		if v.ID == id {
-			return v
-		}
-	}
-	return nil
-}
-
 // answerable reports whether a question can be answered with yes or no, and over this broker: one
 // that accepts clients without a user would let anybody answer.
 func (a *agents) answerable(id string) bool {
@@ -114,10 +104,10 @@ func (a *agents) enter(session string, at time.Time) *agentView {
 		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *agentView) int {
 			return cmp.Or(x.Ends().Compare(y.Ends()), strings.Compare(x.ID, y.ID))
 		})
-		a.remove(first.Session, first.ID, at)
+		a.remove(first.ID, at)
 	}
 	v := &agentView{Agent: state.Agent{Session: session, ID: topic.AgentID(session), Shown: agent.Idle, Seen: at}}
-	a.views[session] = v
+	a.views[v.ID] = v
 	a.removed = slices.DeleteFunc(a.removed, func(r removedAgent) bool { return r.id == v.ID })
 	a.publishState(v, at)
 	key := topic.AgentPrefix + v.ID
@@ -126,8 +116,8 @@ func (a *agents) enter(session string, at time.Time) *agentView {
 }
 
 // remove removes an agent's device.
-func (a *agents) remove(session, id string, at time.Time) {
-	delete(a.views, session)
+func (a *agents) remove(id string, at time.Time) {
+	delete(a.views, id)
 	a.announce(topic.AgentPrefix+id, discovery.RemovedAgent(a.topics, id, a.o.Version), nil)
 	a.status(a.topics.Agent(id, "state"), "")
 	a.removed = append(a.removed, removedAgent{id: id, at: at, remembered: true})
@@ -168,8 +158,8 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 		}
 	}
 	for _, key := range a.devices() {
-		if id, is := strings.CutPrefix(key, topic.AgentPrefix); is && a.withID(id) == nil {
-			a.remove("", id, now)
+		if id, is := strings.CutPrefix(key, topic.AgentPrefix); is && a.views[id] == nil {
+			a.remove(id, now)
 		}
 	}
 }
@@ -205,7 +195,7 @@ func (a *agents) advance(v *agentView, now time.Time) {
 	if now.Before(v.Ends()) {
 		a.settle(v, now)
 	} else {
-		a.remove(v.Session, v.ID, now)
+		a.remove(v.ID, now)
 	}
 }
 
@@ -254,7 +244,7 @@ func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.I
 
 // parseAnswer returns the question that a message answers, and the answer.
 func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.Time) (question string, allow bool, err error) {
-	v := a.withID(id)
+	v := a.views[id]
 	switch {
 	case m.Retained:
 		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without")

@@ -3,6 +3,7 @@ package homeassistant
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"perch/device"
@@ -12,7 +13,8 @@ import (
 	"perch/plain"
 )
 
-// commands carries out commands for robots, each robot's one after the other in its lane.
+// commands carries out commands for robots, each robot's one after the other in its lane, and requests
+// to the bridge in a lane of their own.
 type commands struct {
 	o        *Options
 	robots   *robots
@@ -50,7 +52,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 		m.Ack()
 		return
 	}
-	if v.State.Online && !command.Lasting(parsed) {
+	if v.State.Online && thing != "say" && thing != "notify" {
 		m.Ack() // it is worth nothing later, and a slow robot must not hold up other robots' messages
 	}
 	w := &Waiting{Thing: thing, Payload: string(m.Payload), Expires: now.Add(waitingTime)}
@@ -119,18 +121,9 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 
 // apply shows the effect of a command.
 func (c *commands) apply(ctx context.Context, v *view, e command.Effect) {
-	v.Changed = v.Changed || e.Mute != nil || e.Light != nil || e.Yaw != nil || e.Pitch != nil
-	if e.Mute != nil {
-		v.Mute = *e.Mute
-	}
-	if e.Light != nil {
-		v.Light = e.Light
-	}
-	if e.Yaw != nil {
-		v.Readings.HeadYaw = new(float64(*e.Yaw))
-	}
-	if e.Pitch != nil {
-		v.Readings.HeadPitch = new(float64(*e.Pitch))
+	if e.Change != nil {
+		e.Change(&v.Robot)
+		v.Changed = true
 	}
 	if e.Read {
 		c.read(ctx, v)
@@ -142,10 +135,9 @@ func (c *commands) apply(ctx context.Context, v *view, e command.Effect) {
 		c.notices.queued[e.Notice] = true
 		c.report(v, "notify", event.CommandQueued, "")
 	}
-	if e.Installing != nil {
-		if v.Installing = *e.Installing; v.Installing {
-			c.report(v, "firmware", event.CommandQueued, "")
-		}
+	if e.Postponed {
+		v.Installing = true
+		c.report(v, "firmware", event.CommandQueued, "")
 	}
 }
 
@@ -207,4 +199,49 @@ func (c *commands) read(ctx context.Context, v *view) {
 			})
 		}
 	}})
+}
+
+// onRequest handles a message on a request topic of the bridge.
+func (c *commands) onRequest(ctx context.Context, verb string, m connection.Incoming) {
+	if verb != "notify" || m.Retained {
+		m.Ack() // the client does not wait for an answer later
+	}
+	if word := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.Retained || !word {
+		c.refusals.log("", time.Now(), "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", plain.Clip(m.Topic, 200))
+		return
+	}
+	request, err := command.ParseRequest(verb, m.Payload, c.o.Robots.Find)
+	if err != nil {
+		c.respond(request, nil, err)
+		m.Ack()
+		return
+	}
+	lane := device.ID("")
+	if verb == "firmware" {
+		lane = "firmware" // a download must not delay other requests
+	}
+	queued := c.lanes.Add(ctx, lane, device.Job{Do: func(ctx context.Context) {
+		data, err := c.o.DoRequest(ctx, request)
+		c.respond(request, data, err)
+		m.Ack()
+		if err == nil {
+			c.lanes.inHub(ctx, func() { c.robots.reconcile(time.Now()) })
+		}
+		if verb == "restart" && err == nil {
+			c.o.Restart()
+		}
+	}})
+	if !queued {
+		c.respond(request, nil, errors.New("too many requests came at once"))
+		m.Ack()
+	}
+}
+
+// respond publishes the response to a request, and logs an error too.
+func (c *commands) respond(request command.Request, data any, err error) {
+	response := request.Respond(data, err)
+	if err != nil {
+		c.o.Log.Warn("a request over MQTT failed", "verb", request.Verb, "err", response.Error)
+	}
+	c.robots.event(c.robots.topics.Bridge("response/"+request.Verb), response)
 }

@@ -152,8 +152,8 @@ func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 func (h *harness) start(t *testing.T, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	watched := &watchedDialer{Dialer: m.connection.Dialer}
-	m.connection.Dialer = watched
+	watched := &watchedDialer{dial: m.connection.Dial}
+	m.connection.Dial = watched.Dial
 	go func() { ended <- m.Run(ctx) }()
 	end = sync.OnceFunc(func() {
 		cancel()
@@ -178,7 +178,7 @@ type (
 
 // watchedDialer remembers all that a mirror publishes, whatever the broker.
 type watchedDialer struct {
-	connection.Dialer
+	dial      func(context.Context, connection.Session) (connection.Link, error)
 	mu        sync.Mutex
 	published []message
 }
@@ -189,7 +189,7 @@ type watchedLink struct {
 }
 
 func (d *watchedDialer) Dial(ctx context.Context, s connection.Session) (connection.Link, error) {
-	l, err := d.Dialer.Dial(ctx, s)
+	l, err := d.dial(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"perch/agent"
 	"perch/device"
 	"perch/event"
@@ -34,20 +36,18 @@ type hub struct {
 	bridge     *bridge
 	notices    *notices
 	commands   *commands
-	requests   *requests
 	republish  time.Time // when everything is published again, because Home Assistant has started; zero is never
 }
 
 func newHub(o *Options, c *connection.Connection, l *lanes) *hub {
 	p := publisher{o.Topics(), c.Out}
 	a := announcements{p, o.Announced, o.Log}
-	f := refusals{o.Log, map[device.ID]*refusal{}}
+	f := refusals{o.Log, map[device.ID]*rate.Limiter{}}
 	h := &hub{publisher: p, o: o, connection: c, strangers: newStrangers(), bridge: newBridge(o, a), notices: newNotices(o, p)}
 	waiting := newWaitingCommands(o.Kept)
 	h.robots = &robots{announcements: a, o: o, views: map[device.ID]*view{}, strangers: h.strangers, waiting: waiting}
 	h.agents = &agents{announcements: a, o: o, views: map[string]*agentView{}, pace: newAllowance(), lanes: l, refusals: f}
 	h.commands = &commands{o, h.robots, h.notices, waiting, l, f}
-	h.requests = &requests{p, o, h.robots, l, f}
 	return h
 }
 
@@ -91,7 +91,7 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 // documents of that event.
 func (h *hub) setState(c agent.Change) {
 	if c.State.Robot == "" {
-		if v := h.agents.views[c.State.Key()]; v != nil {
+		if v := h.agents.views[topic.AgentID(c.State.Session)]; v != nil {
 			v.State = c.State
 			if c.By == nil {
 				h.agents.settle(v, c.At) // state
@@ -119,14 +119,13 @@ func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
 	}
 	switch ev := e.Event.(type) {
 	case event.RobotOnline:
-		v.OpenChannel()
+		v.Channel = state.Channel{}
 	case event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
-		v.CloseChannel()
+		v.Listed, v.UsedTools = false, false
 	case event.RobotSeen:
 		h.robots.checkIn(v, e.At) // discovery, status
 		if !ev.Waiting {          // otherwise it is another client with this robot's MAC address
-			v.EndDownload()
-			h.robots.publishFirmware(v) // firmware
+			h.robots.endDownload(v) // firmware
 		}
 	case event.RobotRenamed, event.Changed:
 		h.robots.reconcile(e.At) // discovery
@@ -138,15 +137,16 @@ func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
 		h.commands.release(ctx, v)
 		h.commands.read(ctx, v)
 	case event.ToolStatus:
-		v.UseTool(ev)
+		v.UsedTools = v.UsedTools || ev.Status != event.ToolRunning
 		h.telemetry(h.topics.Robot(v.Registered.ID, "tool"), state.NewTool(e.Session, ev))
 	case event.TurnEnded:
-		if v.EndTurn() { // a person may have asked for another volume
+		if v.UsedTools { // a person may have asked for another volume
 			h.commands.read(ctx, v)
 		}
+		v.UsedTools = false
 	case event.Heard:
 		if h.o.ShareTranscripts {
-			v.Hear(ev.Text)
+			v.LastHeard, v.Changed = &ev.Text, true
 		}
 	case event.Perceived:
 		touches, newSense, err := v.Perceive(ev, e.At)
@@ -178,17 +178,14 @@ func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
 		v.Progress(ev, e.At)
 		h.robots.publishFirmware(v) // firmware
 	case event.FirmwareOffered, event.FirmwareRolledBack:
-		v.EndDownload()
-		h.robots.publishFirmware(v) // firmware
+		h.robots.endDownload(v) // firmware
 	case event.FirmwareInstalled:
 		h.robots.checkIn(v, e.At) // discovery, status
 		h.commands.installed(v, event.CommandDone, "")
-		v.EndDownload()
-		h.robots.publishFirmware(v) // firmware
+		h.robots.endDownload(v) // firmware
 	case event.FirmwareFailed:
 		h.commands.installed(v, event.CommandRejected, plain.Clip(ev.Why, 300))
-		v.EndDownload()
-		h.robots.publishFirmware(v) // firmware
+		h.robots.endDownload(v) // firmware
 	}
 	if document, ok := v.Conversation(e, h.o.ShareTranscripts); ok {
 		publish("conversation", document)
@@ -231,13 +228,12 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 func (h *hub) recover(lost event.Missed, e event.Envelope) {
 	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
 	for _, c := range h.states.Take(e) {
-		if v := h.robots.views[c.State.Robot]; v != nil {
-			v.State, v.Changed = c.State, true
-			h.robots.settle(v, e.At)        // state
-			h.robots.publishStatus(v, e.At) // status
-		} else if v := h.agents.views[c.State.Key()]; v != nil {
-			v.State = c.State
-		}
+		c.By = nil
+		h.setState(c) // state
+	}
+	for _, v := range h.robots.views {
+		v.Changed = true
+		h.robots.advance(v, e.At) // state, status
 	}
 	for _, v := range h.agents.views {
 		h.agents.readQuestions(v, e.At) // state of an agent
@@ -264,7 +260,7 @@ func (h *hub) onMessage(ctx context.Context, m connection.Incoming) {
 		return
 	}
 	if verb, ok := h.topics.ParseRequest(m.Topic); ok {
-		h.requests.onMessage(ctx, verb, m)
+		h.commands.onRequest(ctx, verb, m)
 		return
 	}
 	name, thing, _ := h.topics.ParseSet(m.Topic)

@@ -111,7 +111,7 @@ func TestEmbedded(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		l, err := stranger.connection.Dialer.Dial(ctx, connection.Session{Clean: true, Receive: func(incoming) bool { return true }})
+		l, err := stranger.connection.Dial(ctx, connection.Session{Clean: true, Receive: func(incoming) bool { return true }})
 		cancel()
 		if err == nil {
 			l.Close()

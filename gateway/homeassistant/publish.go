@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -81,4 +82,13 @@ func (a announcements) announce(device string, d discovery.Announcement, again f
 	if d.IDs != nil && !slices.Equal(a.before(device), d.IDs) {
 		a.ids.PutSoon(device, d.IDs)
 	}
+}
+
+// table stores values by key.
+type table[T any] interface {
+	Get(key string) (T, bool, error)
+	Put(key string, v T) error // durable when it returns
+	PutSoon(key string, v T)   // may be lost in a power cut
+	DeleteSoon(key string)
+	All() iter.Seq2[string, T]
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -27,9 +26,7 @@ type view struct {
 	published     time.Time         // of its document; zero if never
 	moodPublished time.Time         // of its mood
 	status        string            // its availability, as last published
-	card          discovery.Card    // that its discovery was last made from; without an ID there is none
-	announced     [sha256.Size]byte // sum of its discovery, as last published
-	round         int               // of robots.reconcile that last found it in the registry
+	discovery     [sha256.Size]byte // sum of its discovery, as last published; zero if never
 }
 
 // robots are the robots that their owner has adopted.
@@ -40,7 +37,6 @@ type robots struct {
 	strangers  *strangers
 	waiting    *waitingCommands
 	characters []string // that robots can have
-	rounds     int      // of reconcile
 }
 
 // viewFor returns a robot's view, or nil for a stranger. A robot that its owner has just adopted gets
@@ -54,8 +50,7 @@ func (r *robots) viewFor(id device.ID, now time.Time) *view {
 
 // reconcile publishes what has changed in the registry, which reports no change of some kinds.
 func (r *robots) reconcile(now time.Time) {
-	r.rounds++
-	present := map[device.ID]bool{}
+	adopted, present := map[device.ID]bool{}, map[device.ID]bool{}
 	for _, registered := range r.o.Robots.List() {
 		if !r.o.Robots.Trusts(registered.ID) {
 			present[registered.ID] = true
@@ -65,13 +60,13 @@ func (r *robots) reconcile(now time.Time) {
 		if v == nil {
 			v = r.enter(registered)
 		}
-		v.round = r.rounds
+		adopted[registered.ID] = true
 		was, character := v.Registered, r.o.Characters.Who(registered.ID, "")
 		changed := was.Board != registered.Board || was.Firmware != registered.Firmware || was.BaseURL != registered.BaseURL ||
 			was.Settings.Name != registered.Settings.Name || v.Character != character
 		v.Changed = v.Changed || changed || was.Settings.Transport != registered.Settings.Transport || !was.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
-		if changed || v.card.ID == "" {
+		if changed || v.discovery == [sha256.Size]byte{} {
 			r.publishDiscovery(v)
 		}
 		r.publishFirmware(v) // the catalogue publishes no event for a new image
@@ -80,8 +75,8 @@ func (r *robots) reconcile(now time.Time) {
 			r.publishState(v, now)
 		}
 	}
-	for id, v := range r.views {
-		if v.round != r.rounds {
+	for id := range r.views {
+		if !adopted[id] {
 			r.remove(id)
 		}
 	}
@@ -163,21 +158,17 @@ func (r *robots) publishDiscovery(v *view) {
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
 		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
 		Characters: r.choices(v)}
-	if reflect.DeepEqual(card, v.card) { // robots check in more often than they change
-		return
-	}
-	v.card = card
 	before := r.before(string(id))
 	d := discovery.Robot(r.topics, card, before)
 	sum := sha256.Sum256(d.Payloads[len(d.Payloads)-1])
-	if sum == v.announced {
+	if sum == v.discovery { // robots check in more often than they change
 		return
 	}
 	if !v.published.IsZero() { // Home Assistant reads the retained document again, with the new ranges
 		r.state(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
 		v.Changed = true
 	}
-	v.announced, v.Tools = sum, card.Tools
+	v.discovery, v.Tools = sum, card.Tools
 	if v.Senses["mood"] {
 		r.publishMood(v, time.Now())
 	}
@@ -213,9 +204,15 @@ func (r *robots) publishStatus(v *view, now time.Time) {
 	}
 }
 
+// endDownload publishes that a robot downloads no firmware any more.
+func (r *robots) endDownload(v *view) {
+	v.EndDownload()
+	r.publishFirmware(v)
+}
+
 func (r *robots) publishMood(v *view, now time.Time) {
 	v.MoodChanged, v.moodPublished = false, now
-	r.state(r.topics.Robot(v.Registered.ID, "mood"), v.MoodDocument())
+	r.state(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
 // publishFirmware publishes the firmware that a robot runs and could run.

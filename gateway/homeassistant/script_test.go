@@ -133,7 +133,7 @@ func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T
 		h, s := newHarness(), &script{}
 		change(h, s)
 		m := must(New(h.options))
-		m.connection.Dialer = s
+		m.connection.Dial = s.Dial
 		end := h.start(t, m)
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -280,7 +280,7 @@ func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{}
 				m := must(New(h.options))
-				m.connection.Dialer = s
+				m.connection.Dial = s.Dial
 				end := h.start(t, m)
 				h.hello(chan1, "s1")
 				time.Sleep(10 * time.Second)
@@ -351,7 +351,7 @@ func TestConnecting(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{refuse: refuse, slow: time.Second}
 				m := must(New(h.options))
-				m.connection.Dialer = s
+				m.connection.Dial = s.Dial
 				if c := m.Status(); !c.Connecting || c.Connected {
 					t.Errorf("before it runs: %+v", c)
 				}

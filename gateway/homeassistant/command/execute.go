@@ -20,13 +20,11 @@ import (
 
 // Effect is what a command has changed that the mirror has to show. The zero value changes nothing.
 type Effect struct {
-	Mute       *bool
-	Light      *state.Light
-	Yaw, Pitch *int   // degrees
-	Read       bool   // the robot's status has to be read
-	Configured bool   // the robot's settings have changed
-	Notice     string // the id of the accepted notification
-	Installing *bool  // true if the robot installs the firmware only when it next checks in
+	Change     func(*state.Robot) // sets what the robot cannot be asked for; nil sets nothing
+	Read       bool               // the robot's status has to be read
+	Configured bool               // the robot's settings have changed
+	Notice     string             // the id of the accepted notification
+	Postponed  bool               // the robot installs the firmware when it next checks in
 }
 
 // UpgradeTool is the firmware's tool that installs an image.
@@ -53,7 +51,7 @@ func (s Services) Do(ctx context.Context, id device.ID, c Command) (Effect, erro
 		return Effect{}, err
 	case mute:
 		s.Talk.Mute(id, c.on)
-		return Effect{Mute: &c.on}, nil
+		return Effect{Change: func(r *state.Robot) { r.Mute = c.on }}, nil
 	case sense:
 		return Effect{}, s.Senses.FromBroker(id, c.name, c.data)
 	case configure:
@@ -125,7 +123,7 @@ func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 	return err
 }
 
-// turn moves the head. The effect has the angles, because some heads cannot be asked for them.
+// turn moves the head. Some heads cannot be asked for their angles.
 func (s Services) turn(ctx context.Context, id device.ID, c turn) (Effect, error) {
 	head, found := discovery.Head(s.Talk.Tools(id))
 	if !found {
@@ -147,10 +145,10 @@ func (s Services) turn(ctx context.Context, id device.ID, c turn) (Effect, error
 		arguments[speed] = *c.speed // the tool's schema bounds it
 	}
 	_, err := s.Talk.Call(ctx, id, head.Name, arguments)
-	return Effect{Yaw: c.yaw, Pitch: c.pitch, Read: true}, err
+	return Effect{Read: true, Change: func(r *state.Robot) { r.Readings.SetHead(c.yaw, c.pitch) }}, err
 }
 
-// shine sets the lights. The effect has their state, because robots cannot be asked for it.
+// shine sets the lights. Robots cannot be asked for their state.
 func (s Services) shine(ctx context.Context, id device.ID, l state.Light) (Effect, error) {
 	control, found := device.FindLights(s.Talk.Tools(id))
 	if !found {
@@ -165,7 +163,7 @@ func (s Services) shine(ctx context.Context, id device.ID, l state.Light) (Effec
 	} else {
 		l.ColorMode, l.Brightness = "rgb", cmp.Or(l.Brightness, new(255))
 	}
-	return Effect{Light: &l}, err
+	return Effect{Change: func(r *state.Robot) { r.Light = &l }}, err
 }
 
 // install has a robot install the newest image: at once if its channel is open and it has
@@ -188,7 +186,7 @@ func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 		_, err := s.Talk.Call(ctx, id, UpgradeTool, map[string]any{"url": robot.BaseURL + path})
 		waits = err != nil
 	}
-	return Effect{Installing: &waits}, nil
+	return Effect{Postponed: waits}, nil
 }
 
 // Read asks a robot for its status. ok is false if it cannot report any.

@@ -60,16 +60,6 @@ type (
 	install struct{}
 )
 
-// Lasting reports whether a command is as much worth carrying out later, whatever the robot does
-// now. The broker stores it until then.
-func Lasting(c Command) bool {
-	switch c.(type) {
-	case say, notify:
-		return true
-	}
-	return false
-}
-
 // payloadText returns a payload that is a text, without the space around it.
 func payloadText(payload []byte) (string, error) {
 	if len(payload) > limit.Body {

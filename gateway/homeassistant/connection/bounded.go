@@ -25,7 +25,6 @@ type boundedConn struct {
 
 func newBoundedConn(c net.Conn) *boundedConn { return &boundedConn{Conn: c, in: bufio.NewReader(c)} }
 
-// Read implements io.Reader.
 func (b *boundedConn) Read(p []byte) (int, error) {
 	if len(b.header) == 0 && b.body == 0 {
 		if err := b.readHeader(); err != nil {

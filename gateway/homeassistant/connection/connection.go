@@ -1,8 +1,10 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -39,8 +41,9 @@ type Connection struct {
 	Out *Outbox
 	// Arrived receives commands, requests, and Home Assistant's birth message.
 	Arrived chan Incoming
-	// Dialer connects to the broker. Tests may replace it before Run.
-	Dialer Dialer
+	// Dial connects to the broker. Its error is one sentence that names cause and remedy, and no
+	// password. Tests may replace it before Run.
+	Dial func(context.Context, Session) (Link, error)
 
 	topics  topic.Names
 	rivals  *rivals
@@ -61,7 +64,7 @@ func New(o Options) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{
-		Out: NewOutbox(), Arrived: make(chan Incoming), Dialer: client, topics: o.Topics(),
+		Out: NewOutbox(), Arrived: make(chan Incoming), Dial: client.dial, topics: o.Topics(),
 		rivals: newRivals(o.ID, o.Started), log: o.Log, start: make(chan struct{}),
 		status: Status{Connecting: true, Broker: shown, Since: time.Now(), Cause: errors.New("the broker has yet to be tried")},
 	}
@@ -70,11 +73,11 @@ func New(o Options) (*Connection, error) {
 		c.status.Connecting, c.status.Cause = false, errors.New("mqtt.broker is none")
 	case "embedded":
 		c.embedded = newSupervisor(o)
-		c.Dialer = embeddedDialer{c.embedded, client}
+		c.Dial = c.embedded.dialer(client)
 		close(c.start)
 	case "supervisor":
 		c.embedded = newSupervisor(o)
-		c.Dialer = &supervisorDialer{options: o, embedded: embeddedDialer{c.embedded, client}, start: c.start, resolved: c.setBroker}
+		c.Dial = c.askingDialer(o, c.embedded.dialer(client))
 	}
 	return c, nil
 }
@@ -117,11 +120,39 @@ func message(err error) string {
 	return err.Error()
 }
 
-// setBroker records the address of the broker that the supervisor has named.
+// setBroker records the address of the broker that Home Assistant has named.
 func (c *Connection) setBroker(broker string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status.Broker = broker
+}
+
+// askingDialer returns a function that connects to Home Assistant's broker. If it has none, the
+// embedded broker is started, and used until the program ends.
+func (c *Connection) askingDialer(o Options, embedded func(context.Context, Session) (Link, error)) func(context.Context, Session) (Link, error) {
+	started := false
+	return func(ctx context.Context, s Session) (Link, error) {
+		if started {
+			return embedded(ctx, s)
+		}
+		address, user, password, err := o.Ask(ctx)
+		if err != nil {
+			return nil, cmp.Or(ctx.Err(), fmt.Errorf("which MQTT broker Home Assistant has is not known: %w", err))
+		}
+		if address == "" {
+			started = true
+			close(c.start)
+			c.setBroker("embedded")
+			return embedded(ctx, s)
+		}
+		o.Broker, o.User, o.Password = address, user, password
+		client, shown, err := o.client()
+		if err != nil {
+			return nil, err
+		}
+		c.setBroker(shown)
+		return client.dial(ctx, s)
+	}
 }
 
 // Run keeps connected until ctx ends, and then publishes that the bridge is offline. The embedded
@@ -175,19 +206,14 @@ func (c *Connection) offline() Message {
 // publishes nothing, and leaves no will; it returns nil once they are free.
 func (c *Connection) connect(ctx context.Context) error {
 	c.rivals.reset()
-	in := make(chan Incoming, mostArrived) // commands wait here until it is known whose topics these are
-	s := Session{Clean: c.keepOff, Receive: func(m Incoming) bool { return c.receive(m, in) }}
+	s := Session{Clean: c.keepOff}
 	if !c.keepOff {
 		s.Will = new(c.offline())
 	}
-	l, err := c.Dialer.Dial(ctx, s)
-	if err != nil {
-		return err
-	}
-	if err = l.Subscribe(0, c.topics.Bridge("info"), c.topics.Bridge("status"), c.topics.Birth()); err == nil {
-		err = waitForRivals(ctx, l)
-	}
+	l, in, err := c.dial(ctx, s, c.topics.Birth())
 	switch {
+	case l == nil:
+		return err
 	case err != nil:
 	case !c.rivals.claim(time.Now()):
 		c.keepOff, err = true, c.rivals.err(c.topics.Base)
@@ -202,20 +228,65 @@ func (c *Connection) connect(ctx context.Context) error {
 	return err
 }
 
-// waitForRivals waits while messages of another appliance may arrive.
-func waitForRivals(ctx context.Context, l Link) error {
+// arrivals are the messages of one connection that have yet to be handled.
+type arrivals struct {
+	bridge   chan Incoming // bridge/info and bridge/status
+	commands chan Incoming // everything else; they wait here until it is known whose topics these are
+}
+
+// receive sorts what arrives, and returns false if there is no room for it. It never waits.
+func (a arrivals) receive(m Incoming, bridge bool) bool {
+	to := a.commands
+	if bridge {
+		to = a.bridge
+	}
 	select {
-	case <-time.After(rivalWait):
-		return nil
-	case err := <-l.Lost():
-		return lostError(err)
-	case <-ctx.Done():
-		return ctx.Err()
+	case to <- m:
+		return true
+	default: // nobody sends so many on purpose
+		return false
 	}
 }
 
+// dial makes a connection, and waits while messages of another appliance may arrive. With an error
+// after it has connected it returns the link too.
+func (c *Connection) dial(ctx context.Context, s Session, more ...string) (Link, arrivals, error) {
+	in := arrivals{make(chan Incoming, mostArrived), make(chan Incoming, mostArrived)}
+	info, status := c.topics.Bridge("info"), c.topics.Bridge("status")
+	s.Receive = func(m Incoming) bool { return in.receive(m, m.Topic == info || m.Topic == status) }
+	l, err := c.Dial(ctx, s)
+	if err != nil {
+		return nil, in, err
+	}
+	if err := l.Subscribe(0, append(more, info, status)...); err != nil {
+		return l, in, err
+	}
+	for end := time.After(rivalWait); ; {
+		select {
+		case m := <-in.bridge:
+			c.onBridgeMessage(m)
+		case <-end:
+			return l, in, nil
+		case err := <-l.Lost():
+			return l, in, lostError(err)
+		case <-ctx.Done():
+			return l, in, ctx.Err()
+		}
+	}
+}
+
+// onBridgeMessage handles a message on bridge/info or bridge/status, and reports whether there may be
+// a conflict with another appliance or program.
+func (c *Connection) onBridgeMessage(m Incoming) bool {
+	m.Ack()
+	if m.Topic == c.topics.Bridge("info") {
+		return c.rivals.onInfo(m.Payload)
+	}
+	return c.rivals.onStatus(string(m.Payload))
+}
+
 // serve publishes the outbox until the connection or ctx ends.
-func (c *Connection) serve(ctx context.Context, l Link, in <-chan Incoming) error {
+func (c *Connection) serve(ctx context.Context, l Link, in arrivals) error {
 	c.setStatus(true, nil)
 	if dropped := c.Out.Open(); dropped > 0 {
 		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
@@ -230,21 +301,23 @@ func (c *Connection) serve(ctx context.Context, l Link, in <-chan Incoming) erro
 }
 
 // forward passes on what arrives, and returns why the connection is to end.
-func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in <-chan Incoming) error {
+func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arrivals) error {
 	for {
 		select {
 		case <-p.done:
 			return p.err
 		case err := <-l.Lost():
 			return lostError(err)
-		case m := <-in:
+		case m := <-in.commands:
 			select {
 			case c.Arrived <- m:
 			case <-ctx.Done(): // the broker still has it
 			}
-		case <-c.rivals.news:
-			if err := c.resolveConflict(); err != nil {
-				return err
+		case m := <-in.bridge:
+			if c.onBridgeMessage(m) {
+				if err := c.resolveConflict(); err != nil {
+					return err
+				}
 			}
 		case <-ctx.Done():
 			p.leave()
@@ -276,26 +349,6 @@ func (c *Connection) resolveConflict() error {
 	return nil
 }
 
-// receive sorts what arrives, commands into in, and returns false if there is no room for one. The
-// goroutine that reads the connection calls it; it never waits.
-func (c *Connection) receive(m Incoming, in chan<- Incoming) bool {
-	switch m.Topic {
-	case c.topics.Bridge("info"):
-		c.rivals.onInfo(m.Payload)
-		m.Ack()
-	case c.topics.Bridge("status"):
-		c.rivals.onStatus(string(m.Payload))
-		m.Ack()
-	default:
-		select {
-		case in <- m:
-		default: // nobody sends so many on purpose
-			return false
-		}
-	}
-	return true
-}
-
 // Try returns an error if the broker cannot be reached, or if another appliance publishes under the
 // base topic. It publishes nothing. It is for a check while no connection of this appliance runs.
 func (c *Connection) Try(ctx context.Context) error {
@@ -307,15 +360,10 @@ func (c *Connection) Try(ctx context.Context) error {
 		return l.Close()
 	}
 	// The appliance's own client id would end its connection.
-	l, err := c.Dialer.Dial(ctx, Session{Suffix: "-look", Clean: true, Receive: func(in Incoming) bool { return c.receive(in, nil) }})
-	if err != nil {
-		return err
+	l, _, err := c.dial(ctx, Session{Suffix: "-look", Clean: true})
+	if l != nil {
+		defer l.Close()
 	}
-	defer l.Close()
-	if err := l.Subscribe(0, c.topics.Bridge("info"), c.topics.Bridge("status")); err != nil {
-		return err
-	}
-	err = waitForRivals(ctx, l)
 	if err == nil && c.rivals.online() {
 		err = c.rivals.err(c.topics.Base)
 	}

@@ -1,7 +1,9 @@
+// Package connection keeps an appliance connected to an MQTT broker and publishes its outbox there.
+// It can run the embedded broker too. It owns the MQTT client library.
 package connection
 
 import (
-	"context"
+	"crypto/sha256"
 	"fmt"
 	"time"
 )
@@ -22,10 +24,34 @@ const steadyAfter = 30 * time.Second
 // read and not yet confirmed to the broker.
 const mostArrived = 256
 
-// Dialer connects to a broker.
-type Dialer interface {
-	// Dial returns an error of one sentence that names cause and remedy, and no password.
-	Dial(ctx context.Context, s Session) (Link, error)
+// Message is a message to publish.
+type Message struct {
+	Topic    string
+	Payload  []byte
+	Retained bool
+	QoS      byte
+
+	// Again makes the payload once more for each publication, so that a retained one need not stay
+	// in memory: the discovery of one robot has ten kilobytes. Any goroutine may call it.
+	Again func() []byte
+	sum   [sha256.Size]byte // of the payload that Again makes
+}
+
+// Incoming is a message from the broker.
+type Incoming struct {
+	Topic    string
+	Payload  []byte
+	Retained bool
+	// Confirm tells the broker that it need not store the message any longer. It does not wait.
+	// Nil means that the broker expects no confirmation.
+	Confirm func()
+}
+
+// Ack confirms the message to the broker, if that expects it.
+func (m Incoming) Ack() {
+	if m.Confirm != nil {
+		m.Confirm()
+	}
 }
 
 // Session holds the parameters of one connection.
@@ -33,8 +59,8 @@ type Session struct {
 	Suffix string   // of the client id
 	Will   *Message // published by the broker if the connection is lost; nil for none
 	Clean  bool     // the broker discards what it has stored for this client, and stores nothing
-	// Receive is called with each message from the broker. It does not wait, and returns false for
-	// a message that it has no room for.
+	// Receive is called with each message from the broker. It does not wait, and returns false if it
+	// has no room for the message.
 	Receive func(Incoming) bool
 }
 

@@ -22,8 +22,8 @@ type pahoDialer struct {
 	id             string // the client id without a session's suffix
 }
 
-// Dial implements Dialer.
-func (d *pahoDialer) Dial(ctx context.Context, s Session) (Link, error) {
+// dial makes a connection, which ctx can stop.
+func (d *pahoDialer) dial(ctx context.Context, s Session) (Link, error) {
 	l := &pahoLink{lost: make(chan error, 1), confirmations: make(chan mqtt.Message, mostArrived), closed: make(chan struct{})}
 	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id + s.Suffix).SetUsername(d.user).SetPassword(d.password).
 		SetProtocolVersion(4).SetCleanSession(s.Clean).SetAutoReconnect(false).SetConnectRetry(false).
@@ -140,12 +140,10 @@ func (l *pahoLink) disconnect() {
 	}
 }
 
-// Publish implements Link.
 func (l *pahoLink) Publish(m Message) Receipt {
 	return l.client.Publish(m.Topic, m.QoS, m.Retained, m.Payload)
 }
 
-// Subscribe implements Link.
 func (l *pahoLink) Subscribe(qos byte, filters ...string) error {
 	wanted := map[string]byte{}
 	for _, f := range filters {
@@ -165,10 +163,8 @@ func (l *pahoLink) Subscribe(qos byte, filters ...string) error {
 	return nil
 }
 
-// Lost implements Link.
 func (l *pahoLink) Lost() <-chan error { return l.lost }
 
-// Close implements Link.
 func (l *pahoLink) Close() {
 	l.client.Disconnect(500) // milliseconds for what is queued
 	l.disconnect()

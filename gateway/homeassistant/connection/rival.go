@@ -3,7 +3,6 @@ package connection
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"perch/limit"
@@ -19,9 +18,6 @@ const (
 type rivals struct {
 	id      string // this appliance's
 	started time.Time
-	news    chan struct{} // has room for one: conflict has something to return
-
-	mu      sync.Mutex
 	other   appliance
 	offline time.Time // when bridge/status became offline
 	ours    bool      // this appliance has claimed the topics, and publishes bridge/status
@@ -35,55 +31,46 @@ type appliance struct {
 }
 
 func newRivals(id string, started time.Time) *rivals {
-	return &rivals{id: id, started: started.Truncate(time.Second), news: make(chan struct{}, 1)}
+	return &rivals{id: id, started: started.Truncate(time.Second)}
 }
 
 // reset prepares for a new connection. The time that the bridge went offline remains.
 func (r *rivals) reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.other, r.ours = appliance{}, false
 }
 
-// onInfo handles a message on bridge/info.
-func (r *rivals) onInfo(payload []byte) {
+// onInfo handles a message on bridge/info, and reports whether there may be a conflict.
+func (r *rivals) onInfo(payload []byte) bool {
 	var a appliance
 	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &a) != nil || len(a.ID) > 64) {
-		return // not an appliance's
+		return false // not an appliance's
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case a.ID == r.id && r.ours: // our own message
-	case a.ID == r.id:
-		r.other = appliance{}
-	default:
+	if a.ID != r.id {
 		r.other = a
-		wakeUp(r.news)
+		return true
 	}
+	if !r.ours { // otherwise it is our own message
+		r.other = appliance{}
+	}
+	return false
 }
 
-// onStatus handles a message on bridge/status.
-func (r *rivals) onStatus(status string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case status == "online":
+// onStatus handles a message on bridge/status, and reports whether another program has published it
+// in this appliance's name.
+func (r *rivals) onStatus(status string) bool {
+	if status == "online" {
 		r.offline = time.Time{}
-		return
-	case r.offline.IsZero():
+		return false
+	}
+	if r.offline.IsZero() {
 		r.offline = time.Now()
 	}
-	if r.ours {
-		wakeUp(r.news) // another program published it in our name
-	}
+	return r.ours
 }
 
 // claim reports whether no other appliance uses the topics, or one that has been offline for long.
 // They are this appliance's from then on.
 func (r *rivals) claim(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	abandoned := !r.offline.IsZero() && now.Sub(r.offline) >= abandonedAfter
 	if r.other.ID != "" && !abandoned {
 		return false
@@ -95,8 +82,6 @@ func (r *rivals) claim(now time.Time) bool {
 // conflict returns the id of another appliance that publishes under claimed topics, each once. If
 // older is true it started first, and this appliance has to leave.
 func (r *rivals) conflict() (older bool, other string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	o := r.other
 	if o.ID == "" {
 		return false, ""
@@ -115,15 +100,11 @@ func (r *rivals) conflict() (older bool, other string) {
 
 // online reports whether another appliance publishes now.
 func (r *rivals) online() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return r.other.ID != "" && r.offline.IsZero()
 }
 
 // err returns why this appliance publishes nothing.
 func (r *rivals) err(base string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return fmt.Errorf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
 		"give one of them another mqtt.base_topic", r.other.ID, base)
 }

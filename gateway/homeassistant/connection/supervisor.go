@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"sync"
 	"syscall"
 	"time"
@@ -157,6 +158,19 @@ func (s *supervisor) address(ctx context.Context) (string, error) {
 		case <-ctx.Done():
 			return "", cmp.Or(runs.err, error(errors.New("the embedded broker has yet to start")))
 		}
+	}
+}
+
+// dialer returns a function that connects a client to the embedded broker once that listens.
+func (s *supervisor) dialer(client *pahoDialer) func(context.Context, Session) (Link, error) {
+	return func(ctx context.Context, session Session) (Link, error) {
+		at, err := s.address(ctx)
+		if err != nil {
+			return nil, err
+		}
+		local := *client
+		local.url = &url.URL{Scheme: "mqtt", Host: at}
+		return local.dial(ctx, session)
 	}
 }
 

@@ -1,10 +1,8 @@
 package discovery
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"perch/device"
 	"perch/gateway/homeassistant/topic"
@@ -78,11 +76,8 @@ func componentID(key, platform string) string { return platform + "/" + key }
 
 func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
-	return platform, key, ok && slices.Contains(Platforms(), platform) && topicLevel().MatchString(key)
+	return platform, key, ok && slices.Contains(Platforms(), platform) && topic.IsLevel(key)
 }
-
-// topicLevel matches what Home Assistant accepts as one level of a discovery topic.
-var topicLevel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 
 // Platforms returns the platforms of announced entities.
 func Platforms() []string {

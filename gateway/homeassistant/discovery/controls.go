@@ -20,24 +20,17 @@ func Head(tools []device.Tool) (Control, bool) {
 	return Control{c}, found
 }
 
-// How far a head may turn and tilt, in degrees: its makers advise against both ends of the tilt, and
-// device.Tool.Fit enforces that.
-const (
-	maxYaw   = device.AssumedHeadYaw
-	minPitch = device.MinHeadPitch
-	maxPitch = device.MaxHeadPitch
-)
-
-// keepAxis is the minimum that Stack-chan's firmware lists for both axes of its head. It means
-// "leave the axis as it is" and is not an angle.
-const keepAxis = device.KeepHeadAxis
-
 // Percent returns the range of a level. ok is false if it cannot be set.
 func (c Control) Percent() (low, high int, ok bool) { return c.span(0, 0, 100) }
 
 // Axis returns how far a head turns (0) or tilts (1), in degrees. ok is false if it cannot.
 func (c Control) Axis(i int) (low, high int, ok bool) {
-	return c.span(i, []int{-maxYaw, minPitch}[i], []int{maxYaw, maxPitch}[i])
+	if i == 0 {
+		return c.span(i, -device.AssumedHeadYaw, device.AssumedHeadYaw)
+	}
+	low, high, ok = c.span(i, device.MinHeadPitch, device.MaxHeadPitch)
+	low, high = max(low, device.MinHeadPitch), min(high, device.MaxHeadPitch) // its makers advise against both ends
+	return low, high, ok && low < high
 }
 
 // span returns the range of the i-th argument, which is from low to high if the tool's schema has
@@ -52,13 +45,10 @@ func (c Control) span(i, low, high int) (least, most int, ok bool) {
 		most = *a.Maximum
 	}
 	switch {
-	case a.Minimum != nil && *a.Minimum == keepAxis:
+	case a.Minimum != nil && *a.Minimum == device.KeepHeadAxis: // which means "leave it as it is"
 		least = -most // it turns as far to either side
 	case a.Minimum != nil:
 		least = *a.Minimum
-	}
-	if low == minPitch {
-		least, most = max(least, minPitch), min(most, maxPitch)
 	}
 	least, most = max(least, -MaxNumber), min(most, MaxNumber)
 	return least, most, least < most

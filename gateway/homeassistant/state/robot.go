@@ -34,21 +34,26 @@ type Robot struct {
 	Light     *Light
 	Readings  Readings
 
-	Listed     bool // it has listed its tools since its channel opened
+	Mood Mood
+	Channel
 	Installing bool // it was sent the command to install, and does when it next checks in
 
 	Changed     bool // Document is no longer what was published
-	MoodChanged bool // MoodDocument is no longer what was published
+	MoodChanged bool // Mood is no longer what was published
 
-	woken     bool      // it has listened since its channel opened
-	usedTools bool      // in the current turn
 	touched   time.Time // since when a hand is on its head; zero is not
 	longTouch bool      // and this was published as a long press
 	download  download
-	mood      Mood
 
 	gesture     *string // that it is making
 	gestureEnds time.Time
+}
+
+// Channel is what a robot has done since its channel opened.
+type Channel struct {
+	Listed    bool // its tools
+	UsedTools bool // in the current turn
+	woken     bool // it has listened
 }
 
 // download is the progress of an image that a robot downloads.
@@ -119,23 +124,6 @@ func (r *Robot) Register(robot device.Robot) {
 	r.Registered, r.Changed = robot, true
 }
 
-// OpenChannel begins a new channel.
-func (r *Robot) OpenChannel() { r.Listed, r.woken, r.usedTools = false, false, false }
-
-// CloseChannel ends the channel.
-func (r *Robot) CloseChannel() { r.Listed, r.usedTools = false, false }
-
-// UseTool records that a tool was used in the current turn.
-func (r *Robot) UseTool(t event.ToolStatus) {
-	r.usedTools = r.usedTools || t.Status != event.ToolRunning
-}
-
-// EndTurn ends the current turn and reports whether tools were used in it.
-func (r *Robot) EndTurn() (usedTools bool) {
-	usedTools, r.usedTools = r.usedTools, false
-	return usedTools
-}
-
 // Report sets the values of a status event.
 func (r *Robot) Report(e event.RobotStatus) {
 	r.Readings.update(e)
@@ -156,9 +144,6 @@ func (r *Robot) Read(answer Readings) (newSense bool) {
 	}
 	return newSense
 }
-
-// Hear sets the last recognized text.
-func (r *Robot) Hear(text string) { r.LastHeard, r.Changed = &text, true }
 
 // Perceive folds what the robot sensed. It returns the touch events that follow from it, and whether
 // the robot has a sense that was unknown.
@@ -212,9 +197,9 @@ func (r *Robot) Feel(m event.Mood) (other bool) {
 	if *next.Mood == discovery.Other {
 		next.Mood = nil
 	}
-	other = r.mood.Mood == nil || next.Mood == nil || *r.mood.Mood != *next.Mood
-	r.MoodChanged = r.MoodChanged || other || r.mood.Feelings != next.Feelings
-	r.mood = next
+	other = r.Mood.Mood == nil || next.Mood == nil || *r.Mood.Mood != *next.Mood
+	r.MoodChanged = r.MoodChanged || other || r.Mood.Feelings != next.Feelings
+	r.Mood = next
 	return other
 }
 
@@ -252,9 +237,6 @@ func (r *Robot) Progress(e event.FirmwareProgress, at time.Time) {
 
 // EndDownload ends a download.
 func (r *Robot) EndDownload() { r.download = download{} }
-
-// MoodDocument returns the robot's mood.
-func (r *Robot) MoodDocument() Mood { return r.mood }
 
 // Update returns the state of the robot's firmware. The catalogue, which knows installed and latest,
 // learns of a check-in after the registry: while they differ, its offer is not known yet.

@@ -5,11 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"perch/device"
 	"perch/language"
@@ -45,7 +42,7 @@ func (n Names) Birth() string { return n.Prefix + "/status" }
 // other characters of the base topic become underscores.
 func (n Names) Config(device string) string {
 	base := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+		if strings.ContainsRune(letters, r) {
 			return r
 		}
 		return '_'
@@ -73,8 +70,11 @@ func (n Names) ParseRequest(topic string) (verb string, ok bool) {
 	return verb, ok && verb != "" && !strings.Contains(verb, "/")
 }
 
-// plainID matches the names of sessions that are used in topics unchanged.
-var plainID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`) })
+// letters are what Home Assistant accepts in one level of a discovery topic.
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+// IsLevel reports whether Home Assistant accepts an id as one level of a discovery topic.
+func IsLevel(id string) bool { return id != "" && strings.Trim(id, letters) == "" }
 
 // Hashed begins the id of an agent whose session has a name that is unfit for a topic.
 const Hashed = "h-"
@@ -82,7 +82,7 @@ const Hashed = "h-"
 // AgentID returns the id of a session's agent in topics: always the same for one session. A client
 // chooses its session's name, so a name with other characters, or a long one, is hashed.
 func AgentID(session string) string {
-	if plainID().MatchString(session) && !strings.HasPrefix(session, Hashed) {
+	if IsLevel(session) && len(session) <= 40 && !strings.HasPrefix(session, Hashed) {
 		return session
 	}
 	sum := sha256.Sum256([]byte(session))
@@ -92,9 +92,7 @@ func AgentID(session string) string {
 // Check returns an error for a topic that other topics cannot begin with. The error names key, the
 // setting that holds the topic.
 func Check(key, topic string) error {
-	letters := strings.Trim(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/") == ""
-	slashes := !strings.HasPrefix(topic, "/") && !strings.HasSuffix(topic, "/") && !strings.Contains(topic, "//")
-	if topic == "" || len(topic) > 64 || !letters || !slashes {
+	if len(topic) > 64 || slices.ContainsFunc(strings.Split(topic, "/"), func(level string) bool { return !IsLevel(level) }) {
 		return language.OfKey(key, fmt.Errorf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
 	}
 	return nil
