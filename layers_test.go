@@ -22,7 +22,7 @@ var floors = []string{
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
 	"agent ota perception voice/* store/*",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
-	"agent/feed agent/*",
+	"agent/feed agent/* gateway/robot/dialogue",
 	"gateway/avatar gateway/homeassistant/topic",
 	"gateway/homeassistant/connection gateway/homeassistant/discovery",
 	"gateway/homeassistant/state",

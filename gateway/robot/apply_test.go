@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func TestApply(t *testing.T) {
 		}
 	}, before.use, func(p *Options) {
 		p.Phrases = func(_, name string) string {
-			if name == phraseAwake {
+			if name == dialogue.PhraseAwake {
 				return "Yes?"
 			}
 			return ""

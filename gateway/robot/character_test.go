@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"sync"
 	"testing"
@@ -96,7 +97,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 	}, func(o *Options) {
 		o.Recognizer, o.Synthesizer, o.Speech = engines, engines, usual
 		o.Phrases = func(_, name string) string {
-			if name == phraseAwake {
+			if name == dialogue.PhraseAwake {
 				return "Yes?"
 			}
 			return ""

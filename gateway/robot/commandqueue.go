@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"sync"
 	"time"
@@ -22,19 +23,11 @@ type Command struct {
 	Expires time.Time `json:"expires"`
 }
 
-// The things that can wait.
-const (
-	commandSay   = "say"
-	commandAlert = "alert"
-)
-
-const waitedTooLong = "it has waited too long"
+// commandAlert is what event.Command calls a message on the screen.
+const commandAlert = "alert"
 
 // commandLives is how long a command waits: an older one would puzzle people.
 const commandLives = 24 * time.Hour
-
-// mostWaiting bounds the sentences that wait for one robot.
-const mostWaiting = 40
 
 // commandTable is where they are kept; Put is durable when it returns.
 type commandTable interface {
@@ -72,13 +65,13 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 	for _, c := range added {
 		c.ID, c.Expires = rand.Text()[:12], now.Add(commandLives)
 		ours[c.ID] = true
-		if c.Thing != commandSay {
+		if c.Thing != dialogue.CommandSay {
 			list = slices.DeleteFunc(list, func(o Command) bool { return o.Thing == c.Thing })
 		}
 		list = append(list, c)
 	}
-	for sentences := count(list, commandSay); sentences > mostWaiting; sentences-- {
-		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == commandSay })
+	for sentences := count(list, dialogue.CommandSay); sentences > dialogue.MaxStored; sentences-- {
+		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == dialogue.CommandSay })
 		givenUp = append(givenUp, list[oldest])
 		list = slices.Delete(list, oldest, oldest+1)
 	}
@@ -153,11 +146,11 @@ func (w *CommandQueue) drop(id device.ID, command string) {
 }
 
 // input is the command as a session takes it.
-func (c Command) input() input {
+func (c Command) input() dialogue.Input {
 	if c.Thing == commandAlert {
-		return showAlert{alert: c.alert()}
+		return dialogue.ShowAlert{Alert: c.alert()}
 	}
-	return announce{announcement{text: c.Text, command: c.ID, expires: c.Expires}}
+	return dialogue.Announce{Announcement: dialogue.Announcement{Text: c.Text, Command: c.ID, Expires: c.Expires}}
 }
 
 func (c Command) alert() xiaozhi.Alert {

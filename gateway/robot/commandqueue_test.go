@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	now := time.Now()
 	gone := 0
 	for i := range 45 {
-		givenUp, err := w.add(robotID, now, Command{Thing: commandSay, Text: fmt.Sprint(i)}, Command{Thing: commandAlert, Text: fmt.Sprint(i)})
+		givenUp, err := w.add(robotID, now, Command{Thing: dialogue.CommandSay, Text: fmt.Sprint(i)}, Command{Thing: commandAlert, Text: fmt.Sprint(i)})
 		must.Succeed(t, err)
 		gone += len(givenUp)
 	}
@@ -52,11 +53,11 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
 		kept := &storetest.Table[[]Command]{}
-		if _, err := NewCommandQueue(kept).add(robotID, now, Command{Thing: commandSay, Text: "earlier"}); err != nil {
+		if _, err := NewCommandQueue(kept).add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "earlier"}); err != nil {
 			t.Fatal(err)
 		}
 		w := NewCommandQueue(kept) // after a restart
-		if _, err := w.add(robotID, now, Command{Thing: commandSay, Text: "here"}); err != nil {
+		if _, err := w.add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "here"}); err != nil {
 			t.Fatal(err)
 		}
 		w.Moved(by)
@@ -123,7 +124,7 @@ func TestWhatWasNotSpokenIsKept(t *testing.T) {
 		if len(kept) != 2 || kept[0].Text != "One" || kept[1].Text != "Two" {
 			t.Errorf("kept %+v; a notification is kept elsewhere", kept)
 		}
-		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Three"}); !errors.Is(err, ErrOffline) {
+		if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: "n", Text: "Three"}); !errors.Is(err, dialogue.ErrOffline) {
 			t.Errorf("an announcement to a closed robot: %v", err)
 		}
 	})

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"time"
 
@@ -13,27 +13,17 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
 )
 
 // Say has a text spoken, at once or after the present turn. An emoji may begin it.
 // For a closed channel the text is kept until the next hello, or, where the robot
 // speaks between talks, until it has spoken it.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
-	text, err = speakable(text)
+	text, err = dialogue.Speakable(text)
 	if err != nil {
 		return false, err
 	}
-	return s.orLater(ctx, id, Command{Thing: commandSay, Text: text})
-}
-
-// speakable is a text in one line, if there is something in it to speak.
-func speakable(text string) (string, error) {
-	text = agent.Speakable(text)
-	if _, words := agent.SplitEmotion(text); words == "" {
-		return "", &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
-	}
-	return text, nil
+	return s.orLater(ctx, id, Command{Thing: dialogue.CommandSay, Text: text})
 }
 
 // Alert shows a message on the robot's screen, with its short sound, whatever
@@ -46,21 +36,21 @@ func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emoti
 // orLater carries a command out, or keeps it for the robot's next hello.
 func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
 	err = s.post(ctx, id, c.input())
-	if errors.Is(err, ErrOffline) && c.Thing == commandAlert {
+	if errors.Is(err, dialogue.ErrOffline) && c.Thing == commandAlert {
 		err = s.sendOutside(id, c.alert(), err)
 	}
-	if !errors.Is(err, ErrOffline) {
+	if !errors.Is(err, dialogue.ErrOffline) {
 		return false, err
 	}
 	if err := s.keep(id, c); err != nil {
 		return false, err
 	}
-	if c.Thing == commandSay && s.tellsNow(id) { // an alert would have been shown
+	if c.Thing == dialogue.CommandSay && s.tellsNow(id) { // an alert would have been shown
 		return false, nil
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
 	// A channel that has opened meanwhile may have looked before that was kept.
-	if err := s.post(ctx, id, collectCommands{}); err != nil && !errors.Is(err, ErrOffline) {
+	if err := s.post(ctx, id, dialogue.CollectCommands{}); err != nil && !errors.Is(err, dialogue.ErrOffline) {
 		return true, err
 	}
 	return true, nil
@@ -69,21 +59,21 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 // SayKept is Say for a sentence that must not be lost: it is stored before this
 // returns, until it was spoken. Queued is true if the robot's channel is closed.
 func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error) {
-	text, err = speakable(text)
+	text, err = dialogue.Speakable(text)
 	if err != nil {
 		return false, err
 	}
-	if err := s.keep(id, Command{Thing: commandSay, Text: text}); err != nil {
+	if err := s.keep(id, Command{Thing: dialogue.CommandSay, Text: text}); err != nil {
 		return false, err
 	}
-	err = s.post(ctx, id, collectCommands{})
+	err = s.post(ctx, id, dialogue.CollectCommands{})
 	switch {
-	case !errors.Is(err, ErrOffline):
+	case !errors.Is(err, dialogue.ErrOffline):
 		return false, err
 	case s.tellsNow(id):
 		return false, nil
 	default:
-		s.options.Bus.Publish(id, "", event.Command{Thing: commandSay, State: event.CommandQueued})
+		s.options.Bus.Publish(id, "", event.Command{Thing: dialogue.CommandSay, State: event.CommandQueued})
 		return true, nil
 	}
 }
@@ -110,12 +100,12 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	if !s.options.Robots.Trusts(id) {
 		return errStranger
 	}
-	var in input = announce{announcement{text: a.Text, notice: a.ID, urgent: a.Urgent}}
+	var in dialogue.Input = dialogue.Announce{Announcement: dialogue.Announcement{Text: a.Text, Notice: a.ID, Urgent: a.Urgent}}
 	if !a.Speak {
-		in = showAlert{alert: alertOf(a), notice: a.ID}
+		in = dialogue.ShowAlert{Alert: alertOf(a), Notice: a.ID}
 	}
 	err := s.post(ctx, id, in)
-	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		return k.announce(a)
 	}
 	return err
@@ -129,7 +119,7 @@ func alertOf(a notice.Announcement) xiaozhi.Alert {
 // Hold keeps a robot's channel open until then; the zero time ends that.
 func (s *Server) Hold(id device.ID, until time.Time) {
 	// A robot whose channel is closed has none to hold.
-	_ = s.post(s.ctx, id, holdChannel{until})
+	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
 }
 
 // Open lists the adopted robots that can be reached: whose channel is open and whose
@@ -154,8 +144,8 @@ func (s *Server) Open() []device.ID {
 
 // Feel has the robot wear a face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
-	err := s.post(ctx, id, showEmotion{e})
-	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+	err := s.post(ctx, id, dialogue.ShowEmotion{Emotion: e})
+	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		return k.send(xiaozhi.LLM{Emotion: e.On(k.robot.Board).Name, Text: e.Emoji})
 	}
 	return err
@@ -163,13 +153,13 @@ func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error 
 
 // Hear takes a text as if it had been spoken to the robot.
 func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
-	return s.post(ctx, id, injectText{text})
+	return s.post(ctx, id, dialogue.InjectText{Text: text})
 }
 
 // Abort makes a robot quiet. What it speaks between talks is not spoken again.
 func (s *Server) Abort(ctx context.Context, id device.ID) error {
-	err := s.post(ctx, id, abort{})
-	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+	err := s.post(ctx, id, dialogue.Abort{})
+	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		k.teller.skip()
 		return nil
 	}
@@ -178,13 +168,13 @@ func (s *Server) Abort(ctx context.Context, id device.ID) error {
 
 // Reboot restarts a robot, which takes it a second to begin.
 func (s *Server) Reboot(ctx context.Context, id device.ID) error {
-	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, reboot{}))
+	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, dialogue.Reboot{}))
 }
 
 // Hangup closes a robot's channel, and its MQTT connection. It returns ErrOffline
 // where there is neither.
 func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
-	err := s.post(ctx, id, hangUp{why})
+	err := s.post(ctx, id, dialogue.HangUp{Why: why})
 	if k := s.linkOf(id); k != nil {
 		k.conn.Close()
 		return nil
@@ -237,8 +227,8 @@ func (s *Server) Reply(id string, allow bool) error {
 	if q == nil || !r.question.CompareAndSwap(q, nil) {
 		return agent.ErrNoQuestion
 	}
-	err := s.post(s.ctx, q.Robot, decideQuestion{id, allow})
-	if errors.Is(err, ErrOffline) {
+	err := s.post(s.ctx, q.Robot, dialogue.DecideQuestion{ID: id, Allow: allow})
+	if errors.Is(err, dialogue.ErrOffline) {
 		return agent.ErrNoQuestion // the channel has just closed, which was a no
 	}
 	return err

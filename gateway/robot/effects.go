@@ -11,138 +11,115 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/robot/dialogue"
 	"perch/limit"
 	"perch/voice"
 )
 
-// Effects are what a session does about it. The set is closed, and the loop
-// carries them out in their order. None blocks.
-type effect interface {
-	perform(ctx context.Context, l *loop)
-}
-
-type (
-	send    struct{ message xiaozhi.ToRobot }
-	publish struct{ event event.Event }
-	// reportWakeText is the text that woke a robot; reportSensor is a sensor event.
-	reportWakeText struct{ text string }
-	reportSensor   struct{ event xiaozhi.Event }
-
-	welcome struct { // answer a hello
-		hello xiaozhi.Hello
-		first bool
-	}
-	introduce      struct{ list bool }      // us to the robot's tools, and ask for their list
-	collectWaiting struct{}                 // what waited for the robot while its channel was closed
-	deliverMCP     struct{ payload []byte } // an MCP response
-	resetInput     struct{}                 // forget sound and speech so far
-	keepTranscript struct{ text string }    // as what the turn answers
-
-	beginTurn       struct{ turnStart }
-	startAnswer     struct{} // to the turn that asks
-	cutQuestion     struct{} // somebody answers before it has been put
-	restartSpeech   struct{} // have the robot speak that may have gone on listening
-	finishUtterance struct{}
-	showQuestion    struct{ question *agent.Question } // to those who may answer elsewhere
-	answerQuestion  struct{ agent.Answer }
-	endTurn         struct{ end, reason string } // it has ended by itself: publish and record that
-	closeChannel    struct{ why string }
-	forgetCommand   struct{ id string } // it was carried out, or never will be
-)
-
-// cancelTurn stops a turn and drops its playback. A tts stop follows where
-// the robot was made to speak, and always when it answers an abort.
-type cancelTurn struct{ abort bool }
-
-// turnStart is what a turn begins with: an utterance, a text or an announcement.
-type turnStart struct {
-	text         string
-	announcement announcement
-	aloud        bool // a refused utterance is answered aloud
-	utterance    bool
-}
-
-func (e send) perform(_ context.Context, l *loop)    { l.send(e.message) }
-func (e publish) perform(_ context.Context, l *loop) { l.publish(e.event) }
-func (e collectWaiting) perform(c context.Context, l *loop) {
-	l.turns.Go(func() { l.collectWaiting(c) })
-}
-func (resetInput) perform(_ context.Context, l *loop)     { l.audioIn.reset() }
-func (cutQuestion) perform(_ context.Context, l *loop)    { l.turn.playback.hurry() }
-func (restartSpeech) perform(_ context.Context, l *loop)  { l.turn.playback.restartSpeech() }
-func (e showQuestion) perform(_ context.Context, l *loop) { l.question.Store(e.question) }
-func (e closeChannel) perform(_ context.Context, l *loop) { l.closedWhy = e.why }
-
-func (e forgetCommand) perform(_ context.Context, l *loop) {
-	l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.id) })
-}
-
-func (e reportWakeText) perform(_ context.Context, l *loop) {
-	l.logRefused(l.Senses.Detected(l.robot.ID, l.id, e.text))
-}
-
-func (e reportSensor) perform(_ context.Context, l *loop) {
-	l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.event.Name, e.event.Data))
-}
-
-func (e keepTranscript) perform(_ context.Context, l *loop) {
-	l.turn.transcript = e.text
-	if l.audioIn.pointer.Speaking() { // somebody has gone on while we recognized
-		l.next = append(l.next, speechBegan{})
+// perform carries out an effect. It does not block.
+func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
+	switch e := e.(type) {
+	case dialogue.Send:
+		l.send(e.Message)
+	case dialogue.Publish:
+		l.publish(e.Event)
+	case dialogue.ReportWakeText:
+		l.logRefused(l.Senses.Detected(l.robot.ID, l.id, e.Text))
+	case dialogue.ReportSensor:
+		l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.Event.Name, e.Event.Data))
+	case dialogue.Welcome:
+		l.welcome(e)
+	case dialogue.Introduce:
+		l.introduce(e.List)
+	case dialogue.CollectWaiting:
+		l.turns.Go(func() { l.collectWaiting(ctx) })
+	case dialogue.DeliverMCP:
+		l.deliver(e.Payload)
+	case dialogue.ForgetCommand:
+		l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.ID) })
+	case dialogue.CloseChannel:
+		l.closedWhy = e.Why
+	case dialogue.EndInquiry:
+		e.About.Ended <- e.Ending // there is a slot
+	case dialogue.AnswerPlay:
+		e.Answer <- e.Err // there is a slot
+	default:
+		l.performInTurn(ctx, e)
 	}
 }
 
-func (startAnswer) perform(_ context.Context, l *loop) {
-	l.startUtterance()
-	select {
-	case l.turn.utterances <- l.utterance:
-	default: // the one before has not been looked at; it is the answer
+// performInTurn carries out the effects on the turn, its speech and its utterance.
+func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
+	switch e := e.(type) {
+	case dialogue.BeginTurn:
+		l.beginTurn(ctx, e.TurnStart)
+	case dialogue.KeepTranscript:
+		l.turn.transcript = e.Text
+	case dialogue.ResetInput:
+		l.audioIn.reset()
+	case dialogue.FinishUtterance:
+		l.finishUtterance()
+	case dialogue.StartAnswer:
+		l.startUtterance()
+		select {
+		case l.turn.utterances <- l.utterance:
+		default: // the one before has not been read; it is the answer
+		}
+	case dialogue.CutQuestion:
+		l.turn.playback.hurry()
+	case dialogue.RestartSpeech:
+		l.turn.playback.restartSpeech()
+	case dialogue.ShowQuestion:
+		l.question.Store(e.Question)
+	case dialogue.AnswerQuestion:
+		l.answerQuestion(e.Answer)
+	case dialogue.CancelTurn:
+		speaking := l.stopTurn()
+		l.keepTurn(event.EndCancelled)
+		if speaking || e.Abort {
+			l.send(xiaozhi.TTSStop{})
+		}
+	case dialogue.EndTurn:
+		l.endTurn(e)
 	}
 }
 
-func (e answerQuestion) perform(_ context.Context, l *loop) {
+// answerQuestion gives the turn the answer to its question.
+func (l *loop) answerQuestion(a agent.Answer) {
 	to := l.turn.answers
-	if o := e.Outcome; o == agent.AnswerAllowed || o == agent.AnswerDenied {
-		to = l.turn.decided // there is a slot: Reply has taken the question for itself
+	if a.Outcome == agent.AnswerAllowed || a.Outcome == agent.AnswerDenied {
+		to = l.turn.decided // there is a slot: Reply has claimed the question
 	}
 	select {
-	case to <- e.Answer:
+	case to <- a:
 	default: // answered already
 	}
 }
 
-func (e cancelTurn) perform(_ context.Context, l *loop) {
-	speaking := l.stopTurn()
-	l.keepTurn(event.EndCancelled)
-	if speaking || e.abort {
-		l.send(xiaozhi.TTSStop{})
-	}
-}
-
-// perform answers a hello.
-func (e welcome) perform(_ context.Context, l *loop) {
+// welcome answers a hello.
+func (l *loop) welcome(e dialogue.Welcome) {
 	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
 	}, UDP: l.transport.Begin(l.id)})
-	if e.first {
+	if e.First {
 		l.greeted.Store(true)
 		l.publish(event.RobotOnline{Framing: int(l.framing)})
 	}
-	l.learn(func(u *pendingRecords) { u.echo = &e.hello.Features.AEC })
+	l.learn(func(u *pendingRecords) { u.echo = &e.Hello.Features.AEC })
 	l.turns.Go(func() { l.keep() })
-	if err := l.cancelEcho(e.hello.Features.AEC); err != nil {
+	if err := l.cancelEcho(e.Hello.Features.AEC); err != nil {
 		l.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}
 }
 
-// perform gives the robot's tools our name and the address for pictures, and asks
+// introduce gives the robot's tools our name and the address for pictures, and asks
 // for their list. The firmware keeps neither from one channel to the next.
-func (e introduce) perform(_ context.Context, l *loop) {
+func (l *loop) introduce(list bool) {
 	url, token := l.server.cameras.issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.introduce(l.Version, url, token); err != nil {
 		l.log.Warn("the robot's tools were not given our name", "err", err)
 	}
-	if !e.list {
+	if !list {
 		return
 	}
 	if err := l.toolbox.list(); err != nil {
@@ -160,11 +137,11 @@ func (s *session) collectWaiting(ctx context.Context) {
 	for _, c := range s.Commands.list(s.robot.ID) {
 		if !now.Before(c.Expires) {
 			s.Commands.drop(s.robot.ID, c.ID)
-			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: waitedTooLong})
+			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
 			continue
 		}
 		select {
-		case s.inputs <- posted{input: c.input()}:
+		case s.inputs <- posted{Input: c.input()}:
 		case <-ctx.Done():
 			return
 		}
@@ -175,8 +152,9 @@ func (s *session) collectWaiting(ctx context.Context) {
 	}
 }
 
-func (e deliverMCP) perform(_ context.Context, l *loop) {
-	listed, err := l.toolbox.deliver(e.payload)
+// deliver handles a response of the robot's tools.
+func (l *loop) deliver(payload []byte) {
+	listed, err := l.toolbox.deliver(payload)
 	if err != nil {
 		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not logged", err)
 	}
@@ -191,16 +169,17 @@ func (e deliverMCP) perform(_ context.Context, l *loop) {
 	}
 }
 
-func (e beginTurn) perform(ctx context.Context, l *loop) {
+// beginTurn starts a turn.
+func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	ctx, cancel := context.WithCancel(ctx)
-	t := newTurn(l.session, e.turnStart, cancel)
+	t := newTurn(l.session, start, cancel)
 	l.turn, l.spoken = t, nil
-	if e.announcement.sound == nil {
+	if start.Announcement.Sound == nil {
 		l.turnCount++
 	}
 	l.writer.play(t.playback)
 	var u *voice.Utterance
-	if e.utterance {
+	if start.Utterance {
 		u = l.startUtterance()
 	} else {
 		t.clock.begin(time.Now())
@@ -221,13 +200,14 @@ func (l *loop) startUtterance() *voice.Utterance {
 	return l.utterance
 }
 
-func (finishUtterance) perform(_ context.Context, l *loop) {
+// finishUtterance ends the sound of the utterance.
+func (l *loop) finishUtterance() {
 	if l.utterance == nil {
 		return
 	}
 	if l.turn != nil {
 		ended := time.Now()
-		if l.state.mic.mode != xiaozhi.Manual {
+		if l.state.Mode() != xiaozhi.Manual {
 			ended = ended.Add(-l.audioIn.pointer.Quiet()) // which was waited out
 		}
 		l.turn.clock.begin(ended)
@@ -278,20 +258,20 @@ func cutShort(spoken []string, playedPart float64) []string {
 	return spoken
 }
 
-// perform publishes the end of a turn that has ended by itself. A turn without a
+// endTurn publishes the end of a turn that has ended by itself. A turn without a
 // result, such as that of a noise, is not published, and neither is a sound.
-func (e endTurn) perform(_ context.Context, l *loop) {
+func (l *loop) endTurn(e dialogue.EndTurn) {
 	l.writer.play(nil)
 	reboot := false
-	if e.end == event.EndFailed {
-		l.log.Warn("a turn failed", "err", e.reason)
-		l.publish(event.Fault{Part: "turn", Cause: e.reason})
+	if e.End == event.EndFailed {
+		l.log.Warn("a turn failed", "err", e.Reason)
+		l.publish(event.Fault{Part: "turn", Cause: e.Reason})
 	}
-	if l.turn.start.announcement.sound == nil && (e.end != "" || len(l.spoken) > 0) {
-		e.end = cmp.Or(e.end, event.EndDone)
-		l.publish(event.TurnEnded{End: e.end, Reason: e.reason, Stages: l.turn.clock.all()})
+	if l.turn.start.Announcement.Sound == nil && (e.End != "" || len(l.spoken) > 0) {
+		e.End = cmp.Or(e.End, event.EndDone)
+		l.publish(event.TurnEnded{End: e.End, Reason: e.Reason, Stages: l.turn.clock.all()})
 		reboot = l.turn.reboot.Load()
-		l.keepTurn(e.end)
+		l.keepTurn(e.End)
 	}
 	l.turn = nil
 	if reboot {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,7 +166,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
 			for _, text := range sc.setup["waiting"] {
-				if _, err := NewCommandQueue(k.waiting).add(robotID, p.began, Command{Thing: commandSay, Text: text}); err != nil {
+				if _, err := NewCommandQueue(k.waiting).add(robotID, p.began, Command{Thing: dialogue.CommandSay, Text: text}); err != nil {
 					t.Fatal(err)
 				}
 			}

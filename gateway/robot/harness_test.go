@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"perch/gateway/robot/dialogue"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -383,6 +384,15 @@ type micPackets struct{ packets, silence [][]byte } // of speech, and of none
 
 const robotID = device.ID("a0b1c2d3e4f5")
 
+// The times and the bound of a dialogue that tests of sessions wait for.
+const (
+	settleAfter    = 2 * time.Second
+	resumeWithin   = 2 * time.Second
+	unsolicitedFor = 2 * time.Second
+	yieldFor       = 3 * time.Second
+	mostQueued     = 2 * dialogue.MaxStored
+)
+
 // talking runs a test in a bubble of virtual time, with a session whose hello
 // is answered.
 func talking(t *testing.T, mind *scriptedMind, do func(*talk), change ...func(*Options)) {
@@ -421,8 +431,8 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 		Sounds:  soundFiles{"purr": 1.5, "song": 20},
 		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
-	o.stepped = func(in input, after state) {
-		if err := after.check(); err != nil {
+	o.stepped = func(in dialogue.Input, after dialogue.State) {
+		if err := after.Check(); err != nil {
 			t.Errorf("after %T: %v", in, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ import (
 // inquired is a question that the appliance has a robot ask.
 type inquired struct {
 	withdraw context.CancelFunc
-	done     chan ending
+	done     chan dialogue.Ending
 }
 
 // inquires has the appliance ask "May we?", or what else the change says.
@@ -30,18 +31,18 @@ func (k *talk) inquires(change ...func(*agent.Question)) *inquired {
 	for _, c := range change {
 		c(&q)
 	}
-	i := &inquired{cancel, make(chan ending, 1)}
+	i := &inquired{cancel, make(chan dialogue.Ending, 1)}
 	go func() {
 		defer cancel()
 		a, err := k.server.Ask(ctx, robotID, q)
-		i.done <- ending{a, err}
+		i.done <- dialogue.Ending{Answer: a, Err: err}
 	}()
 	synctest.Wait()
 	return i
 }
 
 // ended is how a question has ended, if it has.
-func (i *inquired) ended() (e ending, yes bool) {
+func (i *inquired) ended() (e dialogue.Ending, yes bool) {
 	synctest.Wait()
 	select {
 	case e = <-i.done:
@@ -56,7 +57,7 @@ func (i *inquired) ended() (e ending, yes bool) {
 func (k *talk) wantEnd(i *inquired, want agent.Answer, err error) {
 	k.t.Helper()
 	e, yes := i.ended()
-	if !yes || e.answer != want || !errors.Is(e.err, err) || err == nil && e.err != nil {
+	if !yes || e.Answer != want || !errors.Is(e.Err, err) || err == nil && e.Err != nil {
 		k.t.Errorf("ended %v: %+v, want %+v, %v; sent %s", yes, e, want, err, k.channel.story())
 	}
 }
@@ -131,10 +132,10 @@ func TestTheApplianceAsks(t *testing.T) {
 			agent.Idle},
 		"be quiet": {xiaozhi.Auto, func(k *talk) { _ = k.server.Abort(k.t.Context(), robotID) },
 			agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed", agent.Idle},
-		"the channel closes": {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+		"the channel closes": {xiaozhi.Auto, func(k *talk) { k.channel.Close(0, "") }, agent.Answer{}, dialogue.ErrOffline, "closed", agent.Idle},
 		"deaf": {xiaozhi.Auto, func(k *talk) { k.recognizer.err = voice.ErrUnavailable; k.answers() }, agent.Answer{}, errAny,
 			"closed", agent.Listening},
-		"the appliance stops": {xiaozhi.Auto, func(k *talk) { k.server.Close() }, agent.Answer{}, ErrOffline, "closed", agent.Idle},
+		"the appliance stops": {xiaozhi.Auto, func(k *talk) { k.server.Close() }, agent.Answer{}, dialogue.ErrOffline, "closed", agent.Idle},
 	} {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer(), func(k *talk) {
@@ -159,10 +160,10 @@ func TestTheApplianceAsks(t *testing.T) {
 				k.events = k.bus.ReadFrom(1)
 				c.do(k)
 				e, yes := i.ended()
-				if c.err == errAny && e.err != nil && !errors.Is(e.err, ErrOffline) {
-					e.err = errAny
+				if c.err == errAny && e.Err != nil && !errors.Is(e.Err, dialogue.ErrOffline) {
+					e.Err = errAny
 				}
-				if !yes || e.answer != c.want || !errors.Is(e.err, c.err) {
+				if !yes || e.Answer != c.want || !errors.Is(e.Err, c.err) {
 					t.Errorf("ended %v %+v", yes, e)
 				}
 				if open := k.server.Questions(); len(open) > 0 {
@@ -194,13 +195,13 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, answer())
 		synctest.Wait()
-		k.wantEnd(k.inquires(), agent.Answer{}, ErrOffline) // before hello
+		k.wantEnd(k.inquires(), agent.Answer{}, dialogue.ErrOffline) // before hello
 		k.say(xiaozhi.Hello{})
 		k.listen(xiaozhi.Auto)
 		expired := agent.Answer{Outcome: agent.AnswerExpired}
 		k.wantEnd(k.inquires(func(q *agent.Question) { q.Until = time.Now() }), expired, nil)
 		k.wantEnd(k.inquires(func(q *agent.Question) { q.Until = time.Time{} }), expired, nil)
-		if e, _ := k.inquires(func(q *agent.Question) { q.Text = "\n😊 " }).ended(); e.err == nil {
+		if e, _ := k.inquires(func(q *agent.Question) { q.Text = "\n😊 " }).ended(); e.Err == nil {
 			t.Error("a question without words")
 		}
 		gone, cancel := context.WithCancel(t.Context())
@@ -209,7 +210,7 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 			context.Canceled) {
 			t.Errorf("an asker who has left: %v", err)
 		}
-		if _, err := k.server.Ask(t.Context(), device.ID("a0b1c2d3e4f6"), agent.Question{Text: "May we?"}); !errors.Is(err, ErrOffline) {
+		if _, err := k.server.Ask(t.Context(), device.ID("a0b1c2d3e4f6"), agent.Question{Text: "May we?"}); !errors.Is(err, dialogue.ErrOffline) {
 			t.Errorf("a robot that is not here: %v", err)
 		}
 		var all []*inquired
@@ -219,16 +220,16 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 		for _, i := range all {
 			k.waits(i)
 		}
-		k.wantEnd(k.inquires(), agent.Answer{}, ErrBusy)
+		k.wantEnd(k.inquires(), agent.Answer{}, dialogue.ErrBusy)
 		k.channel.Close(0, "")
 		<-k.ended
 		for _, i := range all {
-			k.wantEnd(i, agent.Answer{}, ErrOffline)
+			k.wantEnd(i, agent.Answer{}, dialogue.ErrOffline)
 		}
 		for _, kept := range k.waiting.All() {
 			t.Errorf("kept for the next hello: %v", kept)
 		}
-		k.wantEnd(k.inquires(), agent.Answer{}, ErrOffline)
+		k.wantEnd(k.inquires(), agent.Answer{}, dialogue.ErrOffline)
 		k.server.Close()
 		k.bus.Close()
 	})
@@ -345,17 +346,17 @@ func TestAnAnswerThatComesFirst(t *testing.T) {
 	inputs := make(chan posted)
 	server.sessions[robotID] = &running{session: &session{inbox: inbox{inputs: inputs}}, done: make(chan struct{})}
 	ctx, withdraw := context.WithCancel(t.Context())
-	i := &inquired{withdraw, make(chan ending, 1)}
+	i := &inquired{withdraw, make(chan dialogue.Ending, 1)}
 	go func() {
 		a, err := server.Ask(ctx, robotID, agent.Question{Text: "May we?", Until: time.Now().Add(time.Hour)})
-		i.done <- ending{a, err}
+		i.done <- dialogue.Ending{Answer: a, Err: err}
 	}()
 	asked := <-inputs
 	close(asked.handled)
 	i.withdraw()
 	withdrawn := <-inputs
-	want := ending{answer: agent.Answer{Outcome: agent.AnswerTouch}}
-	asked.input.(ask).about.ended <- want
+	want := dialogue.Ending{Answer: agent.Answer{Outcome: agent.AnswerTouch}}
+	asked.Input.(dialogue.Ask).About.Ended <- want
 	close(withdrawn.handled)
 	if got := <-i.done; got != want {
 		t.Errorf("ended %+v, want %+v", got, want)
@@ -502,7 +503,7 @@ func TestASynthesizerThatCannotAsk(t *testing.T) {
 		k.synthesizer.err = voice.ErrUnavailable
 		i := k.inquires()
 		e, yes := i.ended()
-		if !yes || e.err == nil || errors.Is(e.err, ErrOffline) || !strings.Contains(e.err.Error(), "speak") {
+		if !yes || e.Err == nil || errors.Is(e.Err, dialogue.ErrOffline) || !strings.Contains(e.Err.Error(), "speak") {
 			t.Errorf("%v: %+v", yes, e)
 		}
 		k.synthesizer.err = nil
@@ -523,7 +524,7 @@ func TestAQuestionAndASecondSocket(t *testing.T) {
 		first := k.ended
 		k.reconnect()
 		<-first
-		k.wantEnd(i, agent.Answer{}, ErrOffline)
+		k.wantEnd(i, agent.Answer{}, dialogue.ErrOffline)
 		k.say(xiaozhi.Hello{})
 		i = k.inquires()
 		k.waitsForWords()

@@ -2,6 +2,7 @@ package robot
 
 import (
 	"context"
+	"perch/gateway/robot/dialogue"
 	"time"
 
 	"perch/device/xiaozhi"
@@ -101,9 +102,9 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 && !a.Lost {
 		return
 	}
-	now := time.Now()
 	if l.muted.Load() {
-		l.state.mic.flow.take(now, voice.FrameDuration)
+		l.packet = dialogue.Packet{Duration: voice.FrameDuration, Muted: true}
+		l.input(ctx, &l.packet)
 		return
 	}
 	pcm, err := l.audioIn.decode(a)
@@ -111,35 +112,32 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 		l.badAudio.warn(l.log, "the robot sent sound that does not decode; such packets are dropped", err)
 		return
 	}
-	l.state.mic.flow.take(now, time.Duration(len(pcm))*time.Second/voice.MicRate)
-	if l.state.streams(now) {
-		l.input(ctx, streaming{})
-	}
+	l.packet = dialogue.Packet{Duration: time.Duration(len(pcm)) * time.Second / voice.MicRate}
+	l.input(ctx, &l.packet)
 	pcm, ours := l.audioIn.clean(a.Timestamp, pcm)
-	l.state.mic.packet(now)
-	if l.state.phase == hearing && l.utterance != nil {
+	if l.state.Hearing() && l.utterance != nil {
 		l.utterance.Write(pcm)
 	} else {
 		l.audioIn.keep(pcm)
 	}
 	edge := voice.NoEdge
 	// Our own voice is neither an utterance nor the noise around the robot.
-	if l.state.listens() && (!ours || l.state.phase == hearing) {
+	if l.state.FindsSpeech() && (!ours || l.state.Hearing()) {
 		edge = l.audioIn.pointer.Feed(pcm)
 	}
 	if edge == voice.NoEdge && l.hasFinished() {
 		edge = voice.SpeechEnded
 	}
 	kind := "quiet"
-	if l.audioIn.pointer.Voiced() || l.state.mic.mode == xiaozhi.Manual && l.state.phase == hearing {
+	if l.audioIn.pointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing() {
 		kind = "speech"
 	}
 	l.tap.sound('<', kind)
 	switch edge {
 	case voice.SpeechBegan:
-		l.input(ctx, speechBegan{})
+		l.input(ctx, dialogue.SpeechBegan{})
 	case voice.SpeechEnded:
-		l.input(ctx, speechEnded{})
+		l.input(ctx, dialogue.SpeechEnded{})
 	}
 }
 
@@ -147,13 +145,13 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 // quiet after that. In push to talk the button says when. A stranger's sentence ends
 // with the full quiet: nothing of the household's is looked up for it before.
 func (l *loop) hasFinished() bool {
-	if l.state.phase != hearing || l.utterance == nil || l.state.mic.mode == xiaozhi.Manual {
+	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
 		return false
 	}
 	if l.turn == nil || l.turn.options.Settled == nil || !l.turn.trusted.Load() {
 		return false
 	}
-	answer := l.state.question.waits()
+	answer := l.state.Asking()
 	return l.audioIn.pointer.Finished(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
 }
 
@@ -184,60 +182,4 @@ func (l *loop) cancelEcho(on bool) error {
 	l.audioIn.echo = echo
 	l.writer.echo.Store(echo)
 	return nil
-}
-
-// flow is how a robot's sound comes in. The loop sets it without a step.
-type flow struct {
-	at    time.Time     // the latest packet
-	since time.Time     // it has come without a gap
-	ahead time.Duration // of sound that came sooner than it can have been spoken
-}
-
-// unbroken is the longest gap in the stream of an open microphone. A stream that
-// was not announced is listened to after streamsFor.
-const (
-	unbroken   = 300 * time.Millisecond
-	streamsFor = time.Second
-)
-
-// preRollAhead is how much too early kept sound comes: a robot sends 2 s at once.
-const preRollAhead = 300 * time.Millisecond
-
-// take notes a packet of so much sound. What has come in a burst after a pause
-// of the network is forgotten, a quarter of a second in a second.
-func (f *flow) take(now time.Time, d time.Duration) {
-	gap := now.Sub(f.at)
-	if gap > unbroken {
-		f.since = now
-	}
-	if gap < time.Minute {
-		f.ahead = max(0, f.ahead-gap*5/4)
-	} else {
-		f.ahead = 0
-	}
-	f.at, f.ahead = now, f.ahead+d
-}
-
-// preRoll reports whether what came just now is sound of before.
-func (f *flow) preRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
-
-// streams reports whether sound goes on in real time after our speech in auto mode
-// without a listen start. Some clients send that before the first turn only.
-func (s *state) streams(now time.Time) bool {
-	if s.phase != quiet || s.mic.resumeAwaited.IsZero() || s.mic.flow.preRoll(now) {
-		return false
-	}
-	from := s.mic.flow.since
-	if from.Before(s.mic.resumeAwaited) {
-		from = s.mic.resumeAwaited
-	}
-	return passed(now, from, streamsFor)
-}
-
-// step listens to the sound that streams has found.
-func (streaming) step(s *stepper) {
-	if s.phase == quiet && !s.mic.resumeAwaited.IsZero() {
-		s.mic.resumeAwaited, s.mic.listening = time.Time{}, true
-		s.again()
-	}
 }

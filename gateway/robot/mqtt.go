@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"sync"
@@ -360,7 +361,7 @@ func (k *link) set(t *mqttTalk) {
 // has broken, which is seen here before the connection is given up.
 func (k *link) send(m xiaozhi.ToRobot) error {
 	if err := k.conn.Send(xiaozhi.AppendToRobot(nil, "", m)); err != nil {
-		return fmt.Errorf("%w: %w", ErrOffline, err)
+		return fmt.Errorf("%w: %w", dialogue.ErrOffline, err)
 	}
 	return nil
 }
@@ -421,7 +422,7 @@ func (s *Server) linkOf(id device.ID) *link {
 // sendOutside sends a message to a robot whose channel is closed, and which is
 // connected by MQTT. err is why no session took it.
 func (s *Server) sendOutside(id device.ID, m xiaozhi.ToRobot, err error) error {
-	if k := s.linkOf(id); errors.Is(err, ErrOffline) && k != nil {
+	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		return k.send(m)
 	}
 	return err

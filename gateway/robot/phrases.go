@@ -3,6 +3,7 @@ package robot
 import (
 	"context"
 	"log/slog"
+	"perch/gateway/robot/dialogue"
 	"sync"
 
 	"perch/agent"
@@ -85,7 +86,6 @@ const (
 	phraseFailed   = "failed"   // a brain failed the turn
 	phraseAway     = "away"     // no brain can be reached
 	phraseDeaf     = "deaf"     // no recognizer does
-	phraseAwake    = "awake"    // a wake word
 	phraseStranger = "stranger" // no brain answers a robot that nobody has adopted; rare, so synthesized when it is needed
 	phraseBlind    = "blind"    // a picture that no brain can look at; shown, not spoken ahead
 )
@@ -142,7 +142,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		defer b.mu.Unlock()
 		b.making, b.whole = false, whole
 	}()
-	for _, name := range []string{phraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
+	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
 		p := phrase{}
 		p.face, p.text = agent.SplitEmotion(texts(o.Language, name))
 		if p.text == "" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"perch/gateway/robot/dialogue"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -448,33 +449,33 @@ func (s *Server) nextSession(ctx context.Context, id device.ID) (*running, error
 }
 
 // words are a command of the appliance, for a transcript.
-func words(in input) (what string, v any) {
+func words(in dialogue.Input) (what string, v any) {
 	switch in := in.(type) {
-	case announce:
-		return "say", map[string]any{"text": in.text, "notice": in.notice, "urgent": in.urgent}
-	case showAlert:
-		return "show", in.alert
-	case showEmotion:
-		return "feel", in.emotion
-	case injectText:
-		return "hear", in.text
-	case abort:
+	case dialogue.Announce:
+		return "say", map[string]any{"text": in.Text, "notice": in.Notice, "urgent": in.Urgent}
+	case dialogue.ShowAlert:
+		return "show", in.Alert
+	case dialogue.ShowEmotion:
+		return "feel", in.Emotion
+	case dialogue.InjectText:
+		return "hear", in.Text
+	case dialogue.Abort:
 		return "abort", nil
-	case playSound:
-		return "play", in.sound.name
-	case ask:
-		q := in.about
+	case dialogue.PlaySound:
+		return "play", in.Sound.Name
+	case dialogue.Ask:
+		q := in.About
 		return "ask", map[string]any{"id": q.ID, "text": q.Text, "within": q.Until.Sub(q.Asked).String()}
-	case withdraw:
-		return "withdraw", in.about.ID
-	case decideQuestion:
-		return "decide", in.allow
-	case reboot:
+	case dialogue.Withdraw:
+		return "withdraw", in.About.ID
+	case dialogue.DecideQuestion:
+		return "decide", in.Allow
+	case dialogue.Reboot:
 		return "reboot", nil
-	case holdChannel:
+	case dialogue.HoldChannel:
 		return "hold", nil
-	case hangUp:
-		return "hang_up", in.why
+	case dialogue.HangUp:
+		return "hang_up", in.Why
 	}
 	return fmt.Sprintf("%T", in), nil
 }

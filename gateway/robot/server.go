@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -109,7 +110,12 @@ type Options struct {
 	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
 	UserTools bool   // brains may use the tools that are for a robot's owner
 
-	stepped func(input, state) // after every step, in tests; nil is nothing
+	stepped func(dialogue.Input, dialogue.State) // after every step, in tests; nil is nothing
+}
+
+// dialogue returns the settings of a session's turn taking.
+func (o *Options) dialogue() dialogue.Settings {
+	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle}
 }
 
 // Character is what one robot has of its own.
@@ -120,14 +126,8 @@ type Character struct {
 	Brain   string         // that is asked first
 }
 
-// Errors of the server's methods.
-var (
-	// ErrOffline is returned where a robot's channel is closed.
-	ErrOffline error = &door.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
-		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
-	// ErrStopping is returned once the server stops.
-	ErrStopping = errors.New("the appliance is stopping")
-)
+// ErrStopping is returned once the server stops.
+var ErrStopping = errors.New("the appliance is stopping")
 
 // Server holds the sessions of all robots.
 type Server struct {
@@ -306,7 +306,7 @@ func (s *Server) serve(t transport, r device.Robot, client device.Client, f xiao
 		session.publish(event.RobotOffline{Why: why})
 	}
 	session.learn(func(u *pendingRecords) { u.record = nil })
-	s.options.Records.closed(id, why, string(session.state.mic.mode), session.turnCount, time.Now())
+	s.options.Records.closed(id, why, string(session.state.Mode()), session.turnCount, time.Now())
 	session.log.Info("a robot's channel is closed", "why", why, "turns", session.turnCount)
 	close(me.done)
 	session.turns.Wait() // one may still be in C; the robot's next session need not wait for it
@@ -380,13 +380,13 @@ func (s *Server) session(id device.ID) (*running, error) {
 	defer s.mu.Unlock()
 	r, open := s.sessions[id]
 	if !open {
-		return nil, ErrOffline
+		return nil, dialogue.ErrOffline
 	}
 	return r, nil
 }
 
 // post gives the robot's session an input.
-func (s *Server) post(ctx context.Context, id device.ID, in input) error {
+func (s *Server) post(ctx context.Context, id device.ID, in dialogue.Input) error {
 	r, err := s.session(id)
 	if err != nil {
 		return err
@@ -395,12 +395,12 @@ func (s *Server) post(ctx context.Context, id device.ID, in input) error {
 }
 
 // post gives the session an input, and waits until it has dealt with it.
-func (r *running) post(ctx context.Context, in input) error {
+func (r *running) post(ctx context.Context, in dialogue.Input) error {
 	handled := make(chan struct{})
 	select {
-	case r.inputs <- posted{input: in, handled: handled}:
+	case r.inputs <- posted{Input: in, handled: handled}:
 	case <-r.done:
-		return ErrOffline
+		return dialogue.ErrOffline
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -416,6 +416,6 @@ func (r *running) post(ctx context.Context, in input) error {
 	case <-handled:
 		return nil
 	default:
-		return ErrOffline
+		return dialogue.ErrOffline
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"perch/gateway/robot/dialogue"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,13 +63,13 @@ type shared struct {
 type loop struct {
 	*session
 	options   *Options // that the state is set up by
-	state     state
+	state     dialogue.State
 	audioIn   audioInput
 	turn      *turn
 	utterance *voice.Utterance
 	spoken    []string // by the turn
 	turnCount int
-	next      []input // that a step has brought about
+	packet    dialogue.Packet // memory for an input
 	closedWhy string
 	badAudio  logOnce
 	badMCP    logOnce
@@ -119,16 +120,14 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 		s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
 		s.ownTools = true
 	}
-	l := &loop{session: s, audioIn: audioIn, state: state{limits: limits{
-		hello: helloWithin, stalled: stalledAfter, longest: voice.LongestUtterance,
-	}}}
+	l := &loop{session: s, audioIn: audioIn}
 	l.follow(o)
 	return l, nil
 }
 
 // follow takes over what is not a turn's own.
 func (l *loop) follow(o *Options) {
-	l.options, l.state.greets, l.state.limits.idle = o, o.Greet, o.Idle
+	l.options = o
 	l.audioIn.pointer.SetSilence(o.Silence)
 }
 
@@ -139,16 +138,12 @@ const (
 	whyReplaced      = "replaced by a newer channel"
 )
 
-// Limits of a session.
-const (
-	helloWithin  = 10 * time.Second
-	stalledAfter = 1200 * time.Millisecond // without a packet, an utterance is over
-	lastWords    = time.Second             // for what is queued when a session ends
-)
+// lastWords is how long what is queued may take to leave when a session ends.
+const lastWords = time.Second
 
 // run holds the session until it ends, and returns why it did.
 func (l *loop) run(ctx context.Context) string {
-	l.state.channel.opened = time.Now()
+	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.options.dialogue())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -224,7 +219,7 @@ func (s *session) read() {
 
 // posted is an input on its way. An input of a cancelled turn is ignored.
 type posted struct {
-	input
+	dialogue.Input
 	from    *turn         // nil from the appliance
 	handled chan struct{} // closed when the loop has dealt with it; may be nil
 }
@@ -233,8 +228,8 @@ type posted struct {
 func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for l.state.phase != closing {
-		armed := l.state.due()
+	for !l.state.Closed() {
+		armed := l.state.Deadline()
 		if !armed.IsZero() {
 			timer.Reset(time.Until(armed))
 		}
@@ -242,21 +237,21 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 		case f, open := <-l.incoming:
 			switch {
 			case !open:
-				l.input(ctx, hangUp{"the robot closed the channel"})
+				l.input(ctx, dialogue.HangUp{Why: "the robot closed the channel"})
 				return
 			case f.message == nil:
 				l.audio(ctx, f.audio)
 			default:
 				l.readProgress(ctx)
-				l.input(ctx, fromRobot{f.message})
+				l.input(ctx, dialogue.FromRobot{Message: f.message})
 			}
 		case in := <-l.inputs:
 			l.readProgress(ctx)
 			if in.from == nil {
-				l.tap.given(words(in.input))
+				l.tap.given(words(in.Input))
 			}
 			if in.from == nil || in.from == l.turn {
-				l.input(ctx, in.input)
+				l.input(ctx, in.Input)
 			}
 			if in.handled != nil {
 				close(in.handled)
@@ -265,39 +260,40 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 			l.progress(ctx)
 		case err := <-writeEnded:
 			l.log.Info("the robot cannot be reached any more", "err", err)
-			l.input(ctx, hangUp{whySendingFailed})
+			l.input(ctx, dialogue.HangUp{Why: whySendingFailed})
 		case <-timer.C:
-			l.input(ctx, tick{})
+			l.input(ctx, dialogue.Tick{})
 		case <-ctx.Done():
 			why := "the appliance stops"
 			if l.replaced.Load() {
 				why = whyReplaced
 			}
-			l.input(ctx, hangUp{why})
+			l.input(ctx, dialogue.HangUp{Why: why})
 		}
-		if l.tooSlow && l.state.phase != closing {
+		if l.tooSlow && !l.state.Closed() {
 			l.log.Warn("the robot does not read what it is sent; the channel is closed")
-			l.input(ctx, hangUp{whyTooSlow})
+			l.input(ctx, dialogue.HangUp{Why: whyTooSlow})
 		}
 	}
 }
 
-// input runs one step and its effects, and then the inputs that these bring about.
-func (l *loop) input(ctx context.Context, in input) {
+// input runs one step and its effects.
+func (l *loop) input(ctx context.Context, in dialogue.Input) {
 	if o := l.server.current.Load(); o != l.options {
 		l.follow(o)
+		l.step(ctx, dialogue.Configure{Settings: o.dialogue()})
 	}
-	l.next = append(l.next[:0], in)
-	for len(l.next) > 0 {
-		var effects []effect
-		in, l.next = l.next[0], l.next[1:]
-		l.state, effects = step(l.state, time.Now(), in)
-		if l.stepped != nil {
-			l.stepped(in, l.state)
-		}
-		for _, e := range effects {
-			e.perform(ctx, l)
-		}
+	l.step(ctx, in)
+}
+
+func (l *loop) step(ctx context.Context, in dialogue.Input) {
+	var effects []dialogue.Effect
+	l.state, effects = dialogue.Step(l.state, time.Now(), in)
+	if l.stepped != nil {
+		l.stepped(in, l.state)
+	}
+	for _, e := range effects {
+		l.perform(ctx, e)
 	}
 }
 
@@ -321,7 +317,8 @@ func (l *loop) progress(ctx context.Context) {
 		l.turn.clock.markAt(event.StageFirstPacket, p.first)
 	}
 	l.spoken = append(l.spoken, p.spoken...)
-	l.input(ctx, p)
+	l.input(ctx, dialogue.Progress{Started: p.started, Began: p.began, Spoken: p.spoken, Gesture: p.gesture, Paused: p.paused,
+		Stopped: p.stopped, AskFor: p.askFor, Drained: p.drained})
 }
 
 // send queues a message. A robot that does not read is disconnected.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/http"
+	"perch/gateway/robot/dialogue"
 
 	"perch/device"
-	"perch/event"
-	"perch/gateway/door"
 )
 
 // sounds load what robots play.
@@ -17,30 +15,6 @@ type sounds interface {
 	// afterwards. It wraps fs.ErrNotExist where there is none of that name.
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
-
-// ErrSpeaking is returned where a sound would disturb the robot or a person.
-var ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
-	Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
-
-// sound is what a robot plays instead of speech.
-type sound struct {
-	name string
-	pcm  []int16 // 24 kHz
-}
-
-// playSound is a sound to be played. It has one answer: whether it is.
-type playSound struct {
-	sound  *sound
-	answer chan<- error // with a slot for one
-}
-
-// answerPlay returns whether a sound is played.
-type answerPlay struct {
-	answer chan<- error
-	err    error
-}
-
-func (e answerPlay) perform(context.Context, *loop) { e.answer <- e.err } // there is a slot
 
 // Play has a robot play a sound outside any turn, and returns when it begins
 // to. It can be interrupted as speech can. Errors wrap fs.ErrNotExist for a
@@ -59,40 +33,15 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 		return fmt.Errorf("play a sound: %w", err)
 	}
 	answer := make(chan error, 1)
-	if err := s.post(ctx, id, playSound{&sound{name, pcm}, answer}); err != nil {
+	if err := s.post(ctx, id, dialogue.PlaySound{Sound: &dialogue.Sound{Name: name, PCM: pcm}, Answer: answer}); err != nil {
 		return err
 	}
 	select {
 	case err := <-answer:
 		return err
 	default: // the session ended before it came to that
-		return ErrOffline
+		return dialogue.ErrOffline
 	}
-}
-
-// step begins a sound if nothing else is heard, or once the robot has connected.
-func (in playSound) step(s *stepper) {
-	switch {
-	case s.phase == greeting:
-		s.do(answerPlay{in.answer, ErrOffline})
-	case s.turn.active || len(s.queue.waiting) > 0:
-		s.do(answerPlay{in.answer, ErrSpeaking})
-	case !s.channel.settled:
-		s.queue.waiting = []announcement{{sound: in.sound}}
-		s.do(answerPlay{in.answer, nil})
-	default:
-		s.begin(turnStart{announcement: announcement{sound: in.sound}})
-		s.do(answerPlay{in.answer, nil})
-	}
-}
-
-// soundEnded publishes the end of a sound that had begun. It reports whether the
-// turn is a sound: then no end of a turn is published.
-func (s *stepper) soundEnded(end string) bool {
-	if s.turn.announcement.sound != nil && s.turn.begun {
-		s.do(publish{event.SoundEnded{Name: s.turn.announcement.sound.name, End: end}})
-	}
-	return s.turn.announcement.sound != nil
 }
 
 // playSound queues a sound. On the empty sentence every build begins to speak.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"perch/gateway/robot/dialogue"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func TestWhatIsNotPlayed(t *testing.T) {
 			Code() string
 			Status() int
 		}
-		if !errors.Is(err, ErrSpeaking) || !errors.As(err, &shown) || shown.Code() != "robot_speaking" || shown.Status() != http.StatusConflict {
+		if !errors.Is(err, dialogue.ErrSpeaking) || !errors.As(err, &shown) || shown.Code() != "robot_speaking" || shown.Status() != http.StatusConflict {
 			t.Errorf("it is answered with %v", err)
 		}
 	}
@@ -66,14 +67,14 @@ func TestWhatIsNotPlayed(t *testing.T) {
 		wants(k.play("purr")) // he is answered
 		time.Sleep(3 * time.Second)
 		k.listen(xiaozhi.Auto)
-		for _, want := range []error{nil, ErrSpeaking} { // nor does it play two
+		for _, want := range []error{nil, dialogue.ErrSpeaking} { // nor does it play two
 			if err := k.play("song"); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}
 		}
 		k.channel.Close(0, "")
 		<-k.ended
-		if err := k.play("purr"); !errors.Is(err, ErrOffline) {
+		if err := k.play("purr"); !errors.Is(err, dialogue.ErrOffline) {
 			t.Errorf("a closed channel: %v", err)
 		}
 		if len(k.waiting.Kept) > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"perch/gateway/robot/dialogue"
 	"sync"
 	"time"
 
@@ -74,10 +75,8 @@ func (s *Server) keep(id device.ID, added ...Command) error {
 // waited before is still kept, and notifications are kept elsewhere.
 func (s *Server) keepUnspoken(ended *loop) {
 	var unspoken []Command
-	for _, t := range ended.state.queue.waiting {
-		if t.notice == "" && t.command == "" && t.text != "" {
-			unspoken = append(unspoken, Command{Thing: commandSay, Text: t.text})
-		}
+	for _, text := range ended.state.Unspoken() {
+		unspoken = append(unspoken, Command{Thing: dialogue.CommandSay, Text: text})
 	}
 	if len(unspoken) == 0 {
 		return

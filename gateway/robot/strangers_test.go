@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"sync"
@@ -115,7 +116,7 @@ func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer(), xiaozhi.Framing1, func(k *talk) {
 			if _, err := NewCommandQueue(k.waiting).add(robotID, time.Now(),
-				Command{Thing: commandSay, Text: "The key is under the mat."}); err != nil {
+				Command{Thing: dialogue.CommandSay, Text: "The key is under the mat."}); err != nil {
 				t.Fatal(err)
 			}
 		}, strangers)

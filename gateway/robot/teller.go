@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type teller struct {
 	news chan struct{} // poked when there is more
 
 	mu      sync.Mutex
-	waiting []announcement
+	waiting []dialogue.Announcement
 	running bool
 	ended   bool // with the connection
 	stop    context.CancelFunc
@@ -51,9 +52,11 @@ func (k *link) speaks() bool {
 }
 
 // add has something spoken, instead of what waits of the same id.
-func (t *teller) add(a announcement) {
+func (t *teller) add(a dialogue.Announcement) {
 	t.mu.Lock()
-	same := func(b announcement) bool { return b.notice == a.notice && (a.notice != "" || b.text == a.text) }
+	same := func(b dialogue.Announcement) bool {
+		return b.Notice == a.Notice && (a.Notice != "" || b.Text == a.Text)
+	}
 	t.waiting = append(slices.DeleteFunc(t.waiting, same), a)
 	t.mu.Unlock()
 	t.wake()
@@ -63,7 +66,7 @@ func (t *teller) add(a announcement) {
 func (t *teller) withdraw(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waiting = slices.DeleteFunc(t.waiting, func(a announcement) bool { return a.hint && a.text == text })
+	t.waiting = slices.DeleteFunc(t.waiting, func(a dialogue.Announcement) bool { return a.Hint && a.Text == text })
 }
 
 // wake has what waits spoken, unless the robot talks.
@@ -126,7 +129,7 @@ func (t *teller) run(ctx context.Context) {
 		if !there {
 			return
 		}
-		if a.text == "" {
+		if a.Text == "" {
 			t.pause(ctx, quietLook)
 			continue
 		}
@@ -150,12 +153,12 @@ func (t *teller) run(ctx context.Context) {
 
 // giveUp shows what a robot has not fetched in two minutes. Until its next talk it is
 // taken for one that does not speak by itself.
-func (t *teller) giveUp(a announcement) {
+func (t *teller) giveUp(a dialogue.Announcement) {
 	k := t.link
 	k.log.Warn("the robot does not fetch what it is to speak, and is shown it instead; its firmware may not know notify", "firmware", k.robot.Firmware)
 	k.mute.Store(true)
 	t.hush()
-	if err := k.announce(notice.Announcement{ID: a.notice, Text: a.text}); err != nil {
+	if err := k.announce(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
 		k.log.Info("an announcement cannot be shown", "err", err)
 	}
 }
@@ -174,7 +177,7 @@ func (t *teller) pause(ctx context.Context, d time.Duration) {
 // next is the announcement that comes next: an urgent notification, a sentence, any
 // other. Without a text, what there is has to wait. Where there is none, the
 // goroutine ends.
-func (t *teller) next(ctx context.Context, now time.Time) (a announcement, there bool) {
+func (t *teller) next(ctx context.Context, now time.Time) (a dialogue.Announcement, there bool) {
 	k := t.link
 	all := t.commands(now)
 	t.mu.Lock()
@@ -182,55 +185,55 @@ func (t *teller) next(ctx context.Context, now time.Time) (a announcement, there
 	if ctx.Err() != nil {
 		return a, false
 	}
-	t.waiting = slices.DeleteFunc(t.waiting, func(a announcement) bool {
-		return a.notice != "" && k.server.options.Waits != nil && !k.server.options.Waits(a.notice)
+	t.waiting = slices.DeleteFunc(t.waiting, func(a dialogue.Announcement) bool {
+		return a.Notice != "" && k.server.options.Waits != nil && !k.server.options.Waits(a.Notice)
 	})
 	all = append(all, t.waiting...)
 	if len(all) == 0 {
 		t.running = false
 		return a, false
 	}
-	if i := slices.IndexFunc(all, func(a announcement) bool { return a.urgent }); i >= 0 {
+	if i := slices.IndexFunc(all, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
 		return all[i], true
 	}
 	if k.server.quiet(now) {
-		return announcement{}, true
+		return dialogue.Announcement{}, true
 	}
 	return all[0], true
 }
 
 // commands are the sentences that wait for the robot.
-func (t *teller) commands(now time.Time) (all []announcement) {
+func (t *teller) commands(now time.Time) (all []dialogue.Announcement) {
 	k := t.link
 	for _, c := range k.server.options.Commands.list(k.robot.ID) {
 		switch {
 		case !now.Before(c.Expires):
 			k.server.options.Commands.drop(k.robot.ID, c.ID)
-			k.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: waitedTooLong})
+			k.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
 		case c.Thing == commandAlert:
 			if k.send(c.alert()) == nil {
 				k.server.options.Commands.drop(k.robot.ID, c.ID)
 				k.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
 			}
 		default:
-			all = append(all, announcement{text: c.Text, command: c.ID})
+			all = append(all, dialogue.Announcement{Text: c.Text, Command: c.ID})
 		}
 	}
 	return all
 }
 
 // told takes note of what the robot has played to its end.
-func (t *teller) told(a announcement) {
+func (t *teller) told(a dialogue.Announcement) {
 	k := t.link
 	t.mu.Lock()
-	t.waiting = slices.DeleteFunc(t.waiting, func(b announcement) bool { return b.notice == a.notice && b.text == a.text })
+	t.waiting = slices.DeleteFunc(t.waiting, func(b dialogue.Announcement) bool { return b.Notice == a.Notice && b.Text == a.Text })
 	t.mu.Unlock()
 	switch {
-	case a.command != "":
-		k.server.options.Commands.drop(k.robot.ID, a.command)
-		k.publish(event.Command{Thing: commandSay, State: event.CommandDone})
-	case a.notice != "":
-		k.publish(event.NotificationChanged{ID: a.notice, State: notice.Spoken})
+	case a.Command != "":
+		k.server.options.Commands.drop(k.robot.ID, a.Command)
+		k.publish(event.Command{Thing: dialogue.CommandSay, State: event.CommandDone})
+	case a.Notice != "":
+		k.publish(event.NotificationChanged{ID: a.Notice, State: notice.Spoken})
 	}
 }
 
@@ -238,7 +241,7 @@ func (t *teller) told(a announcement) {
 // there is to do, or all that its firmware can do between talks.
 func (k *link) announce(a notice.Announcement) error {
 	if a.Speak && k.speaks() {
-		k.teller.add(announcement{text: a.Text, notice: a.ID, urgent: a.Urgent})
+		k.teller.add(dialogue.Announcement{Text: a.Text, Notice: a.ID, Urgent: a.Urgent})
 		return nil
 	}
 	if err := k.send(alertOf(a)); err != nil {
@@ -254,7 +257,7 @@ func (k *link) announce(a notice.Announcement) error {
 const wakeHint = "Touch me, or say my wake word, to answer."
 
 // tell has the robot speak one announcement, and returns when it has played it.
-func (t *teller) tell(ctx context.Context, a announcement) error {
+func (t *teller) tell(ctx context.Context, a dialogue.Announcement) error {
 	ctx, cancelled := context.WithCancelCause(ctx)
 	cancel := func() { cancelled(nil) }
 	t.mu.Lock()
@@ -266,7 +269,7 @@ func (t *teller) tell(ctx context.Context, a announcement) error {
 		t.mu.Unlock()
 	}()
 	k, s := t.link, t.link.server
-	face, words := agent.SplitEmotion(a.text)
+	face, words := agent.SplitEmotion(a.Text)
 	sentences := thinker.Sentences(words)
 	sound := newStream()
 	var making sync.WaitGroup
@@ -281,7 +284,7 @@ func (t *teller) tell(ctx context.Context, a announcement) error {
 	if err != nil {
 		return err
 	}
-	if a.hint {
+	if a.Hint {
 		subtitles = append(subtitles, xiaozhi.Subtitle{Start: subtitles[len(subtitles)-1].Start + hintAfter, Text: wakeHint})
 	}
 	if face != agent.Neutral {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,7 +24,7 @@ import (
 // long as its context and whatever C call it is in.
 type turn struct {
 	session    *session
-	start      turnStart
+	start      dialogue.TurnStart
 	playback   *playback
 	utterances chan *voice.Utterance // of a question's answers
 	answers    chan agent.Answer     // of a question, from the loop
@@ -43,7 +44,7 @@ type turn struct {
 }
 
 // newTurn is called by the loop.
-func newTurn(s *session, start turnStart, cancel context.CancelFunc) *turn {
+func newTurn(s *session, start dialogue.TurnStart, cancel context.CancelFunc) *turn {
 	o, done := s.server.hold()
 	return &turn{
 		session: s, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), playback: newPlayback(s.reported),
@@ -66,12 +67,12 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	// The end of the playback is queued before the loop hears of the turn's
 	// end, so the loop sees both in either order.
 	if t.playback.add(ctx, item{end: true}) == nil {
-		t.post(ctx, turnFinished{end, reason})
+		t.post(ctx, dialogue.TurnFinished{End: end, Reason: reason})
 	}
 }
 
 // post has the loop take an input, and waits for that: order is kept.
-func (t *turn) post(ctx context.Context, in input) {
+func (t *turn) post(ctx context.Context, in dialogue.Input) {
 	handled := make(chan struct{})
 	select {
 	case t.session.inputs <- posted{in, t, handled}:
@@ -86,25 +87,25 @@ func (t *turn) post(ctx context.Context, in input) {
 
 // perform does the turn and returns how it ended: "" where nothing came of it.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
-	text, err := t.start.text, error(nil)
-	if t.start.utterance {
+	text, err := t.start.Text, error(nil)
+	if t.start.Utterance {
 		text, err = t.listen(ctx, u)
 	}
 	switch {
 	case err != nil:
-	case t.start.announcement.phrase != "":
-		err = t.greet(ctx, t.start.announcement.phrase)
-	case t.start.announcement.text != "":
-		err = t.announce(ctx, t.start.announcement.text)
-	case t.start.announcement.sound != nil:
-		err = t.playSound(ctx, t.start.announcement.sound.pcm)
-	case t.start.announcement.question != nil:
-		q := t.start.announcement.question.Question
+	case t.start.Announcement.Phrase != "":
+		err = t.greet(ctx, t.start.Announcement.Phrase)
+	case t.start.Announcement.Text != "":
+		err = t.announce(ctx, t.start.Announcement.Text)
+	case t.start.Announcement.Sound != nil:
+		err = t.playSound(ctx, t.start.Announcement.Sound.PCM)
+	case t.start.Announcement.Question != nil:
+		q := t.start.Announcement.Question.Question
 		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop answers it
 	case text == "":
 		return "", ""
 	default:
-		t.post(ctx, transcript{text})
+		t.post(ctx, dialogue.Transcript{Text: text})
 		err = t.think(ctx, text)
 	}
 	switch {
@@ -182,8 +183,8 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
 		t.session.tap.given("recognizer", nil)
-		t.post(ctx, misheard{})
-		if t.start.aloud {
+		t.post(ctx, dialogue.Misheard{})
+		if t.start.Aloud {
 			t.sayPhrase(ctx, phraseMisheard)
 		}
 		return "", nil
@@ -382,7 +383,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 		q.Robot, q.Session, q.Asked, q.Until = t.session.robot.ID, t.session.id, now, now.Add(within)
 	}
 	open := &q
-	t.post(ctx, questionPut{open})
+	t.post(ctx, dialogue.QuestionPut{Question: open})
 	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
 	if err := t.playback.add(ctx, item{pause: &within}); err != nil {
 		return err
@@ -395,14 +396,14 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	case ctx.Err() != nil:
 		return ctx.Err() // a cancelled turn is no yes
 	case err != nil:
-		t.post(ctx, questionAnswered{agent.Answer{Outcome: agent.AnswerClosed}})
+		t.post(ctx, dialogue.QuestionAnswered{Answer: agent.Answer{Outcome: agent.AnswerClosed}})
 		return err
 	}
 	answer = given
 	if answer.Outcome == agent.AnswerGiven {
-		t.post(ctx, transcript{answer.Text})
+		t.post(ctx, dialogue.Transcript{Text: answer.Text})
 	}
-	t.post(ctx, questionAnswered{answer})
+	t.post(ctx, dialogue.QuestionAnswered{Answer: answer})
 	return nil
 }
 
@@ -436,7 +437,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 			default:
 			}
 			if transcript.Refused || text == "" {
-				t.post(ctx, misheard{})
+				t.post(ctx, dialogue.Misheard{})
 				continue // the question still stands, until its time is over
 			}
 			return agent.Answer{Outcome: agent.AnswerGiven, Text: text}, nil

@@ -12,6 +12,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"os"
+	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,7 @@ const (
 
 	// tokenLives is how long a camera's token is good. It is renewed well
 	// before that while its channel is open.
-	tokenLives = 2 * introduceEvery
+	tokenLives = 2 * dialogue.IntroduceEvery
 )
 
 // cameras hold who may send pictures, and each robot's last, in memory only.

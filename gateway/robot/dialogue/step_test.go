@@ -1,8 +1,7 @@
-package robot
+package dialogue
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -89,11 +88,11 @@ var histories = []situation{
 }
 
 // happenings are the inputs of the table.
-func happenings() map[string]input {
-	robot := func(m xiaozhi.FromRobot) input { return fromRobot{m} }
+func happenings() map[string]Input {
+	robot := func(m xiaozhi.FromRobot) Input { return FromRobot{m} }
 	asked := &agent.Question{ID: "q", Text: "May I?"}
-	own := &inquiry{Question: agent.Question{ID: "house", Text: "May we?", Until: time.Unix(1060, 0)}}
-	return map[string]input{
+	own := &Question{Question: agent.Question{ID: "house", Text: "May we?", Until: time.Unix(1060, 0)}}
+	return map[string]Input{
 		"hello":           robot(xiaozhi.Hello{}),
 		"listen auto":     robot(xiaozhi.ListenStart{Mode: xiaozhi.Auto}),
 		"listen manual":   robot(xiaozhi.ListenStart{Mode: xiaozhi.Manual}),
@@ -107,47 +106,47 @@ func happenings() map[string]input {
 		"touch":           robot(xiaozhi.Event{Name: "head_pet_started"}),
 		"mcp":             robot(xiaozhi.FromMCP{}),
 
-		"speech began": speechBegan{},
-		"speech ended": speechEnded{},
-		"streaming":    streaming{},
+		"speech began": SpeechBegan{},
+		"speech ended": SpeechEnded{},
+		"streaming":    &Packet{Duration: 60 * time.Millisecond}, // for more than a second
 
-		"transcript":   transcript{"hi"},
-		"misheard":     misheard{},
-		"question put": questionPut{asked},
-		"inquiry put":  questionPut{&own.Question},
-		"answered":     questionAnswered{agent.Answer{Outcome: agent.AnswerTouch}},
-		"cannot ask":   questionAnswered{agent.Answer{Outcome: agent.AnswerClosed}},
-		"finished":     turnFinished{event.EndDone, ""},
-		"goodbye":      turnFinished{event.EndHangUp, ""},
-		"good night":   turnFinished{event.EndSleep, ""},
-		"failed":       turnFinished{event.EndFailed, "away"},
-		"nothing":      turnFinished{"", ""},
+		"transcript":   Transcript{"hi"},
+		"misheard":     Misheard{},
+		"question put": QuestionPut{asked},
+		"inquiry put":  QuestionPut{&own.Question},
+		"answered":     QuestionAnswered{agent.Answer{Outcome: agent.AnswerTouch}},
+		"cannot ask":   QuestionAnswered{agent.Answer{Outcome: agent.AnswerClosed}},
+		"finished":     TurnFinished{event.EndDone, ""},
+		"goodbye":      TurnFinished{event.EndHangUp, ""},
+		"good night":   TurnFinished{event.EndSleep, ""},
+		"failed":       TurnFinished{event.EndFailed, "away"},
+		"nothing":      TurnFinished{"", ""},
 
-		"starts":          playbackProgress{started: true},
-		"sounds":          playbackProgress{began: true, spoken: []string{"Yes."}},
-		"plays":           playbackProgress{began: true},
-		"question sounds": playbackProgress{began: true, spoken: []string{"May I?"}},
-		"inquiry sounds":  playbackProgress{began: true, spoken: []string{"May we?"}},
-		"paused":          playbackProgress{stopped: true, paused: true, askFor: 10 * time.Second},
-		"drained":         playbackProgress{drained: true},
+		"starts":          Progress{Started: true},
+		"sounds":          Progress{Began: true, Spoken: []string{"Yes."}},
+		"plays":           Progress{Began: true},
+		"question sounds": Progress{Began: true, Spoken: []string{"May I?"}},
+		"inquiry sounds":  Progress{Began: true, Spoken: []string{"May we?"}},
+		"paused":          Progress{Stopped: true, Paused: true, AskFor: 10 * time.Second},
+		"drained":         Progress{Drained: true},
 
-		"say":      announce{announcement{text: "Dinner."}},
-		"notice":   announce{announcement{text: "News.", notice: "n"}},
-		"urgent":   announce{announcement{text: "Fire.", notice: "u", urgent: true}},
-		"alert":    showAlert{notice: "s"},
-		"emotion":  showEmotion{happy},
-		"text":     injectText{"hi"},
-		"be quiet": abort{},
-		"hold":     holdChannel{time.Unix(2000, 0)},
-		"collect":  collectCommands{},
-		"allow":    decideQuestion{"q", true},
-		"deny":     decideQuestion{"house", false},
-		"ask":      ask{own},
-		"withdraw": withdraw{own},
-		"play":     playSound{sound: &sound{name: "song"}},
-		"reboot":   reboot{},
-		"hang up":  hangUp{"bye"},
-		"timer":    tick{}, // when the state has asked for it
+		"say":      Announce{Announcement{Text: "Dinner."}},
+		"notice":   Announce{Announcement{Text: "News.", Notice: "n"}},
+		"urgent":   Announce{Announcement{Text: "Fire.", Notice: "u", Urgent: true}},
+		"alert":    ShowAlert{Notice: "s"},
+		"emotion":  ShowEmotion{agent.Emotion{Name: "happy", Emoji: "😊"}},
+		"text":     InjectText{"hi"},
+		"be quiet": Abort{},
+		"hold":     HoldChannel{time.Unix(2000, 0)},
+		"collect":  CollectCommands{},
+		"allow":    DecideQuestion{"q", true},
+		"deny":     DecideQuestion{"house", false},
+		"ask":      Ask{own},
+		"withdraw": Withdraw{own},
+		"play":     PlaySound{Sound: &Sound{Name: "song"}},
+		"reboot":   Reboot{},
+		"hang up":  HangUp{"bye"},
+		"timer":    Tick{}, // when the state has asked for it
 	}
 }
 
@@ -155,9 +154,9 @@ func happenings() map[string]input {
 type played struct {
 	t       *testing.T
 	now     time.Time
-	state   state
-	inputs  map[string]input
-	effects []effect
+	state   State
+	inputs  map[string]Input
+	effects []Effect
 }
 
 // in is a session in a situation.
@@ -170,8 +169,7 @@ func in(t *testing.T, name string) *played {
 	}
 	if all[i].from == "" {
 		start := time.Unix(1000, 0)
-		return &played{t: t, now: start, inputs: happenings(), state: state{greets: true, channel: channelState{opened: start}, limits: limits{
-			hello: 10 * time.Second, idle: time.Minute, stalled: 1200 * time.Millisecond, longest: 15 * time.Second}}}
+		return &played{t: t, now: start, inputs: happenings(), state: New(start, 15*time.Second, Settings{Greet: true, Idle: time.Minute})}
 	}
 	p := in(t, all[i].from)
 	for input := range strings.SplitSeq(all[i].inputs, "; ") {
@@ -193,18 +191,25 @@ func (p *played) happens(name string) {
 		p.t.Fatalf("no input is named %q", name)
 	}
 	if name == "timer" {
-		if due := p.state.due(); !due.IsZero() {
+		if due := p.state.Deadline(); !due.IsZero() {
 			p.now = due
 		}
+	}
+	if name == "streaming" {
+		for range 20 {
+			p.now = p.now.Add(60 * time.Millisecond)
+			p.step(input)
+		}
+		return
 	}
 	p.step(input)
 }
 
-func (p *played) step(in input) {
-	var effects []effect
-	p.state, effects = step(p.state, p.now, in)
+func (p *played) step(in Input) {
+	var effects []Effect
+	p.state, effects = Step(p.state, p.now, in)
 	p.effects = append(p.effects, effects...)
-	if err := p.state.check(); err != nil {
+	if err := p.state.Check(); err != nil {
 		p.t.Fatalf("after %T: %v", in, err)
 	}
 }
@@ -212,9 +217,9 @@ func (p *played) step(in input) {
 // pass lets time pass, with what is due in it.
 func (p *played) pass(d time.Duration) {
 	until := p.now.Add(d)
-	for due := p.state.due(); !due.IsZero() && !due.After(until); due = p.state.due() {
+	for due := p.state.Deadline(); !due.IsZero() && !due.After(until); due = p.state.Deadline() {
 		p.now = due
-		p.step(tick{})
+		p.step(Tick{})
 	}
 	p.now = until
 }
@@ -222,7 +227,7 @@ func (p *played) pass(d time.Duration) {
 // change is what has become of a state, as the table has it: the phase, and
 // whether a question waits; by how many more or fewer announcements the queue is
 // longer; and what is to follow the turn. What is as before is left out.
-func change(before, after state) string {
+func change(before, after State) string {
 	words := "="
 	if after.phase != before.phase || after.question.waits() != before.question.waits() {
 		words = []string{"greeting", "quiet", "ready", "hearing", "thinking", "speaking", "closing"}[after.phase]
@@ -230,7 +235,7 @@ func change(before, after state) string {
 			words += ", asked"
 		}
 	}
-	queued := func(s state) int { return len(s.queue.early) + len(s.queue.waiting) }
+	queued := func(s State) int { return len(s.queue.early) + len(s.queue.waiting) }
 	if n := queued(after) - queued(before); n != 0 {
 		words += fmt.Sprintf(" %+d", n)
 	}
@@ -244,15 +249,15 @@ func change(before, after state) string {
 }
 
 // possible reports whether an input can come of a turn that is as the state has it.
-func possible(name string, s state) bool {
+func possible(name string, s State) bool {
 	fresh := s.turn.active && !s.question.waits()
 	switch name {
 	case "transcript", "misheard":
-		return s.question.waits() || fresh && !s.turn.understood && s.turn.announcement == announcement{}
+		return s.question.waits() || fresh && !s.turn.understood && s.turn.announcement == Announcement{}
 	case "question put":
 		return fresh && s.turn.understood
 	case "inquiry put":
-		return fresh && s.turn.announcement.question != nil
+		return fresh && s.turn.announcement.Question != nil
 	case "answered", "cannot ask", "paused":
 		return s.question.waits()
 	case "finished", "goodbye", "good night", "failed", "nothing":
@@ -262,29 +267,29 @@ func possible(name string, s state) bool {
 	case "starts":
 		return fresh && s.phase == thinking
 	case "sounds":
-		return fresh && s.phase == speaking && s.turn.announcement.sound == nil && s.turn.announcement.question == nil
+		return fresh && s.phase == speaking && s.turn.announcement.Sound == nil && s.turn.announcement.Question == nil
 	case "plays":
-		return s.phase == speaking && s.turn.announcement.sound != nil
+		return s.phase == speaking && s.turn.announcement.Sound != nil
 	case "question sounds":
 		return s.question.waits() && s.phase == speaking
 	case "inquiry sounds":
-		return s.phase == speaking && s.turn.announcement.question != nil
+		return s.phase == speaking && s.turn.announcement.Question != nil
 	}
 	return true
 }
 
 // effectInWords is an effect as the table has it: its name, and what it is about.
-func effectInWords(e effect) string {
+func effectInWords(e Effect) string {
 	about := ""
 	switch e := e.(type) {
-	case send:
-		if _, alert := e.message.(xiaozhi.Alert); alert {
+	case Send:
+		if _, alert := e.Message.(xiaozhi.Alert); alert {
 			return "alert"
 		}
-		return inWords(e.message)
-	case publish:
-		about = event.Kind(e.event)
-		switch e := e.event.(type) {
+		return messageInWords(e.Message)
+	case Publish:
+		about = event.Kind(e.Event)
+		switch e := e.Event.(type) {
 		case event.TurnEnded:
 			about += " " + e.End
 		case event.NotificationChanged:
@@ -297,42 +302,43 @@ func effectInWords(e effect) string {
 			about += " " + e.State
 		}
 		return about
-	case beginTurn:
-		a := e.announcement
-		about = e.text + a.text + a.phrase
+	case BeginTurn:
+		a := e.Announcement
+		about = e.Text + a.Text + a.Phrase
 		switch {
-		case e.utterance:
+		case e.Utterance:
 			about = "utterance"
-			if !e.aloud {
+			if !e.Aloud {
 				about = "utterance in silence"
 			}
-		case a.sound != nil:
-			about = a.sound.name
-		case a.question != nil:
-			about = a.question.Text
+		case a.Sound != nil:
+			about = a.Sound.Name
+		case a.Question != nil:
+			about = a.Question.Text
 		}
-	case cancelTurn:
-		if e.abort {
+	case CancelTurn:
+		if e.Abort {
 			about = "abort"
 		}
-	case endTurn:
-		about = e.end
-	case answerQuestion:
+	case EndTurn:
+		about = e.End
+	case AnswerQuestion:
 		about = string(e.Outcome)
-	case endInquiry:
-		about = string(e.answer.Outcome)
-		if e.err != nil {
+	case EndInquiry:
+		about = string(e.Answer.Outcome)
+		if e.Err != nil {
 			about = "error"
 		}
-	case answerPlay:
+	case AnswerPlay:
 		about = "yes"
-		if e.err != nil {
-			about = e.err.(*door.Fault).Word
+		if e.Err != nil {
+			about = e.Err.(*door.Fault).Word
 		}
-	case closeChannel:
-		about = e.why
+	case CloseChannel:
+		about = e.Why
 	}
-	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "robot.")
+	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "dialogue.")
+	name = strings.ToLower(name[:1]) + name[1:]
 	return strings.TrimSpace(name + " " + about)
 }
 
@@ -423,44 +429,27 @@ func readSteps(t *testing.T) map[string]*stepRow {
 	return rows
 }
 
-// check holds the table of phases in state's comment. The transcripts, the fuzz
-// tests and the table of steps call it after every step.
-func (s state) check() error {
-	var broken []string
-	must := func(ok bool, what string) {
-		if !ok {
-			broken = append(broken, what)
+// messageInWords is a message to the robot as the table has it.
+func messageInWords(m xiaozhi.ToRobot) string {
+	switch m := m.(type) {
+	case xiaozhi.TTSStop:
+		return "tts stop"
+	case xiaozhi.STT:
+		return "stt " + m.Text
+	case xiaozhi.LLM:
+		return "face " + m.Emotion
+	case xiaozhi.Reboot:
+		return "reboot"
+	}
+	return fmt.Sprintf("%T", m)
+}
+
+// TestPacketsAllocateNothing: a robot that listens sends seventeen packets in a second.
+func TestPacketsAllocateNothing(t *testing.T) {
+	for _, where := range []string{"ready", "hearing", "speaking (realtime)", "resting"} {
+		p, packet := in(t, where), &Packet{Duration: 60 * time.Millisecond}
+		if n := testing.AllocsPerRun(10, func() { p.state, _ = Step(p.state, p.now, packet) }); n > 0 {
+			t.Errorf("%s: a packet allocates %v times", where, n)
 		}
 	}
-	if !s.turn.active {
-		must(reflect.DeepEqual(s.turn, turnState{}), "something is left of a turn")
-	}
-	if !s.question.waits() {
-		must(s.question == questionState{}, "something is left of a question")
-	}
-	must(s.turn.active || !s.question.waits(), "a question waits without a turn")
-	must(!s.turn.done || !s.turn.drained, "a turn that is over goes on")
-	must(s.question.published || !s.question.audible, "a question is heard and not published")
-	must(s.mic.everOpened || !s.mic.open && !s.mic.listening, "a microphone that was never opened is open")
-	must(s.phase == greeting || len(s.queue.early) == 0, "early commands are left after hello")
-	switch s.phase {
-	case greeting:
-		must(!s.turn.active && len(s.queue.waiting) == 0, "something waits to be spoken, or is, before hello")
-		must(!s.mic.everOpened && !s.channel.settled && s.channel.greeted.IsZero(), "something has happened before hello")
-	case quiet, ready:
-		must(!s.turn.active || s.question.waits(), "the robot rests in a turn without a question")
-		must(s.phase != ready || s.turn.active || s.mic.listening, "we are ready to listen to a closed microphone")
-	case hearing, thinking, speaking:
-		must(s.turn.active, "there is no turn")
-		must(s.mic.resumeAwaited.IsZero(), "the robot is awaited to listen again in a turn")
-	case closing:
-		must(!s.turn.active, "a turn outlives the channel")
-		for _, a := range s.queue.waiting {
-			must(a.question == nil, "a question outlives the channel")
-		}
-	}
-	if broken == nil {
-		return nil
-	}
-	return fmt.Errorf("%v in phase %d: %+v", broken, s.phase, s)
 }

@@ -1,4 +1,4 @@
-package robot
+package dialogue
 
 // steps is the table of step: an input, the situations that it comes in, what
 // becomes of the state, and the effects in their order.

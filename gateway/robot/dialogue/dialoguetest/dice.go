@@ -1,0 +1,90 @@
+// Package dialoguetest makes inputs of a dialogue from a fuzzer's bytes.
+package dialoguetest
+
+import (
+	"time"
+
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
+	"perch/voice"
+)
+
+// Dice turns a fuzzer's bytes into choices.
+type Dice struct {
+	Bytes []byte
+	asked []*dialogue.Question // by the appliance, as rolled
+}
+
+// Left reports whether bytes are left.
+func (d *Dice) Left() bool { return len(d.Bytes) > 0 }
+
+// Roll is a number below n.
+func (d *Dice) Roll(n int) int {
+	if len(d.Bytes) == 0 {
+		return 0
+	}
+	b := d.Bytes[0]
+	d.Bytes = d.Bytes[1:]
+	return int(b) % n
+}
+
+// Mode is a mode of listening.
+func (d *Dice) Mode() xiaozhi.Mode {
+	return []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime}[d.Roll(3)]
+}
+
+// FromRobot is a message a robot may send.
+func (d *Dice) FromRobot() xiaozhi.FromRobot {
+	switch d.Roll(9) {
+	case 0:
+		return xiaozhi.Hello{Features: xiaozhi.Features{MCP: d.Roll(2) == 1}}
+	case 1, 2:
+		return xiaozhi.ListenStart{Mode: d.Mode()}
+	case 3:
+		return xiaozhi.ListenStop{}
+	case 4:
+		kind := d.Roll(6)
+		return xiaozhi.ListenDetect{Text: []string{"hi", "face", ""}[kind%3], Typed: kind > 2}
+	case 5:
+		return xiaozhi.Abort{}
+	case 6:
+		return xiaozhi.Event{Name: []string{"face_detected", "head_pet_started"}[d.Roll(2)], Data: []byte("{}")}
+	case 7:
+		return xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)}
+	}
+	return xiaozhi.UnknownFromRobot{Type: "x"}
+}
+
+// Command is something the appliance may want.
+func (d *Dice) Command(now time.Time) dialogue.Input {
+	switch d.Roll(13) {
+	case 0:
+		return dialogue.Announce{Announcement: dialogue.Announcement{Text: "a"}}
+	case 1:
+		return dialogue.Announce{Announcement: dialogue.Announcement{Text: "b", Notice: "n", Urgent: true}}
+	case 2:
+		return dialogue.ShowAlert{Notice: "s"}
+	case 3:
+		return dialogue.InjectText{Text: "hello"}
+	case 4:
+		return dialogue.Abort{}
+	case 5:
+		return dialogue.HoldChannel{Until: time.Unix(int64(d.Roll(256)), 0)}
+	case 6:
+		return dialogue.ShowEmotion{Emotion: agent.Neutral}
+	case 7:
+		return dialogue.DecideQuestion{ID: "q", Allow: d.Roll(2) == 0}
+	case 8:
+		return dialogue.PlaySound{Sound: &dialogue.Sound{Name: "s", PCM: make([]int16, 3*voice.SpeakerFrame)}, Answer: make(chan error, 1)}
+	case 9, 10:
+		until := now.Add(time.Duration(d.Roll(40)) * time.Second)
+		d.asked = append(d.asked, &dialogue.Question{Question: agent.Question{ID: "q", Text: "may we?", Asked: now, Until: until}, Ended: make(chan dialogue.Ending, 1)})
+		return dialogue.Ask{About: d.asked[len(d.asked)-1]}
+	case 11:
+		if len(d.asked) > 0 {
+			return dialogue.Withdraw{About: d.asked[d.Roll(len(d.asked))]}
+		}
+	}
+	return dialogue.Reboot{}
+}

@@ -1,0 +1,196 @@
+package dialogue_test
+
+import (
+	"perch/agent"
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/dialogue/dialoguetest"
+	"perch/voice"
+	"testing"
+	"time"
+)
+
+// checker follows the effects of steps and holds what must always be true.
+type checker struct {
+	t      *testing.T
+	turn   bool // one is under way
+	asked  int
+	sounds int // that play
+	closed bool
+	open   map[*dialogue.Question]bool // asked by the appliance, and neither ended nor withdrawn
+}
+
+// check takes one step into account.
+func (c *checker) check(in dialogue.Input, before dialogue.State, effects []dialogue.Effect) {
+	if c.closed && len(effects) > 0 {
+		c.t.Fatalf("%T after the end has effects: %v", in, effects)
+	}
+	abort, _ := in.(dialogue.FromRobot)
+	_, isAbort := abort.Message.(xiaozhi.Abort)
+	answered := !isAbort || before.Greeting() || c.closed
+	switch in := in.(type) {
+	case dialogue.Ask:
+		c.open[in.About] = true
+	case dialogue.Withdraw:
+		delete(c.open, in.About)
+	}
+	for _, e := range effects {
+		switch e := e.(type) {
+		case dialogue.BeginTurn:
+			if c.turn {
+				c.t.Fatalf("%T begins a second turn", in)
+			}
+			c.turn = true
+		case dialogue.CancelTurn:
+			if !c.turn {
+				c.t.Fatalf("%T cancels a turn that is not there", in)
+			}
+			c.turn = false
+			answered = answered || e.Abort
+		case dialogue.EndTurn:
+			if !c.turn {
+				c.t.Fatalf("%T ends a turn that is not there", in)
+			}
+			c.turn = false
+		case dialogue.StartAnswer, dialogue.AnswerQuestion, dialogue.KeepTranscript, dialogue.RestartSpeech:
+			if !c.turn {
+				c.t.Fatalf("%T gives %T to no turn", in, e)
+			}
+		case dialogue.Send:
+			if _, stop := e.Message.(xiaozhi.TTSStop); stop {
+				answered = true
+			}
+		case dialogue.Publish:
+			switch e.Event.(type) {
+			case event.Asked:
+				c.asked++
+			case event.Answered:
+				c.asked--
+			case event.SoundStarted:
+				c.sounds++
+			case event.SoundEnded:
+				c.sounds--
+			}
+		case dialogue.EndInquiry:
+			if !c.open[e.About] {
+				c.t.Fatalf("%T ends a question of the appliance that has ended", in)
+			}
+			delete(c.open, e.About)
+		case dialogue.CloseChannel:
+			c.closed = true
+		}
+	}
+	if !answered {
+		c.t.Fatalf("an abort in phase %d has no tts stop: %v", before.Phase(), effects)
+	}
+	if c.asked < 0 || c.asked > 1 {
+		c.t.Fatalf("%d questions are open", c.asked)
+	}
+	if c.sounds < 0 || c.sounds > 1 || c.sounds == 1 && !c.turn {
+		c.t.Fatalf("%d sounds play, a turn is %v", c.sounds, c.turn)
+	}
+}
+
+// FuzzStep gives the pure step every sequence of what can happen, and checks
+// what must always be true: at most one turn, every abort answered, every
+// question ended exactly once, and no time at which it turns in circles.
+func FuzzStep(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 0, 1, 3, 2, 6, 3, 7, 4, 2, 5, 5})
+	f.Add([]byte{0, 0, 0, 0, 1, 2, 3, 1, 1, 4, 9, 9, 2, 2, 200, 5, 5, 5})
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 0, 2, 9, 20, 2, 9, 30, 5, 4, 5, 5, 0, 5, 2, 4, 10, 2, 11, 0, 5, 2, 5, 5, 1, 5, 2, 4, 60})
+	f.Add([]byte("a robot that says anything at any time, and a house that does as well"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		d := &dialoguetest.Dice{Bytes: script}
+		now := time.Unix(1000, 0)
+		greet := d.Roll(2) == 1
+		st := dialogue.New(now, voice.LongestUtterance, dialogue.Settings{Greet: greet, Idle: time.Duration(d.Roll(3)) * time.Minute})
+		c := &checker{t: t, open: map[*dialogue.Question]bool{}}
+		feed := func(in dialogue.Input) {
+			before := st
+			var effects []dialogue.Effect
+			st, effects = dialogue.Step(st, now, in)
+			c.check(in, before, effects)
+			if err := st.Check(); err != nil {
+				t.Fatalf("after %T: %v", in, err)
+			}
+			if st.TurnActive() != c.turn {
+				t.Fatalf("after %T the state says turn %v", in, st.TurnActive())
+			}
+			if st.Published() != (c.asked == 1) {
+				t.Fatalf("after %T the state has a published question: %v", in, st.Published())
+			}
+			if st.Waiting() > 2*dialogue.MostQueued+2 {
+				t.Fatalf("%d things wait to be said", st.Waiting())
+			}
+		}
+		pass := func(long time.Duration) {
+			now = now.Add(long)
+			ticks := 0
+			for due := st.Deadline(); !due.IsZero() && !due.After(now); due = st.Deadline() {
+				if ticks++; ticks > 20 {
+					t.Fatalf("it turns in circles at phase %d", st.Phase())
+				}
+				feed(dialogue.Tick{})
+			}
+		}
+		for d.Left() && !c.closed {
+			switch d.Roll(6) {
+			case 0, 1:
+				feed(dialogue.FromRobot{Message: d.FromRobot()})
+			case 2:
+				feed(d.Command(now))
+			case 3:
+				switch d.Roll(3) {
+				case 0:
+					feed(dialogue.SpeechBegan{})
+				case 1:
+					feed(dialogue.SpeechEnded{})
+				case 2: // a stream that is listened to if it was awaited
+					for range 20 {
+						pass(voice.FrameDuration)
+						feed(&dialogue.Packet{Duration: voice.FrameDuration})
+					}
+				}
+			case 4:
+				pass(time.Duration(d.Roll(256)) * 500 * time.Millisecond)
+			case 5:
+				if st.TurnActive() { // what only a turn that is under way can do
+					feed(fromTurn(d, st))
+				}
+			}
+		}
+		feed(dialogue.HangUp{Why: "the end"})
+		if c.turn || c.asked != 0 || !c.closed {
+			t.Fatalf("at the end a turn is %v, %d questions are open", c.turn, c.asked)
+		}
+		if len(c.open) > 0 {
+			t.Fatalf("at the end %d questions of the appliance have no answer", len(c.open))
+		}
+	})
+}
+
+// fromTurn is something a turn or its playback may report.
+func fromTurn(d *dialoguetest.Dice, st dialogue.State) dialogue.Input {
+	switch d.Roll(7) {
+	case 0:
+		return dialogue.Transcript{Text: "x"}
+	case 1:
+		return dialogue.Misheard{}
+	case 2:
+		if !st.Asking() {
+			return dialogue.QuestionPut{Question: &agent.Question{ID: "q", Text: "may I?"}}
+		}
+		return dialogue.QuestionAnswered{Answer: agent.Answer{Outcome: agent.AnswerGiven}}
+	case 3:
+		return dialogue.TurnFinished{End: []string{"", event.EndDone, event.EndHangUp, event.EndSleep, event.EndFailed}[d.Roll(5)], Reason: ""}
+	case 4:
+		return dialogue.Progress{Started: true}
+	case 5:
+		if st.TurnBegun() { // once
+			return dialogue.Progress{Spoken: []string{"y"}}
+		}
+		return dialogue.Progress{Began: true, Spoken: []string{"x"}, Paused: d.Roll(2) == 1, AskFor: time.Second}
+	}
+	return dialogue.Progress{Drained: true}
+}
