@@ -20,7 +20,7 @@ var floors = []string{
 	"limit plain driver secret health idlememory",
 	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
-	"agent ota perception voice/* store/*",
+	"agent ota perception voice/* store/* gateway/robot/tools",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
 	"agent/feed agent/* gateway/robot/dialogue",
 	"gateway/avatar gateway/homeassistant/topic",

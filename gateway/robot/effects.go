@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"perch/gateway/robot/tools"
 	"strings"
 	"time"
 
@@ -116,13 +117,13 @@ func (l *loop) welcome(e dialogue.Welcome) {
 // for their list. The firmware keeps neither from one channel to the next.
 func (l *loop) introduce(list bool) {
 	url, token := l.server.cameras.issue(l.robot, l.id, time.Now())
-	if err := l.toolbox.introduce(l.Version, url, token); err != nil {
+	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
 		l.log.Warn("the robot's tools were not given our name", "err", err)
 	}
 	if !list {
 		return
 	}
-	if err := l.toolbox.list(); err != nil {
+	if err := l.toolbox.RequestList(); err != nil {
 		l.log.Warn("the robot was not asked for its tools", "err", err)
 	}
 }
@@ -154,14 +155,14 @@ func (s *session) collectWaiting(ctx context.Context) {
 
 // deliver handles a response of the robot's tools.
 func (l *loop) deliver(payload []byte) {
-	listed, err := l.toolbox.deliver(payload)
+	listed, err := l.toolbox.Deliver(payload)
 	if err != nil {
 		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not logged", err)
 	}
 	if listed != nil {
-		if n := l.toolbox.omitted(); n > 0 {
+		if n := l.toolbox.Omitted(); n > 0 {
 			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used",
-				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, mostTools, limit.Body))
+				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, tools.MaxTools, limit.Body))
 		}
 		l.learn(func(u *pendingRecords) { u.tools = listed })
 		l.turns.Go(func() { l.keep() })

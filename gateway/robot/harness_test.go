@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,7 +67,7 @@ func (*fakeChannel) Begin(string) *xiaozhi.UDP { return nil }
 
 func (*fakeChannel) Audible() <-chan struct{} { return nil }
 
-func (*fakeChannel) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }
+func (*fakeChannel) Toolbox(func(xiaozhi.Request) error) *tools.Client { return nil }
 
 func (l *fakeChannel) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {

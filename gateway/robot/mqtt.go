@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +40,7 @@ type link struct {
 	conn    *control.Conn
 	host    string     // by which the robot reaches this machine
 	peer    netip.Addr // of the robot; its sound comes from there as well
-	toolbox *toolbox
+	toolbox *tools.Client
 	teller  *teller
 	log     *slog.Logger
 	done    chan struct{} // closed once it is over
@@ -133,7 +134,7 @@ func (k *link) tend(ctx context.Context) {
 	if err := k.introduce(); err != nil {
 		return // the connection's end says why
 	}
-	own := func(t device.Tool) bool { return strings.HasSuffix(t.Name, statusTool) }
+	own := func(t device.Tool) bool { return strings.HasSuffix(t.Name, tools.StatusTool) }
 	tools := k.toolbox.Tools()
 	if i := slices.IndexFunc(tools, own); i >= 0 {
 		if _, err := k.call(ctx, tools[i].Name, nil); err != nil && ctx.Err() == nil {
@@ -178,7 +179,7 @@ func (s *Server) connect(conn net.Conn, sound *udp.Socket) {
 	k := &link{server: s, hellos: limit.PerSecond(mostHellos), robot: robot, client: client, conn: c, host: host, peer: peer.Addr(), log: s.logOf(robot.ID).With("robot", robot.ID),
 		done: make(chan struct{})}
 	k.hellos.Took(1) // the connection counts as one
-	k.toolbox = newToolbox(robot.KnownTools(), s.toolLimitOf(robot.ID), k.sendRPC)
+	k.toolbox = tools.New(robot.KnownTools(), s.toolLimitOf(robot.ID), k.sendRPC)
 	k.teller = newTeller(k)
 	k.hold(sound)
 }
@@ -195,7 +196,7 @@ func (k *link) hold(sound *udp.Socket) {
 	k.server.Prepare()
 	err := k.introduce()
 	if err == nil {
-		err = k.toolbox.list()
+		err = k.toolbox.RequestList()
 	}
 	k.teller.wake()
 	var talks sync.WaitGroup
@@ -214,7 +215,7 @@ func (k *link) hold(sound *udp.Socket) {
 	}
 	talks.Wait()
 	k.teller.end()
-	k.toolbox.close()
+	k.toolbox.Close()
 	why := "the robot closed the connection"
 	switch {
 	case errors.Is(err, net.ErrClosed):
@@ -241,15 +242,17 @@ func (k *link) camera() string { return "mqtt " + string(k.robot.ID) }
 // introduce gives the robot's tools our name, and the address for pictures.
 func (k *link) introduce() error {
 	url, token := k.server.cameras.issue(k.robot, k.camera(), time.Now())
-	return k.toolbox.introduce(k.server.options.Version, url, token)
+	return k.toolbox.Introduce(k.server.options.Version, url, token)
 }
 
 // call runs one of the robot's tools between talks.
 func (k *link) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	return callTool(ctx, k.toolbox, tool, arguments, func(e event.RobotStatus) {
-		k.server.keepStatus(k.robot.ID, e)
-		k.publish(e)
-	})
+	answer, err := k.toolbox.Call(ctx, tool, arguments)
+	if status, ok := tools.ParseStatus(tool, answer.Text); ok && err == nil {
+		k.server.keepStatus(k.robot.ID, status)
+		k.publish(status)
+	}
+	return answer, err
 }
 
 // take takes a message of the robot: it begins a talk, belongs to one, or to none.
@@ -335,7 +338,7 @@ func (k *link) dismiss(m xiaozhi.FromRobot, session string, talk *mqttTalk) bool
 }
 
 func (k *link) deliver(payload []byte) {
-	listed, err := k.toolbox.deliver(payload)
+	listed, err := k.toolbox.Deliver(payload)
 	if err != nil {
 		k.log.Warn("the robot's MCP answer cannot be used", "err", err)
 	}
@@ -468,7 +471,7 @@ func (t *mqttTalk) Begin(session string) *xiaozhi.UDP {
 func (t *mqttTalk) Audible() <-chan struct{} { return t.sound.Heard() }
 
 // Toolbox implements transport.
-func (t *mqttTalk) Toolbox(send func(xiaozhi.Request) error) *toolbox {
+func (t *mqttTalk) Toolbox(send func(xiaozhi.Request) error) *tools.Client {
 	t.rpc.Store(&send)
 	return t.link.toolbox
 }

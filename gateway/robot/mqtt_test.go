@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"perch/gateway/robot/tools"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -307,7 +308,7 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 	k.conn.Close()
 	awaitEvent[event.RobotDisconnected](t, events)
 	tool := device.Tool{Name: "self.light.on", Schema: device.Schema{Type: "object"}}
-	k.toolbox = newToolbox([]device.Tool{tool}, newMemoryLimit(limit.Body), k.sendRPC)
+	k.toolbox = tools.New([]device.Tool{tool}, tools.NewBudget(limit.Body), k.sendRPC)
 	s.mu.Lock()
 	s.links[robotID] = k // as before the end was noticed
 	s.mu.Unlock()

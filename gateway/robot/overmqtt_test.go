@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"perch/gateway/robot/tools"
 	"regexp"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 	socket := udp.NewSocket(sound)
 	l := &link{server: k.server, robot: robot, conn: <-conn, host: "127.0.0.1", peer: netip.MustParseAddr("127.0.0.1"),
 		log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
-	l.toolbox, l.teller = newToolbox(robot.KnownTools(), k.server.toolLimitOf(robot.ID), l.sendRPC), newTeller(l)
+	l.toolbox, l.teller = tools.New(robot.KnownTools(), k.server.toolLimitOf(robot.ID), l.sendRPC), newTeller(l)
 	talk := newMQTTTalk(l, socket, xiaozhi.AudioParams{})
 	l.set(talk)
 	secret := talk.sound.Secret()

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -137,8 +138,8 @@ type Server struct {
 	cameras   cameras
 	uploads   uploads
 	tickets   tickets
-	pace      *door.Pace   // of MQTT connections, before they have logged in
-	tools     *memoryLimit // of the adopted robots
+	pace      *door.Pace    // of MQTT connections, before they have logged in
+	tools     *tools.Budget // of the adopted robots
 	strangers strangerLimits
 	encoders  *encoders
 
@@ -166,7 +167,7 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, tools: newMemoryLimit(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
+		options: &o, tools: tools.NewBudget(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
 		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
 		statuses: map[device.ID]event.RobotStatus{}, encoders: newEncoders(),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,7 @@ type session struct {
 	log       *slog.Logger
 	inbox
 	writer   *writer
-	toolbox  *toolbox
+	toolbox  *tools.Client
 	ownTools bool // the toolbox ends with the session
 	encoder  sharedEncoder
 	tap      tap
@@ -117,7 +118,7 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 	s.writer = newWriter(t, id, robot, &s.tap, server.options.Loudness)
 	s.encoder.encoder, s.encoder.turns, s.encoder.place = encoder, server.encoders, newPlace()
 	if s.toolbox = t.Toolbox(s.sendRPC); s.toolbox == nil {
-		s.toolbox = newToolbox(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
+		s.toolbox = tools.New(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
 		s.ownTools = true
 	}
 	l := &loop{session: s, audioIn: audioIn}
@@ -161,7 +162,7 @@ func (l *loop) run(ctx context.Context) string {
 	l.work(ctx, writeEnded)
 
 	if l.ownTools {
-		l.toolbox.close()
+		l.toolbox.Close()
 	}
 	l.stopTurn()
 	l.writer.play(nil)
@@ -335,8 +336,19 @@ func (s *session) sendRPC(r xiaozhi.Request) error {
 	case s.writer.now <- xiaozhi.ToMCP{Payload: r.Append(nil)}:
 		return nil
 	default:
-		return ErrChannelClosed
+		return tools.ErrChannelClosed
 	}
 }
 
 func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }
+
+// call runs one of the robot's tools. It publishes the condition that a robot answers to any
+// caller: its battery is reported nowhere else.
+func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	answer, err := s.toolbox.Call(ctx, tool, arguments)
+	if status, ok := tools.ParseStatus(tool, answer.Text); ok && err == nil {
+		s.server.keepStatus(s.robot.ID, status)
+		s.publish(status)
+	}
+	return answer, err
+}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"sync"
 	"time"
 
@@ -86,6 +87,13 @@ func (s *Server) keepUnspoken(ended *loop) {
 	}
 }
 
+// The bounds of the tools of all robots with an open channel, and of all strangers, in bytes of
+// JSON.
+const (
+	adoptedToolBytes  = 16 << 20
+	strangerToolBytes = 2 << 20
+)
+
 // mostStrangers bounds strangers' channels: each may take half a megabyte.
 const mostStrangers = 256
 
@@ -96,12 +104,12 @@ type strangerLimits struct {
 	channels   chan struct{}  // a slot for each that is open
 	utterances chan struct{}  // for each that is being recognized
 	turns      chan struct{}  // for each that is being answered
-	tools      *memoryLimit
+	tools      *tools.Budget
 }
 
 func newStrangerLimits(log *slog.Logger) strangerLimits {
 	return strangerLimits{log: door.Seldom(log), channels: make(chan struct{}, mostStrangers),
-		utterances: make(chan struct{}, mostStrangerTurns), turns: make(chan struct{}, mostStrangerTurns), tools: newMemoryLimit(strangerToolBytes)}
+		utterances: make(chan struct{}, mostStrangerTurns), turns: make(chan struct{}, mostStrangerTurns), tools: tools.NewBudget(strangerToolBytes)}
 }
 
 var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
@@ -121,7 +129,7 @@ func (s *Server) reserve(id device.ID) (leave func(), err error) {
 }
 
 // toolLimitOf is the memory limit that a robot's tools count towards.
-func (s *Server) toolLimitOf(id device.ID) *memoryLimit {
+func (s *Server) toolLimitOf(id device.ID) *tools.Budget {
 	if s.options.Robots.Trusts(id) {
 		return s.tools
 	}

@@ -37,7 +37,7 @@ func strangersMind(turns *[]bool) *scriptedMind {
 
 // listTool has the robot list one tool, as an answer to the latest request.
 func (k *talk) listTool(id int) {
-	k.say(xiaozhi.FromMCP{Payload: page(id, "", "self.get_device_status")})
+	k.say(xiaozhi.FromMCP{Payload: []byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"self.get_device_status"}]}}`, id))})
 	synctest.Wait()
 }
 
@@ -373,58 +373,6 @@ func TestStrangersFillNoLog(t *testing.T) {
 				}
 			}, strangers, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		})
-	}
-}
-
-// TestStrangersHaveLittleRoom: their tools have 2 MB together, which comes back as
-// they list anew and as they go, and takes none of the owner's.
-func TestStrangersHaveLittleRoom(t *testing.T) {
-	ours, theirs := newMemoryLimit(adoptedToolBytes), newMemoryLimit(strangerToolBytes)
-	description := strings.Repeat("x", limit.Data)
-	full := func(b *toolbox, sent *[]xiaozhi.Request) {
-		for range 2 {
-			if err := b.list(); err != nil {
-				t.Fatal(err)
-			}
-			var tools []device.Tool
-			for n := range 20 {
-				tools = append(tools, device.Tool{Name: fmt.Sprint(n), Description: description})
-			}
-			body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": (*sent)[len(*sent)-1].ID, "result": map[string]any{"tools": tools}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := b.deliver(body); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var boxes []*toolbox
-	held := 0
-	for i := range 200 {
-		r := theirs
-		if i == 199 {
-			r = ours
-		}
-		var sent []xiaozhi.Request
-		b := newToolbox(nil, r, func(q xiaozhi.Request) error { sent = append(sent, q); return nil })
-		full(b, &sent)
-		boxes = append(boxes, b)
-		if r == theirs {
-			held += b.held
-		}
-	}
-	if n := len(boxes[199].Tools()); n != 15 {
-		t.Errorf("the owner's robot has %d tools", n)
-	}
-	if held > strangerToolBytes || held < strangerToolBytes-limit.Body-limit.Data || int64(strangerToolBytes-held) != theirs.left.Load() {
-		t.Errorf("strangers hold %d bytes of %d, left are %d", held, strangerToolBytes, theirs.left.Load())
-	}
-	for _, b := range boxes {
-		b.close()
-	}
-	if theirs.left.Load() != strangerToolBytes || ours.left.Load() != adoptedToolBytes {
-		t.Errorf("after all have gone, left are %d and %d", theirs.left.Load(), ours.left.Load())
 	}
 }
 

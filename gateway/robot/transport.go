@@ -2,6 +2,7 @@ package robot
 
 import (
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/tools"
 	"perch/socket"
 )
 
@@ -13,7 +14,7 @@ type transport interface {
 	Begin(session string) *xiaozhi.UDP
 	// Toolbox returns the robot's tools where they outlast the session, whose requests
 	// to them go by send while it lasts; nil where they are the session's own.
-	Toolbox(send func(xiaozhi.Request) error) *toolbox
+	Toolbox(send func(xiaozhi.Request) error) *tools.Client
 	// Audible is closed once sound reaches the robot; it is nil where it always does.
 	Audible() <-chan struct{}
 	// Receive waits for a text or audio, which is valid until the next call.
@@ -39,7 +40,7 @@ func (*webSocket) Begin(string) *xiaozhi.UDP { return nil }
 func (*webSocket) Audible() <-chan struct{} { return nil }
 
 // Toolbox implements transport.
-func (*webSocket) Toolbox(func(xiaozhi.Request) error) *toolbox { return nil }
+func (*webSocket) Toolbox(func(xiaozhi.Request) error) *tools.Client { return nil }
 
 func (t *webSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -238,7 +239,7 @@ var errSilent = errors.New("the mind has given nothing for too long")
 // as many slots as their utterances: an answer costs more than recognition.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
-	s.toolbox.await(ctx) // before a stranger takes a slot of others
+	s.toolbox.AwaitList(ctx) // before a stranger takes a slot of others
 	if !t.trusted.Load() {
 		select {
 		case s.server.strangers.turns <- struct{}{}:
@@ -487,7 +488,7 @@ func (b body) Tools() []device.Tool {
 func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	b.s.tap.given("mind call", map[string]any{"name": name, "arguments": arguments})
 	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.t.options.UserTools {
-		return device.Result{}, failedCall(ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
+		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
 	return b.s.call(ctx, name, arguments)
 }

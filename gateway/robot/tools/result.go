@@ -1,4 +1,4 @@
-package robot
+package tools
 
 import (
 	"encoding/base64"
@@ -13,12 +13,11 @@ import (
 	"perch/plain"
 )
 
-// result reads a call's result. The firmware reports failures as errors of the
-// request, and packs an image as JSON in a string. Others write pictures into the
-// text.
+// result parses the result of a call. The firmware reports failures as errors of the request, and
+// packs an image as JSON in a string. Other clients write pictures into the text.
 func result(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
-		return device.Result{}, failedCall(ErrToolFailed, "%s: %s", name, r.Error)
+		return device.Result{}, Failed(ErrToolFailed, "%s: %s", name, r.Error)
 	}
 	var body struct {
 		Content []struct {
@@ -30,7 +29,7 @@ func result(name string, r xiaozhi.Response) (device.Result, error) {
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(r.Result, &body); err != nil {
-		return device.Result{}, failedCall(ErrToolFailed, "%s: its result cannot be read: %s", name, err)
+		return device.Result{}, Failed(ErrToolFailed, "%s: its result cannot be read: %s", name, err)
 	}
 	var found device.Result
 	var texts []string
@@ -48,19 +47,19 @@ func result(name string, r xiaozhi.Response) (device.Result, error) {
 				Data     []byte `json:"data"`
 			}
 			if err := json.Unmarshal([]byte(c.Image), &inner); err != nil {
-				return device.Result{}, failedCall(ErrToolFailed, "%s: its image cannot be read: %s", name, err)
+				return device.Result{}, Failed(ErrToolFailed, "%s: its image cannot be read: %s", name, err)
 			}
 			picture = device.Picture{Type: inner.MIMEType, Data: inner.Data}
 		}
 		found.Pictures = append(found.Pictures, picture)
 	}
 	text, pictures := withoutPictures(strings.Join(texts, "\n"))
-	found.Text, found.Pictures = bounded(seen(text)), append(found.Pictures, pictures...)
+	found.Text, found.Pictures = bounded(analysis(text)), append(found.Pictures, pictures...)
 	return found, nil
 }
 
-// seen is what was seen, where a page's answer says more of the picture.
-func seen(text string) string {
+// analysis returns the description of a picture from the answer of a page, which holds more.
+func analysis(text string) string {
 	var object struct {
 		Analysis json.RawMessage `json:"vision_analysis"`
 	}
@@ -77,7 +76,7 @@ func seen(text string) string {
 	return text
 }
 
-// bounded is as much of an answer as is passed on, and whether that is all.
+// bounded cuts an answer to limit.Result bytes, and says so in it.
 func bounded(text string) string {
 	if len(text) <= limit.Result {
 		return text
@@ -86,7 +85,7 @@ func bounded(text string) string {
 	return plain.Clip(text, limit.Result-len(cut)) + cut
 }
 
-// What stands in a text for what was taken out of it.
+// Placeholders in a text for what was removed from it.
 const (
 	aPicture = "(a picture)"
 	someData = "(data)"
@@ -139,8 +138,7 @@ func cutAnnouncement(text []byte) (before []byte, announced bool) {
 	return text, true
 }
 
-// encodedRun is how many bytes of a text's begin may be base64, in either
-// alphabet, with slashes as JSON may escape them and in lines as mail has it.
+// encodedRun returns how many bytes at the start of a text may be base64, in either alphabet, with slashes as JSON may escape them and in lines as mail has it.
 func encodedRun(text string) int {
 	const leastLine = 60
 	line := 0
@@ -162,7 +160,7 @@ func encodedRun(text string) int {
 	return len(text)
 }
 
-// decodePicture reads a picture in base64, also one that is cut off.
+// decodePicture decodes a picture in base64, even if it is cut off.
 func decodePicture(encoded string) (device.Picture, bool) {
 	encoded = strings.NewReplacer(`\/`, "/", "\r", "", "\n", "", "-", "+", "_", "/", "=", "").Replace(encoded)
 	if len(encoded)%4 == 1 {

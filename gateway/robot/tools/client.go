@@ -1,4 +1,5 @@
-package robot
+// Package tools is the client of a robot's MCP server: it lists the robot's tools and calls them.
+package tools
 
 import (
 	"context"
@@ -23,16 +24,16 @@ import (
 var (
 	// ErrNoTool is wrapped for a tool the robot does not list.
 	ErrNoTool = &door.Fault{Word: "unknown_tool", Sentence: "the robot has no such tool", HTTP: http.StatusNotFound}
-	// ErrToolTimeout is wrapped where a robot does not answer in time.
+	// ErrToolTimeout is wrapped if a robot does not answer in time.
 	ErrToolTimeout = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call in time", HTTP: http.StatusGatewayTimeout}
-	// ErrToolFailed is wrapped where the robot answers that the tool failed.
+	// ErrToolFailed is wrapped if the robot answers that the tool failed.
 	ErrToolFailed = &door.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
-	// ErrChannelClosed is returned where the channel closed before the answer.
+	// ErrChannelClosed is returned if the channel closed before the answer.
 	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered",
 		HTTP: http.StatusConflict}
 )
 
-// callError is one of them with the robot's own words.
+// callError is one of these errors with the robot's own words.
 type callError struct {
 	*door.Fault
 	detail string
@@ -41,21 +42,19 @@ type callError struct {
 func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
 func (e *callError) Unwrap() error { return e.Fault }
 
-func failedCall(kind *door.Fault, format string, a ...any) error {
+// Failed returns an error that wraps kind and says more.
+func Failed(kind *door.Fault, format string, a ...any) error {
 	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), limit.Data)}
 }
 
-// Tools run on the robot's main loop and answer within milliseconds, but those
-// that fetch or send a picture or a file over the network.
+// Tools run on the robot's main loop and answer within milliseconds, unless they fetch or send a
+// picture or a file over the network. The firmware itself waits 30 s for the answer to a picture.
 const (
-	callTimeout = 10 * time.Second
-	// The firmware itself waits 30 s for the answer to a picture.
+	callTimeout     = 10 * time.Second
 	slowCallTimeout = 45 * time.Second
-
-	// What is kept of a robot's tools' names and answers, in bytes.
 )
 
-// timeout is how long a tool may take.
+// timeout returns how long a tool may take.
 func timeout(tool string) time.Duration {
 	for _, slow := range []string{"photo", "camera", "snapshot", "image", "upgrade", "download"} {
 		if strings.Contains(strings.ToLower(tool), slow) {
@@ -65,40 +64,37 @@ func timeout(tool string) time.Duration {
 	return callTimeout
 }
 
-// What a robot can make us remember.
+// What a robot can make us store.
 const (
-	mostTools = 200
+	MaxTools  = 200
 	mostPages = 50
-	// The bounds for all robots with an open channel, and for all strangers.
-	adoptedToolBytes  = 16 << 20
-	strangerToolBytes = 2 << 20
 )
 
-// memoryLimit is what several toolboxes may hold together, in bytes of JSON.
-type memoryLimit struct{ left atomic.Int64 }
+// Budget bounds the tools that several clients hold together, in bytes of JSON.
+type Budget struct{ left atomic.Int64 }
 
-func newMemoryLimit(bytes int64) *memoryLimit {
-	r := &memoryLimit{}
+func NewBudget(bytes int64) *Budget {
+	r := &Budget{}
 	r.left.Store(bytes)
 	return r
 }
 
-// take takes bytes, or reports that there are not so many left.
-func (r *memoryLimit) take(bytes int) bool {
+// reserve takes bytes, or reports that not so many are left.
+func (r *Budget) reserve(bytes int) bool {
 	if r.left.Add(-int64(bytes)) >= 0 {
 		return true
 	}
-	r.give(bytes)
+	r.release(bytes)
 	return false
 }
 
-func (r *memoryLimit) give(bytes int) { r.left.Add(int64(bytes)) }
+func (r *Budget) release(bytes int) { r.left.Add(int64(bytes)) }
 
-// toolbox is the client of the robot's MCP server: it asks for the list of
-// tools, page by page, and matches answers to calls by number.
-type toolbox struct {
+// Client asks a robot for the list of its tools, page by page, and matches the answers to calls by
+// their number. Any goroutine may call its methods.
+type Client struct {
 	send  func(xiaozhi.Request) error
-	limit *memoryLimit
+	limit *Budget
 
 	mu      sync.Mutex
 	nextID  int
@@ -114,14 +110,15 @@ type toolbox struct {
 	ended   chan struct{} // is closed once the list being read is whole, or cannot be had; nil before the first
 }
 
-// newToolbox begins with the tools known from an earlier session.
-func newToolbox(known []device.Tool, r *memoryLimit, send func(xiaozhi.Request) error) *toolbox {
-	return &toolbox{send: send, limit: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
+// New returns a client that sends requests by send. Until the robot has listed its tools it has
+// those known from an earlier session.
+func New(known []device.Tool, r *Budget, send func(xiaozhi.Request) error) *Client {
+	return &Client{send: send, limit: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
 }
 
-// introduce gives our name, and the address for the camera's pictures. The firmware
-// reads nothing else of initialize, and takes it again at any time.
-func (b *toolbox) introduce(version, visionURL, visionToken string) error {
+// Introduce gives our name, and the address for the camera's pictures. The firmware reads nothing
+// else of initialize, and accepts it again at any time.
+func (b *Client) Introduce(version, visionURL, visionToken string) error {
 	capabilities := map[string]any{}
 	if visionURL != "" {
 		capabilities["vision"] = map[string]any{"url": visionURL, "token": visionToken}
@@ -140,8 +137,8 @@ func (b *toolbox) introduce(version, visionURL, visionToken string) error {
 	return b.send(xiaozhi.Request{Method: "notifications/initialized"})
 }
 
-// list asks for the first page of tools.
-func (b *toolbox) list() error {
+// RequestList asks for the first page of tools.
+func (b *Client) RequestList() error {
 	b.mu.Lock()
 	b.forgetFresh()
 	b.pages, b.left = 0, 0
@@ -152,8 +149,8 @@ func (b *toolbox) list() error {
 	return b.send(first)
 }
 
-// endList lets those go on who wait for the list. b.mu is held.
-func (b *toolbox) endList() {
+// endList wakes AwaitList. b.mu is held.
+func (b *Client) endList() {
 	if b.ended != nil {
 		close(b.ended)
 		b.ended = nil
@@ -163,9 +160,9 @@ func (b *toolbox) endList() {
 // firstListWithin is how long the first words to a robot wait for its tools.
 const firstListWithin = time.Second
 
-// await waits for the list of a robot of which no tool is known yet: one that is new
-// here and is written to hears its first words before it has been asked for them.
-func (b *toolbox) await(ctx context.Context) {
+// AwaitList waits for the list of a robot whose tools are not known yet. A new robot to which
+// somebody writes hears its first words before it has been asked for its tools.
+func (b *Client) AwaitList(ctx context.Context) {
 	b.mu.Lock()
 	ended, known := b.ended, len(b.tools) > 0
 	b.mu.Unlock()
@@ -180,35 +177,35 @@ func (b *toolbox) await(ctx context.Context) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.ended == ended && ctx.Err() == nil {
-			b.endList() // one that never lists any is waited for once
+			b.endList() // a robot that never lists any is awaited once
 		}
 	}
 }
 
-// forgetFresh gives up the list being read.
-func (b *toolbox) forgetFresh() {
-	b.limit.give(b.size)
+// forgetFresh drops the list being read. b.mu is held.
+func (b *Client) forgetFresh() {
+	b.limit.release(b.size)
 	b.fresh, b.size = nil, 0
 }
 
-// page is the request for the page that begins with the tool named cursor.
-func (b *toolbox) page(cursor string) xiaozhi.Request {
+// page returns the request for the page that begins with the tool named cursor. b.mu is held.
+func (b *Client) page(cursor string) xiaozhi.Request {
 	b.nextID++
 	b.listing = b.nextID
 	b.pages++
 	return xiaozhi.Request{ID: b.nextID, Method: "tools/list", Params: map[string]any{"cursor": cursor, "withUserTools": true}}
 }
 
-// deliver takes a response. It returns the tools once the last page of their list is in.
-// Where a later page cannot be had it returns those of the pages before, and the error.
-func (b *toolbox) deliver(payload json.RawMessage) (listed []device.Tool, err error) {
+// Deliver handles a response. With the last page of the list it returns all tools. If a later page
+// fails it returns the tools of the pages before, and the error.
+func (b *Client) Deliver(payload json.RawMessage) (listed []device.Tool, err error) {
 	r, err := xiaozhi.ParseResponse(payload)
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	if b.listing != 0 && r.ID == b.listing {
-		next, listed, err := b.listed(r)
+		next, listed, err := b.handlePage(r)
 		b.mu.Unlock()
 		if next != nil {
 			return nil, b.send(*next)
@@ -232,7 +229,9 @@ type listedTool struct {
 	} `json:"annotations"`
 }
 
-func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
+// handlePage handles a page of the list, and returns the request for the next page or all tools.
+// b.mu is held.
+func (b *Client) handlePage(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
 	b.listing = 0
 	defer func() {
 		if next == nil {
@@ -260,15 +259,15 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
 		kept, err := json.Marshal(t.Tool)
 		size := len(kept) + len(",")
-		fits := len("[]")+b.size+size <= limit.Body && len(b.fresh) < mostTools
-		if err != nil || !fits || len(t.Name) > limit.Name || t.Name == "" || !b.limit.take(size) {
+		fits := len("[]")+b.size+size <= limit.Body && len(b.fresh) < MaxTools
+		if err != nil || !fits || len(t.Name) > limit.Name || t.Name == "" || !b.limit.reserve(size) {
 			b.left++
 			continue
 		}
 		b.size += size
 		b.fresh = append(b.fresh, t.Tool)
 	}
-	if page.NextCursor != "" && b.pages < mostPages && len(b.fresh) < mostTools {
+	if page.NextCursor != "" && b.pages < mostPages && len(b.fresh) < MaxTools {
 		request := b.page(page.NextCursor)
 		return &request, nil, nil
 	}
@@ -276,33 +275,34 @@ func (b *toolbox) listed(r xiaozhi.Response) (next *xiaozhi.Request, listed []de
 	return nil, b.tools, nil
 }
 
-// replace has the list just read be the robot's tools. b.mu is held.
-func (b *toolbox) replace() {
-	b.limit.give(b.held)
+// replace makes the list just read the robot's tools. b.mu is held.
+func (b *Client) replace() {
+	b.limit.release(b.held)
 	b.tools, b.held = b.fresh, b.size
 	b.fresh, b.size = nil, 0
 }
 
-// omitted is how many tools of the list just read are not taken.
-func (b *toolbox) omitted() int {
+// Omitted returns how many tools of the latest list exceed the limits and were left out.
+func (b *Client) Omitted() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.left
 }
 
-// Tools are those the robot lists, or listed last time.
-func (b *toolbox) Tools() []device.Tool {
+// Tools returns the tools that the robot lists, or listed last time.
+func (b *Client) Tools() []device.Tool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.tools
 }
 
-// Call runs a tool. The arguments are first fitted to the robot's schema, because
-// the firmware silently ignores what it does not know.
-func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
+// Call runs a tool. It first fits the arguments to the robot's schema, because the firmware silently
+// ignores what it does not know. Its errors wrap those of this package, device.ErrArguments, the
+// error of sending, or the context's.
+func (b *Client) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	tool, listed := device.FindTool(b.Tools(), name)
 	if !listed {
-		return device.Result{}, failedCall(ErrNoTool, "%s", plain.Clip(name, limit.Name))
+		return device.Result{}, Failed(ErrNoTool, "%s", plain.Clip(name, limit.Name))
 	}
 	fitted, err := tool.Fit(arguments)
 	if err != nil {
@@ -312,7 +312,7 @@ func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]an
 	if err != nil {
 		return device.Result{}, err
 	}
-	defer b.drop(request.ID)
+	defer b.forget(request.ID)
 	if err := b.send(request); err != nil {
 		return device.Result{}, err
 	}
@@ -326,13 +326,13 @@ func (b *toolbox) Call(ctx context.Context, name string, arguments map[string]an
 		}
 		return result(name, r)
 	case <-timer.C:
-		return device.Result{}, failedCall(ErrToolTimeout, "%s after %s", name, within)
+		return device.Result{}, Failed(ErrToolTimeout, "%s after %s", name, within)
 	case <-ctx.Done():
 		return device.Result{}, ctx.Err()
 	}
 }
 
-func (b *toolbox) register(name string, arguments map[string]any) (xiaozhi.Request, <-chan xiaozhi.Response, error) {
+func (b *Client) register(name string, arguments map[string]any) (xiaozhi.Request, <-chan xiaozhi.Response, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -345,18 +345,18 @@ func (b *toolbox) register(name string, arguments map[string]any) (xiaozhi.Reque
 	return xiaozhi.Request{ID: b.nextID, Method: "tools/call", Params: params}, answer, nil
 }
 
-func (b *toolbox) drop(id int) {
+func (b *Client) forget(id int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.calls, id)
 }
 
-// close fails every call that waits, and frees the memory. It is called once.
-func (b *toolbox) close() {
+// Close fails every call that waits, and frees the memory. It is called once.
+func (b *Client) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.forgetFresh()
-	b.limit.give(b.held)
+	b.limit.release(b.held)
 	b.held = 0
 	b.closed = true
 	b.endList()
@@ -366,32 +366,14 @@ func (b *toolbox) close() {
 	}
 }
 
-// statusTool ends the name of the tool by which every build reports its condition.
-const statusTool = "get_device_status"
+// StatusTool ends the name of the tool with which every build reports its condition.
+const StatusTool = "get_device_status"
 
-// call runs one of the robot's tools.
-func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	return callTool(ctx, s.toolbox, tool, arguments, func(e event.RobotStatus) {
-		s.server.keepStatus(s.robot.ID, e)
-		s.publish(e)
-	})
-}
-
-// callTool runs one of a robot's tools. It publishes the condition that a robot
-// answers to any caller: its battery is reported nowhere else.
-func callTool(ctx context.Context, b *toolbox, tool string, arguments map[string]any,
-	publish func(event.RobotStatus)) (device.Result, error) {
-	answer, err := b.Call(ctx, tool, arguments)
-	if err == nil && strings.HasSuffix(tool, statusTool) {
-		if status, ok := parseStatus(answer.Text); ok {
-			publish(status)
-		}
+// ParseStatus returns the condition in the answer of a tool, if it is the tool that reports it.
+func ParseStatus(tool, answer string) (event.RobotStatus, bool) {
+	if !strings.HasSuffix(tool, StatusTool) {
+		return event.RobotStatus{}, false
 	}
-	return answer, err
-}
-
-// parseStatus makes an event of it.
-func parseStatus(answer string) (event.RobotStatus, bool) {
 	status, err := device.ParseStatus(answer)
 	return event.RobotStatus{
 		Volume: status.Volume, Brightness: status.Brightness, Battery: status.Battery, Charging: status.Charging, Signal: status.Signal,

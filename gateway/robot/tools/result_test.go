@@ -1,4 +1,4 @@
-package robot
+package tools
 
 import (
 	"encoding/base64"
@@ -29,7 +29,7 @@ func answering(t testing.TB, text string) device.Result {
 
 // photo is a picture of some bytes, and how it is written.
 func photo(bytes int) (device.Picture, string) {
-	data := []byte(jpeg + strings.Repeat("\x00\x01\xfe\xff\x3f", bytes/5))
+	data := []byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00" + strings.Repeat("\x00\x01\xfe\xff\x3f", bytes/5))
 	return device.Picture{Type: "image/jpeg", Data: data}, base64.StdEncoding.EncodeToString(data)
 }
 
@@ -131,7 +131,7 @@ func TestParseStatus(t *testing.T) {
 		`{"battery":7}`: "", `true`: "", `not JSON`: "",
 	} {
 		got := ""
-		if status, ok := parseStatus(answer); ok {
+		if status, ok := ParseStatus(StatusTool, answer); ok {
 			text, err := json.Marshal(status)
 			if err != nil {
 				t.Fatal(err)
@@ -147,7 +147,7 @@ func TestParseStatus(t *testing.T) {
 func FuzzStatus(f *testing.F) {
 	f.Add(`{"battery":{"level":82,"charging":true},"network":{"signal":"weak"}}`)
 	f.Fuzz(func(t *testing.T, answer string) {
-		status, ok := parseStatus(answer)
+		status, ok := ParseStatus(StatusTool, answer)
 		if ok && len(status.Signal) > 32 || status.Battery != nil && (*status.Battery < 0 || *status.Battery > 100) {
 			t.Fatalf("%+v", status)
 		}
