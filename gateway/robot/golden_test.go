@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/transcript"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,8 +138,8 @@ func readScripting(line string) (scripting, error) {
 	return s, nil
 }
 
-func (s scripting) entry() entry {
-	return entry{at: s.at, mark: s.mark, text: strings.TrimSpace(s.word + " " + s.rest)}
+func (s scripting) entry() transcript.Entry {
+	return transcript.Entry{At: s.at, Mark: s.mark, Text: strings.TrimSpace(s.word + " " + s.rest)}
 }
 
 func (sc *scenario) one(key string) string {
@@ -238,7 +239,7 @@ type player struct {
 	mu          sync.Mutex
 	transcripts []scripting
 	replies     []scripting
-	entries     []entry
+	entries     []transcript.Entry
 
 	withdrawals map[string]context.CancelFunc // of what the appliance asks
 }
@@ -248,15 +249,15 @@ func (p *player) run() string {
 	for _, r := range p.server.sessions {
 		session = r
 	}
-	r := newRecorder(session.id, p.began, func(e entry) {
-		if e.mark == '!' || e.mark == '<' && e.sound != "" {
+	r := transcript.NewRecorder(session.id, p.began, func(e transcript.Entry) {
+		if e.Mark == '!' || e.Mark == '<' && e.Sound != "" {
 			return // added as the script has it
 		}
 		p.mu.Lock()
 		p.entries = append(p.entries, e)
 		p.mu.Unlock()
 	})
-	session.tap.to.Store(r)
+	session.tap.Attach(r)
 	for _, s := range slices.Concat(p.scenario.transcripts, p.scenario.replies) {
 		p.add(s.entry())
 	}
@@ -267,27 +268,27 @@ func (p *player) run() string {
 	}
 	p.until(p.ends + afterwards)
 	for _, e := range p.envelopes() {
-		r.event(e)
+		r.AddEvent(e)
 	}
-	r.finish(p.began.Add(p.ends + afterwards))
+	r.Finish(p.began.Add(p.ends + afterwards))
 	p.checkStamps()
 	if left := len(p.transcripts) + len(p.replies); left > 0 {
 		p.t.Errorf("%d lines of the recognizer and the agent were not used", left)
 	}
 	if isClosed(p.channel) {
-		p.add(entry{at: p.closedAt().Sub(p.began), mark: '>', text: "close " + strconv.Quote(p.channel.reason)})
+		p.add(transcript.Entry{At: p.closedAt().Sub(p.began), Mark: '>', Text: "close " + strconv.Quote(p.channel.reason)})
 	}
 	framing := fmt.Sprintf(`"framing":%d`, p.channel.framing)
 	if p.channel.byMQTT {
 		framing = `"framing":0`
 		for i, e := range p.entries {
-			p.entries[i].text = likeWebSocket(e.text)
+			p.entries[i].Text = likeWebSocket(e.Text)
 		}
 	}
 	return strings.ReplaceAll(strings.Join(sorted(p.entries), "\n")+"\n", framing, `"framing":1`)
 }
 
-func (p *player) add(e entry) {
+func (p *player) add(e transcript.Entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.entries = append(p.entries, e)
@@ -333,10 +334,10 @@ func (p *player) step(s scripting) {
 		if err != nil {
 			p.t.Fatalf("%q is no length of sound", s.rest)
 		}
-		p.add(entry{at: s.at, mark: '<', sound: s.word, packets: ms / 60})
+		p.add(transcript.Entry{At: s.at, Mark: '<', Sound: s.word, Packets: ms / 60})
 		p.sound(s.word == "speech", ms/60)
 	case "close":
-		p.add(entry{at: s.at, mark: '<', text: "close"})
+		p.add(transcript.Entry{At: s.at, Mark: '<', Text: "close"})
 		p.channel.Close(0, "")
 	default:
 		p.send(uplink{raw: []byte(s.word + strings.TrimSuffix(" "+s.rest, " "))})
@@ -547,7 +548,7 @@ func feeling(name string) agent.Emotion {
 }
 
 // sorted is a finished transcript.
-func sorted(entries []entry) []string {
+func sorted(entries []transcript.Entry) []string {
 	slices.SortStableFunc(entries, byTime)
 	lines := make([]string, len(entries))
 	for i, e := range entries {
@@ -558,8 +559,8 @@ func sorted(entries []entry) []string {
 
 // byTime sorts a transcript. What happened at one instant is in the order of
 // cause and effect: the robot, engines and the appliance, events, the state, our answer.
-func byTime(a, b entry) int {
+func byTime(a, b transcript.Entry) int {
 	const order = "<!*=>"
-	return cmp.Or(cmp.Compare(a.at, b.at),
-		cmp.Compare(strings.IndexByte(order, a.mark), strings.IndexByte(order, b.mark)))
+	return cmp.Or(cmp.Compare(a.At, b.At),
+		cmp.Compare(strings.IndexByte(order, a.Mark), strings.IndexByte(order, b.Mark)))
 }

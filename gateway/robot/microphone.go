@@ -128,11 +128,7 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if edge == voice.NoEdge && l.hasFinished() {
 		edge = voice.SpeechEnded
 	}
-	kind := "quiet"
-	if l.audioIn.pointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing() {
-		kind = "speech"
-	}
-	l.tap.sound('<', kind)
+	l.tap.PacketFromRobot(l.audioIn.pointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
 	switch edge {
 	case voice.SpeechBegan:
 		l.input(ctx, dialogue.SpeechBegan{})

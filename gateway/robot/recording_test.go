@@ -98,26 +98,6 @@ func TestRecordingTheNextSession(t *testing.T) {
 	})
 }
 
-// TestNoSecretIsRecorded, however it is packed.
-func TestNoSecretIsRecorded(t *testing.T) {
-	r := newRecorder("THESESSION", time.Now(), nil)
-	for _, text := range []string{
-		`{"type":"x","token":"CANARY","session_id":"THESESSION"}`, `{"a":{"Api_Key":"CANARY\\bc"},"b":[{"wifi_password":["CANARY",{"x":"CANARY"}]}]}`,
-		`{"text":"{\"ssid\":\"CA\\\"NARY\",\"n\":1}"}`, `{"url":"http://h:1/f.bin?r=CANARY"}`, `{"uuid":"CANARY"}`,
-		`{"Authorization" : "Bearer CANARY"}`,
-		`{"error":{"message":"bad "token" CANARY"}}`, `{"client_secret":{"a":"CANARY"}}`,
-	} {
-		got := r.clean([]byte(text))
-		if strings.Contains(got, "CANARY") || strings.Contains(got, "NARY") || strings.Contains(got, "THESESSION") {
-			t.Errorf("%s is recorded as %s", text, got)
-		}
-	}
-	const plain = `{"session_id":"S","type":"tts","n":1.50,"text":"a < b & \"c\"","list":[1,true,null,{}],"o":{}}`
-	if got := r.clean([]byte(plain)); got != plain {
-		t.Errorf("%s is recorded as %s", plain, got)
-	}
-}
-
 // TestNothingForgedIsRecorded: whatever a robot sends, and whatever it claims to be,
 // what it sent stays on its line and does nothing to a terminal.
 func TestNothingForgedIsRecorded(t *testing.T) {

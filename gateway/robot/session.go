@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/tools"
+	"perch/gateway/robot/transcript"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ type session struct {
 	toolbox  *tools.Client
 	ownTools bool // the toolbox ends with the session
 	encoder  sharedEncoder
-	tap      tap
+	tap      transcript.Tap
 	pending  pendingRecords
 	turns    sync.WaitGroup // and what else may wait for the disk
 	shared
@@ -209,7 +210,7 @@ func (s *session) read() {
 			continue
 		}
 		m, err := xiaozhi.ParseFromRobot(text)
-		s.tap.fromRobot(text, m)
+		s.tap.FromRobot(text, m)
 		if err != nil {
 			bad.warn(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
 			continue
@@ -249,7 +250,7 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 		case in := <-l.inputs:
 			l.readProgress(ctx)
 			if in.from == nil {
-				l.tap.given(words(in.Input))
+				l.tap.Command(in.Input)
 			}
 			if in.from == nil || in.from == l.turn {
 				l.input(ctx, in.Input)

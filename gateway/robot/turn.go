@@ -183,7 +183,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		t.sayPhrase(ctx, name)
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
-		t.session.tap.given("recognizer", nil)
+		t.session.tap.Recognized(nil)
 		t.post(ctx, dialogue.Misheard{})
 		if t.start.Aloud {
 			t.sayPhrase(ctx, phraseMisheard)
@@ -191,7 +191,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		return "", nil
 	}
 	text := strings.TrimSpace(transcript.Text)
-	t.session.tap.given("recognizer", text)
+	t.session.tap.Recognized(text)
 	t.follow(transcript.Language)
 	return text, nil
 }
@@ -281,7 +281,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 // take carries out one reply.
 func (t *turn) take(ctx context.Context, r agent.Reply) error {
 	t.clock.mark(event.StageFirstToken)
-	t.session.tap.given(replyWords(r))
+	t.session.tap.Reply(r)
 	switch r := r.(type) {
 	case agent.Felt:
 		return t.playback.add(ctx, item{face: &r.Emotion})
@@ -425,7 +425,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)
 			}
 			text := strings.TrimSpace(transcript.Text)
-			t.session.tap.given("recognizer", text)
+			t.session.tap.Recognized(text)
 			select {
 			case a := <-t.answers:
 				if a.Outcome == agent.AnswerExpired {
@@ -486,7 +486,7 @@ func (b body) Tools() []device.Tool {
 }
 
 func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
-	b.s.tap.given("mind call", map[string]any{"name": name, "arguments": arguments})
+	b.s.tap.Called(name, arguments)
 	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.t.options.UserTools {
 		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}

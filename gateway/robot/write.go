@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/transcript"
 	"perch/voice"
 )
 
@@ -45,7 +46,7 @@ type writer struct {
 	echo      atomic.Pointer[voice.Echo] // gets what is played; nil where the robot cancels its echo
 	board     string
 	queue     int // packets that the robot holds
-	tap       *tap
+	tap       *transcript.Tap
 	buf       []byte
 	stamp     uint32                // of the latest packet, milliseconds
 	left      [mostAtOnce]time.Time // when the latest packets were sent, the oldest first
@@ -75,7 +76,7 @@ type playing struct {
 // the robot does not read, and end the session.
 const nowLane = 64
 
-func newWriter(t transport, session string, r device.Robot, tap *tap, all *voice.Loudness) *writer {
+func newWriter(t transport, session string, r device.Robot, tap *transcript.Tap, all *voice.Loudness) *writer {
 	return &writer{transport: t, session: session, board: r.Board, queue: decodeQueueOf(r), tap: tap,
 		now: make(chan xiaozhi.ToRobot, nowLane), changed: make(chan struct{}, 1), loudness: all, robot: r.ID}
 }
@@ -146,7 +147,7 @@ func (w *writer) text(m xiaozhi.ToRobot) error {
 
 func (w *writer) send(m xiaozhi.ToRobot) error {
 	w.buf = xiaozhi.AppendToRobot(w.buf[:0], w.session, m)
-	w.tap.toRobot(w.buf)
+	w.tap.ToRobot(w.buf)
 	if err := w.transport.SendText(w.buf); err != nil {
 		return fmt.Errorf("send %T: %w", m, err)
 	}
@@ -361,7 +362,7 @@ func (w *writer) packet(p *playback, it item, now time.Time) error {
 			}
 		})
 	}
-	w.tap.sound('>', "")
+	w.tap.PacketToRobot()
 	if err := w.transport.SendAudio(xiaozhi.Audio{Timestamp: w.stamp, Opus: it.packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
