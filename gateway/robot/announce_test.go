@@ -115,24 +115,6 @@ func TestTheTimeIsFromTheSound(t *testing.T) {
 	})
 }
 
-// TestStartAgain: only a robot that is to speak is sent tts start once more, or nothing
-// would stop it.
-func TestStartAgain(t *testing.T) {
-	p := newPlayback(make(chan struct{}, 1))
-	again := func(want bool) {
-		t.Helper()
-		p.restartSpeech()
-		if got := p.restart(); got != want || p.restart() {
-			t.Errorf("sent %v, want %v, and once", got, want)
-		}
-	}
-	again(false)
-	p.speak()
-	again(true)
-	p.silent()
-	again(false)
-}
-
 // sentences are those sent so far, and when since a moment each sentence began.
 func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Duration) {
 	for _, s := range l.all() {

@@ -67,9 +67,9 @@ func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
 		default: // the one before has not been read; it is the answer
 		}
 	case dialogue.CutQuestion:
-		l.turn.playback.hurry()
+		l.player.Hurry()
 	case dialogue.RestartSpeech:
-		l.turn.playback.restartSpeech()
+		l.tooSlow = !l.player.RestartSpeech() || l.tooSlow
 	case dialogue.ShowQuestion:
 		l.question.Store(e.Question)
 	case dialogue.AnswerQuestion:
@@ -173,12 +173,11 @@ func (l *loop) deliver(payload []byte) {
 // beginTurn starts a turn.
 func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	ctx, cancel := context.WithCancel(ctx)
-	t := newTurn(l.session, start, cancel)
+	t := newTurn(l.session, start, l.player.Begin(), cancel)
 	l.turn, l.spoken = t, nil
 	if start.Announcement.Sound == nil {
 		l.turnCount++
 	}
-	l.writer.play(t.playback)
 	var u *voice.Utterance
 	if start.Utterance {
 		u = l.startUtterance()
@@ -226,18 +225,17 @@ func (l *loop) stopTurn() (speaking bool) {
 	}
 	l.turn.cancel()
 	l.question.Store(nil)
-	left := l.turn.playback.cancel(time.Now())
-	for _, text := range left.report.spoken { // gone, and not looked at yet
+	left := l.player.Cancel(time.Now())
+	for _, text := range left.Spoken { // gone, and not looked at yet
 		l.spoken = append(l.spoken, text)
 		l.publish(event.Said{Text: text})
 	}
-	l.spoken = cutShort(l.spoken, left.playedPart)
-	l.writer.play(nil)
+	l.spoken = cutShort(l.spoken, left.PlayedPart)
 	if l.utterance != nil {
 		l.utterance.Finish()
 		l.utterance = nil
 	}
-	return left.speaking
+	return left.Speaking
 }
 
 // cutShort leaves of the last sentence what was played of it: what was really
@@ -262,7 +260,7 @@ func cutShort(spoken []string, playedPart float64) []string {
 // endTurn publishes the end of a turn that has ended by itself. A turn without a
 // result, such as that of a noise, is not published, and neither is a sound.
 func (l *loop) endTurn(e dialogue.EndTurn) {
-	l.writer.play(nil)
+	l.player.Clear()
 	reboot := false
 	if e.End == event.EndFailed {
 		l.log.Warn("a turn failed", "err", e.Reason)

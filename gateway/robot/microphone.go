@@ -163,7 +163,7 @@ func (a *audioInput) decode(packet xiaozhi.Audio) ([]int16, error) {
 func (l *loop) cancelEcho(on bool) error {
 	l.audioIn.close()
 	l.audioIn.echo = nil
-	l.writer.echo.Store(nil)
+	l.player.SetEcho(nil)
 	if !on {
 		return nil
 	}
@@ -176,6 +176,6 @@ func (l *loop) cancelEcho(on bool) error {
 		return err
 	}
 	l.audioIn.echo = echo
-	l.writer.echo.Store(echo)
+	l.player.SetEcho(echo)
 	return nil
 }

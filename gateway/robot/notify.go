@@ -27,6 +27,7 @@ const (
 	notifyPath = "/xiaozhi/notify/"
 
 	ticketLives  = 2 * time.Minute
+	mostAhead    = 200                     // packets that are made ahead: 12 s of sound
 	planWithin   = 400 * time.Millisecond  // for the times of the subtitles
 	streamLead   = 1200 * time.Millisecond // the robot's decode queue
 	streamWithin = 10 * time.Second        // a robot that reads nothing for so long is gone
@@ -92,7 +93,7 @@ func (s *stream) synthesize(ctx context.Context, by voice.Synthesizer, o voice.O
 		return err
 	}
 	add := func(packet []byte) error {
-		if err := s.wait(ctx, func() bool { return len(s.packets)-s.sent < mostPackets }); err != nil {
+		if err := s.wait(ctx, func() bool { return len(s.packets)-s.sent < mostAhead }); err != nil {
 			return err
 		}
 		packet = slices.Clone(packet)
@@ -132,7 +133,7 @@ func (s *stream) plan(ctx context.Context, sentences []string) ([]xiaozhi.Subtit
 	within, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
 	// Where the time is over the rest is estimated.
-	_ = s.wait(within, func() bool { return len(s.starts) == len(sentences) || s.over || len(s.packets) == mostPackets })
+	_ = s.wait(within, func() bool { return len(s.starts) == len(sentences) || s.over || len(s.packets) == mostAhead })
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -155,6 +155,9 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 	return &watchedTalk{talk, c}
 }
 
+// audibleWithin is how long speech waits for a robot that sound does not reach.
+const audibleWithin = 2 * time.Second
+
 // TestSpeechWaitsForTheFirstDatagram: only that shows where sound goes, and a robot that
 // is made to speak sends none. One that sends none at all is spoken to all the same.
 func TestSpeechWaitsForTheFirstDatagram(t *testing.T) {

@@ -4,81 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
 	"sync"
 
 	"perch/agent"
 	"perch/voice"
 )
-
-// sharedEncoder is the one encoder of a session. A cancelled turn may still be
-// inside the synthesizer when the next one begins to speak, so it belongs to
-// the latest turn that asked, and the others' sound goes nowhere.
-type sharedEncoder struct {
-	mu      sync.Mutex
-	encoder *voice.Encoder
-	owner   *turn
-	turns   *encoders // all sessions'
-	place   *place    // among them
-}
-
-// encode queues packets of a turn's sound, each as its time comes.
-func (e *sharedEncoder) encode(ctx context.Context, t *turn, pcm []int16) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.claim(ctx, t); err != nil {
-		return err
-	}
-	for n := e.encoder.Missing(); len(pcm) >= n; n = e.encoder.Missing() {
-		if err := e.packet(ctx, t, pcm[:n]); err != nil {
-			return err
-		}
-		pcm = pcm[n:]
-	}
-	return e.encoder.Encode(pcm, nil) // which is no packet yet
-}
-
-// flush queues a packet of what is left of it.
-func (e *sharedEncoder) flush(ctx context.Context, t *turn) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.claim(ctx, t); err != nil || e.encoder.Empty() {
-		return err
-	}
-	return e.packet(ctx, t, make([]int16, e.encoder.Missing()))
-}
-
-// packet queues the packet that is whole with pcm, once there is room for it and nobody
-// needs one sooner. e.mu is held.
-func (e *sharedEncoder) packet(ctx context.Context, t *turn, pcm []int16) error {
-	ahead, dry, err := t.playback.room(ctx)
-	if err != nil {
-		return err
-	}
-	if err := e.turns.begin(ctx, e.place, ahead, dry); err != nil {
-		return err
-	}
-	defer e.turns.end()
-	return e.encoder.Encode(pcm, func(packet []byte) error {
-		it := item{packet: append([]byte(nil), packet...)}
-		if t.session.server.options.Loudness.Watched() {
-			it.levels = e.encoder.Levels()
-		}
-		return t.playback.add(ctx, it)
-	})
-}
-
-// claim gives the encoder to a turn, unless that was cancelled, as it is before the
-// next begins. e.mu is held.
-func (e *sharedEncoder) claim(ctx context.Context, t *turn) error {
-	if ctx.Err() != nil {
-		return context.Canceled
-	}
-	if e.owner != t {
-		e.owner = t
-		_ = e.encoder.Reset() // an encoder that cannot be reset fails on its next frame, where the error is returned
-	}
-	return nil
-}
 
 // The phrases' names.
 const (
@@ -94,7 +25,7 @@ const (
 type phrase struct {
 	face    agent.Emotion
 	text    string
-	packets []item
+	packets []playback.Packet
 }
 
 // phrases are those of all voices.
@@ -166,14 +97,14 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 	}
 }
 
-func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([]item, error) {
+func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([]playback.Packet, error) {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
 	}
-	var packets []item
+	var packets []playback.Packet
 	keep := func(p []byte) error {
-		packets = append(packets, item{packet: append([]byte(nil), p...), levels: encoder.Levels()})
+		packets = append(packets, playback.Packet{Opus: append([]byte(nil), p...), Levels: encoder.Levels()})
 		return nil
 	}
 	err = synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, keep) })

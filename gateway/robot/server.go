@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
 	"perch/gateway/robot/tools"
 	"slices"
 	"sync"
@@ -141,7 +142,7 @@ type Server struct {
 	pace      *door.Pace    // of MQTT connections, before they have logged in
 	tools     *tools.Budget // of the adopted robots
 	strangers strangerLimits
-	encoders  *encoders
+	encoders  *playback.Scheduler
 
 	mu       sync.Mutex
 	sessions map[device.ID]*running
@@ -170,7 +171,7 @@ func NewServer(o Options) *Server {
 		options: &o, tools: tools.NewBudget(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
 		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
 		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
-		statuses: map[device.ID]event.RobotStatus{}, encoders: newEncoders(),
+		statuses: map[device.ID]event.RobotStatus{}, encoders: playback.NewScheduler(),
 		ctx: ctx, stop: stop,
 	}
 	s.options.Loudness = cmp.Or(o.Loudness, &voice.Loudness{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
 	"perch/gateway/robot/tools"
 	"perch/gateway/robot/transcript"
 	"sync"
@@ -36,10 +37,9 @@ type session struct {
 	transport transport
 	log       *slog.Logger
 	inbox
-	writer   *writer
+	player   *playback.Player
 	toolbox  *tools.Client
 	ownTools bool // the toolbox ends with the session
-	encoder  sharedEncoder
 	tap      transcript.Tap
 	pending  pendingRecords
 	turns    sync.WaitGroup // and what else may wait for the disk
@@ -48,9 +48,8 @@ type session struct {
 
 // inbox is what the loop is sent.
 type inbox struct {
-	incoming chan frame    // from read
-	inputs   chan posted   // from turns, and from the appliance
-	reported chan struct{} // from write: look at the playback's progress
+	incoming chan frame  // from read
+	inputs   chan posted // from turns, and from the appliance
 }
 
 // shared is what every goroutine may read of a session, and write.
@@ -101,10 +100,6 @@ const incomingFrames = 64
 // newLoop returns the loop of a new session.
 func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing, id string) (*loop, error) {
 	o := server.current.Load()
-	encoder, err := voice.NewEncoder(voice.SpeakerRate)
-	if err != nil {
-		return nil, err
-	}
 	audioIn, err := newAudioInput()
 	if err != nil {
 		return nil, err
@@ -113,11 +108,12 @@ func newLoop(server *Server, t transport, robot device.Robot, f xiaozhi.Framing,
 		Options: server.options, server: server, id: id, robot: robot, framing: f, transport: t,
 		log: server.logOf(robot.ID).With("robot", robot.ID, "session", id),
 		inbox: inbox{
-			incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), reported: make(chan struct{}, 1),
+			incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
 		},
 	}
-	s.writer = newWriter(t, id, robot, &s.tap, server.options.Loudness)
-	s.encoder.encoder, s.encoder.turns, s.encoder.place = encoder, server.encoders, newPlace()
+	if s.player, err = playback.New(t, id, robot, &s.tap, server.encoders, server.options.Loudness); err != nil {
+		return nil, err
+	}
 	if s.toolbox = t.Toolbox(s.sendRPC); s.toolbox == nil {
 		s.toolbox = tools.New(robot.KnownTools(), server.toolLimitOf(robot.ID), s.sendRPC)
 		s.ownTools = true
@@ -157,7 +153,7 @@ func (l *loop) run(ctx context.Context) string {
 	writeEnded, wrote := make(chan error, 1), make(chan struct{})
 	wg.Go(func() {
 		defer close(wrote)
-		writeEnded <- l.writer.run(writeCtx)
+		writeEnded <- l.player.Run(writeCtx)
 	})
 
 	l.work(ctx, writeEnded)
@@ -166,7 +162,6 @@ func (l *loop) run(ctx context.Context) string {
 		l.toolbox.Close()
 	}
 	l.stopTurn()
-	l.writer.play(nil)
 	stopWriting()
 	// What waits in the lane of now still leaves, unless the robot does not read.
 	last := time.NewTimer(lastWords)
@@ -258,7 +253,7 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 			if in.handled != nil {
 				close(in.handled)
 			}
-		case <-l.reported:
+		case <-l.player.Reported():
 			l.progress(ctx)
 		case err := <-writeEnded:
 			l.log.Info("the robot cannot be reached any more", "err", err)
@@ -303,7 +298,7 @@ func (l *loop) step(ctx context.Context, in dialogue.Input) {
 // that an interruption finds no turn that has ended already.
 func (l *loop) readProgress(ctx context.Context) {
 	select {
-	case <-l.reported:
+	case <-l.player.Reported():
 		l.progress(ctx)
 	default:
 	}
@@ -314,31 +309,25 @@ func (l *loop) progress(ctx context.Context) {
 	if l.turn == nil {
 		return
 	}
-	p := l.turn.playback.takeProgress()
-	if !p.first.IsZero() {
-		l.turn.clock.markAt(event.StageFirstPacket, p.first)
+	p := l.player.Progress()
+	if !p.First.IsZero() {
+		l.turn.clock.markAt(event.StageFirstPacket, p.First)
 	}
-	l.spoken = append(l.spoken, p.spoken...)
-	l.input(ctx, dialogue.Progress{Started: p.started, Began: p.began, Spoken: p.spoken, Gesture: p.gesture, Paused: p.paused,
-		Stopped: p.stopped, AskFor: p.askFor, Drained: p.drained})
+	l.spoken = append(l.spoken, p.Spoken...)
+	l.input(ctx, dialogue.Progress{Started: p.Started, Began: p.Began, Spoken: p.Spoken, Gesture: p.Gesture, Paused: p.Paused,
+		Stopped: p.Stopped, AskFor: p.AskFor, Drained: p.Drained})
 }
 
 // send queues a message. A robot that does not read is disconnected.
 func (l *loop) send(m xiaozhi.ToRobot) {
-	select {
-	case l.writer.now <- m:
-	default:
-		l.tooSlow = true
-	}
+	l.tooSlow = !l.player.Send(m) || l.tooSlow
 }
 
 func (s *session) sendRPC(r xiaozhi.Request) error {
-	select {
-	case s.writer.now <- xiaozhi.ToMCP{Payload: r.Append(nil)}:
-		return nil
-	default:
+	if !s.player.Send(xiaozhi.ToMCP{Payload: r.Append(nil)}) {
 		return tools.ErrChannelClosed
 	}
+	return nil
 }
 
 func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }

@@ -431,7 +431,7 @@ func TestASecondSocketReplacesTheFirst(t *testing.T) {
 func TestARobotThatDoesNotRead(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.channel.stuck.Store(true)
-		for range nowLane + 2 {
+		for range 64 + 2 {
 			k.say(xiaozhi.Abort{})
 		}
 		k.pass(2 * time.Second)

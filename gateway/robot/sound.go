@@ -46,9 +46,8 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 
 // playSound queues a sound. On the empty sentence every build begins to speak.
 func (t *turn) playSound(ctx context.Context, pcm []int16) error {
-	silent := ""
-	if err := t.playback.add(ctx, item{sentence: &silent}); err != nil {
+	if err := t.speech.Sentence(ctx, ""); err != nil {
 		return err
 	}
-	return t.session.encoder.encode(ctx, t, pcm)
+	return t.speech.Sound(ctx, pcm)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func newTeller(k *link) *teller { return &teller{link: k, news: make(chan struct
 // speaks reports whether a robot speaks without being asked: its firmware knows
 // notify, as far as its version and the last attempt show, and its address for us is known.
 func (k *link) speaks() bool {
-	major, minor, ok := versionOf(k.robot.Firmware)
+	major, minor, ok := playback.Version(k.robot.Firmware)
 	return ok && !k.mute.Load() && (major > 2 || major == 2 && minor >= 5) && k.robot.BaseURL != "" && k.server.options.Robots.Trusts(k.robot.ID)
 }
 
@@ -76,7 +77,10 @@ func (t *teller) wake() {
 	if t.ended || t.link.current() != nil || !t.link.speaks() {
 		return
 	}
-	poke(t.news)
+	select {
+	case t.news <- struct{}{}:
+	default:
+	}
 	if t.running {
 		return
 	}

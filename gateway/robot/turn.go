@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
 	"perch/gateway/robot/tools"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ import (
 type turn struct {
 	session    *session
 	start      dialogue.TurnStart
-	playback   *playback
+	speech     *playback.Speech
 	utterances chan *voice.Utterance // of a question's answers
 	answers    chan agent.Answer     // of a question, from the loop
 	decided    chan agent.Answer     // the same, of the robot's owner
@@ -45,10 +46,10 @@ type turn struct {
 }
 
 // newTurn is called by the loop.
-func newTurn(s *session, start dialogue.TurnStart, cancel context.CancelFunc) *turn {
+func newTurn(s *session, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
 	o, done := s.server.hold()
 	return &turn{
-		session: s, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), playback: newPlayback(s.reported),
+		session: s, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), speech: speech,
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
 		decided: make(chan agent.Answer, 1), end: agent.Continue,
 	}
@@ -67,7 +68,7 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	}
 	// The end of the playback is queued before the loop hears of the turn's
 	// end, so the loop sees both in either order.
-	if t.playback.add(ctx, item{end: true}) == nil {
+	if t.speech.Finish(ctx) == nil {
 		t.post(ctx, dialogue.TurnFinished{End: end, Reason: reason})
 	}
 }
@@ -132,7 +133,7 @@ func (t *turn) speakAll(ctx context.Context, text string) error {
 func (t *turn) announce(ctx context.Context, text string) error {
 	face, words := agent.SplitEmotion(text)
 	if face != agent.Neutral {
-		if err := t.playback.add(ctx, item{face: &face}); err != nil {
+		if err := t.speech.Face(ctx, face); err != nil {
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (t *turn) speakPhrase(ctx context.Context, name string) error {
 	if text == "" {
 		return nil
 	}
-	if err := t.playback.add(ctx, item{face: &face}); err != nil {
+	if err := t.speech.Face(ctx, face); err != nil {
 		return err
 	}
 	if err := t.speak(ctx, text); err != nil {
@@ -284,7 +285,7 @@ func (t *turn) take(ctx context.Context, r agent.Reply) error {
 	t.session.tap.Reply(r)
 	switch r := r.(type) {
 	case agent.Felt:
-		return t.playback.add(ctx, item{face: &r.Emotion})
+		return t.speech.Face(ctx, r.Emotion)
 	case agent.Cue:
 		return t.gesture(ctx, r)
 	case agent.Say:
@@ -310,19 +311,19 @@ func (t *turn) gesture(ctx context.Context, cue agent.Cue) error {
 		return ctx.Err()
 	}
 	t.gestures++
-	return t.playback.add(ctx, item{gesture: &g.Name})
+	return t.speech.Gesture(ctx, g.Name)
 }
 
 // speak queues a sentence and its packets as they are synthesized.
 func (t *turn) speak(ctx context.Context, text string) error {
-	if err := t.playback.add(ctx, item{sentence: &text}); err != nil {
+	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
 	}
 	sounded := false
 	err := t.options.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
 		t.clock.mark(event.StageFirstAudio)
 		sounded = true
-		return t.session.encoder.encode(ctx, t, pcm)
+		return t.speech.Sound(ctx, pcm)
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -338,7 +339,7 @@ func (t *turn) speak(ctx context.Context, text string) error {
 // flush queues what is left of the speech. Between sentences that is carried
 // over instead, so that they join without a click.
 func (t *turn) flush(ctx context.Context) error {
-	return t.session.encoder.flush(ctx, t)
+	return t.speech.Flush(ctx)
 }
 
 // sayPhrase plays a sentence that was synthesized ahead, for when an engine is
@@ -357,13 +358,9 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 		_ = t.speakPhrase(ctx, name) // the turn has failed already
 		return
 	}
-	_ = t.playback.add(ctx, item{face: &p.face})
-	_ = t.playback.add(ctx, item{sentence: &p.text})
-	for _, packet := range p.packets {
-		if t.playback.add(ctx, packet) != nil {
-			return
-		}
-	}
+	_ = t.speech.Face(ctx, p.face)
+	_ = t.speech.Sentence(ctx, p.text)
+	_ = t.speech.Packets(ctx, p.packets)
 }
 
 // ask puts a question and waits for a touch, words, the owner's decision elsewhere
@@ -386,7 +383,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	open := &q
 	t.post(ctx, dialogue.QuestionPut{Question: open})
 	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
-	if err := t.playback.add(ctx, item{pause: &within}); err != nil {
+	if err := t.speech.Pause(ctx, within); err != nil {
 		return err
 	}
 	given, err := t.awaitAnswer(ctx)

@@ -1,4 +1,4 @@
-package robot
+package playback
 
 import (
 	"context"
@@ -12,25 +12,25 @@ import (
 	"perch/must"
 )
 
-// TestEncodersLetInWhoRunsDryFirst, whoever came first, and again one that made way.
-func TestEncodersLetInWhoRunsDryFirst(t *testing.T) {
+// TestSchedulerLetsInWhoRunsDryFirst, whoever came first, and again one that made way.
+func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, now := newEncoders(), time.Now()
+		e, now := NewScheduler(), time.Now()
 		e.free = 1
-		must.Succeed(t, e.begin(t.Context(), newPlace(), 0, now))
+		must.Succeed(t, e.acquire(t.Context(), newPlace(), 0, now))
 		var order []time.Duration
 		var all sync.WaitGroup
 		for _, dry := range []time.Duration{3 * time.Second, time.Second, 0, 2 * time.Second} {
 			all.Go(func() {
-				if err := e.begin(t.Context(), newPlace(), 0, now.Add(dry)); err != nil {
+				if err := e.acquire(t.Context(), newPlace(), 0, now.Add(dry)); err != nil {
 					t.Error(err)
 				}
 				order = append(order, dry) // one at a time
-				e.end()
+				e.release()
 			})
 			synctest.Wait()
 		}
-		e.end()
+		e.release()
 		all.Wait()
 		if want := []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(order, want) {
 			t.Errorf("let in were those who run dry after %s", order)
@@ -41,33 +41,33 @@ func TestEncodersLetInWhoRunsDryFirst(t *testing.T) {
 	})
 }
 
-// TestEncodersForgetWhoIsCancelled: nobody waits for a turn that has been cut off, not even
+// TestSchedulerForgetsWhoIsCancelled: nobody waits for a turn that has been cut off, not even
 // where it is let in at that moment.
-func TestEncodersForgetWhoIsCancelled(t *testing.T) {
+func TestSchedulerForgetsWhoIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, atOnce := range []bool{false, true} {
-			e := newEncoders()
+			e := NewScheduler()
 			e.free = 1
-			must.Succeed(t, e.begin(t.Context(), newPlace(), 0, time.Now()))
+			must.Succeed(t, e.acquire(t.Context(), newPlace(), 0, time.Now()))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() {
-				err := e.begin(ctx, newPlace(), 0, time.Now())
+				err := e.acquire(ctx, newPlace(), 0, time.Now())
 				if err == nil {
-					e.end()
+					e.release()
 				}
 				ended <- err
 			}()
 			synctest.Wait()
 			cancel()
 			if atOnce {
-				e.end()
+				e.release()
 			}
 			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			if !atOnce {
-				e.end()
+				e.release()
 			}
 			if e.free != 1 || len(e.waiting) != 0 {
 				t.Errorf("let in at once %v: %d are free and %d wait", atOnce, e.free, len(e.waiting))
