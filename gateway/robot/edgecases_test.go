@@ -55,23 +55,6 @@ func TestSayWhileTheSessionEnds(t *testing.T) {
 	})
 }
 
-// TestTokensOfOneSession are two at most, however often it says hello.
-func TestTokensOfOneSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.robot.BaseURL = "http://a:1" })
-		for range 1000 {
-			k.say(xiaozhi.Hello{Features: xiaozhi.Features{MCP: true}})
-		}
-		k.server.cameras.mu.Lock()
-		n := len(k.server.cameras.tokens)
-		k.server.cameras.mu.Unlock()
-		if n > 2 {
-			t.Errorf("%d tokens of one session", n)
-		}
-		k.close()
-	})
-}
-
 // TestPushToTalkInTheMiddleOfTheQuestion, by a client that sends no abort: the
 // question stops, and the whole answer is heard.
 func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {

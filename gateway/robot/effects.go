@@ -116,7 +116,7 @@ func (l *loop) welcome(e dialogue.Welcome) {
 // introduce gives the robot's tools our name and the address for pictures, and asks
 // for their list. The firmware keeps neither from one channel to the next.
 func (l *loop) introduce(list bool) {
-	url, token := l.server.cameras.issue(l.robot, l.id, time.Now())
+	url, token := l.server.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
 		l.log.Warn("the robot's tools were not given our name", "err", err)
 	}

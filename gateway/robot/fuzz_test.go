@@ -1,11 +1,9 @@
 package robot
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"mime/multipart"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/dialogue/dialoguetest"
 	"testing"
@@ -14,8 +12,6 @@ import (
 
 	"perch/agent"
 	"perch/device/xiaozhi"
-	"perch/gateway/door"
-	"perch/limit"
 	"perch/voice"
 )
 
@@ -159,23 +155,4 @@ func checkWire(t *testing.T, all []sent, aborts, listens int) {
 	if stops < aborts {
 		t.Errorf("%d aborts, %d tts stops", aborts, stops)
 	}
-}
-
-// FuzzUpload gives the camera's door every form.
-func FuzzUpload(f *testing.F) {
-	jpeg := "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
-	f.Add([]byte(
-		"--b\r\nContent-Disposition: form-data; name=\"question\"\r\n\r\nwhat?\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n" + jpeg + "\r\n--b--\r\n"))
-	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=\"image\"\r\n\r\n<svg/>\r\n--b--\r\n"))
-	f.Add([]byte("--b--"))
-	f.Fuzz(func(t *testing.T, form []byte) {
-		u, err := readUpload(multipart.NewReader(bytes.NewReader(form), "b"))
-		var fault *door.Fault
-		if err != nil && !errors.As(err, &fault) {
-			t.Errorf("an error that does not say how it is shown: %v", err)
-		}
-		if err == nil && (len(u.picture.Data) == 0 || len(u.question) > limit.Text) {
-			t.Errorf("taken: %d bytes, %q", len(u.picture.Data), u.question)
-		}
-	})
 }

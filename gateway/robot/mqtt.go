@@ -223,7 +223,7 @@ func (k *link) hold(sound *udp.Socket) {
 	case !errors.Is(err, io.EOF):
 		why = err.Error()
 	}
-	k.server.cameras.revoke(k.camera())
+	k.server.vision.Revoke(k.camera())
 	k.server.unlink(k)
 	k.log.Info("a robot's MQTT connection is closed", "why", why)
 	if k.mu.Lock(); !k.replaced {
@@ -241,7 +241,7 @@ func (k *link) camera() string { return "mqtt " + string(k.robot.ID) }
 
 // introduce gives the robot's tools our name, and the address for pictures.
 func (k *link) introduce() error {
-	url, token := k.server.cameras.issue(k.robot, k.camera(), time.Now())
+	url, token := k.server.vision.Issue(k.robot, k.camera(), time.Now())
 	return k.toolbox.Introduce(k.server.options.Version, url, token)
 }
 

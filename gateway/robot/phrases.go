@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/playback"
+	"perch/gateway/robot/vision"
 	"sync"
 
 	"perch/agent"
@@ -13,12 +14,11 @@ import (
 
 // The phrases' names.
 const (
-	phraseMisheard = "misheard" // an utterance that was not understood
-	phraseFailed   = "failed"   // a brain failed the turn
-	phraseAway     = "away"     // no brain can be reached
-	phraseDeaf     = "deaf"     // no recognizer does
-	phraseStranger = "stranger" // no brain answers a robot that nobody has adopted; rare, so synthesized when it is needed
-	phraseBlind    = "blind"    // a picture that no brain can look at; shown, not spoken ahead
+	phraseMisheard = "misheard"          // an utterance that was not understood
+	phraseFailed   = vision.PhraseFailed // a brain failed the turn
+	phraseAway     = "away"              // no brain can be reached
+	phraseDeaf     = "deaf"              // no recognizer does
+	phraseStranger = "stranger"          // no brain answers a robot that nobody has adopted; rare, so synthesized when it is needed
 )
 
 // phrase is one of them, ready to play.

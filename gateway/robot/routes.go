@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"perch/gateway/robot/notify"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/gateway/door"
+	"perch/gateway/robot/vision"
 	"perch/socket"
 )
 
@@ -34,57 +36,20 @@ func (s *Server) Routes(r gin.IRouter) {
 	}
 	r.GET("/xiaozhi/v1/", open)
 	r.GET("/xiaozhi/v1", open)
-	r.GET(notifyPath+":ticket", func(c *gin.Context) {
-		if err := s.fetch(c.Writer, c.Request, strings.TrimSuffix(c.Param("ticket"), ".ogg")); err != nil {
+	r.GET(notify.Path+":ticket", func(c *gin.Context) {
+		if err := s.tickets.Serve(c.Writer, c.Request, strings.TrimSuffix(c.Param("ticket"), ".ogg")); err != nil {
 			_ = c.Error(err)
 		}
 	})
-	r.POST(visionPath, door.Limit(mostUpload), func(c *gin.Context) {
-		answer, err := s.look(c.Writer, c.Request)
+	r.POST(vision.Path, door.Limit(vision.MaxUpload), func(c *gin.Context) {
+		id, _, token := identity(c.Request)
+		answer, err := s.vision.Receive(c.Writer, c.Request, id, token)
 		if err != nil {
 			_ = c.Error(err)
 			return
 		}
 		c.JSON(http.StatusOK, answer)
 	})
-}
-
-// look takes a picture from a robot's camera. Who may send one, and whether
-// there is a slot for it, is decided before any of it is read.
-func (s *Server) look(w http.ResponseWriter, r *http.Request) (explanation, error) {
-	if r.ContentLength > mostUpload {
-		door.Unread(w)
-		return explanation{}, &http.MaxBytesError{Limit: mostUpload}
-	}
-	id, _, token := identity(r)
-	from, known := s.cameras.holder(token, time.Now())
-	given, err := device.ParseID(id)
-	if !known || id != "" && (err != nil || given != from.robot) {
-		door.Unread(w)
-		return explanation{}, &door.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
-			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
-	}
-	trusted := s.options.Robots.Trusts(from.robot)
-	leave, err := s.uploads.reserve(from.robot, !trusted)
-	if err != nil {
-		door.Unread(w)
-		return explanation{}, err
-	}
-	defer leave()
-	// What has no deadlines is no network.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadWithin))
-	form, err := r.MultipartReader()
-	if err != nil {
-		return explanation{}, badUpload("this is no multipart form: %s", err)
-	}
-	u, err := readUpload(form)
-	if err != nil {
-		return explanation{}, err
-	}
-	if trusted {
-		s.cameras.keep(from.robot, u.picture)
-	}
-	return s.explain(r.Context(), from, u)
 }
 
 // upgradeAfter is how long after its request the WebSocket of a robot with old firmware

@@ -8,14 +8,15 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/notify"
 	"perch/gateway/robot/playback"
 	"perch/gateway/robot/tools"
+	"perch/gateway/robot/vision"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -136,9 +137,8 @@ type Server struct {
 	options   *Options                // those that never change
 	current   atomic.Pointer[Options] // all, as they are now
 	phrases   phrases
-	cameras   cameras
-	uploads   uploads
-	tickets   tickets
+	vision    *vision.Service
+	tickets   notify.Tickets
 	pace      *door.Pace    // of MQTT connections, before they have logged in
 	tools     *tools.Budget // of the adopted robots
 	strangers strangerLimits
@@ -168,14 +168,20 @@ type running struct {
 func NewServer(o Options) *Server {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &Server{
-		options: &o, tools: tools.NewBudget(adoptedToolBytes), strangers: newStrangerLimits(o.Log), uploads: uploads{of: map[device.ID]bool{}},
-		cameras:  cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}},
+		options: &o, tools: tools.NewBudget(adoptedToolBytes), strangers: newStrangerLimits(o.Log),
 		sessions: map[device.ID]*running{}, links: map[device.ID]*link{}, muted: map[device.ID]bool{}, entered: make(chan struct{}),
 		statuses: map[device.ID]event.RobotStatus{}, encoders: playback.NewScheduler(),
 		ctx: ctx, stop: stop,
 	}
 	s.options.Loudness = cmp.Or(o.Loudness, &voice.Loudness{})
 	s.pace = door.NewPace()
+	s.vision = vision.New(vision.Options{Bus: o.Bus, Mind: o.Mind, Robots: o.Robots, Log: s.logOf,
+		Prepare: func(l *agent.Look) {
+			o := s.current.Load()
+			own := o.Character(l.Robot)
+			l.Language, l.Brain, l.Now = own.Speech.Language, own.Brain, l.Now.In(o.Zone)
+		},
+		Phrase: func(language, name string) string { return s.current.Load().Phrases(language, name) }})
 	s.Apply(o)
 	return s
 }
@@ -421,3 +427,6 @@ func (r *running) post(ctx context.Context, in dialogue.Input) error {
 		return dialogue.ErrOffline
 	}
 }
+
+// Picture returns the last picture of a robot's camera.
+func (s *Server) Picture(id device.ID) (device.Picture, bool) { return s.vision.Picture(id) }

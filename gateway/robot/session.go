@@ -175,7 +175,7 @@ func (l *loop) run(ctx context.Context) string {
 	}
 	wg.Wait()
 	l.audioIn.close()
-	l.server.cameras.revoke(l.id)
+	l.server.vision.Revoke(l.id)
 	return l.closedWhy
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/vision"
 	"slices"
 	"strings"
 	"sync"
@@ -413,9 +414,9 @@ func TestStrangersPicturesAreNotKept(t *testing.T) {
 	robots.stranger.Store(true)
 	s, engine := watching(t, robots)
 	for id, kept := range map[device.ID]bool{robotID: true, "020000000001": false} {
-		_, token := s.cameras.issue(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
+		_, token := s.vision.Issue(device.Robot{ID: id, BaseURL: "http://perch.local:8003"}, string(id), time.Now())
 		body, kind := form(t, "file", jpeg)
-		r, w := httptest.NewRequest(http.MethodPost, visionPath, body), httptest.NewRecorder()
+		r, w := httptest.NewRequest(http.MethodPost, vision.Path, body), httptest.NewRecorder()
 		r.Header.Set("Content-Type", kind)
 		r.Header.Set("Authorization", "Bearer "+token)
 		engine.ServeHTTP(w, r)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/notify"
 	"perch/gateway/robot/playback"
 	"slices"
 	"strings"
@@ -20,9 +21,7 @@ import (
 
 // Times of a teller.
 const (
-	fetchFirst = 500 * time.Millisecond // after which a robot that does not fetch is told again: it still plays
-	fetchMost  = 10 * time.Second       // the same, where it does not for longer: it is busy otherwise
-	retryFirst = 3 * time.Second        // after a stream that was cut
+	retryFirst = 3 * time.Second // after a stream that was cut
 	retryMost  = 5 * time.Minute
 	quietLook  = time.Minute // at whether the quiet hours are over
 )
@@ -144,7 +143,7 @@ func (t *teller) run(ctx context.Context) {
 		case err == nil, errors.Is(err, errSkipped):
 			retry = retryFirst
 			t.told(a)
-		case errors.Is(err, errNotFetched):
+		case errors.Is(err, notify.ErrNotFetched):
 			t.giveUp(a)
 			return
 		default:
@@ -275,16 +274,16 @@ func (t *teller) tell(ctx context.Context, a dialogue.Announcement) error {
 	k, s := t.link, t.link.server
 	face, words := agent.SplitEmotion(a.Text)
 	sentences := thinker.Sentences(words)
-	sound := newStream()
+	sound := notify.NewStream(sentences)
 	var making sync.WaitGroup
 	defer making.Wait()
 	defer cancel() // which ends that
 	o, done := s.hold()
 	making.Go(func() {
 		defer done()
-		sound.make(ctx, o.Synthesizer, o.Character(k.robot.ID).Speech, sentences)
+		sound.Make(ctx, o.Synthesizer, o.Character(k.robot.ID).Speech)
 	})
-	subtitles, err := sound.plan(ctx, sentences)
+	subtitles, err := sound.Plan(ctx)
 	if err != nil {
 		return err
 	}
@@ -296,7 +295,10 @@ func (t *teller) tell(ctx context.Context, a dialogue.Announcement) error {
 			return err
 		}
 	}
-	if err := k.play(ctx, sound, subtitles); err != nil {
+	err = s.tickets.Play(ctx, sound, func(path string) error {
+		return k.send(xiaozhi.Notify{URL: strings.TrimSuffix(k.robot.BaseURL, "/") + path, Subtitles: subtitles})
+	})
+	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	for _, sentence := range sentences {
@@ -307,38 +309,3 @@ func (t *teller) tell(ctx context.Context, a dialogue.Announcement) error {
 
 // hintAfter is in milliseconds.
 const hintAfter = 2000
-
-// play has the robot fetch a stream, and returns when it has taken all of it.
-func (k *link) play(ctx context.Context, sound *stream, subtitles []xiaozhi.Subtitle) error {
-	name, ticket := k.server.tickets.issue(ctx, sound)
-	defer k.server.tickets.take(name)
-	notify := xiaozhi.Notify{URL: strings.TrimSuffix(k.robot.BaseURL, "/") + notifyPath + name + ".ogg", Subtitles: subtitles}
-	lives := time.NewTimer(ticketLives)
-	defer lives.Stop()
-	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
-		if err := k.send(notify); err != nil {
-			return err
-		}
-		again := time.NewTimer(wait)
-		select {
-		case <-ticket.fetched:
-			again.Stop()
-			return ticket.end(ctx)
-		case <-again.C:
-		case <-lives.C:
-			return errNotFetched
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// end waits for the end of the stream.
-func (t *ticket) end(ctx context.Context) error {
-	select {
-	case err := <-t.done:
-		return err
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), <-t.done) // the stream ends with ctx
-	}
-}

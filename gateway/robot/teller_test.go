@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"perch/gateway/robot/notify"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +142,7 @@ func (r *sleeper) read() {
 
 // fetch takes the stream, as the firmware does.
 func (r *sleeper) fetch(n xiaozhi.Notify) {
-	_, name, _ := strings.Cut(n.URL, notifyPath)
+	_, name, _ := strings.Cut(n.URL, notify.Path)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	defer cancel()
 	h := heard{at: time.Now()}
@@ -151,7 +152,7 @@ func (r *sleeper) fetch(n xiaozhi.Notify) {
 	}
 	r.mu.Unlock()
 	w := httptest.NewRecorder()
-	h.err = r.server.fetch(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), strings.TrimSuffix(name, ".ogg"))
+	h.err = r.server.tickets.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), strings.TrimSuffix(name, ".ogg"))
 	h.until, h.packets = time.Now(), opusPackets(r.t, w.Body.Bytes())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -361,7 +362,7 @@ func TestToldAgain(t *testing.T) {
 		r.hangsUp = 500 * time.Millisecond
 		r.announce("cut", "This is cut off by something.", false)
 		r.pass(2 * time.Second)
-		if changed := happenedTo[event.NotificationChanged](r); len(changed) > 0 || len(r.heard) != 1 || !errors.Is(r.heard[0].err, errCut) {
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) > 0 || len(r.heard) != 1 || !errors.Is(r.heard[0].err, notify.ErrCut) {
 			t.Fatalf("cut: %+v, %+v", changed, r.heard)
 		}
 		r.pass(20 * time.Second)
@@ -391,7 +392,7 @@ func TestStopWhileItSpeaks(t *testing.T) {
 			t.Error(err)
 		}
 		r.pass(time.Second)
-		if len(r.heard) != 1 || !errors.Is(r.heard[0].err, errCut) {
+		if len(r.heard) != 1 || !errors.Is(r.heard[0].err, notify.ErrCut) {
 			t.Errorf("heard %+v", r.heard)
 		}
 		r.pass(10 * time.Minute)
@@ -411,19 +412,19 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 		r.announce("n", "Hello.", false)
 		r.pass(time.Second)
 		name := func(n xiaozhi.Notify) string {
-			_, name, _ := strings.Cut(n.URL, notifyPath)
+			_, name, _ := strings.Cut(n.URL, notify.Path)
 			return strings.TrimSuffix(name, ".ogg")
 		}
 		first := name(r.told[0])
-		r.pass(ticketLives + time.Minute)
+		r.pass(2*time.Minute + time.Minute)
 		shown := slices.ContainsFunc(r.others, func(m xiaozhi.ToRobot) bool { a, is := m.(xiaozhi.Alert); return is && a.Message == "Hello." })
 		if changed := happenedTo[event.NotificationChanged](r); !shown || len(changed) != 1 || changed[0].State != notice.Shown {
 			t.Errorf("what it does not fetch is shown: %v, %+v", shown, changed)
 		}
 		fetch := func(name string) error {
-			return r.server.fetch(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
+			return r.server.tickets.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
 		}
-		if err := fetch(first); err != errNoTicket {
+		if err := fetch(first); err != notify.ErrNoTicket {
 			t.Errorf("after two minutes: %v", err)
 		}
 		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"}) // after a talk it is tried once more
@@ -435,7 +436,7 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 			t.Errorf("the newest: %v", err)
 		}
 		for name, try := range map[string]string{"again": last, "none": "", "another": "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
-			if err := fetch(try); err != errNoTicket {
+			if err := fetch(try); err != notify.ErrNoTicket {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

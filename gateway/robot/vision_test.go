@@ -24,6 +24,7 @@ import (
 	"perch/event"
 	"perch/gateway/door"
 	"perch/gateway/door/doortest"
+	"perch/gateway/robot/vision"
 	"perch/limit"
 )
 
@@ -66,8 +67,8 @@ func TestVision(t *testing.T) {
 	mind := s.options.Mind.(*seeing)
 	server := httptest.NewServer(engine)
 	defer server.Close()
-	url, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
-	_, old := s.cameras.issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now().Add(-2*tokenLives))
+	url, token := s.vision.Issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now())
+	_, old := s.vision.Issue(device.Robot{ID: robotID, BaseURL: server.URL}, "s", time.Now().Add(-2*time.Hour))
 	if !strings.HasPrefix(url, server.URL) || !strings.Contains(strings.TrimPrefix(url, "http://"), ":") {
 		t.Fatalf("the address %q has no port", url)
 	}
@@ -122,7 +123,7 @@ func TestVision(t *testing.T) {
 		"an empty one":       {400, token, "", []string{"file", ""}},
 		"a page":             {415, token, "", []string{"file", "<html>"}},
 		"too large":          {413, token, "", []string{"file", jpeg + strings.Repeat("x", limit.Message)}},
-		"too large in parts": {413, token, "", []string{"x", strings.Repeat("x", mostUpload), "file", jpeg}},
+		"too large in parts": {413, token, "", []string{"x", strings.Repeat("x", vision.MaxUpload), "file", jpeg}},
 		"a long question":    {413, token, "", []string{"question", strings.Repeat("x", limit.Text+1), "file", jpeg}},
 	} {
 		if status, text := post(c.token, c.id, c.parts...); status != c.status || !strings.Contains(text, `"error"`) {
@@ -138,12 +139,12 @@ func TestVision(t *testing.T) {
 	if status, text := post(token, "", "file", jpeg); status != 200 || !strings.Contains(text, `"response":"failed"`) {
 		t.Errorf("who sees is away: %d %s", status, text)
 	}
-	s.cameras.revoke("s")
+	s.vision.Revoke("s")
 	if status, _ := post(token, "", "file", jpeg); status != 401 {
 		t.Errorf("after the channel has closed: %d", status)
 	}
 	// A robot whose address for us is unknown has nowhere to send to.
-	if url, token := s.cameras.issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
+	if url, token := s.vision.Issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
 		t.Errorf("%q %q", url, token)
 	}
 }
@@ -176,7 +177,7 @@ func uploading(token string, length int) (head, foot string) {
 	foot = "\r\n--b--\r\n"
 	return fmt.Sprintf(
 		"POST %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n%s",
-		visionPath, token, len(head)+length+len(foot), head), foot
+		vision.Path, token, len(head)+length+len(foot), head), foot
 }
 
 // TestSlowUploads: 250 robots send 4 MB each and never the end of it. Four
@@ -194,7 +195,7 @@ func TestSlowUploads(t *testing.T) {
 	answers, sent := make(chan int, clients), make(chan bool, clients)
 	for n := range clients {
 		id := device.ID(fmt.Sprintf("a0b1c2%06x", n))
-		_, token := s.cameras.issue(device.Robot{ID: id, BaseURL: server.URL}, string(id), time.Now())
+		_, token := s.vision.Issue(device.Robot{ID: id, BaseURL: server.URL}, string(id), time.Now())
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +222,7 @@ func TestSlowUploads(t *testing.T) {
 	counts := map[int]int{}
 	late := time.After(30 * time.Second)
 collecting:
-	for range clients - mostUploads {
+	for range clients - 4 {
 		select {
 		case status := <-answers:
 			counts[status]++
@@ -236,7 +237,7 @@ collecting:
 	runtime.ReadMemStats(&after)
 	grown := int64(after.Sys-after.HeapReleased) - int64(before.Sys-before.HeapReleased)
 	t.Logf("%v, memory grew by %d MB", counts, grown>>20)
-	if len(answers) > 0 || counts[http.StatusServiceUnavailable]+counts[0] != clients-mostUploads || counts[http.StatusServiceUnavailable] == 0 {
+	if len(answers) > 0 || counts[http.StatusServiceUnavailable]+counts[0] != clients-4 || counts[http.StatusServiceUnavailable] == 0 {
 		t.Errorf("answers: %v, and %d more", counts, len(answers))
 	}
 	if grown > most {
@@ -244,36 +245,11 @@ collecting:
 	}
 }
 
-// TestUploadsAreBounded: one for each robot, four in all, and two of them at
-// most for strangers.
-func TestUploadsAreBounded(t *testing.T) {
-	u := uploads{of: map[device.ID]bool{}}
-	enter := func(id device.ID, stranger bool, want error) func() {
-		t.Helper()
-		leave, err := u.reserve(id, stranger)
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", id, err, want)
-		}
-		return leave
-	}
-	first := enter("s1", true, nil)
-	enter("s1", true, errOneAtATime)
-	enter("s2", true, nil)
-	enter("s3", true, errTooManyUploads)
-	enter("a", false, nil)
-	enter("a", false, errOneAtATime)
-	enter("b", false, nil)
-	enter("c", false, errTooManyUploads)
-	first()
-	enter("c", false, nil)
-	enter("s1", true, errTooManyUploads)
-}
-
 // TestASlowPictureIsGivenUp, and its slot is free again.
 func TestASlowPictureIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, engine := watching(t, &registry{})
-		_, token := s.cameras.issue(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
+		_, token := s.vision.Issue(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
 		send := func(body func(io.Writer)) (int, time.Duration) {
 			client := doortest.Serve(t, engine)
 			began := time.Now()
@@ -298,21 +274,23 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 				}
 			}
 		})
-		if status != http.StatusRequestTimeout || took != uploadWithin {
+		if status != http.StatusRequestTimeout || took != 15*time.Second {
 			t.Errorf("a byte a second: %d after %v", status, took)
 		}
-		long, _ := uploading(token, mostUpload)
+		long, _ := uploading(token, vision.MaxUpload)
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, long) }); status != http.StatusRequestEntityTooLarge || took != 0 {
 			t.Errorf("one that says it is too long: %d after %v", status, took)
 		}
-		leave, err := s.uploads.reserve(robotID, false)
-		if err != nil {
+		other := doortest.Serve(t, engine)
+		if _, err := io.WriteString(other, head); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, head) }); status != http.StatusTooManyRequests || took != 0 {
 			t.Errorf("one beside another: %d after %v", status, took)
 		}
-		leave()
+		_ = other.Close()
+		synctest.Wait()
 		stranger := strings.Replace(head, token, "wrong", 1)
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, stranger) }); status != http.StatusUnauthorized || took != 0 {
 			t.Errorf("one without a token: %d after %v", status, took)
