@@ -22,8 +22,8 @@ var floors = []string{
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
 	"agent ota perception voice/* store/* gateway/robot/tools",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
-	"agent/feed agent/* gateway/robot/dialogue",
-	"gateway/avatar gateway/homeassistant/topic",
+	"agent/feed agent/* gateway/robot/dialogue gateway/robot/playback gateway/robot/notify gateway/robot/vision",
+	"gateway/avatar gateway/homeassistant/topic gateway/robot/transcript",
 	"gateway/homeassistant/connection gateway/homeassistant/discovery",
 	"gateway/homeassistant/state",
 	"gateway/homeassistant/command",
@@ -51,7 +51,7 @@ var owners = map[string]string{
 	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/* perception packaging/*", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",
 	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
 	"github.com/coreos/go-systemd/v22": "cmd/perch/systemd", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
-	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot", "github.com/pion/webrtc/v4": "gateway/robot",
+	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot/notify", "github.com/pion/webrtc/v4": "gateway/robot/notify",
 }
 
 func TestLayers(t *testing.T) {
