@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/engines"
 	"perch/command"
 	"perch/store"
 )
@@ -53,7 +53,7 @@ func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	}
 	loaded, err := from.Load()
 	if err == nil {
-		err = appliance.CheckRecognizers(&loaded)
+		err = engines.CheckRecognizers(&loaded)
 	}
 	if err != nil {
 		var wrong config.Faults

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/engines"
 )
 
 // settings are the flags that say what to run.
@@ -70,7 +70,7 @@ func (s *settings) overlay() *config.Overlay {
 		}
 	}
 	return &config.Overlay{Source: s.source(), Data: config.Data(s.data), Fixed: fixed, Flags: s.apply,
-		Judge: appliance.CheckRecognizers, Now: time.Now}
+		Judge: engines.CheckRecognizers, Now: time.Now}
 }
 
 // source is where the configuration is.

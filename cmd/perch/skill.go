@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/agent/skill"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/skills"
 	"perch/event"
 	"perch/plain"
@@ -48,7 +48,7 @@ func unheard(c *config.Config, skills []skill.Skill) (map[string][]string, error
 	}
 	all := map[string][]string{}
 	for _, s := range skills {
-		for line := range strings.Lines(message(appliance.TeachSkill(book, s))) {
+		for line := range strings.Lines(message(engines.TeachSkill(book, s))) {
 			all[s.Name] = append(all[s.Name], strings.TrimSpace(line))
 		}
 	}

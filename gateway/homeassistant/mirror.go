@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"sync"
 
+	"perch/gateway/broker"
 	"perch/gateway/homeassistant/connection"
 )
 
@@ -26,6 +27,9 @@ func ClientID(appliance string) string { return connection.ClientID(appliance) }
 // New checks the options and returns a mirror that has yet to be run. The error names the setting to
 // correct. For Try alone, connection.Options are enough.
 func New(o Options) (*Mirror, error) {
+	if o.Serve == nil {
+		o.Serve = broker.Process(o.Base, ClientID(o.ID), o.Log)
+	}
 	c, err := connection.New(o.Options)
 	if err != nil {
 		return nil, fmt.Errorf("MQTT cannot be set up: %w", err)

@@ -14,18 +14,14 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/action"
-	"perch/agent/diary"
-	"perch/agent/mood"
 	"perch/agent/notice"
-	"perch/agent/skill"
 	"perch/cmd/perch/access"
-	"perch/cmd/perch/characters"
+	"perch/cmd/perch/agents"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/hassapp"
 	"perch/cmd/perch/listener"
-	"perch/cmd/perch/logtail"
 	"perch/cmd/perch/network"
 	"perch/cmd/perch/robots"
 	"perch/cmd/perch/viewers"
@@ -35,7 +31,6 @@ import (
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
 	"perch/gateway/robot"
-	"perch/gateway/vccp"
 	"perch/gateway/web"
 	"perch/gateway/wyoming"
 	"perch/ota"
@@ -58,12 +53,8 @@ type Appliance struct {
 
 	// What outlives a run.
 	DB       *store.DB
-	identity *datadir.Identity
-	ID       string    // of this appliance: 8 hex digits
-	Signer   diary.Key // signs the diary, and what characters sign
-
-	diaryBegins bool // the key was made just now
-
+	Identity *datadir.Identity
+	ID       string // of this appliance: 8 hex digits
 	Robots   *device.Registry
 	Memory   *agent.Memory
 	Notices  *notice.Store
@@ -86,20 +77,11 @@ type Appliance struct {
 	intake *perception.Intake
 	Senses *perception.States
 
-	// What understands, thinks and speaks.
-	Characters *characters.Characters
-	Skills     *skill.Library
-	notifier   *notice.Notifier
-	talks      *vccp.Talks // of coding agents
-	engines    currentEngines
-	warmer     warmer
-	phrase     func(id device.ID, name string) string // one of the appliance's own sentences, in a robot's language
-	Mind       *agent.Mind
-	sentiment  action.Sentiment // of what is said
-	moods      *mood.Moods
-	Diary      *diary.Diary
+	// What understands, thinks and remembers.
+	Agents *agents.Agents
 
 	// Robots.
+	warmer     *engines.Warmer
 	gestures   perception.Gestures
 	behaviours *perception.Behaviours
 	sounds     *sounds.Library
@@ -111,8 +93,7 @@ type Appliance struct {
 	ota        *ota.Service
 
 	// Programs that show agents, or are agents.
-	passports *characters.Passports
-	viewers   *viewers.Viewers
+	viewers *viewers.Viewers
 
 	// Other programs.
 	bridge      *bridge.Door
@@ -131,6 +112,12 @@ type Appliance struct {
 	ending   bool       // no more changes are followed
 }
 
+// logs are the lines that were logged last.
+type logs interface {
+	Follow(least slog.Level, after string) (admin.LogFollower, bool)
+	Close() // ends all followers
+}
+
 // Options are what a start is given besides the configuration.
 type Options struct {
 	Data        string // the data directory
@@ -145,7 +132,7 @@ type Options struct {
 
 	NewDatabase bool // an empty one is begun, although there was another
 
-	Logs    *logtail.Log                                   // what Log has written; nil keeps nothing
+	Logs    logs                                           // what Log has written; nil keeps nothing
 	Overlay *config.Overlay                                // shows and changes the configuration; may be nil
 	Doctor  func(context.Context) ([]admin.Finding, error) // examines the appliance; may be nil
 }

@@ -3,10 +3,9 @@ package appliance
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"perch/cmd/perch/access"
-	"perch/cmd/perch/characters"
+	"perch/cmd/perch/agents"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/settings"
 	"perch/event"
@@ -27,34 +26,26 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	if len(changed) == 0 {
 		return restart, nil
 	}
-	before := a.engines.get()
-	e, err := a.newEngines(next, before)
+	n, err := a.Agents.Next(next, changed)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.follow(next, e, changed); err != nil {
-		e.without(before).close()
+	if err := a.follow(next, n); err != nil {
+		n.Discard()
 		return nil, err
 	}
-	a.engines.retire(before)
+	a.Agents.Retire(n)
 	a.Bus.Publish("", "", event.Changed{What: "settings"})
 	a.Log.Info("the changed configuration is followed", "keys", changed, "after_restart", restart)
 	return restart, nil
 }
 
-// follow makes what else a configuration needs, and then has every part follow it. An error
-// is returned before anything has changed.
-func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err error) {
-	if a.warmer.loaded.Load() { // else the next turn would wait for that
-		if err := e.load(context.Background()); err != nil {
-			return err
-		}
-	}
-	people := a.Characters
-	if slices.ContainsFunc(changed, ofCharacters) {
-		if people, err = characters.New(c, a.Robots, a.Data, a.Log); err != nil {
-			return err
-		}
+// follow has every part follow a configuration with the agents of it. An error is returned before
+// anything has changed.
+func (a *Appliance) follow(c *config.Config, n *agents.Next) error {
+	e := n.Engines
+	if err := a.warmer.Load(context.Background(), e); err != nil {
+		return err
 	}
 	keys, err := access.ReadKeys(c)
 	if err != nil {
@@ -64,18 +55,13 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	if err := errors.Join(c.Behaviours.Check(), perception.CheckRules(rules)); err != nil {
 		return err
 	}
-	if err := a.viewers.Apply(c, avatarEngines(e, people.Speech())); err != nil { // the last that can fail
+	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // the last that can fail
 		return err
 	}
 	a.config.Store(c)
-	if people != a.Characters {
-		a.Characters.Follow(people)
-	}
-	a.engines.replace(e)
+	a.Agents.Follow(n)
 	a.Talk.Apply(a.talkOptions(c, e))
-	if a.warmer.loaded.Load() {
-		a.Talk.Prepare()
-	}
+	a.warmer.Replaced()
 	if a.wyoming != nil {
 		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // of languages, which the check has looked at
 			a.Log.Error("the Wyoming server goes on with the languages and voices from before", "err", err)
@@ -86,16 +72,7 @@ func (a *Appliance) follow(c *config.Config, e *engines, changed []string) (err 
 	a.Memory.Bound(c.Memory.Most)
 	a.Records.Bound(c.Robots.KeepTurns)
 	a.bridgeTurns.Bound(c.Robots.KeepTurns)
-	a.Diary.Bound(c.Diary.Keep)
+	a.Agents.Diary.Bound(c.Diary.Keep)
 	a.locks.Apply(keys)
 	return nil
-}
-
-// ofCharacters reports whether characters depend on a key.
-func ofCharacters(key string) bool {
-	switch key {
-	case "language", "speech", "brains", "persona", "characters", "robots.each":
-		return true
-	}
-	return false
 }

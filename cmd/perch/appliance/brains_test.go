@@ -22,10 +22,10 @@ import (
 	openaibrain "perch/agent/openai"
 	"perch/agent/reflex"
 	"perch/agent/thinker"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
+	"perch/cmd/perch/engines"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/voice"
@@ -234,7 +234,7 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	c, err := (config.Source{File: file}).Load()
 	must.Succeed(t, err)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, err := appliance.NewEngines(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
+	e, err := engines.NewEngines(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	e.Close()
 }

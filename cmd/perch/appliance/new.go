@@ -15,7 +15,7 @@ func New(c *config.Config, o Options) (*Appliance, error) {
 	}
 	a := &Appliance{Data: o.Data, Log: o.Log, Started: time.Now(), options: o, zone: zone, restart: make(chan error, 1)}
 	a.config.Store(c)
-	for _, layer := range []func(*config.Config) error{a.openStorage, a.openListeners, a.newMind, a.newRobots, a.newPrograms, a.newOwner} {
+	for _, layer := range []func(*config.Config) error{a.openStorage, a.openListeners, a.newAgents, a.newRobots, a.newPrograms, a.newOwner} {
 		if err := layer(c); err != nil {
 			a.Close()
 			return nil, err

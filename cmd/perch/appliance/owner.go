@@ -2,9 +2,9 @@ package appliance
 
 import (
 	"perch/cmd/perch/access"
-	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/settings"
 	"perch/gateway/admin"
 	"perch/gateway/web"
@@ -14,12 +14,12 @@ import (
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
 	shown := admin.Options{
-		Robots: a.Owned, Talk: a.control, Notify: a.notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
-		Acknowledge: a.notifier.Acknowledge, Engines: tries{&a.engines, a.Characters.Speech, a.zone}, Board: a.board, Bus: a.Bus,
-		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: characters.NewCatalog(a.Characters, a.passports, a.Skills, a.Bus),
-		Questions: a.viewers.Questions, ForgetConversation: a.Mind.Forget, Phrase: a.phrase,
-		Diary:  func(n int) any { return a.Diary.Newest(n) },
-		Verify: func() (any, error) { return a.Diary.Verify() },
+		Robots: a.Owned, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
+		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Board: a.board, Bus: a.Bus,
+		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: a.Agents.Catalog,
+		Questions: a.viewers.Questions, ForgetConversation: a.Agents.Mind.Forget, Phrase: a.Agents.PhraseFor,
+		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },
+		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, Find: a.network.Search,
 		Connections: func() admin.Connections {
@@ -50,7 +50,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
 		Bridge:      a.bridge.Routes,
 		BridgeAdmin: a.bridge.Admin,
-		Talks:       a.talks.Routes,
+		Talks:       a.Agents.Talks.Routes,
 		Web:         a.web,
 	}
 	if a.web != nil {
@@ -66,7 +66,7 @@ func (a *Appliance) newPage(c *config.Config) error {
 		return nil
 	}
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
-		Secret: a.locks.Token, Epoch: a.identity.Sessions, KeepEpoch: a.identity.WriteSessions,
+		Secret: a.locks.Token, Epoch: a.Identity.Sessions, KeepEpoch: a.Identity.WriteSessions,
 		Key: a.locks.Owner, Addresses: a.network.URLs, Own: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
 	if c.Web.IngressListen == "" { // else proxies use that address
 		var err error

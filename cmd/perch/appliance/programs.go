@@ -1,39 +1,33 @@
 package appliance
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"path/filepath"
 	"time"
 
-	"perch/agent/passport"
-	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/hassapp"
 	"perch/cmd/perch/viewers"
 	"perch/device"
 	"perch/gateway/bridge"
-	"perch/gateway/broker"
 	"perch/gateway/homeassistant"
 	"perch/gateway/robot"
 	"perch/gateway/wyoming"
 	"perch/ota"
 	"perch/store"
-	"perch/voice"
 	"perch/voice/sounds"
 )
 
 // newPrograms makes what other programs use: what shows the agents, the bridge, the Wyoming
 // server and the mirror in Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
-	a.passports = characters.NewPassports(a.Characters, a.Skills.Names, store.NewTable[passport.Passport](a.DB, "passports"), a.Bus,
-		cmp.Or(a.identity.Installed, a.Started))
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
-		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Mind, Memory: a.Memory, Skills: a.Skills, Notices: a.Notices, Notifier: a.notifier,
-		Characters: a.Characters, Passports: a.passports, Sentiment: a.sentiment, Gestures: a.gestures, Loudness: &a.loudness,
-		Engines: avatarEngines(a.engines.get(), a.Characters.Speech()), Quiet: a.quiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
+		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Skills: a.Agents.Skills, Notices: a.Notices, Notifier: a.Agents.Notifier,
+		Characters: a.Agents.Characters, Passports: a.Agents.Passports, Sentiment: a.Agents.Sentiment, Gestures: a.gestures, Loudness: &a.loudness,
+		Engines: a.Agents.Engines.Get(), Speech: a.Agents.Characters.Speech(), Quiet: a.quiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
 	if err != nil {
 		return err
 	}
@@ -43,11 +37,11 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 		return fmt.Errorf("find the directory of sounds: %w", err)
 	}
 	a.bridgeTurns = bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns)
-	o := a.bridgeOptions(c, a.engines.get())
+	o := a.bridgeOptions(c, a.Agents.Engines.Get())
 	o.Root = root
 	a.bridge = bridge.New(o)
 	if a.wyomingListener != nil {
-		o := a.wyomingOptions(c, a.engines.get())
+		o := a.wyomingOptions(c, a.Agents.Engines.Get())
 		o.Listen = []net.Listener{a.wyomingListener}
 		if a.wyoming, err = wyoming.New(o); err != nil {
 			return err
@@ -57,21 +51,16 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	return a.newMirror(c)
 }
 
-// avatarEngines returns the engines that avatar programs hear and speak with.
-func avatarEngines(e *engines, speech voice.Options) viewers.Engines {
-	return viewers.Engines{Recognizers: e.recognizers, Synthesizers: e.synthesizers, Hold: e.hold, Speech: speech}
-}
-
 // bridgeOptions are those of the bridge, without what never changes.
-func (a *Appliance) bridgeOptions(c *config.Config, e *engines) bridge.Options {
+func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Options {
 	return bridge.Options{
-		Find: a.Robots.Find, Talk: a.control, Mind: a.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
+		Find: a.Robots.Find, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
 		Perception: bridge.Senses{Intake: a.intake, Known: a.Senses}, Board: a.board, Bus: a.Bus, Sounds: struct {
 			*sounds.Library
 			*robot.Server
 		}{a.sounds, a.Talk},
-		Language: a.Characters.Language, Zone: a.zone, Logger: a.Log,
-		Deep: e.deep, Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
+		Language: a.Agents.Characters.Language, Zone: a.zone, Logger: a.Log,
+		Deep: e.Deep(), Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
 	}
 }
 
@@ -86,15 +75,13 @@ func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
 // wyomingOptions are those of the Wyoming server. It offers what is in this process: the
 // embedded engines, and the agent. An engine that is a Wyoming server itself is for its owner
 // to name to Home Assistant.
-func (a *Appliance) wyomingOptions(c *config.Config, e *engines) wyoming.Options {
-	o := wyoming.Options{Mind: a.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.hold,
+func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
+	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Hold,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
 	o.Heard = wyoming.English(o.Languages)
-	if n := e.ofKind("recognizer", "sphinx"); n != nil && len(o.Heard) > 0 { // it knows no other language
-		o.Recognizer = n.Recognizer
-	}
-	if n := e.ofKind("synthesizer", "espeak"); n != nil {
-		o.Synthesizer = n.Synthesizer
+	o.Recognizer, o.Synthesizer = e.Embedded()
+	if len(o.Heard) == 0 { // the recognizer knows no other language
+		o.Recognizer = nil
 	}
 	return o
 }
@@ -113,13 +100,12 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.options.Version, a.network.URL, a.network.Host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(c.Robots.AwayAfter), c.Robots.ShareTranscripts
 	o.Transport = device.Transport(c.Robots.Transport)
-	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.Owned, a.control, a.notifier, a.board, a.Bus
+	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.Owned, a.control, a.Agents.Notifier, a.board, a.Bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.viewers.Questions, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
-	o.Gestures, o.Characters = a.gestures, a.Characters
-	o.Serve = broker.Process(o.Base, homeassistant.ClientID(a.ID), a.Log)
-	o.Restart, o.Phrase = a.Restart, a.phrase
+	o.Gestures, o.Characters = a.gestures, a.Agents.Characters
+	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor
 	o.Ask = a.homeAssistant.Broker
 	a.Mirror, err = homeassistant.New(o)
 	return err

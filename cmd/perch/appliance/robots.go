@@ -8,6 +8,7 @@ import (
 	"perch/agent/notice"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/machine"
 	"perch/cmd/perch/robots"
 	"perch/device"
@@ -27,28 +28,28 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	}
 	rules := c.BehaviourRules(func(string, error) {}) // the check has reported them
 	a.behaviours, err = perception.NewBehaviours(perception.Options{Tuning: c.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone,
-		Bus: a.Bus, Phrase: a.phrase, Log: a.Log})
+		Bus: a.Bus, Phrase: a.Agents.PhraseFor, Log: a.Log})
 	if err != nil {
 		return err
 	}
 	a.sounds = sounds.Open(datadir.Sounds(a.Data))
-	a.Talk = robot.NewServer(a.talkOptions(c, a.engines.get()))
+	a.Talk = robot.NewServer(a.talkOptions(c, a.Agents.Engines.Get()))
 	a.closers = append(a.closers, a.Talk.Close)
 	a.control = robots.Control{Server: a.Talk, Behaviours: a.behaviours}
-	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Mind, Memory: a.Memory, Bus: a.Bus,
-		Check: a.Characters.Check})
-	a.warmer = warmer{engines: &a.engines, prepare: a.Talk.Prepare, log: a.Log}
+	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Bus: a.Bus,
+		Check: a.Agents.Characters.Check})
+	a.warmer = engines.NewWarmer(&a.Agents.Engines, a.Talk.Prepare, a.Log)
 	signer, err := c.Firmware.Signer()
 	if err != nil {
 		return fmt.Errorf("firmware.public_key: %w", err)
 	}
 	a.Firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: filepath.Join(a.Data, "firmware"),
 		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
-		Key: a.identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Log: a.Log,
+		Key: a.Identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Log: a.Log,
 		Stopped: func(version string, failed, first int) {
-			words := a.engines.get().words.In(a.Config().Language.List()...)
+			words := a.Agents.Engines.Get().Words(a.Config().Language.List()...)
 			text := words.Say("firmware.stopped", "version", version, "failed", failed, "first", first)
-			if _, err := a.notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
+			if _, err := a.Agents.Notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
 				a.Log.Error("a notification was not stored", "text", text, "err", err)
 			}
 		}})
@@ -71,15 +72,15 @@ func isEmotion(name string) bool {
 }
 
 // talkOptions are those of robots' talks.
-func (a *Appliance) talkOptions(c *config.Config, e *engines) robot.Options {
+func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options {
 	return robot.Options{
-		Robots: a.Robots, Bus: a.Bus, Senses: a.intake, Mind: a.Mind, Records: a.Records, Sounds: a.sounds,
+		Robots: a.Robots, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.commands,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Recognizer: e.recognizers, Synthesizer: e.synthesizers, Hold: e.hold, Voice: [...]*group{e.groups[understanding], e.groups[speaking]},
-		Speech: a.Characters.Speech(), Character: a.Characters.Of,
+		Recognizer: e.Recognizers(), Synthesizer: e.Synthesizers(), Hold: e.Hold, Voice: e.Voice(),
+		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(),
-		Settled:  settled(e.Book),
+		Settled:  e.Settled,
 		Loudness: &a.loudness,
 		Quiet:    a.quiet,
 		Waits:    a.Notices.Waits,

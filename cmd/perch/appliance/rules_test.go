@@ -99,7 +99,7 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 				speaks, _ := robot.When(appliancetest.Entered(simrobot.Speaking))
 				return listens.After(speaks)
 			})
-			if _, again := robot.When(appliancetest.Shows(h.Phrase("", "awake"))); again {
+			if _, again := robot.When(appliancetest.Shows(h.Agents.Phrase("", "awake"))); again {
 				t.Error("it answered the face as it answers its wake word")
 			}
 			robot.Off()

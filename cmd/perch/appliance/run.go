@@ -13,8 +13,6 @@ import (
 	"perch/cmd/perch/systemd"
 	"perch/event"
 	"perch/health"
-	"perch/idlememory"
-	"perch/remote"
 )
 
 // list returns the parts in the order of their conditions in /ready. They end in the opposite
@@ -30,25 +28,25 @@ func (a *Appliance) list() []parts.Part {
 	all := []parts.Part{
 		{Run: parts.Until(func(ctx context.Context) { machine.Watch(ctx, a.DB, a.Data, clockJumped, a.Log) }),
 			Conditions: func() []health.Part { return machine.Conditions(a.DB, a.Data, a.options.Built) }},
-		{Run: parts.Until(func(ctx context.Context) { idlememory.Run(ctx, nextEvent(a.Bus.Read()), a.Log) })},
-		{Run: parts.Until(func(ctx context.Context) { a.identity.Run(ctx, func() { a.Robots.Welcome(time.Time{}) }) })},
+		{Run: parts.Until(func(ctx context.Context) { machine.ReleaseMemory(ctx, a.Bus.Read(), a.Log) })},
+		{Run: parts.Until(func(ctx context.Context) { a.Identity.Run(ctx, func() { a.Robots.Welcome(time.Time{}) }) })},
 		{Run: fromFirst(a.board.Run), End: a.Bus.Close},
 		{Run: fromFirst(a.metrics.Run)},
 		{Run: fromFirst(a.Senses.Run)},
-		{Run: func(ctx context.Context) error { return a.notifier.Run(ctx, a.Talk) }, Fails: "notifications and timers have stopped"},
-		{Run: parts.Until(a.moods.Run)},
+		{Run: func(ctx context.Context) error { return a.Agents.Notifier.Run(ctx, a.Talk) }, Fails: "notifications and timers have stopped"},
+		{Run: parts.Until(a.Agents.Moods.Run)},
 		{Run: parts.Until(func(ctx context.Context) {
-			a.behaviours.Run(ctx, a.Talk, robots.RuleActions{Registry: a.Robots, Server: a.Talk, Notifier: a.notifier, MQTT: a.Mirror})
+			a.behaviours.Run(ctx, a.Talk, robots.RuleActions{Registry: a.Robots, Server: a.Talk, Notifier: a.Agents.Notifier, MQTT: a.Mirror})
 		})},
-		{Run: fromFirst(a.Diary.Run), Conditions: parts.One(func() health.Part { return health.Of("diary", a.Diary.Err(), "") })},
-		{Run: fromFirst(a.warmer.run), End: a.Talk.Close},
+		{Run: fromFirst(a.Agents.Diary.Run), Conditions: parts.One(func() health.Part { return health.Of("diary", a.Agents.Diary.Err(), "") })},
+		{Run: fromFirst(a.warmer.Run), End: a.Talk.Close},
 		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.One(a.Listeners.Condition)},
 		{End: a.Talk.StopAccepting}, // before the listeners, which wait for downloads
 		{Run: func(ctx context.Context) error { return a.RobotMQTT.Run(ctx, a.Talk) }, Fails: "robots cannot connect by MQTT any more",
 			Conditions: parts.One(a.RobotMQTT.Condition)},
 		{Conditions: parts.One(a.Firmware.Condition)},
-		{Conditions: a.Characters.Conditions},
-		{Run: parts.Until(a.engines.run), Conditions: func() []health.Part { return a.engines.get().conditions() }},
+		{Conditions: a.Agents.Characters.Conditions},
+		{Run: parts.Until(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Get().Conditions() }},
 		parts.When(a.web != nil, parts.Part{Conditions: parts.One(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
 		parts.When(a.wyoming != nil, parts.Part{Run: a.wyoming.Run, End: a.wyoming.Close, Conditions: parts.One(func() health.Part {
 			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.At)}
@@ -57,7 +55,7 @@ func (a *Appliance) list() []parts.Part {
 		{Run: a.Mirror.Run, Fails: "MQTT has stopped", Conditions: parts.One(a.Mirror.Condition)},
 		parts.When(a.homeAssistant != nil, parts.Part{Run: parts.Until(func(ctx context.Context) { a.homeAssistant.Run(ctx, a.offers, a.Log) }),
 			Conditions: parts.One(a.homeAssistant.Condition)}),
-		{End: a.talks.Close},
+		{End: a.Agents.Talks.Close},
 	}
 	all = append(append(all, a.viewers.Parts(a.Listeners)...),
 		parts.Part{Run: a.network.Run, First: true, Fails: "the appliance is not announced on the network", Conditions: parts.One(a.network.Condition)},
@@ -69,19 +67,6 @@ func (a *Appliance) list() []parts.Part {
 		all = append(all, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})
 	}
 	return all
-}
-
-// nextEvent returns a function that waits for an event: an urgent one is a robot that is about
-// to talk.
-func nextEvent(events *event.Reader) func(context.Context) (urgent bool, err error) {
-	return func(ctx context.Context) (urgent bool, err error) {
-		e, err := events.Next(ctx)
-		switch e.Event.(type) {
-		case event.RobotSeen, event.RobotConnected:
-			urgent = true
-		}
-		return urgent, err
-	}
 }
 
 // Parts returns the condition of each part.
@@ -130,7 +115,9 @@ func delivers(ctx context.Context, bus *event.Bus, board *agent.Board) error {
 		if err := systemd.Returns(ctx, "the board", func() { _, reached = board.Snapshot() }); err != nil || reached >= latest {
 			return err
 		}
-		if remote.Sleep(ctx, 50*time.Millisecond) != nil {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
 			return fmt.Errorf("the board is at event %d and the bus at %d", reached, latest)
 		}
 	}

@@ -33,15 +33,12 @@ func (a *Appliance) openStorage(c *config.Config) (err error) {
 			a.Log.Error("the last changes may not have been stored", "err", err)
 		}
 	})
-	if a.identity, err = datadir.ReadIdentity(a.Data, a.DB, a.Started, a.Log); err != nil {
+	if a.Identity, err = datadir.ReadIdentity(a.Data, a.DB, a.Started, a.Log); err != nil {
 		return err
 	}
-	a.ID = a.identity.ID
-	if a.Signer, a.diaryBegins, err = datadir.SigningKey(a.Data, a.Log); err != nil {
-		return err
-	}
-	a.Robots = device.NewRegistry(a.identity.TokenKey, device.Adoption(c.Adoption), store.NewTable[device.Robot](a.DB, "robots"))
-	if until := a.identity.WelcomeUntil(); !until.IsZero() {
+	a.ID = a.Identity.ID
+	a.Robots = device.NewRegistry(a.Identity.TokenKey, device.Adoption(c.Adoption), store.NewTable[device.Robot](a.DB, "robots"))
+	if until := a.Identity.WelcomeUntil(); !until.IsZero() {
 		a.Robots.Welcome(until)
 	}
 	if n := a.Robots.Strangers(); n > 0 {

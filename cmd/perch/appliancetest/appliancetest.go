@@ -24,7 +24,11 @@ import (
 	"syscall"
 	"testing"
 
+	"perch/agent"
+	"perch/agent/diary"
+	"perch/agent/skill"
 	"perch/cmd/perch/appliance"
+	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/logtail"
@@ -104,6 +108,12 @@ type Appliance struct {
 	Stop   func()       // ends it, unless it has ended
 	Wait   func() error // until it has ended, and how
 
+	// What is in the appliance's agents.
+	Characters *characters.Characters
+	Skills     *skill.Library
+	Mind       *agent.Mind
+	Diary      *diary.Diary
+
 	// Of one that is Configured:
 	File  string
 	Again func() *Appliance // waits until it has ended for a restart, and starts it anew
@@ -113,14 +123,14 @@ type Appliance struct {
 func Start(t *testing.T, c config.Config, data string, change ...func(*appliance.Options)) *Appliance {
 	t.Helper()
 	h, o := &Appliance{T: t, Logged: &waittest.Buffer{}}, Options(data)
-	o.Logs = logtail.New()
-	o.Log = slog.New(o.Logs.Handler(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	kept := logtail.New()
+	o.Logs, o.Log = kept, slog.New(kept.Handler(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, f := range change {
 		f(&o)
 	}
 	a, err := appliance.New(&c, o)
 	must.Succeed(t, err)
-	h.Appliance = a
+	h.Appliance, h.Characters, h.Skills, h.Mind, h.Diary = a, a.Agents.Characters, a.Agents.Skills, a.Agents.Mind, a.Agents.Diary
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()

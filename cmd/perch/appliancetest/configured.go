@@ -18,6 +18,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/cmd/perch/engines"
 	"perch/device/xiaozhi"
 	"perch/gateway/admin"
 	"perch/must"
@@ -45,7 +46,7 @@ func configured(t *testing.T, file, data string) *Appliance {
 	must.Succeed(t, err)
 	var h *Appliance
 	h = Start(t, c, data, func(o *appliance.Options) {
-		o.Overlay = &config.Overlay{Source: from, Data: data, Judge: appliance.CheckRecognizers, Now: time.Now}
+		o.Overlay = &config.Overlay{Source: from, Data: data, Judge: engines.CheckRecognizers, Now: time.Now}
 		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
 			d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: o.Built,
 				Connect: h.Connect})

@@ -28,11 +28,10 @@ type Passports struct {
 	mu sync.Mutex // held while one is changed
 }
 
-// NewPassports returns the passports of a table. skills names those of a character; installed
+// NewPassports returns the passports of a database. skills names those of a character; installed
 // is the date of characters that have none.
-func NewPassports(c *Characters, skills func(character string) []string, table *store.Table[passport.Passport], bus *event.Bus,
-	installed time.Time) *Passports {
-	return &Passports{characters: c, skills: skills, table: table, bus: bus, installed: installed}
+func NewPassports(c *Characters, skills func(character string) []string, db *store.DB, bus *event.Bus, installed time.Time) *Passports {
+	return &Passports{characters: c, skills: skills, table: store.NewTable[passport.Passport](db, "passports"), bus: bus, installed: installed}
 }
 
 // Passport returns the whole passport of a character.

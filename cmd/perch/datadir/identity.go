@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"perch/agent/diary"
 	"perch/device"
 	"perch/remote"
 	"perch/store"
@@ -18,9 +19,12 @@ import (
 // Identity is what tells an appliance from others.
 type Identity struct {
 	ID        string    // 8 hex digits
-	Installed time.Time // the zero time where it is not known
+	Installed time.Time // of this start, if that of the first is not known
 	Sessions  string    // the secret that marks the sessions of the page which are not ended
 	TokenKey  device.Key
+	Signer    diary.Key // signs the diary, and what characters sign
+
+	SignerMade bool // there was no such key before this start
 
 	table   *store.Table[string]
 	data    string
@@ -49,7 +53,11 @@ func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger
 	if s := db.Salvaged(); s != nil {
 		salvaged = s.At.UTC().Format(time.RFC3339)
 	}
-	return i, i.read(salvaged)
+	if err := i.read(salvaged); err != nil {
+		return nil, err
+	}
+	i.Signer, i.SignerMade, err = SigningKey(data, log)
+	return i, err
 }
 
 // read reads the identity. salvaged is the time of the last salvage of the database; empty is
@@ -99,8 +107,9 @@ func (i *Identity) readFirstHour(over bool) error {
 		return err
 	}
 	installed, wrong := time.Parse(time.RFC3339, text)
-	if wrong == nil {
-		i.Installed = installed
+	i.Installed = installed
+	if wrong != nil {
+		i.Installed = i.started
 	}
 	state, _, err := i.table.Get(firstHourKey)
 	if err != nil || state == "over" {

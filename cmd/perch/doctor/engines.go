@@ -13,9 +13,9 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/agent/thinker"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
+	"perch/cmd/perch/engines"
 	"perch/gateway/mdns"
 	"perch/language"
 	"perch/voice"
@@ -34,7 +34,7 @@ func (d *Examination) engines(ctx context.Context) {
 	}
 	// With timers of its own a model has tools to be offered, as in a turn.
 	options := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}}
-	e, err := appliance.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
+	e, err := engines.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)
 		d.addRead("engines", err, "")
@@ -57,7 +57,7 @@ func (d *Examination) engines(ctx context.Context) {
 	}
 	t.budget()
 	for _, f := range d.reported { // with which it was started, and which are not configured any more
-		if !slices.ContainsFunc(e.All, func(n *appliance.Engine) bool { return n.Part == f.Part }) {
+		if !slices.ContainsFunc(e.All, func(n *engines.Engine) bool { return n.Part == f.Part }) {
 			d.Findings = append(d.Findings, f)
 		}
 	}
@@ -104,13 +104,13 @@ type stage struct {
 	took time.Duration
 }
 
-func (t *trial) try(ctx context.Context, n *appliance.Engine) {
+func (t *trial) try(ctx context.Context, n *engines.Engine) {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	began, limits := time.Now(), error(nil)
 	if n.Check != nil {
 		switch err := n.Check(ctx); {
-		case appliance.IsWarning(err):
+		case engines.IsWarning(err):
 			limits = err
 		case err != nil:
 			t.tried(n.Part, err, "")
@@ -158,7 +158,7 @@ func (t *trial) try(ctx context.Context, n *appliance.Engine) {
 
 // otherLanguage tries a synthesizer that does not know the household's language in the
 // other ones.
-func (t *trial) otherLanguage(ctx context.Context, n *appliance.Engine) (fine string, speaks bool) {
+func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (fine string, speaks bool) {
 	for _, tag := range language.All() {
 		kept := t.spoken
 		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Say("engines.sample"))
@@ -170,7 +170,7 @@ func (t *trial) otherLanguage(ctx context.Context, n *appliance.Engine) (fine st
 }
 
 // trySynthesizer has a synthesizer say the sentence that the recognizers are given.
-func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice.Options, text string) (
+func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.Options, text string) (
 	took time.Duration, fine string, err error) {
 	var pcm []int16
 	began := time.Now()
@@ -198,7 +198,7 @@ func (t *trial) trySynthesizer(ctx context.Context, n *appliance.Engine, o voice
 
 // tryRecognizer gives a recognizer the sentence as fast as somebody speaks it, and
 // measures from its end.
-func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time.Duration, fine string, err error) {
 	if t.spoken == nil {
 		return 0, "is there; no synthesizer works that could say something to it", nil
 	}
@@ -238,9 +238,9 @@ func (t *trial) tryRecognizer(ctx context.Context, n *appliance.Engine) (took ti
 
 // ready checks what the embedded recognizer is to know, and loads what is
 // loaded when the first robot comes.
-func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
+func (t *trial) ready(ctx context.Context, n *engines.Engine) error {
 	if n.Recognizer.Name() == "sphinx" {
-		if err := appliance.CheckRecognizers(t.Config); err != nil {
+		if err := engines.CheckRecognizers(t.Config); err != nil {
 			return err
 		}
 	}
@@ -257,7 +257,7 @@ func (t *trial) ready(ctx context.Context, n *appliance.Engine) error {
 var errEnough = errors.New("the first sentence has come")
 
 // tryBrain asks a brain something, until its first sentence.
-func (t *trial) tryBrain(ctx context.Context, n *appliance.Engine) (took time.Duration, fine string, err error) {
+func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Duration, fine string, err error) {
 	if n.Warm != nil {
 		if err := n.Warm(ctx); err != nil {
 			return 0, "", err

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/machine"
 	"perch/store"
 	"perch/store/archive"
@@ -23,7 +23,7 @@ import (
 // Configuration has no faults that keep the appliance from starting, or the
 // doctor would not have come so far.
 func (d *Examination) Configuration() {
-	if err := appliance.CheckRecognizers(d.Config); err != nil {
+	if err := engines.CheckRecognizers(d.Config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}

@@ -8,8 +8,8 @@ import (
 
 	"perch/agent"
 	"perch/agent/reflex"
-	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/skills"
 	"perch/must"
 	"perch/voice/sphinx"
@@ -83,7 +83,7 @@ func TestSentencesAreRefusedWithTheirPlace(t *testing.T) {
 			"\n" + `own.yaml:2: intent "a": {it} is not in every one of its sentences`,
 	} {
 		must.Succeed(t, os.WriteFile(own, []byte("intents:\n  "+text), 0o600))
-		err := appliance.CheckRecognizers(&c)
+		err := engines.CheckRecognizers(&c)
 		if err == nil {
 			t.Fatalf("%s has no fault", text)
 		}

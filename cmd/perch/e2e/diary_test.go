@@ -33,7 +33,7 @@ func TestARestoredDiary(t *testing.T) {
 	}
 	before := kept(old, 1)
 	before.command("backup "+file, 0)
-	theirs := before.Signer.Address()
+	theirs := before.Identity.Signer.Address()
 	bare(t, "restore "+file+" --data "+fresh, exitDone)
 	h := kept(fresh, 2)
 	for _, says := range []string{
@@ -43,5 +43,5 @@ func TestARestoredDiary(t *testing.T) {
 		h.command("diary verify", 1, says)
 	}
 	h.command("diary verify --key "+theirs, 0, "nothing in it was changed")
-	h.command("diary verify --key "+h.Signer.Address(), 1, "not this appliance's alone")
+	h.command("diary verify --key "+h.Identity.Signer.Address(), 1, "not this appliance's alone")
 }

@@ -196,7 +196,7 @@ func TestTheLanguageOfARobot(t *testing.T) {
 			}
 		}
 	}
-	if got := h.Phrase("zh", "awake"); got != "😊 我在，请说。" {
+	if got := h.Agents.Phrase("zh", "awake"); got != "😊 我在，请说。" {
 		t.Errorf("in Chinese it says %q", got)
 	}
 }

@@ -4,22 +4,15 @@ import (
 	"fmt"
 
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/engines"
 	"perch/gateway/llmvtuber"
 	"perch/voice"
 )
 
-// Engines are the engines that avatar programs hear and speak with.
-type Engines struct {
-	Recognizers  voice.Recognizers
-	Synthesizers voice.Synthesizers
-	Hold         func() (done func()) // keeps them open
-	Speech       voice.Options        // the household's
-}
-
 // avatarOptions completes the options of programs that have Perch hear and speak for them by what
 // a configuration says.
-func avatarOptions(o llmvtuber.Options, c *config.Config, e Engines) (llmvtuber.Options, error) {
-	o.Name, o.Speech, o.Hold = c.Persona.Name, e.Speech, e.Hold
+func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech voice.Options) (llmvtuber.Options, error) {
+	o.Name, o.Speech, o.Hold = c.Persona.Name, speech, e.Hold
 	if file := c.Skins.Model; file != "" {
 		model, err := file.Read()
 		if err != nil {
@@ -27,11 +20,11 @@ func avatarOptions(o llmvtuber.Options, c *config.Config, e Engines) (llmvtuber.
 		}
 		o.Model = model
 	}
-	if len(e.Recognizers) > 0 {
-		o.Recognizer = e.Recognizers
+	if r := e.Recognizers(); len(r) > 0 {
+		o.Recognizer = r
 	}
-	if len(e.Synthesizers) > 0 {
-		o.Synthesizer = e.Synthesizers
+	if s := e.Synthesizers(); len(s) > 0 {
+		o.Synthesizer = s
 	}
 	return o, nil
 }

@@ -16,6 +16,7 @@ import (
 	"perch/cmd/perch/access"
 	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/engines"
 	"perch/cmd/perch/listener"
 	"perch/cmd/perch/parts"
 	"perch/cmd/perch/robots"
@@ -56,7 +57,8 @@ type Options struct {
 	Sentiment  action.Sentiment // of what is said
 	Gestures   perception.Gestures
 	Loudness   *voice.Loudness // of all that is spoken
-	Engines    Engines
+	Engines    *engines.Set
+	Speech     voice.Options // of robots without settings
 	// Quiet reports whether it is within the household's quiet hours.
 	Quiet func(now time.Time) bool
 	// SkinsToken reports an error where a token is not the skins' key.
@@ -115,7 +117,7 @@ func New(o Options) (*Viewers, error) {
 		v.openClaw = openclaw.New(openClaw)
 	}
 	v.avatars = llmvtuber.Options{Feed: v.feed, Chat: v.skins, Words: v.words, Loudness: o.Loudness, Log: o.Log}
-	avatars, err := avatarOptions(v.avatars, c, o.Engines)
+	avatars, err := avatarOptions(v.avatars, c, o.Engines, o.Speech)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +135,8 @@ func New(o Options) (*Viewers, error) {
 
 // Apply has the relays and the avatar programs follow a configuration, with its engines. With an
 // error nothing has changed.
-func (v *Viewers) Apply(c *config.Config, e Engines) error {
-	avatars, err := avatarOptions(v.avatars, c, e)
+func (v *Viewers) Apply(c *config.Config, e *engines.Set, speech voice.Options) error {
+	avatars, err := avatarOptions(v.avatars, c, e, speech)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package appliance
+package engines
 
 import (
 	"context"
@@ -11,23 +11,28 @@ import (
 	"perch/voice"
 )
 
-// tries are the engines as their owner looks at them and tries them. A try is taken note
-// of as any use is, and is made of an engine that is left alone for a while, too: its
-// owner wants to know whether it works by now.
-type tries struct {
+// Trials are the engines as their owner looks at them and tries them. A trial counts as any use
+// does, and an engine that is left alone for a while is tried, too: its owner wants to know
+// whether it works again.
+type Trials struct {
 	engines *currentEngines
 	speech  func() voice.Options // the household's
 	zone    *time.Location
+}
+
+// NewTrials returns the trials of engines. speech is the language and voice of the household.
+func NewTrials(c *currentEngines, speech func() voice.Options, zone *time.Location) Trials {
+	return Trials{c, speech, zone}
 }
 
 // tryConversation is the name of a try's, which no history is kept of.
 const tryConversation = "try"
 
 // Engines are all but the servers of tools.
-func (t tries) Engines() []admin.Engine {
+func (t Trials) Engines() []admin.Engine {
 	shown := []admin.Engine{}
-	e := t.engines.get()
-	for i, part := range e.conditions() {
+	e := t.engines.Get()
+	for i, part := range e.Conditions() {
 		n := e.All[i]
 		if one, is := n.shown(part); is {
 			switch words := e.words.In(t.speech().Language); {
@@ -59,8 +64,8 @@ func (n *Engine) shown(p admin.Part) (one admin.Engine, is bool) {
 }
 
 // find is an engine by its part, which stays open until done is called.
-func (t tries) find(part string) (found *Engine, done func()) {
-	e, done := t.engines.hold()
+func (t Trials) find(part string) (found *Engine, done func()) {
+	e, done := t.engines.Hold()
 	for _, n := range e.All {
 		if n.Part == part {
 			found = n
@@ -70,7 +75,7 @@ func (t tries) find(part string) (found *Engine, done func()) {
 }
 
 // Hear has a recognizer understand a recording of 16 kHz.
-func (t tries) Hear(ctx context.Context, part string, pcm []int16) (string, error) {
+func (t Trials) Hear(ctx context.Context, part string, pcm []int16) (string, error) {
 	n, done := t.find(part)
 	defer done()
 	if n == nil || n.Recognizer == nil {
@@ -86,7 +91,7 @@ func (t tries) Hear(ctx context.Context, part string, pcm []int16) (string, erro
 }
 
 // Speak has a synthesizer speak a text. The sound is of 24 kHz.
-func (t tries) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
+func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
 	n, done := t.find(part)
 	defer done()
 	if n == nil || n.Synthesizer == nil {
@@ -97,7 +102,7 @@ func (t tries) Speak(ctx context.Context, part, text string, out func(pcm []int1
 
 // Answer has a brain answer a text, as in a turn of a conversation that begins with it
 // and is not remembered, or a model for hard questions think it through.
-func (t tries) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
+func (t Trials) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
 	n, done := t.find(part)
 	defer done()
 	switch {

@@ -1,4 +1,4 @@
-package appliance
+package engines
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"perch/agent/thinker"
 	"perch/event"
 	"perch/gateway/admin"
+	"perch/health"
 	"perch/remote"
 	"perch/voice"
 )
@@ -230,16 +231,16 @@ func (m watchedBrain) Forget(conversation string) {
 	}
 }
 
-// conditions returns those of all engines. A brain is vital where no brain works, as
+// Conditions returns those of all engines. A brain is vital where no brain works, as
 // far as is known.
-func (e *engines) conditions() (all []admin.Part) {
+func (e *engines) Conditions() (all []health.Part) {
 	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
 		_, _, cause := n.Status()
 		return n.List == "brain" && cause == nil
 	})
 	for _, n := range e.All {
 		since, _, cause := n.Status()
-		part := admin.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
+		part := health.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
 		switch {
 		case cause != nil:
 			part = part.Saying(cause.Error())
@@ -253,9 +254,9 @@ func (e *engines) conditions() (all []admin.Part) {
 	return all
 }
 
-// counters returns the failures of engines, by list and kind: how many of one kind a list names
+// Counters returns the failures of engines, by list and kind: how many of one kind a list names
 // is not counted.
-func (e *engines) counters() []admin.Counter {
+func (e *engines) Counters() []admin.Counter {
 	var all []admin.Counter
 	named := map[string][]*Engine{}
 	for _, n := range e.All {

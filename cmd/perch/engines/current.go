@@ -1,4 +1,4 @@
-package appliance
+package engines
 
 import (
 	"context"
@@ -88,8 +88,8 @@ func (l groupList) close() {
 	}
 }
 
-// hold keeps the engines open until done is called.
-func (e *engines) hold() (done func()) {
+// Hold keeps the engines open until done is called.
+func (e *engines) Hold() (done func()) {
 	for _, g := range e.groups {
 		g.users.Add(1)
 	}
@@ -107,37 +107,37 @@ func (e *engines) Close() { e.without(nil).close() }
 type currentEngines struct {
 	mu      sync.Mutex
 	engines *engines
-	ctx     context.Context // of run; nil before it
+	ctx     context.Context // of Run; nil before it
 	tending sync.WaitGroup
 	closing sync.WaitGroup // of those that were replaced
 }
 
-// get returns the engines, for those who ask how they do.
-func (c *currentEngines) get() *engines {
+// Get returns the engines, for those who ask how they do.
+func (c *currentEngines) Get() *engines {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.engines
 }
 
-// hold returns the engines, which stay open until done is called.
-func (c *currentEngines) hold() (e *engines, done func()) {
+// Hold returns the engines, which stay open until done is called.
+func (c *currentEngines) Hold() (e *engines, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.engines, c.engines.hold()
+	return c.engines, c.engines.Hold()
 }
 
-// replace gives the turns to come other engines.
-func (c *currentEngines) replace(next *engines) {
+// Replace gives the turns to come other engines.
+func (c *currentEngines) Replace(next *engines) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tend(next.without(c.engines))
 	c.engines = next
 }
 
-// retire closes those of the engines before that are not in use any more, once the last
+// Retire closes those of the engines before that are not in use any more, once the last
 // turn with them has ended. It is called when nobody can begin one with them.
-func (c *currentEngines) retire(before *engines) {
-	for _, g := range before.without(c.get()) {
+func (c *currentEngines) Retire(before *engines) {
+	for _, g := range before.without(c.Get()) {
 		c.closing.Go(func() {
 			if g.stop != nil {
 				g.stop()
@@ -147,7 +147,7 @@ func (c *currentEngines) retire(before *engines) {
 	}
 }
 
-// tend looks after groups while run runs. c.mu is held.
+// tend looks after groups while Run runs. c.mu is held.
 func (c *currentEngines) tend(all groupList) {
 	if c.ctx == nil {
 		return
@@ -159,8 +159,8 @@ func (c *currentEngines) tend(all groupList) {
 	}
 }
 
-// run looks after the engines until ctx ends.
-func (c *currentEngines) run(ctx context.Context) {
+// Run looks after the engines until ctx ends.
+func (c *currentEngines) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx = ctx
 	c.tend(c.engines.without(nil))
@@ -169,9 +169,9 @@ func (c *currentEngines) run(ctx context.Context) {
 	c.tending.Wait()
 }
 
-// close releases all engines.
-func (c *currentEngines) close() {
-	if e := c.get(); e != nil {
+// Close releases all engines, once nobody uses them.
+func (c *currentEngines) Close() {
+	if e := c.Get(); e != nil {
 		e.Close()
 	}
 	c.closing.Wait()

@@ -1,4 +1,6 @@
-package appliance
+// Package engines makes the recognizers, synthesizers and brains that a configuration names, and
+// watches how each does.
+package engines
 
 import (
 	"cmp"

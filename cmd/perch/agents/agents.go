@@ -1,0 +1,204 @@
+// Package agents makes what understands, thinks and remembers: the characters with their skills,
+// moods and diary, the engines, and the mind that has the brains answer.
+package agents
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/agent/diary"
+	"perch/agent/mood"
+	"perch/agent/notice"
+	"perch/agent/skill"
+	"perch/agent/thinker"
+	"perch/cmd/perch/characters"
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/engines"
+	"perch/cmd/perch/skills"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/vccp"
+	"perch/perception"
+	"perch/store"
+	"perch/voice"
+)
+
+// Options are what agents need of an appliance.
+type Options struct {
+	Config      func() *config.Config // that is followed
+	Data        string                // the data directory
+	DB          *store.DB
+	Identity    *datadir.Identity
+	Robots      *device.Registry
+	Memory      *agent.Memory
+	Notices     *notice.Store
+	Timers      *notice.Timers
+	Bus         *event.Bus
+	Senses      *perception.States
+	Recognizers voice.Recognizers // instead of those configured; else nil
+
+	URL            string                                  // where a program of this machine finds the appliance
+	WyomingServers func(context.Context) ([]string, error) // on the network
+	Log            *slog.Logger
+}
+
+// Agents are what understands, thinks and remembers.
+type Agents struct {
+	Characters *characters.Characters
+	Passports  *characters.Passports
+	Catalog    characters.Catalog // what an owner does with characters
+	Skills     *skill.Library
+	Notifier   *notice.Notifier
+	Talks      *vccp.Talks // of coding agents
+	Engines    engines.Current
+	Mind       *agent.Mind
+	Sentiment  func(text string) float64 // of what is said
+	Moods      *mood.Moods
+	Diary      *diary.Diary
+
+	environment engines.Environment
+	o           Options
+}
+
+// New makes them.
+func New(o Options) (*Agents, error) {
+	c, a := o.Config(), &Agents{o: o}
+	publishStored(o.Bus, o.Memory, o.Timers)
+	if err := a.newCharacters(c); err != nil {
+		a.Close()
+		return nil, err
+	}
+	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
+	a.Talks = vccp.NewTalks(o.Log)
+	a.environment = engines.Environment{
+		Own: thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
+			Publish: o.Bus.Publish},
+		Trusts: o.Robots.Trusts, Lend: func() acp.ToolEndpoint { return a.Talks.Open(o.URL + "/mcp/talk") }, Skills: a.Skills,
+		WyomingServers: o.WyomingServers, Publish: func(e event.Event) { o.Bus.Publish("", "", e) }, Recognizers: o.Recognizers, Log: o.Log}
+	first, err := engines.Next(nil, c, a.environment)
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	a.Engines.Replace(first)
+	a.Mind = agent.NewMind(func() ([]agent.Brain, func()) {
+		e, done := a.Engines.Hold()
+		return e.Brains(), done
+	}, o.Memory, o.Bus, o.Log)
+	a.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](o.DB, "conversations")))
+	a.Mind.Complete(a.Characters.Complete)
+	a.Characters.Follow(a.Characters)
+	words, err := mood.ReadWords(datadir.Words(o.Data))
+	if err != nil {
+		o.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
+	}
+	a.Sentiment = func(text string) float64 { return words.Analyse(text, o.Config().Language.First()).Valence }
+	a.Moods = mood.New(mood.Options{Bus: o.Bus, Words: words, Off: func() bool { return o.Config().Mood == "off" }, Language: a.Characters.Language})
+	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](o.DB, "diary"), Heads: store.NewTable[diary.Head](o.DB, "diary-head"),
+		Key: o.Identity.Signer, Begins: o.Identity.SignerMade, Keep: c.Diary.Keep, Who: a.Characters.Who, Sentiment: a.Sentiment,
+		Publish: o.Bus.Publish, Log: o.Log})
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// newCharacters makes the characters, their skills and their passports.
+func (a *Agents) newCharacters(c *config.Config) (err error) {
+	o := a.o
+	if a.Characters, err = characters.New(c, o.Robots, o.Data, o.Log); err != nil {
+		return err
+	}
+	a.Skills, err = skills.New(skills.Options{Config: o.Config, Data: o.Data, Key: o.Identity.Signer, Memory: o.Memory,
+		SkillsOf: a.Characters.SkillsOf, Publish: o.Bus.Publish, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	a.Passports = characters.NewPassports(a.Characters, a.Skills.Names, o.DB, o.Bus, o.Identity.Installed)
+	a.Catalog = characters.NewCatalog(a.Characters, a.Passports, a.Skills, o.Bus)
+	return nil
+}
+
+// publishStored has changes of the memory and of timers published.
+func publishStored(bus *event.Bus, memory *agent.Memory, timers *notice.Timers) {
+	memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
+	memory.Announce(func(e agent.Entry) {
+		r := event.Remembered{ID: e.ID, Type: e.Type, Name: e.Name, Body: e.Body}
+		if e.Source == agent.SourceViewer {
+			r.By = event.ByViewer
+		}
+		bus.Publish(e.Robot, e.Session, r)
+	})
+	timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
+}
+
+// Close releases the engines and the skills.
+func (a *Agents) Close() {
+	if a.Talks != nil {
+		a.Talks.Close()
+	}
+	a.Engines.Close()
+	if a.Skills != nil {
+		a.Skills.Close()
+	}
+}
+
+// Phrase returns one of the appliance's own sentences in a language; an empty tag is the
+// household's.
+func (a *Agents) Phrase(tag, name string) string { return a.Engines.Get().Phrase(tag, name) }
+
+// PhraseFor returns one of them in a robot's language.
+func (a *Agents) PhraseFor(id device.ID, name string) string {
+	return a.Phrase(a.Characters.Language(id), name)
+}
+
+// Next is what another configuration makes of the agents.
+type Next struct {
+	Engines    *engines.Set
+	Characters *characters.Characters
+	before     *engines.Set
+}
+
+// Next makes what a configuration needs, of which the keys that changed differ. Follow has it take
+// effect, or Discard releases it.
+func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
+	n = &Next{Characters: a.Characters, before: a.Engines.Get()}
+	if n.Engines, err = engines.Next(n.before, c, a.environment); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(changed, ofCharacters) {
+		if n.Characters, err = characters.New(c, a.o.Robots, a.o.Data, a.o.Log); err != nil {
+			n.Discard()
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// ofCharacters reports whether characters depend on a key.
+func ofCharacters(key string) bool {
+	switch key {
+	case "language", "speech", "brains", "persona", "characters", "robots.each":
+		return true
+	}
+	return false
+}
+
+// Discard releases what Next made.
+func (n *Next) Discard() { n.Engines.CloseNew(n.before) }
+
+// Follow gives the turns to come the characters and the engines of n.
+func (a *Agents) Follow(n *Next) {
+	if n.Characters != a.Characters {
+		a.Characters.Follow(n.Characters)
+	}
+	a.Engines.Replace(n.Engines)
+}
+
+// Retire releases the engines before n, once nobody begins a turn with them any more.
+func (a *Agents) Retire(n *Next) { a.Engines.Retire(n.before) }

@@ -1,0 +1,31 @@
+package appliance
+
+import (
+	"perch/agent"
+	"perch/cmd/perch/agents"
+	"perch/cmd/perch/config"
+	"perch/event"
+	"perch/perception"
+	"perch/store"
+)
+
+// newAgents makes the bus, what is known of robots, and the agents.
+func (a *Appliance) newAgents(*config.Config) (err error) {
+	a.Bus, a.board = event.NewBusFor(a.Robots.Trusts), agent.NewBoard()
+	a.closers = append(a.closers, a.Bus.Close)
+	a.intake = perception.NewIntake(a.Bus, a.Robots, a.Log)
+	a.Senses = perception.NewStates(store.NewTable[perception.State](a.DB, "perception"))
+	for _, id := range a.Senses.Known() { // from before, when strangers' senses were kept
+		if !a.Robots.Trusts(id) {
+			a.Senses.Forget(id)
+		}
+	}
+	a.Agents, err = agents.New(agents.Options{Config: a.Config, Data: a.Data, DB: a.DB, Identity: a.Identity, Robots: a.Robots,
+		Memory: a.Memory, Notices: a.Notices, Timers: a.Timers, Bus: a.Bus, Senses: a.Senses, Recognizers: a.options.Recognizers,
+		URL: a.Listeners.URL(), WyomingServers: a.network.WyomingServers, Log: a.Log})
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.Agents.Close)
+	return nil
+}

@@ -1,0 +1,76 @@
+package engines
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/event"
+)
+
+// Warmer makes engines ready before they are needed.
+type Warmer struct {
+	engines *currentEngines
+	prepare func() // synthesizes the appliance's own sentences
+	log     *slog.Logger
+	loaded  atomic.Bool // the recognizers were, since a robot has come
+}
+
+// NewWarmer returns what makes engines ready. prepare synthesizes the appliance's own sentences.
+func NewWarmer(c *currentEngines, prepare func(), log *slog.Logger) *Warmer {
+	return &Warmer{engines: c, prepare: prepare, log: log}
+}
+
+// Load loads the recognizers of engines that are about to replace those before, if these were
+// loaded: else the next turn would wait for that.
+func (w *Warmer) Load(ctx context.Context, next *engines) error {
+	if !w.loaded.Load() {
+		return nil
+	}
+	return next.load(ctx)
+}
+
+// Replaced synthesizes the appliance's own sentences with engines that have replaced others, if a
+// robot has come.
+func (w *Warmer) Replaced() {
+	if w.loaded.Load() {
+		w.prepare()
+	}
+}
+
+// Run loads the recognizers and synthesizes the appliance's own sentences when the first robot
+// comes: an unused appliance stays small, and the first utterance need not wait. Whenever a
+// robot begins to listen, the engines of the turn to come are made ready.
+func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	warmed := time.Time{}
+	events.Each(ctx, func(e event.Envelope) {
+		switch e.Event.(type) {
+		case event.RobotSeen, event.RobotOnline:
+			if !w.loaded.Swap(true) {
+				wg.Go(func() { w.load(ctx) })
+			}
+		case event.ListeningStarted:
+			if now := time.Now(); now.Sub(warmed) >= warmEvery {
+				warmed = now
+				wg.Go(func() {
+					e, done := w.engines.Hold()
+					defer done()
+					e.warm(ctx)
+				})
+			}
+		}
+	})
+}
+
+func (w *Warmer) load(ctx context.Context) {
+	w.prepare()
+	e, done := w.engines.Hold()
+	defer done()
+	if err := e.load(ctx); err != nil && ctx.Err() == nil {
+		w.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
+	}
+}
