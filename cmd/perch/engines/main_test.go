@@ -1,0 +1,13 @@
+package engines_test
+
+import (
+	"os"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+)
+
+func TestMain(m *testing.M) {
+	appliancetest.Process() // of the engines that speak in a process
+	os.Exit(m.Run())
+}
