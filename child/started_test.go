@@ -11,7 +11,7 @@ import (
 // startedOtherwise are the files whose programs do not get child.Environ, and why.
 var startedOtherwise = map[string]string{
 	"voice/espeak/speaker.go":                  "it passes on two variables, by their names",
-	"cmd/perch/appliance/broker.go":            "it passes on one variable, by its name",
+	"gateway/broker/process.go":                "it passes on one variable, by its name",
 	"packaging/image/portal/networkmanager.go": "it passes on none",
 	"packaging/image/board/board.go":           "it is no part of the appliance",
 	"command/arguments.go":                     "it runs perch itself, for the completion of a shell",

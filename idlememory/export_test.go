@@ -1,0 +1,5 @@
+package idlememory
+
+const PopulateRead = populateRead
+
+var Advise = advise
