@@ -41,12 +41,6 @@ type BrainOptions struct {
 	MaxTokens   int      // of one answer; 0 is the model's default
 }
 
-// Bounds of a persona.
-const (
-	mostPersonaName = 60 // letters
-	mostMaxTokens   = 100_000
-)
-
 // ErrPersona is wrapped by the errors of an invalid persona.
 var ErrPersona error = errors.New("not a persona")
 
@@ -146,8 +140,8 @@ func (p *Persona) front(text string) error {
 			if err := word(n, &p.Name); err != nil {
 				return err
 			}
-			if l := utf8.RuneCountInString(p.Name); l < 1 || l > mostPersonaName {
-				return fault(n, fmt.Errorf("a name has 1 to %d letters", mostPersonaName))
+			if l := utf8.RuneCountInString(p.Name); l < 1 || l > limit.Called {
+				return fault(n, fmt.Errorf("a name has 1 to %d letters", limit.Called))
 			}
 			return nil
 		},
@@ -169,8 +163,8 @@ func (o *BrainOptions) read(n *yaml.Node) error {
 			return nil
 		},
 		"max_tokens": func(n *yaml.Node) error {
-			if err := n.Decode(&o.MaxTokens); err != nil || o.MaxTokens < 1 || o.MaxTokens > mostMaxTokens {
-				return fault(n, fmt.Errorf("max_tokens is a whole number from 1 to %d", mostMaxTokens))
+			if err := n.Decode(&o.MaxTokens); err != nil || o.MaxTokens < 1 || o.MaxTokens > limit.Tokens {
+				return fault(n, fmt.Errorf("max_tokens is a whole number from 1 to %d", limit.Tokens))
 			}
 			return nil
 		},

@@ -3,6 +3,8 @@
 // larger is refused, or cut where it is only shown. Sizes are in bytes.
 package limit
 
+import "time"
+
 // Texts.
 const (
 	Word         = 64       // an id, a state, a name in one word
@@ -33,4 +35,25 @@ const (
 	Turns   = 4   // that one kind of programs has answered at a time
 	Readers = 64  // of one stream of events
 	Tools   = 256 // that are followed in one turn
+	Calls   = 64  // of tools, in one message of a model
+	Talks   = 64  // whose sessions with another program are kept
+	Named   = 8   // names that a sentence lists
+	Tries   = 5   // of a request, without what the server turned out not to take
 )
+
+// Texts in letters.
+const (
+	Called = 60   // the name of a character
+	Spoken = 4096 // what a synthesizer is given at once; the least that OpenAI's models take
+)
+
+// Tokens is how many an owner may let a model write, or remember.
+const Tokens = 100_000
+
+// Moment is how long a turn waits in all for a server that asks for a moment. A person stands
+// in front of the robot, and there may be another brain in the list.
+const Moment = 2 * time.Second
+
+// Restart returns how long a program that has ended so many times in a row is not started
+// again, or a server not connected again: a second, twice as long each time, at most a minute.
+func Restart(failures int) time.Duration { return min(time.Second<<min(failures, 10), time.Minute) }

@@ -18,12 +18,6 @@ import (
 	"perch/plain"
 )
 
-// How long an agent that has failed is not started again.
-const (
-	leastPause = time.Second
-	mostPause  = 60 * time.Second
-)
-
 // child is an agent's process and the connection to it.
 type child struct {
 	conn    *conn
@@ -97,9 +91,8 @@ func (b *Brain) start(l *launch, before *child) {
 func (b *Brain) failed(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	pause := min(leastPause<<min(b.failures, 10), mostPause)
+	b.again, b.why = b.o.Now().Add(limit.Restart(b.failures)), why
 	b.failures++
-	b.again, b.why = b.o.Now().Add(pause), why
 }
 
 // good notes a turn that went well.

@@ -14,9 +14,6 @@ import (
 	"perch/plain"
 )
 
-// mostTalks bounds the conversations, each of which has a session.
-const mostTalks = 64
-
 // talk is a conversation. Its turn is a lock that can be waited for.
 type talk struct {
 	turn    chan struct{}
@@ -55,9 +52,9 @@ func (b *Brain) find(id string) (*talk, error) {
 	}
 	k, known := b.talks[id]
 	if !known {
-		if len(b.talks) >= mostTalks {
+		if len(b.talks) >= limit.Talks {
 			if oldest = b.dropOldest(); oldest == nil {
-				return nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, mostTalks)
+				return nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, limit.Talks)
 			}
 		}
 		k = &talk{turn: make(chan struct{}, 1)}

@@ -16,9 +16,6 @@ import (
 	"perch/remote"
 )
 
-// What one message may hold.
-const mostCalls = 64
-
 // afterEnd is how long is waited for the connection to be free again.
 const afterEnd = 100 * time.Millisecond
 
@@ -88,8 +85,8 @@ func (a *answer) event(event sdk.MessageStreamEventUnion) error {
 	}
 	switch event.Type {
 	case "content_block_start":
-		if len(a.message.Content) > 4*mostCalls {
-			return fmt.Errorf("it has more than %d parts", 4*mostCalls)
+		if len(a.message.Content) > 4*limit.Calls {
+			return fmt.Errorf("it has more than %d parts", 4*limit.Calls)
 		}
 		return a.say(event.ContentBlock.Text)
 	case "content_block_delta":
@@ -135,8 +132,8 @@ func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error
 	if len(calls) == 0 {
 		return thinker.StopEnd, nil
 	}
-	if len(calls) > mostCalls {
-		return "", fmt.Errorf("it asks for more than %d tools at once", mostCalls)
+	if len(calls) > limit.Calls {
+		return "", fmt.Errorf("it asks for more than %d tools at once", limit.Calls)
 	}
 	if thought {
 		e.kept.put(calls, a.message, tools)

@@ -30,6 +30,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/driver"
+	"perch/limit"
 	"perch/remote"
 	"perch/secret"
 )
@@ -189,10 +190,6 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// mostTries bounds how often a request is sent anew without what the model
-// turned out not to take.
-const mostTries = 5
-
 // Continue implements agent.Model.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
@@ -204,7 +201,7 @@ func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinke
 		if err == nil {
 			return stop, nil
 		}
-		if try < mostTries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, p, used) {
+		if try < limit.Tries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, p, used) {
 			continue
 		}
 		return "", e.explain(ctx, err)

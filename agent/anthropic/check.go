@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -44,9 +45,6 @@ func (e *Engine) Check(ctx context.Context) error {
 // no model to be loaded here.
 func (e *Engine) Warm(ctx context.Context) error { return e.Check(ctx) }
 
-// mostNamed bounds how many of a server's models a sentence lists.
-const mostNamed = 8
-
 // notFound says which models there are, where the server says it.
 func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) error {
 	if kind != "not_found_error" {
@@ -62,7 +60,7 @@ func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) er
 		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r))
 	}
 	var names []string
-	for _, m := range page.Data[:min(len(page.Data), mostNamed)] {
+	for _, m := range page.Data[:min(len(page.Data), limit.Named)] {
 		names = append(names, e.server.Quote(m.ID))
 	}
 	return e.server.Faultf("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, remote.Address(e.base), strings.Join(names, ", "))

@@ -6,15 +6,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
 	"perch/limit"
 	"perch/remote"
 )
-
-// longestPause is how long the SDK may wait before its second try. A person
-// stands in front of the robot, and there may be another brain in the list.
-const longestPause = 2 * time.Second
 
 var errTooMuch = errors.New("sends an answer larger than 16 MB")
 
@@ -41,7 +36,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if after := response.Header.Get("Retry-After"); after != "" {
 		seconds, err := strconv.ParseFloat(after, 64)
-		if err != nil || !(seconds >= 0 && seconds <= longestPause.Seconds()) {
+		if err != nil || !(seconds >= 0 && seconds <= limit.Moment.Seconds()) {
 			response.Header.Set("X-Should-Retry", "false")
 		}
 	}

@@ -7,12 +7,8 @@ import (
 	"perch/limit"
 )
 
-const (
-	// mostTalks bounds the conversations whose ids are kept.
-	mostTalks = 64
-	// idle is how long Home Assistant keeps a conversation that rests.
-	idle = 5 * time.Minute
-)
+// idle is how long Home Assistant keeps a conversation that rests.
+const idle = 5 * time.Minute
 
 // talks are the ids by which Home Assistant knows conversations.
 type talks struct {
@@ -48,7 +44,7 @@ func (k *talks) keep(conversation, id string) {
 		delete(k.kept, conversation)
 		return
 	}
-	if _, known := k.kept[conversation]; !known && len(k.kept) >= mostTalks {
+	if _, known := k.kept[conversation]; !known && len(k.kept) >= limit.Talks {
 		delete(k.kept, limit.First(k.kept, func(a, b talk) int { return a.used.Compare(b.used) }))
 	}
 	k.kept[conversation] = talk{id, k.now()}

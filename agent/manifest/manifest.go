@@ -24,12 +24,8 @@ import (
 // Most bounds a manifest, its instructions and a zip of both, in bytes each.
 const Most = 1 << 20
 
-// Bounds of what a manifest says.
-const (
-	mostName    = 60  // letters
-	mostEntries = 100 // of a list
-	mostTokens  = 100_000
-)
+// mostEntries bounds a list of a manifest.
+const mostEntries = 100
 
 // Err is wrapped by the errors of what is no manifest.
 var Err error = errors.New("not an agent manifest")
@@ -136,8 +132,8 @@ func Parse(data []byte, open Open) (Manifest, error) {
 		return Manifest{}, fault(fmt.Errorf("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec))
 	}
 	m.Name, m.Description = strings.TrimSpace(d.Name), d.Description
-	if n := utf8.RuneCountInString(m.Name); n < 1 || n > mostName || agent.Speakable(m.Name) != m.Name {
-		return Manifest{}, fault(fmt.Errorf("name is a line of 1 to %d letters", mostName))
+	if n := utf8.RuneCountInString(m.Name); n < 1 || n > limit.Called || agent.Speakable(m.Name) != m.Name {
+		return Manifest{}, fault(fmt.Errorf("name is a line of 1 to %d letters", limit.Called))
 	}
 	m.Brain = Brain{d.Brain.Provider, d.Brain.Model, d.Brain.Temperature, d.Brain.MaxTokens}
 	if err := m.instructions(d.Brain.Instructions, open); err != nil {
@@ -160,10 +156,10 @@ func (m *Manifest) check() error {
 		return fault(fmt.Errorf("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider))
 	case b.Temperature != nil && !(*b.Temperature >= 0 && *b.Temperature <= 2):
 		return fault(errors.New("brain.temperature is a number from 0 to 2"))
-	case b.MaxTokens < 0 || b.MaxTokens > mostTokens:
-		return fault(fmt.Errorf("brain.maxTokens is a whole number from 1 to %d", mostTokens))
-	case m.MemoryTokens < 0 || m.MemoryTokens > mostTokens:
-		return fault(fmt.Errorf("memory.maxTokens is a whole number from 1 to %d", mostTokens))
+	case b.MaxTokens < 0 || b.MaxTokens > limit.Tokens:
+		return fault(fmt.Errorf("brain.maxTokens is a whole number from 1 to %d", limit.Tokens))
+	case m.MemoryTokens < 0 || m.MemoryTokens > limit.Tokens:
+		return fault(fmt.Errorf("memory.maxTokens is a whole number from 1 to %d", limit.Tokens))
 	case len(m.Skills) > mostEntries || len(m.Tools) > mostEntries:
 		return fault(fmt.Errorf("skills and tools have at most %d entries each", mostEntries))
 	}

@@ -235,7 +235,7 @@ func (s *Server) refresh(l *link) {
 		case l.ctx.Err() == nil:
 			s.o.Log.Debug("an MCP server does not list its tools again", "server", s.o.Name, "err", s.explain(err))
 		}
-		if s.o.Pause(l.ctx, leastPause) != nil {
+		if s.o.Pause(l.ctx, time.Second) != nil {
 			return
 		}
 	}

@@ -65,14 +65,12 @@ type Options struct {
 
 // What a server may bring, and how it is treated.
 const (
-	mostTools  = 100
-	mostPages  = 20          // of a list of tools
-	leastPause = time.Second // before it is connected again
-	mostPause  = 60 * time.Second
-	patience   = 10              // attempts that fail in a row before one waits to be asked
-	goodbye    = time.Second     // for a session to be ended in good order
-	silences   = 3               // calls in a row without an answer in time before it is connected anew
-	settled    = 2 * time.Minute // a connection that lasted so long was a good one
+	mostTools = 100
+	mostPages = 20              // of a list of tools
+	patience  = 10              // attempts that fail in a row before one waits to be asked
+	goodbye   = time.Second     // for a session to be ended in good order
+	silences  = 3               // calls in a row without an answer in time before it is connected anew
+	settled   = 2 * time.Minute // a connection that lasted so long was a good one
 )
 
 // errClosed is what is left after Close.

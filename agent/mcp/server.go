@@ -229,7 +229,7 @@ func (s *Server) lost(l *link) {
 // until the next call.
 func (s *Server) rest() error {
 	s.mu.Lock()
-	d := min(leastPause<<min(s.failures, 10), mostPause)
+	d := limit.Restart(s.failures)
 	s.failures++
 	idle := s.failures > patience
 	select {

@@ -89,7 +89,6 @@ var (
 )
 
 const (
-	mostURL     = 2048 // bytes
 	mostStored  = 500
 	mostWaiting = 40             // for one robot, one session, or all
 	lifetime    = 24 * time.Hour // of a notification without expires_at
@@ -335,8 +334,8 @@ func checkActionURL(text string) error {
 	if text == "" {
 		return nil
 	}
-	if len(text) > mostURL {
-		return fmt.Errorf("%w: action_url has %d bytes, more than %d", ErrInvalid, len(text), mostURL)
+	if len(text) > limit.Text {
+		return fmt.Errorf("%w: action_url has %d bytes, more than %d", ErrInvalid, len(text), limit.Text)
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {

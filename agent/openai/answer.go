@@ -15,9 +15,6 @@ import (
 	"perch/remote"
 )
 
-// What one message may hold.
-const mostCalls = 64
-
 // errEnough ends a message that is too long to be listened to.
 var errEnough = errors.New("the message is too long")
 
@@ -68,8 +65,8 @@ func (a *answer) say(s string) error {
 func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	c := a.belongs(index, id, name)
 	if c == nil {
-		if len(a.calls) == mostCalls {
-			return fmt.Errorf("it asks for more than %d tools at once", mostCalls)
+		if len(a.calls) == limit.Calls {
+			return fmt.Errorf("it asks for more than %d tools at once", limit.Calls)
 		}
 		c = &call{index: len(a.calls)}
 		if index != nil {

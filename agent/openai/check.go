@@ -167,14 +167,11 @@ func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([
 	return response.Whole(limit.File)
 }
 
-// mostNamed bounds how many of a server's models a sentence lists.
-const mostNamed = 8
-
 func (e *Engine) noModel(names []string) error {
 	more := ""
-	if len(names) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
-		names = names[:mostNamed]
+	if len(names) > limit.Named {
+		more = fmt.Sprintf(" and %d more", len(names)-limit.Named)
+		names = names[:limit.Named]
 	}
 	shown := make([]string, 0, len(names))
 	for _, name := range names {

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"perch/agent/thinker"
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -34,15 +34,6 @@ type finding struct {
 	reason string // by the server
 }
 
-// mostTries bounds how often a request is sent anew without what the server
-// turned out not to take.
-const mostTries = 5
-
-// longestPause is how long a turn waits in all for a server that asks for a
-// moment. A person stands in front of the robot, and there may be another brain
-// in the list.
-const longestPause = 2 * time.Second
-
 // persist makes a request for a message, and again after a moment that the
 // server asks for, or without what it says that it does not take. That is
 // remembered once such a request was answered: what a server blames is not
@@ -52,7 +43,7 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 	e.mu.Lock()
 	used := e.habits
 	e.mu.Unlock()
-	patience := min(longestPause, e.o.FirstWithin)
+	patience := min(limit.Moment, e.o.FirstWithin)
 	for try := 1; ; try++ {
 		stop, err := e.once(ctx, p, used, out)
 		var listener outError
@@ -61,7 +52,7 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 			return stop, err
 		}
 		r := refused(err)
-		if r == nil || try == mostTries || ctx.Err() != nil {
+		if r == nil || try == limit.Tries || ctx.Err() != nil {
 			return stop, err
 		}
 		if pause, asked := r.pause(); asked && pause <= patience {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 )
 
@@ -38,7 +39,7 @@ func (r *refusal) pause() (time.Duration, bool) {
 		return 0, false
 	}
 	seconds, err := strconv.ParseFloat(r.After, 64)
-	if err != nil || !(seconds >= 0 && seconds <= longestPause.Seconds()) {
+	if err != nil || !(seconds >= 0 && seconds <= limit.Moment.Seconds()) {
 		return 0, false
 	}
 	return time.Duration(seconds * float64(time.Second)), true
