@@ -11,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/cmd/perch/config"
+	"perch/limit"
 )
-
-// mostValue bounds a value that is read from standard input, in bytes.
-const mostValue = 1 << 20
 
 func setKeyCommand() *cobra.Command {
 	s := &setting{}
@@ -30,7 +28,7 @@ func setKeyCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			value := args[1]
 			if value == "-" {
-				text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), mostValue))
+				text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), limit.File))
 				if err != nil {
 					return fmt.Errorf("read the value: %w", err)
 				}

@@ -11,6 +11,8 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+
+	"perch/limit"
 )
 
 // picture is what the camera sees and the screen shows: a JPEG of a gradient.
@@ -79,7 +81,7 @@ func (r *Robot) upload(ctx context.Context, to, boundary, name, question string,
 		return "", err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostReply))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, limit.File))
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %d", answer.StatusCode)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -58,7 +59,7 @@ func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framin
 func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloLimit)
 	defer cancel()
-	c, err := socket.Dial(ctx, url, socket.Options{MaxMessage: mostReply, Header: h})
+	c, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.File, Header: h})
 	if err != nil {
 		return nil, err
 	}

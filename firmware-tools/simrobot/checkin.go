@@ -10,13 +10,12 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"perch/limit"
 )
 
 // otaLimit is how long the firmware waits for an answer.
 const otaLimit = 30 * time.Second
-
-// mostReply bounds a reply to the memory that a robot has free.
-const mostReply = 1 << 20
 
 func newHTTPClient() *http.Client {
 	return &http.Client{
@@ -117,7 +116,7 @@ func (r *Robot) post(ctx context.Context, to, body string) (status int, text []b
 		return 0, nil, err
 	}
 	defer answer.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(answer.Body, mostReply))
+	text, err = io.ReadAll(io.LimitReader(answer.Body, limit.File))
 	return answer.StatusCode, bytes.TrimSpace(text), err
 }
 

@@ -15,9 +15,6 @@ import (
 	"perch/plain"
 )
 
-// What a tool is given, in bytes, and gives back, in characters.
-const mostQuestion = 8000
-
 // escalation is the body of POST /api/voice/escalate: a tool that a small
 // model elsewhere has called.
 type escalation struct {
@@ -67,7 +64,7 @@ func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 }
 
 func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
-	query, err := needed("args.query", e.Args.Query, mostQuestion)
+	query, err := needed("args.query", e.Args.Query, limit.Question)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +74,7 @@ func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
 // thinkHard asks the first deep model that answers, or the agent where there is
 // none.
 func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
-	question, err := needed("args.question", cmp.Or(e.Args.Question, e.Args.Query), mostQuestion)
+	question, err := needed("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
 	if err != nil {
 		return "", err
 	}

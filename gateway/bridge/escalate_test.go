@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/limit"
 )
 
 // model is a deep model that answers, or fails.
@@ -171,7 +172,7 @@ func TestRefusedEscalations(t *testing.T) {
 		"a number for a query":  {`{"tool":"memory_lookup","args":{"query":5}}`, 400, "bad_body"},
 		"no question":           {`{"tool":"think_hard","args":{"question":" "}}`, 400, "bad_body"},
 		"no name":               {`{"tool":"play_song","args":{}}`, 400, "bad_body"},
-		"too long":              {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", mostQuestion+1) + `"}}`, 400, "bad_body"},
+		"too long":              {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", limit.Question+1) + `"}}`, 400, "bad_body"},
 		"more than is taken":    {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
 	})
 	if asked := h.robots.take(); len(asked) > 0 {

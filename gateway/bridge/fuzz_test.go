@@ -55,7 +55,7 @@ func FuzzMessage(f *testing.F) {
 			}
 			return
 		}
-		if len(asked) != 1 || !oneLine(asked[0].Text, mostContent) || len(asked[0].Conversation) > 80 || asked[0].Robot != "" ||
+		if len(asked) != 1 || !oneLine(asked[0].Text, limit.Question) || len(asked[0].Conversation) > 80 || asked[0].Robot != "" ||
 			!strings.HasSuffix(got.Response, "Yes.") {
 			t.Fatalf("asked is %+v, the answer %q", asked, got)
 		}

@@ -13,9 +13,6 @@ import (
 	"perch/limit"
 )
 
-// What a message may hold, in bytes.
-const mostContent = 8000
-
 // messageWithin is how long an answer may take. Clients of the API have given
 // up by then.
 const messageWithin = 90 * time.Second
@@ -41,7 +38,7 @@ func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
 	if err := door.Decode(body, &m); err != nil {
 		return answered{}, err
 	}
-	text, err := needed("content", m.Content, mostContent)
+	text, err := needed("content", m.Content, limit.Question)
 	if err != nil {
 		return answered{}, err
 	}

@@ -291,7 +291,7 @@ func TestMessagesThatAreNotAnswered(t *testing.T) {
 		"no content":            {`{"channel":"stackchan"}`, 400, "bad_body"},
 		"blank":                 {`{"content":"\t"}`, 400, "bad_body"},
 		"a list for content":    {`{"content":["hi"]}`, 400, "bad_body"},
-		"too much content":      {`{"content":"` + strings.Repeat("x", mostContent+1) + `"}`, 400, "bad_body"},
+		"too much content":      {`{"content":"` + strings.Repeat("x", limit.Question+1) + `"}`, 400, "bad_body"},
 		"too long a session":    {`{"content":"hi","session_id":"` + strings.Repeat("x", limit.Session+1) + `"}`, 400, "bad_body"},
 		"more than is taken":    {`{"content":"` + strings.Repeat("x", 64<<10) + `"}`, 413, "body_too_large"},
 		"a mind that is away":   {`{"content":"hi"}`, 503, "no_brain"},

@@ -17,6 +17,7 @@ import (
 	"perch/agent/skill"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/limit"
 )
 
 // report is an action of a viewer as it comes.
@@ -138,10 +139,7 @@ func (d *Door) perform(ctx context.Context, at place, e event.SkillStarted) erro
 // fit is a session's name that is taken as it is; others are hashed, as in chats.
 var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`) })
 
-const (
-	ofRobot     = "robot:" // begins a session's name that stands for a robot
-	mostSession = 256      // bytes
-)
+const ofRobot = "robot:" // begins a session's name that stands for a robot
 
 // placeOf is where a viewer's event belongs: a robot that was adopted, the session of a
 // viewer's chat, or neither, which is the household's character.
@@ -149,8 +147,8 @@ func (d *Door) placeOf(robot, session string) (place, error) {
 	if named, is := strings.CutPrefix(session, ofRobot); is && robot == "" {
 		robot, session = named, ""
 	}
-	if len(session) > mostSession {
-		return place{}, door.BadBody(fmt.Sprintf("session_id has at most %d bytes", mostSession))
+	if len(session) > limit.Session {
+		return place{}, door.BadBody(fmt.Sprintf("session_id has at most %d bytes", limit.Session))
 	}
 	if robot != "" {
 		id, err := d.o.Find(robot)

@@ -12,9 +12,6 @@ import (
 	"perch/plain"
 )
 
-// What is kept of a report, in bytes.
-const mostPath = 1024
-
 // sent is the body of POST /state, in the shape of clawd-on-desk's hooks or,
 // where it has a hook_event_name, as Claude Code sends it itself. What it holds
 // besides is left alone.

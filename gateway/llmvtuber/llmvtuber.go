@@ -21,6 +21,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/gateway/avatar"
+	"perch/limit"
 	"perch/voice"
 )
 
@@ -61,7 +62,7 @@ func New(o Options) *Door {
 	d := &Door{recognizers: make(chan struct{}, mostUtterances)}
 	d.Apply(o)
 	d.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
-		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: mostMessage, PerSecond: mostPerSecond,
+		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
 			return &client{door: d, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})

@@ -298,7 +298,7 @@ func TestGarbage(t *testing.T) {
 	must.Succeed(t, p.Conn.SendBinary([]byte{1}))
 	p.Send(`{"type":"heartbeat"}`)
 	p.Expect(`{"type":"heartbeat-ack"}`)
-	if err := p.Conn.SendText(make([]byte, mostMessage+1)); err == nil {
+	if err := p.Conn.SendText(make([]byte, limit.Message+1)); err == nil {
 		_ = p.Ended()
 	}
 }

@@ -8,13 +8,8 @@ import (
 	"perch/limit"
 )
 
-// Bounds of a message.
-const (
-	// mostMessage is room for the pictures of a camera, which the client sends with a
-	// text and which are not used.
-	mostMessage = 2 << 20 // bytes
-	mostSamples = 1 << 16 // of sound in a message; the client sends 4096
-)
+// mostSamples bounds the sound in a message. The client sends 4096.
+const mostSamples = 1 << 16
 
 // message is what the client asks for. The set is closed.
 type message interface{ isMessage() }

@@ -7,11 +7,8 @@ import (
 	"perch/device"
 )
 
-// Bounds of what is known of texts that clients have sent.
-const (
-	mostAsked = 200  // sessions
-	mostOnce  = 1000 // idempotency keys
-)
+// mostOnce bounds the idempotency keys that are known.
+const mostOnce = 1000
 
 // chats are the texts that clients have sent. A text that is sent again under the same
 // key, also by another connection, is not answered again.
@@ -70,7 +67,7 @@ func (c *chats) begin(session, key, once string) (status string) {
 	}
 	c.once[once] = c.order.PushBack(&sent{once, inFlight})
 	for known := range c.asked {
-		if len(c.asked) < mostAsked {
+		if len(c.asked) < mostSessions {
 			break
 		}
 		delete(c.asked, known) // whichever: its key is then that of all other sessions

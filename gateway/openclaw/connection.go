@@ -286,7 +286,7 @@ func (c *connection) call(ctx context.Context, r request) (payload any, bad *fai
 	case "connect":
 		return nil, invalid("connect is only valid as the first request")
 	}
-	return nil, invalid("unknown method: %s", plain.Clip(r.Method, mostMethod))
+	return nil, invalid("unknown method: %s", plain.Clip(r.Method, limit.ID))
 }
 
 // agentShown is one of the agents.

@@ -202,7 +202,7 @@ func TestATextIsAnsweredOnce(t *testing.T) {
 	for n := range 5 * mostOnce {
 		chats.begin(fmt.Sprint("s", n), "k", fmt.Sprint(n))
 	}
-	if len(chats.once) != mostOnce || chats.order.Len() != mostOnce || len(chats.asked) != mostAsked {
+	if len(chats.once) != mostOnce || chats.order.Len() != mostOnce || len(chats.asked) != mostSessions {
 		t.Errorf("%d keys, %d in order, %d sessions are kept", len(chats.once), chats.order.Len(), len(chats.asked))
 	}
 }
@@ -472,7 +472,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(false, []byte{0})
 	f.Fuzz(func(t *testing.T, isText bool, text []byte) {
 		r, asks, bad := parseRequest(isText, text)
-		if bad == nil && asks && (r.ID == "" || len(r.ID) > limit.Name || r.Method == "" || len(r.Method) > mostMethod) {
+		if bad == nil && asks && (r.ID == "" || len(r.ID) > limit.Name || r.Method == "" || len(r.Method) > limit.ID) {
 			t.Fatalf("it passed: %+v", r)
 		}
 		if bad != nil && r.ID == "" {

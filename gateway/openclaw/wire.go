@@ -10,9 +10,6 @@ import (
 	"perch/plain"
 )
 
-// Bounds of a request's texts, in bytes.
-const mostMethod = 100
-
 // request is a call of a client.
 type request struct {
 	ID     string
@@ -44,8 +41,8 @@ func parseRequest(isText bool, text []byte) (r request, asks bool, bad *failure)
 		return r, false, nil
 	case f.Type != "req":
 		return r, true, invalid("invalid request frame: type is req, not %.40q", f.Type)
-	case f.Method == "" || len(f.Method) > mostMethod:
-		return r, true, invalid("invalid request frame: method has 1 to %d bytes", mostMethod)
+	case f.Method == "" || len(f.Method) > limit.ID:
+		return r, true, invalid("invalid request frame: method has 1 to %d bytes", limit.ID)
 	}
 	return r, true, nil
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/gateway/door"
+	"perch/limit"
 )
-
-const mostBody = 1 << 10 // bytes; none is needed
 
 // How long each thing is shown in a try.
 const (
@@ -27,7 +26,7 @@ func (r *Relays) Routes(owner gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, r.List())
 	})
-	owner.POST("/api/v1/relays/:name/try", door.Limit(mostBody), func(c *gin.Context) {
+	owner.POST("/api/v1/relays/:name/try", door.Limit(limit.Data), func(c *gin.Context) {
 		_, err := door.Body(c.Request) // it needs none
 		each, bad := stepOf(c.Query("each_ms"))
 		err = cmp.Or(err, bad)

@@ -30,9 +30,6 @@ type message struct {
 	Data      json.RawMessage `json:"data"`      // an object
 }
 
-// What a message may hold, in bytes.
-const mostStamp = 40
-
 // parseMessage reads a message, and describes in a few words what is wrong with one
 // that is none. Only a missing time is made up for.
 func parseMessage(text []byte, now time.Time) (message, error) {
@@ -48,7 +45,7 @@ func parseMessage(text []byte, now time.Time) (message, error) {
 		return message{}, errors.New("type is perception, action or system")
 	case m.Category == "" || len(m.Category) > limit.Word || !utf8.ValidString(m.Category) || strings.ContainsFunc(m.Category, unicode.IsControl):
 		return message{}, fmt.Errorf("category is a name of at most %d bytes", limit.Word)
-	case len(m.Timestamp) > mostStamp:
+	case len(m.Timestamp) > limit.Word:
 		return message{}, errors.New("timestamp is a time as in ISO 8601")
 	case len(m.Data) == 0 || m.Data[0] != '{':
 		return message{}, errors.New("data is an object")

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"time"
 
+	"perch/limit"
 	"perch/plain"
 )
 
 // Bounds of who is remembered to have come through a proxy.
 const (
-	visitLasts  = 30 * time.Minute // without a request
-	mostVisits  = 100
-	mostVisitor = 80 // bytes of a name
+	visitLasts = 30 * time.Minute // without a request
+	mostVisits = 100
 )
 
 // visits are the people who come through a proxy that knows them. Each is logged once a
@@ -37,14 +37,14 @@ func (v *visits) note(r *http.Request, now time.Time, log *slog.Logger) {
 	case !known || now.Sub(last) > visitLasts:
 		log.Info("an owner has come in through Home Assistant", "name", who)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		log.Info("an owner changes something through Home Assistant", "name", who, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), mostVisitor))
+		log.Info("an owner changes something through Home Assistant", "name", who, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), limit.Word))
 	}
 }
 
 // visitor is what Home Assistant calls somebody.
 func visitor(r *http.Request) string {
 	for _, name := range []string{"X-Remote-User-Display-Name", "X-Remote-User-Name", "X-Remote-User-Id"} {
-		if who := plain.Clip(plain.Text(r.Header.Get(name)), mostVisitor); who != "" {
+		if who := plain.Clip(plain.Text(r.Header.Get(name)), limit.Word); who != "" {
 			return who
 		}
 	}

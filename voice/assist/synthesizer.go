@@ -102,9 +102,6 @@ func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
 	return p, err
 }
 
-// longestSpoken bounds a text, in characters.
-const longestSpoken = 4096
-
 // order is the body of a request for speech. What is empty is left to the
 // engine.
 type order struct {
@@ -122,8 +119,8 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return nil // engines fail on a text without words
 	}
-	if n := utf8.RuneCountInString(text); n > longestSpoken {
-		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", longestSpoken, n)
+	if n := utf8.RuneCountInString(text); n > limit.Spoken {
+		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", limit.Spoken, n)
 	}
 	var own error // of the listener: the engine is not at fault
 	err := s.speak(ctx, text, o, func(pcm []int16) error {
@@ -218,9 +215,6 @@ var proxied = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
 })
 
-// mostAddress bounds the answer that has the address of a sound, in bytes.
-const mostAddress = 16 << 10
-
 // ask has a sound begun, and returns where it will be, below the URL. The
 // whole address in the answer is the one that Home Assistant believes to have,
 // which need not lead there from here.
@@ -235,7 +229,7 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 		return "", s.explain(err, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
 	}
 	defer answer.Close()
-	said, err := answer.Whole(mostAddress)
+	said, err := answer.Whole(limit.Body)
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/voice"
 )
@@ -30,10 +31,6 @@ type Wanted struct {
 	Silence string // for an answer without a sound
 }
 
-// longestText is how much OpenAI's server takes at once, and less than any model of
-// ElevenLabs takes, in characters.
-const longestText = 4096
-
 // Say posts an order for the speech of a text as JSON, and passes on its sound: raw
 // samples of that rate where the answer names none. A blank text is silent.
 func (c *Client) Say(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
@@ -43,8 +40,8 @@ func (c *Client) Say(ctx context.Context, text string, rate int, path string, qu
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	if n := utf8.RuneCountInString(text); n > longestText {
-		return fmt.Errorf("%s takes %d characters at once, not %d", c.Service, longestText, n)
+	if n := utf8.RuneCountInString(text); n > limit.Spoken {
+		return fmt.Errorf("%s takes %d characters at once, not %d", c.Service, limit.Spoken, n)
 	}
 	body, err := json.Marshal(order)
 	if err != nil {

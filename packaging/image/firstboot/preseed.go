@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"perch/limit"
 	"perch/packaging/image/board"
 )
 
@@ -48,9 +49,6 @@ type preseed struct {
 	} `toml:"locale"`
 }
 
-// mostPreseed bounds the file, in bytes. What Imager writes has about one thousand.
-const mostPreseed = 64 << 10
-
 // readPreseed reads the file, and checks everything in it.
 func readPreseed(path string) (*preseed, error) {
 	f, err := os.Open(path)
@@ -58,12 +56,12 @@ func readPreseed(path string) (*preseed, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostPreseed+1))
+	text, err := io.ReadAll(io.LimitReader(f, limit.Body+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(text) > mostPreseed:
-		return nil, fmt.Errorf("it has more than %d bytes", mostPreseed)
+	case len(text) > limit.Body:
+		return nil, fmt.Errorf("it has more than %d bytes", limit.Body)
 	}
 	return parsePreseed(text)
 }

@@ -21,11 +21,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"perch/language"
+	"perch/limit"
 	"perch/packaging/image/board"
 )
-
-// mostBody bounds a form, in bytes. The longest that a browser sends has about 500.
-const mostBody = 4 << 10
 
 //go:embed page.html
 var pageText string
@@ -148,7 +146,7 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	r.Body = http.MaxBytesReader(w, r.Body, limit.Data)
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err := r.ParseForm(); err != nil || kind != "application/x-www-form-urlencoded" {
 		var large *http.MaxBytesError
