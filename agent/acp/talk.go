@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,16 +101,13 @@ func (b *Brain) Forget(conversation string) {
 
 // dropOldest makes room for a conversation, and returns the one that made it,
 // or nil. Its caller holds the lock.
-func (b *Brain) dropOldest() (k *talk) {
-	oldest := ""
-	for id, other := range b.talks {
-		if other.users == 0 && (k == nil || other.used.Before(k.used)) {
-			oldest, k = id, other
-		}
+func (b *Brain) dropOldest() *talk {
+	oldest := limit.First(b.talks, func(x, y *talk) int { return cmp.Or(min(x.users, 1)-min(y.users, 1), x.used.Compare(y.used)) })
+	k := b.talks[oldest]
+	if k.users > 0 {
+		return nil // all are in use
 	}
-	if k != nil {
-		delete(b.talks, oldest)
-	}
+	delete(b.talks, oldest)
 	return k
 }
 
