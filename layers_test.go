@@ -20,7 +20,7 @@ var floors = []string{
 	"limit plain driver secret health idlememory",
 	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging packaging/* gateway/door gateway/mdns gateway/robot/control",
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
-	"agent ota perception voice/* store/* gateway/robot/tools",
+	"agent ota perception voice/* store/* gateway/robot/tools gateway/robot/transport",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
 	"agent/feed agent/* gateway/robot/dialogue gateway/robot/playback gateway/robot/notify gateway/robot/vision",
 	"gateway/avatar gateway/homeassistant/topic gateway/robot/transcript",
@@ -45,7 +45,7 @@ var floors = []string{
 var owners = map[string]string{
 	"C": "voice voice/*", "go.etcd.io/bbolt": "store store/*", "github.com/gorilla/websocket": "socket",
 	"github.com/gin-gonic/gin": "gateway/* cmd/perch/access cmd/perch/listener ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
-	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant/connection gateway/robot gateway/robot/control firmware-tools/simrobot",
+	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant/connection gateway/robot/control firmware-tools/simrobot",
 	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/admin", "rsc.io/qr": "gateway/web",
 	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
 	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/* perception packaging/*", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",

@@ -2,12 +2,12 @@ package robot
 
 import (
 	"context"
-	"perch/gateway/robot/dialogue"
 	"slices"
 	"testing"
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
 	"perch/voice"
 )
 

@@ -5,12 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"perch/gateway/robot/dialogue"
 	"time"
 
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/robot/dialogue"
 )
 
 // Ask has a robot ask people something, after the turn under way and what waits
@@ -64,8 +64,8 @@ var errExpired = errors.New("the question's time is over")
 // awake is the session of a robot. One that can be made to speak between talks
 // is told the question, and how to wake it, and the talk that follows is waited for.
 func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text string) (*running, error) {
-	r, err := s.session(id)
-	k := s.linkOf(id)
+	r, err := s.sessions.of(id)
+	k := s.links.of(id)
 	if err == nil || k == nil || !k.speaks() {
 		return r, err
 	}
@@ -75,17 +75,17 @@ func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text
 		ctx = within
 	}
 	events := s.options.Bus.Read()
-	k.teller.add(dialogue.Announcement{Text: text, Urgent: true, Hint: true})
+	k.announcer.add(dialogue.Announcement{Text: text, Urgent: true, Hint: true})
 	for {
 		e, err := events.Next(ctx)
 		if err != nil {
-			k.teller.withdraw(text)
+			k.announcer.withdraw(text)
 			return nil, cmp.Or(context.Cause(ctx), err)
 		}
 		switch e.Event.(type) {
 		case event.RobotOnline:
 			if e.Robot == id {
-				return s.session(id)
+				return s.sessions.of(id)
 			}
 		case event.RobotDisconnected:
 			if e.Robot == id {

@@ -207,11 +207,11 @@ func TestHalfAPhraseIsNone(t *testing.T) {
 	m := &failing{5}
 	texts := func(string, string) string { return "I cannot think right now." }
 	for range 3 {
-		if b.begin() {
+		if b.claim() {
 			b.prepare(t.Context(), texts, m, voice.Options{}, slog.New(slog.DiscardHandler))
 		}
 	}
-	if p, _ := b.get(phraseAway); len(p.packets) != 38 {
+	if p, _ := b.lookup(phraseAway); len(p.packets) != 38 {
 		t.Errorf("%d packets are kept of 38", len(p.packets))
 	}
 }

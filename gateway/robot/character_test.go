@@ -2,7 +2,6 @@ package robot
 
 import (
 	"context"
-	"perch/gateway/robot/dialogue"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
 	"perch/voice"
 )
 
@@ -118,12 +118,12 @@ func TestARobotOfItsOwn(t *testing.T) {
 func TestVoicesAreBounded(t *testing.T) {
 	talking(t, mindSaying(agent.Done{}), func(k *talk) {
 		for i := range 10 * mostVoices {
-			k.server.phrasesOf(voice.Options{Voice: string(rune('a' + i))})
+			k.server.phrases.in(voice.Options{Voice: string(rune('a' + i))})
 		}
 		if n := len(k.server.phrases.others); n != mostVoices {
 			t.Errorf("%d voices", n)
 		}
-		if b := k.server.phrasesOf(voice.Options{Voice: "another"}); b != k.server.phrases.usual {
+		if b := k.server.phrases.in(voice.Options{Voice: "another"}); b != k.server.phrases.usual {
 			t.Error("one more has a book of its own")
 		}
 	})

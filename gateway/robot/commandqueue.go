@@ -4,13 +4,13 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
-	"perch/gateway/robot/dialogue"
 	"slices"
 	"sync"
 	"time"
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
 )
 
 // Command is something a robot is to do once its channel opens.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/robot/dialogue"
 	"perch/must"
 	"perch/store/storetest"
 )

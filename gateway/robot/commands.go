@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"perch/gateway/robot/dialogue"
+	"fmt"
+	"io/fs"
+	"net/http"
 	"slices"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/door"
+	"perch/gateway/robot/dialogue"
 )
 
 // Say has a text spoken, at once or after the present turn. An emoji may begin it.
@@ -42,10 +46,10 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 	if !errors.Is(err, dialogue.ErrOffline) {
 		return false, err
 	}
-	if err := s.keep(id, c); err != nil {
+	if err := s.store(id, c); err != nil {
 		return false, err
 	}
-	if c.Thing == dialogue.CommandSay && s.tellsNow(id) { // an alert would have been shown
+	if c.Thing == dialogue.CommandSay && s.links.of(id).speaksNow() { // an alert would have been shown
 		return false, nil
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
@@ -63,14 +67,14 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	if err != nil {
 		return false, err
 	}
-	if err := s.keep(id, Command{Thing: dialogue.CommandSay, Text: text}); err != nil {
+	if err := s.store(id, Command{Thing: dialogue.CommandSay, Text: text}); err != nil {
 		return false, err
 	}
 	err = s.post(ctx, id, dialogue.CollectCommands{})
 	switch {
 	case !errors.Is(err, dialogue.ErrOffline):
 		return false, err
-	case s.tellsNow(id):
+	case s.links.of(id).speaksNow():
 		return false, nil
 	default:
 		s.options.Bus.Publish(id, "", event.Command{Thing: dialogue.CommandSay, State: event.CommandQueued})
@@ -78,19 +82,9 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	}
 }
 
-// tellsNow has a robot speak that speaks between talks, and reports whether it does so
-// now: not in the quiet hours.
-func (s *Server) tellsNow(id device.ID) bool {
-	k := s.linkOf(id)
-	if k == nil || !k.speaks() {
-		return false
-	}
-	k.teller.wake()
-	return !s.quiet(time.Now())
-}
-
-// quiet reports whether only what is urgent may be spoken unasked.
-func (s *Server) quiet(now time.Time) bool { return s.options.Quiet != nil && s.options.Quiet(now) }
+// errStranger is returned for a notification to a stranger.
+var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+	Sentence: "notifications are not sent to a robot that nobody has adopted; perch robot adopt ROBOT adopts it"}
 
 // Announce has a robot that can be reached speak a notification, at once or
 // after the turn under way, or only show it, and publishes NotificationChanged with
@@ -105,15 +99,10 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 		in = dialogue.ShowAlert{Alert: alertOf(a), Notice: a.ID}
 	}
 	err := s.post(ctx, id, in)
-	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		return k.announce(a)
 	}
 	return err
-}
-
-// alertOf is a notification on a robot's screen.
-func alertOf(a notice.Announcement) xiaozhi.Alert {
-	return xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}
 }
 
 // Hold keeps a robot's channel open until then; the zero time ends that.
@@ -122,30 +111,10 @@ func (s *Server) Hold(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
 }
 
-// Open lists the adopted robots that can be reached: whose channel is open and whose
-// hello was answered, or that are connected by MQTT. Those may speak and show notifications.
-func (s *Server) Open() []device.ID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var open []device.ID
-	for id := range s.links {
-		if s.sessions[id] == nil && s.options.Robots.Trusts(id) {
-			open = append(open, id)
-		}
-	}
-	for id, r := range s.sessions {
-		if r.greeted.Load() && s.options.Robots.Trusts(id) {
-			open = append(open, id)
-		}
-	}
-	slices.Sort(open)
-	return open
-}
-
 // Feel has the robot wear a face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
 	err := s.post(ctx, id, dialogue.ShowEmotion{Emotion: e})
-	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		return k.send(xiaozhi.LLM{Emotion: e.On(k.robot.Board).Name, Text: e.Emoji})
 	}
 	return err
@@ -159,8 +128,8 @@ func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
 // Abort makes a robot quiet. What it speaks between talks is not spoken again.
 func (s *Server) Abort(ctx context.Context, id device.ID) error {
 	err := s.post(ctx, id, dialogue.Abort{})
-	if k := s.linkOf(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
-		k.teller.skip()
+	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+		k.announcer.skip()
 		return nil
 	}
 	return err
@@ -175,7 +144,7 @@ func (s *Server) Reboot(ctx context.Context, id device.ID) error {
 // where there is neither.
 func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 	err := s.post(ctx, id, dialogue.HangUp{Why: why})
-	if k := s.linkOf(id); k != nil {
+	if k := s.links.of(id); k != nil {
 		k.conn.Close()
 		return nil
 	}
@@ -184,8 +153,8 @@ func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 
 // Call runs one of a robot's tools and returns what it answered.
 func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
-	r, err := s.session(id)
-	if k := s.linkOf(id); err != nil && k != nil {
+	r, err := s.sessions.of(id)
+	if k := s.links.of(id); err != nil && k != nil {
 		return k.call(ctx, tool, arguments)
 	}
 	if err != nil {
@@ -194,78 +163,13 @@ func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return r.call(ctx, tool, arguments)
 }
 
-// Questions are those that wait for an answer, the oldest first.
-func (s *Server) Questions() []agent.Question {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	open := []agent.Question{}
-	for _, r := range s.sessions {
-		if q := r.question.Load(); q != nil {
-			open = append(open, *q)
-		}
-	}
-	slices.SortFunc(open, func(a, b agent.Question) int { return a.Asked.Compare(b.Asked) })
-	return open
-}
-
-// asking is the session that waits for an answer to a question.
-func (s *Server) asking(id string) (*running, *agent.Question) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.sessions {
-		if q := r.question.Load(); q != nil && q.ID == id {
-			return r, q
-		}
-	}
-	return nil, nil
-}
-
-// Reply answers a question by its id, instead of the people near the robot. It returns agent.ErrNoQuestion where that does not wait.
-func (s *Server) Reply(id string, allow bool) error {
-	r, q := s.asking(id)
-	// Who takes the question answers it; what comes after is too late.
-	if q == nil || !r.question.CompareAndSwap(q, nil) {
-		return agent.ErrNoQuestion
-	}
-	err := s.post(s.ctx, q.Robot, dialogue.DecideQuestion{ID: id, Allow: allow})
-	if errors.Is(err, dialogue.ErrOffline) {
-		return agent.ErrNoQuestion // the channel has just closed, which was a no
-	}
-	return err
-}
-
-// mostStatuses are kept; there are fewer robots.
-const mostStatuses = 1000
-
-// Status is what a robot has last reported of itself, or false where it has not since
-// the appliance started.
-func (s *Server) Status(id device.ID) (event.RobotStatus, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status, known := s.statuses[id]
-	return status, known
-}
-
-// keepStatus keeps it of an adopted robot; strangers could push out all others.
-func (s *Server) keepStatus(id device.ID, status event.RobotStatus) {
-	if !s.options.Robots.Trusts(id) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.statuses) >= mostStatuses { // robots that were forgotten
-		clear(s.statuses)
-	}
-	s.statuses[id] = status
-}
-
 // Tools returns what a robot lists, or listed when it was last here.
 func (s *Server) Tools(id device.ID) []device.Tool {
-	if r, err := s.session(id); err == nil {
+	if r, err := s.sessions.of(id); err == nil {
 		return r.toolbox.Tools()
 	}
-	if k := s.linkOf(id); k != nil {
-		return k.toolbox.Tools()
+	if k := s.links.of(id); k != nil {
+		return k.tools.Tools()
 	}
 	r, err := s.options.Robots.Get(id)
 	if err != nil {
@@ -274,16 +178,52 @@ func (s *Server) Tools(id device.ID) []device.Tool {
 	return r.KnownTools()
 }
 
-// Mute drops a robot's sound on arrival, also in later sessions, or ends that.
-func (s *Server) Mute(id device.ID, on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if on {
-		s.muted[id] = true
-	} else {
-		delete(s.muted, id)
+// Open lists the adopted robots that can be reached: whose hello was answered on an open channel, or
+// that are connected by MQTT. They may speak and show notifications.
+func (s *Server) Open() []device.ID {
+	reachable := s.greeted()
+	for _, k := range s.links.all() {
+		if _, err := s.sessions.of(k.robot.ID); err != nil {
+			reachable = append(reachable, k.robot.ID)
+		}
 	}
-	if r, open := s.sessions[id]; open {
-		r.muted.Store(on)
+	reachable = slices.DeleteFunc(reachable, func(id device.ID) bool { return !s.options.Robots.Trusts(id) })
+	slices.Sort(reachable)
+	return slices.Compact(reachable) // a talk may have ended in between
+}
+
+// Play makes a robot play a sound outside any turn, and returns when it begins to. It can be
+// interrupted as speech can. Errors wrap fs.ErrNotExist for an unknown name; they are ErrSpeaking
+// while the robot speaks or a turn is under way, and ErrOffline if its channel is closed: a sound
+// does not wait for another.
+func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
+	if _, err := s.sessions.of(id); err != nil {
+		return err // before a sound is decoded in vain
 	}
+	if s.options.Sounds == nil {
+		return fmt.Errorf("play %q: %w", name, fs.ErrNotExist)
+	}
+	pcm, err := s.options.Sounds.Load(ctx, name)
+	if err != nil {
+		return fmt.Errorf("play a sound: %w", err)
+	}
+	answer := make(chan error, 1)
+	if err := s.post(ctx, id, dialogue.PlaySound{Sound: &dialogue.Sound{Name: name, PCM: pcm}, Answer: answer}); err != nil {
+		return err
+	}
+	select {
+	case err := <-answer:
+		return err
+	default: // the session ended before it came to that
+		return dialogue.ErrOffline
+	}
+}
+
+// sendOutside sends a message to a robot whose channel is closed, and which is connected by MQTT.
+// err is why no session took it.
+func (s *Server) sendOutside(id device.ID, m xiaozhi.ToRobot, err error) error {
+	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+		return k.send(m)
+	}
+	return err
 }

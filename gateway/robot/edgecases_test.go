@@ -182,7 +182,7 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 		k.reconnect()
 		k.say(xiaozhi.Hello{})
 		time.Sleep(time.Minute)
-		if p, _ := k.server.phrases.usual.get(phraseFailed); len(p.packets) == 0 {
+		if p, _ := k.server.phrases.usual.lookup(phraseFailed); len(p.packets) == 0 {
 			t.Error("an hour after the synthesizer came back the phrases are still mute")
 		}
 		k.close()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"perch/gateway/robot/tools"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/tools"
 	"perch/limit"
 	"perch/voice"
 )
@@ -57,7 +57,7 @@ func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
 	case dialogue.KeepTranscript:
 		l.turn.transcript = e.Text
 	case dialogue.ResetInput:
-		l.audioIn.reset()
+		l.mic.reset()
 	case dialogue.FinishUtterance:
 		l.finishUtterance()
 	case dialogue.StartAnswer:
@@ -76,7 +76,7 @@ func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
 		l.answerQuestion(e.Answer)
 	case dialogue.CancelTurn:
 		speaking := l.stopTurn()
-		l.keepTurn(event.EndCancelled)
+		l.recordTurn(event.EndCancelled)
 		if speaking || e.Abort {
 			l.send(xiaozhi.TTSStop{})
 		}
@@ -101,13 +101,13 @@ func (l *loop) answerQuestion(a agent.Answer) {
 func (l *loop) welcome(e dialogue.Welcome) {
 	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
-	}, UDP: l.transport.Begin(l.id)})
+	}, UDP: l.udp})
 	if e.First {
 		l.greeted.Store(true)
 		l.publish(event.RobotOnline{Framing: int(l.framing)})
 	}
-	l.learn(func(u *pendingRecords) { u.echo = &e.Hello.Features.AEC })
-	l.turns.Go(func() { l.keep() })
+	l.unsaved.set(func(u *unsaved) { u.echo = &e.Hello.Features.AEC })
+	l.turns.Go(func() { l.unsaved.save() })
 	if err := l.cancelEcho(e.Hello.Features.AEC); err != nil {
 		l.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
 	}
@@ -116,7 +116,7 @@ func (l *loop) welcome(e dialogue.Welcome) {
 // introduce gives the robot's tools our name and the address for pictures, and asks
 // for their list. The firmware keeps neither from one channel to the next.
 func (l *loop) introduce(list bool) {
-	url, token := l.server.vision.Issue(l.robot, l.id, time.Now())
+	url, token := l.shared.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
 		l.log.Warn("the robot's tools were not given our name", "err", err)
 	}
@@ -125,31 +125,6 @@ func (l *loop) introduce(list bool) {
 	}
 	if err := l.toolbox.RequestList(); err != nil {
 		l.log.Warn("the robot was not asked for its tools", "err", err)
-	}
-}
-
-// collectWaiting takes over what was to be done while the channel was closed. It reads
-// the store, which the loop does not wait for.
-func (s *session) collectWaiting(ctx context.Context) {
-	if !s.keep() {
-		return // what waits is for its owner's robot, which this may not be
-	}
-	now := time.Now()
-	for _, c := range s.Commands.list(s.robot.ID) {
-		if !now.Before(c.Expires) {
-			s.Commands.drop(s.robot.ID, c.ID)
-			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
-			continue
-		}
-		select {
-		case s.inputs <- posted{Input: c.input()}:
-		case <-ctx.Done():
-			return
-		}
-		if c.Thing == commandAlert {
-			s.Commands.drop(s.robot.ID, c.ID)
-			s.publish(event.Command{Thing: c.Thing, State: event.CommandDone})
-		}
 	}
 }
 
@@ -164,8 +139,8 @@ func (l *loop) deliver(payload []byte) {
 			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used",
 				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, tools.MaxTools, limit.Body))
 		}
-		l.learn(func(u *pendingRecords) { u.tools = listed })
-		l.turns.Go(func() { l.keep() })
+		l.unsaved.set(func(u *unsaved) { u.tools = listed })
+		l.turns.Go(func() { l.unsaved.save() })
 		l.publish(event.ToolsListed{Count: len(listed)})
 	}
 }
@@ -173,7 +148,8 @@ func (l *loop) deliver(payload []byte) {
 // beginTurn starts a turn.
 func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	ctx, cancel := context.WithCancel(ctx)
-	t := newTurn(l.session, start, l.player.Begin(), cancel)
+	l.number++
+	t := newTurn(l.session, l.number, start, l.player.Begin(), cancel)
 	l.turn, l.spoken = t, nil
 	if start.Announcement.Sound == nil {
 		l.turnCount++
@@ -182,7 +158,7 @@ func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	if start.Utterance {
 		u = l.startUtterance()
 	} else {
-		t.clock.begin(time.Now())
+		t.clock.start(time.Now())
 	}
 	l.turns.Go(func() {
 		defer cancel()
@@ -196,7 +172,7 @@ func (l *loop) startUtterance() *voice.Utterance {
 		l.utterance.Finish() // its recognizer must not wait for ever
 	}
 	l.utterance = voice.NewUtterance()
-	l.audioIn.before(l.utterance.Write)
+	l.mic.before(l.utterance.Write)
 	return l.utterance
 }
 
@@ -208,17 +184,16 @@ func (l *loop) finishUtterance() {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.Mode() != xiaozhi.Manual {
-			ended = ended.Add(-l.audioIn.pointer.Quiet()) // which was waited out
+			ended = ended.Add(-l.mic.pointer.Quiet()) // which was waited out
 		}
-		l.turn.clock.begin(ended)
+		l.turn.clock.start(ended)
 		l.turn.clock.mark(event.StageEndpoint)
 	}
 	l.utterance.Finish()
 	l.utterance = nil
 }
 
-// stopTurn cancels the turn and its playback. It reports whether the robot still
-// speaks.
+// stopTurn cancels the turn and its speech. It reports whether the robot still speaks.
 func (l *loop) stopTurn() (speaking bool) {
 	if l.turn == nil {
 		return false
@@ -226,7 +201,7 @@ func (l *loop) stopTurn() (speaking bool) {
 	l.turn.cancel()
 	l.question.Store(nil)
 	left := l.player.Cancel(time.Now())
-	for _, text := range left.Spoken { // gone, and not looked at yet
+	for _, text := range left.Spoken { // sent, and not reported yet
 		l.spoken = append(l.spoken, text)
 		l.publish(event.Said{Text: text})
 	}
@@ -238,8 +213,8 @@ func (l *loop) stopTurn() (speaking bool) {
 	return left.Speaking
 }
 
-// cutShort leaves of the last sentence what was played of it: what was really
-// spoken enters the history, not what was planned.
+// cutShort cuts the last sentence to the part that was played: the history has what was really
+// spoken, not what was planned.
 func cutShort(spoken []string, playedPart float64) []string {
 	if len(spoken) == 0 || playedPart >= 1 {
 		return spoken
@@ -270,7 +245,7 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 		e.End = cmp.Or(e.End, event.EndDone)
 		l.publish(event.TurnEnded{End: e.End, Reason: e.Reason, Stages: l.turn.clock.all()})
 		reboot = l.turn.reboot.Load()
-		l.keepTurn(e.End)
+		l.recordTurn(e.End)
 	}
 	l.turn = nil
 	if reboot {
@@ -278,9 +253,9 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 	}
 }
 
-// keepTurn records what was understood and what was really spoken, however the
-// turn ended. Strangers' turns are not recorded; only their agent remembers them.
-func (l *loop) keepTurn(end string) {
+// recordTurn records what was understood and what was really spoken, however the turn ended.
+// Strangers' turns are not recorded; only their agent remembers them.
+func (l *loop) recordTurn(end string) {
 	t := l.turn
 	l.turn = nil
 	if t == nil {
@@ -301,9 +276,30 @@ func (l *loop) keepTurn(end string) {
 	}
 }
 
-// logRefused logs that a robot's sensor event was refused.
-func (s *session) logRefused(err error) {
+// logRefused logs that a sensor event was refused.
+func (l *loop) logRefused(err error) {
 	if err != nil {
-		s.log.Debug("what the robot sensed is not taken", "err", err)
+		l.log.Debug("what the robot sensed is not taken", "err", err)
 	}
+}
+
+// cancelEcho makes us remove our own voice from what the robot hears, or ends that.
+func (l *loop) cancelEcho(on bool) error {
+	l.mic.close()
+	l.mic.echo = nil
+	l.player.SetEcho(nil)
+	if !on {
+		return nil
+	}
+	if l.framing != xiaozhi.Framing2 {
+		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: " +
+			"speech will not interrupt it; it gets another when it next boots")
+	}
+	echo, err := voice.NewEcho()
+	if err != nil {
+		return err
+	}
+	l.mic.echo = echo
+	l.player.SetEcho(echo)
+	return nil
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"perch/gateway/robot/dialogue"
-	"perch/gateway/robot/dialogue/dialoguetest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/dialogue/dialoguetest"
 	"perch/voice"
 )
 

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"perch/gateway/robot/dialogue"
-	"perch/gateway/robot/transcript"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +25,8 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/transcript"
 	"perch/language"
 	"perch/must"
 	"perch/voice"
@@ -246,7 +246,7 @@ type player struct {
 
 func (p *player) run() string {
 	var session *running
-	for _, r := range p.server.sessions {
+	for _, r := range p.server.sessions.open {
 		session = r
 	}
 	r := transcript.NewRecorder(session.id, p.began, func(e transcript.Entry) {

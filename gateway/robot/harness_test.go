@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"perch/gateway/robot/dialogue"
-	"perch/gateway/robot/tools"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +19,8 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/transport"
 	"perch/perception"
 	"perch/store/storetest"
 	"perch/voice"
@@ -63,11 +63,7 @@ func newFakeChannel() *fakeChannel {
 	return &fakeChannel{up: make(chan uplink), framing: xiaozhi.Framing1, closed: make(chan struct{})}
 }
 
-func (*fakeChannel) Begin(string) *xiaozhi.UDP { return nil }
-
 func (*fakeChannel) Audible() <-chan struct{} { return nil }
-
-func (*fakeChannel) Toolbox(func(xiaozhi.Request) error) *tools.Client { return nil }
 
 func (l *fakeChannel) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	select {
@@ -450,15 +446,16 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 }
 
 // connect holds a session of a robot on a channel, and closes ended after it.
-func (k *talk) connect(c transport, id device.ID) (ended chan struct{}) {
+func (k *talk) connect(c transport.Transport, id device.ID) (ended chan struct{}) {
 	robot, framing, ended := k.robot, k.channel.framing, make(chan struct{})
 	robot.ID = id
+	on := channel{Transport: c, id: newSessionID(), framing: framing}
 	if framing == byMQTT {
-		framing, c = 0, k.overMQTT(k.channel, robot)
+		on = k.overMQTT(k.channel, robot)
 	}
 	go func() {
 		defer close(ended)
-		if err := k.server.serve(c, robot, device.Client{}, framing); err != nil {
+		if err := k.server.serve(on, robot, device.Client{}); err != nil {
 			k.t.Error(err)
 		}
 	}()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"perch/gateway/robot/dialogue"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/robot/dialogue"
 	"perch/voice"
 )
 
@@ -344,7 +344,7 @@ func TestAnAnswerThatComesFirst(t *testing.T) {
 	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	inputs := make(chan posted)
-	server.sessions[robotID] = &running{session: &session{inbox: inbox{inputs: inputs}}, done: make(chan struct{})}
+	server.sessions.open[robotID] = &running{session: &session{inputs: inputs}, done: make(chan struct{})}
 	ctx, withdraw := context.WithCancel(t.Context())
 	i := &inquired{withdraw, make(chan dialogue.Ending, 1)}
 	go func() {

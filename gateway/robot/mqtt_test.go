@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"perch/gateway/robot/tools"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,6 +20,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/door"
+	"perch/gateway/robot/tools"
 	"perch/gateway/robot/udp"
 	"perch/limit"
 	"perch/perception"
@@ -304,14 +304,14 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
 	r := dial(t, address)
 	await[xiaozhi.ToMCP](r)
-	k := s.linkOf(robotID)
+	k := s.links.of(robotID)
 	k.conn.Close()
 	awaitEvent[event.RobotDisconnected](t, events)
 	tool := device.Tool{Name: "self.light.on", Schema: device.Schema{Type: "object"}}
-	k.toolbox = tools.New([]device.Tool{tool}, tools.NewBudget(limit.Body), k.sendRPC)
-	s.mu.Lock()
-	s.links[robotID] = k // as before the end was noticed
-	s.mu.Unlock()
+	k.tools = tools.New([]device.Tool{tool}, tools.NewBudget(limit.Body), k.sendRPC)
+	s.links.mu.Lock()
+	s.links.open[robotID] = k // as before the end was noticed
+	s.links.mu.Unlock()
 	for name, err := range map[string]error{
 		"reboot":   s.Reboot(t.Context(), robotID),
 		"feel":     s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}),

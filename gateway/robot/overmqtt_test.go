@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"perch/gateway/robot/tools"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ const byMQTT xiaozhi.Framing = 9
 //
 // A script begins to speak to robots whose microphone was never open, and so the
 // first datagram is there from the beginning, unless the channel is mute.
-func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
+func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 	c.framing, c.byMQTT = xiaozhi.Framing1, true
 	ours, theirs := net.Pipe()
 	conn := make(chan *control.Conn)
@@ -53,12 +52,11 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 	}
 	sound := newFakeUDP()
 	socket := udp.NewSocket(sound)
-	l := &link{server: k.server, robot: robot, conn: <-conn, host: "127.0.0.1", peer: netip.MustParseAddr("127.0.0.1"),
-		log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
-	l.toolbox, l.teller = tools.New(robot.KnownTools(), k.server.toolLimitOf(robot.ID), l.sendRPC), newTeller(l)
-	talk := newMQTTTalk(l, socket, xiaozhi.AudioParams{})
-	l.set(talk)
-	secret := talk.sound.Secret()
+	l := newLink(k.server.sessions, newConnection(k.server.shared, robot, device.Client{}, <-conn, "127.0.0.1", netip.MustParseAddr("127.0.0.1")))
+	l.log = slog.New(slog.DiscardHandler)
+	talk, on := l.newTalk(socket, xiaozhi.AudioParams{})
+	l.setTalk(talk)
+	secret := *on.udp
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the appliance's listener
 		if err := socket.Run(ctx); err != nil {
@@ -72,13 +70,10 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 				return
 			}
 			if m, _ := xiaozhi.ParseFromRobot(text); isHello(m) {
-				select { // else it would be another talk's
-				case talk.texts <- text:
-				case <-talk.over:
-				}
+				talk.Deliver(text) // else it would be another talk's
 				continue
 			}
-			l.take(text, socket, nil)
+			l.handle(text, socket, nil)
 		}
 	}()
 	go func() { // the robot's network task
@@ -137,9 +132,9 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 					continue
 				}
 				// Transcripts have "S" for the session.
-				text := bytes.Replace(f.raw, []byte(`"session_id":"S"`), fmt.Appendf(nil, `"session_id":%q`, talk.id()), 1)
+				text := bytes.Replace(f.raw, []byte(`"session_id":"S"`), fmt.Appendf(nil, `"session_id":%q`, talk.Session()), 1)
 				if f.raw == nil {
-					text = xiaozhi.AppendFromRobot(nil, talk.id(), f.message)
+					text = xiaozhi.AppendFromRobot(nil, talk.Session(), f.message)
 				}
 				p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 				p.TopicName, p.Payload = MQTTTopic, text
@@ -147,12 +142,13 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) transport {
 					return
 				}
 			case <-c.closed: // by either side
-				talk.end()
+				talk.End()
 				return
 			}
 		}
 	}()
-	return &watchedTalk{talk, c}
+	on.Transport = &watchedTalk{talk, c}
+	return on
 }
 
 // audibleWithin is how long speech waits for a robot that sound does not reach.

@@ -3,16 +3,16 @@ package robot
 import (
 	"context"
 	"log/slog"
-	"perch/gateway/robot/dialogue"
-	"perch/gateway/robot/playback"
-	"perch/gateway/robot/vision"
 	"sync"
 
 	"perch/agent"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
+	"perch/gateway/robot/vision"
 	"perch/voice"
 )
 
-// The phrases' names.
+// Names of phrases.
 const (
 	phraseMisheard = "misheard"          // an utterance that was not understood
 	phraseFailed   = vision.PhraseFailed // a brain failed the turn
@@ -21,17 +21,11 @@ const (
 	phraseStranger = "stranger"          // no brain answers a robot that nobody has adopted; rare, so synthesized when it is needed
 )
 
-// phrase is one of them, ready to play.
+// phrase is a short sentence of the appliance, ready to play.
 type phrase struct {
 	face    agent.Emotion
 	text    string
 	packets []playback.Packet
-}
-
-// phrases are those of all voices.
-type phrases struct {
-	usual  *phrasebook                   // in the voice that is configured
-	others map[voice.Options]*phrasebook // in robots' own
 }
 
 // phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
@@ -42,8 +36,8 @@ type phrasebook struct {
 	whole  bool
 }
 
-// begin reports whether the phrases are to be prepared now.
-func (b *phrasebook) begin() bool {
+// claim reports whether the phrases are to be prepared now. Then prepare has to be called.
+func (b *phrasebook) claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.making || b.whole {
@@ -53,15 +47,16 @@ func (b *phrasebook) begin() bool {
 	return true
 }
 
-func (b *phrasebook) get(name string) (phrase, bool) {
+// lookup returns a phrase if it was made, or at least tried.
+func (b *phrasebook) lookup(name string) (phrase, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, ok := b.made[name]
 	return p, ok
 }
 
-// prepare synthesizes the phrases. One that cannot be made is shown without
-// sound, until the next robot comes and it is tried again.
+// prepare synthesizes the phrases. A phrase that cannot be made is shown without sound, until the
+// next robot comes and it is tried again.
 func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesizer voice.Synthesizer, o voice.Options, log *slog.Logger) {
 	whole := true
 	var failure error
@@ -79,7 +74,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		if p.text == "" {
 			continue
 		}
-		if made, there := b.get(name); there && len(made.packets) > 0 {
+		if made, there := b.lookup(name); there && len(made.packets) > 0 {
 			continue
 		}
 		packets, err := synthesize(ctx, p.text, synthesizer, o)
@@ -97,22 +92,97 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 	}
 }
 
+// synthesize returns the packets of a text.
 func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([]playback.Packet, error) {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
 	}
 	var packets []playback.Packet
-	keep := func(p []byte) error {
+	add := func(p []byte) error {
 		packets = append(packets, playback.Packet{Opus: append([]byte(nil), p...), Levels: encoder.Levels()})
 		return nil
 	}
-	err = synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, keep) })
+	err = synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error { return encoder.Encode(pcm, add) })
 	if err == nil {
-		err = encoder.Flush(keep)
+		err = encoder.Flush(add)
 	}
 	if err != nil {
-		return nil, err // half a phrase is none
+		return nil, err // half a phrase is of no use
 	}
 	return packets, nil
+}
+
+// mostVoices bounds the voices for which phrases are made.
+const mostVoices = 16
+
+// phrases are the phrases in all voices.
+type phrases struct {
+	life     *lifetime
+	settings *settings
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	usual  *phrasebook                   // in the household's voice
+	others map[voice.Options]*phrasebook // in those of robots
+}
+
+func newPhrases(l *lifetime, s *settings, log *slog.Logger) *phrases {
+	p := &phrases{life: l, settings: s, log: log}
+	p.reset()
+	return p
+}
+
+// reset drops all phrases: the voices have changed.
+func (p *phrases) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.usual, p.others = &phrasebook{}, map[voice.Options]*phrasebook{}
+}
+
+// household returns the phrases in the household's voice.
+func (p *phrases) household() *phrasebook {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.usual
+}
+
+// in returns the phrases in a voice. Those in a new voice are being made.
+func (p *phrases) in(o voice.Options) *phrasebook {
+	o.Detect = false // all that is spoken is the same
+	p.mu.Lock()
+	b, known := p.others[o]
+	switch {
+	case o == p.settings.current.Load().Speech || !known && len(p.others) == mostVoices:
+		b = p.usual
+		p.mu.Unlock()
+		return b
+	case !known:
+		b = &phrasebook{}
+		p.others[o] = b
+	}
+	p.mu.Unlock()
+	p.fill(b, o)
+	return b
+}
+
+// Prepare makes the phrases in the household's voice that are not made yet: when a robot comes, or
+// when somebody knows that one will.
+func (p *phrases) Prepare() { p.fill(p.household(), p.settings.current.Load().Speech) }
+
+// fill makes the phrases of a book that are not made yet.
+func (p *phrases) fill(b *phrasebook, o voice.Options) {
+	if !p.life.enter() {
+		return
+	}
+	if !b.claim() {
+		p.life.wg.Done()
+		return
+	}
+	current, done := p.settings.hold()
+	go func() {
+		defer p.life.wg.Done()
+		defer done()
+		b.prepare(p.life.ctx, current.Phrases, current.Synthesizer, o, p.log)
+	}()
 }

@@ -37,7 +37,7 @@ var (
 // Record gives out the transcript of the robot's session, line by line, until
 // that ends: the one that is open, from now on, or else the next.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
-	recorded, err := s.nextSession(ctx, id)
+	recorded, err := s.sessions.next(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -100,26 +100,6 @@ func drain(lines <-chan transcript.Entry, out func(string) error) error {
 			}
 		default:
 			return nil
-		}
-	}
-}
-
-// nextSession is the robot's session, as soon as it has one.
-func (s *Server) nextSession(ctx context.Context, id device.ID) (*running, error) {
-	for {
-		s.mu.Lock()
-		r, open := s.sessions[id]
-		news := s.entered
-		s.mu.Unlock()
-		if open {
-			return r, nil
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-s.ctx.Done():
-			return nil, ErrStopping
 		}
 	}
 }

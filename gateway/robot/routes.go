@@ -7,11 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"perch/gateway/robot/notify"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -19,13 +17,11 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/gateway/door"
+	"perch/gateway/robot/notify"
+	"perch/gateway/robot/transport"
 	"perch/gateway/robot/vision"
 	"perch/socket"
 )
-
-// mostMessages are taken of one robot in a second. It sends 17 while it listens, 50
-// with the shortest packets, and more after a stall.
-const mostMessages = 250
 
 // Routes mounts the robots' WebSocket. Its only key is the check-in's token.
 func (s *Server) Routes(r gin.IRouter) {
@@ -37,7 +33,7 @@ func (s *Server) Routes(r gin.IRouter) {
 	r.GET("/xiaozhi/v1/", open)
 	r.GET("/xiaozhi/v1", open)
 	r.GET(notify.Path+":ticket", func(c *gin.Context) {
-		if err := s.tickets.Serve(c.Writer, c.Request, strings.TrimSuffix(c.Param("ticket"), ".ogg")); err != nil {
+		if err := s.streams.Serve(c.Writer, c.Request, strings.TrimSuffix(c.Param("ticket"), ".ogg")); err != nil {
 			_ = c.Error(err)
 		}
 	})
@@ -98,7 +94,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		}
 		return &door.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
-	leave, err := s.reserve(robotID)
+	leave, err := s.strangers.reserve(robotID)
 	if err != nil {
 		return err
 	}
@@ -112,39 +108,15 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.options.Robots.Seen(robotID, time.Now())
 	known.BaseURL = base(r, s.current.Load().PublicURL, known.BaseURL) // of this channel, whatever the check-in had
-	log, bad := s.logOf(robotID).With("robot", robotID), logOnce{}
-	t := &webSocket{conn: conn, framing: framing(r), bad: func(err error) {
+	log, bad := s.strangers.logOf(robotID).With("robot", robotID), logOnce{}
+	f := framing(r)
+	t := transport.NewWebSocket(conn, f, func(err error) {
 		bad.warn(log, "the robot sends frames that do not fit its framing; such frames are dropped", err)
-	}}
-	if err := s.serve(t, known, client, t.framing); err != nil && !errors.Is(err, ErrStopping) {
+	})
+	if err := s.serve(channel{Transport: t, id: newSessionID(), framing: f}, known, client); err != nil && !errors.Is(err, ErrStopping) {
 		log.Error("a robot's session could not be held", "err", err)
 	}
 	return nil
-}
-
-// loggedRefusals are when it was last logged that a robot was turned away.
-type loggedRefusals struct {
-	mu sync.Mutex
-	at map[device.ID]time.Time
-}
-
-const (
-	refusalLogEvery = time.Minute
-	mostRefusals    = 1000
-)
-
-// isNew reports whether it is to be logged now.
-func (r *loggedRefusals) isNew(id device.ID, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.at[id]) < refusalLogEvery {
-		return false
-	}
-	if r.at == nil || len(r.at) >= mostRefusals {
-		r.at = map[device.ID]time.Time{} // somebody invents robots
-	}
-	r.at[id] = now
-	return true
 }
 
 // identity is the robot of a request: by header, or by query as from browsers.

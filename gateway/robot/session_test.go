@@ -447,7 +447,7 @@ func TestStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stages
 		s.mark(event.StageRecognize) // of nothing yet
-		s.begin(time.Now().Add(-600 * time.Millisecond))
+		s.start(time.Now().Add(-600 * time.Millisecond))
 		s.mark(event.StageEndpoint)
 		time.Sleep(300 * time.Millisecond)
 		s.mark(event.StageRecognize)

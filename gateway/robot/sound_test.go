@@ -4,12 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"perch/gateway/robot/dialogue"
 	"testing"
 	"time"
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
 )
 
 func (k *talk) play(name string) error { return k.server.Play(k.t.Context(), robotID, name) }

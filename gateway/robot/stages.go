@@ -17,8 +17,8 @@ type stages struct {
 	tools time.Duration        // in all, those that run at a time counted once
 }
 
-// begin sets the zero of the clock, once.
-func (s *stages) begin(now time.Time) {
+// start sets the zero of the clock, once.
+func (s *stages) start(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.from.IsZero() {

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"perch/gateway/robot/dialogue"
-	"perch/gateway/robot/vision"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +19,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/vision"
 	"perch/limit"
 	"perch/voice"
 )
@@ -384,7 +384,7 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	s, engine := watching(t, robots)
 	var leave []func()
 	for range mostStrangers {
-		l, err := s.reserve("020000000001")
+		l, err := s.strangers.reserve("020000000001")
 		if err != nil {
 			t.Fatal(err)
 		}

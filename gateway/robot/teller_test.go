@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"perch/gateway/robot/notify"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/gateway/robot/notify"
 	"perch/gateway/robot/udp"
 	"perch/must"
 	"perch/perception"
@@ -152,7 +152,7 @@ func (r *sleeper) fetch(n xiaozhi.Notify) {
 	}
 	r.mu.Unlock()
 	w := httptest.NewRecorder()
-	h.err = r.server.tickets.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), strings.TrimSuffix(name, ".ogg"))
+	h.err = r.server.streams.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx), strings.TrimSuffix(name, ".ogg"))
 	h.until, h.packets = time.Now(), opusPackets(r.t, w.Body.Bytes())
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -422,7 +422,7 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 			t.Errorf("what it does not fetch is shown: %v, %+v", shown, changed)
 		}
 		fetch := func(name string) error {
-			return r.server.tickets.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
+			return r.server.streams.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), name)
 		}
 		if err := fetch(first); err != notify.ErrNoTicket {
 			t.Errorf("after two minutes: %v", err)
@@ -512,7 +512,7 @@ func TestAskedNowAndThen(t *testing.T) {
 		const stranger = device.ID("020000000099")
 		robots := r.server.options.Robots.(*newRobots)
 		robots.stranger.Store(true)
-		r.server.keepStatus(stranger, event.RobotStatus{})
+		r.server.statuses.set(stranger, event.RobotStatus{})
 		if _, known := r.server.Status(stranger); known {
 			t.Error("what a stranger reports of itself is kept")
 		}

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"perch/gateway/robot/dialogue"
-	"perch/gateway/robot/playback"
-	"perch/gateway/robot/tools"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +14,9 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/robot/dialogue"
+	"perch/gateway/robot/playback"
+	"perch/gateway/robot/tools"
 	"perch/language"
 	"perch/voice"
 )
@@ -26,6 +26,7 @@ import (
 // long as its context and whatever C call it is in.
 type turn struct {
 	session    *session
+	number     int
 	start      dialogue.TurnStart
 	speech     *playback.Speech
 	utterances chan *voice.Utterance // of a question's answers
@@ -46,10 +47,10 @@ type turn struct {
 }
 
 // newTurn is called by the loop.
-func newTurn(s *session, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
-	o, done := s.server.hold()
+func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
+	o, done := s.shared.hold()
 	return &turn{
-		session: s, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), speech: speech,
+		session: s, number: number, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), speech: speech,
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
 		decided: make(chan agent.Answer, 1), end: agent.Continue,
 	}
@@ -58,7 +59,7 @@ func newTurn(s *session, start dialogue.TurnStart, speech *playback.Speech, canc
 // run is the turn's goroutine.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	defer t.done()
-	t.trusted.Store(t.session.keep())
+	t.trusted.Store(t.session.unsaved.save())
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
 		return // cancelled: the loop has published that already
@@ -77,7 +78,7 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 func (t *turn) post(ctx context.Context, in dialogue.Input) {
 	handled := make(chan struct{})
 	select {
-	case t.session.inputs <- posted{in, t, handled}:
+	case t.session.inputs <- posted{in, t.number, handled}:
 	case <-ctx.Done():
 		return
 	}
@@ -142,7 +143,7 @@ func (t *turn) announce(ctx context.Context, text string) error {
 
 // greet speaks a phrase, which is synthesized now if it was not before.
 func (t *turn) greet(ctx context.Context, name string) error {
-	if p, ready := t.session.server.phrasesOf(t.own.Speech).get(name); ready && len(p.packets) > 0 {
+	if p, ready := t.session.shared.phrases.in(t.own.Speech).lookup(name); ready && len(p.packets) > 0 {
 		t.sayPhrase(ctx, name)
 		return ctx.Err()
 	}
@@ -206,24 +207,17 @@ func (t *turn) follow(heard string) {
 	}
 }
 
-// mostGuests is how many utterances of strangers are recognized at a time, from
-// where they begin. More are not listened to: those of the household are not to
-// wait for them, nor their sound to fill the memory.
-const mostStrangerTurns = 4
-
 var errTooManyStrangerTurns = errors.New("too many robots that nobody has adopted are spoken to at once")
 
 // recognize has an utterance recognized, a stranger's if there is a slot for it.
 func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	s := t.session
 	if !t.trusted.Load() {
-		select {
-		case s.server.strangers.utterances <- struct{}{}:
-			defer func() { <-s.server.strangers.utterances }()
-		default:
+		release, ok := t.session.shared.strangers.utterances.acquire()
+		if !ok {
 			u.Drop()
 			return voice.Transcript{}, errTooManyStrangerTurns
 		}
+		defer release()
 		o.Stranger = true
 	}
 	return t.options.Recognizer.Recognize(ctx, u, o)
@@ -242,13 +236,12 @@ func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	s.toolbox.AwaitList(ctx) // before a stranger takes a slot of others
 	if !t.trusted.Load() {
-		select {
-		case s.server.strangers.turns <- struct{}{}:
-			defer func() { <-s.server.strangers.turns }()
-		default:
+		release, ok := s.shared.strangers.turns.acquire()
+		if !ok {
 			t.sayPhrase(ctx, phraseFailed)
 			return errTooManyStrangerTurns
 		}
+		defer release()
 	}
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -345,12 +338,12 @@ func (t *turn) flush(ctx context.Context) error {
 // sayPhrase plays a sentence that was synthesized ahead, for when an engine is
 // away. Errors are ignored, because the turn has failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
-	p, ok := t.session.server.phrasesOf(t.own.Speech).get(name)
+	p, ok := t.session.shared.phrases.in(t.own.Speech).lookup(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
 		if !ok && t.own.Speech.Language != t.options.Speech.Language && t.speakPhrase(ctx, name) == nil {
 			return // the usual one is in another language
 		}
-		if usual, made := t.session.server.usualPhrase(name); made {
+		if usual, made := t.session.shared.phrases.household().lookup(name); made {
 			p, ok = usual, true
 		}
 	}
@@ -494,4 +487,12 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 func (b body) Reboot(context.Context) error {
 	b.t.reboot.Store(true)
 	return nil
+}
+
+// playSound queues a sound. On the empty sentence every build begins to speak.
+func (t *turn) playSound(ctx context.Context, pcm []int16) error {
+	if err := t.speech.Sentence(ctx, ""); err != nil {
+		return err
+	}
+	return t.speech.Sound(ctx, pcm)
 }

@@ -1,14 +1,15 @@
 package dialogue_test
 
 import (
+	"testing"
+	"time"
+
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/dialogue/dialoguetest"
 	"perch/voice"
-	"testing"
-	"time"
 )
 
 // checker follows the effects of steps and holds what must always be true.

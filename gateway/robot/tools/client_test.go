@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"perch/device"
-	"perch/device/xiaozhi"
-	"perch/limit"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/limit"
 )
 
 // listing is a toolbox whose requests are kept.

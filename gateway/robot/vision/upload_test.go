@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"mime/multipart"
+	"testing"
+	"time"
+
 	"perch/device"
 	"perch/gateway/door"
 	"perch/limit"
-	"testing"
-	"time"
 )
 
 // TestUploadsAreBounded: one for each robot, four in all, and two of them at

@@ -1,0 +1,153 @@
+package robot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/robot/dialogue"
+	"perch/voice"
+)
+
+// bus is what sessions publish on.
+type bus interface {
+	Publish(robot device.ID, session string, e event.Event)
+	Read() *event.Reader
+}
+
+// senses receives what robots sense. Its methods return an error for what is refused.
+type senses interface {
+	// Detected receives the text that woke a robot.
+	Detected(id device.ID, session, text string) error
+	FromRobot(id device.ID, session, name string, data json.RawMessage) error
+}
+
+// robots is the registry of robots, as sessions use it.
+type robots interface {
+	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
+	KeepTools(id device.ID, tools []device.Tool)
+	KeepEcho(id device.ID, ours bool)
+	Seen(id device.ID, now time.Time)
+	Get(id device.ID) (device.Robot, error)
+	// Trusts reports whether its owner has adopted a robot by name. Any other is a
+	// stranger: it may talk, and nothing of it is stored.
+	Trusts(id device.ID) bool
+}
+
+// mind is the agent: it answers turns, and looks at pictures.
+type mind interface {
+	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	Remembered(conversation string, e agent.Exchange, now time.Time)
+	See(ctx context.Context, l agent.Look) (string, error)
+}
+
+// Options are what a server needs. Fields are required unless they say otherwise.
+type Options struct {
+	Robots   robots
+	Bus      bus
+	Senses   senses
+	Mind     mind
+	Records  *Records
+	Commands *CommandQueue
+	Sounds   sounds          // that robots play; may be nil
+	Loudness *voice.Loudness // of what robots say, by their ids; may be nil
+
+	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
+	// does not talk; nil is never.
+	Quiet func(now time.Time) bool
+	// Waits reports whether a notification is still to be announced; nil is always.
+	Waits func(notice string) bool
+
+	Version string // of the appliance
+	Log     *slog.Logger
+
+	// All below may be changed by Apply while the server runs.
+
+	Recognizer  voice.Recognizer
+	Synthesizer voice.Synthesizer
+	// Hold keeps the recognizer and the synthesizer open until done is called. Each turn calls it
+	// once. It may be nil if nobody closes them.
+	Hold func() (done func())
+	// Voice is compared: while it is the same, sentences that were synthesized ahead are used.
+	Voice   any
+	Speech  voice.Options // of robots without their own
+	Phrases agent.Phrases
+	// Languages are the household's, BCP 47. A turn whose speech asks to detect the
+	// language goes on in the one of them that was heard.
+	Languages []string
+	// Character returns what a robot has instead of the household's; nil is nothing. It does not
+	// block.
+	Character func(device.ID) Character
+	Zone      *time.Location
+	Idle      time.Duration // of a channel before we hang up; 0 is never
+	Silence   time.Duration // that ends an utterance
+	// Settled reports whether nothing can follow a text, or an answer to a question of yes
+	// or no, that means something else; nil is never. It does not block.
+	Settled func(text string, answer bool) bool
+	Greet   bool // wake words are answered
+	// Patience is how long an agent may be silent in a turn; 0 is 3 minutes.
+	Patience time.Duration
+
+	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
+	UserTools bool   // brains may use the tools that are for a robot's owner
+
+	stepped func(dialogue.Input, dialogue.State) // after every step, in tests; nil is nothing
+}
+
+// dialogue returns the settings of turn taking.
+func (o *Options) dialogue() dialogue.Settings {
+	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle}
+}
+
+// Character is what one robot has instead of the household's.
+type Character struct {
+	Speech  voice.Options  // how it is spoken to, and speaks
+	Persona *agent.Persona // nil is the household's
+	Name    string         // that it is called by
+	Brain   string         // that is asked first
+}
+
+// ErrStopping is returned once the server stops.
+var ErrStopping = errors.New("the appliance is stopping")
+
+// sounds load what robots play.
+type sounds interface {
+	// Load returns a sound by its base name as 24 kHz PCM, which is not changed afterwards. Its
+	// error wraps fs.ErrNotExist for an unknown name.
+	Load(ctx context.Context, name string) (pcm []int16, err error)
+}
+
+// settings are the options as they are now.
+type settings struct {
+	current atomic.Pointer[Options]
+	mu      sync.Mutex // of current and its Hold together
+}
+
+// apply sets the options, and reports whether their voice is another than before.
+func (s *settings) apply(o Options) (anotherVoice bool) {
+	if o.Character == nil {
+		o.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
+	}
+	if o.Hold == nil {
+		o.Hold = func() func() { return func() {} }
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.current.Swap(&o)
+	return before != nil && before.Voice != o.Voice
+}
+
+// hold returns the options for one turn, and a function to call when it has ended.
+func (s *settings) hold() (o *Options, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o = s.current.Load()
+	return o, o.Hold()
+}

@@ -1,0 +1,213 @@
+package robot
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"perch/device/xiaozhi"
+	"perch/event"
+	"perch/gateway/robot/dialogue"
+	"perch/socket"
+	"perch/voice"
+)
+
+// Why a channel is closed. Robots with the first two have not read.
+const (
+	whyTooSlow       = "too slow" // too many messages wait to be sent
+	whySendingFailed = "sending failed"
+	whyReplaced      = "replaced by a newer channel"
+)
+
+// lastWords is how long what is queued may take to leave when a session ends.
+const lastWords = time.Second
+
+// run holds the session until it ends, and returns why it did.
+func (l *loop) run(ctx context.Context) string {
+	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.follow(l.shared.current.Load()))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(l.incoming)
+		l.read()
+	})
+	writeCtx, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	writeEnded, wrote := make(chan error, 1), make(chan struct{})
+	wg.Go(func() {
+		defer close(wrote)
+		writeEnded <- l.player.Run(writeCtx)
+	})
+
+	l.work(ctx, writeEnded)
+
+	if l.tools == nil {
+		l.toolbox.Close()
+	}
+	l.stopTurn()
+	stopWriting()
+	// Messages that wait still leave, unless the robot does not read.
+	last := time.NewTimer(lastWords)
+	select {
+	case <-wrote:
+	case <-last.C:
+	}
+	last.Stop()
+	l.Transport.Close(socket.Normal, l.closedWhy)
+	for range l.incoming { // let read see that the transport is closed
+	}
+	wg.Wait()
+	l.mic.close()
+	l.shared.vision.Revoke(l.id)
+	return l.closedWhy
+}
+
+// work handles what arrives, until the session or ctx ends.
+func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for !l.state.Closed() {
+		armed := l.state.Deadline()
+		if !armed.IsZero() {
+			timer.Reset(time.Until(armed))
+		}
+		select {
+		case f, open := <-l.incoming:
+			switch {
+			case !open:
+				l.input(ctx, dialogue.HangUp{Why: "the robot closed the channel"})
+				return
+			case f.message == nil:
+				l.audio(ctx, f.audio)
+			default:
+				l.readProgress(ctx)
+				l.input(ctx, dialogue.FromRobot{Message: f.message})
+			}
+		case in := <-l.inputs:
+			l.readProgress(ctx)
+			if in.turn == 0 {
+				l.tap.Command(in.Input)
+			}
+			if in.turn == 0 || l.turn != nil && in.turn == l.number {
+				l.input(ctx, in.Input)
+			}
+			if in.handled != nil {
+				close(in.handled)
+			}
+		case <-l.player.Reported():
+			l.progress(ctx)
+		case err := <-writeEnded:
+			l.log.Info("the robot cannot be reached any more", "err", err)
+			l.input(ctx, dialogue.HangUp{Why: whySendingFailed})
+		case <-timer.C:
+			l.input(ctx, dialogue.Tick{})
+		case <-ctx.Done():
+			why := "the appliance stops"
+			if l.replaced.Load() {
+				why = whyReplaced
+			}
+			l.input(ctx, dialogue.HangUp{Why: why})
+		}
+		if l.tooSlow && !l.state.Closed() {
+			l.log.Warn("the robot does not read what it is sent; the channel is closed")
+			l.input(ctx, dialogue.HangUp{Why: whyTooSlow})
+		}
+	}
+}
+
+// input runs one step and its effects.
+func (l *loop) input(ctx context.Context, in dialogue.Input) {
+	if o := l.shared.current.Load(); o != l.options {
+		l.step(ctx, dialogue.Configure{Settings: l.follow(o)})
+	}
+	l.step(ctx, in)
+}
+
+func (l *loop) step(ctx context.Context, in dialogue.Input) {
+	var effects []dialogue.Effect
+	l.state, effects = dialogue.Step(l.state, time.Now(), in)
+	if l.stepped != nil {
+		l.stepped(in, l.state)
+	}
+	for _, e := range effects {
+		l.perform(ctx, e)
+	}
+}
+
+// readProgress handles what the player has reported before anything else happens, so that an
+// interruption finds no turn that has ended already.
+func (l *loop) readProgress(ctx context.Context) {
+	select {
+	case <-l.player.Reported():
+		l.progress(ctx)
+	default:
+	}
+}
+
+// progress handles what the player has done with the turn's speech.
+func (l *loop) progress(ctx context.Context) {
+	if l.turn == nil {
+		return
+	}
+	p := l.player.Progress()
+	if !p.First.IsZero() {
+		l.turn.clock.markAt(event.StageFirstPacket, p.First)
+	}
+	l.spoken = append(l.spoken, p.Spoken...)
+	l.input(ctx, dialogue.Progress{Started: p.Started, Began: p.Began, Spoken: p.Spoken, Gesture: p.Gesture, Paused: p.Paused,
+		Stopped: p.Stopped, AskFor: p.AskFor, Drained: p.Drained})
+}
+
+// audio handles a packet of the robot's sound: it belongs to the utterance, or else to the ring.
+func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
+	if len(a.Opus) == 0 && !a.Lost {
+		return
+	}
+	if l.muted.Load() {
+		l.packet = dialogue.Packet{Duration: voice.FrameDuration, Muted: true}
+		l.input(ctx, &l.packet)
+		return
+	}
+	pcm, err := l.mic.decode(a)
+	if err != nil {
+		l.badAudio.warn(l.log, "the robot sent sound that does not decode; such packets are dropped", err)
+		return
+	}
+	l.packet = dialogue.Packet{Duration: time.Duration(len(pcm)) * time.Second / voice.MicRate}
+	l.input(ctx, &l.packet)
+	pcm, ours := l.mic.clean(a.Timestamp, pcm)
+	if l.state.Hearing() && l.utterance != nil {
+		l.utterance.Write(pcm)
+	} else {
+		l.mic.buffer(pcm)
+	}
+	edge := voice.NoEdge
+	// Our own voice is neither an utterance nor the noise around the robot.
+	if l.state.FindsSpeech() && (!ours || l.state.Hearing()) {
+		edge = l.mic.pointer.Feed(pcm)
+	}
+	if edge == voice.NoEdge && l.hasFinished() {
+		edge = voice.SpeechEnded
+	}
+	l.tap.PacketFromRobot(l.mic.pointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
+	switch edge {
+	case voice.SpeechBegan:
+		l.input(ctx, dialogue.SpeechBegan{})
+	case voice.SpeechEnded:
+		l.input(ctx, dialogue.SpeechEnded{})
+	}
+}
+
+// hasFinished reports whether the utterance is a whole sentence that is followed by a little
+// silence. In push to talk the button decides. A stranger's sentence ends with the full silence:
+// nothing of the household's is looked up for it before.
+func (l *loop) hasFinished() bool {
+	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
+		return false
+	}
+	if l.turn == nil || l.turn.options.Settled == nil || !l.turn.trusted.Load() {
+		return false
+	}
+	answer := l.state.Asking()
+	return l.mic.pointer.Finished(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
+}
