@@ -28,8 +28,8 @@ type Driver[Setup, Engine any] struct {
 	New func(options any, s Setup) (Engine, error)
 }
 
-// Of completes the declaration of a driver whose keys are the fields of a K, of which complete
-// makes the options of a constructor. K and O are mostly the same type.
+// Of completes the declaration of a driver. K is the struct with its keys, and complete turns a K into
+// the options of the constructor make. K and O are mostly the same type.
 func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete func(K, S) (O, error), make func(O) (E, error)) Driver[S, E] {
 	d.Options = func() any { return new(K) }
 	d.Check = func(options any, s S) error {

@@ -17,6 +17,13 @@ import (
 	"perch/secret"
 )
 
+// Where things are on a machine on which the package is installed.
+const (
+	systemConfig = "/etc/perch/perch.yaml"
+	SystemData   = "/var/lib/perch"
+	SystemRun    = "/run/perch"
+)
+
 // Account is a user of this machine, as its files see one.
 type Account struct {
 	Name string
@@ -27,8 +34,8 @@ type Account struct {
 // serviceUser is whom the package's unit runs as.
 const serviceUser = "perch"
 
-// ServiceAccount is the user that the service on this machine runs as, or
-// nil where there is no service, or this process is that user.
+// ServiceAccount returns the user that the service on this machine runs as. It is nil if there is
+// no service or if this process runs as that user.
 func ServiceAccount() *Account {
 	there := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
 	if !there(OwnUnit) && !there("usr/"+PackageUnit) && !there(PackageUnit) {
@@ -77,7 +84,7 @@ func ourselves() Account {
 	return a
 }
 
-// hiddenDirectories are folders of which the package's unit has none, or its own.
+// hiddenDirectories are folders that the package's unit hides from the service, or replaces.
 var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
 // reads is a sentence why this user cannot read a file, with the command that

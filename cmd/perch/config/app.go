@@ -23,7 +23,7 @@ func isApp(environ []string) bool {
 	return is
 }
 
-// appConfig is the configuration file of an app; empty is that this is none.
+// appConfig returns the configuration file of an app, or "" if this process is not one.
 func appConfig() string {
 	if !isApp(os.Environ()) {
 		return ""
@@ -31,8 +31,8 @@ func appConfig() string {
 	return filepath.Join(appFolder, "perch.yaml")
 }
 
-// AppOptions is the file in the data directory into which the Supervisor writes what the
-// owner sets in Home Assistant; empty where there is none.
+// AppOptions returns the file in the data directory in which the Supervisor writes what the owner
+// sets in Home Assistant, or "" if there is no such file.
 func AppOptions(data string) string {
 	path := filepath.Join(data, "options.json")
 	if _, err := os.Stat(path); err != nil || !isApp(os.Environ()) {

@@ -94,7 +94,7 @@ func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any
 // model returns the name of the model of a brain that has one.
 func (e Engine) model() string { return driver.Value[string](e.Options, "model") }
 
-// providerOf is a brain's kind as manifests call it; empty is none of theirs.
+// providerOf returns what manifests call a brain's kind, or "" if they do not know it.
 func providerOf(b Engine) string {
 	switch b.Kind {
 	case "anthropic":

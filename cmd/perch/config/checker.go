@@ -19,15 +19,15 @@ import (
 // fault can say so.
 type checker struct {
 	file    string   // the owner's
-	overlay string   // empty is none
+	overlay string   // "" if there is none
 	service *Account // who has to read what the configuration names, if that is not us
 	found   Faults
 	lines   map[string]line   // by key path, "speech.recognizers.0.kind"
 	env     map[string]string // by key path, the variable
-	// unread are the sections in which something could not be read. What was
-	// left of them is not complained of as well.
+	// unread lists the sections that could not be read completely. No further faults are reported
+	// for them.
 	unread []string
-	// choices are what a key may be, as far as it was looked at.
+	// choices lists the values that a key may have, for keys that were checked.
 	choices map[string][]string
 }
 

@@ -110,8 +110,8 @@ type MQTT struct {
 	DiscoveryPrefix string `yaml:"discovery_prefix"`
 }
 
-// Values of mqtt.broker for a broker of the appliance's own, and for the one that Home
-// Assistant's Supervisor knows, or our own where it knows none.
+// Values of mqtt.broker for the embedded broker, and for the broker that Home Assistant's Supervisor
+// knows, which is the embedded one if the Supervisor knows none.
 const (
 	EmbeddedBroker   = "embedded"
 	SupervisorBroker = "supervisor"

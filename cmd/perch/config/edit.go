@@ -103,7 +103,7 @@ func (e edited) isSection(key string) bool {
 	return false
 }
 
-// at is the value at a path; nil where there is none.
+// at returns the value at a path, or nil.
 func at(tree any, path []string) any {
 	for _, key := range path {
 		section, is := tree.(map[string]any)

@@ -20,8 +20,7 @@ import (
 // configuration.
 var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 
-// skinsKey is the variable in which skins' own programs look for the key, and so
-// may this one.
+// skinsKey is the variable in which the programs of skins look for the key; so does Perch.
 const skinsKey = "VTUBER_AUTH_KEY"
 
 // setVariables sets keys of a configuration, which c points to, from variables: PERCH_ and the key's path in

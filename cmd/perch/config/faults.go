@@ -8,10 +8,10 @@ import (
 
 // Fault is one fault of a configuration, by its place.
 type Fault struct {
-	Line    int    `json:"line,omitempty"` // in the owner's file where it is shown; 0 is that of no line
+	Line    int    `json:"line,omitempty"` // in the owner's file, if that is shown; 0 if the fault has no line
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`
-	file    string // in which Line is
+	file    string // that Line is a line of
 	overlay bool   // which is the overlay
 }
 
@@ -56,7 +56,7 @@ func settable(key string) string {
 	return key
 }
 
-// mostFaults bounds those that are shown of one text.
+// mostFaults bounds the faults of one text that are shown.
 const mostFaults = 200
 
 // Faults are all that is wrong with a configuration, one sentence each, with

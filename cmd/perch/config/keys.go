@@ -28,8 +28,8 @@ type Key struct {
 	By       string `json:"by,omitempty"`   // the variable or the flag, where one gives it
 	Line     int    `json:"line,omitempty"` // in the owner's file
 	Doc      string `json:"doc,omitempty"`
-	// About is the key at which Doc stands, which may be of several: that of the words in
-	// language/TAG/keys.json.
+	// About is the key that Doc is written for. Several keys may share a text. Translations in
+	// language/TAG/keys.json have this name.
 	About string `json:"about,omitempty"`
 	// Kinds are the keys that an entry of a list of engines has, by its kind.
 	Kinds map[string][]string `json:"kinds,omitempty"`
@@ -51,7 +51,7 @@ func Keys() (names []string) {
 	return names
 }
 
-// Changed are the keys in which two configurations differ.
+// Changed returns the keys whose values differ between two configurations.
 func Changed(a, b *Config) (keys []string) {
 	were := map[string]reflect.Value{}
 	eachKey("", reflect.ValueOf(a).Elem(), func(key string, v reflect.Value) { were[key] = v })
@@ -95,7 +95,7 @@ func (l *keyLister) list(v, standard reflect.Value) {
 	})
 }
 
-// entry lists the keys of an entry of a list: of an engine those that its kind has.
+// entry lists the keys of an entry of a list. An engine has the keys of its kind.
 func (l *keyLister) entry(path []string, v reflect.Value) {
 	if path[0] == "rules" {
 		return // a rule is of parts that are not filled in one by one

@@ -14,8 +14,8 @@ func (c *Config) Hears(tag string) bool {
 	})
 }
 
-// Lacks says what is missing for languages that robots are set to, a sentence each with
-// its cure. Of those that the configuration names, Warnings tells.
+// Lacks returns a sentence, with its cure, for each thing that is missing for languages that robots
+// are set to. Languages that the configuration names are left to Warnings.
 func (c *Config) Lacks(tags ...string) (all []string) {
 	for _, l := range bases(tags) {
 		if what := c.lacks(l); len(what) > 0 && !slices.Contains(c.spoken(), l) {

@@ -17,11 +17,11 @@ const mostConfig = 1 << 20
 
 // Source is where a configuration is read from.
 type Source struct {
-	File    string   // the owner's, which is never written; empty where there is none
-	Overlay string   // a file of the same schema whose keys come before those of File; empty is none
+	File    string   // the owner's, which is never written; may be ""
+	Overlay string   // a file with the same keys, which override those of File; may be ""
 	Environ []string // of the process, "NAME=value"
-	// Options is a file of keys that take the place of those in File: the options of
-	// Home Assistant's app. Empty is none.
+	// Options is a file whose keys override those of File: the options of Home Assistant's app. It
+	// may be "".
 	Options string
 	// Service is the account that has to read what the configuration names, where
 	// that is another than ours: then its rights are checked, and ours are not.
@@ -61,7 +61,7 @@ func (s Source) load(text, overlay []byte) (Config, *checker, error) {
 	if len(k.found) > 0 && len(k.unread) == 0 {
 		return c, k, k.found // it is no YAML
 	}
-	if o := k.over(&c, s.Overlay, overlay); len(o.found) > 0 && len(o.unread) == 0 {
+	if o := k.overlayWith(&c, s.Overlay, overlay); len(o.found) > 0 && len(o.unread) == 0 {
 		return c, k, k.found
 	}
 	if err := s.readOptions(k, &c); err != nil {
@@ -119,7 +119,7 @@ func (s Source) readOptions(k *checker, c *Config) error {
 	if err != nil {
 		return err
 	}
-	o := k.over(c, s.Options, text)
+	o := k.overlayWith(c, s.Options, text)
 	k.env = map[string]string{}
 	for path := range o.lines {
 		k.env[path] = "option " + path

@@ -29,8 +29,8 @@ const mostEntries = 200
 
 // Applier makes a configuration take effect in what runs.
 type Applier interface {
-	// Apply makes c take effect, as far as that is possible without a restart. restart are the
-	// keys in which c differs from what is in effect after that. With an error nothing changes.
+	// Apply makes c take effect as far as possible without a restart. It returns the keys that take
+	// effect after a restart only. If it fails, nothing has changed.
 	Apply(c *Config) (restart []string, err error)
 }
 
@@ -41,7 +41,7 @@ type Overlay struct {
 	Source
 	Data    string                // the data directory
 	Fixed   map[string]string     // flags by the key that they fix
-	Flags   func(*Config)         // does what they do; nil is none
+	Flags   func(*Config)         // applies the flags; may be nil
 	Judge   func(c *Config) error // what can be found out of a configuration without faults; nil finds nothing
 	Applier Applier               // nil where nothing runs
 	Now     func() time.Time
@@ -54,7 +54,7 @@ type Overlay struct {
 
 // Shown is the configuration as its owner sees it.
 type Shown struct {
-	File     string         `json:"file"`          // the owner's; empty where there is none
+	File     string         `json:"file"`          // the owner's; may be empty
 	Settings string         `json:"settings"`      // the overlay
 	Text     string         `json:"text"`          // of the owner's file, without secrets
 	Why      string         `json:"why,omitempty"` // the text is not shown
@@ -158,8 +158,8 @@ func (o *Overlay) Show() (Shown, error) {
 	return s, nil
 }
 
-// restart are the keys of a configuration that take effect after a restart: those that were said
-// to, and those that were changed in the owner's file.
+// restart returns the keys of a configuration that take effect after a restart: those that Apply has
+// returned, and keys that were changed in the owner's file.
 func (o *Overlay) restart(c *Config) []string {
 	keys := []string{}
 	if o.started == nil || c == nil {
@@ -291,7 +291,7 @@ func (o *Overlay) next(now judged, text, overlay []byte, values map[string]any) 
 		whole := now.placed(fault(err), line{file: o.Source.Overlay})
 		return nil, []Fault{fault(errors.New(whole.String()))}
 	}
-	file, _ := meaning(text) // of one that cannot be read, judge says so
+	file, _ := meaning(text) // judge reports a file that cannot be read
 	keys := map[string]Key{}
 	for _, one := range o.keys(now) {
 		keys[one.Key] = one

@@ -4,13 +4,6 @@ import (
 	"os"
 )
 
-// Where things are on a machine on which the package is installed.
-const (
-	systemConfig = "/etc/perch/perch.yaml"
-	SystemData   = "/var/lib/perch"
-	SystemRun    = "/run/perch"
-)
-
 // File is the configuration file: the one named, the system's, the one
 // in this directory, or none.
 func File(named string) string {

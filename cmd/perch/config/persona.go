@@ -3,10 +3,8 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"perch/agent"
@@ -15,10 +13,6 @@ import (
 	"perch/language"
 	"perch/voice"
 )
-
-// PersonaName is how an owner's command names a persona: a file of the directory
-// personas, and no other that the appliance may read.
-var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // PersonaFile reads the persona of one robot, which the configuration file names
 // by its path. What a persona asks of a model is of the engine that all share.
@@ -54,8 +48,7 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Speech is in which language robots are spoken to, and what is expected of
-// those who speak to them: the persona's, where it has one.
+// Speech returns the language that robots are spoken to in: the persona's, or else the household's.
 func Speech(c *Config) (voice.Options, error) {
 	persona, err := Persona(c)
 	if err != nil {
@@ -64,14 +57,14 @@ func Speech(c *Config) (voice.Options, error) {
 	return voice.Options{Language: cmp.Or(persona.Language, c.Language.First())}, nil
 }
 
-// ownLanguage is that of the appliance's own sentences, where they are in no other.
+// ownLanguage is the language of the appliance's sentences if they exist in no other.
 const ownLanguage = "en"
 
-// spoken are the languages in which robots are talked to, without their regions, as far
-// as the configuration says.
+// spoken returns the languages that robots are spoken to in, without regions, as far as the
+// configuration tells.
 func (c *Config) spoken() []string {
 	tags := c.Language.List()
-	if persona, err := Persona(c); err == nil { // one that cannot be read is a fault of its own
+	if persona, err := Persona(c); err == nil { // check reports one that cannot be read
 		tags = append(tags, persona.Language)
 	}
 	for _, r := range c.Robots.Each {

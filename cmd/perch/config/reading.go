@@ -28,7 +28,7 @@ func (k *checker) read(c any, text []byte) {
 		return
 	}
 	if len(root.Content) > 0 {
-		k.note("", root.Content[0])
+		k.recordLines("", root.Content[0])
 	}
 	eachKey("", reflect.ValueOf(c).Elem(), func(key string, v reflect.Value) {
 		if _, set := k.lines[key]; set && v.Kind() == reflect.Map {
@@ -53,10 +53,10 @@ func (k *checker) read(c any, text []byte) {
 	}
 }
 
-// over reads a file of the same schema over c. Its keys come before those that were read
+// overlayWith reads a file of the same schema over c. Its keys come before those that were read
 // before it, and a list or a mapping takes the place of the whole that was there. It returns what
 // was read.
-func (k *checker) over(c any, file string, text []byte) *checker {
+func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	o := &checker{file: file}
 	o.read(c, text)
 	o.found = o.found.in(k.overlay)
@@ -107,8 +107,8 @@ func parsed(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// note walks the document and notes the line of every key.
-func (k *checker) note(path string, n *yaml.Node) {
+// recordLines records the line of every key of a document.
+func (k *checker) recordLines(path string, n *yaml.Node) {
 	under := func(key string) string {
 		if path == "" {
 			return key
@@ -120,13 +120,13 @@ func (k *checker) note(path string, n *yaml.Node) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := under(n.Content[i].Value)
 			k.lines[key] = line{k.file, n.Content[i].Line}
-			k.note(key, n.Content[i+1])
+			k.recordLines(key, n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
 			key := under(strconv.Itoa(i))
 			k.lines[key] = line{k.file, item.Line}
-			k.note(key, item)
+			k.recordLines(key, item)
 		}
 	}
 }

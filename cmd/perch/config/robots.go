@@ -12,12 +12,12 @@ import (
 	"perch/device"
 )
 
-// Robot is what one robot has of its own.
+// Robot holds the settings of one robot.
 type Robot struct {
 	Robot   string `yaml:"robot"` // its MAC address
 	Name    string `yaml:"name"`
 	Persona string `yaml:"persona"` // a file
-	// Character is the id of one of characters, or of one that was imported.
+	// Character is the id of a character, in the configuration or imported.
 	Character string `yaml:"character"`
 	Voice     string `yaml:"voice"`
 	Brain     string `yaml:"brain"`

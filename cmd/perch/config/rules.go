@@ -85,8 +85,7 @@ type headConfig struct {
 	Speed int  `yaml:"speed"` // 0 is headSpeed
 }
 
-// headSpeed is that of the robot's own tool where none is given, in the
-// firmware's steps.
+// headSpeed is the default of the robot's own tool, in the firmware's steps.
 const headSpeed = 150
 
 // errOneAct is the error of an act with no key, or several.

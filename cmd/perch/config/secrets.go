@@ -205,9 +205,9 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 	}
 }
 
-// secretNodes are the values of a document that are not shown, and the texts that are not to be
-// shown anywhere else either: those that are secret by their own names, and those that have an
-// anchor, by which they may stand at any other key.
+// secretNodes returns the values of a document that are not shown, and the texts that must not be
+// shown anywhere else either: values whose key is a secret's, and values with an anchor, which an
+// alias may repeat at any other key.
 func secretNodes(root *yaml.Node) (nodes []*yaml.Node, texts []string) {
 	seen, anchored := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
 	eachNode(root, func(n *yaml.Node) {

@@ -22,7 +22,7 @@ func (c *Config) FindRobot(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
-// DrivenRobots are those that coding agents drive.
+// DrivenRobots returns the robots that coding agents drive.
 func (c *Config) DrivenRobots() (all []device.ID, err error) {
 	for i, name := range c.Skins.Hooks.Robots {
 		id, e := c.FindRobot(name)

@@ -94,8 +94,8 @@ func readPEM(key, path string) ([]byte, error) {
 	return text, nil
 }
 
-// mostSoon is how long before its end a certificate should have been renewed;
-// with one that lives shortly it is a fifth of its life.
+// mostSoon is how long before its end a certificate should have been renewed. For a short-lived
+// certificate it is a fifth of its life.
 const mostSoon = 14 * 24 * time.Hour
 
 // ErrDates is wrapped by the error of a certificate that clients refuse.
@@ -116,7 +116,7 @@ func Expiry(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Names are those that a certificate is for.
+// Names returns the names that a certificate is for.
 func Names(leaf *x509.Certificate) string {
 	all := append([]string(nil), leaf.DNSNames...)
 	for _, ip := range leaf.IPAddresses {

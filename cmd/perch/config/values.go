@@ -59,8 +59,12 @@ func (l Languages) First() string { return l.List()[0] }
 // languageTag is what a language is called by, in part: BCP 47.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
 
-// eachKey calls do for every key of a section of the configuration, with its path. Entries of
-// lists and mappings have no keys of their own.
+// PersonaName is how an owner's command names a persona: a file of the directory
+// personas, and no other that the appliance may read.
+var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
+
+// eachKey calls do for every key of a section of the configuration, with its path. It does not look
+// into lists and mappings.
 func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)) {
 	for _, f := range driver.Fields(v) {
 		key := strings.TrimPrefix(under+"."+f.Key, ".")

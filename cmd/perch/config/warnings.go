@@ -18,13 +18,13 @@ type Warning struct {
 	Part, What string
 }
 
-// Warnings finds them: a language that no engine knows, a certificate that nears its
-// end, and secrets that others on this machine can read. file is the configuration's, and data the
-// data directory; an empty one is none.
+// Warnings returns them: a language that no engine knows, a certificate that nears its end, and
+// secrets that others on this machine can read. file is the configuration file and data the data
+// directory; either may be "".
 func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	all = c.unknownLanguages()
 	if len(c.TLS.Listen) > 0 {
-		// One that cannot be read is a fault of its own.
+		// check reports one that cannot be read.
 		if pair, err := ReadCertificate(c.TLS); err == nil {
 			if err := Expiry(pair.Leaf, now); err != nil {
 				all = append(all, Warning{"tls", err.Error()})
@@ -47,7 +47,7 @@ func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	return all
 }
 
-// unknownLanguages warns of those that no engine knows.
+// unknownLanguages warns of languages that no engine knows.
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
 		for _, what := range c.lacks(l) {
@@ -92,11 +92,11 @@ type namedFile struct {
 }
 
 func (c *Config) secrets() (s secrets) {
-	s.look("", reflect.ValueOf(c).Elem())
+	s.walk("", reflect.ValueOf(c).Elem())
 	return s
 }
 
-// files are those that hold secrets, each once.
+// files returns the files that hold secrets, each once.
 func (s secrets) files() (paths []string) {
 	for _, f := range s.named {
 		if f.secret {
@@ -107,13 +107,13 @@ func (s secrets) files() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// look walks the configuration. The name of a key decides whether it holds a
+// walk visits the configuration. The name of a key decides whether it holds a
 // secret, so that new keys are included.
-func (s *secrets) look(at string, v reflect.Value) {
+func (s *secrets) walk(at string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
 		for i := range v.Len() {
-			s.look(fmt.Sprintf("%s.%d", at, i), v.Index(i))
+			s.walk(fmt.Sprintf("%s.%d", at, i), v.Index(i))
 		}
 	case reflect.Struct:
 		if c, is := v.Interface().(TLS); is { // whose key is a file's name
@@ -136,7 +136,7 @@ func (s *secrets) file(at, path string, secret bool) {
 func (s *secrets) field(at, key string, v reflect.Value) {
 	switch {
 	case v.Kind() != reflect.String:
-		s.look(at, v)
+		s.walk(at, v)
 		s.written = s.written || key == "env" && v.Len() > 0 // of another program, whose keys it may hold
 	case v.String() == "":
 	case key == "key_file" || key == "token_file" || key == "password_file":

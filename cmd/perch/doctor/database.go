@@ -36,8 +36,8 @@ func (c *databaseCopy) damage(path string) error {
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
-// copyDatabase opens a copy. Errors are those of the database itself, in which
-// something is expected or not.
+// copyDatabase opens a copy. Errors name the database itself. expect says that it should hold
+// records.
 func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	file, err := os.Open(path)
 	if err != nil {

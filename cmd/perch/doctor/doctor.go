@@ -40,7 +40,7 @@ func (d *Examination) Examine(ctx context.Context) {
 	d.robots(ctx)
 }
 
-// Appliance asks the one that runs on this machine's data.
+// Appliance asks the appliance that runs on this machine's data.
 func (d *Examination) Appliance(ctx context.Context) {
 	c, err := d.Connect(d.named)
 	switch {

@@ -32,7 +32,7 @@ func (d *Examination) engines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
-	// With timers of its own a model has tools to be offered, as in a turn.
+	// With timers a model is offered tools, as in a turn.
 	options := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}}
 	e, err := engines.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -63,8 +63,7 @@ func (d *Examination) engines(ctx context.Context) {
 	}
 }
 
-// engineLists are those of the engines, in the order in which one needs the
-// other's.
+// engineLists are the lists of engines, in an order in which each may need the one before.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
 // tried notes the result of a trial, and the running appliance's own condition of

@@ -33,7 +33,7 @@ type Examination struct {
 	status   *admin.Status // of that
 	reported []finding     // what it says of its engines, which are tried as well
 	locked   bool          // one seems to run, and we may not ask it
-	store    *databaseCopy // of one that does not run; nil where there is none to be read
+	store    *databaseCopy // of an appliance that does not run; nil if none can be read
 
 	surroundings
 }
@@ -61,12 +61,12 @@ var ErrNoneRuns = errors.New("no appliance runs here")
 // Options are what is examined.
 type Options struct {
 	Config  *config.Config
-	File    string // of the configuration; empty where there is none
+	File    string // of the configuration; may be empty
 	Data    string // the directory as it was named; empty where it was not
 	Version string // of this program
 	Built   time.Time
-	// connect reaches the appliance that runs on a data directory; an empty name
-	// is that of the service. Where none runs, it returns ErrNoneRuns.
+	// Connect reaches the appliance that runs on a data directory; an empty name stands for the
+	// service's. If none runs, it returns ErrNoneRuns.
 	Connect func(data string) (Asker, error)
 }
 

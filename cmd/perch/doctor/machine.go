@@ -59,8 +59,8 @@ func (d *Examination) Disk() {
 	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
 
-// Files reads the owner's own gestures, words, characters and skills, of which a start
-// leaves out what it cannot use.
+// Files reads the owner's gestures, words, characters and skills. A start leaves out what it cannot
+// use.
 func (d *Examination) Files() {
 	faults, some := checkOwnersFiles(d.Config, d.Data)
 	for _, err := range faults {

@@ -33,7 +33,7 @@ func (d *Examination) Ports() {
 	d.ports("listen", c.Listen...)
 	d.ports("local", c.Local...)
 	d.ports("tls.listen", c.TLS.Listen...)
-	if c.Robots.MQTT.Listen != "" && d.status == nil { // one that runs says itself what is wrong
+	if c.Robots.MQTT.Listen != "" && d.status == nil { // a running appliance reports it itself
 		d.ports("robots.mqtt.listen", c.Robots.MQTT.Listen)
 	}
 	if c.Wyoming.Listen != "" {
@@ -42,7 +42,7 @@ func (d *Examination) Ports() {
 	if c.Skins.OpenClaw != "" {
 		d.ports("skins.openclaw", c.Skins.OpenClaw)
 	}
-	// Of an appliance that does not run, the broker itself is tried; a fault of its own says more.
+	// If no appliance runs, mqtt tries the broker itself, and reports more.
 	if c.MQTT.Broker == config.EmbeddedBroker && d.status != nil && !d.reportsFault("mqtt") {
 		d.ports("mqtt.listen", c.MQTT.Listen)
 	}

@@ -90,7 +90,7 @@ type Brain struct {
 	thinker.BrainSetup
 	Books     func(sentences string) ([]*reflex.Book, error) // of the household's languages
 	Book      func(tag string) (*reflex.Book, error)         // of another language
-	Skills    *skill.Library                                 // whose sentences are understood without a model; nil is none
+	Skills    *skill.Library                                 // whose sentences are understood without a model; may be nil
 	MayAnswer func(device.ID) bool                           // whether a robot may answer a permission
 	Lend      func() acp.ToolEndpoint                        // where a coding agent finds tools
 }

@@ -1,14 +1,26 @@
 package drivers_test
 
 import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/agent"
+	"perch/agent/acp"
+	"perch/agent/anthropic"
+	"perch/agent/assist"
+	"perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/cmd/perch/drivers"
 	"perch/driver"
+	"perch/must"
 )
 
 // declared is what a driver tells of itself.
@@ -72,6 +84,64 @@ func TestAKindThatIsNone(t *testing.T) {
 		func() error { _, err := drivers.Recognizers().New("ears", nil, drivers.Voice{}); return err }()} {
 		if err == nil || err.Error() != `it is one of assist, openai, sphinx, wyoming, not "ears"` {
 			t.Error(err)
+		}
+	}
+}
+
+// TestABrainsOwnTime: a brain waits for as long as its options say, or else as the setup says.
+func TestABrainsOwnTime(t *testing.T) {
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	quiet := slog.New(slog.DiscardHandler)
+	setup := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Log: quiet}, Within: 60 * time.Millisecond}}
+	for kind, options := range map[string]func(own time.Duration) any{
+		"openai": func(own time.Duration) any {
+			return &thinker.BrainKeys[openai.Options]{Model: openai.Options{URL: silent.URL, Model: "m", FirstWithin: own}}
+		},
+		"anthropic": func(own time.Duration) any {
+			return &thinker.BrainKeys[anthropic.Options]{Model: anthropic.Options{URL: silent.URL, Model: "m", FirstWithin: own}}
+		},
+		"assist": func(own time.Duration) any {
+			return &assist.Options{URL: silent.URL, Token: "t", REST: true, FirstWithin: own}
+		},
+	} {
+		for own, want := range map[time.Duration]string{0: "60ms", 40 * time.Millisecond: "40ms"} {
+			t.Run(kind+" "+want, func(t *testing.T) {
+				t.Parallel()
+				brain, err := drivers.Brains().New(kind, options(own), setup)
+				must.Succeed(t, err)
+				err = brain.Think(t.Context(), agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil })
+				if err == nil || !strings.Contains(err.Error(), "within "+want) && !strings.Contains(err.Error(), "in "+want) {
+					t.Error(err)
+				}
+				switch c := brain.(type) {
+				case interface{ Close() error }:
+					_ = c.Close()
+				case interface{ Close() }:
+					c.Close()
+				}
+			})
+		}
+	}
+	brain, err := drivers.Brains().New("acp", &acp.Keys{Command: []string{"x"}}, setup) // which may take as long as its tools
+	if err != nil || (&acp.Keys{}).Patience() != 5*time.Minute || (&acp.Keys{Within: time.Minute}).Patience() != time.Minute {
+		t.Errorf("%v, %v", brain, err)
+	}
+}
+
+// TestAPersonasModel: the persona's values are used where a brain's options have none.
+func TestAPersonasModel(t *testing.T) {
+	warm := 0.5
+	persona := agent.Persona{Brain: agent.BrainOptions{Model: "hers", Temperature: &warm, MaxTokens: 90}}
+	setup := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona}}}
+	for own, want := range map[string]string{"": "hers at http://h/v1", "m": "m at http://h/v1"} {
+		brain, err := drivers.Brains().New("openai", &thinker.BrainKeys[openai.Options]{Model: openai.Options{URL: "http://h/v1", Model: own}}, setup)
+		must.Succeed(t, err)
+		if got := brain.(interface{ Where() string }).Where(); got != want {
+			t.Errorf("model %q: %s", own, got)
 		}
 	}
 }

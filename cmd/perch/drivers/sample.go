@@ -6,7 +6,7 @@ import (
 	"perch/driver"
 )
 
-// Kind is what people are told of a driver.
+// Kind describes a driver for people.
 type Kind struct {
 	List, Kind string
 	Runs       []string // what its users run

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// The groups of engines. A change of the configuration makes only those anew that it is
-// about: a brain's change restarts no recognizer.
+// The groups of engines. A change of the configuration makes new engines only in the groups that it
+// is about: a brain's change restarts no recognizer.
 const (
 	understanding = iota // no engines: the sentences that reflexes and grammars know
 	hearing
@@ -23,7 +23,7 @@ type group struct {
 	engines []*Engine
 	closers []func()
 	users   sync.WaitGroup     // turns, and others that need the engines open
-	stop    context.CancelFunc // ends the looks at the engines; nil where there are none
+	stop    context.CancelFunc // ends the checks of the engines; nil if nothing checks them
 }
 
 // close releases the engines once nobody uses them any more.
@@ -109,7 +109,7 @@ type currentEngines struct {
 	engines *engines
 	ctx     context.Context // of Run; nil before it
 	tending sync.WaitGroup
-	closing sync.WaitGroup // of those that were replaced
+	closing sync.WaitGroup // of engines that were replaced
 }
 
 // Get returns the engines, for those who ask how they do.

@@ -50,7 +50,7 @@ type engines struct {
 	findWyoming func(ctx context.Context) ([]string, error)
 }
 
-// Engine is one of them, and how it does.
+// Engine is an engine with its condition.
 type Engine struct {
 	*condition
 	List  string // "recognizer", "synthesizer", "brain", "deep" or "tools"
@@ -59,7 +59,7 @@ type Engine struct {
 	Check func(context.Context) error // whether it would work now, as the doctor asks
 	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
 	Warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
-	note  func() string               // of one that works; nil is where it is
+	note  func() string               // describes an engine that works; Where does if it is nil
 
 	// What it is, one of these four, where it is in one of their lists.
 	Recognizer  voice.Recognizer
@@ -75,8 +75,8 @@ func NewEngines(c *config.Config, h drivers.Brain, find func(context.Context) ([
 	return nextEngines(nil, c, h, find, tell, log)
 }
 
-// nextEngines is NewEngines after those before, of which the groups go on that the
-// configuration leaves as they are. nil is none.
+// nextEngines is NewEngines for a running appliance: it takes over the groups of the engines
+// before that the configuration leaves as they are. before may be nil.
 func nextEngines(before *engines, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event),
 	log *slog.Logger) (*engines, error) {
 	speech, err := config.Speech(c)
@@ -159,8 +159,8 @@ func (e *engines) voiceSetup(log *slog.Logger) drivers.Voice {
 	return drivers.Voice{Setup: voice.Setup{Language: e.language, Log: log}, Book: e.Book, FindWyoming: e.findWyoming}
 }
 
-// Phrase is a sentence of the appliance in a language: the owner's own in that of the
-// household's book. An empty tag is the household's.
+// Phrase returns a sentence of the appliance in a language; an empty tag is the household's language.
+// In the language of the household's book it is the owner's sentence, if there is one.
 func (e *engines) Phrase(tag, name string) string {
 	words := e.words.In(cmp.Or(tag, e.language))
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
@@ -283,8 +283,8 @@ func (e *engines) warm(ctx context.Context) {
 	wg.Wait()
 }
 
-// teachSkills adds the sentences of skills to a book. Its error is of those that are
-// left out, joined by errors.Join.
+// teachSkills adds the sentences of skills to a book. Its error joins the reasons for the sentences
+// that it leaves out.
 func teachSkills(book *reflex.Book, skills *skill.Library) error {
 	if skills == nil {
 		return nil
