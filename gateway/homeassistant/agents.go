@@ -58,8 +58,8 @@ type removedAgent struct {
 	remembered bool // in the table of announcements, so that the next run removes it once more
 }
 
-// viewFor returns the view of an event's session, which may begin with it, or nil. The session of a
-// notification is the one that has sent it.
+// viewFor returns the view of an event's session, or nil if the session is not an agent's. The session
+// of a notification is its sender's.
 func (a *agents) viewFor(e event.Envelope) *agentView {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
@@ -72,7 +72,7 @@ func (a *agents) viewFor(e event.Envelope) *agentView {
 }
 
 // begins reports whether an event makes its session an agent's. An agent is asked something, thinks,
-// works or asks; a program that shows an agent and only reports is none.
+// works or asks. A program that shows an agent only reports.
 func (a *agents) begins(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
@@ -92,8 +92,8 @@ func (a *agents) begins(e event.Envelope) bool {
 	return false
 }
 
-// answerable reports whether a question can be answered with yes or no, and over this broker: one
-// that accepts clients without a user would let anybody answer.
+// answerable reports whether a question can be answered with yes or no, and over this broker: without
+// a user anybody in the network could answer.
 func (a *agents) answerable(id string) bool {
 	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
@@ -164,7 +164,7 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 	}
 }
 
-// readQuestions replaces an agent's questions by those that wait now.
+// readQuestions replaces an agent's questions by the list of waiting questions.
 func (a *agents) readQuestions(v *agentView, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {
@@ -172,12 +172,12 @@ func (a *agents) readQuestions(v *agentView, now time.Time) {
 			v.Ask(q.ID, q.Text, a.o.User != "", now)
 		}
 	}
-	a.settle(v, now)
+	a.publishChanges(v, now)
 }
 
-// settle publishes a new agent_state and a new question at once, and other changes of the document
+// publishChanges publishes a new agent_state and a new question at once, and other changes of the document
 // each stateInterval.
-func (a *agents) settle(v *agentView, now time.Time) {
+func (a *agents) publishChanges(v *agentView, now time.Time) {
 	shown := v.State.At(now)
 	if shown != v.Shown || v.Changed && (now.Sub(v.published) >= stateInterval || v.QuestionShownAt(now)) {
 		v.Shown = shown
@@ -188,23 +188,6 @@ func (a *agents) settle(v *agentView, now time.Time) {
 func (a *agents) publishState(v *agentView, now time.Time) {
 	v.Changed, v.published = false, now
 	a.state(a.topics.Agent(v.ID, "state"), v.Document())
-}
-
-// advance publishes what has changed in an agent without an event, and removes it at its end.
-func (a *agents) advance(v *agentView, now time.Time) {
-	if now.Before(v.Ends()) {
-		a.settle(v, now)
-	} else {
-		a.remove(v.ID, now)
-	}
-}
-
-// due returns when an agent is to advance next.
-func (a *agents) due(v *agentView) time.Time {
-	if v.Changed {
-		return state.Earliest(v.Ends(), v.published.Add(stateInterval))
-	}
-	return v.Ends()
 }
 
 // waiting returns how many agents wait for a person.

@@ -14,7 +14,7 @@ import (
 )
 
 // commands carries out commands for robots, each robot's one after the other in its lane, and requests
-// to the bridge in a lane of their own.
+// to the bridge in another lane.
 type commands struct {
 	o        *Options
 	robots   *robots
@@ -63,7 +63,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 func (c *commands) enqueue(ctx context.Context, v *view, o *order) {
 	id := v.Registered.ID
 	queued := c.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
-		effect, err := c.o.Services.Do(ctx, id, o.command)
+		effect, err := c.o.Services.Execute(ctx, id, o.command)
 		c.lanes.inHub(ctx, func() { c.finish(ctx, id, o, effect, err) })
 	}})
 	if !queued {
@@ -99,7 +99,7 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 		return
 	case err != nil && command.Offline(err):
 		c.postpone(ctx, v, o)
-		c.robots.settle(v, time.Now())
+		c.robots.publishChanges(v, time.Now())
 		return
 	case ctx.Err() != nil:
 		return // the broker, or the table of waiting commands, still has it
@@ -116,7 +116,7 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 		}
 		c.apply(ctx, v, effect)
 	}
-	c.robots.settle(v, time.Now())
+	c.robots.publishChanges(v, time.Now())
 }
 
 // apply shows the effect of a command.
@@ -194,7 +194,7 @@ func (c *commands) read(ctx context.Context, v *view) {
 					if v.Read(answer) {
 						c.robots.publishDiscovery(v)
 					}
-					c.robots.settle(v, time.Now())
+					c.robots.publishChanges(v, time.Now())
 				}
 			})
 		}
@@ -221,7 +221,7 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 		lane = "firmware" // a download must not delay other requests
 	}
 	queued := c.lanes.Add(ctx, lane, device.Job{Do: func(ctx context.Context) {
-		data, err := c.o.DoRequest(ctx, request)
+		data, err := c.o.ExecuteRequest(ctx, request)
 		c.respond(request, data, err)
 		m.Ack()
 		if err == nil {
@@ -239,8 +239,9 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 
 // respond publishes the response to a request, and logs an error too.
 func (c *commands) respond(request command.Request, data any, err error) {
-	response := request.Respond(data, err)
+	response := command.Response{Transaction: request.Transaction, Status: "ok", Data: data}
 	if err != nil {
+		response.Status, response.Error = "error", plain.Clip(err.Error(), 300)
 		c.o.Log.Warn("a request over MQTT failed", "verb", request.Verb, "err", response.Error)
 	}
 	c.robots.event(c.robots.topics.Bridge("response/"+request.Verb), response)

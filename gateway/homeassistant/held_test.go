@@ -48,7 +48,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 			if v.Read(answer) {
 				hub.robots.publishDiscovery(v)
 			}
-			hub.robots.settle(v, time.Now())
+			hub.robots.publishChanges(v, time.Now())
 		}
 		v.Face, v.Identity = rapid.Ptr(rapid.Bool(), true).Draw(t, "face"), rapid.Ptr(rapid.StringN(0, 100, 100), true).Draw(t, "identity")
 		v.Registered.Firmware = rapid.String().Draw(t, "firmware")

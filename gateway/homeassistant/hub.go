@@ -94,7 +94,7 @@ func (h *hub) setState(c agent.Change) {
 		if v := h.agents.views[topic.AgentID(c.State.Session)]; v != nil {
 			v.State = c.State
 			if c.By == nil {
-				h.agents.settle(v, c.At) // state
+				h.agents.publishChanges(v, c.At) // state
 			}
 		}
 		return
@@ -103,15 +103,15 @@ func (h *hub) setState(c agent.Change) {
 	case v == nil:
 	case c.By == nil:
 		v.State = c.State
-		h.robots.settle(v, c.At) // state
+		h.robots.publishChanges(v, c.At) // state
 	default:
 		v.SetState(c.State, c.At)
 		h.robots.publishStatus(v, c.At) // status
 	}
 }
 
-// onRobotEvent publishes the documents of a robot that follow from an event. The names of those that
-// another function publishes are at the end of the line.
+// onRobotEvent publishes the documents of a robot that follow from an event. A comment at the end of a
+// line names the documents that the called function publishes.
 func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
 	publish := func(thing string, document any) { h.event(h.topics.Robot(v.Registered.ID, thing), document) }
 	if v.LongTouch(e.At) {
@@ -190,7 +190,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
 	if document, ok := v.Conversation(e, h.o.ShareTranscripts); ok {
 		publish("conversation", document)
 	}
-	h.robots.settle(v, e.At) // state, led
+	h.robots.publishChanges(v, e.At) // state, led
 }
 
 // onAgentEvent publishes the documents of an agent without a robot that follow from an event.
@@ -207,7 +207,7 @@ func (h *hub) onAgentEvent(v *agentView, e event.Envelope) {
 	case event.TurnEnded:
 		v.EndTurn(e.At)
 	}
-	h.agents.settle(v, e.At) // state
+	h.agents.publishChanges(v, e.At) // state
 }
 
 // onStrangerEvent publishes that a robot has come which its owner has not adopted.

@@ -23,7 +23,7 @@ func (h *hub) run(ctx context.Context, l *lanes) {
 	reconcile := time.NewTicker(reconcileInterval)
 	defer reconcile.Stop()
 	for {
-		timer.Reset(max(time.Until(h.due(time.Now())), 0))
+		timer.Reset(max(time.Until(h.nextChange(time.Now())), 0))
 		select {
 		case e, open := <-events:
 			if !open {
@@ -75,14 +75,17 @@ func (h *hub) reconcile(now time.Time) {
 	h.publishCounts(now)
 }
 
-// due returns when something is to be published next without an input, at most in an hour.
-func (h *hub) due(now time.Time) time.Time {
+// nextChange returns when something is to be published next without an input, at most in an hour.
+func (h *hub) nextChange(now time.Time) time.Time {
 	first := state.Earliest(now.Add(time.Hour), h.states.Due(), h.republish, h.strangers.due)
 	for _, v := range h.robots.views {
-		first = state.Earliest(first, h.robots.due(v))
+		first = state.Earliest(first, h.robots.nextChange(v, now))
 	}
 	for _, v := range h.agents.views {
-		first = state.Earliest(first, h.agents.due(v))
+		first = state.Earliest(first, v.Ends())
+		if v.Changed {
+			first = state.Earliest(first, v.published.Add(stateInterval))
+		}
 	}
 	return first
 }
@@ -96,7 +99,11 @@ func (h *hub) advance(now time.Time) {
 		h.robots.advance(v, now)
 	}
 	for _, v := range h.agents.views {
-		h.agents.advance(v, now)
+		if now.Before(v.Ends()) {
+			h.agents.publishChanges(v, now)
+		} else {
+			h.agents.remove(v.ID, now)
+		}
 	}
 	h.publishCounts(now)
 	if !h.republish.IsZero() && !now.Before(h.republish) {

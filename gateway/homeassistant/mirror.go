@@ -1,6 +1,6 @@
 // Package homeassistant makes robots devices of Home Assistant over MQTT: it announces them by
 // discovery, publishes what they do and sense, and carries out commands. It runs the embedded broker
-// too. Nothing here delays a robot, whatever the broker does.
+// too. A slow or absent broker never delays a robot.
 package homeassistant
 
 import (
@@ -25,7 +25,7 @@ type Mirror struct {
 func ClientID(appliance string) string { return connection.ClientID(appliance) }
 
 // New checks the options and returns a mirror that has yet to be run. The error names the setting to
-// correct. For Try alone, connection.Options are enough.
+// correct. For Probe alone, connection.Options are enough.
 func New(o Options) (*Mirror, error) {
 	if o.Serve == nil {
 		o.Serve = broker.Process(o.Base, ClientID(o.ID), o.Log)
@@ -52,13 +52,13 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Try returns an error if the broker cannot be reached, or if another appliance publishes under the
+// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the
 // base topic. It publishes nothing. It is for a check while no mirror runs.
-func (m *Mirror) Try(ctx context.Context) error {
+func (m *Mirror) Probe(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		return nil
 	}
-	return m.connection.Try(ctx)
+	return m.connection.Probe(ctx)
 }
 
 // Publish publishes a message for the owner, once and not retained. It returns an error while the
@@ -67,7 +67,7 @@ func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {
 		return fmt.Errorf("publish on %s: %w", topic, cmp.Or(s.Cause, error(errors.New("the broker is away"))))
 	}
-	m.connection.Out.Put(connection.Message{Topic: topic, Payload: []byte(payload), QoS: 1})
+	m.connection.Out.Add(connection.Message{Topic: topic, Payload: []byte(payload), QoS: 1})
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"perch/agent/notice"
-	"perch/device"
 	"perch/event"
 	"perch/gateway/homeassistant/connection"
 	"perch/gateway/homeassistant/discovery"
@@ -21,31 +20,25 @@ const (
 type notices struct {
 	publisher
 	o     *Options
-	byID  map[string]published
+	byID  map[string]notice.Notification
 	order []string
 	// queued are ids of notifications that were commanded for a robot that was offline.
 	queued map[string]bool
 }
 
-// published is a notification that was published, and its robot; without one it is for all.
-type published struct {
-	robot device.ID
-	event.Notification
-}
-
 func newNotices(o *Options, p publisher) *notices {
-	return &notices{publisher: p, o: o, byID: map[string]published{}, queued: map[string]bool{}}
+	return &notices{publisher: p, o: o, byID: map[string]notice.Notification{}, queued: map[string]bool{}}
 }
 
 // reread remembers the stored notifications, which were published in an earlier run or in events
 // that were lost.
 func (n *notices) reread(now time.Time) {
 	for _, one := range n.o.Notices.Open(now) {
-		n.remember(published{one.Robot, one.Event()})
+		n.remember(one)
 	}
 }
 
-func (n *notices) remember(one published) {
+func (n *notices) remember(one notice.Notification) {
 	if _, known := n.byID[one.ID]; !known {
 		n.order = append(n.order, one.ID)
 	}
@@ -58,7 +51,8 @@ func (n *notices) remember(one published) {
 
 // received publishes a new notification. mirrored tells whether its robot is.
 func (n *notices) received(e event.Envelope, ev event.Notification, mirrored bool) {
-	one := published{e.Robot, ev}
+	one := notice.Notification{ID: ev.ID, Robot: e.Robot, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Speak: ev.Speak,
+		Expires: ev.ExpiresAt}
 	n.remember(one)
 	n.publish(e, notice.Received, one, mirrored)
 }
@@ -67,7 +61,7 @@ func (n *notices) received(e event.Envelope, ev event.Notification, mirrored boo
 func (n *notices) changed(e event.Envelope, ev event.NotificationChanged, mirrored bool) {
 	one, known := n.byID[ev.ID]
 	if !known { // from long ago
-		one = published{e.Robot, event.Notification{ID: ev.ID}}
+		one = notice.Notification{ID: ev.ID, Robot: e.Robot}
 	}
 	n.publish(e, discovery.Listed(ev.State, discovery.NotificationTypes()), one, mirrored)
 	if !n.queued[ev.ID] || ev.State == notice.Shown && one.Speak {
@@ -81,16 +75,16 @@ func (n *notices) changed(e event.Envelope, ev event.NotificationChanged, mirror
 	n.o.Bus.Publish(e.Robot, "", c)
 }
 
-func (n *notices) publish(e event.Envelope, step string, one published, mirrored bool) {
+func (n *notices) publish(e event.Envelope, step string, one notice.Notification, mirrored bool) {
 	expires := e.At.Add(noticeExpires)
-	if step == notice.Received && !one.ExpiresAt.IsZero() && one.ExpiresAt.Before(expires) {
-		expires = one.ExpiresAt
+	if step == notice.Received && !one.Expires.IsZero() && one.Expires.Before(expires) {
+		expires = one.Expires
 	}
 	payload := encode(state.Notification{Type: step, ID: one.ID, Text: one.Text, Urgency: one.Urgency, ActionURL: one.ActionURL, Robot: string(e.Robot)})
-	if one.robot == "" {
-		n.out.PutNotice(connection.Message{Topic: n.topics.Bridge("notification"), Payload: payload, QoS: 1}, expires)
+	if one.Robot == "" {
+		n.out.AddNotice(connection.Message{Topic: n.topics.Bridge("notification"), Payload: payload, QoS: 1}, expires)
 	}
 	if mirrored {
-		n.out.PutNotice(connection.Message{Topic: n.topics.Robot(e.Robot, "notification"), Payload: payload, QoS: 1}, expires)
+		n.out.AddNotice(connection.Message{Topic: n.topics.Robot(e.Robot, "notification"), Payload: payload, QoS: 1}, expires)
 	}
 }

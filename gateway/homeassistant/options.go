@@ -20,7 +20,7 @@ type Options struct {
 	// Host returns the appliance's name on the network, and the name that it was to have if another
 	// machine has that. Each may be empty.
 	Host      func() (host, taken string)
-	Transport device.Transport // of robots for which none is set
+	Transport device.Transport // of robots whose owner has chosen none
 	Away      time.Duration    // a robot not seen for so long is offline; 0 is never
 	// ShareTranscripts publishes what was recognized and spoken, which Home Assistant stores in its
 	// database.

@@ -209,7 +209,7 @@ func TestALookAtABroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.Try(t.Context())
+		return m.Probe(t.Context())
 	}
 	if err := look("ffffffff"); err != nil {
 		t.Errorf("an empty broker: %v", err)

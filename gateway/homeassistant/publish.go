@@ -20,22 +20,22 @@ type publisher struct {
 
 // state publishes a document that the broker retains.
 func (p publisher) state(topic string, document any) {
-	p.out.Put(connection.Message{Topic: topic, Payload: encode(document), Retained: true, QoS: 1})
+	p.out.Add(connection.Message{Topic: topic, Payload: encode(document), Retained: true, QoS: 1})
 }
 
 // status publishes a word that the broker retains.
 func (p publisher) status(topic, word string) {
-	p.out.Put(connection.Message{Topic: topic, Payload: []byte(word), Retained: true, QoS: 1})
+	p.out.Add(connection.Message{Topic: topic, Payload: []byte(word), Retained: true, QoS: 1})
 }
 
 // event publishes a document that is not retained.
 func (p publisher) event(topic string, document any) {
-	p.out.Put(connection.Message{Topic: topic, Payload: encode(document), QoS: 1})
+	p.out.Add(connection.Message{Topic: topic, Payload: encode(document), QoS: 1})
 }
 
 // telemetry publishes a document that may be lost.
 func (p publisher) telemetry(topic string, document any) {
-	p.out.Put(connection.Message{Topic: topic, Payload: encode(document)})
+	p.out.Add(connection.Message{Topic: topic, Payload: encode(document)})
 }
 
 // encode encodes a document of this package, which cannot fail.
@@ -78,7 +78,7 @@ func (a announcements) announce(device string, d discovery.Announcement, again f
 			steps[i].Again = func() []byte { return again(i) }
 		}
 	}
-	a.out.PutSteps(steps)
+	a.out.AddSteps(steps)
 	if d.IDs != nil && !slices.Equal(a.before(device), d.IDs) {
 		a.ids.PutSoon(device, d.IDs)
 	}

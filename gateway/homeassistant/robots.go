@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"maps"
 	"slices"
 	"time"
@@ -23,10 +22,8 @@ const (
 // view is a robot as it is mirrored.
 type view struct {
 	state.Robot
-	published     time.Time         // of its document; zero if never
-	moodPublished time.Time         // of its mood
-	status        string            // its availability, as last published
-	discovery     [sha256.Size]byte // sum of its discovery, as last published; zero if never
+	published     time.Time // of its document; zero if never
+	moodPublished time.Time // of its mood
 }
 
 // robots are the robots that their owner has adopted.
@@ -39,8 +36,8 @@ type robots struct {
 	characters []string // that robots can have
 }
 
-// viewFor returns a robot's view, or nil for a stranger. A robot that its owner has just adopted gets
-// one, and one that its owner has just forgotten loses it.
+// viewFor returns a robot's view, or nil for a stranger. A robot gets one as soon as its owner has
+// adopted it, and loses it as soon as its owner has forgotten it.
 func (r *robots) viewFor(id device.ID, now time.Time) *view {
 	if known := r.views[id] != nil; known != r.o.Robots.Trusts(id) {
 		r.reconcile(now)
@@ -66,7 +63,7 @@ func (r *robots) reconcile(now time.Time) {
 			was.Settings.Name != registered.Settings.Name || v.Character != character
 		v.Changed = v.Changed || changed || was.Settings.Transport != registered.Settings.Transport || !was.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
-		if changed || v.discovery == [sha256.Size]byte{} {
+		if changed || v.published.IsZero() {
 			r.publishDiscovery(v)
 		}
 		r.publishFirmware(v) // the catalogue publishes no event for a new image
@@ -133,8 +130,8 @@ func (r *robots) checkIn(v *view, now time.Time) {
 	r.publishStatus(v, now)
 }
 
-// tools returns a robot's tools, or those that it listed with an earlier firmware until it has
-// listed them again.
+// tools returns a robot's tools. Until it has listed them after an update they are the earlier
+// firmware's.
 func (r *robots) tools(v *view) []device.Tool {
 	if tools := r.o.Talk.Tools(v.Registered.ID); len(tools) > 0 {
 		return tools
@@ -152,7 +149,7 @@ func (r *robots) choices(v *view) []string {
 	return all
 }
 
-// publishDiscovery publishes a robot's discovery if it has changed.
+// publishDiscovery publishes a robot's discovery. The outbox skips it if it has not changed.
 func (r *robots) publishDiscovery(v *view) {
 	id := v.Registered.ID
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
@@ -160,23 +157,19 @@ func (r *robots) publishDiscovery(v *view) {
 		Characters: r.choices(v)}
 	before := r.before(string(id))
 	d := discovery.Robot(r.topics, card, before)
-	sum := sha256.Sum256(d.Payloads[len(d.Payloads)-1])
-	if sum == v.discovery { // robots check in more often than they change
-		return
-	}
 	if !v.published.IsZero() { // Home Assistant reads the retained document again, with the new ranges
 		r.state(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
 		v.Changed = true
 	}
-	v.discovery, v.Tools = sum, card.Tools
+	v.Tools = card.Tools
 	if v.Senses["mood"] {
 		r.publishMood(v, time.Now())
 	}
 	r.announce(string(id), d, func(step int) []byte { return discovery.Robot(r.topics, card, before).Payloads[step] })
 }
 
-// settle publishes a new agent_state at once, and other changes of the document each stateInterval.
-func (r *robots) settle(v *view, now time.Time) {
+// publishChanges publishes a new agent_state at once, and other changes of the document each stateInterval.
+func (r *robots) publishChanges(v *view, now time.Time) {
 	shown := v.State.At(now)
 	if shown != v.Shown || v.Changed && now.Sub(v.published) >= stateInterval {
 		v.Shown = shown
@@ -192,16 +185,13 @@ func (r *robots) publishState(v *view, now time.Time) {
 	}
 }
 
-// publishStatus publishes whether a robot counts as there, if that has changed.
+// publishStatus publishes whether a robot counts as there.
 func (r *robots) publishStatus(v *view, now time.Time) {
 	status := "offline"
 	if v.Online(now, r.o.Away) {
 		status = "online"
 	}
-	if status != v.status {
-		v.status = status
-		r.status(r.topics.Robot(v.Registered.ID, "status"), status)
-	}
+	r.status(r.topics.Robot(v.Registered.ID, "status"), status)
 }
 
 // endDownload publishes that a robot downloads no firmware any more.
@@ -232,20 +222,20 @@ func (r *robots) advance(v *view, now time.Time) {
 	if v.MoodChanged && now.Sub(v.moodPublished) >= moodInterval {
 		r.publishMood(v, now)
 	}
-	r.settle(v, now)
+	r.publishChanges(v, now)
 	r.publishStatus(v, now)
 }
 
-// due returns when a robot is to advance next, and the zero time for never.
-func (r *robots) due(v *view) time.Time {
-	first := v.Due()
+// nextChange returns when a robot is to advance next, and the zero time for never.
+func (r *robots) nextChange(v *view, now time.Time) time.Time {
+	first := v.NextChange()
 	if v.Changed {
 		first = state.Earliest(first, v.published.Add(stateInterval))
 	}
 	if v.MoodChanged {
 		first = state.Earliest(first, v.moodPublished.Add(moodInterval))
 	}
-	if r.o.Away > 0 && !v.State.Online && v.status == "online" {
+	if r.o.Away > 0 && !v.State.Online && v.Online(now, r.o.Away) {
 		first = state.Earliest(first, v.LastSeen().Add(r.o.Away))
 	}
 	return first

@@ -181,7 +181,7 @@ func (d *Examination) mqtt(ctx context.Context) {
 	o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
 	mirror, err := homeassistant.New(o)
 	if err == nil {
-		err = mirror.Try(ctx)
+		err = mirror.Probe(ctx)
 	}
 	fine := "the broker lets us in"
 	if m.Broker == config.EmbeddedBroker {

@@ -63,7 +63,7 @@ func FuzzRequest(f *testing.F) {
 				continue
 			}
 			_, _ = device.ParseID(r.subject())
-			if _, err := json.Marshal(r.Respond(nil, nil)); err != nil {
+			if _, err := json.Marshal(Response{Transaction: r.Transaction, Status: "ok"}); err != nil {
 				t.Error(err)
 			}
 		}

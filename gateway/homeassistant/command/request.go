@@ -13,7 +13,6 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/limit"
-	"perch/plain"
 )
 
 // Request is a request to the bridge.
@@ -40,14 +39,6 @@ type Response struct {
 	Status      string          `json:"status"` // ok or error
 	Error       string          `json:"error,omitempty"`
 	Data        any             `json:"data,omitempty"`
-}
-
-// Respond returns the response to a request.
-func (r Request) Respond(data any, err error) Response {
-	if err != nil {
-		return Response{Transaction: r.Transaction, Status: "error", Error: plain.Clip(err.Error(), 300), Data: data}
-	}
-	return Response{Transaction: r.Transaction, Status: "ok", Data: data}
 }
 
 // verbs returns what can be requested.
@@ -78,8 +69,8 @@ func ParseRequest(verb string, payload []byte, find func(string) (device.ID, err
 	return r, err
 }
 
-// DoRequest carries out a request. A restart is left to the caller, because it follows the response.
-func (s Services) DoRequest(ctx context.Context, r Request) (data any, err error) {
+// ExecuteRequest carries out a request. A restart is left to the caller, because it follows the response.
+func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err error) {
 	switch r.Verb {
 	case "devices":
 		list, more := s.list()

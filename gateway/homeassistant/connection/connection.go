@@ -98,7 +98,7 @@ func (c *Connection) Status() Status {
 func (c *Connection) setStatus(connected bool, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.status.Connected == connected && message(c.status.Cause) == message(cause) {
+	if c.status.Connected == connected && fmt.Sprint(c.status.Cause) == fmt.Sprint(cause) {
 		return
 	}
 	if c.status.Connected != connected {
@@ -110,14 +110,6 @@ func (c *Connection) setStatus(connected bool, cause error) {
 	} else {
 		c.log.Warn("MQTT is disconnected", "broker", c.status.Broker, "err", cause)
 	}
-}
-
-// message returns the text of an error that may be nil.
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // setBroker records the address of the broker that Home Assistant has named.
@@ -234,26 +226,23 @@ type arrivals struct {
 	commands chan Incoming // everything else; they wait here until it is known whose topics these are
 }
 
-// receive sorts what arrives, and returns false if there is no room for it. It never waits.
-func (a arrivals) receive(m Incoming, bridge bool) bool {
-	to := a.commands
-	if bridge {
-		to = a.bridge
-	}
-	select {
-	case to <- m:
-		return true
-	default: // nobody sends so many on purpose
-		return false
-	}
-}
-
 // dial makes a connection, and waits while messages of another appliance may arrive. With an error
 // after it has connected it returns the link too.
 func (c *Connection) dial(ctx context.Context, s Session, more ...string) (Link, arrivals, error) {
 	in := arrivals{make(chan Incoming, mostArrived), make(chan Incoming, mostArrived)}
 	info, status := c.topics.Bridge("info"), c.topics.Bridge("status")
-	s.Receive = func(m Incoming) bool { return in.receive(m, m.Topic == info || m.Topic == status) }
+	s.Receive = func(m Incoming) bool {
+		to := in.commands
+		if m.Topic == info || m.Topic == status {
+			to = in.bridge
+		}
+		select {
+		case to <- m:
+			return true
+		default: // nobody sends so many on purpose
+			return false
+		}
+	}
 	l, err := c.Dial(ctx, s)
 	if err != nil {
 		return nil, in, err
@@ -288,9 +277,7 @@ func (c *Connection) onBridgeMessage(m Incoming) bool {
 // serve publishes the outbox until the connection or ctx ends.
 func (c *Connection) serve(ctx context.Context, l Link, in arrivals) error {
 	c.setStatus(true, nil)
-	if dropped := c.Out.Open(); dropped > 0 {
-		c.log.Info("messages were dropped while the MQTT broker was away", "dropped", dropped)
-	}
+	c.Out.Open()
 	p := newPublisher(c.Out, l, c.offline())
 	go p.run()
 	err := c.forward(ctx, p, l, in)
@@ -349,9 +336,9 @@ func (c *Connection) resolveConflict() error {
 	return nil
 }
 
-// Try returns an error if the broker cannot be reached, or if another appliance publishes under the
+// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the
 // base topic. It publishes nothing. It is for a check while no connection of this appliance runs.
-func (c *Connection) Try(ctx context.Context) error {
+func (c *Connection) Probe(ctx context.Context) error {
 	if c.embedded != nil {
 		l, err := c.embedded.listenTCP()
 		if err != nil {

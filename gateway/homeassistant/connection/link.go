@@ -20,7 +20,7 @@ const (
 // followed by the shortest wait again.
 const steadyAfter = 30 * time.Second
 
-// mostArrived bounds the messages that have arrived and were not yet read, and those that were
+// mostArrived bounds the messages that have arrived and were not yet read, and the messages that were
 // read and not yet confirmed to the broker.
 const mostArrived = 256
 

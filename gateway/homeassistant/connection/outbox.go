@@ -26,11 +26,10 @@ type Outbox struct {
 	retained map[string][]Message // by topic; the last is the one that stays at the broker
 	order    []string             // the topics of retained, in the order of their first message
 	notices  []Parcel             // notifications that wait for the broker
-	dropped  int                  // messages since the broker was last connected
 }
 
-// Parcel is a message in the queue. One with an expiry is a notification: it is still worth
-// publishing late, though not after that time.
+// Parcel is a message in the queue. A notification has an expiry: it is still worth publishing late,
+// though not after that time.
 type Parcel struct {
 	Message
 	expires time.Time
@@ -41,24 +40,22 @@ func NewOutbox() *Outbox {
 	return &Outbox{wake: make(chan struct{}, 1), retained: map[string][]Message{}}
 }
 
-// Put publishes a message. A retained one whose payload has not changed is skipped.
-func (o *Outbox) Put(m Message) {
+// Add publishes a message. A retained one whose payload has not changed is skipped.
+func (o *Outbox) Add(m Message) {
 	if m.Retained {
-		o.PutSteps([]Message{m})
+		o.AddSteps([]Message{m})
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.open {
 		o.enqueue(Parcel{Message: m})
-	} else {
-		o.dropped++
 	}
 }
 
-// PutSteps publishes retained messages of one topic, one after the other. They are skipped if they
+// AddSteps publishes retained messages of one topic, one after the other. They are skipped if they
 // are the same as before, and are published again together.
-func (o *Outbox) PutSteps(steps []Message) {
+func (o *Outbox) AddSteps(steps []Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	topic, stored := steps[0].Topic, slices.Clone(steps)
@@ -78,8 +75,8 @@ func (o *Outbox) PutSteps(steps []Message) {
 	o.republish(topic)
 }
 
-// PutNotice publishes a notification. While the broker is away it waits until it expires.
-func (o *Outbox) PutNotice(m Message, expires time.Time) {
+// AddNotice publishes a notification. While the broker is away it waits until it expires.
+func (o *Outbox) AddNotice(m Message, expires time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if p := (Parcel{m, expires}); o.open {
@@ -126,7 +123,6 @@ func (o *Outbox) republish(topic string) {
 func (o *Outbox) storeNotice(p Parcel) {
 	if len(o.notices) >= mostNotices {
 		o.notices = slices.Delete(o.notices, 0, 1)
-		o.dropped++
 	}
 	o.notices = append(o.notices, p)
 }
@@ -140,11 +136,8 @@ func (o *Outbox) enqueue(p Parcel) {
 		return
 	}
 	for _, q := range append(o.queue, p) {
-		switch {
-		case !q.expires.IsZero():
+		if !q.expires.IsZero() {
 			o.storeNotice(q)
-		case !q.Retained:
-			o.dropped++
 		}
 	}
 	o.queue = nil
@@ -171,15 +164,12 @@ func wakeUp(reader chan<- struct{}) {
 	}
 }
 
-// Open records that the broker is connected, queues everything for it, and returns how many
-// messages were dropped while it was away.
-func (o *Outbox) Open() (dropped int) {
+// Open records that the broker is connected, and queues everything for it.
+func (o *Outbox) Open() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.open, o.queue = true, nil
 	o.enqueueAll()
-	dropped, o.dropped = o.dropped, 0
-	return dropped
 }
 
 // Close records that the broker is away. Of the messages that it has not confirmed, and of the

@@ -11,8 +11,8 @@ import (
 // mostInFlight bounds the messages that the broker has yet to confirm.
 const mostInFlight = 128
 
-// publisher publishes the outbox on one connection, in order. Its goroutine is the only one that
-// waits for a slow broker.
+// publisher publishes the outbox on one connection, in order. Only its goroutine waits for a
+// slow broker.
 type publisher struct {
 	out      *Outbox
 	link     Link

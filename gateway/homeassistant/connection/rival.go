@@ -21,10 +21,9 @@ type rivals struct {
 	other   appliance
 	offline time.Time // when bridge/status became offline
 	ours    bool      // this appliance has claimed the topics, and publishes bridge/status
-	logged  string    // the id that conflict has returned
 }
 
-// appliance is the part of bridge/info by which appliances tell who may use the topics.
+// appliance is the part of bridge/info that decides which appliance may use the topics.
 type appliance struct {
 	ID      string    `json:"id"`
 	Started time.Time `json:"started"`
@@ -68,8 +67,8 @@ func (r *rivals) onStatus(status string) bool {
 	return r.ours
 }
 
-// claim reports whether no other appliance uses the topics, or one that has been offline for long.
-// They are this appliance's from then on.
+// claim reports whether no other appliance uses the topics, or only an abandoned one. They are this
+// appliance's from then on.
 func (r *rivals) claim(now time.Time) bool {
 	abandoned := !r.offline.IsZero() && now.Sub(r.offline) >= abandonedAfter
 	if r.other.ID != "" && !abandoned {
@@ -79,8 +78,8 @@ func (r *rivals) claim(now time.Time) bool {
 	return true
 }
 
-// conflict returns the id of another appliance that publishes under claimed topics, each once. If
-// older is true it started first, and this appliance has to leave.
+// conflict returns the id of another appliance that has published under claimed topics. If older is
+// true it started first, and this appliance has to leave.
 func (r *rivals) conflict() (older bool, other string) {
 	o := r.other
 	if o.ID == "" {
@@ -91,10 +90,6 @@ func (r *rivals) conflict() (older bool, other string) {
 		return true, o.ID
 	}
 	r.other = appliance{}
-	if r.logged == o.ID {
-		return false, ""
-	}
-	r.logged = o.ID
 	return false, o.ID
 }
 

@@ -3,6 +3,7 @@ package connection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -57,7 +58,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 			t.Errorf("after it had held it was started again after %v", starts[n-1].Sub(starts[n-2])-time.Hour)
 		}
 		mu.Unlock()
-		if runs, _ := k.state(); runs.ends != before.ends+1 || runs.ended.IsZero() || message(runs.why) != "it fell over" {
+		if runs, _ := k.state(); runs.ends != before.ends+1 || runs.ended.IsZero() || fmt.Sprint(runs.why) != "it fell over" {
 			t.Errorf("it has ended %d times, last at %s: %s", runs.ends, runs.ended, runs.why)
 		}
 		stop()

@@ -70,8 +70,8 @@ func agentIdentifier(n topic.Names, id string) string {
 	return n.Appliance + "_" + topic.AgentPrefix + id
 }
 
-// componentID returns the id by which an announced component is remembered. It has the platform,
-// which even a version that no longer has the entity needs to remove it.
+// componentID returns the id of an announced component, to be remembered. It has the platform, because
+// even a version that no longer has the entity needs that to remove it.
 func componentID(key, platform string) string { return platform + "/" + key }
 
 func splitID(id string) (platform, key string, ok bool) {

@@ -33,7 +33,7 @@ type payload struct {
 }
 
 // Robot announces a robot. Before are the ids of every component that was ever announced for it. A
-// component that it no longer has is first reduced to its platform, by which Home Assistant removes
+// component that it no longer has is first reduced to its platform, which has Home Assistant remove
 // it, and then left out. Both payloads are published each time, because Home Assistant or the broker
 // may have been away the last time.
 func Robot(n topic.Names, c Card, before []string) Announcement {
@@ -167,8 +167,8 @@ func defaultName(c Card) string {
 	return kind + " " + strings.ToUpper(string(c.ID[max(0, len(c.ID)-4):]))
 }
 
-// agentName returns the name of an agent's device, from which Home Assistant makes the ids of its
-// entities: "Coding 1", "Chat desk".
+// agentName returns the name of an agent's device: "Coding 1", "Chat desk". Home Assistant makes the
+// ids of its entities from it.
 func agentName(id string) string {
 	if place, coding := strings.CutPrefix(id, "coding-"); coding {
 		return "Coding " + place

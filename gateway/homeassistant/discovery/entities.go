@@ -10,7 +10,7 @@ import (
 	"perch/gateway/homeassistant/topic"
 )
 
-// component is the JSON object from which Home Assistant makes one entity.
+// component is the JSON object of one entity.
 type component map[string]any
 
 // topicRef is a topic in an entity's list of availability topics.
@@ -102,8 +102,8 @@ func whileOnline(n topic.Names) component {
 	return component{"availability": []topicRef{{Topic: n.Bridge("status")}}}
 }
 
-// robotComponents returns a robot's entities: those of every robot, and those for which it has the
-// tool or the sensor.
+// robotComponents returns a robot's entities: those of every robot, and those that it has the tool
+// or the sensor for.
 func robotComponents(n topic.Names, c Card) map[string]component {
 	o := owner{robotIdentifier(n, c.ID), n.Robot(c.ID, ""), n.Robot(c.ID, "state")}
 	sensed := slices.DeleteFunc(sensedRows(o), func(r row) bool { return !c.Senses[r.key] })
@@ -119,7 +119,7 @@ func commonRows(n topic.Names) []row {
 		{platform: "event", key: "notification", name: "Notification", types: NotificationTypes(), icon: "bell"},
 		{platform: "event", key: "diary", name: "Diary", types: DiaryTypes(), icon: "notebook"},
 		{platform: "notify", key: "say", name: "Say", sets: "say/set", icon: "bullhorn"},
-		// For dashboards. The limit is that of a state; the notify entity above has none.
+		// For dashboards. A state has this limit; the notify entity above has none.
 		{platform: "text", key: "say_text", name: "Say text", sets: "say/set", icon: "message-text", more: component{"min": 1, "max": MaxText}},
 		// An empty text removes the name, and the device has its default one again.
 		{platform: "text", key: "name", name: "Name", reads: orNothing, sets: "name/set", place: inConfig, icon: "rename",
@@ -225,7 +225,7 @@ func bridgeComponents(n topic.Names) map[string]component {
 		{platform: "sensor", key: "robots", name: "Robots connected", reads: asItIs, icon: "robot", more: measured},
 		{platform: "sensor", key: "strangers", name: "Robots not adopted", reads: asItIs, place: diagnostic, icon: "robot-confused", more: measured},
 		{platform: "sensor", key: "waiting", name: "Agents waiting", reads: asItIs, icon: "account-question", more: measured},
-		{platform: "event", key: "robot", name: "New robot", types: NewRobotTypes(), icon: "robot-confused"},
+		{platform: "event", key: "robot", name: "New robot", types: []string{"came", "waits", Other}, icon: "robot-confused"},
 		{platform: "sensor", key: "version", name: "Version", reads: asItIs, place: diagnostic, icon: "tag"},
 		{platform: "event", key: "notification", name: "Notification", types: NotificationTypes(), icon: "bell"},
 		// A message becomes a notification for every robot.

@@ -52,7 +52,7 @@ func NotificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", Other}
 }
 
-// touchTypes returns Home Assistant's own event types of a button, for which it suggests triggers.
+// touchTypes returns Home Assistant's own event types of a button. It suggests triggers for them.
 func touchTypes() []string {
 	return []string{"press_start", "press_end", "long_press_start", "long_press_end", "multi_press_ongoing", "multi_press_end", Other}
 }
@@ -75,10 +75,6 @@ func Moods() []string {
 func DiaryTypes() []string {
 	return []string{"speak", "remember", "sign", "skill-done", "validate", "load-end", Other}
 }
-
-// NewRobotTypes returns the types of the event for a robot that its owner has not adopted: it came
-// and may talk, or it waits to be adopted.
-func NewRobotTypes() []string { return []string{"came", "waits", Other} }
 
 // signals returns the firmware's words for the strength of its Wi-Fi signal.
 func signals() []string { return []string{"strong", "medium", "weak"} }

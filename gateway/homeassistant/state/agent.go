@@ -54,7 +54,7 @@ func (a *Agent) Document() AgentDocument {
 	d := AgentDocument{AgentState: a.Shown, Session: plain.Clip(a.Session, limit.Name)}
 	if a.tool.Name != "" {
 		status := a.tool.SkinStatus()
-		d.ToolName, d.ToolStatus = known(plain.Clip(a.tool.Name, limit.Name)), &status
+		d.ToolName, d.ToolStatus = optional(plain.Clip(a.tool.Name, limit.Name)), &status
 	}
 	if len(a.questions) > 0 {
 		q := a.questions[0]
@@ -109,9 +109,9 @@ func (a *Agent) EndTurn(at time.Time) {
 // ClearQuestions removes all questions, before they are read again.
 func (a *Agent) ClearQuestions(at time.Time) { a.questions, a.since, a.Changed = nil, at, true }
 
-// Answerable returns the question that an answer with this id is for; without an id, the one that is
-// shown, unless it has been shown for too short a time to be read: then the answer was a second
-// press of the button, or meant for the question before.
+// Answerable returns the question that an answer with this id is for. Without an id that is the one
+// shown, unless it has been shown for too short a time to be read: then the answer was a second press
+// of the button, or meant for the question before.
 func (a *Agent) Answerable(id string, now time.Time) (string, error) {
 	if id != "" {
 		if !slices.ContainsFunc(a.questions, func(q question) bool { return q.id == id && q.answerable }) {

@@ -3,7 +3,6 @@
 package state
 
 import (
-	"cmp"
 	"encoding/json"
 	"time"
 
@@ -85,7 +84,7 @@ func (r *Readings) ParseStatus(text string) error {
 		return err
 	}
 	r.Volume, r.Brightness, r.Battery, r.Charging, r.Temperature = s.Volume, s.Brightness, s.Battery, s.Charging, s.Temperature
-	r.Signal = known(s.Signal)
+	r.Signal = optional(s.Signal)
 	return nil
 }
 
@@ -104,12 +103,6 @@ func (r *Readings) SetHead(yaw, pitch *int) {
 			*to = new(float64(*angle))
 		}
 	}
-}
-
-// update sets the values that an event has.
-func (r *Readings) update(e event.RobotStatus) {
-	r.Volume, r.Brightness, r.Battery = cmp.Or(e.Volume, r.Volume), cmp.Or(e.Brightness, r.Brightness), cmp.Or(e.Battery, r.Battery)
-	r.Charging, r.Signal = cmp.Or(e.Charging, r.Charging), cmp.Or(known(e.Signal), r.Signal)
 }
 
 // Update is the state of Home Assistant's MQTT update, which rejects unknown keys. An unknown version
@@ -190,7 +183,7 @@ type BridgeInfo struct {
 
 // NewRobot is the event for a robot that its owner has not adopted.
 type NewRobot struct {
-	Type    string    `json:"event_type"`
+	Type    string    `json:"event_type"` // came, or waits to be adopted
 	Robot   device.ID `json:"robot"`
 	MAC     string    `json:"mac"`
 	Address string    `json:"address"`
@@ -198,8 +191,8 @@ type NewRobot struct {
 	Adopt   string    `json:"adopt"` // the command that adopts it
 }
 
-// known returns a pointer to s, or nil if it is empty.
-func known(s string) *string {
+// optional returns a pointer to s, or nil if it is empty.
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}

@@ -20,7 +20,7 @@ type Robot struct {
 	Character  string // its id
 	State      agent.State
 	Shown      agent.Shown      // agent_state as it was last published
-	Transport  device.Transport // of robots for which none is set
+	Transport  device.Transport // of robots whose owner has chosen none
 	Seen       time.Time        // of its latest event
 	Senses     discovery.Senses
 	Tools      []device.Tool // that its discovery was made from
@@ -59,7 +59,7 @@ type Channel struct {
 // download is the progress of an image that a robot downloads.
 type download struct {
 	percent int
-	until   time.Time // when it no longer counts as in progress; zero is none
+	until   time.Time // when it no longer counts as in progress; zero without a download
 }
 
 const (
@@ -75,8 +75,8 @@ const (
 	DownloadTimeout = 2 * time.Minute
 )
 
-// Online reports whether the robot counts as there. It opens its channel only to talk, so one that
-// is quiet is there until it has not been seen for away (0 for ever), unless its MQTT connection
+// Online reports whether the robot counts as there. It opens its channel only to talk, so a quiet
+// robot is there until it has not been seen for away (0 means for ever), unless its MQTT connection
 // has ended.
 func (r *Robot) Online(now time.Time, away time.Duration) bool {
 	return r.State.Online || !r.State.Gone && (away == 0 || now.Before(r.LastSeen().Add(away)))
@@ -90,8 +90,8 @@ func (r *Robot) LastSeen() time.Time {
 	return r.Seen
 }
 
-// Due returns when the robot changes without an event, and the zero time if it does not.
-func (r *Robot) Due() time.Time {
+// NextChange returns when the robot changes without an event, and the zero time if it does not.
+func (r *Robot) NextChange() time.Time {
 	press := time.Time{}
 	if !r.touched.IsZero() && !r.longTouch {
 		press = r.touched.Add(longPress)
@@ -124,9 +124,11 @@ func (r *Robot) Register(robot device.Robot) {
 	r.Registered, r.Changed = robot, true
 }
 
-// Report sets the values of a status event.
+// Report sets the values that a status event has.
 func (r *Robot) Report(e event.RobotStatus) {
-	r.Readings.update(e)
+	s := &r.Readings
+	s.Volume, s.Brightness, s.Battery = cmp.Or(e.Volume, s.Volume), cmp.Or(e.Brightness, s.Brightness), cmp.Or(e.Battery, s.Battery)
+	s.Charging, s.Signal = cmp.Or(e.Charging, s.Charging), cmp.Or(optional(e.Signal), s.Signal)
 	r.Changed = true
 }
 
@@ -162,7 +164,7 @@ func (r *Robot) Perceive(p event.Perceived, at time.Time) (touches []Event, newS
 	case "face_recognized":
 		var person struct{ Identity string }
 		if json.Unmarshal(p.Data, &person) == nil && len(person.Identity) <= maxIdentity {
-			r.Face, r.Identity, r.Changed = new(true), known(person.Identity), true
+			r.Face, r.Identity, r.Changed = new(true), optional(person.Identity), true
 			newSense = r.Senses.Add("identity") || newSense
 		}
 	case "head_pet_started":
@@ -193,7 +195,7 @@ func (r *Robot) LongTouch(now time.Time) bool {
 
 // Feel sets the robot's mood and reports whether another feeling dominates.
 func (r *Robot) Feel(m event.Mood) (other bool) {
-	next := Mood{Mood: known(discovery.Listed(m.Dominant, discovery.Moods())), Face: known(m.Face), Feelings: rounded(m.Feelings)}
+	next := Mood{Mood: optional(discovery.Listed(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
 	if *next.Mood == discovery.Other {
 		next.Mood = nil
 	}
@@ -255,16 +257,16 @@ func (r *Robot) Update(installed, latest string) Update {
 // document overtakes the order of these.
 func (r *Robot) Document() Document {
 	d := Document{
-		Name: known(r.Registered.Settings.Name), Character: known(r.Character),
-		AgentState: r.Shown, Emotion: known(r.State.Emotion.Name), Connected: r.State.Online, Talking: r.State.Talking,
-		Transport: known(string(cmp.Or(r.Registered.Settings.Transport, r.Transport))),
+		Name: optional(r.Registered.Settings.Name), Character: optional(r.Character),
+		AgentState: r.Shown, Emotion: optional(r.State.Emotion.Name), Connected: r.State.Online, Talking: r.State.Talking,
+		Transport: optional(string(cmp.Or(r.Registered.Settings.Transport, r.Transport))),
 		Face:      r.Face, Identity: r.Identity, Volume: r.Readings.Volume, Brightness: r.Readings.Brightness, Mute: r.Mute,
 		HeadYaw: degrees(r.Readings.HeadYaw), HeadPitch: degrees(r.Readings.HeadPitch), LED: r.Light, Battery: r.Readings.Battery,
 		Charging: r.Readings.Charging, Signal: r.Readings.Signal, Temperature: r.Readings.Temperature,
-		Firmware: known(r.Registered.Firmware), LastHeard: r.LastHeard, Gesture: r.gesture,
+		Firmware: optional(r.Registered.Firmware), LastHeard: r.LastHeard, Gesture: r.gesture,
 	}
 	if r.State.Talking {
-		d.SessionID = known(r.State.Session)
+		d.SessionID = optional(r.State.Session)
 	}
 	if !r.Registered.Booted.IsZero() {
 		d.Booted = new(r.Registered.Booted.UTC().Truncate(time.Second))
@@ -293,7 +295,7 @@ type slider struct {
 	low, high int
 }
 
-// sliders returns the document's known numbers for which the tools have a range.
+// sliders returns the document's known numbers that the tools have a range for.
 func (d *Document) sliders(tools []device.Tool) (all []slider) {
 	add := func(value **int, low, high int, ok bool) {
 		if ok && *value != nil {
@@ -315,7 +317,7 @@ func (d *Document) sliders(tools []device.Tool) (all []slider) {
 	return all
 }
 
-// Within returns the document without the numbers that are outside the ranges of other tools.
+// Within returns the document without the numbers outside the ranges of tools.
 func (d Document) Within(tools []device.Tool) Document {
 	for _, s := range d.sliders(tools) {
 		if **s.value < s.low || **s.value > s.high {

@@ -76,7 +76,7 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_
 // IsLevel reports whether Home Assistant accepts an id as one level of a discovery topic.
 func IsLevel(id string) bool { return id != "" && strings.Trim(id, letters) == "" }
 
-// Hashed begins the id of an agent whose session has a name that is unfit for a topic.
+// Hashed begins the ids of agents whose session's name is unfit for a topic.
 const Hashed = "h-"
 
 // AgentID returns the id of a session's agent in topics: always the same for one session. A client
