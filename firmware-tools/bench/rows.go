@@ -42,7 +42,7 @@ func measured() []run {
 			{"end of speech to first packet, embedded engines, p50", "BenchmarkSpoken", "ms-speech-to-sound-p50", "ms", most, 300, ""},
 			{"sentences of these that are misunderstood", "BenchmarkSpoken", "wrong", "", most, 0, ""},
 		}},
-		{"cmd/perch/appliance", "^BenchmarkPauses$/^pause=200ms$", "1x", []row{
+		{"cmd/perch/engines", "^BenchmarkPauses$/^pause=200ms$", "1x", []row{
 			{"quiet that ends an utterance, p50", pauses, "ms-quiet-p50", "ms", most, 300, ""},
 			{"sentences cut by a pause of 200 ms", pauses, "cut", "", most, 0, ""},
 			{"sentences with such a pause, misunderstood", pauses, "wrong", "", most, 0, ""},

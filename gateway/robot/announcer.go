@@ -155,7 +155,7 @@ func (n *announcer) giveUp(a dialogue.Announcement) {
 	c.log.Warn("the robot does not fetch what it is to speak, and is shown it instead; its firmware may not know notify", "firmware", c.robot.Firmware)
 	c.mute.Store(true)
 	n.interrupt()
-	if err := c.show(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
+	if err := c.alert(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
 		c.log.Info("an announcement cannot be shown", "err", err)
 	}
 }
@@ -255,10 +255,10 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 	var making sync.WaitGroup
 	defer making.Wait()
 	defer cancel() // which ends it
-	o, done := s.hold()
+	o, done := s.acquire()
 	making.Go(func() {
 		defer done()
-		sound.Make(ctx, o.Synthesizer, o.Character(c.robot.ID).Speech)
+		sound.Synthesize(ctx, o.Synthesizer, o.Character(c.robot.ID).Speech)
 	})
 	subtitles, err := sound.Plan(ctx)
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Ask has a robot ask people something, after the turn under way and what waits
-// to be spoken, and waits for the answer: the next words, a touch of the head, the
-// owner's Reply, or AnswerExpired once q.Until is over, be it asked by then or
-// not. AnswerClosed is somebody who made the robot be quiet. Who interrupts
-// before the question is heard puts it off, and the end of ctx withdraws it. Of
-// q the ID, Session and Asked may be empty. Errors are ErrOffline where the
-// robot's channel is closed, or closes before there is an answer; ErrBusy; what
-// kept the robot from asking; and ctx's.
+// Ask makes a robot ask people something, after the turn under way and what waits to be spoken, and
+// waits for the answer: the next words, a touch of the head, the owner's Reply, or AnswerExpired once
+// q.Until is over, whether it was asked by then or not. AnswerClosed means that somebody has made the
+// robot quiet. An interruption before the question is heard postpones it, and the end of ctx
+// withdraws it. The ID, Session and Asked of q may be empty. Errors are dialogue.ErrOffline if the
+// robot's channel is closed, or closes before an answer; dialogue.ErrBusy; why the robot could not
+// ask; and ctx's.
 func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
 	text, err := dialogue.Speakable(q.Text)
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 		return e.Answer, e.Err
 	case <-ctx.Done():
 	}
-	// A session that has ended meanwhile has withdrawn it already.
+	// A session that has ended has withdrawn it already.
 	_ = r.post(s.ctx, dialogue.Withdraw{About: about})
 	select {
 	case e := <-about.Ended: // the answer came first
@@ -61,8 +60,8 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 
 var errExpired = errors.New("the question's time is over")
 
-// awake is the session of a robot. One that can be made to speak between talks
-// is told the question, and how to wake it, and the talk that follows is waited for.
+// awake returns the session of a robot. If the robot has none and speaks between talks, it speaks the
+// question and shows how to wake it, and awake waits for the talk that follows.
 func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text string) (*running, error) {
 	r, err := s.sessions.of(id)
 	k := s.links.of(id)

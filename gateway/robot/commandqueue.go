@@ -26,10 +26,10 @@ type Command struct {
 // commandAlert is what event.Command calls a message on the screen.
 const commandAlert = "alert"
 
-// commandLives is how long a command waits: an older one would puzzle people.
+// commandLives is how long a command waits: an older one would confuse people.
 const commandLives = 24 * time.Hour
 
-// commandTable is where they are kept; Put is durable when it returns.
+// commandTable stores commands; Put is durable when it returns.
 type commandTable interface {
 	Get(key string) ([]Command, bool, error)
 	Put(key string, list []Command) error
@@ -37,15 +37,15 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue keeps commands for robots with a closed channel: up to 40 sentences,
-// and the latest of all others. Any goroutine may call its methods.
+// CommandQueue stores commands for robots with a closed channel: up to 40 sentences, and the latest of
+// all others. Any goroutine may call its methods.
 type CommandQueue struct {
 	kept    commandTable
 	mu      sync.Mutex
 	thisRun map[device.ID]map[string]bool // commands of this run that wait as long as any
 }
 
-// NewCommandQueue returns the commands kept in a table.
+// NewCommandQueue returns the commands stored in a table.
 func NewCommandQueue(kept commandTable) *CommandQueue {
 	return &CommandQueue{kept: kept, thisRun: map[device.ID]map[string]bool{}}
 }
@@ -85,8 +85,8 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 	return givenUp, nil
 }
 
-// Moved notes that the wall clock has jumped. What came in this run waits as
-// long as it would have, whatever the clock showed when it came.
+// Moved says that the wall clock has jumped. Commands of this run wait as long as they would have
+// without the jump.
 func (w *CommandQueue) Moved(by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,8 +114,7 @@ func count(list []Command, thing string) (n int) {
 	return n
 }
 
-// list returns what waits for a robot, in order. It is kept until drop says
-// that it was carried out, or has waited too long.
+// list returns what waits for a robot, in order, until drop is called for it.
 func (w *CommandQueue) list(id device.ID) []Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +125,7 @@ func (w *CommandQueue) list(id device.ID) []Command {
 	return list
 }
 
-// drop keeps a command no longer.
+// drop deletes a command that was carried out, or has waited too long.
 func (w *CommandQueue) drop(id device.ID, command string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +144,7 @@ func (w *CommandQueue) drop(id device.ID, command string) {
 	}
 }
 
-// input is the command as a session takes it.
+// input returns the input of a session that carries the command out.
 func (c Command) input() dialogue.Input {
 	if c.Thing == commandAlert {
 		return dialogue.ShowAlert{Alert: c.alert()}

@@ -19,9 +19,9 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Say has a text spoken, at once or after the present turn. An emoji may begin it.
-// For a closed channel the text is kept until the next hello, or, where the robot
-// speaks between talks, until it has spoken it.
+// Say speaks a text, at once or after the turn under way. An emoji may begin it. For a closed channel
+// the text is stored until the next hello, or until a robot has spoken it that speaks between talks.
+// Queued is true if it waits.
 func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = dialogue.Speakable(text)
 	if err != nil {
@@ -30,14 +30,14 @@ func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued boo
 	return s.orLater(ctx, id, Command{Thing: dialogue.CommandSay, Text: text})
 }
 
-// Alert shows a message on the robot's screen, with its short sound, whatever
-// it is doing. Where its channel is closed the latest one is kept. The emotion
-// may also be an icon of the firmware's; empty is neutral.
+// Alert shows a message on the robot's screen, with its short sound, no matter what it is doing. If
+// its channel is closed the latest one is stored. The emotion may also be an icon of the firmware's;
+// empty is neutral.
 func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error) {
 	return s.orLater(ctx, id, Command{Thing: commandAlert, Text: message, Status: status, Emotion: cmp.Or(emotion, agent.Neutral.Name)})
 }
 
-// orLater carries a command out, or keeps it for the robot's next hello.
+// orLater carries a command out, or stores it for the robot's next hello.
 func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
 	err = s.post(ctx, id, c.input())
 	if errors.Is(err, dialogue.ErrOffline) && c.Thing == commandAlert {
@@ -53,15 +53,15 @@ func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued b
 		return false, nil
 	}
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
-	// A channel that has opened meanwhile may have looked before that was kept.
+	// A channel that has just opened may have read the store before.
 	if err := s.post(ctx, id, dialogue.CollectCommands{}); err != nil && !errors.Is(err, dialogue.ErrOffline) {
 		return true, err
 	}
 	return true, nil
 }
 
-// SayKept is Say for a sentence that must not be lost: it is stored before this
-// returns, until it was spoken. Queued is true if the robot's channel is closed.
+// SayKept is Say for a sentence that must not be lost: it is stored before SayKept returns, until it
+// was spoken. Queued is true if the robot's channel is closed.
 func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = dialogue.Speakable(text)
 	if err != nil {
@@ -86,10 +86,9 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "notifications are not sent to a robot that nobody has adopted; perch robot adopt ROBOT adopts it"}
 
-// Announce has a robot that can be reached speak a notification, at once or
-// after the turn under way, or only show it, and publishes NotificationChanged with
-// what has become of it. It returns ErrOffline where the robot's channel is closed
-// and it is not connected by MQTT, and another error for a stranger.
+// Announce makes a robot speak a notification, at once or after the turn under way, or only show it,
+// and publishes NotificationChanged with what has become of it. It returns dialogue.ErrOffline if the
+// robot's channel is closed and it is not connected by MQTT, and another error for a stranger.
 func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announcement) error {
 	if !s.options.Robots.Trusts(id) {
 		return errStranger
@@ -105,13 +104,13 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	return err
 }
 
-// Hold keeps a robot's channel open until then; the zero time ends that.
+// Hold keeps a robot's channel open until a time; the zero time ends that. It does nothing for a
+// closed channel.
 func (s *Server) Hold(id device.ID, until time.Time) {
-	// A robot whose channel is closed has none to hold.
 	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
 }
 
-// Feel has the robot wear a face.
+// Feel changes the robot's face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
 	err := s.post(ctx, id, dialogue.ShowEmotion{Emotion: e})
 	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
@@ -120,7 +119,7 @@ func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error 
 	return err
 }
 
-// Hear takes a text as if it had been spoken to the robot.
+// Hear answers a text as if it had been spoken to the robot.
 func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
 	return s.post(ctx, id, dialogue.InjectText{Text: text})
 }
@@ -140,8 +139,8 @@ func (s *Server) Reboot(ctx context.Context, id device.ID) error {
 	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, dialogue.Reboot{}))
 }
 
-// Hangup closes a robot's channel, and its MQTT connection. It returns ErrOffline
-// where there is neither.
+// Hangup closes a robot's channel and its MQTT connection. It returns dialogue.ErrOffline if the
+// robot has neither.
 func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 	err := s.post(ctx, id, dialogue.HangUp{Why: why})
 	if k := s.links.of(id); k != nil {
@@ -151,7 +150,8 @@ func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 	return err
 }
 
-// Call runs one of a robot's tools and returns what it answered.
+// Call runs one of a robot's tools and returns its answer. Errors are those of package tools, or
+// dialogue.ErrOffline.
 func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	r, err := s.sessions.of(id)
 	if k := s.links.of(id); err != nil && k != nil {
@@ -163,7 +163,7 @@ func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return r.call(ctx, tool, arguments)
 }
 
-// Tools returns what a robot lists, or listed when it was last here.
+// Tools returns the tools that a robot lists, or listed when it was last here.
 func (s *Server) Tools(id device.ID) []device.Tool {
 	if r, err := s.sessions.of(id); err == nil {
 		return r.toolbox.Tools()
@@ -193,9 +193,9 @@ func (s *Server) Open() []device.ID {
 }
 
 // Play makes a robot play a sound outside any turn, and returns when it begins to. It can be
-// interrupted as speech can. Errors wrap fs.ErrNotExist for an unknown name; they are ErrSpeaking
-// while the robot speaks or a turn is under way, and ErrOffline if its channel is closed: a sound
-// does not wait for another.
+// interrupted as speech can. Errors wrap fs.ErrNotExist for an unknown name; they are
+// dialogue.ErrSpeaking while the robot speaks or a turn is under way, and dialogue.ErrOffline if its
+// channel is closed: a sound does not wait.
 func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	if _, err := s.sessions.of(id); err != nil {
 		return err // before a sound is decoded in vain

@@ -100,12 +100,7 @@ func (c *connection) publish(e event.Event) { c.shared.options.Bus.Publish(c.rob
 
 // call runs one of the robot's tools between talks.
 func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	answer, err := c.tools.Call(ctx, tool, arguments)
-	if status, ok := tools.ParseStatus(tool, answer.Text); ok && err == nil {
-		c.shared.statuses.set(c.robot.ID, status)
-		c.publish(status)
-	}
-	return answer, err
+	return c.shared.call(ctx, c.tools, c.robot.ID, "", tool, arguments)
 }
 
 // speaks reports whether a robot speaks without being asked: its firmware knows notify, as far as
@@ -115,8 +110,8 @@ func (c *connection) speaks() bool {
 	return ok && !c.mute.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
 }
 
-// show shows a notification on the robot's screen.
-func (c *connection) show(a notice.Announcement) error {
+// alert shows a notification on the robot's screen.
+func (c *connection) alert(a notice.Announcement) error {
 	if err := c.send(alertOf(a)); err != nil {
 		return err
 	}

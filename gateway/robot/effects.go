@@ -113,8 +113,8 @@ func (l *loop) welcome(e dialogue.Welcome) {
 	}
 }
 
-// introduce gives the robot's tools our name and the address for pictures, and asks
-// for their list. The firmware keeps neither from one channel to the next.
+// introduce gives the robot's tools our name and the address for pictures, and asks for their list.
+// The firmware remembers neither in its next channel.
 func (l *loop) introduce(list bool) {
 	url, token := l.shared.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
@@ -166,7 +166,7 @@ func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	})
 }
 
-// startUtterance collects sound, from a moment before speech was found.
+// startUtterance collects sound, beginning a moment before speech was found.
 func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
 		l.utterance.Finish() // its recognizer must not wait for ever
@@ -232,8 +232,8 @@ func cutShort(spoken []string, playedPart float64) []string {
 	return spoken
 }
 
-// endTurn publishes the end of a turn that has ended by itself. A turn without a
-// result, such as that of a noise, is not published, and neither is a sound.
+// endTurn publishes the end of a turn that has ended by itself. It does not publish a turn without a
+// result, such as a noise has, and a sound.
 func (l *loop) endTurn(e dialogue.EndTurn) {
 	l.player.Clear()
 	reboot := false

@@ -40,7 +40,7 @@ func (l *lifetime) accepting() error {
 }
 
 // StopAccepting refuses further channels and connections of robots, with status 503 over HTTP.
-// Those that are open go on until Close.
+// Open ones continue until Close.
 func (l *lifetime) StopAccepting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"perch/voice"
 )
 
-// MQTTTopic is the only topic to which robots publish. They subscribe to none.
+// MQTTTopic is the only topic that robots publish to. They subscribe to none.
 const MQTTTopic = "perch"
 
 // mostHellos are accepted from one robot in a second. Each begins a session, and a person begins
@@ -65,7 +65,7 @@ func (k *link) announce(a notice.Announcement) error {
 		k.announcer.add(dialogue.Announcement{Text: a.Text, Notice: a.ID, Urgent: a.Urgent})
 		return nil
 	}
-	return k.show(a)
+	return k.alert(a)
 }
 
 // speaksNow makes a robot speak what waits if it speaks between talks, and reports whether it does
@@ -100,7 +100,7 @@ func (k *link) serve(sound *udp.Socket, ended func()) {
 	}
 	k.conn.Close()
 	if t := k.current(); t != nil {
-		t.End()
+		t.Abandon()
 	}
 	talks.Wait()
 	k.announcer.close()
@@ -133,12 +133,12 @@ func (k *link) handle(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 		k.hellos.Took(1)
 		k.hellos.Wait(nil)
 		if talk != nil {
-			talk.End()
+			talk.Abandon()
 		}
-		talk = k.begin(sound, m, talks)
+		talk = k.beginTalk(sound, m, talks)
 	case xiaozhi.Goodbye:
 		if talk != nil && m.Session == talk.Session() {
-			talk.End()
+			talk.Abandon()
 			return
 		}
 	case xiaozhi.FromMCP:
@@ -161,8 +161,8 @@ func (k *link) handle(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
 	talk.Deliver(text)
 }
 
-// begin begins a talk.
-func (k *link) begin(sound *udp.Socket, hello xiaozhi.Hello, talks *sync.WaitGroup) *mqttTalk {
+// beginTalk begins a talk.
+func (k *link) beginTalk(sound *udp.Socket, hello xiaozhi.Hello, talks *sync.WaitGroup) *mqttTalk {
 	t, c := k.newTalk(sound, hello.Audio)
 	k.setTalk(t)
 	k.announcer.interrupt()

@@ -10,7 +10,7 @@ import (
 // loop is what only the loop's goroutine uses: no other can write the state.
 type loop struct {
 	*session
-	options   *Options // that are followed
+	options   *Options // as they were applied
 	state     dialogue.State
 	packet    dialogue.Packet // memory for an input
 	mic       microphone
@@ -39,8 +39,8 @@ func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 	return &loop{session: n, mic: mic}, nil
 }
 
-// follow applies options that concern no turn, and returns those of the dialogue.
-func (l *loop) follow(o *Options) dialogue.Settings {
+// configure applies options that concern no turn, and returns those of the dialogue.
+func (l *loop) configure(o *Options) dialogue.Settings {
 	l.options = o
 	l.mic.pointer.SetSilence(o.Silence)
 	return o.dialogue()

@@ -95,7 +95,7 @@ func (m *microphone) before(write func([]int16) bool) {
 	}
 }
 
-// decode returns the sound of a packet, or sound in place of one that was lost.
+// decode returns the sound of a packet, or a substitute for a lost packet.
 func (m *microphone) decode(packet xiaozhi.Audio) ([]int16, error) {
 	if packet.Lost {
 		return m.decoder.Conceal()

@@ -144,8 +144,8 @@ func (s *settings) apply(o Options) (anotherVoice bool) {
 	return before != nil && before.Voice != o.Voice
 }
 
-// hold returns the options for one turn, and a function to call when it has ended.
-func (s *settings) hold() (o *Options, done func()) {
+// acquire returns the options for one turn, and a function to call when it has ended.
+func (s *settings) acquire() (o *Options, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o = s.current.Load()

@@ -142,7 +142,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 					return
 				}
 			case <-c.closed: // by either side
-				talk.End()
+				talk.Abandon()
 				return
 			}
 		}

@@ -113,7 +113,7 @@ func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer,
 	return packets, nil
 }
 
-// mostVoices bounds the voices for which phrases are made.
+// mostVoices bounds the voices that phrases are made in.
 const mostVoices = 16
 
 // phrases are the phrases in all voices.
@@ -179,7 +179,7 @@ func (p *phrases) fill(b *phrasebook, o voice.Options) {
 		p.life.wg.Done()
 		return
 	}
-	current, done := p.settings.hold()
+	current, done := p.settings.acquire()
 	go func() {
 		defer p.life.wg.Done()
 		defer done()

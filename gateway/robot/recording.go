@@ -15,7 +15,7 @@ import (
 	"perch/gateway/robot/transcript"
 )
 
-// header begins a recorded transcript with what a replay needs to know.
+// header returns the first lines of a recorded transcript, for a replay.
 func (s *session) header() []string {
 	return []string{
 		transcript.Visible(fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware), ""),
@@ -23,19 +23,19 @@ func (s *session) header() []string {
 	}
 }
 
-// mostRecording bounds the waiting lines; more end the recording, not the session.
+// mostRecording bounds the lines that wait for a reader; more end the recording, not the session.
 const mostRecording = 1000
 
 // Errors of a recording.
 var (
-	// ErrRecording is returned by Record for one who does not read.
+	// ErrRecording is returned by Record if its lines are not read.
 	ErrRecording = errors.New("the recording was not read and has been given up")
-	// ErrRecorded is returned by Record where somebody else records already.
+	// ErrRecorded is returned by Record if somebody else records already.
 	ErrRecorded = &door.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
 )
 
-// Record gives out the transcript of the robot's session, line by line, until
-// that ends: the one that is open, from now on, or else the next.
+// Record calls out with each line of the transcript of a robot's session until that ends: the session
+// that is open, from now on, or else the next.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
 	recorded, err := s.sessions.next(ctx, id)
 	if err != nil {
@@ -91,6 +91,7 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	}
 }
 
+// drain calls out with the lines that wait.
 func drain(lines <-chan transcript.Entry, out func(string) error) error {
 	for {
 		select {

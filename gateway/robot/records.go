@@ -12,7 +12,7 @@ import (
 	"perch/plain"
 )
 
-// SessionRecord is what is kept of a session.
+// SessionRecord is what is stored of a session.
 type SessionRecord struct {
 	ID       string        `json:"id"`
 	Robot    device.ID     `json:"robot"`
@@ -26,7 +26,7 @@ type SessionRecord struct {
 	Turns    int           `json:"turns"`
 }
 
-// TurnRecord is what is kept of a turn. Stages are as in event.TurnEnded.
+// TurnRecord is what is stored of a turn. Stages are as in event.TurnEnded.
 type TurnRecord struct {
 	Robot   device.ID        `json:"robot"`
 	Session string           `json:"session"`
@@ -45,7 +45,7 @@ type table[T any] interface {
 	Newest(n int) iter.Seq2[string, T]
 }
 
-// Records keeps the latest sessions and turns.
+// Records stores the latest sessions and turns.
 type Records struct {
 	sessions table[SessionRecord]
 	turns    table[TurnRecord]
@@ -86,7 +86,7 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 	return r
 }
 
-// Bound keeps so many sessions and turns from now on, and deletes older ones.
+// Bound sets how many sessions and turns are stored, and deletes older ones.
 func (r *Records) Bound(most int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,8 +97,8 @@ func (r *Records) Bound(most int) {
 
 const keyTime = "20060102T150405.000000000"
 
-// key keeps the order of events. It is the time, or a later one if the clock was
-// set back: else the latest would be dropped first.
+// key returns a key after all others. It is the time, or a later one if the clock was set back: else
+// the latest would be dropped first.
 func (r *Records) key(at time.Time) string {
 	if at = at.Round(0).UTC(); !at.After(r.last) {
 		at = r.last.Add(1)
@@ -126,7 +126,7 @@ func (r *Records) closed(id, why, mode string, turns int, at time.Time) {
 	delete(r.open, id)
 	delete(r.keys, id)
 	if !slices.Contains(r.sessKeys, key) {
-		return // so many have come since that it is no longer kept
+		return // so many have come since that it was dropped
 	}
 	s.Closed, s.Why, s.Mode, s.Turns = at, why, mode, turns
 	r.sessions.PutSoon(key, s)

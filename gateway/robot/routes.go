@@ -48,13 +48,12 @@ func (s *Server) Routes(r gin.IRouter) {
 	})
 }
 
-// upgradeAfter is how long after its request the WebSocket of a robot with old firmware
-// is opened.
+// upgradeAfter is how long after its request the WebSocket of a robot with old firmware is accepted.
 const upgradeAfter = 20 * time.Millisecond
 
-// losesEarlyAnswers reports whether a version of the firmware may lose the answer to an
-// upgrade: up to 2.4.2 it begins to look for the answer only after it has sent the request,
-// and gives up ten seconds later. An unknown version may.
+// losesEarlyAnswers reports whether a version of the firmware may lose the answer to an upgrade: up to
+// 2.4.2 it begins to wait for the answer only after it has sent the request, and gives up ten seconds
+// later. An unknown version may.
 func losesEarlyAnswers(firmware string) bool {
 	var major, minor, patch int
 	if n, _ := fmt.Sscanf(firmware, "%d.%d.%d", &major, &minor, &patch); n < 2 {
@@ -63,7 +62,7 @@ func losesEarlyAnswers(firmware string) bool {
 	return slices.Compare([]int{major, minor, patch}, []int{2, 4, 2}) <= 0
 }
 
-// open admits a robot and holds its session.
+// open admits a robot and serves its session.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	arrived := time.Now()
 	if err := s.accepting(); err != nil {
@@ -82,7 +81,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	known, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
 		log := s.options.Log.Debug
-		if s.strangers.refused.isNew(robotID, time.Now()) { // who comes again and again does not fill the log
+		if s.strangers.refused.isNew(robotID, time.Now()) { // a robot that comes again and again does not fill the log
 			log = s.strangers.log.Warn
 		}
 		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
@@ -107,7 +106,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		return nil // Accept has answered
 	}
 	s.options.Robots.Seen(robotID, time.Now())
-	known.BaseURL = base(r, s.current.Load().PublicURL, known.BaseURL) // of this channel, whatever the check-in had
+	known.BaseURL = base(r, s.current.Load().PublicURL, known.BaseURL) // of this channel, not of the check-in
 	log, bad := s.strangers.logOf(robotID).With("robot", robotID), logOnce{}
 	f := framing(r)
 	t := transport.NewWebSocket(conn, f, func(err error) {
@@ -119,7 +118,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// identity is the robot of a request: by header, or by query as from browsers.
+// identity returns the robot of a request: by header, or by query as from browsers.
 func identity(r *http.Request) (id string, c device.Client, token string) {
 	query := r.URL.Query()
 	value := func(header, name string) string { return cmp.Or(r.Header.Get(header), query.Get(name)) }
@@ -130,7 +129,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
 }
 
-// framing is the one that the request names, or else plain packets.
+// framing returns the framing that the request names, or else plain packets.
 func framing(r *http.Request) xiaozhi.Framing {
 	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
 	if f := xiaozhi.Framing(n); err == nil && f.Valid() {
@@ -139,10 +138,9 @@ func framing(r *http.Request) xiaozhi.Framing {
 	return xiaozhi.Framing1
 }
 
-// base is the address by which the robot of a request reaches us: the request's
-// own. A check-in adds at most the port, which the firmware leaves out of the
-// upgrade's Host. It is empty without a port, or if the Host cannot be given to a
-// robot.
+// base returns the address under which the robot of a request reaches us: that in the request. A
+// check-in adds at most the port, which the firmware leaves out of the upgrade's Host. It is empty
+// without a port, or if the Host cannot be given to a robot.
 func base(r *http.Request, publicURL, checkedIn string) string {
 	if publicURL != "" {
 		return publicURL
@@ -170,7 +168,7 @@ func portOf(address string) string {
 	return u.Port()
 }
 
-// listenerPort is the port that the request has come to.
+// listenerPort returns the port at which the request has arrived.
 func listenerPort(r *http.Request) string {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

@@ -24,7 +24,7 @@ const lastWords = time.Second
 
 // run holds the session until it ends, and returns why it did.
 func (l *loop) run(ctx context.Context) string {
-	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.follow(l.shared.current.Load()))
+	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.configure(l.shared.current.Load()))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -118,7 +118,7 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 // input runs one step and its effects.
 func (l *loop) input(ctx context.Context, in dialogue.Input) {
 	if o := l.shared.current.Load(); o != l.options {
-		l.step(ctx, dialogue.Configure{Settings: l.follow(o)})
+		l.step(ctx, dialogue.Configure{Settings: l.configure(o)})
 	}
 	l.step(ctx, in)
 }
@@ -154,8 +154,7 @@ func (l *loop) progress(ctx context.Context) {
 		l.turn.clock.markAt(event.StageFirstPacket, p.First)
 	}
 	l.spoken = append(l.spoken, p.Spoken...)
-	l.input(ctx, dialogue.Progress{Started: p.Started, Began: p.Began, Spoken: p.Spoken, Gesture: p.Gesture, Paused: p.Paused,
-		Stopped: p.Stopped, AskFor: p.AskFor, Drained: p.Drained})
+	l.input(ctx, p.Progress)
 }
 
 // audio handles a packet of the robot's sound: it belongs to the utterance, or else to the ring.

@@ -32,4 +32,4 @@ func (s *Server) Picture(id device.ID) (device.Picture, bool) { return s.vision.
 
 // Status returns what a robot has last reported of itself, or false if it has not since the
 // appliance started.
-func (s *Server) Status(id device.ID) (event.RobotStatus, bool) { return s.statuses.get(id) }
+func (s *Server) Status(id device.ID) (event.RobotStatus, bool) { return s.statuses.lookup(id) }

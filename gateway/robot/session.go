@@ -29,7 +29,7 @@ import (
 //	read   turns the transport's bytes into messages
 //	loop   owns the state, and never blocks
 //	turn   at most one; lives as long as its context
-//	write  is the player's: the only one that sends, and the one that owns time
+//	write  the player's; it alone sends, and decides when
 type session struct {
 	*Options
 	shared *shared
@@ -57,7 +57,7 @@ type channel struct {
 	framing xiaozhi.Framing
 	udp     *xiaozhi.UDP // where the sound is, for our hello; nil if it comes as texts do
 	// tools returns the client of the robot's tools, which outlasts the session and sends by send
-	// while that lasts. It is nil if the session has a client of its own.
+	// while that lasts. It is nil if the client is the session's own.
 	tools func(send func(xiaozhi.Request) error) *tools.Client
 }
 
@@ -145,15 +145,9 @@ func (s *session) sendRPC(r xiaozhi.Request) error {
 
 func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }
 
-// call runs one of the robot's tools. It publishes the status that a robot answers to any caller:
-// its battery is reported nowhere else.
+// call runs one of the robot's tools.
 func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	answer, err := s.toolbox.Call(ctx, tool, arguments)
-	if status, ok := tools.ParseStatus(tool, answer.Text); ok && err == nil {
-		s.shared.statuses.set(s.robot.ID, status)
-		s.publish(status)
-	}
-	return answer, err
+	return s.shared.call(ctx, s.toolbox, s.robot.ID, s.id, tool, arguments)
 }
 
 // collectWaiting posts what was to be done while the channel was closed. It reads the store, for

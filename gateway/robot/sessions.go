@@ -222,7 +222,7 @@ func (s *sessions) List() []Status {
 	return list
 }
 
-// Questions returns those that wait for an answer, the oldest first.
+// Questions returns the questions that wait for an answer, the oldest first.
 func (s *sessions) Questions() []agent.Question {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"perch/gateway/door"
 	"perch/gateway/robot/notify"
 	"perch/gateway/robot/playback"
+	"perch/gateway/robot/tools"
 	"perch/gateway/robot/vision"
 	"perch/voice"
 )
@@ -22,7 +23,7 @@ import (
 type shared struct {
 	*lifetime
 	*settings
-	options   *Options // those that never change
+	options   *Options // as given to NewServer: fields that Apply changes are in settings
 	phrases   *phrases
 	strangers *strangerLimits
 	vision    *vision.Service
@@ -68,6 +69,17 @@ func (s *shared) store(id device.ID, added ...Command) error {
 	return err
 }
 
+// call runs one of a robot's tools. It publishes the status that a robot answers to any caller: its
+// battery is reported nowhere else.
+func (s *shared) call(ctx context.Context, c *tools.Client, id device.ID, session, tool string, arguments map[string]any) (device.Result, error) {
+	answer, err := c.Call(ctx, tool, arguments)
+	if status, ok := tools.ParseStatus(tool, answer.Text); ok && err == nil {
+		s.statuses.set(id, status)
+		s.options.Bus.Publish(id, session, status)
+	}
+	return answer, err
+}
+
 // statuses are what adopted robots have last reported of themselves.
 type statuses struct {
 	options *Options
@@ -78,7 +90,8 @@ type statuses struct {
 // mostStatuses are stored; there are fewer robots.
 const mostStatuses = 1000
 
-func (s *statuses) get(id device.ID) (event.RobotStatus, bool) {
+// lookup returns a robot's status, if it is known.
+func (s *statuses) lookup(id device.ID) (event.RobotStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status, known := s.last[id]

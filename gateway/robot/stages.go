@@ -7,14 +7,14 @@ import (
 	"perch/event"
 )
 
-// stages is what the stages of a turn took, from the end of speech on.
+// stages measures the stages of a turn, from the end of speech on.
 type stages struct {
 	mu    sync.Mutex
 	from  time.Time
 	marks map[string]time.Time // when each was first over
 	busy  int                  // tools at work
 	since time.Time            // they have been
-	tools time.Duration        // in all, those that run at a time counted once
+	tools time.Duration        // in all; tools that run at the same time count once
 }
 
 // start sets the zero of the clock, once.
@@ -26,7 +26,7 @@ func (s *stages) start(now time.Time) {
 	}
 }
 
-// mark notes that a stage is over, the first time.
+// mark records that a stage is over, the first time.
 func (s *stages) mark(stage string) { s.markAt(stage, time.Now()) }
 
 func (s *stages) markAt(stage string, at time.Time) {
@@ -41,7 +41,7 @@ func (s *stages) markAt(stage string, at time.Time) {
 	s.marks[stage] = at
 }
 
-// tool notes that a tool has begun or ended.
+// tool records that a tool has begun or ended.
 func (s *stages) tool(status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,8 @@ func (s *stages) tool(status string) {
 	}
 }
 
-// all is what each stage took, in milliseconds: the time since the stage before
-// it that there was. The first packet is counted from the end of speech.
+// all returns how long each stage took, in milliseconds since the stage before it. The first packet
+// is counted from the end of speech.
 func (s *stages) all() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

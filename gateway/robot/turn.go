@@ -21,9 +21,8 @@ import (
 	"perch/voice"
 )
 
-// turn is one turn under way: from an utterance, a text or a sentence to say,
-// to the speech queued in its playback. One goroutine runs it, and lives as
-// long as its context and whatever C call it is in.
+// turn is one turn under way: from an utterance, a text or a sentence to say, to the last sound of
+// its speech. One goroutine runs it, and lives as long as its context and the C call it may be in.
 type turn struct {
 	session    *session
 	number     int
@@ -41,14 +40,14 @@ type turn struct {
 	transcript string      // the loop's
 
 	options *Options    // as the turn began
-	done    func()      // called when it has ended
-	own     Character   // what the robot has of its own, as the turn began
+	done    func()      // is called when it has ended
+	own     Character   // of the robot, as the turn began
 	trusted atomic.Bool // its owner had adopted the robot as the turn began
 }
 
-// newTurn is called by the loop.
+// newTurn returns a turn; the loop calls it.
 func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
-	o, done := s.shared.hold()
+	o, done := s.shared.acquire()
 	return &turn{
 		session: s, number: number, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), speech: speech,
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
@@ -56,7 +55,7 @@ func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.
 	}
 }
 
-// run is the turn's goroutine.
+// run runs the turn. An utterance may be nil.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	defer t.done()
 	t.trusted.Store(t.session.unsaved.save())
@@ -64,17 +63,17 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	if ctx.Err() != nil {
 		return // cancelled: the loop has published that already
 	}
-	if err := t.flush(ctx); err != nil {
+	if err := t.speech.Flush(ctx); err != nil {
 		end, reason = event.EndFailed, err.Error()
 	}
-	// The end of the playback is queued before the loop hears of the turn's
-	// end, so the loop sees both in either order.
+	// The end of the speech is queued before the loop hears of the turn's end, so the loop sees both
+	// in either order.
 	if t.speech.Finish(ctx) == nil {
 		t.post(ctx, dialogue.TurnFinished{End: end, Reason: reason})
 	}
 }
 
-// post has the loop take an input, and waits for that: order is kept.
+// post gives the loop an input, and waits until it has dealt with it: the order stays the same.
 func (t *turn) post(ctx context.Context, in dialogue.Input) {
 	handled := make(chan struct{})
 	select {
@@ -88,7 +87,7 @@ func (t *turn) post(ctx context.Context, in dialogue.Input) {
 	}
 }
 
-// perform does the turn and returns how it ended: "" where nothing came of it.
+// perform does the turn and returns how it ended; end is empty if nothing came of it.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
 	text, err := t.start.Text, error(nil)
 	if t.start.Utterance {
@@ -101,7 +100,10 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	case t.start.Announcement.Text != "":
 		err = t.announce(ctx, t.start.Announcement.Text)
 	case t.start.Announcement.Sound != nil:
-		err = t.playSound(ctx, t.start.Announcement.Sound.PCM)
+		// On the empty sentence every build begins to speak.
+		if err = t.speech.Sentence(ctx, ""); err == nil {
+			err = t.speech.Sound(ctx, t.start.Announcement.Sound.PCM)
+		}
 	case t.start.Announcement.Question != nil:
 		q := t.start.Announcement.Question.Question
 		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop answers it
@@ -120,17 +122,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	return string(t.end), ""
 }
 
-// speakAll speaks a text sentence by sentence.
-func (t *turn) speakAll(ctx context.Context, text string) error {
-	for _, sentence := range thinker.Sentences(text) {
-		if err := t.speak(ctx, sentence); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// announce speaks a text that is no answer, with the face it begins with.
+// announce speaks a text sentence by sentence, with the face it begins with.
 func (t *turn) announce(ctx context.Context, text string) error {
 	face, words := agent.SplitEmotion(text)
 	if face != agent.Neutral {
@@ -138,7 +130,12 @@ func (t *turn) announce(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	return t.speakAll(ctx, words)
+	for _, sentence := range thinker.Sentences(words) {
+		if err := t.speak(ctx, sentence); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // greet speaks a phrase, which is synthesized now if it was not before.
@@ -162,11 +159,11 @@ func (t *turn) speakPhrase(ctx context.Context, name string) error {
 	if err := t.speak(ctx, text); err != nil {
 		return err
 	}
-	return t.flush(ctx)
+	return t.speech.Flush(ctx)
 }
 
-// listen has an utterance recognized while it is spoken. It answers a refused
-// one aloud if the step has decided that; the text is then empty.
+// listen recognizes an utterance while it is spoken. The text is empty if it was not understood;
+// listen then says so if the dialogue wants that.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	transcript, err := t.recognize(ctx, u, t.own.Speech)
 	t.clock.mark(event.StageRecognize)
@@ -194,13 +191,12 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	}
 	text := strings.TrimSpace(transcript.Text)
 	t.session.tap.Recognized(text)
-	t.follow(transcript.Language)
+	t.setLanguage(transcript.Language)
 	return text, nil
 }
 
-// follow has the turn go on in the language that was heard, if that is one of the
-// household's.
-func (t *turn) follow(heard string) {
+// setLanguage continues the turn in the language that was heard, if it is one of the household's.
+func (t *turn) setLanguage(heard string) {
 	spoken, known := language.Among(t.options.Languages, heard)
 	if known && t.own.Speech.Detect && spoken != t.own.Speech.Language {
 		t.own.Speech.Language, t.own.Speech.Voice = spoken, "" // a voice is of one language
@@ -209,7 +205,7 @@ func (t *turn) follow(heard string) {
 
 var errTooManyStrangerTurns = errors.New("too many robots that nobody has adopted are spoken to at once")
 
-// recognize has an utterance recognized, a stranger's if there is a slot for it.
+// recognize recognizes an utterance, a stranger's if a slot is free.
 func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if !t.trusted.Load() {
 		release, ok := t.session.shared.strangers.utterances.acquire()
@@ -223,15 +219,14 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 	return t.options.Recognizer.Recognize(ctx, u, o)
 }
 
-// silentFor is how long an agent may give nothing, neither a word nor a tool's
-// status, where Options say nothing. One that hangs would leave the robot with
-// an open microphone that is not listened to.
+// silentFor is how long an agent may give neither a word nor a tool's status, unless Options say
+// otherwise. If it hung, the robot would have an open microphone that nobody listens to.
 const silentFor = 3 * time.Minute
 
 var errSilent = errors.New("the mind has given nothing for too long")
 
-// think has the agent answer, and speaks a phrase if it fails. Strangers' turns have
-// as many slots as their utterances: an answer costs more than recognition.
+// think lets the agent answer, and speaks a phrase if it fails. Strangers' turns have as many slots
+// as their utterances: an answer costs more than recognition.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
 	s.toolbox.AwaitList(ctx) // before a stranger takes a slot of others
@@ -254,7 +249,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
 		defer watch.Reset(patience)
-		return t.take(within, r)
+		return t.handleReply(within, r)
 	})
 	if err != nil && ctx.Err() == nil {
 		if cause := context.Cause(within); errors.Is(cause, errSilent) {
@@ -272,8 +267,8 @@ func (t *turn) think(ctx context.Context, text string) error {
 	return err
 }
 
-// take carries out one reply.
-func (t *turn) take(ctx context.Context, r agent.Reply) error {
+// handleReply carries out one reply.
+func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 	t.clock.mark(event.StageFirstToken)
 	t.session.tap.Reply(r)
 	switch r := r.(type) {
@@ -329,14 +324,8 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	return fmt.Errorf("speak: %w", err)
 }
 
-// flush queues what is left of the speech. Between sentences that is carried
-// over instead, so that they join without a click.
-func (t *turn) flush(ctx context.Context) error {
-	return t.speech.Flush(ctx)
-}
-
-// sayPhrase plays a sentence that was synthesized ahead, for when an engine is
-// away. Errors are ignored, because the turn has failed already.
+// sayPhrase plays a sentence that was synthesized ahead, because an engine is away. It ignores
+// errors: the turn has failed already.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
 	p, ok := t.session.shared.phrases.in(t.own.Speech).lookup(name)
 	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
@@ -356,9 +345,9 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 	_ = t.speech.Packets(ctx, p.packets)
 }
 
-// ask puts a question and waits for a touch, words, the owner's decision elsewhere
-// or the end of its time, which begins when the question was put, unless it says
-// otherwise. A channel that closes is a no.
+// ask puts a question and waits for a touch, words, the owner's decision elsewhere or the end of its
+// time, which begins when the question was put, unless q.Until is set. A channel that closes is a
+// no.
 func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()
@@ -366,7 +355,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	if err := t.speak(ctx, q.Text); err != nil {
 		return err
 	}
-	if err := t.flush(ctx); err != nil {
+	if err := t.speech.Flush(ctx); err != nil {
 		return err
 	}
 	if q.Until.IsZero() {
@@ -381,7 +370,10 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	}
 	given, err := t.awaitAnswer(ctx)
 	if err == nil && !t.session.question.CompareAndSwap(open, nil) {
-		given, err = t.awaitDecision(ctx) // the owner has come before it
+		select { // the owner has come before it
+		case given = <-t.decided:
+		case <-ctx.Done():
+		}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -438,16 +430,6 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	}
 }
 
-// awaitDecision is the owner's answer, which is on its way.
-func (t *turn) awaitDecision(ctx context.Context) (agent.Answer, error) {
-	select {
-	case a := <-t.decided:
-		return a, nil
-	case <-ctx.Done():
-		return agent.Answer{}, ctx.Err()
-	}
-}
-
 // forgetAnswers drops late answers, which must not answer the next question.
 func (t *turn) forgetAnswers() {
 	for {
@@ -466,7 +448,8 @@ type body struct {
 	t *turn
 }
 
-// Tools leaves out those for the robot's owner, unless the owner allows them.
+// Tools implements agent.Body. It leaves out the tools for the robot's owner, unless the owner allows
+// them.
 func (b body) Tools() []device.Tool {
 	tools := b.s.toolbox.Tools()
 	if b.t.options.UserTools {
@@ -475,6 +458,7 @@ func (b body) Tools() []device.Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t device.Tool) bool { return t.UserOnly })
 }
 
+// Call implements agent.Body.
 func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	b.s.tap.Called(name, arguments)
 	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.t.options.UserTools {
@@ -483,16 +467,8 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 	return b.s.call(ctx, name, arguments)
 }
 
-// Reboot has the robot restarted when the turn has been spoken.
+// Reboot implements agent.Body. The robot restarts when the turn has been spoken.
 func (b body) Reboot(context.Context) error {
 	b.t.reboot.Store(true)
 	return nil
-}
-
-// playSound queues a sound. On the empty sentence every build begins to speak.
-func (t *turn) playSound(ctx context.Context, pcm []int16) error {
-	if err := t.speech.Sentence(ctx, ""); err != nil {
-		return err
-	}
-	return t.speech.Sound(ctx, pcm)
 }

@@ -1,8 +1,7 @@
-// Package control is the MQTT connection that a robot holds open while it runs
-// (MQTT 3.1.1). The firmware needs little of MQTT: CONNECT, PUBLISH of QoS 0,
-// PINGREQ, DISCONNECT. It subscribes to nothing, and expects what is published
-// to it all the same. This is no broker: a connection is between one robot and
-// the appliance, and there is nothing that robots could share.
+// Package control serves the MQTT connection that a robot holds open while it runs (MQTT 3.1.1). The
+// firmware needs little of MQTT: CONNECT, PUBLISH of QoS 0, PINGREQ, DISCONNECT. It subscribes to
+// nothing, and expects messages all the same. This is no broker: a connection is between one robot
+// and the appliance, and robots share nothing.
 package control
 
 import (
@@ -26,14 +25,13 @@ const (
 	connectWithin = 10 * time.Second
 	writeWithin   = 5 * time.Second
 	mostConnect   = 1 << 10          // bytes of a CONNECT
-	longestSilent = 10 * time.Minute // whatever keepalive it wants; the firmware's own makes six
+	longestSilent = 10 * time.Minute // no matter which keepalive it wants; the firmware's makes six
 )
 
 // Credentials are what a robot connects with.
 type Credentials struct{ ClientID, Username, Password string }
 
-// Errors of a connection. ErrProtocol is wrapped by those of packets that the
-// firmware does not send.
+// Errors of a connection. ErrProtocol is wrapped for packets that the firmware does not send.
 var (
 	ErrProtocol = errors.New("this is not the MQTT of a robot")
 	ErrRefused  = errors.New("the robot's MQTT login is refused")
@@ -48,9 +46,8 @@ type Conn struct {
 	mu     sync.Mutex    // of writing
 }
 
-// Accept reads the CONNECT of a connection and answers it. admit returns the
-// only topic to which the robot may publish, or why it is refused. If Accept
-// returns an error, it has closed the connection.
+// Accept reads the CONNECT of a connection and answers it. admit returns the only topic that the robot
+// may publish to, or why it is refused. If Accept returns an error, it has closed the connection.
 func Accept(conn net.Conn, admit func(Credentials) (topic string, err error)) (*Conn, error) {
 	c := &Conn{conn: conn}
 	if err := c.open(admit); err != nil {
@@ -94,8 +91,8 @@ func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
 	return nil
 }
 
-// Receive waits for a message of the robot. It returns io.EOF after DISCONNECT
-// and os.ErrDeadlineExceeded once the keepalive has been over for half its time.
+// Receive waits for a message of the robot. It returns io.EOF after DISCONNECT, and
+// os.ErrDeadlineExceeded after one and a half times the keepalive.
 func (c *Conn) Receive() ([]byte, error) {
 	for {
 		if err := c.conn.SetReadDeadline(time.Now().Add(c.silent)); err != nil {
@@ -145,8 +142,7 @@ func (c *Conn) write(p packets.ControlPacket) error {
 	return err
 }
 
-// read reads one packet of one of the types. Its type and size are judged before
-// its body is read.
+// read reads one packet of one of the types. It checks type and size before it reads the body.
 func read(r io.Reader, most int, types ...byte) (packets.ControlPacket, error) {
 	frame := make([]byte, 1, 64)
 	if _, err := io.ReadFull(r, frame); err != nil {

@@ -9,8 +9,8 @@ import (
 	"perch/event"
 )
 
-// Inputs of the appliance. Those that come before hello wait for it, but Ask, Withdraw,
-// PlaySound, HangUp and Configure.
+// Inputs of the appliance. All but Ask, Withdraw, PlaySound, HangUp and Configure wait for the
+// robot's hello.
 type (
 	// Announce has something spoken.
 	Announce struct{ Announcement }
@@ -82,7 +82,7 @@ func (in ShowAlert) step(s *stepper) {
 
 func (in InjectText) step(s *stepper) {
 	s.interrupt(false)
-	s.begin(TurnStart{Text: in.Text})
+	s.beginTurn(TurnStart{Text: in.Text})
 }
 
 // step speaks something at once, or after the turn under way. An urgent announcement comes
@@ -146,7 +146,7 @@ func (in Withdraw) step(s *stepper) {
 	}
 }
 
-// step answers the question that waits, if it is the one that was meant.
+// step answers the question that waits, if it has the id.
 func (in DecideQuestion) step(s *stepper) {
 	if !s.question.waits() || s.question.asked.ID != in.ID {
 		return
@@ -169,7 +169,7 @@ func (in PlaySound) step(s *stepper) {
 		s.queue.waiting = []Announcement{{Sound: in.Sound}}
 		s.emit(AnswerPlay{in.Answer, nil})
 	default:
-		s.begin(TurnStart{Announcement: Announcement{Sound: in.Sound}})
+		s.beginTurn(TurnStart{Announcement: Announcement{Sound: in.Sound}})
 		s.emit(AnswerPlay{in.Answer, nil})
 	}
 }

@@ -79,30 +79,6 @@ type TurnStart struct {
 	Utterance    bool
 }
 
-func (Send) effect()            {}
-func (Publish) effect()         {}
-func (ReportWakeText) effect()  {}
-func (ReportSensor) effect()    {}
-func (Welcome) effect()         {}
-func (Introduce) effect()       {}
-func (CollectWaiting) effect()  {}
-func (DeliverMCP) effect()      {}
-func (ResetInput) effect()      {}
-func (KeepTranscript) effect()  {}
-func (BeginTurn) effect()       {}
-func (StartAnswer) effect()     {}
-func (CutQuestion) effect()     {}
-func (RestartSpeech) effect()   {}
-func (FinishUtterance) effect() {}
-func (ShowQuestion) effect()    {}
-func (AnswerQuestion) effect()  {}
-func (CancelTurn) effect()      {}
-func (EndTurn) effect()         {}
-func (CloseChannel) effect()    {}
-func (ForgetCommand) effect()   {}
-func (EndInquiry) effect()      {}
-func (AnswerPlay) effect()      {}
-
 // Errors of Ask and PlaySound.
 var (
 	// ErrOffline is returned if the robot's channel is closed.

@@ -26,7 +26,7 @@ type micState struct {
 	flow           flow      // of all packets
 }
 
-// packet records a packet with so much sound. That of a muted robot belongs to no utterance.
+// packet records a packet with so much sound. A muted robot's belongs to no utterance.
 func (m *micState) packet(now time.Time, d time.Duration, muted bool) {
 	m.flow.add(now, d)
 	if muted {

@@ -31,7 +31,7 @@ func (in FromRobot) step(s *stepper) {
 	case xiaozhi.ListenDetect:
 		listenDetect(s, m)
 	case xiaozhi.Abort:
-		// Answered whatever the state: the robot stays in speaking until then.
+		// Answered in every state: the robot stays in speaking until then.
 		s.mic.abortedAt = s.now
 		s.requeue()
 		s.interrupt(true)
@@ -47,7 +47,7 @@ func (in FromRobot) step(s *stepper) {
 	}
 }
 
-// hello is the first message, or a later one that changes what was agreed.
+// hello handles the first message, or a later hello that changes what was agreed.
 func hello(s *stepper, m xiaozhi.Hello) {
 	first := s.phase == greeting
 	s.emit(Welcome{m, first})
@@ -68,7 +68,7 @@ func hello(s *stepper, m xiaozhi.Hello) {
 	}
 }
 
-// listenDetect is a text that was typed, or the reason why the robot woke.
+// listenDetect handles a text that was typed, or the reason why the robot woke.
 func listenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	if s.mic.isTyped(s.now, m) {
 		typed(s, m.Text)
@@ -81,8 +81,8 @@ func listenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	}
 }
 
-// typed is a text that stands for an utterance: the answer to a question that was put, or else
-// a turn of its own, also while we speak.
+// typed handles a text that stands for an utterance: it answers a question that was put, or else
+// begins a turn, also while we speak.
 func typed(s *stepper, text string) {
 	text, err := Speakable(plain.Clip(text, limit.Text))
 	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
@@ -91,7 +91,7 @@ func typed(s *stepper, text string) {
 	s.mic.typedAt = s.now
 	if !s.question.waits() || !s.question.audible {
 		s.interrupt(false)
-		s.begin(TurnStart{Text: text})
+		s.beginTurn(TurnStart{Text: text})
 		return
 	}
 	if s.phase == speaking {

@@ -63,9 +63,9 @@ func New(opened time.Time, longest time.Duration, s Settings) State {
 // Input is something that can happen to a session. The set is closed.
 type Input interface{ step(s *stepper) }
 
-// Effect is what a session does because of an input. The set is closed. A session carries
-// effects out in their order, and waits for none.
-type Effect interface{ effect() }
+// Effect is what a session does because of an input: one of the types from Send to AnswerPlay. A
+// session carries effects out in their order, and waits for none.
+type Effect any
 
 // stepper collects the effects of one step.
 type stepper struct {
@@ -117,7 +117,7 @@ type queueState struct {
 	early       []Input        // commands that came before hello
 	waiting     []Announcement // to be spoken, once no turn is under way
 	yieldsUntil time.Time      // all of them let somebody who has interrupted speak until then
-	openerUntil time.Time      // and those that can yield the person who has opened the channel; zero once that is over
+	openerUntil time.Time      // and some the person who has opened the channel; zero once that is over
 }
 
 // push, pushFront and remove change no slice that an earlier state has.
@@ -214,7 +214,7 @@ const (
 	// stalledAfter is how long after its last packet an utterance is over.
 	stalledAfter = 1200 * time.Millisecond
 	// settleAfter is how long after its hello a robot that sends nothing more is assumed to have
-	// left its connecting state, in which it cannot speak.
+	// left its connecting state, where it cannot speak.
 	settleAfter = 2 * time.Second
 	// listenAfter is how long after a wake word the microphone may take to open.
 	listenAfter = 500 * time.Millisecond

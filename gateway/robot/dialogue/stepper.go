@@ -24,8 +24,8 @@ func (s *stepper) emit(effects ...Effect) {
 	s.effects = append(s.effects, effects...)
 }
 
-// begin starts a turn.
-func (s *stepper) begin(t TurnStart) {
+// beginTurn starts a turn.
+func (s *stepper) beginTurn(t TurnStart) {
 	if !s.now.Before(s.queue.openerUntil) { // the time to speak first is over
 		s.queue.openerUntil = time.Time{}
 	}
@@ -48,7 +48,7 @@ func (s *stepper) resumeListening() {
 	}
 }
 
-// rest follows a turn in which the robot has spoken: in realtime the microphone was never closed.
+// rest follows a turn that the robot has spoken in: in realtime the microphone was never closed.
 func (s *stepper) rest() {
 	s.phase = quiet
 	if s.mic.mode == xiaozhi.Auto && s.mic.open {
@@ -101,7 +101,7 @@ func (s *stepper) beginUtterance() {
 		s.emit(StartAnswer{})
 		return
 	}
-	s.begin(TurnStart{Utterance: true, Aloud: s.mic.misheard == 0})
+	s.beginTurn(TurnStart{Utterance: true, Aloud: s.mic.misheard == 0})
 	s.phase = hearing
 }
 
@@ -249,7 +249,7 @@ func (s *stepper) speakNext() {
 	if first.canYield() {
 		s.queue.openerUntil = time.Time{}
 	}
-	s.begin(TurnStart{Announcement: first})
+	s.beginTurn(TurnStart{Announcement: first})
 }
 
 // connected records that the robot has left its connecting state. What has waited is spoken.
@@ -263,7 +263,7 @@ func (s *stepper) greet() {
 	woken := !s.mic.wokenAt.IsZero()
 	s.mic.wokenAt = time.Time{}
 	if woken && !s.turn.active {
-		s.begin(TurnStart{Announcement: Announcement{Phrase: PhraseAwake}})
+		s.beginTurn(TurnStart{Announcement: Announcement{Phrase: PhraseAwake}})
 	}
 }
 

@@ -49,7 +49,7 @@ func (Tick) step(s *stepper) {
 }
 
 // expireQuestions ends questions of the appliance whose time is over before they could be
-// answered. One that can be is answered by the end of its time.
+// answered. A question that can be answered is answered by the end of its time.
 func expireQuestions(s *stepper) {
 	s.endWaiting(endedBy(agent.AnswerExpired), func(q *Question) bool { return q.expired(s.now) })
 	if q := s.turn.announcement.Question; q != nil && !s.question.waits() && q.expired(s.now) {

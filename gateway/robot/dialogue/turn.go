@@ -11,8 +11,8 @@ import (
 
 // Inputs of the end-pointer and the turn.
 type (
-	// Packet is a packet of the robot's sound. Step takes its address, and allocates nothing
-	// for one that changes nothing else.
+	// Packet is a packet of the robot's sound. Its address is the input, so that Step allocates
+	// nothing for most packets.
 	Packet struct {
 		Duration time.Duration // of its sound
 		Muted    bool          // nobody listens to the robot

@@ -27,7 +27,7 @@ const (
 	streamWithin = 10 * time.Second        // a robot that reads nothing for so long is gone
 )
 
-// Stream is the sound of an announcement, in packets of 60 ms. One goroutine calls Make, another
+// Stream is the sound of an announcement, in packets of 60 ms. One goroutine calls Synthesize, another
 // sends what it makes.
 type Stream struct {
 	sentences []string
@@ -74,8 +74,8 @@ func (s *Stream) wait(ctx context.Context, enough func() bool) error {
 	}
 }
 
-// Make synthesizes the sentences, a little ahead of what is sent.
-func (s *Stream) Make(ctx context.Context, by voice.Synthesizer, o voice.Options) {
+// Synthesize synthesizes the sentences, a little ahead of what is sent.
+func (s *Stream) Synthesize(ctx context.Context, by voice.Synthesizer, o voice.Options) {
 	err := s.synthesize(ctx, by, o)
 	s.change(func() { s.over, s.err = true, err })
 }

@@ -1,7 +1,7 @@
-// Package playback sends a robot its messages and speech. A Player is the only one that sends on a
-// channel, and the only one that decides when: it keeps a turn's speech a little ahead of what the
-// robot plays, and knows what the robot was made to do. A turn fills a Speech; the session's loop
-// starts and cancels it, and asks the player for its progress.
+// Package playback sends a robot its messages and speech. Only the Player sends on a channel, and only
+// it decides when: it is a little ahead of what the robot plays, and knows what the robot was made to
+// do. A turn fills a Speech; the session's loop starts and cancels it, and asks the player for its
+// progress.
 package playback
 
 import (
@@ -48,7 +48,7 @@ func (p *Player) Begin() *Speech {
 // Clear forgets speech that has been played to its end.
 func (p *Player) Clear() { p.play(nil) }
 
-// Cancel drops the speech, if there is any. No packet of it leaves any more but one that is just
+// Cancel drops the speech, if there is any. No packet of it leaves any more, unless it is just
 // being sent.
 func (p *Player) Cancel(now time.Time) (left Leftover) {
 	if q := p.current.Load(); q != nil {
@@ -83,7 +83,7 @@ func (p *Player) Send(m xiaozhi.ToRobot) bool { return p.lanes.send(order{messag
 // false if the robot does not read.
 func (p *Player) RestartSpeech() bool { return p.lanes.send(order{restart: p.current.Load()}) }
 
-// SetEcho sets the echo canceller that is given what is played; nil is none.
+// SetEcho sets the echo canceller that is given what is played; nil means none.
 func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
 
 // Run sends until ctx ends or the channel fails. Messages that wait when ctx ends still leave: the

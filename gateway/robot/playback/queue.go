@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/gateway/robot/dialogue"
 	"perch/voice"
 )
 
@@ -38,18 +39,10 @@ type item struct {
 	end      bool
 }
 
-// Progress is what the player has done since it was last asked. It merges: whoever asks late
-// misses nothing.
+// Progress is what the player has done since it was last asked. It merges, so that nothing is missed.
 type Progress struct {
-	Started bool     // tts start has left
-	Began   bool     // the first packet has left
-	Spoken  []string // sentences whose first packet has left
-	Gesture string   // the latest that was reached
-	Paused  bool     // stopped for a question, all played, and not gone on since
-	Stopped bool     // stopped for a question
-	AskFor  time.Duration
-	Drained bool      // all played, to the end
-	First   time.Time // when the first packet left
+	dialogue.Progress
+	First time.Time // when the first packet left
 }
 
 // sentenceProgress is how far a sentence has come, in packets.

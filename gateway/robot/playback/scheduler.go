@@ -9,7 +9,7 @@ import (
 )
 
 // Scheduler shares the processor among the turns that make speech. At most one frame a core is
-// encoded at a time, and next is that of the robot that would run dry first: if many begin to
+// encoded at a time, and next is the robot that would run dry first: if many begin to
 // speak at once, each has its first packet before anybody has a second.
 type Scheduler struct {
 	mu      sync.Mutex

@@ -19,7 +19,7 @@ type Output interface {
 	Audible() <-chan struct{}
 }
 
-// tap is told what is sent, for a transcript.
+// tap records what is sent, for a transcript.
 type tap interface {
 	ToRobot(text []byte)
 	PacketToRobot()
@@ -61,7 +61,7 @@ type order struct {
 // nowLane is how many messages may wait to be sent at once. If more do, the robot does not read.
 const nowLane = 64
 
-// play replaces the speech; nil is none.
+// play replaces the speech; nil means none.
 func (l *lanes) play(q *queue) {
 	l.current.Store(q)
 	poke(l.changed)
@@ -106,7 +106,7 @@ type playing struct {
 	pending string // the sentence whose first packet has not left
 	waits   bool   // pending is set
 	since   time.Time
-	felt    agent.Emotion // the face that belongs to what is spoken; zero is none
+	felt    agent.Emotion // the face that belongs to what is spoken; zero means none
 }
 
 // run sends until ctx ends or the channel fails. Messages that wait when ctx ends still leave: the
@@ -356,7 +356,7 @@ func (s *sender) sentence(q *queue, text string) error {
 	return s.start()
 }
 
-// start makes a robot speak, and changes nothing for one that does already.
+// start makes a robot speak, and changes nothing if it does already.
 func (s *sender) start() error {
 	if err := s.message(xiaozhi.TTSStart{}); err != nil {
 		return err
@@ -370,7 +370,7 @@ func (s *sender) start() error {
 
 func (s *sender) packet(q *queue, it item, now time.Time) error {
 	first := s.playing.pacer.Played().IsZero()
-	// Each packet has a timestamp of its own: a robot that leaves echo cancellation to us names by
+	// Each packet has its own timestamp: a robot that leaves echo cancellation to us names by
 	// it which packet its microphone heard.
 	s.stamp += uint32(voice.FrameDuration / time.Millisecond)
 	if echo := s.echo.Load(); echo != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -15,37 +14,9 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
 	"perch/limit"
 	"perch/plain"
 )
-
-// Errors of a call to a robot's tool.
-var (
-	// ErrNoTool is wrapped for a tool the robot does not list.
-	ErrNoTool = &door.Fault{Word: "unknown_tool", Sentence: "the robot has no such tool", HTTP: http.StatusNotFound}
-	// ErrToolTimeout is wrapped if a robot does not answer in time.
-	ErrToolTimeout = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call in time", HTTP: http.StatusGatewayTimeout}
-	// ErrToolFailed is wrapped if the robot answers that the tool failed.
-	ErrToolFailed = &door.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
-	// ErrChannelClosed is returned if the channel closed before the answer.
-	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered",
-		HTTP: http.StatusConflict}
-)
-
-// callError is one of these errors with the robot's own words.
-type callError struct {
-	*door.Fault
-	detail string
-}
-
-func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
-func (e *callError) Unwrap() error { return e.Fault }
-
-// Failed returns an error that wraps kind and says more.
-func Failed(kind *door.Fault, format string, a ...any) error {
-	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), limit.Data)}
-}
 
 // Tools run on the robot's main loop and answer within milliseconds, unless they fetch or send a
 // picture or a file over the network. The firmware itself waits 30 s for the answer to a picture.
@@ -160,8 +131,8 @@ func (b *Client) endList() {
 // firstListWithin is how long the first words to a robot wait for its tools.
 const firstListWithin = time.Second
 
-// AwaitList waits for the list of a robot whose tools are not known yet. A new robot to which
-// somebody writes hears its first words before it has been asked for its tools.
+// AwaitList waits for the list of a robot whose tools are not known yet. A new robot may hear
+// its first words before it has been asked for its tools.
 func (b *Client) AwaitList(ctx context.Context) {
 	b.mu.Lock()
 	ended, known := b.ended, len(b.tools) > 0

@@ -79,7 +79,7 @@ func (r *Recorder) addEntry(e Entry) {
 	r.out(e)
 }
 
-// endRuns ends the sound of both sides, in the order in which it began.
+// endRuns ends the sound of both sides, first that which began first.
 func (r *Recorder) endRuns() {
 	up, down := r.runs['<'], r.runs['>']
 	if up != nil && down != nil && down.At < up.At {

@@ -24,7 +24,7 @@ type MQTT struct {
 	over    chan struct{} // closed when the talk has ended, on either side
 	once    sync.Once
 
-	// The receiver's.
+	// Receive uses these.
 	jitter  udp.Jitter
 	arrived udp.Arrived
 }
@@ -50,19 +50,19 @@ func (t *MQTT) Deliver(text []byte) {
 func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {
 		now := time.Now()
-		if audio, lost, ok := t.jitter.Take(now); ok {
+		if audio, lost, ok := t.jitter.Next(now); ok {
 			audio.Lost = lost
 			return nil, audio, false, nil
 		}
 		var giveUp <-chan time.Time
-		if due := t.jitter.Due(); !due.IsZero() {
+		if due := t.jitter.Deadline(); !due.IsZero() {
 			giveUp = time.After(due.Sub(now))
 		}
 		select {
 		case text := <-t.texts:
 			return text, xiaozhi.Audio{}, true, nil
 		case t.arrived = <-t.sound.Arrived():
-			t.jitter.Put(t.arrived.Datagram(), time.Now())
+			t.jitter.Add(t.arrived.Datagram(), time.Now())
 		case <-giveUp:
 		case <-t.over:
 			return nil, xiaozhi.Audio{}, false, io.EOF
@@ -81,7 +81,7 @@ func (t *MQTT) SendAudio(a xiaozhi.Audio) error {
 }
 
 // Audible implements Transport: the robot's first datagram shows where it is.
-func (t *MQTT) Audible() <-chan struct{} { return t.sound.Heard() }
+func (t *MQTT) Audible() <-chan struct{} { return t.sound.Audible() }
 
 // Close implements Transport. It says goodbye, unless the robot has ended the talk; the robot's
 // connection remains.
@@ -91,11 +91,11 @@ func (t *MQTT) Close(int, string) {
 	default:
 		_ = t.conn.Send(xiaozhi.AppendToRobot(nil, "", xiaozhi.Goodbye{Session: t.session})) // if it cannot be sent, the connection ends
 	}
-	t.End()
+	t.Abandon()
 }
 
-// End ends the talk without a goodbye.
-func (t *MQTT) End() {
+// Abandon ends the talk without a goodbye.
+func (t *MQTT) Abandon() {
 	t.once.Do(func() {
 		close(t.over)
 		t.sound.Close()

@@ -12,9 +12,8 @@ const (
 	jitterDepth = 4                      // packets that may have overtaken it
 )
 
-// Jitter puts the packets of a robot back into their order. A packet that has
-// others behind it is waited for; one that is not overtaken costs no delay. The
-// zero value waits for the first packet.
+// Jitter puts the packets of a robot back into their order. It waits for a packet that others have
+// overtaken; without such a packet it adds no delay. The zero value waits for the first packet.
 type Jitter struct {
 	next uint32 // number of the packet that is due; 0 before the first
 	held [jitterDepth]held
@@ -24,12 +23,11 @@ type held struct {
 	sequence uint32 // 0: nothing is held
 	at       time.Time
 	audio    xiaozhi.Audio
-	opus     []byte // memory of its own, kept for the next packet
+	opus     []byte // memory that the next packet uses again
 }
 
-// Put takes a packet that has arrived. It copies the sound. A packet that is
-// late is dropped.
-func (j *Jitter) Put(p xiaozhi.Datagram, now time.Time) {
+// Add adds a packet that has arrived, and copies its sound. It drops a packet that is late.
+func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 	if j.next == 0 {
 		j.next = p.Sequence
 	}
@@ -45,7 +43,7 @@ func (j *Jitter) Put(p xiaozhi.Datagram, now time.Time) {
 			free = i
 		}
 	}
-	if free < 0 { // as many are held as fit: a burst, of which Take was not asked between
+	if free < 0 { // full: a burst without a call of Next
 		return
 	}
 	h := &j.held[free]
@@ -53,10 +51,9 @@ func (j *Jitter) Put(p xiaozhi.Datagram, now time.Time) {
 	h.sequence, h.at, h.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: h.opus}
 }
 
-// Take returns the packet that is due. Lost is true where it is not waited for
-// any more; its sound is to be concealed. Ok is false where there is nothing
-// to take. The sound is valid until the next call of Put.
-func (j *Jitter) Take(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
+// Next removes the packet that is due. Lost is true if it was given up; its sound is to be concealed.
+// Ok is false if no packet is due. The sound is valid until the next call of Add.
+func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	count, lowest := 0, uint32(0)
 	for i := range j.held {
 		h := &j.held[i]
@@ -72,20 +69,20 @@ func (j *Jitter) Take(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 			lowest = h.sequence
 		}
 	}
-	if count == 0 || count < jitterDepth && now.Before(j.Due()) {
+	if count == 0 || count < jitterDepth && now.Before(j.Deadline()) {
 		return xiaozhi.Audio{}, false, false
 	}
 	if lowest-j.next > jitterDepth { // the network was away: nothing conceals that
 		j.next = lowest
-		return j.Take(now)
+		return j.Next(now)
 	}
 	j.next++
 	return xiaozhi.Audio{}, true, true
 }
 
-// Due is when the packet that is due is given up: it was overtaken when the first
-// of those behind it arrived. It is the zero time where none is waited for.
-func (j *Jitter) Due() (due time.Time) {
+// Deadline returns when the next packet is given up: it was overtaken when the first packet behind it
+// arrived. It returns the zero time if no packet is awaited.
+func (j *Jitter) Deadline() (due time.Time) {
 	for i := range j.held {
 		if h := &j.held[i]; h.sequence != 0 && (due.IsZero() || h.at.Add(jitterWait).Before(due)) {
 			due = h.at.Add(jitterWait)

@@ -33,7 +33,7 @@ func TestJitter(t *testing.T) {
 		began := now
 		take := func() {
 			for {
-				a, lost, ok := j.Take(now)
+				a, lost, ok := j.Next(now)
 				if !ok {
 					return
 				}
@@ -51,13 +51,13 @@ func TestJitter(t *testing.T) {
 				t.Fatal(err)
 			}
 			arrival := began.Add(time.Duration(at) * time.Millisecond)
-			for due := j.Due(); !due.IsZero() && !due.After(arrival); due = j.Due() {
+			for due := j.Deadline(); !due.IsZero() && !due.After(arrival); due = j.Deadline() {
 				now = due
 				take()
 			}
 			now = arrival
 			if sequence > 0 {
-				j.Put(xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: fmt.Append(nil, sequence)}}, now)
+				j.Add(xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: fmt.Append(nil, sequence)}}, now)
 				take()
 			}
 		}

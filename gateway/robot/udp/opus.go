@@ -2,9 +2,9 @@ package udp
 
 import "time"
 
-// duration is how much sound a packet of Opus announces to hold, and whether it is mono
-// (RFC 6716 sections 3.1 and 3.2); 0 is no packet. What was encrypted with another key
-// announces anything: one in fifty passes for what a robot sends.
+// duration returns how much sound a packet of Opus claims to hold, and whether it is mono (RFC 6716
+// sections 3.1 and 3.2); 0 means that it is no packet. One in fifty packets that were encrypted with
+// another key looks like a robot's.
 func duration(opus []byte) (d time.Duration, mono bool) {
 	if len(opus) == 0 {
 		return 0, false

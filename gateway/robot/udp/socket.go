@@ -1,5 +1,5 @@
-// Package udp is the sound of talks over MQTT: one socket for all robots, a key
-// for each talk. See xiaozhi.Datagrams for what a datagram is.
+// Package udp transports the sound of talks over MQTT: one socket for all robots, a key for each talk.
+// See xiaozhi.Datagrams for what a datagram is.
 package udp
 
 import (
@@ -20,19 +20,17 @@ import (
 const (
 	mostArrived = 16 // datagrams that wait for the session: a second of sound
 	mostAhead   = 8  // numbers that one may be ahead of all before: half a second of sound
-	probation   = 2  // datagrams in a row that a robot sends from a new place before sound goes there
+	probation   = 2  // datagrams in a row that a robot sends from a new address before sound goes there
 )
 
 // Errors of sending.
 var (
-	// ErrNowhere is returned before the robot's first datagram: only that says
-	// where its sound goes.
+	// ErrNowhere is returned before the robot's first datagram, which shows where its sound goes.
 	ErrNowhere = errors.New("the robot has sent no sound yet, which says where its own goes")
 	errTooBig  = errors.New("the packet is too large for a datagram")
 )
 
-// Socket is where robots send the sound of their talks. It answers nothing to
-// whom has no key.
+// Socket is where robots send the sound of their talks. It answers no one without a key.
 type Socket struct {
 	conn conn
 
@@ -42,7 +40,7 @@ type Socket struct {
 	dropped atomic.Uint64
 }
 
-// conn is what is used of a net.UDPConn.
+// conn is the part of net.UDPConn that is used.
 type conn interface {
 	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
 	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
@@ -67,11 +65,10 @@ func Listen(address string) (*Socket, error) {
 	return NewSocket(conn), nil
 }
 
-// Port is the socket's.
+// Port returns the socket's port.
 func (s *Socket) Port() int { return s.conn.LocalAddr().(*net.UDPAddr).Port }
 
-// Dropped is how many datagrams belonged to no talk, were no datagrams, came
-// twice or too fast.
+// Dropped returns how many datagrams belonged to no talk, were invalid, came twice or too fast.
 func (s *Socket) Dropped() uint64 { return s.dropped.Load() }
 
 // Run reads the socket until ctx ends, and closes it.
@@ -90,7 +87,7 @@ func (s *Socket) Run(ctx context.Context) error {
 		case err != nil: // of one datagram, such as an ICMP answer to one of ours
 			continue
 		}
-		if !s.take(buffer[:n], from) {
+		if !s.receive(buffer[:n], from) {
 			s.dropped.Add(1)
 		}
 	}
@@ -99,14 +96,15 @@ func (s *Socket) Run(ctx context.Context) error {
 // Close closes a socket that was not run.
 func (s *Socket) Close() { _ = s.conn.Close() }
 
-func (s *Socket) take(datagram []byte, from netip.AddrPort) bool {
+// receive gives a datagram to its talk, and reports whether that has accepted it.
+func (s *Socket) receive(datagram []byte, from netip.AddrPort) bool {
 	if len(datagram) < xiaozhi.NonceSize {
 		return false
 	}
 	s.mu.RLock()
 	t := s.talks[[4]byte(datagram[4:8])]
 	s.mu.RUnlock()
-	return t != nil && t.take(datagram, from)
+	return t != nil && t.receive(datagram, from)
 }
 
 // Talk is the sound of one talk. One goroutine sends, one receives.
@@ -121,23 +119,23 @@ type Talk struct {
 	peer    atomic.Pointer[netip.AddrPort] // where the robot's sound goes; nil before its first datagram
 	heard   chan struct{}                  // closed with that
 
-	// The socket's goroutine has these.
+	// The socket's goroutine uses these.
 	in      *xiaozhi.Datagrams
 	window  xiaozhi.ReplayWindow
-	highest uint32 // number that was taken
+	highest uint32 // number that was accepted
 	ahead   uint32 // number that confirms one that was far ahead
 	moved   struct {
 		to    netip.AddrPort
 		times int
 	}
 
-	// The sender's.
+	// The sender uses these.
 	out      *xiaozhi.Datagrams
 	sequence uint32
 	buffer   []byte
 }
 
-// Arrived is a datagram of the robot, with memory of its own.
+// Arrived is a datagram of the robot. It has its own memory.
 type Arrived struct {
 	sequence, timestamp uint32
 	size                int
@@ -149,13 +147,12 @@ func (a *Arrived) Datagram() xiaozhi.Datagram {
 	return xiaozhi.Datagram{Sequence: a.sequence, Audio: xiaozhi.Audio{Timestamp: a.timestamp, Opus: a.opus[:a.size]}}
 }
 
-// maxOpus is the largest packet of Opus that is taken (RFC 6716 section 3.4).
+// maxOpus is the size of the largest packet of Opus (RFC 6716 section 3.4).
 const maxOpus = 1275
 
-// Open begins the sound of a talk, with a key of its own. The host is the address
-// or name by which the robot reaches this machine, and packet how much sound each of
-// the robot's packets holds. Datagrams from any address but robot are dropped, since
-// nothing else in them shows who has sent them.
+// Open begins the sound of a talk, with a new key. The host is the address or name under which the robot
+// reaches this machine, and packet how much sound each of the robot's packets holds. Datagrams from
+// any address but robot are dropped, since nothing else in them shows who has sent them.
 func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Talk {
 	t := &Talk{socket: s, robot: robot.Unmap(), packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}),
 		buffer: make([]byte, 0, xiaozhi.MostDatagram)}
@@ -172,24 +169,25 @@ func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Talk
 	return t
 }
 
-// Secret is what the robot is told of the talk in the appliance's hello.
+// Secret returns what the appliance's hello says of the sound.
 func (t *Talk) Secret() xiaozhi.UDP { return t.secret }
 
-// Arrived are the robot's datagrams, each once, as they came.
+// Arrived returns the channel of the robot's datagrams, each once, as they came.
 func (t *Talk) Arrived() <-chan Arrived { return t.arrived }
 
-// Heard is closed with the robot's first datagram: sound can be sent from then on.
-func (t *Talk) Heard() <-chan struct{} { return t.heard }
+// Audible returns a channel that is closed with the robot's first datagram: sound can be sent from
+// then on.
+func (t *Talk) Audible() <-chan struct{} { return t.heard }
 
-// Close ends it. Nothing arrives afterwards.
+// Close ends the talk. Nothing arrives afterwards.
 func (t *Talk) Close() {
 	t.socket.mu.Lock()
 	defer t.socket.mu.Unlock()
 	delete(t.socket.talks, t.ssrc)
 }
 
-// take takes a datagram of the talk.
-func (t *Talk) take(datagram []byte, from netip.AddrPort) bool {
+// receive decrypts a datagram, and reports whether it is accepted.
+func (t *Talk) receive(datagram []byte, from netip.AddrPort) bool {
 	if from.Addr().Unmap() != t.robot {
 		return false
 	}
@@ -197,14 +195,15 @@ func (t *Talk) take(datagram []byte, from netip.AddrPort) bool {
 	if err != nil || len(p.Opus) > maxOpus {
 		return false
 	}
-	// Nothing authenticates a datagram. Most that others have made are none of the robot's by what they hold.
+	// Nothing authenticates a datagram. Most that others have made show by what they hold that they are
+	// not the robot's.
 	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.plausible(p.Sequence) || !t.window.Take(p.Sequence) {
 		return false
 	}
 	newest := p.Sequence > t.highest
 	t.highest = max(t.highest, p.Sequence)
 	if newest {
-		t.follow(from)
+		t.setPeer(from)
 	}
 	a := Arrived{sequence: p.Sequence, timestamp: p.Timestamp}
 	a.size = copy(a.opus[:], p.Opus)
@@ -216,9 +215,8 @@ func (t *Talk) take(datagram []byte, from netip.AddrPort) bool {
 	}
 }
 
-// plausible reports whether a number may be a robot's. One that is far ahead of all
-// others would make those of the robot old: the next number has to confirm it
-// (RFC 3550 section A.1).
+// plausible reports whether a number may be a robot's. If a number far ahead of all others were
+// accepted, the robot's own would be old: the next number has to confirm it (RFC 3550 section A.1).
 func (t *Talk) plausible(sequence uint32) bool {
 	if sequence <= t.highest+mostAhead || sequence == t.ahead {
 		return true
@@ -227,9 +225,9 @@ func (t *Talk) plausible(sequence uint32) bool {
 	return false
 }
 
-// follow has the sound go where the robot's latest datagrams come from. Its router
-// may have given it another port.
-func (t *Talk) follow(from netip.AddrPort) {
+// setPeer sends the sound to where the robot's latest datagrams come from. Its router may have given it
+// another port.
+func (t *Talk) setPeer(from netip.AddrPort) {
 	switch peer := t.peer.Load(); {
 	case peer == nil:
 		t.peer.Store(&from)

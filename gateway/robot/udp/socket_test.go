@@ -116,7 +116,7 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 		return d.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: opus}})
 	}
 	sound := []byte(toc + "sound")
-	if !talk.take(datagram(robot, 1, sound), from) || !talk.take(datagram(robot, 2, sound), from) {
+	if !talk.receive(datagram(robot, 1, sound), from) || !talk.receive(datagram(robot, 2, sound), from) {
 		t.Fatal("the robot's own are not taken")
 	}
 	good := datagram(robot, 3, sound)
@@ -137,14 +137,14 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 		"half a header": good[:7],
 		"nothing":       nil,
 	} {
-		if talk.take(bytes.Clone(d), thief) {
+		if talk.receive(bytes.Clone(d), thief) {
 			t.Errorf("%s is taken", name)
 		}
 	}
 	if peer := talk.peer.Load(); peer == nil || *peer != from {
 		t.Errorf("sound goes to %v", peer)
 	}
-	if !talk.take(good, from) || len(talk.arrived) != 3 {
+	if !talk.receive(good, from) || len(talk.arrived) != 3 {
 		t.Errorf("the robot's next one is not taken; %d have arrived", len(talk.arrived))
 	}
 }
@@ -158,7 +158,7 @@ func TestAfterALongLoss(t *testing.T) {
 	from := netip.AddrPortFrom(robotIP, 1000)
 	var got []bool
 	for _, sequence := range []uint32{1, 1000, 1002, 1003, 1004} {
-		got = append(got, talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from))
+		got = append(got, talk.receive(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from))
 	}
 	if want := [...]bool{true, false, false, true, true}; [5]bool(got) != want {
 		t.Errorf("taken %v, want %v", got, want)
@@ -178,7 +178,7 @@ func TestForgedDatagrams(t *testing.T) {
 	for range 20_000 {
 		if random.IntN(100) == 0 {
 			mine++
-			if !talk.take(robot.Append(nil, xiaozhi.Datagram{Sequence: mine, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from) && mine > talk.highest {
+			if !talk.receive(robot.Append(nil, xiaozhi.Datagram{Sequence: mine, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from) && mine > talk.highest {
 				t.Fatalf("the robot's own, number %d of %d, is not taken", mine, talk.highest)
 			}
 			<-talk.arrived
@@ -186,7 +186,7 @@ func TestForgedDatagrams(t *testing.T) {
 		key := [16]byte{byte(random.Uint32()), byte(random.Uint32()), 7}
 		forged := xiaozhi.NewDatagrams(key, secret.Nonce, false).Append(nil, xiaozhi.Datagram{Sequence: mine + random.Uint32N(1000),
 			Audio: xiaozhi.Audio{Opus: []byte(toc + "forged")}})
-		if talk.take(forged, thief) {
+		if talk.receive(forged, thief) {
 			taken++
 			<-talk.arrived
 			mine = max(mine, talk.highest) // the robot is that much further
@@ -213,19 +213,19 @@ func TestDatagramsOfAnotherHostAreDropped(t *testing.T) {
 			}
 			// A socket of both families has IPv4 addresses in their mapped form.
 			from := netip.MustParseAddrPort("[::ffff:192.0.2.1]:1000")
-			if first > 0 && !talk.take(datagram(first), from) {
+			if first > 0 && !talk.receive(datagram(first), from) {
 				t.Fatal("the robot's first datagram is not taken")
 			}
 			thief := netip.MustParseAddrPort("192.0.2.66:666")
 			for sequence := first + 1; sequence <= 200; sequence++ {
-				if talk.take(datagram(sequence), thief) {
+				if talk.receive(datagram(sequence), thief) {
 					t.Fatalf("number %d of another host is taken", sequence)
 				}
 			}
 			for sequence := uint32(1 << 20); sequence <= 1<<20+10; sequence++ {
-				talk.take(datagram(sequence), thief)
+				talk.receive(datagram(sequence), thief)
 			}
-			if !talk.take(datagram(first+1), from) {
+			if !talk.receive(datagram(first+1), from) {
 				t.Error("the robot's own next number is not taken any more")
 			}
 			if peer := talk.peer.Load(); peer == nil || *peer != from {
@@ -240,7 +240,7 @@ func TestAClosedTalkTakesNothing(t *testing.T) {
 	robot.send(t, 1, "one")
 	arrives(t, talk, "one")
 	talk.Close()
-	if talk.socket.take(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}),
+	if talk.socket.receive(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}),
 		netip.AddrPortFrom(talk.robot, 1)) {
 		t.Error("a closed talk takes a datagram")
 	}
@@ -255,8 +255,8 @@ func FuzzTalk(f *testing.F) {
 		talk := &Talk{socket: s, robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
 			in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
 		s.talks[[4]byte{1}] = talk
-		first := s.take(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1))
-		if again := s.take(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1)); again {
+		first := s.receive(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1))
+		if again := s.receive(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1)); again {
 			t.Errorf("%x is taken twice (first %v)", datagram, first)
 		}
 	})

@@ -38,8 +38,8 @@ type camera struct {
 	renewed bool // the session has a newer one
 }
 
-// Issue returns the address to which a robot sends pictures, and a token for it, in place of all
-// but the latest token of the session. Both are empty if the address under which the robot
+// Issue returns the address that a robot sends pictures to, and a token for it. Of the session's
+// earlier tokens only the latest stays valid. Both are empty if the address under which the robot
 // reaches us is unknown.
 func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
