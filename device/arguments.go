@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// ErrArguments is wrapped by Fit for arguments a tool does not take.
+// ErrArguments is wrapped by Fit when the arguments do not match the tool's schema.
 var ErrArguments = errors.New("the tool does not take these arguments")
 
-// Fit returns arguments as the tool's schema wants them: names in the tool's
-// own spelling, numbers whole, an axis to be kept left out, heads and lights
-// kept within what they can do. Anything else that the robot would refuse, or
-// silently ignore as it does a name it does not know, is an error that wraps
-// ErrArguments and lists what the tool takes.
+// Fit returns arguments as the tool's schema requires them: names in the tool's
+// spelling, numbers whole, an axis that is to stay as it is omitted, and heads and
+// lights clamped to their range. Anything else that the robot would refuse, or
+// silently ignore as it does an unknown name, is an error that wraps ErrArguments
+// and lists the tool's arguments.
 func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	fitted := make(map[string]any, len(arguments))
 	for _, given := range slices.Sorted(maps.Keys(arguments)) {
@@ -49,7 +49,7 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	return fitted, nil
 }
 
-// argument is the tool's spelling of a name; case is ignored, as in the firmware.
+// argument returns the tool's spelling of name; case is ignored, as in the firmware.
 func (t Tool) argument(name string) (string, bool) {
 	if _, exact := t.Schema.Properties[name]; exact {
 		return name, true
@@ -62,7 +62,7 @@ func (t Tool) argument(name string) (string, bool) {
 	return "", false
 }
 
-// takes lists the arguments for an error.
+// takes lists the tool's arguments for an error.
 func (t Tool) takes() string {
 	if len(t.Schema.Properties) == 0 {
 		return "none"
@@ -70,7 +70,7 @@ func (t Tool) takes() string {
 	return strings.Join(slices.Sorted(maps.Keys(t.Schema.Properties)), ", ")
 }
 
-// fit is one argument as the robot takes it, and nil for one to be left out.
+// fit converts one argument to what the robot accepts; nil means it is omitted.
 func (t Tool) fit(name string, value any) (any, error) {
 	a := t.Schema.Properties[name]
 	wrong := func() error {
@@ -99,7 +99,7 @@ func (t Tool) fit(name string, value any) (any, error) {
 		}
 		return nil, wrong()
 	}
-	return value, nil // a type no firmware lists today; the robot knows
+	return value, nil // a type no current firmware lists; the robot decides
 }
 
 func (t Tool) inRange(name string, a Argument, n int) (any, error) {
@@ -136,8 +136,8 @@ func (a Argument) limits() string {
 	return fmt.Sprintf("of at most %d", *a.Maximum)
 }
 
-// whole reads a whole number from what JSON and language models make of one.
-// The firmware drops what follows the point, and so do we.
+// whole reads a whole number from the forms that JSON and language models give it.
+// Like the firmware it truncates a fraction.
 func whole(value any) (int, bool) {
 	var f float64
 	switch v := value.(type) {

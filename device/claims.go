@@ -12,40 +12,40 @@ import (
 	"perch/plain"
 )
 
-// Anybody can check in with a robot's MAC. Several clients that do are all kept,
-// within mostClaims, and which of them is the robot is for its owner to say, by
-// the code on its screen or by naming one: its id alone adopts none of them.
+// Anybody can check in with a robot's MAC. All clients that do so are stored, up to
+// mostClaims. Only the owner can say which of them is the robot, by the code on its
+// screen or by naming a client: the robot's id alone adopts none of them.
 
-// mostClaims bounds the clients that wait under one id.
+// mostClaims bounds the clients waiting under one id.
 const mostClaims = 8
 
-// Errors of adoption by an id that more than one client has claimed. Those that
-// are returned are ClaimErrors, which list the clients.
+// Errors of adopting an id that several clients claim. They are returned inside a
+// ClaimError, which lists the clients.
 var (
-	// ErrContested is wrapped for a robot that is not adopted, by whose MAC two or more clients have named themselves.
+	// ErrContested reports that a robot was not adopted because two or more clients use its MAC.
 	ErrContested = errors.New("more than one client names itself by this MAC address, and any of them may be a stranger's. " +
 		"Adopt the robot by the code on its screen, or name the client that is yours by its Client-Id or its address (--client, or client in a request)")
-	// ErrClaimed is wrapped for an adopted robot with whose MAC another client waits.
+	// ErrClaimed reports that another client is waiting with the MAC of an adopted robot.
 	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
 		"If you erased the robot's flash, adopt it by the code on its screen, or name the client that is yours by its Client-Id or its " +
 		"address (--client, or client in a request)")
-	// ErrNotAmongThem is wrapped for the name of a client that has not claimed the robot. It is an ErrNothingToAdopt.
+	// ErrNotAmongThem reports that the named client does not claim the robot. It is an ErrNothingToAdopt.
 	ErrNotAmongThem = fmt.Errorf("%w: no client with this Client-Id or address names itself by the robot's MAC address", ErrNothingToAdopt)
-	// ErrAmbiguous is wrapped for an address from which two or more clients came.
+	// ErrAmbiguous reports that two or more clients came from the given address.
 	ErrAmbiguous = errors.New("more than one client came from this address; name the one that is yours by its Client-Id")
 )
 
-// ClaimError is an error of adoption that lists the clients that claim the robot.
+// ClaimError is an adoption error with the clients that claim the robot.
 type ClaimError struct {
 	Err       error // ErrContested, ErrClaimed, ErrNotAmongThem or ErrAmbiguous
 	Claimants []Claimant
-	Unlisted  bool // there were more
+	Unlisted  bool // more clients than Claimants lists
 }
 
 // Unwrap returns Err.
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// Error is the sentence of Err and the clients.
+// Error returns the sentence of Err followed by the clients.
 func (e *ClaimError) Error() string {
 	list := make([]string, 0, len(e.Claimants)+1)
 	for _, c := range e.Claimants {
@@ -57,17 +57,17 @@ func (e *ClaimError) Error() string {
 	return e.Err.Error() + ". They are: " + strings.Join(list, "; ")
 }
 
-// Claimant is a client that names itself by a robot's MAC.
+// Claimant is a client that uses a robot's MAC.
 type Claimant struct {
-	Client   string    `json:"client"` // its Client-Id; empty where it sends none
+	Client   string    `json:"client"` // its Client-Id; empty if it sends none
 	Address  string    `json:"address"`
 	Board    string    `json:"board,omitempty"`
 	Firmware string    `json:"firmware,omitempty"`
-	At       time.Time `json:"at"`    // when it was last here
-	Bound    bool      `json:"bound"` // it has the robot's token: it came first, or is adopted
+	At       time.Time `json:"at"`    // its latest check-in
+	Bound    bool      `json:"bound"` // it has the robot's token, because it came first or was adopted
 }
 
-// String is the client in a line of text.
+// String returns the client as one line of text.
 func (c Claimant) String() string {
 	id := "no Client-Id"
 	if c.Client != "" {
@@ -80,15 +80,15 @@ func (c Claim) claimant(bound bool) Claimant {
 	return Claimant{Client: c.ID, Address: c.Address, Board: c.Board, Firmware: c.Firmware, At: c.At, Bound: bound}
 }
 
-// Contested reports whether two or more clients have claimed the MAC of a robot
-// that nobody has adopted: none of them is it until its owner names one.
+// Contested reports whether two or more clients claim the MAC of a robot that
+// nobody has adopted. None of them is trusted until the owner names one.
 func (r Robot) Contested() bool {
 	waiting := len(r.claims())
 	return !r.Adopted() && (waiting > 1 || waiting > 0 && r.Bound || r.Unlisted)
 }
 
-// Claimants are the clients that claim a robot: the one that is bound, then those that
-// wait, the latest first.
+// Claimants returns the clients that claim a robot: first the bound one, then the
+// waiting ones, latest first.
 func (r Robot) Claimants() []Claimant {
 	waiting := r.claims()
 	slices.SortStableFunc(waiting, func(a, b Claim) int { return b.At.Compare(a.At) })
@@ -102,7 +102,7 @@ func (r Robot) Claimants() []Claimant {
 	return all
 }
 
-// claims are the clients that wait, in no order.
+// claims returns the waiting clients, unordered.
 func (r Robot) claims() []Claim {
 	if r.Claim == nil {
 		return nil
@@ -110,13 +110,13 @@ func (r Robot) claims() []Claim {
 	return append([]Claim{*r.Claim}, r.Rivals...)
 }
 
-// bound is the client that is bound, as a claim.
+// bound returns the bound client as a claim.
 func (r Robot) bound() Claim {
 	return Claim{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL, At: r.LastSeen}
 }
 
-// lastHeard is when any client last came with the MAC of a robot that nobody has
-// adopted, and when an adopted one was last seen.
+// lastHeard returns when any client last checked in with the MAC of a robot that
+// nobody has adopted, or when an adopted robot was last seen.
 func (r Robot) lastHeard() time.Time {
 	last := r.LastSeen
 	if !r.Adopted() {
@@ -129,9 +129,8 @@ func (r Robot) lastHeard() time.Time {
 	return last
 }
 
-// claim notes a check-in that was not admitted, as a claim and nowhere else. Where
-// too many clients wait, the one that came longest ago gives way, of the machine that
-// has most of them.
+// claim records a check-in that was not admitted. If too many clients wait, the
+// oldest claim of the machine that has most of them is dropped.
 func (r *Robot) claim(c CheckIn, now time.Time) {
 	r.release(c.Client)
 	if others := r.claims(); len(others) >= mostClaims {
@@ -148,7 +147,7 @@ func (r *Robot) claim(c CheckIn, now time.Time) {
 	}
 }
 
-// withoutMostNumerous leaves out the oldest claim of the machine that has most.
+// withoutMostNumerous drops the oldest claim of the machine that has most.
 func withoutMostNumerous(claims []Claim) []Claim {
 	of := map[netip.Prefix]int{}
 	for _, c := range claims {
@@ -166,7 +165,7 @@ func withoutMostNumerous(claims []Claim) []Claim {
 	return slices.Delete(claims, out, out+1)
 }
 
-// release ends the claim of a client that is let in. Those of others stay.
+// release removes the claim of a client that is admitted. Other claims stay.
 func (r *Robot) release(c Client) {
 	rest := slices.DeleteFunc(r.claims(), func(other Claim) bool { return other.Client == c })
 	r.Claim, r.Rivals = nil, nil
@@ -175,18 +174,18 @@ func (r *Robot) release(c Client) {
 	}
 }
 
-// decided ends all claims: the owner has spoken.
+// decided removes all claims, after the owner has chosen.
 func (r *Robot) decided() { r.Claim, r.Rivals, r.Unlisted = nil, nil, false }
 
-// bind makes a client the robot's own, and ends all claims.
+// bind binds the robot to a client and removes all claims.
 func (r *Robot) bind(c Claim) {
 	r.Client, r.Bound = c.Client, true
 	r.Board, r.Firmware, r.Language, r.Address, r.BaseURL = c.Board, c.Firmware, c.Language, c.Address, c.BaseURL
 	r.decided()
 }
 
-// claimOf is the claim of a client. One that is not listed has said nothing of itself
-// that is still known; that comes with its next check-in.
+// claimOf returns the claim of a client. For a client that is not listed it has the
+// Client-Id only; its next check-in fills in the rest.
 func (r Robot) claimOf(c Client) Claim {
 	waiting := r.claims()
 	if i := slices.IndexFunc(waiting, func(one Claim) bool { return one.Client == c }); i >= 0 {
@@ -195,10 +194,10 @@ func (r Robot) claimOf(c Client) Claim {
 	return Claim{Client: c}
 }
 
-// named is the client that an owner names by its Client-Id or its address. A Client-Id
-// that is no longer listed is believed, or strangers could keep a robot out by claims
-// in great number. An IP address is never read as a Client-Id, which a stranger may
-// have chosen to equal it.
+// named returns the client with the given Client-Id or address. A Client-Id that is
+// not listed is accepted, or strangers could lock a robot out by many claims. An IP
+// address is never read as a Client-Id, since a stranger may have chosen that
+// address as its Client-Id.
 func (r Robot) named(client string) (Claim, error) {
 	all := r.claims()
 	if r.Bound {
@@ -228,8 +227,8 @@ func (r Robot) claimError(err error) error {
 	return &ClaimError{Err: err, Claimants: r.Claimants(), Unlisted: r.Unlisted}
 }
 
-// sameClaims reports whether the same clients wait and say the same of themselves,
-// whenever they came.
+// sameClaims reports whether a and b have the same clients with the same details,
+// ignoring times.
 func sameClaims(a, b []Claim) bool {
 	has := func(claims []Claim, c Claim) bool {
 		return slices.ContainsFunc(claims, func(other Claim) bool {

@@ -9,57 +9,57 @@ import (
 	"time"
 )
 
-// Errors of codes.
+// Errors of adoption codes.
 var (
-	// ErrCode is an ErrNothingToAdopt, for a code that was never given, that was used, or that has expired.
+	// ErrCode reports a code that was never issued, was used, or has expired. It is an ErrNothingToAdopt.
 	ErrCode = fmt.Errorf("%w, or not any more: a code is good for ten minutes, and then the robot shows another", ErrNothingToAdopt)
-	// ErrTries is returned for any code while too many wrong ones come.
+	// ErrTries reports that too many wrong codes were tried; no code is accepted for a while.
 	ErrTries = errors.New("too many wrong codes; wait a minute, or adopt the robot by its id")
 )
 
-// Bounds of codes.
+// Limits of adoption codes.
 const (
-	CodeLife = 10 * time.Minute // from when it is first given
+	CodeLife = 10 * time.Minute // from its first issue
 
-	codes       = 1_000_000 // there are, of six digits
-	mostCodes   = 200       // good at a time,
-	mostOfOneID = 4         // and of them under one id
-	mostTries   = 10        // wrong ones within
+	codes       = 1_000_000 // number of six-digit codes
+	mostCodes   = 200       // valid at a time
+	mostOfOneID = 4         // valid at a time under one id
+	mostTries   = 10        // wrong codes accepted within
 	triesWithin = time.Minute
 )
 
-// Codes gives out the six digits that a robot shows for its adoption. A code is
-// good once, for a time, for one robot with one client. One goroutine at a time uses
-// it; the time is the caller's.
+// Codes issues the six-digit codes that robots show for adoption. A code can be used
+// once, for CodeLife, for one robot with one client. Codes is not safe for concurrent
+// use; the caller passes the time.
 type Codes struct {
 	live  map[string]shown
 	of    map[asker]string
-	wrong []time.Time // the latest wrong tries
+	wrong []time.Time // times of the latest wrong tries
 }
 
-// asker is who is shown a code: a robot, from one machine. A client that claims a
-// robot's MAC from elsewhere takes nothing from the code that the robot shows.
+// asker identifies to whom a code is shown: a robot, from one machine. A client that
+// claims a robot's MAC from elsewhere does not affect the code that the robot shows.
 type asker struct {
 	robot   ID
 	machine netip.Prefix
 }
 
-// shown is what a code stands for.
+// shown is what an issued code stands for.
 type shown struct {
 	asker
 	client Client
 	until  time.Time
 }
 
-// NewCodes returns codes, of which none has been given.
+// NewCodes returns an empty Codes.
 func NewCodes() *Codes {
 	return &Codes{live: map[string]shown{}, of: map[asker]string{}}
 }
 
 // Give returns the code that a robot is to show: the same for half of its life, and
-// then another. Another client with the robot's MAC gets another code, which ends
-// the first only if both come from one machine. There is none while too many wait;
-// such a robot is adopted by its id. The address may be unknown.
+// then another. Another client with the robot's MAC gets another code, which
+// replaces the first only if both come from one machine. It reports false while too
+// many codes are valid; such a robot is adopted by its id. The address may be empty.
 func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	who := asker{robot, from.machine}
@@ -80,15 +80,15 @@ func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (co
 		return "", false
 	}
 	for taken := true; taken; _, taken = c.live[code] {
-		n, _ := rand.Int(rand.Reader, big.NewInt(codes)) // it never fails
+		n, _ := rand.Int(rand.Reader, big.NewInt(codes)) // never fails
 		code = fmt.Sprintf("%06d", n)
 	}
 	c.live[code], c.of[who] = shown{who, client, now.Add(CodeLife)}, code
 	return code, true
 }
 
-// look returns whom a code was given to, which stays so until the code ends. A
-// wrong one counts. Errors are ErrCode and ErrTries.
+// look returns the robot and client that the code was issued to. It counts wrong
+// codes. Errors are ErrCode and ErrTries.
 func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
@@ -105,7 +105,7 @@ func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
 	return s.robot, s.client, nil
 }
 
-// current returns the good code of a robot with a client, or nothing.
+// current returns the valid code of a robot with a client, or "".
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	for code, s := range c.live {
 		if s.robot == robot && s.client == client && now.Before(s.until) {
@@ -115,7 +115,7 @@ func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	return ""
 }
 
-// end makes a robot's codes void, wherever they are shown.
+// end revokes all codes of a robot.
 func (c *Codes) end(robot ID) {
 	for code, s := range c.live {
 		if s.robot == robot {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Control is a tool that sets something by whole numbers, with the names it has for
-// the arguments that were looked for. A name is empty where it has none.
+// Control is a tool that sets something by whole numbers, with the tool's names of the
+// requested arguments. A name is empty if the tool lacks that argument.
 type Control struct {
 	Tool
 	Arguments []string
 }
 
-// FindControl returns the first tool with these words in its name which takes a whole
-// number under one of the names of each argument, and nothing more that it must be
-// given. Builds of the firmware differ in both.
+// FindControl returns the first tool with these words in its name that has a whole
+// number under one of the names of each argument, and no other required argument.
+// Firmware builds differ in both.
 func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bool) {
 	for _, t := range tools {
 		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
@@ -33,8 +33,8 @@ func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bo
 	return Control{}, false
 }
 
-// Integer is the tool's own name for a whole number, the first in the order of the
-// names, whatever the capitals. It is empty where the tool has none.
+// Integer returns the tool's spelling of the first of names that is a whole number
+// argument, ignoring case, or "" if there is no such argument.
 func (t Tool) Integer(names ...string) string {
 	for _, name := range names {
 		var own []string
@@ -50,8 +50,8 @@ func (t Tool) Integer(names ...string) string {
 	return ""
 }
 
-// FindHead is the tool that turns the head. Its arguments are yaw, and pitch where the
-// head has one.
+// FindHead returns the tool that turns the head. Its arguments are yaw, and pitch if the
+// head has that axis.
 func FindHead(tools []Tool) (Control, bool) {
 	head, found := FindControl(tools, "set head", []string{"yaw", "pan", "x"})
 	if found {
@@ -60,10 +60,10 @@ func FindHead(tools []Tool) (Control, bool) {
 	return head, found
 }
 
-// FindAngles is the tool that says where the head is turned to, as {"yaw","pitch"}.
+// FindAngles returns the tool that reports the head's position, as {"yaw","pitch"}.
 func FindAngles(tools []Tool) (Control, bool) { return FindControl(tools, "get head angles") }
 
-// FindLights is the tool that sets all lights to one colour.
+// FindLights returns the tool that sets all lights to one colour.
 func FindLights(tools []Tool) (Control, bool) {
 	for _, words := range []string{"set led color", "set all color", "set rgb", "set color", "led set"} {
 		if c, found := FindControl(tools, words, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"}); found {
@@ -73,8 +73,8 @@ func FindLights(tools []Tool) (Control, bool) {
 	return Control{}, false
 }
 
-// Shine are the arguments that give lights a colour, red, green and blue of 0 to 255,
-// each within what these lights take.
+// Shine returns the arguments that set lights to a colour: red, green and blue from 0
+// to 255, each clamped to the tool's range.
 func (c Control) Shine(colour [3]int) map[string]any {
 	arguments := map[string]any{}
 	for i, level := range colour {

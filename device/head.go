@@ -1,19 +1,17 @@
 package device
 
-// How far a Stack-chan's head goes, in degrees.
+// Range of a Stack-chan's head, in degrees.
 const (
-	// MaxHeadYaw is the firmware's own limit to either side.
+	// MaxHeadYaw is the firmware's limit to either side.
 	MaxHeadYaw = 128
-	// AssumedHeadYaw is how far a head turns whose tool lists no range.
+	// AssumedHeadYaw is the limit assumed for a head whose tool lists no range.
 	AssumedHeadYaw = 90
-	// MinHeadPitch and MaxHeadPitch are how far a head tilts. Servos that are driven
-	// into their stops break; the makers advise to stay within this.
+	// MinHeadPitch and MaxHeadPitch are the range that the makers advise: servos that
+	// are driven into their stops break.
 	MinHeadPitch = 5
 	MaxHeadPitch = 85
-	// FirmwareHeadPitch is the firmware's limit; Tool.Fit sends MaxHeadPitch at
-	// most.
+	// FirmwareHeadPitch is the firmware's limit; Tool.Fit clamps to MaxHeadPitch.
 	FirmwareHeadPitch = 90
-	// KeepHeadAxis leaves an axis as it is. The firmware lists it as the least
-	// value.
+	// KeepHeadAxis leaves an axis as it is. The firmware lists it as the minimum.
 	KeepHeadAxis = -9999
 )

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// ErrHours is wrapped by ParseHours.
+// ErrHours is wrapped by the errors of ParseHours.
 var ErrHours error = errors.New("not hours of a day")
 
-// Hours are a part of every day, by the wall clock. The zero value is none.
+// Hours is a daily period of wall-clock time. The zero value is empty.
 type Hours struct {
-	From, To time.Duration // what the clock shows, as a time since midnight
-	unread   error         // why a configuration's text is none
+	From, To time.Duration // since midnight
+	unread   error         // why UnmarshalText could not read the text
 }
 
-// Err returns why UnmarshalText could not read its text, to be reported with the key.
+// Err returns the error of UnmarshalText, for the caller to report with the key.
 func (h Hours) Err() error { return h.unread }
 
-// MarshalText writes what ParseHours reads.
+// MarshalText returns the form that ParseHours reads.
 func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads what ParseHours reads. What it could not read is zero, see Err.
+// UnmarshalText reads what ParseHours reads. On an error h is zero except for Err.
 func (h *Hours) UnmarshalText(text []byte) error {
 	read, err := ParseHours(string(text))
 	*h = read
@@ -30,7 +30,7 @@ func (h *Hours) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseHours reads "22:00-07:00". Empty is none. It wraps ErrHours.
+// ParseHours parses a period such as "22:00-07:00". Empty text gives the zero Hours.
 func ParseHours(s string) (Hours, error) {
 	if s == "" {
 		return Hours{}, nil
@@ -48,7 +48,7 @@ func ParseHours(s string) (Hours, error) {
 	return h, nil
 }
 
-// parseEnd also takes 24:00.
+// parseEnd parses an end time, which may be 24:00.
 func parseEnd(s string) (time.Duration, error) {
 	if s == "24:00" {
 		return 24 * time.Hour, nil
@@ -61,7 +61,7 @@ func ofDay(t time.Time) time.Duration {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 }
 
-// Contains reports whether a time, in the owner's zone, is within.
+// Contains reports whether a time in the owner's zone is within h.
 func (h Hours) Contains(local time.Time) bool {
 	now := ofDay(local)
 	if h.From <= h.To {
@@ -70,7 +70,7 @@ func (h Hours) Contains(local time.Time) bool {
 	return now >= h.From || now < h.To
 }
 
-// String is the form that ParseHours reads.
+// String returns the form that ParseHours reads.
 func (h Hours) String() string {
 	if h == (Hours{}) {
 		return ""

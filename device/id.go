@@ -1,6 +1,6 @@
-// Package device is what a robot is to the appliance: its identity and what
-// binds it, what it can do, and the registry of those that have been here.
-// It is plain logic: no sockets, no files, no clock of its own.
+// Package device describes robots: their identity, tokens, tools and settings, and the
+// registry of all robots that have checked in. It opens no sockets or files and reads
+// no clock.
 package device
 
 import (
@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ID is a robot's Wi-Fi MAC in lower-case hex, "a0b1c2d3e4f5".
+// ID is a robot's Wi-Fi MAC in lower-case hexadecimal, such as "a0b1c2d3e4f5".
 type ID string
 
-// ErrID is wrapped by ParseID.
+// ErrID is wrapped by the errors of ParseID.
 var ErrID error = errors.New("not a MAC address")
 
-// ParseID accepts a MAC address in any common spelling. Group addresses are taken
-// too, because pages invent theirs. All zeros and all ones are refused.
+// ParseID parses a MAC address in any common spelling. Group addresses are accepted,
+// because web clients invent theirs; all zeros and all ones are refused.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
@@ -33,7 +33,7 @@ func ParseID(s string) (ID, error) {
 	return ID(digits), nil
 }
 
-// MAC is the id as the firmware writes it, with colons.
+// MAC returns the id as the firmware writes it, with colons.
 func (id ID) MAC() string {
 	if len(id) != 12 {
 		return string(id)

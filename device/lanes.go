@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// MostJobs bounds a robot's queue; an owner's rule has at most 20 acts.
+// MostJobs bounds a robot's queue; a rule has at most 20 acts.
 const MostJobs = 32
 
-// Lanes do what is to be done to robots: to each one thing after the other,
-// and to none because of another that does not answer. The zero value is ready.
-// Its methods may be called from any goroutine.
+// Lanes runs jobs in one queue per robot, so that a robot that does not answer
+// delays only its own jobs. The zero value is ready to use. Its methods are safe for
+// concurrent use.
 type Lanes struct {
 	mu   sync.Mutex
-	jobs map[ID][]queued // of those at work; the first is being done
+	jobs map[ID][]queued // jobs of robots with a running worker; the first is running
 	wg   sync.WaitGroup
 }
 
-// Job is something to do. One with a name is not queued twice.
+// Job is a unit of work. A named job is queued only once.
 type Job struct {
 	Name string
 	Do   func(context.Context)
@@ -28,8 +28,8 @@ type queued struct {
 	ctx context.Context
 }
 
-// Add queues a job, which is dropped where ctx has ended when its turn comes.
-// It reports false where too many wait. The empty id has a lane as well.
+// Add queues a job, which is dropped if ctx has ended when its turn comes. It reports
+// false if the queue is full. The empty id has a queue as well.
 func (l *Lanes) Add(ctx context.Context, id ID, j Job) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *Lanes) Add(ctx context.Context, id ID, j Job) bool {
 	return true
 }
 
-// work does what waits for one robot, until nothing does.
+// work runs the jobs of one robot until its queue is empty.
 func (l *Lanes) work(id ID) {
 	for {
 		l.mu.Lock()
@@ -72,5 +72,5 @@ func (l *Lanes) work(id ID) {
 	}
 }
 
-// Wait returns when all is done. All goroutines that add must have ended.
+// Wait waits for all jobs. No goroutine may call Add at the same time.
 func (l *Lanes) Wait() { l.wg.Wait() }

@@ -8,14 +8,14 @@ import (
 	"perch/limit"
 )
 
-// ModelNames are names of tools as language models take them: letters, digits,
-// hyphens and underscores. "self.robot.set_head_angles" is offered as
-// "self_robot_set_head_angles", and a call of that finds its tool.
+// ModelNames maps tool names to the form that language models accept: letters,
+// digits, hyphens and underscores. "self.robot.set_head_angles" becomes
+// "self_robot_set_head_angles".
 type ModelNames struct {
 	safe, own map[string]string
 }
 
-// NewModelNames names the tools in order; the later of two alike gets a number.
+// NewModelNames names the tools in order; of equal names the later gets a number.
 func NewModelNames(tools []Tool) ModelNames {
 	n := ModelNames{safe: make(map[string]string, len(tools)), own: make(map[string]string, len(tools))}
 	for _, t := range tools {
@@ -45,10 +45,10 @@ func modelName(own, suffix string) string {
 	return name[:min(len(name), limit.Word-len(suffix))] + suffix
 }
 
-// Safe is the model's name of a tool, and empty for one that is not here.
+// Safe returns the model's name of a tool, or "" if the tool is unknown.
 func (n ModelNames) Safe(own string) string { return n.safe[own] }
 
-// Own is the tool a model means, by the model's name or by the tool's own.
+// Own returns the tool that a model means, by the model's name or the tool's own.
 func (n ModelNames) Own(safe string) (string, bool) {
 	if own, ok := n.own[safe]; ok {
 		return own, true

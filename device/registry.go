@@ -16,8 +16,8 @@ import (
 	"perch/limit"
 )
 
-// records is where robots are kept. PutSoon may lose the last few seconds in
-// a power cut; Put and Delete may not.
+// records stores robots. PutSoon may lose the last few seconds in a power cut; Put and
+// Delete may not.
 type records interface {
 	Put(key string, r Robot) error
 	PutSoon(key string, r Robot)
@@ -28,48 +28,48 @@ type records interface {
 
 // Errors of the registry.
 var (
-	// ErrUnknownRobot is returned for a robot that never checked in, or that was forgotten.
+	// ErrUnknownRobot reports a robot that never checked in or was forgotten.
 	ErrUnknownRobot = errors.New("unknown robot: it has not been here, or was forgotten; perch robot list lists those that have")
-	// ErrToken is returned by Admit for a token that is missing, forged or of an earlier epoch.
+	// ErrToken is returned by Admit if the token is missing, forged or of an earlier epoch.
 	ErrToken = errors.New("wrong or missing token")
-	// ErrNothingToAdopt is returned by Adopt where no robot waits under that id or code.
+	// ErrNothingToAdopt is returned by Adopt if no robot waits under that id or code.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 )
 
-// visitEvery is how stale the remembered time of the last visit may get
-// before a visit with nothing new is worth a write.
+// visitEvery is how old the stored time of the last visit may get before a visit with
+// nothing new is written.
 const visitEvery = 10 * time.Minute
 
-// Registry knows every robot. Any goroutine may call its methods.
+// Registry knows every robot. It is safe for concurrent use.
 type Registry struct {
 	key      Key
 	adoption Adoption
 	records  records
 	codes    *Codes
 
-	trusted sync.Map        // ID to Settings, of the adopted; every event asks, and waits for no disk
-	fixed   map[ID]Settings // by the configuration file
+	trusted sync.Map        // ID to Settings of the adopted; read for every event without waiting for the disk
+	fixed   map[ID]Settings // from the configuration file
 
 	mu      sync.Mutex
 	robots  map[ID]Robot
-	kept    map[ID]time.Time // the last visit in the records
-	here    map[ID]visits    // in this run
-	welcome time.Time        // until then every robot that comes is adopted
-	came    int              // that were adopted so, from other machines
-	expires time.Time        // when strangers are next looked through
-	tools   map[ID]int       // bytes that are kept
+	kept    map[ID]time.Time // last visit as stored
+	here    map[ID]visits    // since the start
+	welcome time.Time        // until then every robot that checks in is adopted
+	came    int              // robots of other machines adopted so
+	expires time.Time        // next check for expired strangers
+	tools   map[ID]int       // bytes stored
 }
 
-// visits are the times noted in this run, perhaps by a wrong clock.
+// visits are the times recorded since the start, perhaps with a wrong clock.
 type visits struct{ first, boot, last bool }
 
-// NewRegistry reads what is remembered. The codes that robots showed before are
-// not: they are given others when they ask again.
+// NewRegistry returns a registry of the stored robots. Codes are not stored: robots get
+// new ones when they ask again.
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(),
 		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // of a file that others wrote
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // of a file written by others
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			kept.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
@@ -89,9 +89,8 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	return r
 }
 
-// CheckIn takes note of a robot that has booted and returns whether it may
-// connect. Of one that may not, only its claim is noted. CheckIn writes nothing
-// itself: what there is to keep is kept soon.
+// CheckIn records a robot that has booted and returns whether it may connect. If it
+// may not, only its claim is recorded. Changes are written soon, not by CheckIn.
 func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +114,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	return r.shown(robot), a
 }
 
-// set takes over what is known of a robot. r.mu is held.
+// set replaces the registry's copy of a robot. r.mu is held.
 func (r *Registry) set(robot Robot) {
 	r.robots[robot.ID] = robot
 	if robot.Adopted() {
@@ -125,10 +124,10 @@ func (r *Registry) set(robot Robot) {
 	}
 }
 
-// visited takes over a robot that was just seen, and has it kept where there
-// is news, or where what is kept of its visits has become stale.
+// visited replaces the copy of a robot that was just seen. It is written if there is
+// news, or if the stored times have become stale.
 func (r *Registry) visited(robot Robot, news bool) {
-	// A clock that was set back has visits before the one that is kept.
+	// A clock that was set back has visits before the stored one.
 	if news || robot.lastHeard().Sub(r.kept[robot.ID]).Abs() > visitEvery {
 		r.records.PutSoon(string(robot.ID), robot)
 		r.kept[robot.ID] = robot.lastHeard()
@@ -136,7 +135,7 @@ func (r *Registry) visited(robot Robot, news bool) {
 	r.set(robot)
 }
 
-// Seen takes note that a robot opens its channel.
+// Seen records that a robot opens its channel.
 func (r *Registry) Seen(id ID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +148,8 @@ func (r *Registry) Seen(id ID, now time.Time) {
 	}
 }
 
-// Moved notes that the wall clock has jumped. Visits of this run were as long
-// ago as they were, whatever the clock showed then.
+// Moved corrects the times of this run after a jump of the wall clock, so that visits
+// stay as long ago as they were.
 func (r *Registry) Moved(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,11 +170,11 @@ func (r *Registry) Moved(by time.Duration) {
 	}
 }
 
-// admission decides, and binds or notes the claim. Where another client comes
-// with the MAC of a robot that is bound, perhaps its owner erased its flash, and
-// perhaps somebody lies: it gets no token until the owner has spoken, also
-// where everybody may talk. An adopted robot that is back ends the claims of others; a
-// stranger does not, for it need not be the robot either.
+// admission decides on a check-in, and binds the client or records its claim. If
+// another client comes with the MAC of a bound robot, perhaps its owner erased the
+// flash and perhaps it is an impostor: it gets no token until the owner has decided,
+// even under open adoption. The return of an adopted robot clears the claims of
+// others; that of a stranger does not, since it may be an impostor too.
 func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
 	case robot.Adopted() && robot.Client == c.Client:
@@ -193,13 +192,13 @@ func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, cod
 	return r.key.Token(robot.ID, c.Client, robot.Epoch), ""
 }
 
-// Admit checks the token with which a robot opens its channel.
+// Admit checks the token of a robot that opens its channel.
 func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
-	// Compared even for a robot that is not known, so that the time taken
-	// does not show which are.
+	// Compared for unknown robots too, so that the time does not reveal
+	// which are known.
 	want := r.key.Token(id, c, robot.Epoch)
 	right := subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
 	if !known || !right || !robot.Bound || robot.Client != c {
@@ -208,11 +207,10 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	return r.shown(robot), nil
 }
 
-// Adopt makes a robot its owner's own. A code binds the client that shows it,
-// also instead of the one that was bound: the owner has read it from the
-// robot itself. An id adopts the client that has come by that name, if no other ever
-// has: anybody can claim a MAC. Errors are ErrNothingToAdopt, ErrCode, ErrTries, and a
-// ClaimError of ErrClaimed or ErrContested.
+// Adopt adopts a robot. A code binds the client that shows it, even in place of the
+// bound one: the owner has read it from the robot. An id adopts the bound client only
+// if no other client has claimed the MAC, since anybody can. Errors are
+// ErrNothingToAdopt, ErrCode, ErrTries, and a ClaimError of ErrClaimed or ErrContested.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,9 +231,9 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	return r.shown(robot), r.keepAdopted(robot)
 }
 
-// AdoptClient is Adopt for one of the clients that claim a robot, by its Client-Id or
-// its IP address. All other claims end. Errors are ErrNothingToAdopt, and a ClaimError
-// of ErrNotAmongThem or ErrAmbiguous.
+// AdoptClient adopts a robot with the client that has the given Client-Id or IP
+// address, and clears all other claims. Errors are ErrNothingToAdopt, and a
+// ClaimError of ErrNotAmongThem or ErrAmbiguous.
 func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,11 +254,11 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	return r.shown(robot), r.keepAdopted(robot)
 }
 
-// Replace binds a client that waits under a bound robot's id instead of
-// the one that is bound: the one that is named as for AdoptClient, or the only one, if
-// client is empty. Anybody may have planted it, so that the robot is a stranger until
-// it is adopted. It returns ErrNothingToAdopt where none waits, a ClaimError of
-// ErrContested where several do, and the errors of AdoptClient.
+// Replace binds a waiting client in place of the bound one: the one named as for
+// AdoptClient or, if client is empty, the only one. The robot is then a stranger until
+// it is adopted, since anybody may have placed that claim. It returns
+// ErrNothingToAdopt if no client waits, a ClaimError of ErrContested if several do,
+// and the errors of AdoptClient.
 func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,18 +281,18 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	}
 	robot.bind(c)
 	robot.Named = false
-	robot.Epoch++ // and not welcomed as one that is new
+	robot.Epoch++ // which also keeps it from being welcomed as a new one
 	return r.shown(robot), r.keepAdopted(robot)
 }
 
-// keepAdopted keeps a robot durably that its owner has spoken of. r.mu is held.
+// keepAdopted stores a robot durably after its owner's decision. r.mu is held.
 func (r *Registry) keepAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
 		return fmt.Errorf("adopt %s: %w", robot.ID, err)
 	}
 	r.set(robot)
 	if robot.Claim == nil {
-		r.codes.end(robot.ID) // and not before: what could not be kept may be tried again
+		r.codes.end(robot.ID) // only now: after a failed write the owner may try again
 	}
 	return nil
 }
@@ -318,7 +316,7 @@ func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, client Cl
 
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
 
-// Forget unbinds a robot. Its epoch stays, or an old token would be good again.
+// Forget unbinds a robot. It keeps the epoch, or an old token would be valid again.
 func (r *Registry) Forget(id ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -335,7 +333,7 @@ func (r *Registry) Forget(id ID) error {
 	return nil
 }
 
-// drop removes what this run holds of a robot that is gone. r.mu is held.
+// drop removes a robot from memory. r.mu is held.
 func (r *Registry) drop(id ID) {
 	delete(r.here, id)
 	delete(r.kept, id)
@@ -354,7 +352,7 @@ func (r *Registry) Get(id ID) (Robot, error) {
 	return r.shown(robot), nil
 }
 
-// List returns every robot that is not forgotten, by id.
+// List returns every robot that is not forgotten, sorted by id.
 func (r *Registry) List() []Robot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -368,8 +366,8 @@ func (r *Registry) List() []Robot {
 	return list
 }
 
-// Code is what a robot that waits for adoption shows. It is empty for all others,
-// and if the robot has not asked for ten minutes or since the start.
+// Code returns the code that a robot waiting for adoption shows. It is empty for
+// others, and if the robot has not asked for ten minutes or since the start.
 func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
@@ -380,7 +378,7 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 }
 
 // KeepTools stores an adopted robot's tools until it lists them again. Lists over
-// 64 KB of JSON are not kept, nor those beyond 4 MB for all robots.
+// 64 KB of JSON are not stored, nor those that exceed 4 MB for all robots.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -403,17 +401,17 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.records.PutSoon(string(id), robot)
 }
 
-// size is how many bytes a list of tools is as JSON.
+// size returns the length of a list of tools as JSON, in bytes.
 func size(tools []Tool) int {
 	text, err := json.Marshal(tools)
 	if err != nil {
-		return limit.Body + 1 // too large to keep
+		return limit.Body + 1 // too large to store
 	}
 	return len(text)
 }
 
-// KeepEcho stores whether a robot leaves echo cancellation to us: its next check-in
-// then gives it the framing for that.
+// KeepEcho stores whether a robot leaves echo cancellation to the appliance; its next
+// check-in then gives it the framing for that.
 func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.note(id, func(robot *Robot) (news bool) {
 		news, robot.Echo = robot.Echo != ours, ours
@@ -421,7 +419,7 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 	})
 }
 
-// KeepTransport stores which transport a robot was told to use at its last boot.
+// KeepTransport stores the transport that a robot was given at its last boot.
 func (r *Registry) KeepTransport(id ID, t Transport) {
 	r.note(id, func(robot *Robot) (news bool) {
 		news, robot.Transport = robot.Transport != t, t
@@ -429,7 +427,7 @@ func (r *Registry) KeepTransport(id ID, t Transport) {
 	})
 }
 
-// note changes what is remembered of a robot that is known.
+// note changes the record of a known robot.
 func (r *Registry) note(id ID, change func(*Robot) (news bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -445,7 +443,7 @@ func (r *Registry) Trusts(id ID) bool {
 	return adopted
 }
 
-// KnownTools are those a robot listed under the firmware it runs now.
+// KnownTools returns the tools that a robot listed under its current firmware.
 func (r Robot) KnownTools() []Tool {
 	if r.ToolsFirmware != r.Firmware {
 		return nil

@@ -12,29 +12,29 @@ import (
 	"perch/plain"
 )
 
-// Settings are what an owner gives one robot of his. What is empty is as it is
-// for all robots. A robot that nobody has adopted has none.
+// Settings are what an owner sets for one robot. Empty fields have the value for all
+// robots. A robot that nobody has adopted has none.
 type Settings struct {
-	Name     string `json:"name,omitempty"`     // that it is called by, instead of its id
+	Name     string `json:"name,omitempty"`     // shown instead of its id
 	Persona  string `json:"persona,omitempty"`  // who it is
-	Voice    string `json:"voice,omitempty"`    // of the first synthesizer
-	Brain    string `json:"brain,omitempty"`    // that is asked first
+	Voice    string `json:"voice,omitempty"`    // for the first synthesizer
+	Brain    string `json:"brain,omitempty"`    // asked first
 	Language string `json:"language,omitempty"` // BCP 47
-	// Transport is how it talks with the appliance from its next boot on.
+	// Transport is used from the robot's next boot on.
 	Transport Transport `json:"transport,omitempty"`
 }
 
-// Transport is how a robot talks with the appliance.
+// Transport is how a robot connects to the appliance.
 type Transport string
 
-// The transports of the firmware. Over MQTT it can be reached as long as it runs;
-// its WebSocket is open only while it talks.
+// The transports of the firmware. With MQTT a robot can be reached as long as it runs;
+// its WebSocket is open only during a talk.
 const (
 	WebSocket Transport = "websocket"
-	MQTT      Transport = "mqtt" // and UDP for sound
+	MQTT      Transport = "mqtt" // with UDP for sound
 )
 
-// Change is what to set; nil leaves a setting as it is, empty removes it.
+// Change is a change of settings; nil leaves a setting as it is, empty clears it.
 type Change struct {
 	Name     *string `json:"name"`
 	Persona  *string `json:"persona"`
@@ -45,24 +45,24 @@ type Change struct {
 	Transport *string `json:"transport"`
 }
 
-// Errors of a robot's settings.
+// Errors of robot settings.
 var (
-	// ErrNotAdopted is wrapped for a robot that is a stranger.
+	// ErrNotAdopted reports a robot that is a stranger.
 	ErrNotAdopted error = errors.New("nobody has adopted this robot")
-	// ErrName is wrapped for what cannot be a robot's name.
+	// ErrName reports text that cannot be a robot's name.
 	ErrName error = errors.New("not a robot's name")
-	// ErrTaken is wrapped for a name that another robot has.
+	// ErrTaken reports a name that another robot has.
 	ErrTaken error = errors.New("the name is taken")
-	// ErrFixed is wrapped by Configure for what the configuration file sets.
+	// ErrFixed is wrapped by Configure for a setting of the configuration file.
 	ErrFixed error = errors.New("set in the configuration file")
-	// ErrSetting is wrapped for another setting that cannot be.
+	// ErrSetting reports an invalid value of another setting.
 	ErrSetting error = errors.New("not a robot's setting")
 )
 
 const mostRobotName = 32 // characters
 
-// CheckName returns a name with single spaces. It rejects what could be a MAC
-// address, a code, an option or a part of an address. It wraps ErrName.
+// CheckName returns a name with single spaces. It rejects text that could be a MAC
+// address, a code, an option or part of an address. Errors wrap ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
 	var why error
@@ -85,20 +85,20 @@ func CheckName(s string) (string, error) {
 	return "", fmt.Errorf("%w: %.80q: %w", ErrName, s, why)
 }
 
-// setting is one of the settings, and its change.
+// setting is a field of Settings with its change.
 type setting struct {
 	key   string
 	value *string
 	to    **string
 }
 
-// each are all settings, with the change of each.
+// each returns all settings with their changes.
 func (s *Settings) each(c *Change) []setting {
 	return []setting{{"name", &s.Name, &c.Name}, {"persona", &s.Persona, &c.Persona}, {"voice", &s.Voice, &c.Voice},
 		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}, {"transport", (*string)(&s.Transport), &c.Transport}}
 }
 
-// apply is what the settings are after a change. It wraps ErrName and ErrSetting.
+// apply returns the settings after a change. Errors wrap ErrName and ErrSetting.
 func (s Settings) apply(c Change) (_ Settings, err error) {
 	for _, one := range s.each(&c) {
 		if *one.to == nil {
@@ -120,15 +120,15 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 	return s, nil
 }
 
-// over is these settings, and those of another where these are empty.
+// over returns s with empty fields filled in from other.
 func (s Settings) over(other Settings) Settings {
 	return Settings{cmp.Or(s.Name, other.Name), cmp.Or(s.Persona, other.Persona), cmp.Or(s.Voice, other.Voice),
 		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language), cmp.Or(s.Transport, other.Transport)}
 }
 
 // Fix puts the configuration file's settings before the stored ones, which stay
-// stored. It returns the robots whose own name the file gives to another. It is
-// called first.
+// stored. It returns the robots whose name the file gives to another. It must be
+// called before the registry is used.
 func (r *Registry) Fix(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *Registry) Fix(fixed map[ID]Settings) (hidden []Robot) {
 	return hidden
 }
 
-// givenAway reports whether the file gives a robot's own name to another.
+// givenAway reports whether the file gives a robot's name to another.
 func (r *Registry) givenAway(robot Robot) bool {
 	for id, s := range r.fixed {
 		if id != robot.ID && s.Name != "" && strings.EqualFold(s.Name, robot.Settings.Name) {
@@ -152,7 +152,7 @@ func (r *Registry) givenAway(robot Robot) bool {
 	return false
 }
 
-// settingsOf are the stored settings below those of the file. r.mu is held.
+// settingsOf returns the stored settings overridden by the file's. r.mu is held.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}
@@ -163,13 +163,13 @@ func (r *Registry) settingsOf(robot Robot) Settings {
 	return r.fixed[robot.ID].over(robot.Settings)
 }
 
-// shown is a robot as everybody else sees it. r.mu is held.
+// shown returns a robot as callers see it. r.mu is held.
 func (r *Registry) shown(robot Robot) Robot {
 	robot.Settings = r.settingsOf(robot)
 	return robot
 }
 
-// Settings are a robot's. It waits for no disk.
+// Settings returns a robot's settings. It does not wait for the disk.
 func (r *Registry) Settings(id ID) Settings {
 	if s, adopted := r.trusted.Load(id); adopted {
 		return s.(Settings)
@@ -177,9 +177,9 @@ func (r *Registry) Settings(id ID) Settings {
 	return Settings{}
 }
 
-// Find is the robot that somebody means, by its MAC address in any spelling or
-// by its name in any case. That a MAC address is of a robot that was here is not
-// looked at. It wraps ErrID, and waits for no disk.
+// Find returns the robot with the given MAC address, in any spelling, or name, in any
+// case. It does not check that a MAC address is known. Errors wrap ErrID. It does not
+// wait for the disk.
 func (r *Registry) Find(robot string) (ID, error) {
 	id, err := ParseID(robot)
 	if err == nil {
@@ -201,8 +201,8 @@ func (r *Registry) Find(robot string) (ID, error) {
 	return id, nil
 }
 
-// Configure changes a robot's settings, durably. It returns ErrUnknownRobot, and
-// wraps ErrNotAdopted, ErrName, ErrTaken, ErrFixed and ErrSetting.
+// Configure changes a robot's settings durably. It returns ErrUnknownRobot, or an
+// error that wraps ErrNotAdopted, ErrName, ErrTaken, ErrFixed or ErrSetting.
 func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,8 +235,8 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	return r.shown(robot), nil
 }
 
-// unfixed is a change without what the file sets to the same already. It wraps
-// ErrFixed where the file sets something else.
+// unfixed returns c without what the file sets to the same value. Errors wrap ErrFixed
+// if the file sets another value.
 func (r *Registry) unfixed(id ID, c Change) (Change, error) {
 	fixed := r.fixed[id]
 	for _, one := range fixed.each(&c) {
@@ -251,8 +251,8 @@ func (r *Registry) unfixed(id ID, c Change) (Change, error) {
 	return c, nil
 }
 
-// free reports whose a name is, where it is not free for a robot. What is stored
-// for a robot stays its own while the file gives it another. r.mu is held.
+// free returns an error if another robot has the name. A stored name stays reserved
+// while the file overrides it. r.mu is held.
 func (r *Registry) free(name string, id ID) error {
 	if name == "" {
 		return nil

@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Status is what a robot reports of itself. What its board lacks is nil or empty.
+// Status is what a robot reports about itself. What its board lacks is nil or empty.
 type Status struct {
 	Volume, Brightness, Battery *int // per cent
 	Charging                    *bool
-	Signal                      string   // of its Wi-Fi, in the firmware's word
-	Temperature                 *float64 // of its chip, in degrees Celsius
+	Signal                      string   // of Wi-Fi, in the firmware's word
+	Temperature                 *float64 // of the chip, in degrees Celsius
 }
 
-// mostSignal is how long that word may be, in bytes.
+// mostSignal is the maximum length of Signal, in bytes.
 const mostSignal = 32
 
-// ParseStatus reads the answer of the firmware's self.get_device_status:
+// ParseStatus parses the answer of the firmware's self.get_device_status:
 // audio_speaker{volume}, screen{brightness}, battery{level,charging},
-// network{signal}, chip{temperature}. What is no number of per cent is not known.
+// network{signal}, chip{temperature}. A percentage out of range is left nil.
 func ParseStatus(answer string) (Status, error) {
 	var reported struct {
 		Speaker struct {
@@ -51,7 +51,7 @@ func ParseStatus(answer string) (Status, error) {
 	return s, nil
 }
 
-// percent is a whole number from 0 to 100, or unknown.
+// percent returns a whole number from 0 to 100, or nil.
 func percent(f *float64) *int {
 	if f == nil || *f < 0 || *f > 100 {
 		return nil

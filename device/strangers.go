@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// A stranger is a robot that nobody has adopted by name. Strangers cost a
-// bounded little: so many are known at a time, so many of one machine and of one
-// network, and one that is away for 30 days is forgotten. Where there
-// are too many the one that was not seen for longest gives way, of the machine or
-// network that has too many, so that no network displaces another's robots. One
-// that clients of several machines claim belongs to none of them, or the one that
-// came first could displace it, the others' claims with it. So a machine with two
-// addresses can fill the registry with strangers that it claims from both; those give
-// way first.
+// A stranger is a robot that nobody has adopted by name. The cost of strangers is
+// bounded: the registry limits how many it knows, per machine and per network, and
+// forgets those that were away for 30 days. If there are too many, the stranger not
+// seen for longest is evicted from the machine or network that has too many, so that
+// no network displaces another's robots. A robot claimed from several machines
+// belongs to none of them, or the one that came first could evict it and the others'
+// claims with it. A machine with two addresses could therefore fill the registry with
+// strangers that it claims from both; those are evicted first.
 
 const (
 	mostStrangers    = 200
@@ -26,23 +25,23 @@ const (
 
 	// WelcomeLasts is how long a new appliance with open adoption adopts robots.
 	WelcomeLasts = time.Hour
-	// mostWelcomed bounds the robots of other machines that are adopted so.
+	// mostWelcomed bounds the robots of other machines adopted that way.
 	mostWelcomed = 8
-	// mostAdopted bounds the robots that are adopted without a word of the owner's.
+	// mostAdopted bounds the robots adopted without the owner's decision.
 	mostAdopted = 1000
 )
 
-// Welcome has robots that check in before then adopted, where adoption is open.
-// At most 8 are; more than that do not come to a home by themselves in an hour. Those
-// of this machine, which no stranger can be, are not counted.
+// Welcome makes robots that check in before until adopted, under open adoption. At most
+// mostWelcomed are; a home does not connect more in an hour. Robots on this machine,
+// which no stranger can be, do not count.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.welcome = until
 }
 
-// welcomes reports whether a robot that may talk is adopted at once. One that its
-// owner has forgotten, or replaced, is not. r.mu is held.
+// welcomes reports whether a robot that may talk is adopted at once. A robot that was
+// forgotten or replaced is not. r.mu is held.
 func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
 	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > mostAdopted {
 		return false
@@ -64,8 +63,8 @@ func (r *Registry) Strangers() int {
 	return len(r.strangers())
 }
 
-// ForgetStrangers forgets every robot that nobody has adopted, durably, and
-// returns them. Those that were forgotten until an error are returned with it.
+// ForgetStrangers forgets every robot that nobody has adopted, durably, and returns
+// them. On an error it returns those already forgotten.
 func (r *Registry) ForgetStrangers() ([]ID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +73,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	for i, robot := range all {
 		if i < len(all)-1 {
 			gone = append(gone, r.removeSoon(robot))
-		} else if err := r.remove(robot, true); err != nil { // which keeps all before it
+		} else if err := r.remove(robot, true); err != nil { // which makes all earlier ones durable too
 			return gone, fmt.Errorf("forget %s: %w", robot.ID, err)
 		} else {
 			gone = append(gone, robot.ID)
@@ -83,7 +82,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	return gone, nil
 }
 
-// strangers are sorted: the one heard of longest ago comes first. r.mu is held.
+// strangers returns all strangers, the one heard from longest ago first. r.mu is held.
 func (r *Registry) strangers() []Robot {
 	var all []Robot
 	for _, robot := range r.robots {
@@ -95,8 +94,8 @@ func (r *Registry) strangers() []Robot {
 	return all
 }
 
-// remove forgets a stranger. Of one that was adopted before, the epoch stays, or
-// an old token would be good again. r.mu is held.
+// remove forgets a stranger. It keeps the epoch of one that was adopted before, or an
+// old token would be valid again. r.mu is held.
 func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	key, left := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
 	switch again := robot.Epoch > 0; {
@@ -122,12 +121,12 @@ func (r *Registry) remove(robot Robot, durably bool) (err error) {
 
 // removeSoon is remove without waiting for the disk. r.mu is held.
 func (r *Registry) removeSoon(robot Robot) ID {
-	_ = r.remove(robot, false) // which does not fail
+	_ = r.remove(robot, false) // does not fail
 	return robot.ID
 }
 
-// expire forgets strangers that were away too long. One seen in the future was seen
-// by a wrong clock, and counts from now. r.mu is held.
+// expire forgets strangers that were away too long. A time in the future is from a
+// wrong clock and is set to now. r.mu is held.
 func (r *Registry) expire(now time.Time) (gone []ID) {
 	if now.Before(r.expires) {
 		return nil
@@ -141,8 +140,8 @@ func (r *Registry) expire(now time.Time) (gone []ID) {
 	return gone
 }
 
-// giveWay has a stranger give way to a robot that is new, where its machine, its
-// network or the whole registry has too many. r.mu is held.
+// giveWay evicts strangers to make room for a new robot, if its machine, its network
+// or the whole registry has too many. r.mu is held.
 func (r *Registry) giveWay(address string) (gone []ID) {
 	all := r.strangers()
 	if from, known := originOf(address); known && !from.loopback {
@@ -169,9 +168,9 @@ func (r *Registry) giveWay(address string) (gone []ID) {
 	return []ID{r.removeSoon(mostNumerous(all))}
 }
 
-// mostNumerous is the stranger that gives way to another: of the machine that has
-// the most, the one that was not heard of for longest. One that several machines claim
-// counts as that of the machine that has the fewest.
+// mostNumerous returns the stranger to evict: of the machine with most strangers, the
+// one not heard from for longest. A robot claimed from several machines counts for
+// the machine with fewest.
 func mostNumerous(strangers []Robot) Robot {
 	of := map[netip.Prefix]int{}
 	for _, robot := range strangers {
@@ -186,10 +185,10 @@ func mostNumerous(strangers []Robot) Robot {
 		}
 		return n
 	}
-	return slices.MaxFunc(strangers, func(a, b Robot) int { return cmp.Compare(fewest(a), fewest(b)) }) // the first of those that are equal
+	return slices.MaxFunc(strangers, func(a, b Robot) int { return cmp.Compare(fewest(a), fewest(b)) }) // the first of equals
 }
 
-// origins are the machines from which clients have come with a robot's MAC, each once.
+// origins returns the machines that claim a robot's MAC, without duplicates.
 func (r Robot) origins() []origin {
 	from, _ := originOf(r.LastAddress())
 	all := []origin{from}
@@ -207,7 +206,7 @@ type origin struct {
 	loopback         bool
 }
 
-// originOf reads an IP address; false where it is none.
+// originOf parses an IP address; it reports false if the address is invalid.
 func originOf(address string) (origin, bool) {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Tool is one thing a robot can do, as its MCP server lists it. Builds
-// differ: names, arguments and ranges are the robot's own.
+// Tool is something a robot can do, as listed by its MCP server. Names, arguments and
+// ranges differ between firmware builds.
 type Tool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Schema      Schema `json:"inputSchema"`
-	// UserOnly is a tool for a robot's owner, such as its reboot. The firmware
+	// UserOnly marks a tool for a robot's owner, such as its reboot. The firmware
 	// only lists such tools apart; it runs them for anybody.
 	UserOnly bool `json:"userOnly,omitempty"`
 }
 
-// Schema is as much of JSON Schema as the firmware uses for arguments.
+// Schema is the part of JSON Schema that the firmware uses for arguments.
 type Schema struct {
 	Type       string              `json:"type,omitempty"`
 	Properties map[string]Argument `json:"properties"`
 	Required   []string            `json:"required,omitempty"`
 }
 
-// Argument is one argument of a tool: boolean, integer or string.
+// Argument is an argument of a tool: boolean, integer or string.
 type Argument struct {
 	Type    string          `json:"type"`
 	Default json.RawMessage `json:"default,omitempty"`
@@ -31,7 +31,7 @@ type Argument struct {
 	Maximum *int            `json:"maximum,omitempty"`
 }
 
-// Clamp brings n into the argument's range.
+// Clamp returns n clamped to the argument's range.
 func (a Argument) Clamp(n int) int {
 	if a.Minimum != nil {
 		n = max(n, *a.Minimum)
@@ -42,19 +42,19 @@ func (a Argument) Clamp(n int) int {
 	return n
 }
 
-// Result is what a tool answered.
+// Result is a tool's answer.
 type Result struct {
 	Text     string
 	Pictures []Picture
 }
 
-// Picture is an image as a robot's camera or screen made it.
+// Picture is an image of a robot's camera or screen.
 type Picture struct {
 	Type string // "image/jpeg"
 	Data []byte
 }
 
-// FindTool returns the tool of that name.
+// FindTool returns the tool with that name.
 func FindTool(tools []Tool, name string) (Tool, bool) {
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {

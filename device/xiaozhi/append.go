@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// AppendFromRobot appends the text message as a robot of that session sends
-// it. The firmware puts the session id in everything but hello.
+// AppendFromRobot appends m as a robot in that session sends it. The firmware puts the
+// session id in everything but hello.
 func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 	w := wire{Session: session}
 	m.fromRobot(&w)
@@ -33,7 +33,7 @@ func (m Event) fromRobot(w *wire)            { w.Type, w.Name, w.Data = "event",
 func (m Goodbye) fromRobot(w *wire)          { w.Session, w.Type = m.Session, "goodbye" }
 func (m UnknownFromRobot) fromRobot(w *wire) { w.Type = m.Type }
 
-// AppendToRobot appends the appliance's text message in that session.
+// AppendToRobot appends m as the appliance sends it in that session.
 func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
 	if m, is := m.(Alert); is {
 		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
@@ -66,7 +66,7 @@ func (m UnknownToRobot) toRobot(w *wire) { w.Type = m.Type }
 
 const keepAlive = "keepalive"
 
-// wireAlert keeps empty fields: the firmware ignores an alert without them.
+// wireAlert has no omitempty: the firmware ignores an alert without all its fields.
 type wireAlert struct {
 	Session string `json:"session_id"`
 	Type    string `json:"type"`

@@ -12,18 +12,17 @@ import (
 // Sizes of the UDP transport, in bytes.
 const (
 	KeySize        = 16 // AES-128
-	NonceSize      = 16 // is the header of a datagram, too
+	NonceSize      = 16 // also the header of a datagram
 	MostDatagram   = 1400
 	datagramOpus   = 1
 	flagsFromRobot = 0
 	flagsToRobot   = 1
 )
 
-// ErrDatagram is wrapped by Datagrams.Parse for what is not a datagram of the
-// talk.
+// ErrDatagram is wrapped by Datagrams.Parse for an invalid datagram.
 var ErrDatagram = errors.New("bad datagram")
 
-// Datagram is a packet of sound with its number. The first of a talk is 1.
+// Datagram is a packet of sound with its sequence number. The first of a talk is 1.
 type Datagram struct {
 	Sequence uint32
 	Audio
@@ -35,16 +34,16 @@ type Datagram struct {
 //
 // All numbers are big-endian. The payload is encrypted with AES-128 in counter
 // mode, and the header is the first counter block. Nothing authenticates a
-// datagram: who does not know ssrc and sequence can only guess them. The robot
-// keeps type, flags and ssrc as the nonce has them; of those of a datagram from
-// the appliance it reads the type only. So the flags tell the directions apart,
-// and no counter block is used by both.
+// datagram: an attacker who does not know ssrc and sequence can only guess them. The
+// robot copies type, flags and ssrc from the nonce, and reads only the type of the
+// appliance's datagrams. So the flags tell the directions apart, and both never use
+// the same counter block.
 //
 // Two datagrams of one direction share key stream if they have the same size
 // and timestamp and neighbouring numbers. A robot without the appliance's echo
 // cancellation leaves the timestamp at 0; the appliance counts it up.
 //
-// A value is for one goroutine.
+// A value is not safe for concurrent use.
 type Datagrams struct {
 	block             cipher.Block
 	ssrc              [4]byte
@@ -52,20 +51,20 @@ type Datagrams struct {
 	counter, keyBlock [aes.BlockSize]byte
 }
 
-// NewNonce returns the nonce of a talk for hello: a header that lacks size,
-// timestamp and sequence.
+// NewNonce returns the nonce of a talk for hello: a header without size, timestamp and
+// sequence.
 func NewNonce(ssrc [4]byte) (nonce [NonceSize]byte) {
 	nonce[0] = datagramOpus
 	copy(nonce[4:], ssrc[:])
 	return nonce
 }
 
-// NewDatagrams returns what reads the datagrams of one direction, or writes
-// them. The key and the nonce are those of the appliance's hello.
+// NewDatagrams returns a reader or writer of the datagrams of one direction. The key
+// and the nonce are those of the appliance's hello.
 func NewDatagrams(key [KeySize]byte, nonce [NonceSize]byte, toRobot bool) *Datagrams {
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
-		panic(err) // only for a key of another size
+		panic(err) // only for another key size
 	}
 	d := &Datagrams{block: block, ssrc: [4]byte(nonce[4:8]), flags: flagsFromRobot}
 	if toRobot {
@@ -123,19 +122,18 @@ func (d *Datagrams) crypt(dst, src, header []byte) {
 	}
 }
 
-// ReplayWindow tells datagrams that are new from those that were taken, and
-// from those that are too old (RFC 6479). The zero value has seen none.
+// ReplayWindow detects datagrams that are repeated or too old (RFC 6479). The zero
+// value has accepted none.
 type ReplayWindow struct {
 	highest uint32
 	taken   uint64 // bit i: highest-i
 }
 
-// windowSize is how many numbers back one may still come: four seconds of the
+// windowSize is how many numbers back a late datagram is accepted: four seconds of the
 // firmware's packets.
 const windowSize = 64
 
-// Take reports whether the number is new, and remembers it. 0 is the number of
-// none.
+// Take reports whether the sequence number is new, and remembers it. 0 is invalid.
 func (w *ReplayWindow) Take(sequence uint32) bool {
 	switch ahead := int64(sequence) - int64(w.highest); {
 	case sequence == 0:

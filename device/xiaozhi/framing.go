@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// Framing is how audio is laid into binary messages: 1, 2 or 3. It is set in
-// the robot's flash through the OTA reply, holds for both directions, and
-// cannot be changed within a session. The robot names it in the
-// Protocol-Version header and in hello.
+// Framing is the layout of audio in binary messages: 1, 2 or 3. The OTA reply sets it in
+// the robot's flash; it holds for both directions and cannot change within a session.
+// The robot sends it in the Protocol-Version header and in hello.
 //
 //	1  payload
 //	2  u16 version=2 | u16 type | u32 reserved | u32 timestamp | u32 payload size | payload
@@ -30,22 +29,21 @@ const (
 	header3 = 4
 )
 
-// Valid reports whether f is one of the three.
+// Valid reports whether f is a known framing.
 func (f Framing) Valid() bool { return f >= Framing1 && f <= Framing3 }
 
 // Audio is one packet of sound.
 type Audio struct {
 	Timestamp uint32 // milliseconds, framing 2 and UDP only; of the downlink packet played when this was recorded
 	Opus      []byte
-	Lost      bool // over UDP: the packet has not arrived, and its sound is to be concealed
+	Lost      bool // over UDP: the packet was lost, and its sound is to be concealed
 }
 
-// ErrFrame is wrapped by Parse for a binary message that is not a frame.
+// ErrFrame is wrapped by Framing.Parse for a binary message that is not a frame.
 var ErrFrame = errors.New("bad audio frame")
 
-// Append appends a frame that holds the packet. A payload too long for the
-// framing's size field is a programmer's error and gives a frame that Parse
-// refuses.
+// Append appends a frame with the packet. A payload too long for the framing's size
+// field is a programmer's error and gives a frame that Parse refuses.
 func (f Framing) Append(dst []byte, a Audio) []byte {
 	switch f {
 	case Framing2:
@@ -59,9 +57,8 @@ func (f Framing) Append(dst []byte, a Audio) []byte {
 	return append(dst, a.Opus...)
 }
 
-// Parse reads a binary message. The packet shares memory with frame. The
-// sizes must match to the byte: the firmware itself trusts them, and a wrong
-// one there reads past a buffer.
+// Parse parses a binary message. The packet shares memory with frame. The sizes must
+// match exactly: the firmware trusts them, and reads past its buffer on a wrong one.
 func (f Framing) Parse(frame []byte) (Audio, error) {
 	switch f {
 	case Framing2:

@@ -1,36 +1,36 @@
-// Package xiaozhi is the wire between a robot and the appliance as the
-// Xiaozhi firmware speaks it: JSON text messages and three framings of
-// binary audio, both directions. Bytes in, values out; no sockets, no clocks.
+// Package xiaozhi encodes and decodes the protocol between a robot and the appliance as
+// the Xiaozhi firmware speaks it: JSON text messages, three framings of binary audio and
+// encrypted UDP datagrams, in both directions. It opens no sockets and reads no clock.
 //
-// The source of truth is the firmware (78/xiaozhi-esp32 up to 2.5), not
-// its documents: where a field is never read or never sent, it is not here.
+// The source of truth is the firmware (78/xiaozhi-esp32 up to 2.5), not its
+// documentation: fields that are never read or never sent are not here.
 package xiaozhi
 
 import "encoding/json"
 
-// MaxMessage is a robot's largest message: single frames have 16-bit lengths.
+// MaxMessage is the size of a robot's largest message: frames have 16-bit lengths.
 const MaxMessage = 65535
 
-// FromRobot is a text message that a robot sends. The set is closed: Hello,
+// FromRobot is a text message from a robot. The set is closed: Hello,
 // ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event, Goodbye and
 // UnknownFromRobot.
 type FromRobot interface{ fromRobot(w *wire) }
 
-// ToRobot is a text message that a robot is sent. The set is closed: Welcome,
+// ToRobot is a text message to a robot. The set is closed: Welcome,
 // TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, Notify,
 // Goodbye, KeepAlive and UnknownToRobot.
 type ToRobot interface{ toRobot(w *wire) }
 
-// AudioParams are the sound one side sends: Opus, mono.
+// AudioParams describes the sound that one side sends: Opus, mono.
 type AudioParams struct {
 	SampleRate    int // Hz
-	FrameDuration int // milliseconds in a packet
+	FrameDuration int // milliseconds per packet
 }
 
-// Features are what a robot offers in its hello.
+// Features are what a robot announces in its hello.
 type Features struct {
-	AEC       bool `json:"aec,omitempty"`        // echo cancellation is the server's work
-	MCP       bool `json:"mcp,omitempty"`        // it is an MCP server
+	AEC       bool `json:"aec,omitempty"`        // the server cancels the echo
+	MCP       bool `json:"mcp,omitempty"`        // the robot is an MCP server
 	GlyphPush bool `json:"glyph_push,omitempty"` // v2.4.0 and later
 }
 
@@ -42,7 +42,7 @@ type Hello struct {
 	Audio     AudioParams
 }
 
-// Mode is who ends an utterance.
+// Mode says which side ends an utterance.
 type Mode string
 
 // The listen modes of the firmware.
@@ -58,34 +58,34 @@ type ListenStart struct{ Mode Mode }
 // ListenStop ends an utterance in manual mode.
 type ListenStop struct{}
 
-// ListenDetect carries what woke the robot: a wake word, or any text a build
-// gives for another cause ("face", "head_pet_hold").
+// ListenDetect carries what woke the robot: a wake word, or another cause that a build
+// names ("face", "head_pet_hold").
 type ListenDetect struct {
 	Text  string
-	Typed bool // by somebody, as clients say that are no firmware
+	Typed bool // by a person; set by clients other than the firmware
 }
 
 // WakeWord is the only reason the firmware gives for an Abort.
 const WakeWord = "wake_word_detected"
 
-// Abort asks that speech stop. Every one must be answered with TTSStop: the
-// robot stays in its speaking state until then.
+// Abort asks to stop speech. It must always be answered with TTSStop: the robot stays in
+// its speaking state until then.
 type Abort struct{ Reason string }
 
 // FromMCP carries a JSON-RPC message of the robot's MCP server.
 type FromMCP struct{ Payload json.RawMessage }
 
-// Event is something a robot sensed. Only forks of the firmware send it.
+// Event is a sensor event of a robot. Only forks of the firmware send it.
 type Event struct {
 	Name string
 	Data json.RawMessage // an object, never nil
 }
 
-// Goodbye ends a talk over MQTT; the connection stays. Both sides send it. A
-// robot ends the talk that it is in if Session is empty or that of the talk.
+// Goodbye ends a talk over MQTT; the connection stays open. Both sides send it. A robot
+// ends its current talk if Session is empty or names that talk.
 type Goodbye struct{ Session string }
 
-// UnknownFromRobot is a message of a type that is not in the set.
+// UnknownFromRobot is a message of another type.
 type UnknownFromRobot struct{ Type string }
 
 // Welcome answers Hello. It always has a transport, "websocket" or, with UDP,
@@ -93,10 +93,10 @@ type UnknownFromRobot struct{ Type string }
 type Welcome struct {
 	Session string
 	Audio   AudioParams
-	UDP     *UDP // of a talk over MQTT; nil for a WebSocket
+	UDP     *UDP // for a talk over MQTT; nil for a WebSocket
 }
 
-// UDP is where a talk over MQTT has its sound, and the secrets of it.
+// UDP is the address and the secrets of the sound of a talk over MQTT.
 type UDP struct {
 	Server string // IPv4 address or name
 	Port   int
@@ -108,14 +108,14 @@ type UDP struct {
 // queue of audio, so what arrives a moment later may be lost.
 type TTSStart struct{}
 
-// SentenceStart shows a sentence. Some builds only begin to speak here, so it
-// always precedes audio, and its text is never absent.
+// SentenceStart shows a sentence. Some builds start to speak only here, so it always
+// precedes audio, and its text is always present.
 type SentenceStart struct{ Text string }
 
-// TTSStop ends speech. Up to v2.1.0 it cuts off what was not yet played.
+// TTSStop ends speech. Up to v2.1.0 it cuts off what has not been played.
 type TTSStop struct{}
 
-// STT shows the transcript.
+// STT shows a transcript.
 type STT struct{ Text string }
 
 // LLM sets the face. Text is the emoji, which only browser clients show.
@@ -130,25 +130,23 @@ type Reboot struct{}
 // Alert shows a message in any state. All three fields are needed.
 type Alert struct{ Status, Message, Emotion string }
 
-// Notify has a robot that is idle play sound from a URL of ours, from firmware
-// 2.5.0 on (docs/notify.md there). It is not answered: only the request for the
-// sound shows that it was taken.
+// Notify makes an idle robot play sound from a URL of the appliance, from firmware 2.5.0
+// on (docs/notify.md there). There is no answer: only the request for the sound shows
+// that the robot accepted it.
 type Notify struct {
 	URL       string // http or https; mono Ogg Opus, packets of 5 to 120 ms
 	Subtitles []Subtitle
 }
 
-// Subtitle is a text that a robot shows from a time of its sound on.
+// Subtitle is text that a robot shows from a given time of its sound.
 type Subtitle struct {
 	Start int    `json:"start_ms"` // milliseconds
 	Text  string `json:"text"`
 }
 
-// KeepAlive feeds the clock of a channel, which runs out after 120 s without a
-// message; pings do not count. It has a type the firmware does not know, which
-// it notes in its log and ignores.
+// KeepAlive resets a channel's timeout, which is 120 s without a message; pings do not
+// count. The firmware does not know its type, logs it and ignores it.
 type KeepAlive struct{}
 
-// UnknownToRobot is a message of a type that is not in the set. The firmware
-// logs and ignores such a message.
+// UnknownToRobot is a message of another type. The firmware logs and ignores it.
 type UnknownToRobot struct{ Type string }

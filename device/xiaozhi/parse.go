@@ -11,10 +11,10 @@ import (
 // ErrMessage is wrapped by the errors of ParseFromRobot and ParseToRobot.
 var ErrMessage = errors.New("bad message")
 
-// typed is the source that clients with a keyboard give a detect's text.
+// typed is the source that clients with a keyboard give for the text of a detect.
 const typed = `"text"`
 
-// wire is every field of every message; the functions below know which is whose.
+// wire has every field of every message; the functions below select those of a type.
 type wire struct {
 	Session   string          `json:"session_id,omitempty"`
 	Type      string          `json:"type"`
@@ -39,7 +39,7 @@ type wire struct {
 	Subtitles []Subtitle      `json:"subtitles,omitempty"`
 }
 
-// wireUDP has its secrets in hexadecimal.
+// wireUDP has its secrets as hexadecimal text.
 type wireUDP struct {
 	Server string `json:"server"`
 	Port   int    `json:"port"`
@@ -75,9 +75,9 @@ func parseWire(text []byte) (wire, error) {
 	return w, nil
 }
 
-// SessionOf returns the id of the session that a text message of a robot names. It
-// is empty where the message names none or is no JSON. The firmware names its last
-// session in all messages but hello, also after the session's end.
+// SessionOf returns the session id in a robot's text message, or "" if it has none or is
+// not JSON. The firmware sends the id of its last session in all messages but hello,
+// also after that session's end.
 func SessionOf(text []byte) string {
 	var w struct {
 		Session string `json:"session_id"`
@@ -88,8 +88,8 @@ func SessionOf(text []byte) string {
 	return w.Session
 }
 
-// ParseFromRobot reads a text message of a robot. The session id in it is
-// dropped, see SessionOf.
+// ParseFromRobot parses a text message of a robot. It drops the session id; see
+// SessionOf.
 func ParseFromRobot(text []byte) (FromRobot, error) {
 	w, err := parseWire(text)
 	if err != nil {
@@ -139,11 +139,11 @@ func (w wire) listen() (FromRobot, error) {
 		switch w.Mode {
 		case Auto, Manual, Realtime:
 			return ListenStart{Mode: w.Mode}, nil
-		case "ptt": // push to talk, as some clients call it
+		case "ptt": // push to talk, in some clients
 			return ListenStart{Mode: Manual}, nil
 		}
-		// Clients that are not the firmware leave the mode out or name one of
-		// their own; auto is what the firmware does by itself.
+		// Other clients omit the mode or send their own; auto is the
+		// firmware's default.
 		return ListenStart{Mode: Auto}, nil
 	case "stop":
 		return ListenStop{}, nil
@@ -171,7 +171,7 @@ func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{'
 }
 
-// ParseToRobot reads a text message as a robot does.
+// ParseToRobot parses a text message as a robot does.
 func ParseToRobot(text []byte) (ToRobot, error) {
 	w, err := parseWire(text)
 	if err != nil {
@@ -222,7 +222,7 @@ func (w wire) welcome() (ToRobot, error) {
 	return m, nil
 }
 
-// unhex reads exactly as many bytes as dst has.
+// unhex decodes exactly len(dst) bytes.
 func unhex(dst []byte, text string) bool {
 	if len(text) != hex.EncodedLen(len(dst)) {
 		return false

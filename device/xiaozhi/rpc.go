@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// The JSON-RPC of the robot's MCP server. Ids are numbers: a request with a
-// string id is never answered.
+// JSON-RPC with the robot's MCP server. Ids are numbers: the firmware never answers a
+// request with a string id.
 
 // Request is a JSON-RPC request or, with ID 0, a notification.
 type Request struct {
@@ -28,10 +28,10 @@ func (r Request) Append(dst []byte) []byte {
 	return appendJSON(dst, w)
 }
 
-// Response is the answer to the request of that ID.
+// Response is the answer to the request with that ID.
 type Response struct {
 	ID     int
-	Result json.RawMessage // nil where Error is set
+	Result json.RawMessage // nil if Error is set
 	Error  *RPCError
 }
 
@@ -43,7 +43,7 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return e.Message }
 
-// ParseResponse reads an MCP payload of a robot, which sends only responses.
+// ParseResponse parses an MCP payload of a robot, which sends only responses.
 func ParseResponse(payload json.RawMessage) (Response, error) {
 	var w struct {
 		ID     *int            `json:"id"`
@@ -59,9 +59,8 @@ func ParseResponse(payload json.RawMessage) (Response, error) {
 	return Response{ID: *w.ID, Result: w.Result, Error: w.Error}, nil
 }
 
-// unescapedError saves a failure that the firmware has reported in words with
-// quotes in them: it does not escape them, and the whole message is then not
-// JSON.
+// unescapedError recovers an error of the firmware whose message contains quotes: it
+// does not escape them, so that the whole message is not valid JSON.
 //
 //	{"session_id":"…","type":"mcp","payload":{"jsonrpc":"2.0","id":3,"error":{"message":"Unknown "x""}}}
 func unescapedError(text []byte) (FromMCP, bool) {
