@@ -10,7 +10,7 @@ import (
 // utterance from its beginning. If one refuses, the utterance is refused.
 type Recognizers []Recognizer
 
-// Name is the first engine's.
+// Name returns the first engine's name.
 func (r Recognizers) Name() string { return r[0].Name() }
 
 // Recognize implements Recognizer.
@@ -30,7 +30,7 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 // not tried for the same text: it would be played twice.
 type Synthesizers []Synthesizer
 
-// Name is the first engine's.
+// Name returns the first engine's name.
 func (s Synthesizers) Name() string { return s[0].Name() }
 
 // Synthesize implements Synthesizer.
@@ -38,7 +38,7 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 	var failures []error
 	for i, engine := range s {
 		if i > 0 {
-			o.Voice = "" // it is one of the first engine's
+			o.Voice = "" // it belongs to the first engine
 		}
 		sounded := false
 		err := engine.Synthesize(ctx, text, o, func(pcm []int16) error {

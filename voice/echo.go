@@ -2,24 +2,24 @@ package voice
 
 import "sync"
 
-// What may be heard, and for how long.
+// Limits of what may be heard, and for how long.
 const (
 	echoAdvance = 40 * MicRate / 1000  // the canceller is given the loudspeaker's sound this much early
-	echoPast    = 8                    // steps of reverberation that the judge reckons with,
+	echoPast    = 8                    // steps of reverberation that the judge expects,
 	echoFade    = 0.5                  // each so much weaker than the one before
-	echoAround  = 100 * MicRate / 1000 // how wrong the alignment may be before the judge is fooled
-	echoPending = 24                   // packets decoded at most in one go; older ones were played long ago
+	echoAround  = 100 * MicRate / 1000 // how wrong the alignment may be without misleading the judge
+	echoPending = 24                   // packets decoded at most per frame; older ones were played long ago
 
-	echoDecay   = 6  // frames after our speech in which the room and the network may hold some
-	echoUnknown = 7  // the same where there are no stamps
+	echoDecay   = 6  // frames after our speech that may still hold some, in the room or the network
+	echoUnknown = 7  // the same without stamps
 	echoSilent  = 20 // frames without a stamp or a new packet: nothing can be playing
-	echoForgot  = 60 // the same where there are no stamps
+	echoForgot  = 60 // the same without stamps
 )
 
-// Echo takes a robot's own voice out of what its microphone hears, for a
-// robot that leaves this to the server: it marks the packets of its microphone
-// with the stamp of the packet that its loudspeaker was playing. Sent and
-// Silence may be called on one goroutine while Heard is called on another.
+// Echo removes a robot's own voice from what its microphone hears, for a robot that
+// leaves this to the server: such a robot marks its microphone's packets with the stamp
+// of the packet that its loudspeaker was playing. Sent and Silence may be called from one
+// goroutine while Heard is called from another.
 type Echo struct {
 	sentSpeech
 	canceller *canceller
@@ -30,14 +30,14 @@ type Echo struct {
 	at        int64 // position of the microphone
 	ended     int64 // packets sent before our speech last ended
 	latest    int64 // position of the latest packet that was played
-	stamped   bool  // this robot does mark its packets
+	stamped   bool  // this robot marks its packets
 	since     int   // frames since we sent or stopped, or it played
 
 	mic, given, left [echoStep]int16
 	clean            []int16
 }
 
-// sentSpeech is what the robot was sent, and is guarded by its lock.
+// sentSpeech is what was sent to the robot.
 type sentSpeech struct {
 	mu      sync.Mutex
 	packets [echoPackets]sentPacket
@@ -51,8 +51,7 @@ type sentPacket struct {
 	data  []byte
 }
 
-// NewEcho returns a canceller that has heard nothing yet. Close frees what it
-// holds.
+// NewEcho returns a canceller. Close frees it.
 func NewEcho() (*Echo, error) {
 	ref, err := newReference()
 	if err != nil {
@@ -65,12 +64,12 @@ func NewEcho() (*Echo, error) {
 	return &Echo{canceller: c, ref: ref, judge: newJudge()}, nil
 }
 
-// Close frees the canceller. Heard must not be running, and passes everything
-// through from then on.
+// Close frees the canceller. Heard must not be running, and passes sound through
+// unchanged from then on.
 func (e *Echo) Close() { e.canceller.close() }
 
-// Sent says that a packet of 60 ms of our speech has left with a stamp. It
-// keeps a copy, and does no work; the stamp 0 is that of no packet.
+// Sent records that a packet of 60 ms of our speech was sent with a stamp. It copies
+// the packet and does no further work. Stamp 0 means no packet.
 func (e *Echo) Sent(stamp uint32, packet []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -83,8 +82,8 @@ func (e *Echo) Sent(stamp uint32, packet []byte) {
 	e.talking = true
 }
 
-// Silence says that our speech has ended or was stopped: what was sent and not
-// yet played is not heard, save for a rest that is still on its way.
+// Silence records that our speech has ended or was stopped: sound sent but not yet
+// played is not heard, except what is still on its way.
 func (e *Echo) Silence() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,11 +92,11 @@ func (e *Echo) Silence() {
 	}
 }
 
-// Heard takes the next sound of the microphone, 60 ms at 16 kHz, and the
-// stamp that came with it, 0 for none. It returns the sound without our voice,
-// which is pcm itself or valid until the next call, and whether only we
-// is in it. Where nothing of ours can be heard it changes nothing. Where a
-// robot does not mark its packets everything is ours while we speak.
+// Heard processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp
+// that came with it, or 0. It returns the sound without our voice, which is pcm itself
+// or valid until the next call, and whether it contains only our voice. If nothing of
+// ours can be heard it changes nothing. If a robot does not mark its packets, all sound
+// counts as ours while we speak.
 func (e *Echo) Heard(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	talking := e.receive()
 	e.mark(stamp)
@@ -125,8 +124,7 @@ func (e *Echo) Heard(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	return e.clean[:len(pcm)], !somebody
 }
 
-// receive decodes what was sent since the last frame, and takes over whether
-// we speak.
+// receive decodes what was sent since the last frame, and returns whether we speak.
 func (e *Echo) receive() (talking bool) {
 	for {
 		e.mu.Lock()
@@ -151,7 +149,7 @@ func (e *Echo) receive() (talking bool) {
 	}
 }
 
-// mark takes the stamp of a frame.
+// mark records the stamp of a frame.
 func (e *Echo) mark(stamp uint32) {
 	e.since++
 	at, known := int64(0), false
@@ -190,8 +188,8 @@ func (e *Echo) quiet(pcm []int16) {
 	}
 }
 
-// step takes our voice out of the step at the beginning of pcm, and lets the
-// judge hear both.
+// step removes our voice from the step at the start of pcm, and passes both to the
+// judge.
 func (e *Echo) step(pcm []int16, at int64) {
 	clear(e.mic[copy(e.mic[:], pcm):])
 	if !e.align.sure() {
@@ -211,16 +209,16 @@ func (e *Echo) step(pcm []int16, at int64) {
 	e.judge.step(&e.mic, &e.left, &around, &aligned)
 }
 
-// anywhere is the most that may be heard of our voice in a step while the lag
-// is not known.
+// anywhere returns the most that may be heard of our voice in a step while the lag is
+// unknown.
 func (e *Echo) anywhere(at int64) (l levels) {
 	e.ref.loudest(&l, at-lagLate*thin, at+echoStep+lagEarly*thin, 1)
 	return l
 }
 
-// fading is what may be heard of our voice in a step that begins at a
-// position of the loudspeaker's, give or take some samples: of what is played
-// then, and of what was played before and is still in the room.
+// fading returns what may be heard of our voice in a step that begins at a position of
+// the loudspeaker's sound, plus or minus some samples: what is played then, and the
+// reverberation of what was played before.
 func (e *Echo) fading(at, early, late int64) (l levels) {
 	e.ref.loudest(&l, at+early, at+echoStep+late, 1)
 	weaker := float32(1)

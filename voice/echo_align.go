@@ -2,29 +2,28 @@ package voice
 
 import "slices"
 
-// How the stamps and the correlation become an alignment.
+// How stamps and correlation give an alignment.
 const (
 	stampsKept   = 9
 	stampsNeeded = 5
-	stampsOff    = 3 * MicFrame / 2 // the median of the stamps this far away is another place
-	stampsUnrest = 0.3              // out of order more often than this, they mean nothing one by one
+	stampsOff    = 3 * MicFrame / 2 // a median of the stamps this far away is another position
+	stampsUnrest = 0.3              // out of order more often than this, single stamps mean nothing
 	stampsLost   = 4                // frames without a stamp: nothing is playing
 
 	lockFirst  = 8  // frames of correlation before the lag is believed
-	lockSure   = 16 // from here on it is believed in any case, if another was before
+	lockSure   = 16 // from here on it is believed in any case, if another lag was before
 	lockClear  = 7  // how far a peak must stand out
-	lockAgain  = 8  // frames between two looks at whether it still holds
+	lockAgain  = 8  // frames between two checks of the lag
 	lockMoved  = 3  // samples: less is the same lag
-	lockSoon   = 4  // the same while there is doubt
-	answerSeen = 24 // frames until the room's answer is worth remembering
+	lockSoon   = 4  // the same while in doubt
+	answerSeen = 24 // frames until the room's response is worth storing
 )
 
-// aligner says which sound of the loudspeaker's is in a frame of the
-// microphone's. Stamps give it to within a few packets; a robot begins to play
-// between two frames of its microphone, so that the rest differs from one
-// answer to the next. The correlation finds it to the sample, which lets the
-// canceller go on with what it knows. Positions count samples; the
-// microphone's are its own.
+// aligner finds the loudspeaker's sound in a frame of the microphone's. Stamps give it to
+// within a few packets; a robot begins to play between two frames of its microphone, so
+// the remainder differs between answers. The correlation finds it to the sample, which
+// lets the canceller keep what it has learned. Positions count samples, the
+// microphone's separately.
 type aligner struct {
 	stampedBase
 	lock
@@ -34,9 +33,9 @@ type aligner struct {
 	wide    [MicFrame + lagRange*thin]int16
 }
 
-// stampedBase is what the stamps give.
+// stampedBase is the alignment that the stamps give.
 type stampedBase struct {
-	known  bool  // a base
+	known  bool  // the base is known
 	base   int64 // the loudspeaker's position at the microphone's zero
 	recent [stampsKept]int64
 	stamps int
@@ -45,16 +44,16 @@ type stampedBase struct {
 	unrest float32 // how often the stamps are out of order, 0 to 1
 }
 
-// lock is what the correlation gives.
+// lock is the alignment that the correlation gives.
 type lock struct {
 	locked bool
 	doubt  bool  // the lag may be wrong
-	agreed int   // looks at it that found it right since
+	agreed int   // checks that confirmed it since
 	lag    int64 // of the echo behind the base
 	moved  int64 // where it may have moved to
 }
 
-// stamp takes where the stamp of a frame says that the microphone's zero is.
+// stamp records where the stamp of a frame puts the microphone's zero.
 func (a *aligner) stamp(base int64) {
 	a.absent = 0
 	a.recent[a.stamps%stampsKept] = base
@@ -72,7 +71,7 @@ func (a *aligner) stamp(base int64) {
 	}
 }
 
-// missing takes a frame without a stamp that is known.
+// missing records a frame without a known stamp.
 func (a *aligner) missing() {
 	if a.known {
 		a.regular(false)
@@ -82,9 +81,9 @@ func (a *aligner) missing() {
 	}
 }
 
-// regular takes whether a frame's stamp was the one after the last. Where the
-// stamps of a robot are mostly in order, one that is not means that the robot
-// ran dry, or that a frame was lost, and that the sound is now elsewhere.
+// regular records whether a frame's stamp follows the last one. If a robot's stamps are
+// mostly in order, one out of order means that the robot ran dry or a frame was lost,
+// and that the sound has moved.
 func (a *aligner) regular(yes bool) {
 	unrest := float32(1)
 	if yes {
@@ -96,7 +95,7 @@ func (a *aligner) regular(yes bool) {
 	}
 }
 
-// suspect has the lag looked for anew.
+// suspect restarts the search for the lag.
 func (a *aligner) suspect() {
 	a.finder.reset()
 	a.locked = a.locked && a.room.known
@@ -108,8 +107,8 @@ func (a *aligner) begin(base int64) {
 	a.finder.reset()
 }
 
-// jump moves the base, and with it the range of the search, but not what is
-// thought to be heard: the correlation decides that.
+// jump moves the base and with it the range of the search, but not what is taken as
+// heard: the correlation decides that.
 func (a *aligner) jump(off int64) {
 	lag := a.lag + off
 	if !a.locked || lag <= -lagEarly*thin || lag >= lagLate*thin {
@@ -120,20 +119,20 @@ func (a *aligner) jump(off int64) {
 	a.finder.shift(int(off) / thin)
 }
 
-// end says that nothing is playing.
+// end records that nothing is playing.
 func (a *aligner) end() {
 	a.known, a.locked, a.doubt, a.stamps = false, false, false, 0
 	a.finder.reset()
 }
 
-// frame looks for the lag of a frame that begins at a position.
+// frame searches for the lag of a frame that begins at a position.
 func (a *aligner) frame(mic *[MicFrame]int16, at int64, ref *reference) {
 	if !a.known {
 		return
 	}
 	f := &a.finder
 	if a.halfway = !a.halfway; a.halfway && a.sure() && !a.unruly() && f.frames > answerSeen {
-		return // to see that nothing has changed, half of it will do
+		return // a check needs only every second frame
 	}
 	ref.read(at+a.base-lagLate*thin, a.wide[:])
 	f.add(mic, &a.wide)
@@ -154,8 +153,8 @@ func (a *aligner) frame(mic *[MicFrame]int16, at int64, ref *reference) {
 	}
 }
 
-// look sees whether the lag is still the same. It must be seen elsewhere
-// twice to have moved, and where it was to be beyond doubt.
+// look checks whether the lag still holds. It has moved if it is found elsewhere twice in
+// a row, or once while in doubt.
 func (a *aligner) look() {
 	lag, clear := a.finder.find(&a.room)
 	if clear < lockClear {
@@ -175,8 +174,8 @@ func (a *aligner) look() {
 	a.moved = lag
 }
 
-// unruly reports whether the stamps are so much out of order that they do not
-// show when the sound is suddenly elsewhere.
+// unruly reports whether the stamps are too much out of order to show a sudden move of
+// the sound.
 func (a *aligner) unruly() bool { return a.unrest > stampsUnrest }
 
 // sure reports whether the lag is known and not in doubt.
@@ -184,6 +183,6 @@ func (a *aligner) sure() bool { return a.locked && !a.doubt }
 
 func far(a, b int64) bool { return a-b >= lockMoved || b-a >= lockMoved }
 
-// position is that of the loudspeaker's sound which is heard at a position of
-// the microphone's, once the lag is known.
+// position returns the loudspeaker's position that is heard at a position of the
+// microphone, once the lag is known.
 func (a *aligner) position(at int64) int64 { return at + a.base - a.lag }

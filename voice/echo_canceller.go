@@ -11,17 +11,16 @@ import (
 	"unsafe"
 )
 
-// The shape of the adaptive filter. It steps by what the end-pointer judges,
-// and is just longer than the answer of a living room: a longer one learns
-// more slowly.
+// Size of the adaptive filter. Its step is the end-pointer's window, and it is just
+// longer than the response of a living room: a longer filter learns more slowly.
 const (
 	echoStep = window               // samples
 	echoTail = MicRate * 200 / 1000 // samples
 )
 
-// canceller is SpeexDSP's echo canceller: a filter in the frequency domain
-// that learns how the loudspeaker's sound comes back, and subtracts it. It
-// learns for about five seconds of speech.
+// canceller is SpeexDSP's echo canceller: a frequency-domain filter that learns how the
+// loudspeaker's sound comes back, and subtracts it. It learns for about five seconds of
+// speech.
 type canceller struct{ state *C.SpeexEchoState }
 
 func newCanceller() (*canceller, error) {
@@ -34,8 +33,8 @@ func newCanceller() (*canceller, error) {
 	return c, nil
 }
 
-// cancel takes one step of the microphone's sound and of the loudspeaker's,
-// and puts what is left into clean.
+// cancel processes one step of the microphone's and the loudspeaker's sound, and puts
+// the result into clean.
 func (c *canceller) cancel(mic, ref, clean *[echoStep]int16) {
 	C.speex_echo_cancellation(c.state, samplesOf(mic), samplesOf(ref), samplesOf(clean))
 }

@@ -2,27 +2,27 @@ package voice
 
 import "math"
 
-// How the judge decides. A person is loud, and is neither what the canceller
-// usually leaves over nor what the room usually gives back.
+// Thresholds of the judge. A person is loud, and differs both from what the canceller
+// usually leaves and from what the room usually returns.
 const (
-	unexplained = 0.35    // of what is left must be more than the canceller leaves
-	unechoed    = 0.15    // of what was heard must be more than the room gives back
-	carefulBy   = 1.7     // both, where the alignment may be wrong unnoticed
-	personLevel = 80 * 80 // mean square of it: -52 dBFS
-	addedTo     = 2       // the canceller leaves at most this much of what was heard,
+	unexplained = 0.35    // fraction of the rest that must exceed what the canceller leaves
+	unechoed    = 0.15    // fraction of the sound that must exceed what the room returns
+	carefulBy   = 1.7     // both, if the alignment may be wrong unnoticed
+	personLevel = 80 * 80 // mean square of the level: -52 dBFS
+	addedTo     = 2       // the canceller leaves at most this multiple of what was heard,
 	addedLoud   = 4       // where it is this much louder than a person,
-	addedOften  = 1.5     // save for one time in half a second
+	addedOften  = 1.5     // except once in half a second
 
-	carefulGain   = 3   // dB: until it is known, the echo is as loud as our voice, and more,
-	carefulSpread = 6   // dB, give or take as much
-	carefulSteps  = 4   // which this many steps of experience outweigh
-	memorySteps   = 150 // of loud speech, 3 s, in which the room may change
+	carefulGain   = 3   // dB: until learned, the echo is as loud as our voice plus this,
+	carefulSpread = 6   // dB, plus or minus this
+	carefulSteps  = 4   // weighted as this many steps of experience
+	memorySteps   = 150 // of loud speech, 3 s, within which the room may change
 	spreads       = 1.5 // above the mean is still usual
 	aboveNoise    = 3   // times the noise is still noise
-	unsureBy      = 4   // times more echo is reckoned with while its lag is not known
+	unsureBy      = 4   // factor of expected echo while its lag is unknown
 )
 
-// custom is how loud a sound usually is beside another, band by band, in dB.
+// custom is how loud a sound usually is relative to another, by band, in dB.
 type custom struct {
 	gain, spread, steps [bands]float32
 }
@@ -34,14 +34,14 @@ func newCustom() (c custom) {
 	return c
 }
 
-// most is the factor by which the sound may exceed the other and be usual.
+// most returns the factor by which the sound usually exceeds the other at most.
 func (c *custom) most(b int) float32 { return fromDB(c.gain[b] + spreads*c.spread[b]) }
 
 func fromDB(db float32) float32 { return float32(math.Pow(10, float64(db)/10)) }
 
-// learn takes a step of both sounds. What is far off counts as less far, so
-// that a person does not soon become custom; but everything counts, so that a
-// wrong custom cannot last.
+// learn updates the statistics by a step of both sounds. Outliers are limited, so that a
+// person does not soon count as usual; but all steps count, so that wrong statistics do
+// not last.
 func (c *custom) learn(sound, beside, noise *levels) {
 	for b := range bands {
 		if beside[b]*fromDB(c.gain[b]) < 10*noise[b] {
@@ -56,17 +56,17 @@ func (c *custom) learn(sound, beside, noise *levels) {
 	}
 }
 
-// judge distinguishes our own voice from a person's. It gets what the canceller
-// hears and what it leaves, and knows how loud our voice is in each band.
+// judge distinguishes our voice from a person's. It compares what the canceller hears
+// with what it leaves, and knows how loud our voice is in each band.
 type judge struct {
 	analyser *analyser
 	noise    levels
-	room     custom // what is heard, beside what was played
+	room     custom // what is heard, relative to what was played
 	rest     custom // what the canceller leaves of it
 
-	heard, echoless   float32 // of the frame under way: what was heard, and what of it is no echo
-	left, unaccounted float32 // the same of what the canceller left
-	added             float32 // how often it was lately more
+	heard, echoless   float32 // in the current frame: the sound, and the part of it that is no echo
+	left, unaccounted float32 // the same of the canceller's rest
+	added             float32 // how often the rest was louder lately
 }
 
 func newJudge() *judge {
@@ -77,13 +77,13 @@ func newJudge() *judge {
 	return j
 }
 
-// quiet takes a step in which nothing of ours can be heard.
+// quiet processes a step without any sound of ours.
 func (j *judge) quiet(mic *[echoStep]int16) {
 	heard, _ := j.analyser.step(mic, mic)
 	j.follow(&heard)
 }
 
-// follow lets the noise sink at once, and rise so slowly that a sentence does
+// follow lowers the noise floor at once, and raises it so slowly that a sentence does
 // not count.
 func (j *judge) follow(heard *levels) {
 	for b, v := range heard {
@@ -91,9 +91,9 @@ func (j *judge) follow(heard *levels) {
 	}
 }
 
-// step takes a step of what was heard, of what is left of it, and the levels
-// of ours that may be in it: of all around, and of what the alignment says,
-// where there is one.
+// step processes a step of the microphone's sound, of the canceller's rest, and of the
+// levels of our voice that may be in it: those of all lags, and those of the alignment,
+// if known.
 func (j *judge) step(mic, clean *[echoStep]int16, around, aligned *levels) {
 	heard, left := j.analyser.step(mic, clean)
 	silent := true
@@ -119,9 +119,9 @@ func (j *judge) step(mic, clean *[echoStep]int16, around, aligned *levels) {
 	}
 }
 
-// verdict ends a frame of some steps. It reports whether somebody else is in
-// it, and whether the canceller has gone astray: again and again it adds more
-// than it takes away, as only one that works on the wrong sound does.
+// verdict ends a frame of some steps. It reports whether somebody else is heard in it,
+// and whether the canceller has diverged: it then adds more than it removes again and
+// again, as it does only on the wrong sound.
 func (j *judge) verdict(steps int, careful bool) (somebody, astray bool) {
 	loud, more := personLevel*float32(steps), float32(1)
 	if careful {

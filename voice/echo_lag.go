@@ -2,23 +2,22 @@ package voice
 
 import "math"
 
-// How the lag is searched: at a quarter of the rate, in the differences of
-// the samples, because the low notes of a voice would blur the peak. The range
-// covers what a robot's buffers and the air delay, 260 ms, and a stamp that is
-// three packets old.
+// The lag is searched at a quarter of the rate, in the differences of the samples,
+// because the low notes of a voice would blur the peak. The range covers the delay of a
+// robot's buffers and the air, 260 ms, and a stamp that is three packets old.
 const (
 	thin       = 4
 	lagEarly   = 220 * MicRate / 1000 / thin // the loudspeaker is ahead of its stamp
 	lagLate    = 260 * MicRate / 1000 / thin // the sound is behind it
 	lagRange   = lagEarly + lagLate
 	lagFrame   = MicFrame / thin
-	lagForget  = 0.95 // a frame: it remembers about a second
+	lagForget  = 0.95 // per frame: it remembers about a second
 	answerLead = 60 * MicRate / 1000 / thin
 	answerTail = 120 * MicRate / 1000 / thin
 )
 
-// lagFinder correlates what the microphone heard with what the loudspeaker
-// was given, at every lag in the range, over about the last second.
+// lagFinder correlates the microphone's sound with the loudspeaker's at every lag in the
+// range, over about the last second.
 type lagFinder struct {
 	frames int
 	sum    [lagRange]float32 // latest lag first
@@ -32,7 +31,7 @@ func (l *lagFinder) reset() {
 	l.frames = 0
 }
 
-// shift moves what was found to lags that are larger by so many.
+// shift moves the result to lags that are larger by this many.
 func (l *lagFinder) shift(by int) {
 	moved := &l.match
 	clear(moved[:])
@@ -44,8 +43,8 @@ func (l *lagFinder) shift(by int) {
 	l.sum = *moved
 }
 
-// add takes a frame of the microphone's sound, and the loudspeaker's from
-// lagLate before it to lagEarly after it.
+// add adds a frame of the microphone's sound, and the loudspeaker's from lagLate before
+// it to lagEarly after it.
 func (l *lagFinder) add(mic *[MicFrame]int16, ref *[MicFrame + lagRange*thin]int16) {
 	thinned(mic[:], l.mic[:])
 	thinned(ref[:], l.ref[:])
@@ -60,7 +59,7 @@ func (l *lagFinder) add(mic *[MicFrame]int16, ref *[MicFrame + lagRange*thin]int
 	l.frames++
 }
 
-// thinned puts the differences of the means of every few samples into out.
+// thinned writes the differences of the means of every few samples to out.
 func thinned(pcm []int16, out []float32) {
 	last := float32(0)
 	for i := range out {
@@ -76,14 +75,14 @@ func thinned(pcm []int16, out []float32) {
 	}
 }
 
-// answerOf is how a room answers, as far as the correlation shows it: the
-// lags around the one that was chosen.
+// answerOf is a room's response as far as the correlation shows it: the lags around the
+// chosen one.
 type answerOf struct {
 	known bool
 	taps  [answerLead + answerTail]float32
 }
 
-// keep remembers the room's answer around a lag, in samples.
+// keep stores the room's response around a lag, in samples.
 func (l *lagFinder) keep(a *answerOf, lag int64) {
 	from := lagLate - answerTail - int(lag)/thin
 	power := 0.0
@@ -100,10 +99,10 @@ func (l *lagFinder) keep(a *answerOf, lag int64) {
 	}
 }
 
-// find returns the lag in samples at which the correlation looks most like an
-// answer that is known, or has its peak where none is; and how far that
-// stands out, as a multiple of the mean. One room can have several peaks of
-// like height, and only its whole answer shows which is which.
+// find returns the lag in samples at which the correlation best matches the known
+// response, or has its peak if none is known, and how far that stands out, as a multiple
+// of the mean. A room can have several peaks of similar height, which only its whole
+// response tells apart.
 func (l *lagFinder) find(a *answerOf) (lag int64, clear float64) {
 	for i, v := range l.sum {
 		l.match[i] = max(v, -v)
@@ -128,7 +127,7 @@ func (l *lagFinder) find(a *answerOf) (lag int64, clear float64) {
 	return int64(math.Round((lagLate - peak) * thin)), float64(l.match[at]) / (math.Sqrt(power/lagRange) + 1e-9)
 }
 
-// alike is how well the correlation around an index looks like an answer.
+// alike returns how well the correlation around an index matches the response.
 func (l *lagFinder) alike(a *answerOf, at int) (sum float32) {
 	from := at - answerTail
 	low, high := max(0, -from), min(len(a.taps), lagRange-from)

@@ -1,16 +1,16 @@
 package voice
 
-// echoPackets is how many of our packets are remembered: 3.8 s, where the
-// pacer never keeps more than a second ahead of the robot.
+// echoPackets is how many of our packets are stored: 3.8 s, while the pacer stays at
+// most a second ahead of the robot.
 const (
 	echoPackets = 64
 	echoSamples = echoPackets * MicFrame
 	echoHops    = echoSamples / echoStep
 )
 
-// reference is what the robot's loudspeaker was given, at the microphone's
-// rate, as one sound without gaps. Its positions count samples from the first
-// packet; what is older than echoPackets, or yet to come, is silent.
+// reference is the sound that the robot's loudspeaker was given, at the microphone's
+// rate and without gaps. Positions count samples from the first packet; sound older than
+// echoPackets, or still to come, is silent.
 type reference struct {
 	decoder  *Decoder
 	analyser *analyser
@@ -28,8 +28,8 @@ func newReference() (*reference, error) {
 	return &reference{decoder: d, analyser: newAnalyser()}, nil
 }
 
-// add appends a packet. One that cannot be decoded was silence to the robot,
-// too; one of another length is cut or filled, so that positions hold.
+// add appends a packet. One that cannot be decoded was silence on the robot too; one of
+// another length is cut or padded, so that positions hold.
 func (r *reference) add(stamp uint32, packet []byte) {
 	out, _ := r.decoder.Decode(packet)
 	at := r.packets % echoPackets
@@ -43,7 +43,7 @@ func (r *reference) add(stamp uint32, packet []byte) {
 	}
 }
 
-// skip appends packets of which nothing is known.
+// skip appends n unknown packets.
 func (r *reference) skip(n int64) {
 	r.packets += max(0, n-echoPackets)
 	for range min(n, echoPackets) {
@@ -55,7 +55,7 @@ func (r *reference) skip(n int64) {
 	}
 }
 
-// find is the position of the packet that left with a stamp.
+// find returns the position of the packet that was sent with a stamp.
 func (r *reference) find(stamp uint32) (at int64, known bool) {
 	for i := r.packets - 1; i >= max(0, r.packets-echoPackets); i-- {
 		if r.stamps[i%echoPackets] == stamp {
@@ -65,10 +65,10 @@ func (r *reference) find(stamp uint32) (at int64, known bool) {
 	return 0, false
 }
 
-// end is the position after the last packet.
+// end returns the position after the last packet.
 func (r *reference) end() int64 { return r.packets * MicFrame }
 
-// read fills to with the sound from a position on.
+// read fills to with the sound starting at a position.
 func (r *reference) read(at int64, to []int16) {
 	for i := range to {
 		to[i] = 0
@@ -82,8 +82,7 @@ func (r *reference) audible(at int64) bool {
 	return at >= max(0, r.end()-echoSamples) && at < r.end()
 }
 
-// loudest raises l to the levels of the steps that lie at from to to, weakened
-// by a factor.
+// loudest raises l to the levels of the steps between from and to, weakened by a factor.
 func (r *reference) loudest(l *levels, from, to int64, weaker float32) {
 	for hop := from / echoStep; hop <= to/echoStep; hop++ {
 		if !r.audible(hop * echoStep) {

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// spectrumSpan is the sound one spectrum is made of: a step and what came
+// spectrumSpan is the length of sound in a spectrum, in samples: a step and the sound
 // before it.
 const spectrumSpan = 512
 
-// bandEdges part the spectrum as the ear does, in Hz. Above the last a
-// robot's codec sends little that can be compared.
+// bandEdges divide the spectrum into critical bands, in Hz. Above the last a robot's
+// codec sends little that can be compared.
 var bandEdges = [...]int{100, 200, 300, 400, 510, 630, 770, 920, 1080, 1270, 1480, 1720, 2000, 2320, 2700, 3150, 3700, 4400, 5300}
 
 const bands = len(bandEdges) - 1
@@ -18,8 +18,8 @@ const bands = len(bandEdges) - 1
 // levels is the power of a step of sound in each band, as a mean square.
 type levels [bands]float32
 
-// analyser makes levels of two streams of sound at once, step by step: the
-// transform of a complex sound costs the same as that of a real one.
+// analyser computes the levels of two streams of sound at once: the transform of a
+// complex sound costs the same as that of a real one.
 type analyser struct {
 	tail     [2][spectrumSpan]float32 // the latest sound
 	re, im   [spectrumSpan]float32
@@ -74,8 +74,7 @@ func (a *analyser) step(first, second *[echoStep]int16) (one, two levels) {
 	return one, two
 }
 
-// transform is the fast Fourier transform of re and im, which lie in
-// bit-reversed order.
+// transform is the fast Fourier transform of re and im, which are in bit-reversed order.
 func (a *analyser) transform() {
 	for half := 1; half < spectrumSpan; half *= 2 {
 		stride := spectrumSpan / (2 * half)

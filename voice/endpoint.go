@@ -11,7 +11,7 @@ import (
 	webrtcvad "github.com/maxhawkins/go-webrtcvad"
 )
 
-// Edge is what the end-pointer found at the end of a piece of sound.
+// Edge is a change that the end-pointer found in a piece of sound.
 type Edge int
 
 // The edges of an utterance.
@@ -21,12 +21,12 @@ const (
 	SpeechEnded      // enough silence after it
 )
 
-// DefaultSilence is how long it must be quiet after speech before the
-// utterance counts as ended. People pause for 300 to 400 ms inside a sentence.
+// DefaultSilence is the silence after speech that ends an utterance. People pause for 300
+// to 400 ms inside a sentence.
 const DefaultSilence = 600 * time.Millisecond
 
-// How 20 ms windows become speech. The numbers were chosen on speech of three
-// voices, breath, servo noise and DTX silence; endpoint_test.go holds them.
+// Thresholds on 20 ms windows, chosen on speech of three voices, breath, servo noise and
+// DTX silence; endpoint_test.go checks them.
 const (
 	window       = MicRate * 20 / 1000 // samples
 	beginWindows = 15                  // of the last 300 ms ...
@@ -38,12 +38,11 @@ const (
 	lowestVoice  = 100.0 // RMS: -50 dBFS, quieter than a person in the room
 )
 
-// EndPointer finds where speech begins and ends in a stream of 16 kHz PCM:
-// the WebRTC voice detector says which 20 ms windows sound like a voice, a
-// noise floor that follows the room says which are loud enough, pitch separates
-// vowels from breath and motors, and hangover bridges the pauses in a
-// sentence. It keeps time by samples, so a stream that stops needs a wall
-// clock beside it. One goroutine uses it.
+// EndPointer finds where speech begins and ends in a stream of 16 kHz PCM: the WebRTC
+// voice detector finds 20 ms windows that sound like a voice, a noise floor that follows
+// the room excludes quiet ones, pitch separates vowels from breath and motors, and
+// hangover bridges the pauses in a sentence. It measures time in samples, so a stream
+// that stops needs a wall clock as well. It is not safe for concurrent use.
 type EndPointer struct {
 	vad     *webrtcvad.VAD
 	silence int // windows
@@ -55,12 +54,12 @@ type EndPointer struct {
 	floor    float64
 	speaking bool
 	quiet    int    // windows since voice was last heard
-	asked    string // of the speech under way: the last text whether it is whole,
+	asked    string // text of the current speech last passed to settled,
 	settled  bool   // and the answer
 }
 
-// NewEndPointer returns an end-pointer that waits for the given silence
-// (DefaultSilence when zero).
+// NewEndPointer returns an end-pointer that ends speech after the given silence
+// (DefaultSilence if zero).
 func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 	vad, err := webrtcvad.New()
 	if err != nil {
@@ -76,12 +75,12 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 	return e, nil
 }
 
-// SetSilence changes the silence that ends an utterance (DefaultSilence when zero).
+// SetSilence changes the silence that ends an utterance (DefaultSilence if zero).
 func (e *EndPointer) SetSilence(silence time.Duration) {
 	e.silence = int(cmp.Or(silence, DefaultSilence) / (20 * time.Millisecond))
 }
 
-// Reset forgets speech under way, but keeps what is known of the room's noise.
+// Reset drops the current speech, but keeps the noise floor.
 func (e *EndPointer) Reset() {
 	e.recent, e.pitched, e.speaking, e.quiet, e.rest = 0, 0, false, 0, e.rest[:0]
 }
@@ -89,21 +88,21 @@ func (e *EndPointer) Reset() {
 // Speaking reports whether speech has begun and not ended.
 func (e *EndPointer) Speaking() bool { return e.speaking }
 
-// Quiet is how long no voice has been heard, in speech or since it has ended.
+// Quiet returns how long no voice has been heard, during speech or since its end.
 func (e *EndPointer) Quiet() time.Duration { return time.Duration(e.quiet) * 20 * time.Millisecond }
 
-// Who has said a whole sentence is not waited for as long as who may go on: it ends
-// the speech once it was quiet for settledSilence, if the recognizer has not changed its
-// mind for settledFor, and has heard all but settledBehind.
+// A complete sentence needs less silence at its end: it ends the speech after
+// settledSilence, if the recognizer's text has not changed for settledFor, and the
+// recognizer is at most settledBehind late.
 const (
 	settledSilence = 240 * time.Millisecond
 	settledFor     = 100 * time.Millisecond
 	settledBehind  = 2 * FrameDuration
 )
 
-// Finished reports whether the speech under way is over before the silence that ends
-// it: u is that speech, and settled says of what its recognizer supposes whether nothing
-// can follow it that means something else. It is asked once for each text.
+// Finished reports whether the current speech u has ended before the usual silence:
+// settled reports whether nothing that changes its meaning can follow the recognizer's
+// text so far. It is called once per text.
 func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool {
 	if !e.speaking || e.Quiet() < settledSilence {
 		return false
@@ -127,7 +126,7 @@ func (e *EndPointer) end() { e.speaking, e.recent, e.pitched = false, 0, 0 }
 // Voiced reports whether a voice was heard in the last 100 ms.
 func (e *EndPointer) Voiced() bool { return ones(e.recent, keepWindows) > 0 }
 
-// Feed takes the next piece of sound and returns the last edge in it.
+// Feed processes the next piece of sound and returns the last edge in it.
 func (e *EndPointer) Feed(pcm []int16) Edge {
 	edge := NoEdge
 	for len(pcm) > 0 {
@@ -181,9 +180,9 @@ func ones(recent uint32, of int) int { return bits.OnesCount32(recent & (1<<of -
 // voiced reports whether a window sounds like a voice and is loud enough.
 func (e *EndPointer) voiced(pcm []int16) bool {
 	level := rms(pcm)
-	// The detector keeps statistics of its own and must hear every window. It
-	// takes samples in the machine's order, which is little-endian on all that
-	// this runs on.
+	// The detector keeps its own statistics and must see every window. It takes
+	// samples in native byte order, which is little-endian on all supported
+	// machines.
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)
 	voice = voice && err == nil && level > lowestVoice && level > aboveFloor*e.floor
@@ -191,11 +190,10 @@ func (e *EndPointer) voiced(pcm []int16) bool {
 	return voice
 }
 
-// follow lets the floor sink to a quieter room at once and rise to a louder
-// one over some seconds, so that a fan becomes part of the floor but a
-// sentence does not.
+// follow lowers the floor at once in a quieter room and raises it over some seconds, so
+// that a fan becomes part of the floor but a sentence does not.
 func (e *EndPointer) follow(level float64, voice bool) {
-	rise := 1.02 // a window: about tenfold in 2.4 s
+	rise := 1.02 // per window: about tenfold in 2.4 s
 	if voice {
 		rise = 1.002
 	}

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Loudness is how loud voices are, as they are heard. A voice has the name of what it
-// speaks for: a robot, or a talk without one. The zero value is silence.
+// Loudness holds how loud voices are as they are heard. A voice is named by its robot, or
+// by a talk without one. The zero value is silent.
 type Loudness struct {
 	watched atomic.Bool // somebody has asked for a level
 
 	mu       sync.Mutex
-	mouths   map[string]int   // that speak for a name
-	speaking map[string]*loud // those that are not silent
-	begins   chan struct{}    // closed when a silent voice begins; nil if nobody waits
+	mouths   map[string]int   // number of mouths by name
+	speaking map[string]*loud // voices that are not silent
+	begins   chan struct{}    // closed when a silent voice becomes audible; nil if nobody waits
 }
 
 // loud is a level above 0.
 type loud struct {
 	level   float64
-	changed chan struct{} // closed with the next; nil if nobody waits
+	changed chan struct{} // closed on the next change; nil if nobody waits
 }
 
-// Level is how loud a voice is that is heard now, from 0 to 1: by the time at which it
-// is played, not at which it is sent. changed is closed once it may be another.
+// Level returns how loud a voice is heard now, from 0 to 1, at the time it is played
+// rather than sent. changed is closed when the level may have changed.
 func (l *Loudness) Level(of string) (level float64, changed <-chan struct{}) {
 	l.watched.Store(true)
 	l.mu.Lock()
@@ -41,18 +41,18 @@ func (l *Loudness) Level(of string) (level float64, changed <-chan struct{}) {
 	return level, *waits
 }
 
-// Watched reports whether anybody has ever asked for a level. Until then nobody has to
-// measure any.
+// Watched reports whether anybody has asked for a level. Until then no level needs to be
+// measured.
 func (l *Loudness) Watched() bool { return l.watched.Load() }
 
-// Speaks reports whether a mouth speaks for a name, be it silent now.
+// Speaks reports whether a name has a mouth, even a silent one.
 func (l *Loudness) Speaks(of string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mouths[of] > 0
 }
 
-// set changes a voice's level. It allocates nothing while the voice speaks.
+// set changes a voice's level. It does not allocate while the voice speaks.
 func (l *Loudness) set(of string, level float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,21 +79,21 @@ func (l *Loudness) set(of string, level float64) {
 	}
 }
 
-// Mouth follows one voice: the levels of what was sent and is not played yet. It belongs
-// to one goroutine.
+// Mouth holds the levels of sound of one voice that was sent and not yet played. It is
+// not safe for concurrent use.
 type Mouth struct {
 	all   *Loudness
 	of    string
 	ahead []moment
 }
 
-// moment is from when a level is heard.
+// moment is a level with the time from which it is heard.
 type moment struct {
 	at    time.Time
 	level float64
 }
 
-// Mouth is one that speaks for a name until it is closed.
+// Mouth returns a mouth for a name, to be closed after use.
 func (l *Loudness) Mouth(of string) *Mouth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +104,8 @@ func (l *Loudness) Mouth(of string) *Mouth {
 	return &Mouth{all: l, of: of}
 }
 
-// Will notes the levels, of LevelDuration each, of sound that will have been played at
-// until. Nothing is heard then, unless more follows.
+// Will queues the levels, of LevelDuration each, of sound whose playing ends at until.
+// After that it is silent, unless more follows.
 func (m *Mouth) Will(levels []float64, until time.Time) {
 	if !m.all.Watched() {
 		return
@@ -118,8 +118,8 @@ func (m *Mouth) Will(levels []float64, until time.Time) {
 	m.ahead = append(m.ahead, moment{until, 0})
 }
 
-// Speak notes the levels of sound that is played from now on, or once what it plays is
-// over.
+// Speak queues the levels of sound that is played from now on, or after the sound that is
+// playing.
 func (m *Mouth) Speak(levels []float64, now time.Time) {
 	if n := len(m.ahead); n > 0 && m.ahead[n-1].at.After(now) {
 		now = m.ahead[n-1].at
@@ -127,10 +127,10 @@ func (m *Mouth) Speak(levels []float64, now time.Time) {
 	m.Will(levels, now.Add(time.Duration(len(levels))*LevelDuration))
 }
 
-// forever is the wait of a mouth that does not move.
+// forever is the duration returned by Follow if no change is queued.
 const forever = time.Duration(math.MaxInt64)
 
-// Follow sets the level that is heard at now, and returns for how long.
+// Follow sets the level that is heard at now, and returns how long it lasts.
 func (m *Mouth) Follow(now time.Time) time.Duration {
 	past := 0
 	for past < len(m.ahead) && !m.ahead[past].at.After(now) {
@@ -146,13 +146,13 @@ func (m *Mouth) Follow(now time.Time) time.Duration {
 	return m.ahead[0].at.Sub(now)
 }
 
-// Shut is the end of what was to be heard.
+// Shut drops what is queued and sets silence.
 func (m *Mouth) Shut() {
 	m.ahead = m.ahead[:0]
 	m.all.set(m.of, 0)
 }
 
-// Close shuts a mouth that speaks no more.
+// Close shuts the mouth and removes it.
 func (m *Mouth) Close() {
 	m.Shut()
 	m.all.mu.Lock()
@@ -162,8 +162,8 @@ func (m *Mouth) Close() {
 	}
 }
 
-// Run has the mouth speak what it is given, one after the other, until ctx ends. Nothing
-// shuts it.
+// Run speaks the levels from given, one after the other, until ctx ends. It does not shut
+// the mouth.
 func (m *Mouth) Run(ctx context.Context, given <-chan []float64) {
 	defer m.Close()
 	timer := time.NewTimer(forever)

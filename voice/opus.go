@@ -15,12 +15,12 @@ const longestPacket = 120
 // bytes. Real ones are 100 to 300 bytes.
 const MaxPacket = 4000
 
-// ErrPacket is wrapped by Decode for a packet that is not Opus, is empty, or
-// is larger than MaxPacket.
+// ErrPacket is wrapped by Decode for a packet that is not Opus, is empty or is larger
+// than MaxPacket.
 var ErrPacket = errors.New("not an Opus packet")
 
-// Decoder turns the Opus packets of one stream into PCM. It keeps the
-// stream's state: one session has one, and one goroutine uses it.
+// Decoder decodes the Opus packets of one stream to PCM. It has the stream's state, so
+// each session needs its own. It is not safe for concurrent use.
 type Decoder struct {
 	opus *opus.Decoder
 	pcm  []int16
@@ -36,9 +36,8 @@ func NewDecoder(rate int) (*Decoder, error) {
 	return &Decoder{opus: d, pcm: make([]int16, rate/1000*longestPacket)}, nil
 }
 
-// Decode returns the sound of one packet. The slice is overwritten by the
-// next call. An empty packet never reaches the library, which would take it
-// for a lost one and invent sound.
+// Decode returns the sound of one packet. The slice is overwritten by the next call. An
+// empty packet is an error: the library would treat it as lost and invent sound.
 func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 	if len(packet) == 0 || len(packet) > MaxPacket {
 		return nil, fmt.Errorf("%w: %d bytes", ErrPacket, len(packet))
@@ -50,8 +49,8 @@ func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 	return d.pcm[:n], nil
 }
 
-// Conceal returns 60 ms of sound in place of a packet that was lost. The slice is
-// overwritten by the next call.
+// Conceal returns 60 ms of sound in place of a lost packet. The slice is overwritten by
+// the next call.
 func (d *Decoder) Conceal() ([]int16, error) {
 	pcm := d.pcm[:len(d.pcm)*int(FrameDuration.Milliseconds())/longestPacket]
 	if err := d.opus.DecodePLC(pcm); err != nil {
@@ -60,35 +59,34 @@ func (d *Decoder) Conceal() ([]int16, error) {
 	return pcm, nil
 }
 
-// Encoder turns PCM into the Opus packets of one stream, 60 ms each.
+// Encoder encodes PCM as the Opus packets of one stream, 60 ms each.
 type Encoder struct {
 	opus  *opus.Encoder
-	frame int // samples in a packet
+	frame int // samples per packet
 	rest  []int16
-	now   []int16 // the sound of the packet that is given out
+	now   []int16 // the sound of the packet passed to out
 	data  [MaxPacket]byte
 }
 
-// How speech is encoded for a robot's speaker, by the measure of BenchmarkQuality. The
-// application is that of music: its transform comes closer to the sound than the model of
-// a voice does at 24 kbit/s, takes a third of the time to encode and no more to decode,
-// and what is lost of it is concealed better. A packet is about 360 bytes, which a
-// robot's radio does not mind. At complexity 0 consonants are smeared over time.
+// Encoding for a robot's speaker, chosen by BenchmarkQuality. The application is music:
+// its transform is closer to the sound than the voice model at 24 kbit/s, takes a third
+// of the time to encode and no more to decode, and conceals losses better. A packet has
+// about 360 bytes, which a robot's radio handles well. Complexity 0 smears consonants.
 const (
 	speechBitrate    = 48000
 	speechComplexity = 5
 )
 
-// NewEncoder returns an encoder for mono PCM at rate, to be heard.
+// NewEncoder returns an encoder of mono PCM at rate for a speaker.
 func NewEncoder(rate int) (*Encoder, error) {
 	return newEncoder(rate, opus.AppAudio, func(e *opus.Encoder) error {
 		return errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(speechComplexity))
 	})
 }
 
-// NewMicEncoder returns an encoder for mono PCM at MicRate that is set up as the firmware's
-// microphone is: made for voices, lowest complexity, variable rate, and discontinuous
-// transmission, which makes packets of a few bytes in silence.
+// NewMicEncoder returns an encoder of mono PCM at MicRate that is set up like the
+// firmware's microphone: voice application, lowest complexity, variable rate, and
+// discontinuous transmission, which makes packets of a few bytes in silence.
 func NewMicEncoder() (*Encoder, error) {
 	return newEncoder(MicRate, opus.AppVoIP, func(e *opus.Encoder) error {
 		return errors.Join(e.SetBitrate(24000), e.SetComplexity(0), e.SetVBR(true), e.SetDTX(true))
@@ -106,9 +104,9 @@ func newEncoder(rate int, application opus.Application, setUp func(*opus.Encoder
 	return &Encoder{opus: e, frame: rate * int(FrameDuration.Milliseconds()) / 1000}, nil
 }
 
-// Encode takes any length of PCM and calls out for every full packet in it.
-// What is left over is kept for the next call, so that sentences join without
-// a click. The packet is only valid during the call.
+// Encode accepts PCM of any length and calls out for every full packet. The remainder is
+// kept for the next call, so that sentences join without a click. The packet is only
+// valid during the call.
 func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 	e.rest = append(e.rest, pcm...)
 	used := 0
@@ -126,14 +124,14 @@ func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 	return nil
 }
 
-// Missing is how many samples the next packet lacks, at least one.
+// Missing returns how many samples the next packet lacks, at least one.
 func (e *Encoder) Missing() int { return e.frame - len(e.rest) }
 
-// Empty reports whether nothing is left over.
+// Empty reports whether there is no remainder.
 func (e *Encoder) Empty() bool { return len(e.rest) == 0 }
 
-// Levels are those of the packet that Encode or Flush gives out. They may be asked for
-// only during that call.
+// Levels returns the levels of the packet that Encode or Flush passes to out. It may be
+// called only during that call.
 func (e *Encoder) Levels() (of Levels) {
 	part := e.frame / len(of)
 	for i := range of {
@@ -142,8 +140,8 @@ func (e *Encoder) Levels() (of Levels) {
 	return of
 }
 
-// Flush fills the last packet up with silence and encodes it. With nothing
-// left over it does nothing.
+// Flush pads the remainder with silence and encodes it. Without a remainder it does
+// nothing.
 func (e *Encoder) Flush(out func(packet []byte) error) error {
 	if len(e.rest) == 0 {
 		return nil
@@ -151,8 +149,7 @@ func (e *Encoder) Flush(out func(packet []byte) error) error {
 	return e.Encode(make([]int16, e.frame-len(e.rest)), out)
 }
 
-// Reset forgets the sound left over and the stream's state, as before a new
-// and unrelated stream.
+// Reset drops the remainder and the stream's state, for an unrelated stream.
 func (e *Encoder) Reset() error {
 	e.rest = e.rest[:0]
 	if err := e.opus.Reset(); err != nil {
@@ -161,5 +158,5 @@ func (e *Encoder) Reset() error {
 	return nil
 }
 
-// OpusVersion is the version of the Opus library in use.
+// OpusVersion returns the version of the Opus library.
 func OpusVersion() string { return opus.Version() }

@@ -9,38 +9,37 @@ import (
 // newest beyond that, so the lead stays well below it. The robot plays on its own
 // clock, so the lead must cover the network's delays.
 const (
-	firstLead  = 300 * time.Millisecond // sound the robot is given ahead of time
+	firstLead  = 300 * time.Millisecond // sound sent to the robot ahead of time
 	grownLead  = 600 * time.Millisecond // after the robot ran dry, or nearly did
 	leastQueue = 20                     // packets that every firmware can hold
 )
 
-// Pacer says when each packet of a stream leaves, on an absolute clock: an error
-// in one packet's time is not carried to the next. It holds no timer and reads no
+// Pacer computes when each packet of a stream is to be sent, on an absolute clock: an
+// error in one packet's time does not affect the next. It has no timer and reads no
 // clock. The zero value has sent nothing, to a robot of unknown firmware.
 type Pacer struct {
-	// Queue is how many packets the robot holds; 0 is the fewest of all firmwares.
-	// It is filled by half: delayed packets arrive all at once.
+	// Queue is how many packets the robot holds; 0 is the minimum of all firmwares. Half
+	// of it is used, since delayed packets arrive all at once.
 	Queue int
 
 	began    time.Time // the first packet
-	until    time.Time // when all that was sent will have been played
+	until    time.Time // when all sound sent will have been played
 	lead     time.Duration
 	underrun int
 }
 
-// Due is the earliest time the next packet may leave. It is the zero time
-// for the first.
+// Due returns the earliest time to send the next packet, the zero time for the first.
 func (p *Pacer) Due() time.Time {
 	if p.until.IsZero() {
 		return time.Time{}
 	}
-	most := time.Duration(max(0, cmp.Or(p.Queue, leastQueue)/2-1)) * FrameDuration // and the packet that is due
+	most := time.Duration(max(0, cmp.Or(p.Queue, leastQueue)/2-1)) * FrameDuration // without the packet that is due
 	return p.until.Add(-min(p.lead, most))
 }
 
-// Sent records that a packet has left now. If the robot had run dry, its clock
-// starts again and the lead grows. The lead also grows if less than a packet was
-// left, except while the robot played its first packet.
+// Sent records that a packet was sent at now. If the robot had run dry, its clock
+// restarts and the lead grows. The lead also grows if less than a packet was left,
+// except while the robot played its first packet.
 func (p *Pacer) Sent(now time.Time) {
 	switch {
 	case p.until.IsZero():
@@ -56,14 +55,14 @@ func (p *Pacer) Sent(now time.Time) {
 	p.until = p.until.Add(FrameDuration)
 }
 
-// Played is when the last packet sent will have been played, and the zero
-// time when none was sent.
+// Played returns when the last packet sent will have been played, the zero time if none
+// was sent.
 func (p *Pacer) Played() time.Time { return p.until }
 
-// Lead is how much sound the robot still has to play at now.
+// Lead returns how much sound the robot still has to play at now.
 func (p *Pacer) Lead(now time.Time) time.Duration {
 	return max(0, p.until.Sub(now))
 }
 
-// Underruns is how often the robot ran dry before the stream's end.
+// Underruns returns how often the robot ran dry before the stream's end.
 func (p *Pacer) Underruns() int { return p.underrun }

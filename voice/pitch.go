@@ -1,7 +1,7 @@
 package voice
 
-// How a voice's pitch is found: in the latest 32 ms at half the rate, by the
-// lag at which the sound is most like itself.
+// A voice's pitch is searched in the latest 32 ms at half the rate, as the lag at which
+// the sound is most similar to itself.
 const (
 	pitchSpan    = 512 // samples at 16 kHz
 	pitchRate    = MicRate / 2
@@ -40,7 +40,7 @@ func isTone(half []float32, best float32) bool {
 	return false
 }
 
-// correlation is how alike two pieces of the same length are, from -1 to 1.
+// correlation returns how similar two pieces of the same length are, from -1 to 1.
 func correlation(a, b []float32) float32 {
 	var ab, aa, bb float32
 	b = b[:len(a)]

@@ -2,10 +2,9 @@ package voice
 
 import "math"
 
-// Resampler changes the rate of a stream of PCM by a fixed ratio: a windowed
-// sinc (Kaiser, beta 8) cut into one short filter per output phase. Aliases
-// and images are more than 60 dB down; a piece of any length may be given,
-// and the join between two pieces cannot be heard.
+// Resampler changes the rate of a stream of PCM by a fixed ratio: a windowed sinc (Kaiser,
+// beta 8) cut into one short filter per output phase. Aliases and images are more than
+// 60 dB down. Pieces may have any length and join inaudibly.
 type Resampler struct {
 	up, down int       // out/in rate in lowest terms
 	taps     int       // length of one phase
@@ -15,9 +14,9 @@ type Resampler struct {
 	out      []int16
 }
 
-// phaseTaps is the length of a phase when the rate is not lowered. 48 taps
-// put the transition band between 0.9 and 1.1 of the lower Nyquist rate. All
-// lengths are multiples of four, which are summed up beside one another.
+// phaseTaps is the length of a phase if the rate is not lowered. 48 taps put the
+// transition band between 0.9 and 1.1 of the lower Nyquist rate. All lengths are
+// multiples of four, which are summed in parallel.
 const phaseTaps = 48
 
 // NewResampler returns a resampler from one rate to the other, in Hz.
@@ -84,7 +83,7 @@ func bessel0(x float64) float64 {
 	return sum
 }
 
-// Resample returns the output that pcm brings. The slice is overwritten by
+// Resample returns the output for pcm. The slice is overwritten by
 // the next call.
 func (r *Resampler) Resample(pcm []int16) []int16 {
 	if r.up == r.down {
@@ -122,5 +121,5 @@ func clip(v float32) int16 {
 	case v <= math.MinInt16:
 		return math.MinInt16
 	}
-	return int16(math.RoundToEven(float64(v))) // one instruction, which Round is not everywhere
+	return int16(math.RoundToEven(float64(v))) // one instruction, unlike Round on some machines
 }

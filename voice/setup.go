@@ -6,10 +6,10 @@ import (
 	"perch/driver"
 )
 
-// Setup is what an engine is made of besides its options.
+// Setup is what an engine needs besides its options.
 type Setup struct {
 	Language string // of the household, BCP 47
-	Voice    string // is used instead of the option of a synthesizer, unless it is empty
+	Voice    string // overrides the option of a synthesizer unless empty
 	Log      *slog.Logger
 }
 

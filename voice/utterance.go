@@ -7,30 +7,29 @@ import (
 	"time"
 )
 
-// Utterance is the sound of one utterance while it is being spoken. One
-// goroutine writes; any number read, each from the beginning and at its own
-// pace, so that a second engine can have what a first one failed on.
+// Utterance is the sound of one utterance while it is spoken. One goroutine writes; any
+// number read, each from the beginning and at its own pace, so that a second engine can
+// recognize what a first one failed on.
 type Utterance struct {
 	mu       sync.Mutex
 	pcm      []int16
 	finished bool
 	dropped  bool
-	grown    chan struct{} // made by a reader that waits, closed by the next write
+	grown    chan struct{} // made by a waiting reader, closed by the next write
 
-	supposed string // what its recognizer takes it for, while it is spoken
-	from, to int    // samples: it has been taken for that since from, up to to
+	supposed string // the recognizer's text so far
+	from, to int    // samples: the text has not changed since from, up to to
 }
 
-// Supposition is what a recognizer takes an utterance for that is still being
-// spoken.
+// Supposition is a recognizer's text for an utterance that is still being spoken.
 type Supposition struct {
-	Text   string        // empty: for nothing yet
-	Stood  time.Duration // of sound that has not changed it
+	Text   string        // empty: nothing yet
+	Stood  time.Duration // of sound that did not change it
 	Behind time.Duration // of sound that the recognizer has not heard yet
 }
 
-// Suppose notes what a recognizer takes the sound for so far, of which it has heard
-// so many samples. Recognizers that do not know before the end need not call it.
+// Suppose records the recognizer's text so far, from the first heard samples.
+// Recognizers without partial results need not call it.
 func (u *Utterance) Suppose(text string, heard int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -40,7 +39,7 @@ func (u *Utterance) Suppose(text string, heard int) {
 	u.to = heard
 }
 
-// Supposed returns what was supposed last.
+// Supposed returns the latest supposition.
 func (u *Utterance) Supposed() Supposition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -54,8 +53,8 @@ func NewUtterance() *Utterance {
 	return &Utterance{}
 }
 
-// Write appends 16 kHz PCM, up to LongestUtterance; what is beyond is not
-// kept, and Write reports false. It never blocks for a reader.
+// Write appends 16 kHz PCM, up to LongestUtterance; beyond that it drops the sound and
+// reports false. It does not wait for readers.
 func (u *Utterance) Write(pcm []int16) bool {
 	const most = int(LongestUtterance/time.Second) * MicRate
 	u.mu.Lock()
@@ -83,8 +82,8 @@ func (u *Utterance) Finish() {
 	}
 }
 
-// Drop discards the sound and keeps no more of it, because it will not be
-// recognized. Wait still reports its end.
+// Drop discards the sound and stores no more, because it will not be recognized. Wait
+// still reports its end.
 func (u *Utterance) Drop() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -98,16 +97,16 @@ func (u *Utterance) wake() {
 	}
 }
 
-// Duration is how much sound there is so far.
+// Duration returns how much sound there is so far.
 func (u *Utterance) Duration() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return lasts(len(u.pcm))
 }
 
-// Read copies PCM that starts at sample offset into buf and returns how many
-// samples it copied. It waits for more where there is none yet, and returns 0
-// once the utterance is finished and read to its end.
+// Read copies PCM from sample offset into buf and returns the number of samples copied.
+// It waits until there is at least one, and returns 0 once the utterance is finished and
+// read to its end.
 func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, error) {
 	for {
 		u.mu.Lock()
@@ -132,10 +131,9 @@ func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, err
 	}
 }
 
-// Send gives out the sound while it grows, from its beginning to its end, as
-// recognizers elsewhere take it: 16-bit little-endian mono PCM at 16 kHz, two
-// frames of the microphone's at most at a time. out does not keep the bytes.
-// Its error, or ctx's, ends it.
+// Send passes the sound to out while it grows, from its beginning to its end: 16-bit
+// little-endian mono PCM at 16 kHz, at most two frames of the microphone at a time. out
+// must not retain the bytes. Send ends with out's error or ctx's.
 func (u *Utterance) Send(ctx context.Context, out func(pcm []byte) error) error {
 	var pcm [2 * MicFrame]int16
 	sound := make([]byte, 0, 2*len(pcm))
@@ -155,14 +153,14 @@ func (u *Utterance) Send(ctx context.Context, out func(pcm []byte) error) error 
 	}
 }
 
-// Wait returns when the utterance is finished, or ctx's error.
+// Wait returns when the utterance is finished, or with ctx's error.
 func (u *Utterance) Wait(ctx context.Context) error {
 	var none [1]int16
 	for {
 		u.mu.Lock()
 		n := len(u.pcm)
 		u.mu.Unlock()
-		// Nothing is there at n: Read returns when there is, or at the end.
+		// There is no sample at n yet: Read returns when there is, or at the end.
 		if read, err := u.Read(ctx, none[:], n); read == 0 || err != nil {
 			return err
 		}

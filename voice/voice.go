@@ -1,6 +1,6 @@
-// Package voice is sound and nothing else: Opus in and out, detecting speech,
-// resampling, and the pacer that times packets for a robot. Engines for speech
-// recognition and synthesis are packages below it and implement its two
+// Package voice processes sound: Opus in both directions, speech detection, echo
+// cancellation, resampling, and the pacer that times packets for a robot. Engines for
+// speech recognition and synthesis are packages below it and implement its two
 // interfaces.
 //
 // All sound here is 16-bit mono PCM: 16 kHz from a robot's microphone, 24 kHz to
@@ -31,43 +31,41 @@ const LongestUtterance = 15 * time.Second
 // Options of one call of an engine. Empty fields leave the choice to the engine.
 type Options struct {
 	Language string // BCP 47, "en" or "en-GB"
-	Voice    string // the engine's own name of a voice; of several engines, the first's
+	Voice    string // the engine's name of a voice; with several engines, the first's
 	// Detect says that the speaker may speak another language than Language.
-	// Recognizers that can tell which find out themselves; others ignore it.
+	// Recognizers that can detect languages do so; others ignore it.
 	Detect bool
-	// Answer says that the utterance answers a question by yes or no. A
-	// recognizer may then listen for such answers and nothing else. Engines
-	// that cannot use it ignore it.
+	// Answer says that the utterance answers a question by yes or no. A recognizer
+	// may then listen for such answers only; others ignore it.
 	Answer bool
-	// Stranger says that the robot is one that nobody has adopted. If an engine is
-	// busy, the others are served first. Engines that serve all alike ignore it.
+	// Stranger says that nobody has adopted the robot. A busy engine serves other
+	// robots first; engines that serve all alike ignore it.
 	Stranger bool
 }
 
 // Transcript is a recognizer's result for an utterance.
 type Transcript struct {
 	Text string
-	// Language is the one that the recognizer has heard, where it says so: a BCP 47
-	// tag, or its English name, "german", as Whisper's servers have it.
+	// Language is the language that the recognizer detected, if it says so: a BCP 47
+	// tag, or an English name such as "german", as from Whisper servers.
 	Language string
-	// Refused is true if there was speech but the recognizer rejects every text
-	// for it. Text is then empty.
+	// Refused is true if there was speech but the recognizer rejects every text for
+	// it. Text is then empty.
 	Refused bool
 }
 
-// Recognizer turns speech into text. Implementations serve many utterances at
-// once, each on its caller's goroutine.
+// Recognizer turns speech into text. Implementations are safe for concurrent use.
 type Recognizer interface {
-	// Name is the engine's kind as the configuration spells it.
+	// Name returns the engine's kind as the configuration spells it.
 	Name() string
-	// Recognize reads u from its beginning while it is still being spoken,
-	// and answers once u is finished. It returns ctx's error when cancelled.
+	// Recognize reads u from its beginning while it is still spoken, and returns once u
+	// is finished. It returns ctx's error when cancelled.
 	Recognize(ctx context.Context, u *Utterance, o Options) (Transcript, error)
 }
 
 // Synthesizer turns text into speech.
 type Synthesizer interface {
-	// Name is the engine's kind as the configuration spells it.
+	// Name returns the engine's kind as the configuration spells it.
 	Name() string
 	// Synthesize calls out with consecutive pieces of 24 kHz PCM as they are
 	// made. The slice is only valid during the call. It returns out's error,
@@ -75,10 +73,10 @@ type Synthesizer interface {
 	Synthesize(ctx context.Context, text string, o Options, out func(pcm []int16) error) error
 }
 
-// ErrUnavailable is wrapped by engines that cannot work now: a program is not
-// installed, or a server does not answer. The next engine in the list is tried.
+// ErrUnavailable is wrapped by engines that cannot work now, because a program is missing
+// or a server does not answer. The next engine in the list is tried.
 var ErrUnavailable = errors.New("engine unavailable")
 
-// ErrLanguage is wrapped by engines that work but do not know the language of a
-// call. It wraps ErrUnavailable.
+// ErrLanguage is wrapped by engines that do not know the language of a call. It wraps
+// ErrUnavailable.
 var ErrLanguage = fmt.Errorf("%w: it does not know the language", ErrUnavailable)

@@ -11,11 +11,11 @@ import (
 // ErrWAV is wrapped for a stream that is not a 16-bit PCM WAV file.
 var ErrWAV = errors.New("not a 16-bit PCM WAV")
 
-// WAVReader reads the sound of a WAV stream. The sizes in the header of a
-// stream are not known to the program that wrote it (espeak-ng writes 0x7ffff000), so
-// the data chunk is read to the end of the stream.
+// WAVReader reads the sound of a WAV stream. Programs that stream do not know the size
+// when they write the header (espeak-ng writes 0x7ffff000), so the data chunk is read to
+// the end of the stream.
 type WAVReader struct {
-	Rate     int // samples a second
+	Rate     int // samples per second
 	channels int
 	r        *bufio.Reader
 	buf      [4096]byte
@@ -27,10 +27,10 @@ const (
 	wavExtensible = 0xfffe
 )
 
-// mostSkipped bounds what is skipped before the sound.
+// mostSkipped bounds the bytes skipped before the sound.
 const mostSkipped = 1 << 20
 
-// NewWAVReader reads the header and stops before the first sample.
+// NewWAVReader reads the header, up to the first sample.
 func NewWAVReader(r io.Reader) (*WAVReader, error) {
 	w := &WAVReader{r: bufio.NewReader(r)}
 	var riff [12]byte
@@ -75,7 +75,7 @@ func (w *WAVReader) readFormat(size uint32) error {
 	if _, err := io.ReadFull(w.r, f); err != nil {
 		return fmt.Errorf("%w: %w", ErrWAV, err)
 	}
-	// An extensible format is PCM where the GUID at its end begins with that.
+	// An extensible format is PCM if the GUID at its end begins with 1.
 	tag := binary.LittleEndian.Uint16(f)
 	if tag == wavExtensible && size >= 26 {
 		tag = binary.LittleEndian.Uint16(f[24:])
@@ -94,11 +94,11 @@ func (w *WAVReader) readFormat(size uint32) error {
 	return nil
 }
 
-// Channels is how many the stream has, of which Read returns the first.
+// Channels returns how many channels the stream has; Read returns the first.
 func (w *WAVReader) Channels() int { return w.channels }
 
-// Read fills pcm with mono samples (the left channel of a stereo file) and
-// returns how many; io.EOF at the end.
+// Read fills pcm with mono samples (the left channel of a stereo file) and returns their
+// number; io.EOF at the end.
 func (w *WAVReader) Read(pcm []int16) (int, error) {
 	size := 2 * w.channels
 	most := min(len(pcm), len(w.buf)/size)

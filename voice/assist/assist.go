@@ -1,7 +1,6 @@
-// Package assist recognizes and synthesizes speech by Home Assistant: the Recognizer by the
-// speech to text of an Assist pipeline, the Synthesizer by the text to speech
-// of one. Whatever engine Home Assistant has, local or in its cloud, is an
-// engine here.
+// Package assist recognizes and synthesizes speech through Home Assistant: the Recognizer
+// uses the speech to text of an Assist pipeline, the Synthesizer the text to speech of
+// one. So any engine of Home Assistant, local or in its cloud, can be used.
 package assist
 
 import (
@@ -17,29 +16,28 @@ import (
 	"perch/voice"
 )
 
-// Options of an engine. URL and Token are needed; what is not of an engine's
-// kind is ignored.
+// Options of an engine. URL and Token are required; fields of the other kind of engine
+// are ignored.
 type Options struct {
-	URL      string // "http://homeassistant.local:8123"; used as it is given
+	URL      string // such as "http://homeassistant.local:8123"; used unchanged
 	Token    string // a long-lived access token
-	Pipeline string // its id; the preferred one where empty
+	Pipeline string // its id; empty for the preferred one
 
-	Engine   string // of the synthesizer, "tts.piper"; the pipeline's where empty
-	Voice    string // of the synthesizer, where a call names none; the pipeline's where both are empty
-	Language string // of the synthesizer, BCP 47, where a call names none; the pipeline's where both are empty
-	// Convert has Home Assistant make 16-bit mono of any sound, which costs it
-	// a process for each sentence. It is for an engine whose own WAV is not
-	// 16-bit; that of most is.
+	Engine   string // of the synthesizer, such as "tts.piper"; empty for the pipeline's
+	Voice    string // of the synthesizer, if a call names none; empty for the pipeline's
+	Language string // of the synthesizer, BCP 47, if a call names none; empty for the pipeline's
+	// Convert makes Home Assistant convert any sound to 16-bit mono, which costs it a
+	// process per sentence. It is for engines whose WAV is not 16-bit.
 	Convert bool
 
-	ConnectWithin time.Duration // for a connection; 0 is 5 s
-	// AnswerWithin is how long the answer may take once Home Assistant has all
-	// it needs for it; 0 is remote.Patience.
+	ConnectWithin time.Duration // to connect; 0 is 5 s
+	// AnswerWithin bounds the wait for an answer once Home Assistant has its whole
+	// input; 0 is remote.Patience.
 	AnswerWithin time.Duration
-	IdleWithin   time.Duration // the longest silence in the middle of a sound; 0 is remote.Patience
+	IdleWithin   time.Duration // longest pause within a sound; 0 is remote.Patience
 }
 
-// Check reports what no engine can be made of.
+// Check validates the options.
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Engine, o.Voice, o.Language} {
 		if len(name) > limit.Name {
@@ -52,7 +50,7 @@ func (o Options) Check() error {
 	return hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin}.Check()
 }
 
-// client checks the options, fills in what is empty and returns the client.
+// client checks the options, sets the defaults and returns the client.
 func (o *Options) client() (*hass.Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -63,8 +61,8 @@ func (o *Options) client() (*hass.Client, error) {
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 
-// unavailable is err for the caller: its context's error where that has ended, else
-// one by which the next engine is tried.
+// unavailable returns ctx's error if ctx has ended, and otherwise err wrapped so that
+// the next engine is tried.
 func unavailable(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
@@ -72,7 +70,7 @@ func unavailable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", voice.ErrUnavailable, err)
 }
 
-// pipeline asks how a pipeline is set up.
+// pipeline returns the settings of a pipeline.
 func pipeline(ctx context.Context, client *hass.Client, o Options) (hass.Pipeline, error) {
 	conn, err := client.Dial(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// RecognizerKeys are the keys of a recognizer of kind assist.
+// RecognizerKeys are the configuration keys of a recognizer of kind assist.
 type RecognizerKeys struct {
 	URL       string        `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
 	Token     string        `yaml:"token" doc:"A long-lived access token."`
@@ -30,10 +30,10 @@ func (k RecognizerKeys) options(voice.Setup) (Options, error) {
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, AnswerWithin: k.Within}, err
 }
 
-// SetHome sets the address of Home Assistant where there is none.
+// SetHome sets the address of Home Assistant if none is configured.
 func (k *RecognizerKeys) SetHome(url string) { k.URL = cmp.Or(k.URL, url) }
 
-// SynthesizerKeys are the keys of a synthesizer of kind assist.
+// SynthesizerKeys are the configuration keys of a synthesizer of kind assist.
 type SynthesizerKeys struct {
 	URL       string        `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
 	Token     string        `yaml:"token" doc:"A long-lived access token."`
@@ -58,5 +58,5 @@ func (k SynthesizerKeys) options(s voice.Setup) (Options, error) {
 		AnswerWithin: k.Within}, err
 }
 
-// SetHome sets the address of Home Assistant where there is none.
+// SetHome sets the address of Home Assistant if none is configured.
 func (k *SynthesizerKeys) SetHome(url string) { k.URL = cmp.Or(k.URL, url) }

@@ -11,11 +11,10 @@ import (
 	"perch/voice"
 )
 
-// Recognizer implements voice.Recognizer. Each call has a connection of its
-// own: it is made while the first words are being spoken, so that it costs no
-// time, and nothing has to be kept alive between two talks.
+// Recognizer implements voice.Recognizer. Each call opens a connection while the first
+// words are spoken, which costs no time and needs no connection between talks.
 //
-// The language is the pipeline's: its API leaves no choice.
+// The language is the pipeline's: the API offers no choice.
 type Recognizer struct {
 	o      Options
 	client *hass.Client
@@ -30,14 +29,14 @@ func NewRecognizer(o Options) (*Recognizer, error) {
 	return &Recognizer{o, client}, nil
 }
 
-// Name is "assist".
+// Name returns "assist".
 func (*Recognizer) Name() string { return "assist" }
 
-// Close ends what is under way and closes the engine's connections.
+// Close cancels running calls and closes the connections.
 func (r *Recognizer) Close() { r.client.Close() }
 
-// Check reports whether Home Assistant is there, takes the token, and has the
-// pipeline with a speech to text. Its error is one sentence.
+// Check reports whether Home Assistant answers, accepts the token, and has the pipeline
+// with a speech to text. Its error is one sentence.
 func (r *Recognizer) Check(ctx context.Context) error {
 	p, err := pipeline(ctx, r.client, r.o)
 	if err == nil && p.STT == "" {
@@ -49,10 +48,9 @@ func (r *Recognizer) Check(ctx context.Context) error {
 	return nil
 }
 
-// Recognize implements voice.Recognizer. The sound goes to Home Assistant
-// while it is being spoken. Where it ends the utterance by itself and answers
-// early, its text is given once u is finished. An error is given at once, so
-// that the next engine can listen.
+// Recognize implements voice.Recognizer. It sends the sound while it is spoken. If Home
+// Assistant ends the utterance early, the text is returned once u is finished. Errors
+// are returned at once, so that the next engine can listen.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	conn, err := r.client.Dial(ctx)
 	if err != nil {
@@ -72,7 +70,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	return heard, nil
 }
 
-// listen has a run hear u. The sender ends with it.
+// listen sends u to a run and returns its transcript. The sender ends with it.
 func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utterance) (voice.Transcript, error) {
 	run, err := conn.Run(ctx, hass.Start{
 		From: hass.StageSpeech, To: hass.StageSpeech, Rate: voice.MicRate, Pipeline: r.o.Pipeline,
@@ -97,7 +95,7 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 			cancel(err)
 			return
 		}
-		// Now it has all it needs: its time begins.
+		// The whole input was sent: AnswerWithin starts.
 		select {
 		case <-time.After(r.o.AnswerWithin):
 			cancel(r.client.Silent(r.o.AnswerWithin))
@@ -107,8 +105,8 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 	return r.understood(inner, run)
 }
 
-// begin waits until a run can be sent sound, and returns where that goes. What else
-// the run reports buys it no time.
+// begin waits until the run accepts sound, and returns the sound's handler id. Other
+// events do not extend the wait.
 func (r *Recognizer) begin(ctx context.Context, run *hass.Run) (byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.AnswerWithin, r.client.Silent(r.o.AnswerWithin))
 	defer cancel()
@@ -130,7 +128,7 @@ func (r *Recognizer) begin(ctx context.Context, run *hass.Run) (byte, error) {
 	}
 }
 
-// sendSpeech sends u while it grows.
+// sendSpeech sends u while it is spoken.
 func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utterance) error {
 	if err := u.Send(ctx, func(pcm []byte) error { return run.Sound(ctx, handler, pcm) }); err != nil {
 		return err
@@ -138,8 +136,8 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 	return run.EndSound(ctx, handler)
 }
 
-// understood waits for the text, which is in the pipeline's language. A run that ends
-// without one recognized nothing.
+// understood waits for the text, in the pipeline's language. A run that ends without
+// text recognized nothing.
 func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
 	language := ""
 	for {

@@ -21,12 +21,11 @@ import (
 	"perch/voice/media"
 )
 
-// Synthesizer implements voice.Synthesizer. It asks for the address of a sound
-// by the REST API and reads it from there while it is being made.
+// Synthesizer implements voice.Synthesizer. It requests the address of a sound through
+// the REST API and reads the sound from there while it is made.
 //
-// The stage tts of a pipeline would do the same over the WebSocket, but gives
-// MP3 and cannot be asked for anything else. What the pipeline is set up with
-// is asked for once in a while, and what is named in the options comes first.
+// The tts stage of a pipeline would do the same over the WebSocket, but only as MP3. The
+// pipeline's settings are fetched now and then; the options override them.
 type Synthesizer struct {
 	o      Options
 	client *hass.Client
@@ -35,7 +34,7 @@ type Synthesizer struct {
 	known remote.Kept[hass.Pipeline]
 }
 
-// knownFor is how long a pipeline's set-up is taken to be the same.
+// knownFor is how long a pipeline's settings are cached.
 const knownFor = 5 * time.Minute
 
 // NewSynthesizer checks the options and returns the engine. It opens no connection.
@@ -51,17 +50,17 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 	return &Synthesizer{o: o, client: client, speech: r}, nil
 }
 
-// Name is "assist".
+// Name returns "assist".
 func (*Synthesizer) Name() string { return "assist" }
 
-// Close ends what is under way and closes the engine's connections.
+// Close cancels running calls and closes the connections.
 func (s *Synthesizer) Close() {
 	s.client.Close()
 	s.speech.Close()
 }
 
-// Check reports whether Home Assistant is there, takes the token, and has the
-// engine, or the pipeline with one. Its error is one sentence.
+// Check reports whether Home Assistant answers, accepts the token, and has the engine,
+// or the pipeline with one. Its error is one sentence.
 func (s *Synthesizer) Check(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return unavailable(ctx, err)
@@ -87,7 +86,7 @@ func (s *Synthesizer) check(ctx context.Context) error {
 	return err
 }
 
-// pipeline is how the pipeline is set up to speak.
+// pipeline returns the pipeline's settings for speech.
 func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
 	if known, fresh := s.known.Get(); fresh {
 		return known, nil
@@ -102,8 +101,7 @@ func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
 	return p, err
 }
 
-// order is the body of a request for speech. What is empty is left to the
-// engine.
+// order is the body of a request for speech. Empty fields are left to the engine.
 type order struct {
 	Engine   string         `json:"engine_id"`
 	Message  string         `json:"message"`
@@ -122,7 +120,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if n := utf8.RuneCountInString(text); n > limit.Spoken {
 		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", limit.Spoken, n)
 	}
-	var own error // of the listener: the engine is not at fault
+	var own error // the listener's error, not the engine's
 	err := s.speak(ctx, text, o, func(pcm []int16) error {
 		own = out(pcm)
 		return own
@@ -154,7 +152,7 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 	return s.explain(err, "makes no sound with "+order.with()+"; see its log")
 }
 
-// order says what is to be spoken, how.
+// order returns the request for a text.
 func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (order, error) {
 	made := order{Engine: s.o.Engine, Message: text, Options: map[string]any{"preferred_format": "wav"}}
 	name := s.o.Voice
@@ -171,8 +169,8 @@ func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (
 			return made, err
 		}
 		made.Engine = p.TTS
-		// A call says "en" where the engine has "en_GB" or "en-US" only. Its
-		// own spelling is right, and so is its voice, for the same language.
+		// A call may say "en" while the engine has only "en_GB" or "en-US". Its
+		// spelling is used then, and its voice for that language.
 		if made.Language == "" || speaks(p.VoiceLanguage, made.Language) {
 			made.Language = p.VoiceLanguage
 			name = cmp.Or(name, p.Voice)
@@ -189,8 +187,8 @@ func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (
 	return made, nil
 }
 
-// speaks reports whether a language such as en_GB is what is asked for by
-// "en" or by "en-GB".
+// speaks reports whether a language such as en_GB matches a request for "en" or
+// "en-GB".
 func speaks(has, asked string) bool {
 	norm := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
 	has, asked = norm(has), norm(asked)
@@ -198,7 +196,7 @@ func speaks(has, asked string) bool {
 	return has == asked || main == asked
 }
 
-// with names an order for a sentence.
+// with describes an order in a sentence.
 func (o order) with() string {
 	with := o.Engine
 	if name, _ := o.Options["voice"].(string); name != "" {
@@ -210,14 +208,13 @@ func (o order) with() string {
 	return with
 }
 
-// proxied is where sounds are. Anything else may lead anywhere.
+// proxied matches the paths of sounds. Another path might lead anywhere.
 var proxied = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
 })
 
-// ask has a sound begun, and returns where it will be, below the URL. The
-// whole address in the answer is the one that Home Assistant believes to have,
-// which need not lead there from here.
+// ask requests a sound and returns its path below the URL. The whole address in the
+// answer is what Home Assistant believes to be its own, and may not work from here.
 func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
@@ -240,15 +237,15 @@ func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
 	return at.Path, nil
 }
 
-// explain makes the sentence for a status of Home Assistant's own.
+// explain returns a sentence for an HTTP status of Home Assistant.
 func (s *Synthesizer) explain(err error, doubt string) error {
 	var fault *remote.Fault
 	if !errors.As(err, &fault) || fault.Status == 0 {
 		return err
 	}
 	switch fault.Status {
-	// An engine, a voice or a language that it does not know is a 400 or, for
-	// want of words, a 500.
+	// 400 is an unknown engine, voice or language; some engines give 500 for
+	// that too.
 	case http.StatusBadRequest, http.StatusInternalServerError:
 		return s.client.Fault(doubt)
 	}

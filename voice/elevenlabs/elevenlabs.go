@@ -1,5 +1,5 @@
-// Package elevenlabs speaks with a voice of elevenlabs.io, which sends its
-// sound while it is made.
+// Package elevenlabs synthesizes speech with a voice of elevenlabs.io, which sends sound
+// while it is made.
 package elevenlabs
 
 import (
@@ -30,7 +30,7 @@ type Options struct {
 	Key       string        `yaml:"key" doc:"The API key."` // sent as xi-api-key
 	KeyFile   string        `yaml:"key_file" doc:"A file that holds the key."`
 	FirstByte time.Duration `yaml:"within" doc:"The longest time until sound begins. If 0s, 10s."`
-	Idle      time.Duration // the longest silence in the middle of it; 0 is 10 s
+	Idle      time.Duration // the longest pause within it; 0 is 10 s
 
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -55,10 +55,9 @@ type Engine struct {
 }
 
 var (
-	// id is what the ids of voices and models may look like. A voice's is part
-	// of a path.
+	// id matches the ids of voices and models. A voice's is part of a path.
 	id = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
-	// voiceID is what the ids of voices do look like. "en-us" is none.
+	// voiceID matches the ids that voices have; "en-us" does not match.
 	voiceID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]{20}$`) })
 )
 
@@ -77,7 +76,7 @@ func New(o Options) (*Engine, error) {
 
 const standardModel = "eleven_flash_v2_5"
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	if !id().MatchString(o.Voice) {
 		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
@@ -93,15 +92,15 @@ func (o Options) media() media.Options {
 		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
 }
 
-// Name is "elevenlabs".
+// Name returns "elevenlabs".
 func (*Engine) Name() string { return "elevenlabs" }
 
-// Close ends what is under way and closes the engine's connections.
+// Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// Check reports whether the engine would speak. It asks for the voice, which
-// costs nothing; where the key may speak but not look at voices, it begins to
-// say "Hi.". Its error is one sentence.
+// Check reports whether the engine would speak. It requests the voice, which costs
+// nothing; if the key may speak but not read voices, it begins to synthesize "Hi.". Its
+// error is one sentence.
 func (e *Engine) Check(ctx context.Context) error {
 	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices/" + e.o.Voice})
 	if err == nil {
@@ -126,8 +125,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return media.Speaks(ctx, e)
 }
 
-// Synthesize implements voice.Synthesizer. A voice in o that is not an id is
-// some other engine's, and passed over.
+// Synthesize implements voice.Synthesizer. A voice in o that is not an id belongs to
+// another engine and is ignored.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	name := e.o.Voice
 	if voiceID().MatchString(o.Voice) {

@@ -1,5 +1,5 @@
-// Package espeak speaks with libespeak-ng, in a process of its own, so that no text can
-// end the appliance. It needs no key, no network and no sound card.
+// Package espeak synthesizes speech with libespeak-ng in a child process, so that no text
+// can crash the appliance. It needs no key, no network and no sound card.
 package espeak
 
 import (
@@ -23,21 +23,21 @@ type Options struct {
 	// Command is the program, and its arguments, that calls Serve with its standard input
 	// and output.
 	Command []string
-	// Voice is one of `espeak-ng --voices`. If empty, each call has espeak-ng's voice
+	// Voice is one of `espeak-ng --voices`. If empty, each call uses espeak-ng's voice
 	// for its language.
 	Voice string `yaml:"voice" doc:"One of espeak-ng --voices, for its own language; other languages have espeak-ng's voice for them."`
 	Speed int    `yaml:"speed" doc:"In words a minute, 80 to 450. If 0, 160."`
-	// Language of calls that name none, and of a Voice whose name does not begin with
-	// its own, BCP 47. A call in another language has espeak-ng's voice for that
-	// language. If empty, Voice speaks all languages.
+	// Language, BCP 47, is used for calls that name none, and as the language of a Voice
+	// whose name does not begin with one. A call in another language uses espeak-ng's
+	// voice for that language. If empty, Voice speaks all languages.
 	Language string
 }
 
-// ServeCommand is how a program that calls Serve with its standard input and output is told to.
+// ServeCommand is the argument that makes a program call Serve with its standard input and output.
 const ServeCommand = "espeak"
 
-// Driver declares the synthesizer espeak. This program, also where an upgrade has put another in
-// its place, is the process that speaks.
+// Driver declares the synthesizer espeak. The child process is this program, even after an
+// upgrade has replaced its file.
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "espeak", Runs: []string{"nothing"}, Sample: `{kind: espeak, voice: en-us, speed: 0}`},
 		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
@@ -48,13 +48,13 @@ func (o Options) with(s voice.Setup) (Options, error) {
 	return o, nil
 }
 
-// Speaks reports whether the engine may know a language. Of Japanese it reads only kana.
+// Speaks reports whether the engine may know a language. It reads only the kana of Japanese.
 func (Options) Speaks(language string) bool { return language != "ja" }
 
-// Where says what the engine needs.
+// Where returns what the engine needs.
 func (*Engine) Where() string { return "espeak-ng is installed" }
 
-// Note says what is shown of an engine that works.
+// Note returns the status text of a working engine.
 func (e *Engine) Note() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
@@ -63,16 +63,16 @@ type Engine struct {
 	speaker *speaker
 }
 
-// voiceName keeps a voice's name from being taken for an option or a path.
+// voiceName matches names of voices that cannot be an option or a path.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`) })
 
-// New returns the engine. It starts nothing. Close ends what was started since.
+// New returns the engine. It starts no process. Close ends it.
 func New(o Options) (*Engine, error) {
 	o.Speed = cmp.Or(o.Speed, 160)
 	return &Engine{o, newSpeaker(o.Command)}, o.Check()
 }
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
 		return fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
@@ -83,16 +83,16 @@ func (o Options) Check() error {
 	return nil
 }
 
-// base is a language without its region.
+// base returns a language tag without its region.
 func base(tag string) string {
 	first, _, _ := strings.Cut(strings.ToLower(tag), "-")
 	return first
 }
 
-// Name is "espeak".
+// Name returns "espeak".
 func (*Engine) Name() string { return "espeak" }
 
-// Check reports whether espeak-ng is installed: the program, with which come the library
+// Check reports whether espeak-ng is installed: the program, whose package has the library
 // and its data.
 func (*Engine) Check(context.Context) error {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
@@ -101,7 +101,7 @@ func (*Engine) Check(context.Context) error {
 	return nil
 }
 
-// Warm starts the process that speaks, and has its voice loaded.
+// Warm starts the process and loads its voice.
 func (e *Engine) Warm(ctx context.Context) error {
 	if err := e.Check(ctx); err != nil {
 		return err
@@ -109,13 +109,13 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return e.speaker.speak(ctx, request{Voice: e.voice(voice.Options{}), Speed: e.o.Speed}, nil)
 }
 
-// Close ends that process. A text that is spoken comes to its end first.
+// Close ends the process, after the current text.
 func (e *Engine) Close() { e.speaker.close() }
 
-// ofLanguage is how espeak-ng names most of its voices: "en-us+f3", "mb-de1".
+// ofLanguage matches the names that most voices have: "en-us+f3", "mb-de1".
 var ofLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
 
-// own is the language of Voice: the one in its name, if there is one.
+// own returns the language of Voice: the one in its name, if any.
 func (e *Engine) own() string {
 	m := ofLanguage().FindStringSubmatch(strings.ToLower(e.o.Voice))
 	switch {
@@ -127,7 +127,7 @@ func (e *Engine) own() string {
 	return m[1]
 }
 
-// voice is the name of the voice for a call.
+// voice returns the name of the voice for a call.
 func (e *Engine) voice(o voice.Options) string {
 	language := cmp.Or(o.Language, e.o.Language)
 	switch first := base(language); {
@@ -138,17 +138,17 @@ func (e *Engine) voice(o voice.Options) string {
 	case first == "en" || !voiceName().MatchString(language):
 		return "en-us"
 	case first == "zh":
-		// The voice "zh" of espeak-ng 1.51, which Debian 12 has, reads 你好 as "ni three
-		// hao three", in English.
+		// The voice "zh" of espeak-ng 1.51, in Debian 12, reads 你好 as "ni three hao
+		// three", in English.
 		return "cmn-latn-pinyin"
 	default:
-		return first // espeak-ng has a voice of that name for each language that it knows
+		return first // espeak-ng has a voice of that name for each of its languages
 	}
 }
 
 // Synthesize implements voice.Synthesizer. It wraps voice.ErrLanguage for a text that
-// espeak-ng cannot read (of each kanji its Japanese voice says "Chinese letter"), and
-// for a language that it has no voice for.
+// espeak-ng cannot read (its Japanese voice says "Chinese letter" for each kanji), and for a
+// language without a voice.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := e.Check(ctx); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	to := voice.NewConverter(voice.LongestSpeech(text), nil, out)
 	for piece := range pieces(text) {
 		err := e.speaker.speak(ctx, request{name, e.o.Speed, piece}, func(rate int, pcm []int16) error {
-			to.Rate(rate) // which can be played
+			to.Rate(rate) // a playable rate
 			return to.Convert(pcm)
 		})
 		switch refused, _ := errors.AsType[refusal](err); {
@@ -173,11 +173,11 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	return nil
 }
 
-// mostPiece is how many characters are spoken at once. Sound is made faster than it is
-// played, and is kept meanwhile: of so many, some megabytes at most.
+// mostPiece bounds a piece of text, in characters. Sound is made faster than it is played
+// and is buffered: some megabytes at most for one piece.
 const mostPiece = 400
 
-// pieces cuts a text that is longer where a sentence ends, or a word.
+// pieces cuts a longer text at the end of a sentence, or of a word.
 func pieces(text string) iter.Seq[string] {
 	rest := []rune(text)
 	return func(yield func(string) bool) {
@@ -194,7 +194,7 @@ func pieces(text string) iter.Seq[string] {
 	}
 }
 
-// lastIndex is where the last of some characters is; 0 is nowhere.
+// lastIndex returns the index of the last of some characters, or 0.
 func lastIndex(text []rune, of string) int {
 	for i := len(text) - 1; i > 0; i-- {
 		if strings.ContainsRune(of, text[i]) {
@@ -204,12 +204,12 @@ func lastIndex(text []rune, of string) int {
 	return 0
 }
 
-// noVoice is the refusal of a voice that the library does not know.
+// noVoice is the error for a voice that the library does not know.
 const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
-// reads reports whether a voice can read a text. The Japanese one reads kana, and no
-// kanji; those that are neither Japanese nor Chinese read neither, and say so of each
-// character. They may have fewer of these than of other letters.
+// reads reports whether a voice can read a text. The Japanese voice reads kana but no
+// kanji; voices of other languages than Japanese and Chinese read neither, and announce
+// each character. A text may have a minority of such characters.
 func reads(name, text string) bool {
 	language := base(name)
 	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {

@@ -17,25 +17,24 @@ import (
 	"unsafe"
 )
 
-// request is what the process is asked for, a JSON value each. An empty text makes the
-// voice ready.
+// request is one JSON value on the process's input. An empty text only loads the voice.
 type request struct {
 	Voice string `json:"voice"`
-	Speed int    `json:"speed"` // words a minute
+	Speed int    `json:"speed"` // words per minute
 	Text  string `json:"text"`
 }
 
-// niceness of what speaks. Playing has priority over synthesis.
+// niceness of the process. Playing has priority over synthesis.
 const niceness = 5
 
-// Serve speaks what it is asked for until its input ends: it is the process that an Engine
-// starts. It writes the rate of the sound in Hz, 32 bits; then for each request frames of
-// sound, as library.h says, and a frame of no bytes with a line behind it, which is empty
-// or says why the request has failed. A rate of 0 is followed by such a line too.
+// Serve synthesizes the requests on its input until that ends: it runs in the process that
+// an Engine starts. It writes the rate of the sound in Hz, 32 bits; then for each request
+// frames of sound, as library.h says, and an empty frame followed by a line, which is empty
+// or gives the error. A rate of 0 is followed by such a line as well.
 func Serve(in io.Reader, out *os.File) error {
-	runtime.LockOSThread() // the priority is a thread's
+	runtime.LockOSThread() // the priority belongs to a thread
 	defer runtime.UnlockOSThread()
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // without it all is spoken the same
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // optional
 	var reason *C.char
 	rate := C.open_library(C.int(out.Fd()), &reason)
 	if _, err := out.Write(number(int(rate))); err != nil {
@@ -68,7 +67,7 @@ func Serve(in io.Reader, out *os.File) error {
 	}
 }
 
-// use says why a voice cannot be used.
+// use selects a voice. It returns the error, or "".
 func use(r request) string {
 	name := C.CString(r.Voice)
 	defer C.free(unsafe.Pointer(name))
@@ -78,7 +77,7 @@ func use(r request) string {
 	return ""
 }
 
-// speak says why a text cannot be spoken.
+// speak synthesizes a text. It returns the error, or "".
 func speak(text string) string {
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))

@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	restAfter   = 2 * time.Minute  // without a text, the process ends
-	readyWithin = 20 * time.Second // it can speak
-	pieceWithin = 5 * time.Second  // its next piece of sound is there, for which all others wait, too
+	restAfter   = 2 * time.Minute  // without a text until the process ends
+	readyWithin = 20 * time.Second // to start
+	pieceWithin = 5 * time.Second  // for the next piece of sound, since other texts wait
 )
 
-// number is how a number is written between the processes.
+// number encodes a number for the pipe.
 func number(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) }
 
-// speaker has a process of its own that speaks one text after the other, which is a tenth
-// of the work of a new one for each: those would load the library and its voices again. It
-// is started when it is needed and ended when it has not been needed for a while.
+// speaker runs a process that synthesizes one text after the other. That is a tenth of the
+// work of a process per text, which would load the library and its voices each time. It is
+// started when needed and ended after a while without use.
 type speaker struct {
 	command []string
-	// turn holds a value while nobody talks to the process. Who took it may use the rest.
+	// turn holds a value while the process is free. Its receiver may use the other fields.
 	turn    chan struct{}
-	process *process // nil is none
+	process *process // nil while not running
 	rest    *time.Timer
 	closed  bool
 }
 
-// process is one that runs.
+// process is a running child process.
 type process struct {
 	cmd       *exec.Cmd
 	in        io.Writer
@@ -58,15 +58,15 @@ func newSpeaker(command []string) *speaker {
 	return s
 }
 
-// speak calls out with pieces of sound, mono at the rate in Hz. It has the process speak as
-// fast as that can, whatever time out takes, so that the next text need not wait for who
-// listens to this one. A cancelled text is spoken to its end, which is near, to nobody.
+// speak calls out with pieces of mono sound and their rate in Hz. The process synthesizes as
+// fast as it can however slow out is, so that the next text need not wait for the listener
+// of this one. The remaining sound of a cancelled text is read and dropped.
 func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm []int16) error) error {
 	p, err := s.take(ctx)
 	if err != nil {
 		return err
 	}
-	// Room for the longest speech, so that the process is never waited with.
+	// Room for the longest speech, so that the process is never blocked.
 	pieces := make(chan []int16, 1+voice.LongestSpeech(r.Text)/(50*time.Millisecond))
 	var spoken error
 	go func() {
@@ -89,7 +89,7 @@ func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm [
 	return spoken
 }
 
-// take waits for the process to be free, and starts it where it does not run.
+// take waits until the process is free, and starts it if it is not running.
 func (s *speaker) take(ctx context.Context) (*process, error) {
 	select {
 	case <-s.turn:
@@ -112,17 +112,17 @@ func (s *speaker) take(ctx context.Context) (*process, error) {
 	return s.process, nil
 }
 
-// give lets the next have the process. After an error there is another one then.
+// give releases the process. After an error a new one is started for the next text.
 func (s *speaker) give(err error) {
 	if _, refused := errors.AsType[refusal](err); err != nil && !refused {
-		s.process = nil // which has ended
+		s.process = nil // it has ended
 	} else {
 		s.rest.Reset(restAfter)
 	}
 	s.turn <- struct{}{}
 }
 
-// end ends a process that nobody needs. Where one is talked to, that has it end later.
+// end ends an unused process. If it is in use, it is ended later.
 func (s *speaker) end() {
 	select {
 	case <-s.turn:
@@ -132,7 +132,7 @@ func (s *speaker) end() {
 	}
 }
 
-// close ends it for good.
+// close ends the process and starts no other.
 func (s *speaker) close() {
 	<-s.turn
 	s.rest.Stop()
@@ -148,12 +148,12 @@ func (s *speaker) stop() {
 	}
 }
 
-// refusal is why the process has not spoken a text, and will speak the next.
+// refusal is an error for one text, after which the process can go on.
 type refusal string
 
 func (r refusal) Error() string { return "espeak-ng: " + string(r) }
 
-// ask has one text spoken.
+// ask synthesizes one text.
 func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
 	late := time.AfterFunc(pieceWithin, p.kill)
 	defer late.Stop()
@@ -184,12 +184,12 @@ func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
 	return nil
 }
 
-// start runs the process, and returns when it can speak.
+// start starts the process, and returns when it is ready.
 func start(command []string) (*process, error) {
 	p := &process{cmd: exec.Command(command[0], command[1:]...)}
 	p.cmd.Args[0] = "perch"
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = "/", environment(), &p.complaint
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what a terminal sends to ours is not sent to it
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals of a terminal do not reach it
 	p.cmd.WaitDelay = time.Second
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -219,7 +219,7 @@ func start(command []string) (*process, error) {
 	return p, nil
 }
 
-// environment is what the process needs of ours: where the library and its data are.
+// environment returns the variables that the process needs to find the library and its data.
 func environment() []string {
 	env := []string{"GOTRACEBACK=single", "GOMAXPROCS=1"}
 	for _, name := range []string{"LD_LIBRARY_PATH", "ESPEAK_DATA_PATH"} {
@@ -230,14 +230,14 @@ func environment() []string {
 	return env
 }
 
-// number reads one.
+// number reads a number.
 func (p *process) number() (int, error) {
 	var b [4]byte
 	_, err := io.ReadFull(p.out, b[:])
 	return int(binary.NativeEndian.Uint32(b[:])), err
 }
 
-// frame reads a piece of sound. The last is empty.
+// frame reads a piece of sound, or nil after the last.
 func (p *process) frame() ([]int16, error) {
 	size, err := p.number()
 	if err != nil {
@@ -256,7 +256,7 @@ func (p *process) frame() ([]int16, error) {
 	return pcm, nil
 }
 
-// line reads why something has failed.
+// line reads an error message.
 func (p *process) line() (string, error) {
 	text, err := p.out.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -265,19 +265,19 @@ func (p *process) line() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// kill ends it, from any goroutine, with what it has started; who reads from it sees its end.
+// kill kills the process and its children, from any goroutine; a pending read then ends.
 func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// end ends it and waits until it has.
+// end kills the process and waits for it.
 func (p *process) end() error {
 	p.kill()
 	return p.cmd.Wait()
 }
 
-// fault is the end of a process that was to speak. One that closes its output ends by itself.
+// fault returns why the process ended. If it closed its output, it exits by itself.
 func (p *process) fault(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		_ = p.end() // by us, which is not why
+		_ = p.end() // killed by us, which is not the cause
 	} else if ended := p.cmd.Wait(); ended != nil {
 		err = ended
 	}

@@ -1,5 +1,5 @@
-// Package media reads the sound of an HTTP answer as 24 kHz PCM, for every engine
-// whose speech comes that way, and says what a speech server means by a refusal.
+// Package media reads the sound of HTTP answers as 24 kHz PCM for engines that use such
+// servers, and explains a speech server's errors.
 package media
 
 import (
@@ -18,21 +18,21 @@ import (
 
 // Options of a Client.
 type Options struct {
-	Service   string        // what the server is called in a sentence, "the speech server"
-	URL       string        // what every path is below; used as it is given
+	Service   string        // the server's name in a sentence, such as "the speech server"
+	URL       string        // base of every path; used unchanged
 	Key       string        // may be empty
-	KeyHeader string        // header that carries the key; "Authorization" where empty, as a bearer token
-	Hint      string        // what to know of the url, ", which mostly ends in /v1"
-	FirstByte time.Duration // the longest wait for the first byte of an answer; 0 is remote.Patience
-	Idle      time.Duration // the longest silence between two pieces of it; 0 is remote.Patience
-	// Dial opens connections in place of the network; tests give it.
+	KeyHeader string        // header for the key; empty for "Authorization" with a bearer token
+	Hint      string        // addition to errors about the URL, such as ", which mostly ends in /v1"
+	FirstByte time.Duration // longest wait for the first byte of an answer; 0 is remote.Patience
+	Idle      time.Duration // longest pause within an answer; 0 is remote.Patience
+	// Dial opens connections in place of the network, for tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
 	connectWithin = 5 * time.Second // for TCP, and again for TLS
-	// keptFor is short, because a connection that a router has forgotten costs a
-	// turn, and opening one on the local network costs nothing.
+	// keptFor is short, because a connection that a router has dropped costs a turn, and
+	// opening one on the local network costs nothing.
 	keptFor = 30 * time.Second
 	mostKey = 512
 )
@@ -44,8 +44,8 @@ type Client struct {
 	hint string
 }
 
-// New checks the options and returns a client. It opens no connection. Its
-// errors hold neither the key nor what the URL may hide.
+// New checks the options and returns a client. It opens no connection. Its errors contain
+// neither the key nor a password in the URL.
 func New(o Options) (*Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func New(o Options) (*Client, error) {
 	})}, nil
 }
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.Fragment != "" {
@@ -91,10 +91,10 @@ func (o Options) Check() error {
 	return nil
 }
 
-// errEnough ends a trial once there is sound.
+// errEnough ends a trial at the first sound.
 var errEnough = errors.New("enough")
 
-// Speaks reports whether an engine begins to say "Hi.".
+// Speaks checks that an engine begins to synthesize "Hi.".
 func Speaks(ctx context.Context, engine voice.Synthesizer) error {
 	err := engine.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
 	if errors.Is(err, errEnough) {
@@ -103,8 +103,8 @@ func Speaks(ctx context.Context, engine voice.Synthesizer) error {
 	return err
 }
 
-// Call is remote.Client's. Hearing or saying something twice changes nothing at
-// a speech server, so a request may be repeated.
+// Call calls remote.Client.Call. Requests to a speech server have no side effects, so they
+// may be repeated.
 func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
 	r.Repeatable = true
 	a, err := c.Client.Call(ctx, r)
@@ -114,7 +114,7 @@ func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, er
 	return a, err
 }
 
-// explain finds in a refusal what a speech server does not take.
+// explain adds to an error what a speech server rejects.
 func (c *Client) explain(f *remote.Fault) *remote.Fault {
 	about, said := strings.ToLower(f.Code+" "+f.Reason), " ("+c.StatusText(f.Refusal)+"); "
 	missing := f.Status == http.StatusNotFound || f.Status == http.StatusMethodNotAllowed

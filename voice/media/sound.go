@@ -21,18 +21,18 @@ import (
 	"perch/voice"
 )
 
-// Wanted is the sound that is asked for, and what to do where it does not come.
+// Wanted describes the requested sound, and the advice for errors.
 type Wanted struct {
-	Text    string // that is spoken: it bounds the sound
-	Rate    int    // of raw samples whose answer names none, in Hz; 0: only a WAV is taken
-	Format  string // that is asked for, "pcm"
-	Cure    string // for an answer in another format
-	Convert string // for a WAV that is not 16-bit PCM
-	Silence string // for an answer without a sound
+	Text    string // the spoken text, which bounds the sound
+	Rate    int    // of raw samples whose answer names none, in Hz; 0: only WAV is accepted
+	Format  string // requested, such as "pcm"
+	Cure    string // advice for an answer in another format
+	Convert string // advice for a WAV that is not 16-bit PCM
+	Silence string // advice for an answer without sound
 }
 
-// Say posts an order for the speech of a text as JSON, and passes on its sound: raw
-// samples of that rate where the answer names none. A blank text is silent.
+// Say posts order as JSON, a request for the speech of a text, and passes its sound to out:
+// raw samples of that rate if the answer names none. A blank text is silent.
 func (c *Client) Say(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -52,12 +52,11 @@ func (c *Client) Say(ctx context.Context, text string, rate int, path string, qu
 			Convert: "set its output to pcm", Silence: "check the voice and the model"}, out)
 }
 
-// Sound makes a request and passes on the sound of its answer as 24 kHz PCM,
-// piece by piece as it arrives. Raw samples are 16-bit little-endian mono; a WAV
-// says itself what it is. What is neither is a *remote.Fault, and so is an answer
-// without a sound, one that is far too long for the text and one that comes far
-// slower than it is played; what came until then was passed on. Errors of out are
-// returned as they are. The slice is only valid during the call.
+// Sound makes a request and passes the sound of its answer to out as 24 kHz PCM, as it
+// arrives. Raw samples are 16-bit little-endian mono; a WAV has its own format. It returns
+// a *remote.Fault for an answer in another format, without sound, far too long for the
+// text or far slower than it is played; sound that came before was passed on. Errors of out
+// are returned unchanged. The slice is only valid during the call.
 func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func(pcm []int16) error) error {
 	arrival := voice.NewArrival(c.idle)
 	r.Pace = arrival
@@ -67,7 +66,7 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 	}
 	defer a.Close()
 	kind, parameters := a.Kind()
-	if w.Rate > 0 { // else the first bytes show what it is
+	if w.Rate > 0 { // else the first bytes show the format
 		if err := c.refuse(a, kind); err != nil {
 			return err
 		}
@@ -96,7 +95,7 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 	return nil
 }
 
-// broken is the fault of a WAV, or the one that ended it.
+// broken returns the error for a broken WAV, or the error that interrupted it.
 func (c *Client) broken(err error, w Wanted) error {
 	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
@@ -104,8 +103,8 @@ func (c *Client) broken(err error, w Wanted) error {
 	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)
 }
 
-// refuse says why an answer of that type cannot be played. One
-// that names no type, or only that it is bytes, is looked at.
+// refuse returns why an answer of that type cannot be played, or nil. An answer without
+// a type, or with the type of bytes, is examined by open.
 func (c *Client) refuse(a *remote.Answer, kind string) error {
 	switch {
 	case kind == "application/json", strings.HasPrefix(kind, "text/"):
@@ -122,7 +121,7 @@ func (c *Client) refuse(a *remote.Answer, kind string) error {
 	return c.Fault("answers with " + c.Quote(kind) + " in place of sound; check the url" + c.hint)
 }
 
-// open looks at the first bytes and returns the reader of the samples after them.
+// open examines the first bytes and returns a reader of the samples after them.
 func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels string, w *Wanted) (func([]int16) (int, error), error) {
 	head, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -151,13 +150,13 @@ func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels strin
 			return nil, c.broken(err, *w)
 		}
 		w.Rate = wav.Rate
-		// In pieces of at most 20 ms at 24 kHz, as more would wait for more.
+		// At most 20 ms at 24 kHz, since a longer read would wait for more.
 		return func(pcm []int16) (int, error) { return wav.Read(pcm[:min(len(pcm), 480)]) }, nil
 	}
 	return nil, c.Fault("answers with " + c.Quote(name) + " though " + w.Format + " was asked for; " + w.Cure)
 }
 
-// format names what is not raw PCM by its first bytes.
+// format recognizes formats other than raw PCM by their first bytes.
 func format(head []byte, kind string, r *bufio.Reader) string {
 	for _, known := range [][2]string{{"RIFF", "WAV"}, {"OggS", "Ogg"}, {"fLaC", "FLAC"}, {"ID3", "MP3"}, {"\x1a\x45\xdf\xa3", "WebM"},
 		{"\x1f\x8b\x08", "gzip"}} {
@@ -166,7 +165,7 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		}
 	}
 	switch {
-	// Sound whose samples are not there to be read. The type of MP3 is not to be relied on.
+	// The type of MP3 is not reliable, so it is checked below.
 	case slices.Contains([]string{"audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm"}, kind):
 		return kind
 	case mpegFrame(head) == 0:
@@ -174,7 +173,7 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 	case kind == "audio/mpeg" || kind == "audio/mp3":
 		return "MP3"
 	}
-	// A sound may begin like a frame of MP3 by chance, once. Not twice.
+	// Raw sound may begin like a frame of MP3 by chance, but hardly twice.
 	n := mpegFrame(head)
 	if frame, err := r.Peek(n + 4); err == nil && mpegFrame(frame[n:]) > 0 {
 		return "MP3"
@@ -182,8 +181,8 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 	return ""
 }
 
-// mpegFrame is the length in bytes of the MPEG audio layer III frame whose
-// header this is, or 0.
+// mpegFrame returns the length in bytes of the MPEG audio layer III frame with this
+// header, or 0.
 func mpegFrame(h []byte) int {
 	if len(h) < 4 || h[0] != 0xff || h[1]&0xe6 != 0xe2 {
 		return 0
@@ -209,7 +208,7 @@ func mpegFrame(h []byte) int {
 type rawReader struct {
 	r    io.Reader
 	buf  [4097]byte
-	have int // bytes of a sample that is not whole yet: 0 or 1
+	have int // bytes of an incomplete sample: 0 or 1
 }
 
 func (w *rawReader) read(pcm []int16) (int, error) {
@@ -225,12 +224,12 @@ func (w *rawReader) read(pcm []int16) (int, error) {
 	return n / 2, err
 }
 
-// convert gives samples to a converter until there are no more.
+// convert passes samples to a converter until there are no more.
 func convert(ctx context.Context, read func([]int16) (int, error), to *voice.Converter) error {
 	var pcm [2048]int16
 	for {
 		if err := ctx.Err(); err != nil {
-			return err // much may be here already
+			return err // much may be buffered
 		}
 		n, err := read(pcm[:])
 		if n > 0 {

@@ -11,7 +11,7 @@ import (
 
 const runs = "a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud"
 
-// RecognizerKeys are the keys of a recognizer of kind openai.
+// RecognizerKeys are the configuration keys of a recognizer of kind openai.
 type RecognizerKeys struct {
 	URL          string        `yaml:"url" doc:"A server with /audio/transcriptions below this address, which is used as it is."`
 	Model        string        `yaml:"model" doc:"If empty, whisper-1."`
@@ -33,7 +33,7 @@ func (k RecognizerKeys) options(voice.Setup) (Options, error) {
 	return Options{URL: k.URL, Key: key, Model: k.Model, StreamUpload: k.StreamUpload, FirstByte: k.Within}, err
 }
 
-// SynthesizerKeys are the keys of a synthesizer of kind openai.
+// SynthesizerKeys are the configuration keys of a synthesizer of kind openai.
 type SynthesizerKeys struct {
 	URL     string        `yaml:"url" doc:"A server with /audio/speech below this address, which is used as it is."`
 	Model   string        `yaml:"model" doc:"If empty, tts-1."`

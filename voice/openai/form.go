@@ -12,8 +12,8 @@ import (
 	"perch/voice"
 )
 
-// form is the body of a transcription request around its sound. The fields
-// stand before the file, so that a server knows them when sound comes.
+// form is the body of a transcription request around its sound. The fields precede the
+// file, so that a server knows them when sound arrives.
 type form struct {
 	kind         string // its media type
 	before, past []byte
@@ -24,7 +24,7 @@ func newForm(model, language, format string) form {
 	w := multipart.NewWriter(&b)
 	field := func(name, value string) {
 		if value != "" {
-			_ = w.WriteField(name, value) // a buffer takes everything
+			_ = w.WriteField(name, value) // a buffer does not fail
 		}
 	}
 	field("model", model)
@@ -39,7 +39,7 @@ func newForm(model, language, format string) form {
 	return form{kind: w.FormDataContentType(), before: b.Bytes()[:n:n], past: b.Bytes()[n:]}
 }
 
-// whole is the body for an utterance that is finished.
+// whole returns the body for a finished utterance.
 func (f form) whole(ctx context.Context, u *voice.Utterance) ([]byte, error) {
 	pcm := make([]int16, int(u.Duration()*voice.MicRate/1e9))
 	for n := 0; n < len(pcm); {
@@ -59,7 +59,7 @@ func (f form) whole(ctx context.Context, u *voice.Utterance) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// live is the body for an utterance that is still being spoken.
+// live returns the body for an utterance that is still being spoken.
 func (f form) live(u *voice.Utterance) func(context.Context) io.Reader {
 	return func(ctx context.Context) io.Reader {
 		return io.MultiReader(
@@ -68,20 +68,20 @@ func (f form) live(u *voice.Utterance) func(context.Context) io.Reader {
 	}
 }
 
-// endlessWAV is the header of a WAV whose length is not known yet. The sizes
-// are those that ffmpeg writes into a pipe.
+// endlessWAV returns the header of a WAV of unknown length, with the sizes that ffmpeg
+// writes to a pipe.
 func endlessWAV() []byte {
 	var b bytes.Buffer
-	_ = voice.WriteWAV(&b, voice.MicRate, nil) // a buffer takes everything
+	_ = voice.WriteWAV(&b, voice.MicRate, nil) // a buffer does not fail
 	head := b.Bytes()
 	binary.LittleEndian.PutUint32(head[4:], math.MaxUint32)
 	binary.LittleEndian.PutUint32(head[40:], math.MaxUint32)
 	return head
 }
 
-// samples reads an utterance as bytes, while it is being spoken.
+// samples reads an utterance as bytes while it is spoken.
 type samples struct {
-	ctx context.Context // io.Reader has no place for it
+	ctx context.Context // io.Reader does not pass one
 	u   *voice.Utterance
 	at  int
 	pcm [1024]int16

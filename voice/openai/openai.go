@@ -1,6 +1,6 @@
-// Package openai recognizes and synthesizes speech by servers with OpenAI's audio interface:
-// speaches, whisper.cpp, kokoro-fastapi, LocalAI, the cloud. The Recognizer
-// posts to /audio/transcriptions, the Synthesizer to /audio/speech.
+// Package openai recognizes and synthesizes speech with servers that have OpenAI's audio
+// API: speaches, whisper.cpp, kokoro-fastapi, LocalAI, the cloud. The Recognizer posts to
+// /audio/transcriptions, the Synthesizer to /audio/speech.
 package openai
 
 import (
@@ -21,42 +21,42 @@ import (
 	"perch/voice/media"
 )
 
-// Options of an engine. What is not of its kind is ignored.
+// Options of an engine. Fields of the other kind of engine are ignored.
 type Options struct {
-	URL       string        // with its /v1: "http://192.168.1.9:8000/v1"; used as it is given
-	Key       string        // sent as a bearer token; none where empty
-	Model     string        // "whisper-1" or "tts-1" where empty
-	Language  string        // of the speaker, BCP 47, where a call names none; the server guesses where both are empty
-	FirstByte time.Duration // the longest wait for an answer to begin; 0 is 10 s
-	Idle      time.Duration // the longest silence in the middle of one; 0 is 10 s
+	URL       string        // including /v1, such as "http://192.168.1.9:8000/v1"; used unchanged
+	Key       string        // sent as a bearer token; may be empty
+	Model     string        // default "whisper-1" or "tts-1"
+	Language  string        // of the speaker, BCP 47, if a call names none; if both are empty the server guesses
+	FirstByte time.Duration // longest wait for an answer to begin; 0 is 10 s
+	Idle      time.Duration // longest pause within an answer; 0 is 10 s
 
-	// StreamUpload sends the sound to the recognizer while it is being spoken,
-	// as a WAV of unknown length in chunks. Not every server takes that.
+	// StreamUpload sends the sound to the recognizer while it is spoken, as a chunked
+	// WAV of unknown length. Not every server accepts that.
 	StreamUpload bool
 
-	Voice string  // of the synthesizer, where a call names none; "alloy" where both are empty
-	Speed float64 // of its speech, 0.25 to 4; left to the server where 0
-	Rate  int     // of the raw sound it sends, in Hz; 0 is 24000, as OpenAI's; piper's voices at speaches have 16000 or 22050
-	// Stream asks for sound while it is made, of servers that otherwise make
-	// all of it first. OpenAI's own always streams, and does not know the word.
+	Voice string  // of the synthesizer, if a call names none; "alloy" if both are empty
+	Speed float64 // of speech, 0.25 to 4; 0 leaves it to the server
+	Rate  int     // of raw sound, in Hz; 0 is 24000, as OpenAI's; piper's voices at speaches have 16000 or 22050
+	// Stream requests sound while it is made, of servers that otherwise make all of it
+	// first. OpenAI's own always streams, and does not know the parameter.
 	Stream bool
 
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// engine is what the Recognizer and the Synthesizer have in common.
+// engine is the common part of Recognizer and Synthesizer.
 type engine struct {
 	o      Options
 	client *media.Client
 }
 
-// Name is "openai".
+// Name returns "openai".
 func (*engine) Name() string { return "openai" }
 
-// Close ends what is under way and closes the engine's connections.
+// Close cancels running calls and closes the connections.
 func (e *engine) Close() { e.client.Close() }
 
-// Check reports what no engine can be made of.
+// Check validates the options.
 func (o Options) Check() error {
 	if len(o.Model) > limit.Name || len(o.Voice) > limit.Name {
 		return fmt.Errorf("the name of a model or a voice has at most %d bytes", limit.Name)
@@ -75,7 +75,7 @@ func (o Options) media() media.Options {
 		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
 }
 
-// client checks the options, fills in what is empty and returns the client.
+// client checks the options, sets the defaults and returns the client.
 func (o *Options) client(model string) (*media.Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -84,13 +84,12 @@ func (o *Options) client(model string) (*media.Client, error) {
 	return media.New(o.media())
 }
 
-// check reports whether the server would do the work. Where the list of its
-// models has the model, that will do. Many servers have no such list, leave
-// out names that they take, or do not show it to every key: there the engine
-// tries, on something very short.
+// check reports whether the server can do the work. It is enough that its list of models
+// has the model. Many servers have no such list, omit names that they accept, or hide it
+// from some keys: then try makes a very short request.
 func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
 	listed, err := lists(ctx, client, model)
-	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // they say nothing of the work itself
+	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // these say nothing about the work itself
 	if fault, ok := errors.AsType[*remote.Fault](err); ok && slices.Contains(inconclusive, fault.Status) {
 		err = nil
 	}
@@ -113,7 +112,7 @@ func lists(ctx context.Context, client *media.Client, model string) (bool, error
 	}
 	var list struct{ Data []struct{ ID string } }
 	if json.Unmarshal(body, &list) != nil {
-		return false, nil // a page, mostly; the work itself will show
+		return false, nil // usually a web page; try will show
 	}
 	for _, m := range list.Data {
 		if strings.EqualFold(m.ID, model) {

@@ -17,7 +17,7 @@ import (
 // Recognizer implements voice.Recognizer.
 type Recognizer struct {
 	engine
-	plain atomic.Bool // the server does not say which language it has heard
+	plain atomic.Bool // the server does not report the language
 }
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
@@ -29,8 +29,8 @@ func NewRecognizer(o Options) (*Recognizer, error) {
 	return &Recognizer{engine: engine{o, client}}, nil
 }
 
-// Check reports whether the server would recognize speech: it knows the
-// model, or takes half a second of silence. Its error is one sentence.
+// Check reports whether the server would recognize speech: it knows the model, or accepts
+// half a second of silence. Its error is one sentence.
 func (r *Recognizer) Check(ctx context.Context) error {
 	return check(ctx, r.client, r.o.Model, func(ctx context.Context) error {
 		silence := voice.NewUtterance()
@@ -41,18 +41,17 @@ func (r *Recognizer) Check(ctx context.Context) error {
 	})
 }
 
-// shortest is the least sound that a server is bothered with. OpenAI's takes
-// no less.
+// shortest is the shortest sound that is sent, and the minimum of OpenAI's server.
 const shortest = 100 * time.Millisecond
 
-// Recognize implements voice.Recognizer. An utterance without a word is
-// refused, and so is one of which the server only names a sound, "[MUSIC]".
+// Recognize implements voice.Recognizer. An utterance without words is refused, also if the
+// server describes its sound, such as "[MUSIC]".
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	detect := o.Detect && !r.plain.Load()
 	heard, err := r.recognize(ctx, u, o, detect)
 	var fault *remote.Fault
 	if detect && errors.As(err, &fault) && (fault.Status == http.StatusBadRequest || fault.Status == http.StatusUnprocessableEntity) {
-		// Newer models give the text alone. If that is refused as well, it is for another cause.
+		// Newer models return only text. If that request fails too, there is another cause.
 		if heard, err = r.recognize(ctx, u, o, false); err == nil {
 			r.plain.Store(true)
 		}
@@ -60,8 +59,8 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return heard, err
 }
 
-// recognize asks once. To detect the language, it is left out, and the longer answer
-// is asked for.
+// recognize makes one request. To detect the language, it names none and requests the
+// verbose answer.
 func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, detect bool) (voice.Transcript, error) {
 	form := newForm(r.o.Model, languageOf(cmp.Or(o.Language, r.o.Language)), "json")
 	if detect {
@@ -107,7 +106,7 @@ func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return heard, nil
 }
 
-// spoken waits until there is enough sound to be sent, or no more will come.
+// spoken waits until there is enough sound to send, or the utterance is finished.
 func spoken(ctx context.Context, u *voice.Utterance) error {
 	var one [1]int16
 	const last = int(shortest*voice.MicRate/time.Second) - 1
@@ -115,7 +114,7 @@ func spoken(ctx context.Context, u *voice.Utterance) error {
 	return err
 }
 
-// hint adds the cure that only matters where the upload is streamed.
+// hint adds advice that matters only for a streamed upload.
 func (r *Recognizer) hint(err error) error {
 	var fault *remote.Fault
 	if !r.o.StreamUpload || !errors.As(err, &fault) {
@@ -131,7 +130,7 @@ func (r *Recognizer) hint(err error) error {
 	return err
 }
 
-// language is the ISO 639 code that a BCP 47 tag begins with, or nothing.
+// languageOf returns the ISO 639 code that a BCP 47 tag begins with, or "".
 func languageOf(tag string) string {
 	code, _, _ := strings.Cut(strings.ToLower(tag), "-")
 	if len(code) < 2 || len(code) > 3 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {

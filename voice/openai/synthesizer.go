@@ -20,8 +20,8 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 	return &Synthesizer{engine{o, client}}, nil
 }
 
-// Check reports whether the server would speak: it knows the model, or begins
-// to say "Hi.". Its error is one sentence.
+// Check reports whether the server would speak: it knows the model, or begins to synthesize
+// "Hi.". Its error is one sentence.
 func (s *Synthesizer) Check(ctx context.Context) error {
 	return check(ctx, s.client, s.o.Model, func(ctx context.Context) error { return media.Speaks(ctx, s) })
 }

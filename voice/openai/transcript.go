@@ -9,8 +9,8 @@ import (
 	"perch/voice"
 )
 
-// transcript takes the text out of an answer, and the language where it has one. The complaint is not empty
-// where the server says 200 and means an error, as whisper.cpp does.
+// transcript parses an answer, with the language if it has one. complaint is not empty if
+// the server returned an error with status 200, as whisper.cpp does.
 func transcript(body []byte) (heard voice.Transcript, complaint string, ok bool) {
 	var answer struct {
 		Text     *string
@@ -36,10 +36,9 @@ func transcript(body []byte) (heard voice.Transcript, complaint string, ok bool)
 	return heard, complaint, false
 }
 
-// wordless reports whether a text has no letter and no digit outside of
-// brackets: "", "...", "[BLANK_AUDIO]", "(music) (applause)". Whisper writes
-// such things of silence and noise. It also writes "Thank you." of silence,
-// but people say that.
+// wordless reports whether a text has no letter or digit outside of brackets: "", "...",
+// "[BLANK_AUDIO]", "(music) (applause)". Whisper writes such text for silence and noise. It
+// also writes "Thank you." for silence, but people do say that.
 func wordless(text string) bool {
 	depth, words, inner := 0, false, false
 	for _, r := range text {
@@ -55,6 +54,6 @@ func wordless(text string) bool {
 			words = true
 		}
 	}
-	// A bracket that is not closed makes no aside.
+	// An unclosed bracket is no remark.
 	return !words && (depth == 0 || !inner)
 }

@@ -1,6 +1,6 @@
-// Package openjtalk speaks Japanese with open_jtalk, run as a program for each
-// sentence: text on its standard input, a WAV file on its standard output. It needs no
-// key, no network, no sound card and no temporary file.
+// Package openjtalk synthesizes Japanese speech with open_jtalk, run for each sentence:
+// text on standard input, a WAV file on standard output. It needs no key, no network, no
+// sound card and no temporary file.
 package openjtalk
 
 import (
@@ -22,21 +22,21 @@ import (
 	"perch/voice/program"
 )
 
-// Options of the engine. Empty ones are what Debian's packages install.
+// Options of the engine. The defaults are what Debian's packages install.
 type Options struct {
 	Program    string   // "open_jtalk"
-	Dictionary string   // the folder of naist-jdic
-	Folders    []string // where voices are: NAME.htsvoice, or in a folder there
+	Dictionary string   // folder of naist-jdic
+	Folders    []string // folders of voices: NAME.htsvoice, or in a subfolder
 	Voice      string   `yaml:"voice" doc:"The name of an HTS voice, without .htsvoice. If empty, that of Debian's package, or else any."`
 	Speed      int      `yaml:"speed" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
-	// Language of calls that name none, BCP 47. If it is empty, they are Japanese.
+	// Language of calls that name none, BCP 47. Empty means Japanese.
 	Language string
 }
 
-// usual is the voice that Debian has.
+// usual is the voice in Debian.
 const usual = "nitech_jp_atr503_m001"
 
-// What the packages of each part are called.
+// Debian's packages of each part.
 const (
 	programPackage    = "open-jtalk"
 	dictionaryPackage = "open-jtalk-mecab-naist-jdic"
@@ -58,19 +58,19 @@ func (o Options) with(s voice.Setup) (Options, error) {
 // Speaks reports whether the engine may know a language.
 func (Options) Speaks(language string) bool { return language == "ja" }
 
-// Where says what the engine needs.
+// Where returns what the engine needs.
 func (*Engine) Where() string { return "open_jtalk is installed" }
 
-// Note says what is shown of an engine that works.
+// Note returns the status text of a working engine.
 func (e *Engine) Note() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
 type Engine struct{ o Options }
 
-// voiceName keeps a voice's name from being taken for a path or a pattern of them.
+// voiceName matches names of voices that cannot be a path or a glob pattern.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
-// New returns the engine. It starts nothing.
+// New returns the engine. It starts no process.
 func New(o Options) (*Engine, error) {
 	o.Program = cmp.Or(o.Program, "open_jtalk")
 	o.Dictionary = cmp.Or(o.Dictionary, "/var/lib/mecab/dic/open-jtalk/naist-jdic")
@@ -81,7 +81,7 @@ func New(o Options) (*Engine, error) {
 	return &Engine{o}, o.Check()
 }
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
 		return fmt.Errorf("%.80q is no voice of open_jtalk: its name is that of its file, without .htsvoice", o.Voice)
@@ -92,10 +92,10 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Name is "openjtalk".
+// Name returns "openjtalk".
 func (*Engine) Name() string { return "openjtalk" }
 
-// Check reports whether the program, its dictionary and the voice are there. Its error
+// Check reports whether the program, its dictionary and the voice are installed. Its error
 // says what to install.
 func (e *Engine) Check(context.Context) error {
 	var missing []string
@@ -119,7 +119,7 @@ func (e *Engine) Check(context.Context) error {
 	return fmt.Errorf("%w: Japanese needs more packages: %s", voice.ErrUnavailable, cure)
 }
 
-// voice is the file of a voice. The usual one comes before others where none is named.
+// voice returns the file of a voice. Without a name the usual one is preferred.
 func (e *Engine) voice(name string) (string, error) {
 	wanted := []string{name}
 	if name == "" {
@@ -128,7 +128,7 @@ func (e *Engine) voice(name string) (string, error) {
 	for _, one := range wanted {
 		for _, folder := range e.o.Folders {
 			for _, at := range []string{folder, filepath.Join(folder, "*")} {
-				// The pattern is a good one: only a bad one is an error.
+				// The only error is a bad pattern, and this one is good.
 				if found, _ := filepath.Glob(filepath.Join(at, one+".htsvoice")); len(found) > 0 {
 					return found[0], nil
 				}
@@ -138,8 +138,8 @@ func (e *Engine) voice(name string) (string, error) {
 	return "", fmt.Errorf("%w: open_jtalk has no voice %s.htsvoice in %s", voice.ErrUnavailable, name, strings.Join(e.o.Folders, " and "))
 }
 
-// Synthesize implements voice.Synthesizer. A language other than Japanese, and a text
-// with nothing in it that Japanese can read, is a voice.ErrLanguage.
+// Synthesize implements voice.Synthesizer. Its error wraps voice.ErrLanguage for another
+// language than Japanese, and for a text without anything that Japanese can read.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if tag, _, _ := strings.Cut(strings.ToLower(cmp.Or(o.Language, e.o.Language)), "-"); tag != "" && tag != "ja" {
 		return fmt.Errorf("%w: openjtalk only speaks Japanese, not %.40q", voice.ErrLanguage, cmp.Or(o.Language, e.o.Language))
@@ -177,5 +177,5 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	return nil
 }
 
-// noPhoneme is what the program writes where it finds nothing to say.
+// noPhoneme is the program's message if there is nothing to speak.
 const noPhoneme = "No phoneme"

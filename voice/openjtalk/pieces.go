@@ -6,17 +6,17 @@ import (
 	"unicode"
 )
 
-// How many characters the program is given at a time. It reads one line of 1022 bytes
-// and no more, makes three bytes of each ASCII character, and has 1024 for the result:
-// a longer line kills it. It makes the sound of a whole line before it gives any, so a
-// text is better given sentence by sentence, but not word by word.
+// Lengths of text passed to the program, in characters. It reads one line of 1022 bytes,
+// makes three bytes of each ASCII character, and has 1024 for the result: a longer line
+// crashes it. It makes the sound of a whole line before it writes any, so a text is best
+// passed by sentences, but not by words.
 const (
 	leastPiece = 8
 	mostPiece  = 100
 )
 
-// pieces are the sentences of a text, each with something to say in it. A longer
-// sentence is cut where it pauses.
+// pieces yields the sentences of a text that have something to speak. A longer sentence is
+// cut at its pauses.
 func pieces(text string) iter.Seq[string] {
 	rest := []rune(strings.Map(plain, strings.ToValidUTF8(text, "")))
 	return func(yield func(string) bool) {
@@ -31,7 +31,7 @@ func pieces(text string) iter.Seq[string] {
 	}
 }
 
-// plain leaves no control character, the first of which would end the program's line.
+// plain removes control characters; the first would end the program's line.
 func plain(r rune) rune {
 	switch {
 	case r == '\n':
@@ -47,7 +47,7 @@ func plain(r rune) rune {
 // spoken reports whether a character may be spoken.
 func spoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) }
 
-// sentence is how many characters the first sentence has.
+// sentence returns the length of the first sentence, in characters.
 func sentence(text []rune) int {
 	const ends, closes, pauses = "。！？!?．", "」』）)”", "、，,；;：: "
 	pause := mostPiece

@@ -1,5 +1,5 @@
-// Package program speaks with a program that is run for each text: the text on its
-// standard input, a WAV stream on its standard output. Nothing is written to a disk.
+// Package program synthesizes speech with a program that is run for each text: text on
+// standard input, a WAV stream on standard output. Nothing is written to disk.
 package program
 
 import (
@@ -20,16 +20,16 @@ import (
 
 // Call is one run of a program.
 type Call struct {
-	Name    string   // the program's, in errors
+	Name    string   // the program's name, for errors
 	Command []string // the program and its arguments
-	Text    string   // what it is to say
+	Text    string   // text to speak
 }
 
-// Fault is the end of a program that did not do what it should.
+// Fault is the error of a program that failed.
 type Fault struct {
 	Name      string // of the program
-	Complaint string // as a Complaint keeps it; may be empty
-	Err       error  // what became of it
+	Complaint string // its standard error, from a Complaint; may be empty
+	Err       error  // how it ended
 }
 
 func (f *Fault) Error() string {
@@ -42,14 +42,14 @@ func (f *Fault) Error() string {
 func (f *Fault) Unwrap() error { return f.Err }
 
 const (
-	longest  = 20 * time.Second // until the program's next piece of sound
-	niceness = 5                // of the program, beside the appliance's 0
+	longest  = 20 * time.Second // until the next piece of sound
+	niceness = 5                // of the program; the appliance has 0
 )
 
-// Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, which
-// are valid during the call, at most as much as voice.LongestSpeech. The program has
-// ended when it returns: it is killed if ctx is cancelled or out fails. The error is a
-// Fault, or out's; it wraps voice.ErrUnavailable if the program cannot be started.
+// Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, which are
+// valid during the call, up to voice.LongestSpeech. The program has ended when Speak
+// returns: it is killed if ctx is cancelled or out fails. The error is a Fault, or out's;
+// it wraps voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,11 +68,10 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
-	// Playing has priority over synthesis. If the priority cannot be set, the
-	// sentence is synthesized all the same.
+	// Playing has priority over synthesis. Failing to set the priority is no error.
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)
 	streamed := stream(stdout, voice.NewConverter(voice.LongestSpeech(c.Text), nil, func(pcm []int16) error {
-		// The time that the caller takes does not count.
+		// The caller's time does not count.
 		limit.Stop()
 		defer limit.Reset(longest)
 		return out(pcm)
@@ -93,13 +92,13 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	return nil
 }
 
-// stream passes on the sound of a WAV stream.
+// stream converts the sound of a WAV stream.
 func stream(r io.Reader, to *voice.Converter) error {
 	wav, err := voice.NewWAVReader(r)
 	if err != nil {
 		return fmt.Errorf("read its sound: %w", err)
 	}
-	to.Rate(wav.Rate) // which the reader has found to be one that can be played
+	to.Rate(wav.Rate) // checked by the reader
 	var pcm [2048]int16
 	for {
 		n, err := wav.Read(pcm[:])
@@ -115,10 +114,10 @@ func stream(r io.Reader, to *voice.Converter) error {
 	}
 }
 
-// mostComplaint is how many bytes of a complaint are kept.
+// mostComplaint bounds a Complaint, in bytes.
 const mostComplaint = 1000
 
-// Complaint is a program's standard error, of which the beginning is kept.
+// Complaint collects the beginning of a program's standard error.
 type Complaint struct{ kept bytes.Buffer }
 
 func (c *Complaint) Write(p []byte) (int, error) {
@@ -126,7 +125,7 @@ func (c *Complaint) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what is kept, once the program has ended.
+// String returns the collected text, once the program has ended.
 func (c *Complaint) String() string {
 	return strings.TrimSpace(strings.ToValidUTF8(c.kept.String(), ""))
 }

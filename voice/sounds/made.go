@@ -7,7 +7,7 @@ import (
 	"perch/voice"
 )
 
-// made are the sounds that are made here, by name. Each is the same every time.
+// made returns the generators of the built-in sounds, by name. Each is deterministic.
 func made() map[string]func() buffer {
 	return map[string]func() buffer{"alarm": alarm, "chime": chime, "purr": purr}
 }
@@ -17,11 +17,10 @@ type buffer []float64
 
 func newBuffer(seconds float64) buffer { return make(buffer, int(seconds*voice.SpeakerRate)) }
 
-// loudest is the highest sample of a finished sound: room enough for what the
-// codec adds.
+// loudest is the highest sample of a finished sound, with headroom for the codec.
 const loudest = 0.7
 
-// pcm is the sound as loud as all are. Its last moment fades: a speaker that
+// pcm returns the sound at the common loudness. Its end fades out, since a speaker that
 // stops at once clicks.
 func (b buffer) pcm() []int16 {
 	const fade = voice.SpeakerRate / 50
@@ -42,10 +41,10 @@ func (b buffer) pcm() []int16 {
 // partial is one tone of a sound.
 type partial struct {
 	hertz, level float64
-	decay        float64 // seconds until it is a third as loud
+	decay        float64 // seconds until it has a third of its level
 }
 
-// strike adds tones that begin together, as of a bell, and lets them die away.
+// strike adds tones that begin together and decay, as of a bell.
 func (b buffer) strike(at, length float64, tones ...partial) {
 	const attack = 0.002
 	from := int(at * voice.SpeakerRate)
@@ -58,8 +57,7 @@ func (b buffer) strike(at, length float64, tones ...partial) {
 	}
 }
 
-// bell are the partials of a small bell, those that are not in tune with the
-// others among them.
+// bell returns the partials of a small bell, including the inharmonic ones.
 func bell(hertz float64) []partial {
 	return []partial{
 		{hertz, 1, 0.38}, {2 * hertz, 0.45, 0.24}, {2.98 * hertz, 0.25, 0.14},
@@ -67,7 +65,7 @@ func bell(hertz float64) []partial {
 	}
 }
 
-// chime is a bell of two tones, the second a third lower: G and E.
+// chime is two tones of a bell, the second a third lower: G and E.
 func chime() buffer {
 	b := newBuffer(1.6)
 	b.strike(0, 1.6, bell(783.99)...)
@@ -75,8 +73,8 @@ func chime() buffer {
 	return b
 }
 
-// alarm is four calls of three beeps that rise, in the band that small speakers
-// are loudest in.
+// alarm is four calls of three rising beeps, in the band that small speakers play
+// loudest.
 func alarm() buffer {
 	b := newBuffer(4)
 	for call := range 4 {
@@ -87,7 +85,7 @@ func alarm() buffer {
 	return b
 }
 
-// beep adds a tone with the odd harmonics that make it insist.
+// beep adds a tone with odd harmonics, which make it sharp.
 func (b buffer) beep(at, length, hertz float64) {
 	const edge = 0.008
 	from := int(at * voice.SpeakerRate)
@@ -99,17 +97,16 @@ func (b buffer) beep(at, length, hertz float64) {
 	}
 }
 
-// breath is one of a cat's, in or out.
+// breath is a cat's breath, in or out.
 type breath struct {
 	at, length float64
-	rate       float64 // of the purr, pulses a second
+	rate       float64 // of the purr, pulses per second
 	level      float64
-	bright     float64 // how much of the higher tones is in it
+	bright     float64 // share of higher tones
 }
 
-// purr is a cat that breathes out and in: some 25 pulses a second, which a small
-// speaker does not give as a tone, each a short thud with a little breath. The
-// tones of the thud are what is heard of it.
+// purr is a cat that breathes out and in: some 25 pulses per second, too low for a small
+// speaker, so that the tones of each short thud are what is heard.
 func purr() buffer {
 	b := newBuffer(3.1)
 	dice := rand.New(rand.NewPCG(25, 3))
@@ -130,9 +127,9 @@ func (b buffer) thud(at, level, bright float64, dice *rand.Rand) {
 		partial{150, 0.5 * level, 0.012}, partial{285, level, 0.010}, partial{470, 0.9 * level, 0.008},
 		partial{760, 0.8 * bright * level, 0.006}, partial{1180, 0.3 * bright * level, 0.004})
 	from, soft := int(at*voice.SpeakerRate), 0.0
-	for i := range min(voice.SpeakerRate/40, len(b)-from) { // the breath in it, 25 ms
+	for i := range min(voice.SpeakerRate/40, len(b)-from) { // its breath, 25 ms
 		t := float64(i) / voice.SpeakerRate
-		soft += 0.12 * (dice.NormFloat64() - soft) // without its hiss
+		soft += 0.12 * (dice.NormFloat64() - soft) // low-passed, without hiss
 		b[from+i] += 0.5 * bright * level * soft * math.Exp(-t/0.009)
 	}
 }

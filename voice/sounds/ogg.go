@@ -13,21 +13,20 @@ import (
 	"perch/voice"
 )
 
-// granuleRate is what an Ogg Opus file counts samples at, whatever it was made
-// from (RFC 7845 section 4), and perOurs how many of them are one of ours.
+// granuleRate is the rate at which an Ogg Opus file counts samples (RFC 7845 section 4),
+// and perOurs how many of them are one of ours.
 const (
 	granuleRate = 48000
 	perOurs     = granuleRate / voice.SpeakerRate
 )
 
-// padding is what fills the last packet up, which may hold 120 ms.
+// padding is the most that fills up the last packet, 120 ms.
 const padding = voice.SpeakerRate * 120 / 1000
 
 var errDamaged = errors.New("it is damaged, or no Ogg Opus file; copy it once more")
 
-// decodeOgg is the sound of an Ogg Opus file (RFC 7845): what comes before it
-// is left out, and what comes after it. Of files that were put together it is
-// the first.
+// decodeOgg returns the sound of an Ogg Opus file (RFC 7845), without its pre-skip and end
+// padding. Of concatenated files it returns the first.
 func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 	r, head, err := oggreader.NewWith(bytes.NewReader(data))
 	switch {
@@ -51,16 +50,15 @@ func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 	return amplify(s.sound(), int16(head.OutputGain)), nil
 }
 
-// stream is the sound of a file as it is read. Positions are in samples of
-// ours.
+// stream is the sound of a file as it is read. Positions are in our samples.
 type stream struct {
 	decoder *voice.Decoder
-	skip    int64 // before the sound begins
+	skip    int64 // samples before the sound begins
 	pcm     []int16
 	page    oggreader.OggPageHeader // the latest
-	pages   int                     // with sound
-	begins  int64                   // the position of the first sample
-	ends    int64                   // the position of the latest page's end; 0 is unknown
+	pages   int                     // pages with sound
+	begins  int64                   // position of the first sample
+	ends    int64                   // position of the latest page's end; 0 is unknown
 }
 
 // read decodes every packet.
@@ -88,9 +86,8 @@ func (s *stream) read(ctx context.Context, r *oggreader.OggReader) error {
 	return ctx.Err()
 }
 
-// turn takes note of the page that the next packet ends on. What was cut out of
-// a longer recording may begin late: its first page is then further than the
-// sound on it.
+// turn records the page that the next packet ends on. A cut from a longer recording may
+// begin late: its first page then has a higher position than its sound.
 func (s *stream) turn(page *oggreader.OggPageHeader) {
 	if s.pages > 0 && *page == s.page {
 		return
@@ -105,15 +102,15 @@ func (s *stream) turn(page *oggreader.OggPageHeader) {
 	}
 }
 
-// position is where a page ends, and 0 where it does not say.
+// position returns where a page ends, or 0 if unknown.
 func position(page *oggreader.OggPageHeader) int64 {
-	if page.GranulePosition > math.MaxInt64 { // no packet ends on it
+	if page.GranulePosition > math.MaxInt64 { // no packet ends on this page
 		return 0
 	}
 	return int64(page.GranulePosition) / perOurs
 }
 
-// sound is what is to be heard of it.
+// sound returns the audible part.
 func (s *stream) sound() []int16 {
 	end := int64(len(s.pcm))
 	if s.ends > 0 {
@@ -122,7 +119,7 @@ func (s *stream) sound() []int16 {
 	return s.pcm[min(s.skip, end):end]
 }
 
-// amplify applies the gain of a file, in 256ths of a decibel.
+// amplify applies a file's gain, in 256ths of a decibel.
 func amplify(pcm []int16, gain int16) []int16 {
 	if gain == 0 {
 		return pcm

@@ -1,5 +1,5 @@
-// Package sounds is what robots play besides speech: a few sounds that are
-// made here, and the WAV and Ogg Opus files of a directory.
+// Package sounds provides sounds that robots play besides speech: a few generated ones, and
+// the WAV and Ogg Opus files of a directory.
 package sounds
 
 import (
@@ -19,40 +19,38 @@ import (
 	"perch/voice"
 )
 
-// Bounds of a sound.
+// Limits of a sound.
 const (
-	mostBytes = 10 << 20 // of a file
+	mostBytes = 10 << 20 // per file
 	longest   = time.Minute
-	mostFiles = 4096 // of a directory that are looked at
+	mostFiles = 4096 // of a directory
 	mostName  = 255  // bytes
 )
 
-// Library finds sounds by their names. Its methods may be called from any
-// goroutine.
+// Library finds sounds by name. It is safe for concurrent use.
 type Library struct{ dir string }
 
-// Open returns the sounds that are made here and those in a directory, which
-// need not exist and may change at any time. "" is no directory.
+// Open returns the built-in sounds and those in a directory, which need not exist and may
+// change at any time. An empty dir is no directory.
 func Open(dir string) *Library { return &Library{dir} }
 
-// endings are those of files that are sounds, the one that is taken first where
-// a name has several.
+// endings returns the extensions of sound files, in order of preference.
 func endings() []string { return []string{".wav", ".opus", ".ogg"} }
 
 func isSound(file string) bool {
 	return !strings.HasPrefix(file, ".") && slices.Contains(endings(), strings.ToLower(filepath.Ext(file)))
 }
 
-// stem is a file's name without its ending.
+// stem returns a file's name without its extension.
 func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(file)) }
 
-// Names are the base names of all sounds, sorted: "birthday.wav", "purr". A
-// file takes the place of a sound of that name that is made here.
+// Names returns the base names of all sounds, sorted: "birthday.wav", "purr". A file
+// replaces the built-in sound of that name.
 func (l *Library) Names() []string {
 	names := slices.Sorted(maps.Keys(made()))
 	root, files, err := l.look()
 	if err != nil {
-		return names // a fault of the directory is reported when a file of it is asked for
+		return names // an error of the directory is reported when one of its files is loaded
 	}
 	defer func() { _ = root.Close() }()
 	for _, file := range files {
@@ -66,7 +64,7 @@ func (l *Library) Names() []string {
 	return names
 }
 
-// look opens the directory and lists the files in it that are named as sounds.
+// look opens the directory and lists its sound files.
 func (l *Library) look() (*os.Root, []string, error) {
 	if l.dir == "" {
 		return nil, nil, fs.ErrNotExist
@@ -90,9 +88,9 @@ func (l *Library) look() (*os.Root, []string, error) {
 	return root, files, nil
 }
 
-// Load gives a sound by its base name, with a file's ending or without, as
-// 24 kHz mono PCM of at most a minute. Errors wrap fs.ErrNotExist for a name
-// that no sound has; those of a file that cannot be played name cause and cure.
+// Load returns a sound by its base name, with or without extension, as 24 kHz mono PCM of
+// at most a minute. The error wraps fs.ErrNotExist if there is no such sound; for a file
+// that cannot be played it gives cause and cure.
 func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	if name == "" || len(name) > mostName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
 		return nil, fmt.Errorf("a sound has a plain name: %w", fs.ErrNotExist)
@@ -113,7 +111,7 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	return nil, fmt.Errorf("no sound is named %q: %w", name, fs.ErrNotExist)
 }
 
-// find is the file that a name means, or nothing.
+// find returns the file that a name means, or "".
 func find(files []string, name string) string {
 	if slices.Contains(files, name) {
 		return name
@@ -128,7 +126,7 @@ func find(files []string, name string) string {
 	return ""
 }
 
-// refused is a file that cannot be played.
+// refused is the error for a file that cannot be played.
 type refused struct {
 	file  string
 	cause error
@@ -137,7 +135,7 @@ type refused struct {
 func (r *refused) Error() string { return fmt.Sprintf("%s cannot be played: %v", r.file, r.cause) }
 func (r *refused) Unwrap() error { return r.cause }
 
-// Code and Status are how a client is shown it.
+// Code and Status are for HTTP clients.
 func (*refused) Code() string { return "bad_sound" }
 func (*refused) Status() int  { return http.StatusUnprocessableEntity }
 
@@ -171,8 +169,7 @@ func load(ctx context.Context, root *os.Root, file string) ([]int16, error) {
 	return pcm, nil
 }
 
-// read is a file's content. One that a link leads to from outside the directory
-// is not of it.
+// read returns a file's content. Links that lead out of the directory are rejected.
 func read(root *os.Root, file string) ([]byte, error) {
 	info, err := root.Stat(file)
 	switch {
@@ -191,10 +188,10 @@ func read(root *os.Root, file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostBytes))
 }
 
-// samples is how many a sound of the longest time has at a rate.
+// samples returns the number of samples in the longest sound at a rate.
 func samples(rate int) int { return rate * int(longest/time.Second) }
 
-// resample brings a sound to the rate of robots, a tenth of a second at a time.
+// resample converts a sound to the robots' rate, a tenth of a second at a time.
 func resample(ctx context.Context, pcm []int16, rate int) ([]int16, error) {
 	if rate == voice.SpeakerRate {
 		return pcm, nil
@@ -209,5 +206,5 @@ func resample(ctx context.Context, pcm []int16, rate int) ([]int16, error) {
 		out = append(out, r.Resample(pcm[:n])...)
 		pcm = pcm[n:]
 	}
-	return append(out, r.Resample(make([]int16, rate/100))...), nil // what the filter still holds
+	return append(out, r.Resample(make([]int16, rate/100))...), nil // the filter's delay
 }

@@ -13,10 +13,10 @@ import (
 const (
 	wavPCM        = 1
 	wavFloat      = 3
-	wavExtensible = 0xfffe // the format proper is the beginning of a GUID
+	wavExtensible = 0xfffe // the actual format begins a GUID
 )
 
-// wav is what a WAV file says of its sound.
+// wav is the format of a WAV file.
 type wav struct {
 	format   uint16
 	channels int
@@ -24,16 +24,15 @@ type wav struct {
 	bits     int
 }
 
-// rates are those that are in use; from others a filter could be as long as the
-// sound.
+// rates returns the accepted rates; for odd ones a filter could be as long as the sound.
 func rates() []int {
 	return []int{8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000, 176400, 192000}
 }
 
 const saveAs = "save it as WAV with 16 bits at 48000 Hz"
 
-// decodeWAV is the sound of a WAV file: PCM of 16 bits or float, one channel or
-// two, which are mixed.
+// decodeWAV returns the sound of a WAV file: 16-bit PCM or float, mono or stereo, which is
+// mixed.
 func decodeWAV(ctx context.Context, data []byte) ([]int16, error) {
 	w, sound, err := chunks(data)
 	if err != nil {
@@ -58,8 +57,7 @@ func decodeWAV(ctx context.Context, data []byte) ([]int16, error) {
 	return resample(ctx, pcm, w.rate)
 }
 
-// toPCM is a sample of -1 to 1. What a float file has instead of a number is
-// silent.
+// toPCM converts a sample of -1 to 1. NaN becomes silence.
 func toPCM(v float64) int16 {
 	if math.IsNaN(v) {
 		return 0
@@ -67,7 +65,7 @@ func toPCM(v float64) int16 {
 	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*(1<<15)))))
 }
 
-// sample is the one at the beginning of b.
+// sample returns the sample at the start of b.
 func (w wav) sample(b []byte) float64 {
 	switch {
 	case w.format == wavPCM:
@@ -78,9 +76,8 @@ func (w wav) sample(b []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// chunks finds a file's format and its sound. Who writes a WAV file into a pipe
-// does not know its size, so what is said to be longer than the file ends with
-// it.
+// chunks finds a file's format and sound. Programs that write to a pipe do not know the
+// size, so a chunk longer than the file ends with the file.
 func chunks(data []byte) (w wav, sound []byte, err error) {
 	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
 		return w, nil, errors.New("it is no WAV file, whatever its name; " + saveAs)

@@ -6,30 +6,29 @@ import (
 	"slices"
 )
 
-// What a grammar may have once every rule is written out wherever it is used,
-// which is what the library does.
+// Limits of a grammar with every rule written out wherever it is used, as the library
+// does.
 const (
 	largest   = 10000 // words; they take 2 to 3 kB each
 	mostMaybe = 100   // optional parts in a rule that an utterance may be; a row of 400 takes 2 s to compile
 )
 
-// Check reports everything in g, optional rules included, that the library would
-// choke on: what is not
-// JSGF, rules that are not defined, defined twice or defined by themselves,
-// words that the dictionary in the directory model does not have. Each is a
-// sentence of its own that begins with the rule's Source, joined by
-// errors.Join. The library itself would refuse the whole grammar for an
-// unknown word and take an undefined rule in silence.
+// Check reports everything in g, optional rules included, that the library cannot
+// handle: text that is not JSGF, rules that are undefined, defined twice or recursive,
+// and words that the dictionary in the directory model lacks. Each fault is a sentence
+// that begins with the rule's Source; they are joined by errors.Join. The library
+// itself rejects the whole grammar for an unknown word and ignores an undefined rule.
 //
-// It reads the dictionary, about 3 MB; where there is none the error wraps
+// It reads the dictionary, about 3 MB; if that is missing the error wraps
+// voice.ErrUnavailable.
 // voice.ErrUnavailable.
 func Check(g Grammar, model string) error {
 	_, left, err := check(g, model)
 	return errors.Join(err, errors.Join(left...))
 }
 
-// usable is g without its optional rules at fault, the pronunciations that it needs,
-// and why each of those rules is left out.
+// usable returns g without its faulty optional rules, the pronunciations that it needs,
+// and the faults of the rules left out.
 func usable(g Grammar, model string) (Grammar, []pronunciation, []error, error) {
 	var why []error
 	for {
@@ -51,7 +50,7 @@ func usable(g Grammar, model string) (Grammar, []pronunciation, []error, error) 
 	}
 }
 
-// ruleFault is what is wrong with a rule.
+// ruleFault is a fault of a rule.
 type ruleFault struct {
 	error
 	rule string
@@ -59,8 +58,8 @@ type ruleFault struct {
 
 func (f ruleFault) Unwrap() error { return f.error }
 
-// check is Check and returns the pronunciations that the grammar needs. The faults of
-// optional rules are apart from the others.
+// check is Check, and also returns the pronunciations that the grammar needs. The faults
+// of optional rules are returned separately.
 func check(g Grammar, model string) (words []pronunciation, left []error, err error) {
 	c := checker{rules: make(map[string]*checked, len(g.Rules)), optional: g.Optional}
 	for _, r := range g.Rules {
@@ -81,11 +80,11 @@ func check(g Grammar, model string) (words []pronunciation, left []error, err er
 	return inOrder(found), c.left, errors.Join(c.faults...)
 }
 
-// checked is a rule, and once it is counted, what it has when written out.
+// checked is a rule and, once counted, its size when written out.
 type checked struct {
 	Rule
 	expansion
-	size int // words; 0 is not counted yet, -1 is being counted
+	size int // in words; 0 is not counted yet, -1 is being counted
 }
 
 type checker struct {
@@ -94,10 +93,10 @@ type checker struct {
 	faults []error
 
 	optional []string // names of rules
-	left     []error  // the faults of those
+	left     []error  // faults of the optional rules
 }
 
-// fault adds a sentence about r.
+// fault records a fault of r.
 func (c *checker) fault(r Rule, why error) {
 	of := fmt.Errorf("%s: %w", r.Source, why)
 	if r.Source == "" {
@@ -124,8 +123,8 @@ func (c *checker) define(r Rule) {
 	if err != nil {
 		c.fault(r, fmt.Errorf("the rule <%s> cannot be read: %w", r.Name, err))
 	}
-	// One that cannot be read is defined all the same, so that its users are
-	// not reported as well.
+	// A rule that cannot be read is defined too, so that its users are not
+	// reported as well.
 	added := &checked{Rule: r, expansion: e}
 	c.rules[r.Name] = added
 	c.order = append(c.order, added)
@@ -142,8 +141,8 @@ func (c *checker) references(r *checked) {
 	}
 }
 
-// count writes r out and counts. Counts stop rising past their bounds, so
-// that rules of rules of rules cannot overflow them.
+// count writes r out and counts. Counts are capped at their limits, so that nested
+// rules cannot overflow them.
 func (c *checker) count(r *checked, depth int) {
 	if r.size > 0 {
 		return
@@ -164,7 +163,7 @@ func (c *checker) count(r *checked, depth int) {
 	r.size = size
 }
 
-// utterances looks at the rules that a whole utterance may be.
+// utterances checks the rules that a whole utterance may be.
 func (c *checker) utterances(kind string, names []string) {
 	all := 0
 	for _, name := range names {
@@ -188,7 +187,7 @@ func (c *checker) utterances(kind string, names []string) {
 	}
 }
 
-// pronounce looks every word up.
+// pronounce looks up every word.
 func (c *checker) pronounce(model string) (map[string][]pronunciation, error) {
 	words := make(map[string]bool)
 	for _, r := range c.order {

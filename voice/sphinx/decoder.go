@@ -18,14 +18,14 @@ import (
 	"perch/voice"
 )
 
-// decoder is one of the library's decoders with its grammars, one of which is
-// in use. It belongs to one goroutine at a time.
+// decoder is one of the library's decoders with its grammars, one of them in use. It is
+// not safe for concurrent use.
 type decoder struct {
 	ps *C.decoder_t
 }
 
-// span is a word of a decoded utterance: its frames, 10 ms each, both ends
-// included, and how well they sound like it: the logarithm of a likelihood.
+// span is a word of a decoded utterance: its frames, 10 ms each, both ends included, and
+// its acoustic score, the logarithm of a likelihood.
 type span struct {
 	word        string
 	first, last int
@@ -35,8 +35,8 @@ type span struct {
 // mean is an average spectrum, as a cepstrum.
 type mean [C.cepstrumSize]float32
 
-// newDecoder makes a decoder that uses a grammar whose words are given, and
-// perhaps words of others.
+// newDecoder returns a decoder that uses a grammar. words must contain the grammar's
+// words, and may contain others.
 func newDecoder(acoustics string, args []string, words []pronunciation, name, jsgf string) (*decoder, error) {
 	d, err := open(acoustics, args)
 	if err != nil {
@@ -60,8 +60,8 @@ func newDecoder(acoustics string, args []string, words []pronunciation, name, js
 	return d, nil
 }
 
-// open opens the acoustic model with an empty dictionary. That has to be a
-// file; the words that the grammar needs are added one by one, without one.
+// open opens the acoustic model with an empty dictionary, which has to be a file. The
+// words that the grammar needs are added one by one instead.
 func open(acoustics string, args []string) (*decoder, error) {
 	var reason C.reason_t
 	all := append([]string{"-hmm", acoustics, "-dict", "/dev/null"}, bothArgs...)
@@ -89,8 +89,8 @@ func (d *decoder) add(w pronunciation) error {
 	return nil
 }
 
-// setGrammar compiles a grammar whose words have all been added, in the place
-// of an earlier one of that name. Which one is in use stays as it is.
+// setGrammar compiles a grammar whose words have all been added, replacing an earlier
+// one of that name. It does not change which one is in use.
 func (d *decoder) setGrammar(name, jsgf string) error {
 	var reason C.reason_t
 	id, text := C.CString(name), C.CString(jsgf)
@@ -102,8 +102,8 @@ func (d *decoder) setGrammar(name, jsgf string) error {
 	return nil
 }
 
-// use chooses the grammar of the next utterances, between two of them. It
-// changes a pointer and loads nothing.
+// use selects the grammar of the next utterances. It must be called between two of them
+// and changes only a pointer.
 func (d *decoder) use(name string) error {
 	var reason C.reason_t
 	id := C.CString(name)
@@ -114,7 +114,7 @@ func (d *decoder) use(name string) error {
 	return nil
 }
 
-// said is what the library complained of last before it failed.
+// said returns the library's last complaint before it failed.
 func said(reason *C.reason_t) error {
 	if s := strings.TrimSpace(C.GoString(&reason.text[0])); s != "" {
 		return errors.New(s)
@@ -122,8 +122,8 @@ func said(reason *C.reason_t) error {
 	return errors.New("the library gives no reason")
 }
 
-// start begins an utterance. What the library has learnt of the noise in
-// earlier ones is forgotten: they came from other rooms.
+// start begins an utterance. It resets what the library has learnt of the noise, since
+// earlier utterances came from other rooms.
 func (d *decoder) start() error {
 	if C.ps_start_stream(d.ps) != 0 || C.ps_start_utt(d.ps) != 0 {
 		return errors.New("the decoder does not start an utterance")
@@ -134,7 +134,7 @@ func (d *decoder) start() error {
 // feed decodes 16 kHz PCM.
 func (d *decoder) feed(pcm []int16) error { return d.process(pcm, 0) }
 
-// skim only takes the spectrum of 16 kHz PCM, for mean.
+// skim only analyses the spectrum of 16 kHz PCM, for mean.
 func (d *decoder) skim(pcm []int16) error { return d.process(pcm, 1) }
 
 func (d *decoder) process(pcm []int16, noSearch C.int) error {
@@ -154,14 +154,14 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// result is the best sentence of the grammar, or after end the best whole one; ""
-// where none fits or there was nothing but silence. Before end it may be the
-// beginning of one.
+// result returns the best sentence of the grammar, or after end the best complete one;
+// "" if none fits or there was only silence. Before end it may be the beginning of a
+// sentence.
 func (d *decoder) result() string {
 	return C.GoString(C.ps_get_hyp(d.ps, nil))
 }
 
-// spans are the words of the result in order, silences among them.
+// spans returns the words of the result in order, including silences.
 func (d *decoder) spans() []span {
 	const most = 2 * int(voice.LongestUtterance/(10*time.Millisecond))
 	buf := make([]C.span_t, most)
@@ -173,13 +173,13 @@ func (d *decoder) spans() []span {
 	return out
 }
 
-// mean is the average spectrum that the next utterance is compared with.
+// mean returns the average spectrum that the next utterance is compared with.
 func (d *decoder) mean() (m mean) {
 	C.get_mean(d.ps, (*C.float)(&m[0]))
 	return m
 }
 
-// setMean sets it, as if found in so many frames.
+// setMean sets the mean as if computed from that many frames.
 func (d *decoder) setMean(m mean, frames int) {
 	C.set_mean(d.ps, (*C.float)(&m[0]), C.int(frames))
 }

@@ -17,9 +17,8 @@ type pronunciation struct {
 	word, phones string
 }
 
-// lookUp returns every pronunciation of the words asked for, by word. It
-// reads the model's dictionary line by line and keeps nothing else of it: all
-// of it would be 20 MB.
+// lookUp returns every pronunciation of the given words, by word. It reads the model's
+// dictionary line by line, since all of it would take 20 MB.
 func lookUp(model string, words map[string]bool) (map[string][]pronunciation, error) {
 	path := filepath.Join(model, "cmudict-en-us.dict")
 	file, err := os.Open(path)
@@ -43,8 +42,8 @@ func lookUp(model string, words map[string]bool) (map[string][]pronunciation, er
 	return found, nil
 }
 
-// inOrder lists pronunciations by word, a word's first one first, which is
-// how the library wants to be given them.
+// inOrder lists pronunciations by word, a word's first one first, as the library needs
+// them.
 func inOrder(found map[string][]pronunciation) []pronunciation {
 	var all []pronunciation
 	for _, of := range found {
@@ -54,7 +53,7 @@ func inOrder(found map[string][]pronunciation) []pronunciation {
 	return all
 }
 
-// noModel is the error for a model that is not there.
+// noModel returns the error for a missing model.
 func noModel(act string, err error) error {
 	return fmt.Errorf("%s: %w: %w (apt install pocketsphinx-en-us)", act, voice.ErrUnavailable, err)
 }

@@ -8,15 +8,15 @@ import (
 	"perch/voice"
 )
 
-// Setup is what a recognizer is made of besides its keys.
+// Setup is what a recognizer needs besides its keys.
 type Setup struct {
 	voice.Setup
-	// Grammar returns what is to be recognized, and where the sentences are written that are not
-	// in it because of their letters.
+	// Grammar returns what is to be recognized, and the locations of sentences that are
+	// left out because of their letters.
 	Grammar func() (g Grammar, unheard []string)
 }
 
-// Keys are the keys of a recognizer of kind sphinx.
+// Keys are the configuration keys of a recognizer of kind sphinx.
 type Keys struct {
 	Model string `yaml:"model" doc:"The directory of its model. If empty, that of Debian's package pocketsphinx-en-us."`
 }
@@ -33,7 +33,7 @@ func Driver() driver.Driver[Setup, voice.Recognizer] {
 		}}
 }
 
-// warn logs which of the household's sentences the recognizer does not listen for.
+// warn logs the household's sentences that the recognizer cannot recognize.
 func (s Setup) warn(unheard []string) {
 	const mostNamed = 10
 	tag, _ := language.Match(s.Language)
@@ -50,10 +50,10 @@ func (s Setup) warn(unheard []string) {
 // Hears reports whether the recognizer knows a language.
 func (*Keys) Hears(language string) bool { return language == "en" }
 
-// CheckGrammar is Check with the configured model. It takes longer than a start should.
+// CheckGrammar calls Check with the configured model. It is too slow for every start.
 func (k *Keys) CheckGrammar(g Grammar) error { return Check(g, cmp.Or(k.Model, Model)) }
 
-// Note says what is shown of an engine that works.
+// Note returns the status text of a working engine.
 func (e *Engine) Note() string {
 	if e.Loaded() {
 		return "loaded"

@@ -6,21 +6,20 @@ import (
 	"sync"
 )
 
-// gate lets as many utterances in as there may be pairs of decoders: first those
-// of adopted robots, in the order in which they came, and then strangers'. Strangers
-// never have the last pair, where there is more than one.
+// gate bounds the utterances being decoded by the number of decoder pairs: first those of
+// adopted robots, in order of arrival, then strangers'. Strangers never get the last
+// pair, if there is more than one.
 type gate struct {
 	mu        sync.Mutex
 	free      int // pairs
-	spare     int // of those, that strangers may have
+	spare     int // pairs that strangers may use
 	ours      []chan struct{}
 	strangers []chan struct{}
 }
 
 func newGate(pairs int) *gate { return &gate{free: pairs, spare: max(1, pairs-1)} }
 
-// enter waits for a place, ctx's end or closed. Where it returns nil, leave gives
-// the place back.
+// enter waits for a place, ctx's end or closed. If it returns nil, leave must be called.
 func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{}) error {
 	turn := make(chan struct{})
 	g.mu.Lock()
@@ -43,7 +42,7 @@ func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-turn: // it came at the same time
+	case <-turn: // both at the same time
 		g.release(stranger)
 	default:
 		same := func(c chan struct{}) bool { return c == turn }
@@ -66,7 +65,7 @@ func (g *gate) release(stranger bool) {
 	g.admit()
 }
 
-// admit lets in those that may.
+// admit admits those who wait, as far as there are places.
 func (g *gate) admit() {
 	for g.free > 0 {
 		switch {

@@ -9,44 +9,42 @@ import (
 	"perch/voice"
 )
 
-// Options of the library, for both decoders and each.
+// Options of the library, for both decoders and for each.
 //
-// The library computes only the scores that a search asks for, and counts
-// them from the best of those. Scores of two searches are comparable only if
-// it computes all (-compallsen). Two Gaussians instead of four (-topn) pay
-// for that. The grammar's beams are wide, or a word that begins with a weak
-// sound ("who") is dropped before it can win; the phones' are narrow, for
-// they are only a measure and would take most of the time.
+// The library computes only the scores that a search requests, relative to the best of
+// those. Scores of two searches are comparable only if it computes all (-compallsen);
+// two Gaussians instead of four (-topn) make up for the time. The grammar's beams are
+// wide, or a word that begins with a weak sound ("who") is dropped before it can win;
+// the phones' are narrow, since they are only a measure and would take most of the time.
 var (
 	bothArgs    = []string{"-bestpath", "no", "-compallsen", "yes", "-topn", "2"}
 	commandArgs = []string{"-beam", "1e-60", "-pbeam", "1e-60", "-wbeam", "1e-60", "-lpbeam", "1e-60", "-lponlybeam", "1e-60"}
 	phoneArgs   = []string{"-beam", "1e-20", "-pbeam", "1e-20", "-wbeam", "1e-20"}
 )
 
-// priorFrames is how much the model's own mean weighs beside that of an
-// utterance's first second: half a second.
+// priorFrames is the weight of the model's mean relative to that of an utterance's first
+// second: half a second.
 const priorFrames = 50
 
-// block is how much sound is decoded between two looks at the context.
+// block is how much sound is decoded between two checks of the context.
 const block = voice.MicFrame * 2
 
-// The names of the grammars in the decoder of commands. Answers have one of
-// their own there, not a decoder: that would be the acoustic model once more.
+// The names of the grammars in the decoder of commands. A separate decoder for answers
+// would load the acoustic model once more.
 const (
 	commandGrammar = "commands"
 	answerGrammar  = "answers"
 )
 
-// pair is the two decoders that hear the same sound. It belongs to one
-// goroutine at a time.
+// pair is the two decoders that hear the same sound. It is not safe for concurrent use.
 type pair struct {
 	commands, phones *decoder
 	answers          bool // commands has a grammar of answers
-	prior            mean // what the model expects of a microphone
+	prior            mean // the model's expected mean of a microphone
 }
 
-// heard is the outcome of an utterance: the sentence that fits best, "" where
-// none does, how badly (see loss), and how badly it may at most.
+// heard is the result of an utterance: the best sentence, or "", its loss, and the
+// highest loss that is accepted.
 type heard struct {
 	text       string
 	loss, most float64
@@ -80,8 +78,8 @@ func newPair(model string, g Grammar, log *slog.Logger) (*pair, error) {
 	return &pair{commands, phones, len(g.Answer) > 0, commands.mean()}, nil
 }
 
-// hear decodes u while it is being spoken, as a command or as the answer to a
-// question. However it ends, p is ready for another utterance.
+// hear decodes u while it is spoken, as a command or as the answer to a question. After
+// any result p is ready for another utterance.
 func (p *pair) hear(ctx context.Context, u *voice.Utterance, answer bool) (heard, error) {
 	name, most := commandGrammar, float64(mostLoss)
 	if answer && p.answers {
@@ -108,7 +106,7 @@ func (p *pair) hear(ctx context.Context, u *voice.Utterance, answer bool) (heard
 	return p.best(most), nil
 }
 
-// best is the sentence that fits best what was heard so far.
+// best returns the sentence that fits best so far.
 func (p *pair) best(most float64) heard {
 	text := p.commands.result()
 	if text == "" {
@@ -120,7 +118,7 @@ func (p *pair) best(most float64) heard {
 // refused reports whether no sentence fits.
 func (h heard) refused() bool { return h.text == "" || h.loss > h.most }
 
-// fill reads u into buf until that is full or u is finished.
+// fill reads u into buf until buf is full or u is finished.
 func fill(ctx context.Context, u *voice.Utterance, buf []int16) (int, error) {
 	for n := 0; ; {
 		more, err := u.Read(ctx, buf[n:], n)
@@ -131,10 +129,9 @@ func fill(ctx context.Context, u *voice.Utterance, buf []int16) (int, error) {
 	}
 }
 
-// adapt sets the mean that both decoders take off the spectrum (cepstral mean
-// normalization), from an utterance's first second. The library would carry
-// it over from one utterance to the next, which are other robots' here: other
-// rooms, and other distances.
+// adapt sets the mean that both decoders subtract from the spectrum (cepstral mean
+// normalization), from an utterance's first second. The library would carry it over to
+// the next utterance, which may come from another robot in another room.
 func (p *pair) adapt(first []int16) error {
 	p.commands.setMean(p.prior, priorFrames)
 	err := p.commands.start()
@@ -148,8 +145,8 @@ func (p *pair) adapt(first []int16) error {
 	return err
 }
 
-// follow feeds u to both decoders, block by block, to its end, and says what it has
-// been taken for since the block before.
+// follow feeds u to both decoders, block by block, to its end, and passes the text so
+// far to u after each block.
 func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16, most float64) error {
 	before := ""
 	for offset := 0; ; {

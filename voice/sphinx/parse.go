@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// A rule's bounds. A person who writes a grammar comes nowhere near them; a
-// file that does is refused before the C library sees it.
+// Limits of a rule, far above what a person writes; larger files are rejected before the
+// C library sees them.
 const (
 	longestBody = 16 << 10 // bytes
 	deepest     = 20       // groups within groups, rules within rules
 )
 
-// expansion is what a rule's body is made of, each as often as it stands
-// there.
+// expansion is the contents of a rule's body, duplicates included.
 type expansion struct {
 	words []string
 	refs  []string // the names of other rules
 	maybe int      // optional parts
 }
 
-// parser reads a rule's body: what JSGF (section 4) calls an expansion, less
-// weights, tags, quoted tokens, and the * and + that would make a command endless.
+// parser parses a rule's body: an expansion of JSGF (section 4) without weights, tags,
+// quoted tokens, and the * and + that would make a command endless.
 type parser struct {
 	rest  string
 	depth int
@@ -43,7 +42,7 @@ func parse(body string) (expansion, error) {
 	return p.out, nil
 }
 
-// alternatives reads sequences between bars, up to what closes them.
+// alternatives parses sequences separated by bars, up to a closing bracket.
 func (p *parser) alternatives() error {
 	for {
 		if err := p.sequence(); err != nil {
@@ -124,7 +123,7 @@ func (p *parser) word() error {
 	return nil
 }
 
-// peek skips white space and returns what follows, 0 at the end.
+// peek skips white space and returns the next byte, 0 at the end.
 func (p *parser) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	if p.rest == "" {

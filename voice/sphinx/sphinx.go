@@ -1,12 +1,11 @@
-// Package sphinx recognizes spoken commands with libpocketsphinx and its
-// US English model, in this process: no key, no download, no second service.
-// It is a command recognizer. It knows the sentences of a grammar and no
-// others, and what is not one of them it refuses.
+// Package sphinx recognizes spoken commands with libpocketsphinx and its US English
+// model, in this process: no key, no download, no second service. It recognizes the
+// sentences of a grammar and rejects everything else.
 //
-// Two decoders hear every utterance. One knows the grammar, the other any
-// sequence of phones; where the best sentence fits clearly worse than mere
-// phones do, it was not said. A pair takes about 20 MB and is made when it is
-// needed: the first by Load, the second when the first is busy.
+// Two decoders hear every utterance. One knows the grammar, the other any sequence of
+// phones; if the best sentence fits clearly worse than phones do, it was not said. A pair
+// takes about 20 MB and is made when needed: the first by Load, the second when the first
+// is busy.
 package sphinx
 
 import (
@@ -23,10 +22,10 @@ import (
 	"perch/voice"
 )
 
-// Model is where Debian's pocketsphinx-en-us puts the model.
+// Model is the directory of Debian's pocketsphinx-en-us.
 const Model = "/usr/share/pocketsphinx/model/en-us"
 
-// Options are what an Engine is made of.
+// Options of an Engine.
 type Options struct {
 	Model   string // directory of the model; default Model
 	Grammar Grammar
@@ -40,7 +39,7 @@ type Engine struct {
 	grammar Grammar
 	log     *slog.Logger
 	gate    *gate
-	idle    chan *pair    // every pair that is made and not in use
+	idle    chan *pair    // pairs that are not in use
 	closed  chan struct{} // closed by Close
 	closing sync.Once
 
@@ -48,7 +47,7 @@ type Engine struct {
 	made   atomic.Int32
 }
 
-// New returns an engine that has loaded nothing yet.
+// New returns an engine. It loads nothing yet.
 func New(o Options) *Engine {
 	o.Model = cmp.Or(o.Model, Model)
 	o.Pairs = cmp.Or(o.Pairs, 2)
@@ -63,15 +62,15 @@ func New(o Options) *Engine {
 	}
 }
 
-// Name is "sphinx".
+// Name returns "sphinx".
 func (e *Engine) Name() string { return "sphinx" }
 
 // Loaded reports whether the model is in memory.
 func (e *Engine) Loaded() bool { return e.made.Load() > 0 }
 
-// Load makes the first pair of decoders, which takes a tenth of a second on
-// a PC, unless there is one. Its error wraps voice.ErrUnavailable: there is
-// no model, or the grammar is not one that Check passes.
+// Load makes the first pair of decoders, if there is none; that takes 0.1 s on a PC. Its
+// error wraps voice.ErrUnavailable if the model is missing or Check rejects the
+// grammar.
 func (e *Engine) Load(ctx context.Context) error {
 	e.making.Lock()
 	defer e.making.Unlock()
@@ -86,7 +85,7 @@ func (e *Engine) Load(ctx context.Context) error {
 	return nil
 }
 
-// make makes a pair. The caller holds e.making.
+// make makes a pair. e.making is held.
 func (e *Engine) make(ctx context.Context) (*pair, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -109,17 +108,16 @@ func (e *Engine) make(ctx context.Context) (*pair, error) {
 	return p, nil
 }
 
-// Recognize answers with the sentence of the grammar that was spoken, or
-// refuses. Where o.Answer is set and the grammar has answers, it is one of
-// those and none of the others. It loads the model if need be, and where every pair is in use
-// waits for one, while u keeps its sound. A stranger's utterance is decoded once it
-// is finished, after those of the household that wait. A language other than English is an
-// error that wraps voice.ErrUnavailable.
+// Recognize returns the sentence of the grammar that was spoken, or a refusal. If
+// o.Answer is set and the grammar has answers, it is one of those only. It loads the
+// model if needed, and waits for a pair if all are in use, while u stores the sound. A
+// stranger's utterance is decoded once it is finished, after those of the household that
+// wait. For a language other than English the error wraps voice.ErrUnavailable.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if tag, _, _ := strings.Cut(strings.ToLower(o.Language), "-"); tag != "" && tag != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrLanguage, o.Language)
 	}
-	if o.Stranger { // a slow speaker holds no pair
+	if o.Stranger { // a slow speaker must not occupy a pair
 		if err := u.Wait(ctx); err != nil {
 			return voice.Transcript{}, err
 		}
@@ -144,8 +142,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return voice.Transcript{Text: heard.text}, nil
 }
 
-// acquire returns a pair that is not in use: an idle one, a new one, or one
-// that another utterance gives back.
+// acquire returns an unused pair: an idle one, a new one, or the next that is released.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
 	if p, err := e.idleOrNew(ctx); p != nil || err != nil {
 		return p, err
@@ -160,7 +157,7 @@ func (e *Engine) acquire(ctx context.Context) (*pair, error) {
 	}
 }
 
-// idleOrNew returns neither a pair nor an error where all are in use.
+// idleOrNew returns nil without an error if all pairs are in use.
 func (e *Engine) idleOrNew(ctx context.Context) (*pair, error) {
 	if p := e.tryIdle(); p != nil {
 		return p, nil
@@ -187,12 +184,12 @@ func (e *Engine) tryIdle() *pair {
 
 var errClosed = fmt.Errorf("%w: the speech recognizer is closed", voice.ErrUnavailable)
 
-// Close waits for the utterances that are being decoded and gives the memory
-// back. It may be called more than once.
+// Close waits for the utterances being decoded and frees the memory. It may be called
+// more than once.
 func (e *Engine) Close() {
 	e.closing.Do(func() {
-		// No pair is made from here on. The lock is not kept while waiting, so
-		// that the next caller gets the error at once.
+		// No pair is made from here on. The lock is released before waiting, so that the
+		// next caller gets the error at once.
 		e.making.Lock()
 		close(e.closed)
 		e.making.Unlock()

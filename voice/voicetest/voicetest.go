@@ -1,5 +1,4 @@
-// Package voicetest has engines of other servers speak in tests, and holds their errors to
-// what all have in common.
+// Package voicetest helps to test engines that use other servers.
 package voicetest
 
 import (
@@ -20,15 +19,15 @@ func Server(t testing.TB, handler http.HandlerFunc) (url string) {
 	return s.URL + "/v1"
 }
 
-// Synthesized is what an engine makes of a text.
+// Synthesized returns the sound that an engine makes of a text.
 func Synthesized(t testing.TB, s voice.Synthesizer) (pcm []int16, err error) {
 	t.Helper()
 	err = s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error { pcm = append(pcm, p...); return nil })
 	return pcm, err
 }
 
-// Sentence checks an engine's error: it has the next engine tried, and is one line for a log
-// that holds some words, and no key. The keys of tests are canaries.
+// Sentence checks an engine's error: it makes the next engine be tried, and is one line
+// for a log that contains words and no key. Keys in tests contain "canary".
 func Sentence(t testing.TB, err error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, voice.ErrUnavailable) {

@@ -1,6 +1,6 @@
-// Package voicevox speaks Japanese with the HTTP API of VOICEVOX's engine, which AivisSpeech and
-// others have too. A sentence takes two calls: audio_query reads the text, synthesis speaks what
-// was read.
+// Package voicevox synthesizes Japanese speech with the HTTP API of VOICEVOX's engine, which
+// AivisSpeech and others share. A sentence takes two calls: audio_query analyses the text,
+// synthesis speaks the result.
 package voicevox
 
 import (
@@ -33,7 +33,7 @@ type Options struct {
 	Key     string        `yaml:"key" doc:"The bearer token that a proxy before the engine wants; the engine itself wants none."`
 	KeyFile string        `yaml:"key_file" doc:"A file that holds the key."`
 	Within  time.Duration `yaml:"within" doc:"The longest time until sound begins: the engine makes a whole sentence first. If 0s, 10s."`
-	// Language of calls that name none, BCP 47. If it is empty, they are Japanese.
+	// Language of calls that name none, BCP 47. Empty means Japanese.
 	Language string
 }
 
@@ -53,7 +53,7 @@ func (o Options) with(s voice.Setup) (_ Options, err error) {
 // Speaks reports whether the engine may know a language.
 func (Options) Speaks(language string) bool { return language == "ja" }
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	if o.Voice != "" && !styleID().MatchString(o.Voice) {
 		return fmt.Errorf("%.80q is no voice of VOICEVOX: it is the number of a style, which /speakers lists", o.Voice)
@@ -74,10 +74,10 @@ func (o Options) media() media.Options {
 type Engine struct {
 	o      Options
 	client *media.Client
-	first  remote.Kept[string] // the first style of the server
+	first  remote.Kept[string] // the server's first style
 }
 
-// firstFor is how long the first style of a server is taken to be the same.
+// firstFor is how long the server's first style is cached.
 const firstFor = 5 * time.Minute
 
 // New returns the engine. It opens no connection.
@@ -92,10 +92,10 @@ func New(o Options) (*Engine, error) {
 	return &Engine{o: o, client: client}, nil
 }
 
-// Name is "voicevox".
+// Name returns "voicevox".
 func (*Engine) Name() string { return "voicevox" }
 
-// Close ends what is under way and closes the engine's connections.
+// Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
 // Check reports whether the server has the voice. Its error is one sentence.
@@ -104,7 +104,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// style asks the server for its styles and returns the configured one, or else the first.
+// style requests the server's styles and returns the configured one, or else the first.
 func (e *Engine) style(ctx context.Context) (id string, err error) {
 	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "speakers"})
 	if err != nil {
@@ -119,7 +119,7 @@ func (e *Engine) style(ctx context.Context) (id string, err error) {
 		Name   string
 		Styles []struct {
 			ID   uint32
-			Type string // "talk" if empty; the others sing
+			Type string // "talk" or empty; others sing
 		}
 	}
 	if json.Unmarshal(body, &speakers) != nil {
@@ -156,7 +156,7 @@ func (e *Engine) styleFor(ctx context.Context, o voice.Options) (id string, err 
 	return id, err
 }
 
-// longestText is how much is spoken at once, in characters. They are in the address of a request.
+// longestText bounds a text, in characters, since it is part of a URL.
 const longestText = 1000
 
 // Synthesize implements voice.Synthesizer. It wraps voice.ErrLanguage for any language but Japanese.
@@ -184,8 +184,8 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		media.Wanted{Text: text, Format: "wav", Cure: "check the url", Convert: "check the url", Silence: "check the voice"}, out)
 }
 
-// query has the server read a text. It returns how the text is spoken, for synthesis, or nil if there is
-// nothing to speak.
+// query makes the server analyse a text. It returns the query for synthesis, or nil if there is nothing
+// to speak.
 func (e *Engine) query(ctx context.Context, text, style string) ([]byte, error) {
 	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodPost, Path: "audio_query",
 		Query: url.Values{"text": {text}, "speaker": {style}}})
@@ -197,7 +197,7 @@ func (e *Engine) query(ctx context.Context, text, style string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	var query map[string]any // as the server writes it, which knows fields that we do not
+	var query map[string]any // a map, to pass on unknown fields
 	if json.Unmarshal(body, &query) != nil || query["accent_phrases"] == nil {
 		return nil, e.client.Fault("answers audio_query with something else than a query; check the url, whose port is mostly 50021")
 	}

@@ -12,10 +12,10 @@ import (
 	"perch/voice"
 )
 
-// fault is why a server could not be used, in a sentence. It wraps
-// voice.ErrUnavailable, so that the next engine is tried.
+// fault is why a server could not be used, in a sentence. It wraps voice.ErrUnavailable,
+// so that the next engine is tried.
 type fault struct {
-	server string // none where no server was found
+	server string // empty if none was found
 	why    string // cause and cure
 	cause  error
 }
@@ -29,22 +29,21 @@ func (f *fault) Error() string {
 
 func (f *fault) Unwrap() []error { return []error{voice.ErrUnavailable, f.cause} }
 
-// call is one connection, for one request. Sending and reading are for one
-// goroutine each.
+// call is one connection, for one request. One goroutine sends and one reads.
 type call struct {
 	conn   net.Conn
 	r      *Reader
 	w      *Writer
 	within time.Duration
-	empty  int // events in a row that carry nothing
+	empty  int // events in a row without content
 
 	mu           sync.Mutex
-	due          time.Time // when its time to answer is over; zero until the server has all it needs
-	unhurriedNow bool      // the listener takes its time, and the server cannot go on
+	due          time.Time // end of the server's time to answer; zero until it has its whole input
+	unhurriedNow bool      // the listener is slow, and the server cannot go on
 }
 
-// send writes an event. A server that reads nothing for as long as it may take
-// to answer is taken for dead.
+// send writes an event. A server that reads nothing for the whole time to answer is
+// treated as dead.
 func (c *call) send(name string, data any, payload []byte) error {
 	e, err := NewEvent(name, data, payload)
 	if err != nil {
@@ -56,18 +55,18 @@ func (c *call) send(name string, data any, payload []byte) error {
 	return c.w.Write(e)
 }
 
-// writeBy gives the server its time to take something.
+// writeBy sets the write deadline.
 func (c *call) writeBy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unhurriedNow {
-		return nil // there is none
+		return nil // no deadline
 	}
 	return c.conn.SetWriteDeadline(time.Now().Add(c.within))
 }
 
-// unhurried runs what may take minutes and is not the server's doing. One that
-// cannot get rid of its sound meanwhile may not take more text either.
+// unhurried runs a function that may take minutes through no fault of the server. A
+// server that cannot write its sound may not read more text either.
 func (c *call) unhurried(run func() error) error {
 	c.setUnhurried(true, time.Time{})
 	err := run()
@@ -79,24 +78,24 @@ func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unhurriedNow = unhurriedNow
-	_ = c.conn.SetWriteDeadline(by) // reading reports a connection that broke
+	_ = c.conn.SetWriteDeadline(by) // a broken connection is reported by the read
 }
 
-// ask says that the server has all it needs: its time begins.
+// ask starts the server's time to answer, since it has its whole input.
 func (c *call) ask() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.by(time.Now().Add(c.within))
 }
 
-// by sets when the server's time is over. c.mu is held.
+// by sets the end of the server's time. c.mu is held.
 func (c *call) by(due time.Time) error {
 	c.due = due
 	return c.conn.SetReadDeadline(due)
 }
 
-// goOn gives the server, if its time has begun, so much more of it, up to all that it
-// has. It reports whether that is less than all.
+// goOn extends the server's time, if it has started, by more, up to the whole time to
+// answer. It reports whether the result is less than that.
 func (c *call) goOn(more time.Duration) (less bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,11 +110,11 @@ func (c *call) goOn(more time.Duration) (less bool, err error) {
 	return due.Before(full), c.by(due)
 }
 
-// mostEmpty is how many events may come, one after the other, that carry neither sound
-// nor text. A server may send a few in a second while it listens.
+// mostEmpty is how many events without sound or text may come in a row. A server may send
+// a few per second while it listens.
 const mostEmpty = 1000
 
-// read returns the next event; the server's complaint is an error.
+// read returns the next event, or the server's complaint as an error.
 func (c *call) read() (Event, error) {
 	e, err := c.r.Read()
 	if err != nil {
@@ -134,22 +133,20 @@ func (c *call) read() (Event, error) {
 	return Event{}, reason("it says: " + printable(f.Text))
 }
 
-// reason is a fault that has its sentence already.
+// reason is the sentence of a fault.
 type reason string
 
 func (r reason) Error() string { return string(r) }
 
-// listenerError is an error of out. The server is not at fault, and the error is
-// returned as it is.
+// listenerError is an error of out, which is returned unchanged since the server is not at
+// fault.
 type listenerError struct{ error }
 
-// grace is for an answer that is there already when the server will not take
-// any more.
+// grace is the wait for an answer that may have arrived when the server stops reading.
 const grace = 100 * time.Millisecond
 
-// talk makes a call. The server is connected within the time to connect, and may be
-// silent for the time to answer. send runs beside receive, and the call is over with
-// receive. Nothing is left of it then.
+// talk makes a call. The server must be reached within connect, and may be silent for
+// answer. send runs concurrently with receive, and ends with it.
 func (s *server) talk(ctx context.Context, connect, answer time.Duration, send func(context.Context, *call) error,
 	receive func(*call) error) error {
 	conn, err := s.endpoint.dial(ctx, connect)
@@ -170,18 +167,18 @@ func (s *server) talk(ctx context.Context, connect, answer time.Duration, send f
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = conn.SetReadDeadline(time.Now().Add(grace))
 		}
-		// A connection that broke is met by reading too, after whatever the
-		// server said before: that is worth more than that it closed.
+		// Reading meets the broken connection too, after the server's last words,
+		// which say more than the write error.
 		sent <- err
 	}()
 	err = receive(c)
 	cancel()
-	_ = conn.Close() // all that could fail here was read or is in err
+	_ = conn.Close() // errors that matter are in err
 	unsent := <-sent
 	return s.judge(ctx, err, unsent, answer)
 }
 
-// judge makes the caller's error of the two of a call that had so long to answer.
+// judge combines the two errors of a call with that time to answer.
 func (s *server) judge(ctx context.Context, err, unsent error, within time.Duration) error {
 	var own listenerError
 	switch {
@@ -200,8 +197,7 @@ func (s *server) faulty(why string, cause error) error {
 	return &fault{s.endpoint.String(), why, cause}
 }
 
-// explain says what it means that reading failed with err, and sending with
-// unsent if it did.
+// explain says why reading failed with err, and sending with unsent if that failed.
 func explain(err, unsent error, within time.Duration) string {
 	var said reason
 	switch {

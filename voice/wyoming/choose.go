@@ -9,8 +9,8 @@ import (
 	"perch/voice"
 )
 
-// chooseRecognizer makes the request for speech to text. The call's language goes
-// before the engine's.
+// chooseRecognizer makes the request for speech to text. The call's language overrides
+// the engine's.
 func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error) {
 	if len(info.ASR) == 0 {
 		return Transcribe{}, s.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
@@ -28,7 +28,7 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 		t.Name, models = m.Name, []Model{m}
 	}
 	if o.Detect {
-		return t, nil // the server finds out
+		return t, nil // the server detects it
 	}
 	var ok bool
 	if t.Language, ok = spelled(models, s.language(o)); !ok {
@@ -38,15 +38,15 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 	return t, nil
 }
 
-// synthesizer is a choice of voice.
+// synthesizer is a chosen voice.
 type synthesizer struct {
 	voice     *Voice // nil leaves it to the server
-	streaming bool   // the text may be given in pieces
+	streaming bool   // the server accepts text in pieces
 }
 
-// chooseSynthesizer chooses a voice: the call's where the server has it (the name
-// may be meant for another engine of the list), else the engine's, else
-// whichever the server thinks fit for the language.
+// chooseSynthesizer chooses a voice: the call's if the server has it (the name may be
+// meant for another engine), else the engine's, else the server's choice for the
+// language.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
 		return synthesizer{}, s.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
@@ -94,9 +94,8 @@ func named(models []Model, name string) (Model, bool) {
 	return models[i], true
 }
 
-// spelled is a language as the server writes it: en-GB may be en_GB there, or
-// en, or there is another English. A model that lists no language, or says it
-// knows any, takes what is asked.
+// spelled returns a language as the server spells it: en-GB may be en_GB there, or en, or
+// another English. A model that lists no language, or claims to know any, accepts tag.
 func spelled(models []Model, tag string) (string, bool) {
 	if tag == "" {
 		return "", true
@@ -126,7 +125,7 @@ func spelled(models []Model, tag string) (string, bool) {
 
 func dashed(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
 
-// names lists a few models, for a sentence.
+// names lists a few models for a sentence.
 func names(models []Model) string {
 	return few(models, func(m Model) []string { return []string{m.Name} })
 }
@@ -135,7 +134,7 @@ func languages(models []Model) string {
 	return few(models, func(m Model) []string { return m.Languages })
 }
 
-// few is the first texts of models, each once.
+// few lists the first few distinct texts of models.
 func few(models []Model, of func(Model) []string) string {
 	const most = 8
 	var kept []string

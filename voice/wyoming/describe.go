@@ -11,12 +11,11 @@ import (
 	"perch/voice"
 )
 
-// servedFor is how long an answer to describe is believed. A call that fails
-// ends it sooner.
+// servedFor is how long an answer to describe is cached. A call that fails drops it.
 const servedFor = 5 * time.Minute
 
-// info is what the server serves. Callers at the same time cause one request and
-// share its answer or its failure. The error is ctx's if ctx ends.
+// info returns what the server serves. Concurrent callers share one request and its result.
+// The error is ctx's if ctx ends.
 func (s *server) info(ctx context.Context) (Info, error) {
 	for {
 		s.mu.Lock()
@@ -46,7 +45,7 @@ func (s *server) info(ctx context.Context) (Info, error) {
 	}
 }
 
-// answer asks the server and answers the question with what it says.
+// answer asks the server and sets q's result.
 func (s *server) answer(ctx context.Context, q *question) {
 	q.info, q.err = s.describe(ctx)
 	q.ended = q.err != nil && ctx.Err() != nil
@@ -59,12 +58,11 @@ func (s *server) answer(ctx context.Context, q *question) {
 	close(q.done)
 }
 
-// mostStray bounds what a server may say before it answers describe.
+// mostStray bounds the events before the answer to describe.
 const mostStray = 32
 
-// describe asks. That is no work for a server, so it has no longer than it has to be
-// reached. Programs that are not installed are left out, and with them
-// nothing of use may be left.
+// describe asks what the server serves, within the time to connect since that is no work.
+// It omits programs that are not installed, and may then return nothing of use.
 func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
 	began := time.Now()
@@ -98,14 +96,13 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// errNotServed is the cause of a fault that is none of the network's.
+// errNotServed is the cause of a fault that is not the network's.
 var errNotServed = errors.New("not served")
 
-// errLanguage is that of a server that works, in other languages.
+// errLanguage is the cause of a fault of a server that works, in other languages.
 var errLanguage = fmt.Errorf("%w: %w", errNotServed, voice.ErrLanguage)
 
-// decodeInfo is forgiving of a field that has another type than it should:
-// some servers write their version as a number.
+// decodeInfo ignores fields of a wrong type: some servers write their version as a number.
 func decodeInfo(e Event, info *Info) error {
 	var odd *json.UnmarshalTypeError
 	if err := e.Decode(info); err != nil && !errors.As(err, &odd) {
@@ -118,7 +115,7 @@ func installed(programs []Program) []Program {
 	return slices.DeleteFunc(programs, func(p Program) bool { return !p.Installed })
 }
 
-// others names what the server does serve.
+// others lists what the server serves instead.
 func others(info Info) string {
 	switch {
 	case len(info.Wake) > 0:

@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// Setup is what an engine is made of besides its keys. Find is as in Options.
+// Setup is what an engine needs besides its keys. Find is as in Options.
 type Setup struct {
 	voice.Setup
 	Find func(ctx context.Context) ([]string, error)
@@ -17,7 +17,7 @@ type Setup struct {
 
 const runs = "a Wyoming server: faster-whisper, vosk, piper"
 
-// RecognizerKeys are the keys of a recognizer of kind wyoming.
+// RecognizerKeys are the configuration keys of a recognizer of kind wyoming.
 type RecognizerKeys struct {
 	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
 	Model  string        `yaml:"model" doc:"As the server lists it. If empty, the server's choice."`
@@ -38,13 +38,13 @@ func (k RecognizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Model: k.Model, AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
-// asRecognizer is an Engine that only recognizes.
+// asRecognizer is an Engine used to recognize only.
 type asRecognizer struct{ *Engine }
 
-// Check asks the server whether it can.
+// Check asks the server whether it can recognize.
 func (r asRecognizer) Check(ctx context.Context) error { return r.CheckRecognize(ctx, voice.Options{}) }
 
-// SynthesizerKeys are the keys of a synthesizer of kind wyoming.
+// SynthesizerKeys are the configuration keys of a synthesizer of kind wyoming.
 type SynthesizerKeys struct {
 	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
 	Voice  string        `yaml:"voice" doc:"As the server lists it. If empty, the server's choice."`
@@ -65,10 +65,10 @@ func (k SynthesizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Voice: cmp.Or(s.Voice, k.Voice), AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
-// asSynthesizer is an Engine that only speaks.
+// asSynthesizer is an Engine used to speak only.
 type asSynthesizer struct{ *Engine }
 
-// Check asks the server whether it can.
+// Check asks the server whether it can speak.
 func (s asSynthesizer) Check(ctx context.Context) error {
 	return s.CheckSynthesize(ctx, voice.Options{})
 }

@@ -12,8 +12,8 @@ import (
 	"perch/remote"
 )
 
-// endpoint is where a server is. Its addresses are looked up once in a while and
-// not for each call: a .local name may take longer than the answer.
+// endpoint is a server's host and port. Its addresses are cached, since looking up a
+// .local name may take longer than the answer.
 type endpoint struct {
 	host, port string
 	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -24,7 +24,7 @@ type endpoint struct {
 
 const (
 	knownFor      = 5 * time.Minute
-	mostAddresses = 4 // of a name, that are tried
+	mostAddresses = 4 // tried per name
 )
 
 func newEndpoint(host, port string) *endpoint {
@@ -35,8 +35,8 @@ func newEndpoint(host, port string) *endpoint {
 	return p
 }
 
-// addresses are those known, or looked up. Where the name cannot be found any
-// more, the place it had before is as good a guess as any.
+// addresses returns the addresses, cached or looked up. If the lookup fails it returns the
+// last known ones.
 func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(p.host); err == nil {
 		return []netip.Addr{ip}, nil
@@ -59,7 +59,7 @@ func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	return nil, err
 }
 
-// dial connects within that time, the search for the address included.
+// dial connects within that time, lookup included.
 func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -69,8 +69,8 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 	}
 	deadline, _ := limited.Deadline()
 	for i, ip := range found {
-		// The time that is left is shared, so that a dead address leaves some
-		// to the next.
+		// The remaining time is shared, so that a dead address leaves some to
+		// the next.
 		attempt, done := context.WithTimeout(limited, time.Until(deadline)/time.Duration(len(found)-i))
 		var conn net.Conn
 		conn, err = p.connect(attempt, "tcp", net.JoinHostPort(ip.String(), p.port))

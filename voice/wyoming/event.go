@@ -1,10 +1,9 @@
-// Package wyoming speaks the Wyoming protocol, by which Home Assistant and its
-// neighbours (faster-whisper, piper, vosk, speech-to-phrase) serve speech over
-// TCP. It has the framing, for whichever side needs it, and an Engine that
-// recognizes and synthesizes with a server of others.
+// Package wyoming implements the Wyoming protocol, with which Home Assistant and related
+// projects (faster-whisper, piper, vosk, speech-to-phrase) serve speech over TCP. It has the
+// framing for both sides, and an Engine that recognizes and synthesizes with a server.
 //
-// The protocol knows neither keys nor encryption: what is said to the server
-// can be read on the way.
+// The protocol has neither keys nor encryption: what is sent to the server can be read on
+// the way.
 package wyoming
 
 import (
@@ -20,8 +19,8 @@ import (
 	"perch/plain"
 )
 
-// ErrFormat is wrapped for bytes that are not Wyoming, and for an event that
-// is larger than the limits.
+// ErrFormat is wrapped for bytes that are not Wyoming, and for an event larger than the
+// limits.
 var ErrFormat = errors.New("not the Wyoming protocol")
 
 // Event is one message, in either direction. On the wire it is a line of JSON
@@ -29,16 +28,14 @@ var ErrFormat = errors.New("not the Wyoming protocol")
 // payload; see "Format" in the README of OHF-Voice/wyoming.
 type Event struct {
 	Type string
-	// Data is one JSON object, or nil. What a peer put into the line and what
-	// it put behind it are merged.
+	// Data is one JSON object, or nil. Data in the line and behind it are merged.
 	Data json.RawMessage
-	// Payload is bytes of any kind, sound as a rule. One that was read is
-	// valid until the next is.
+	// Payload is bytes of any kind, usually sound. It is valid until the next Read.
 	Payload []byte
 }
 
-// NewEvent returns an event whose data is v as JSON, which must be an object;
-// nil is no data.
+// NewEvent returns an event whose data is v as JSON, which must be an object; nil means
+// no data.
 func NewEvent(name string, v any, payload []byte) (Event, error) {
 	e := Event{Type: name, Payload: payload}
 	if v == nil {
@@ -52,7 +49,7 @@ func NewEvent(name string, v any, payload []byte) (Event, error) {
 	return e, nil
 }
 
-// Decode fills v from the data. No data leaves v as it is.
+// Decode decodes the data into v. Without data it leaves v unchanged.
 func (e Event) Decode(v any) error {
 	if len(e.Data) == 0 {
 		return nil
@@ -63,11 +60,11 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// Limits bound what a Reader takes, in bytes. The protocol has none of its
-// own. A field that is zero has the value named here.
+// Limits bound what a Reader accepts, in bytes, since the protocol has no limits. Zero
+// fields have the defaults named here.
 type Limits struct {
-	Header  int // a line with its newline: 1 MiB, for old servers put their data there
-	Data    int // 1 MiB; piper's list of voices takes a tenth of that
+	Header  int // a line with its newline; 1 MiB, since old servers put their data there
+	Data    int // 1 MiB; piper's list of voices has a tenth of that
 	Payload int // 4 MiB: a minute and a half of sound at 22050 Hz in one piece
 }
 
@@ -76,7 +73,7 @@ func (l Limits) filled() Limits {
 	return Limits{cmp.Or(l.Header, mebibyte), cmp.Or(l.Data, mebibyte), cmp.Or(l.Payload, 4*mebibyte)}
 }
 
-// header is the line. Lengths may be null, absent or 0 where nothing follows.
+// header is the line. Lengths may be null, absent or 0 if nothing follows.
 type header struct {
 	Type    string          `json:"type"`
 	Data    json.RawMessage `json:"data,omitempty"`
@@ -84,7 +81,7 @@ type header struct {
 	Payload int64           `json:"payload_length,omitempty"`
 }
 
-// Reader reads events from a stream. One goroutine may use it.
+// Reader reads events from a stream. It is not safe for concurrent use.
 type Reader struct {
 	r       *bufio.Reader
 	limits  Limits
@@ -97,10 +94,9 @@ func NewReader(r io.Reader, l Limits) *Reader {
 	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limits: l.filled()}
 }
 
-// Read returns the next event. The error is io.EOF where the stream ends
-// between two events, wraps io.ErrUnexpectedEOF where it ends within one, and
-// wraps ErrFormat where nothing more can be read because the bytes make no
-// sense.
+// Read returns the next event. The error is io.EOF if the stream ends between two events,
+// wraps io.ErrUnexpectedEOF if it ends within one, and wraps ErrFormat if the bytes are
+// invalid; then nothing more can be read.
 func (r *Reader) Read() (Event, error) {
 	if err := r.readLine(); err != nil {
 		return Event{}, err
@@ -157,8 +153,8 @@ func (r *Reader) readLine() error {
 	}
 }
 
-// readBytes appends n bytes to buf. It takes memory as they come, since a
-// length is only a claim.
+// readBytes appends n bytes to buf. It allocates as they arrive, since a length is only a
+// claim.
 func (r *Reader) readBytes(buf []byte, n int) ([]byte, error) {
 	const step = 64 << 10
 	for n > 0 {
@@ -172,7 +168,7 @@ func (r *Reader) readBytes(buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// cut is the error for a stream that ends within an event.
+// cut returns the error for a stream that ends within an event.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -180,7 +176,7 @@ func cut(err error) error {
 	return err
 }
 
-// merge lays the second object's members over the first's.
+// merge merges two objects; the second's members win.
 func merge(line, behind json.RawMessage) (json.RawMessage, error) {
 	var first, second map[string]json.RawMessage
 	for _, part := range []struct {
@@ -206,8 +202,8 @@ func merge(line, behind json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(first)
 }
 
-// Writer writes events to a stream, each by one call of Write. One goroutine
-// may use it.
+// Writer writes events to a stream, each with one call of Write. It is not safe for
+// concurrent use.
 type Writer struct {
 	w   io.Writer
 	buf bytes.Buffer
@@ -216,12 +212,12 @@ type Writer struct {
 // NewWriter returns a writer.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write writes one event the way the reference does: the data behind the line.
+// Write writes one event as the reference does, with the data behind the line.
 func (w *Writer) Write(e Event) error {
 	if e.Type == "" {
 		return errors.New("write an event: it has no type")
 	}
-	line, _ := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))}) // always can be
+	line, _ := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))}) // cannot fail
 	w.buf.Reset()
 	w.buf.Write(line)
 	w.buf.WriteByte('\n')
@@ -233,5 +229,5 @@ func (w *Writer) Write(e Event) error {
 	return nil
 }
 
-// printable is a peer's words made fit for one line of a log.
+// printable makes a peer's text fit for a line of a log.
 func printable(s string) string { return plain.Clip(plain.Line(s), 200) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// finder finds servers on the network and keeps those that answered.
+// finder finds servers on the network and remembers those that answered.
 type finder struct {
 	o       Options
 	create  func(host, port string) *server
@@ -19,8 +19,8 @@ type finder struct {
 
 	mu    sync.Mutex
 	known []*server
-	// The last search found nothing for this need, or for any where it is empty,
-	// and is not repeated until then.
+	// The last search failed for this need, or for any need if empty, and is not
+	// repeated before that time.
 	vain    string
 	failure error
 	rest    time.Time
@@ -28,11 +28,11 @@ type finder struct {
 
 const (
 	mostServers = 16
-	// restFor is how long a search without a result is not repeated, because each
-	// keeps a person at a robot waiting.
+	// restFor is how long a failed search is not repeated, because each makes a person
+	// wait.
 	restFor = 15 * time.Second
-	// stragglers is how long the others are waited for once a server of use
-	// has answered, so that the choice does not depend on speed.
+	// stragglers is how long to wait for other servers once a usable one has answered,
+	// so that the choice does not depend on speed.
 	stragglers = 250 * time.Millisecond
 )
 
@@ -40,8 +40,8 @@ func newFinder(o Options) *finder {
 	return &finder{o: o, looking: make(chan struct{}, 1), create: func(host, port string) *server { return newServer(host, port, o) }}
 }
 
-// pick finds a server within four fifths of the time there is to connect, and
-// leaves the rest to connecting. What is known already takes no time.
+// pick finds a server within four fifths of the time to connect, and leaves the rest to
+// connecting. A known server takes no time.
 func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	if s, info, ok := f.fresh(n); ok {
 		return s, info, nil
@@ -54,7 +54,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	case <-limited.Done():
 		return nil, Info{}, f.late(ctx)
 	}
-	if s, info, ok := f.fresh(n); ok { // another call found it meanwhile
+	if s, info, ok := f.fresh(n); ok { // found by another call
 		return s, info, nil
 	}
 	if s, info, ok := f.again(limited, n); ok {
@@ -81,7 +81,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	return s, info, err
 }
 
-// fresh is a known server of which it is known what it serves.
+// fresh returns a known server with cached info.
 func (f *finder) fresh(n need) (*server, Info, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,9 +93,8 @@ func (f *finder) fresh(n need) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// again asks the known servers anew of which it is not known any more what
-// they serve, for time went by or they failed. One that does not answer in
-// a fifth of the time is forgotten: it may have moved.
+// again asks the known servers whose info has expired or was dropped after a failure. A
+// server that does not answer within a fifth of the time is forgotten: it may have moved.
 func (f *finder) again(ctx context.Context, n need) (*server, Info, bool) {
 	f.mu.Lock()
 	stale := slices.DeleteFunc(slices.Clone(f.known), func(s *server) bool {
@@ -116,7 +115,7 @@ func (f *finder) again(ctx context.Context, n need) (*server, Info, bool) {
 	return best(answers)
 }
 
-// resting is the failure of a search that was not long ago.
+// resting returns the error of a recent search.
 func (f *finder) resting(n need) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,8 +125,7 @@ func (f *finder) resting(n need) error {
 	return nil
 }
 
-// forget has the known servers asked anew, and others looked for where none of
-// them is of use.
+// forget drops the info of the known servers, and allows a new search.
 func (f *finder) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,8 +135,8 @@ func (f *finder) forget() {
 	f.rest = time.Time{}
 }
 
-// look searches the network: two fifths of the time are for finding servers,
-// and what is left for asking them.
+// look searches the network: two fifths of the time to find servers, and the rest to ask
+// them.
 func (f *finder) look(ctx context.Context, n need) (*server, Info, error) {
 	finding, cancel := context.WithTimeout(ctx, f.o.ConnectWithin*2/5)
 	targets, err := f.o.Find(finding)
@@ -162,11 +160,10 @@ func (f *finder) look(ctx context.Context, n need) (*server, Info, error) {
 	return nil, Info{}, useless(answers)
 }
 
-// cure is what a user can do where nothing is found.
+// cure is the advice if nothing is found.
 const cure = "give the address of one as url: tcp://host:port"
 
-// servers makes servers of what was found, those that are known already of
-// those.
+// servers returns servers for the given addresses, reusing known ones.
 func (f *finder) servers(targets []string) []*server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,16 +186,16 @@ func (f *finder) servers(targets []string) []*server {
 	return list
 }
 
-// answer is what became of asking a server what it serves.
+// answer is the result of asking a server what it serves.
 type answer struct {
 	server *server
 	info   Info
-	err    error // it did not say
-	unfit  error // it did, and is of no use
+	err    error // it did not answer
+	unfit  error // it answered, and is of no use
 }
 
-// ask asks all servers at once, in the time that ctx has, and until all have
-// answered or one of use has and the others were given some time.
+// ask asks all servers at once, until ctx ends, all have answered, or one is usable and
+// stragglers has passed.
 func (f *finder) ask(ctx context.Context, servers []*server, n need) []answer {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -229,7 +226,7 @@ func (f *finder) ask(ctx context.Context, servers []*server, n need) []answer {
 	return answers
 }
 
-// best is the first that is of use.
+// best returns the first usable server.
 func best(answers []answer) (*server, Info, bool) {
 	for _, a := range answers {
 		if a.err == nil && a.unfit == nil {
@@ -239,8 +236,8 @@ func best(answers []answer) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// keep remembers the servers that answered, before those known already, and forgets
-// those that did not.
+// keep puts the servers that answered before those already known, and forgets those that
+// did not answer.
 func (f *finder) keep(answers []answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -258,7 +255,7 @@ func (f *finder) keep(answers []answer) {
 	f.known = known
 }
 
-// useless says why none of the servers is of use, by the example of one.
+// useless says why no server is of use, with the reason of one.
 func useless(answers []answer) error {
 	for _, why := range []func(answer) error{
 		func(a answer) error { return a.unfit },
@@ -274,7 +271,7 @@ func useless(answers []answer) error {
 	return &fault{"", "the Wyoming servers found on this network do not answer; " + cure, errNotServed}
 }
 
-// late is the error for a search that took too long.
+// late returns the error for a search that took too long.
 func (f *finder) late(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

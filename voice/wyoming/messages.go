@@ -1,7 +1,6 @@
 package wyoming
 
-// The types of event that speech needs, as the README of OHF-Voice/wyoming
-// lists them.
+// The event types needed for speech, from the README of OHF-Voice/wyoming.
 const (
 	TypeDescribe = "describe" // what do you serve?
 	TypeInfo     = "info"     // Info
@@ -25,32 +24,32 @@ const (
 	TypeSynthesizeStopped = "synthesize-stopped"
 )
 
-// Format is the form of sound.
+// Format describes sound.
 type Format struct {
-	Rate     int `json:"rate"`     // samples a second
-	Width    int `json:"width"`    // bytes a sample
+	Rate     int `json:"rate"`     // samples per second
+	Width    int `json:"width"`    // bytes per sample
 	Channels int `json:"channels"` // 1 is mono
 }
 
-// Text is the data of every event that carries nothing but words.
+// Text is the data of every event with only text.
 type Text struct {
 	Text     string `json:"text"`
-	Language string `json:"language,omitempty"` // that was heard
+	Language string `json:"language,omitempty"` // as recognized
 }
 
-// Failure is what a server says of a request it could not serve.
+// Failure is a server's error.
 type Failure struct {
 	Text string `json:"text"`
 	Code string `json:"code,omitempty"`
 }
 
-// Transcribe asks for the text of the sound that follows.
+// Transcribe requests the text of the sound that follows.
 type Transcribe struct {
 	Name     string `json:"name,omitempty"`     // of a model
 	Language string `json:"language,omitempty"` // as the server spells it
 }
 
-// Synthesize asks for the sound of a text.
+// Synthesize requests the sound of a text.
 type Synthesize struct {
 	Text  string `json:"text,omitempty"`
 	Voice *Voice `json:"voice,omitempty"`
@@ -62,7 +61,7 @@ type Voice struct {
 	Language string `json:"language,omitempty"`
 }
 
-// Info is what a server serves, by kind. A kind it does not serve is empty.
+// Info is what a server serves, by kind. Kinds that it does not serve are empty.
 type Info struct {
 	ASR    []Program `json:"asr,omitempty"`    // speech to text
 	TTS    []Program `json:"tts,omitempty"`    // text to speech
@@ -71,13 +70,13 @@ type Info struct {
 	Wake   []Program `json:"wake,omitempty"`   // wake words
 }
 
-// Attribution names an author; the reference insists on it.
+// Attribution names an author; the reference requires it.
 type Attribution struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }
 
-// Program is one service. Only one that is installed can be used.
+// Program is one service. It can be used only if installed.
 type Program struct {
 	Name        string      `json:"name"`
 	Attribution Attribution `json:"attribution"`
@@ -86,8 +85,8 @@ type Program struct {
 	Version     string      `json:"version"`
 
 	Models []Model `json:"models,omitempty"`
-	// Voices are the models of text to speech; the README calls them models,
-	// the reference and Home Assistant voices.
+	// Voices are the models of text to speech: models in the README, voices in the
+	// reference and Home Assistant.
 	Voices []Model `json:"voices,omitempty"`
 
 	SynthesizeStreaming bool `json:"supports_synthesize_streaming,omitempty"`

@@ -12,10 +12,9 @@ import (
 	"perch/voice"
 )
 
-// Recognize implements voice.Recognizer. The sound goes to the server while it
-// is being spoken. Where the server ends the utterance by itself and answers
-// early, its text is given once u is finished. An error is given at once, so
-// that the next engine can listen.
+// Recognize implements voice.Recognizer. It sends the sound while it is spoken. If the
+// server ends the utterance early, the text is returned once u is finished. Errors are
+// returned at once, so that the next engine can listen.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	e.recognizeWith.Store(&o)
 	s, info, within, err := e.pick(ctx, toRecognize(o))
@@ -45,8 +44,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return t, nil
 }
 
-// sendSpeech sends u while it grows. From its end on the server has its time
-// to answer.
+// sendSpeech sends u while it is spoken. The server's time to answer starts at its end.
 func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
 	format := Format{Rate: voice.MicRate, Width: 2, Channels: 1}
 	if err := c.send(TypeTranscribe, request, nil); err != nil {
@@ -64,16 +62,16 @@ func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utter
 	return c.ask()
 }
 
-// longestWrite bounds the time a streaming server writes a transcript for, which
-// a person waits for.
+// longestWrite bounds how long a streaming server may write a transcript, since a person
+// waits for it.
 const longestWrite = time.Minute
 
-// readText waits for the transcript. The parts that a streaming server sends
-// before are counted only where the whole never comes.
+// readText waits for the transcript. The parts that a streaming server sends before it
+// are used only if the whole never comes.
 func readText(c *call) (Text, error) {
 	var parts strings.Builder
-	var began time.Time // to write
-	slow := false       // the latest part did not make up for the wait before it
+	var began time.Time // of the first part
+	slow := false       // the latest part came more slowly than it extends the wait
 	for {
 		event, err := c.read()
 		if errors.Is(err, os.ErrDeadlineExceeded) && slow {
@@ -100,7 +98,7 @@ func readText(c *call) (Text, error) {
 			if t.Text == "" {
 				continue
 			}
-			// It is at work.
+			// It is working.
 			c.empty = 0
 			if began.IsZero() {
 				began = time.Now()

@@ -9,32 +9,32 @@ import (
 	"perch/voice"
 )
 
-// server is one Wyoming server: where it is, and what it serves.
+// server is a Wyoming server: its address, and what it serves.
 type server struct {
 	o        Options
 	endpoint *endpoint
 	served   remote.Kept[Info]
 
 	mu     sync.Mutex
-	asking *question // nil while it is not asked what it serves
+	asking *question // nil unless a request is running
 }
 
-// question is a request for what a server serves, which callers share.
+// question is a request for a server's info, shared by its callers.
 type question struct {
-	done  chan struct{} // closed when the rest is set
+	done  chan struct{} // closed when the result is set
 	info  Info
 	err   error
-	ended bool // because the context of its caller has ended
+	ended bool // because its caller's context ended
 }
 
 func newServer(host, port string, o Options) *server {
 	return &server{o: o, endpoint: newEndpoint(host, port)}
 }
 
-// need is what a server is wanted for.
+// need is the purpose of a call.
 type need struct {
 	key string // distinguishes it from other needs
-	// fits says why a server with that info is of no use; nil is that it is.
+	// fits returns why a server with that info is of no use, or nil.
 	fits func(*server, Info) error
 }
 
@@ -54,8 +54,8 @@ func toSynthesize(o voice.Options) need {
 	}}
 }
 
-// toServe is what an engine needs whose use is not known yet: what is configured
-// must be there.
+// toServe is the need of an engine whose use is not known yet: the configured model and
+// voice must exist.
 func toServe() need {
 	return need{"serve", func(s *server, info Info) error {
 		_, noSTT := s.chooseRecognizer(info, voice.Options{})
@@ -72,8 +72,8 @@ func toServe() need {
 	}}
 }
 
-// pick is a server for that, what it serves, and the time that is left to
-// reach it: the one whose address was given, or one that is found.
+// pick returns a server for n, its info, and the time left to reach it: the configured
+// server, or one that is found.
 func (e *Engine) pick(ctx context.Context, n need) (*server, Info, time.Duration, error) {
 	if e.found != nil {
 		began := time.Now()
@@ -87,7 +87,7 @@ func (e *Engine) pick(ctx context.Context, n need) (*server, Info, time.Duration
 	return e.fixed, info, e.o.ConnectWithin, err
 }
 
-// check is pick, with nothing taken for granted that was known before.
+// check is pick without cached info.
 func (e *Engine) check(ctx context.Context, n need) error {
 	if e.found != nil {
 		e.found.forget()

@@ -8,15 +8,15 @@ import (
 	"perch/voice"
 )
 
-// sound makes 24 kHz mono of what a server sends, piece by piece.
+// sound converts a server's sound to 24 kHz mono, piece by piece.
 type sound struct {
-	text      string // that is spoken
+	text      string // the spoken text
 	format    Format
 	samples   Samples
 	converter *voice.Converter
 }
 
-// newSound returns what passes the sound of a text on to out.
+// newSound returns a sound that is passed to out.
 func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sound {
 	return &sound{text: text, converter: voice.NewConverter(voice.LongestSpeech(text), arrival, func(pcm []int16) error {
 		if err := out(pcm); err != nil {
@@ -26,8 +26,7 @@ func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sou
 	})}
 }
 
-// begin takes the format of what follows. What is left of the sound before is
-// heard no more.
+// begin sets the format of what follows, and drops an incomplete sample.
 func (s *sound) begin(f Format) error {
 	switch {
 	case f.Width != 2:
@@ -44,7 +43,7 @@ func (s *sound) begin(f Format) error {
 	return nil
 }
 
-// add passes on the sound of a payload, and of what was left before.
+// add converts the sound of a payload.
 func (s *sound) add(payload []byte) error {
 	err := s.samples.Add(payload, s.converter.Convert)
 	if errors.Is(err, voice.ErrEndless) {
@@ -53,17 +52,17 @@ func (s *sound) add(payload []byte) error {
 	return err
 }
 
-// Samples makes mono of sound with samples of 16 bits that comes in pieces. A
-// piece may end anywhere, in the middle of a sample too.
+// Samples converts 16-bit sound in pieces to mono. A piece may end anywhere, even within
+// a sample.
 type Samples struct {
 	Channels int // 1 or 2
 
-	rest []byte // of a sample that is not whole yet
+	rest []byte // an incomplete sample
 	pcm  [2048]int16
 }
 
-// Add passes what is whole of a payload, and of what was left before, to out,
-// in steps. out may not keep what it gets. Its error ends the payload.
+// Add passes the complete samples of a payload, and of the remainder before it, to out in
+// steps. out must not retain its argument. An error of out ends the payload.
 func (s *Samples) Add(payload []byte, out func([]int16) error) error {
 	size := 2 * s.Channels
 	if n := len(s.rest); n > 0 {
@@ -89,7 +88,7 @@ func (s *Samples) Add(payload []byte, out func([]int16) error) error {
 	return nil
 }
 
-// mono reads whole samples, as many as s.pcm holds at most.
+// mono converts whole samples, up to the size of s.pcm.
 func (s *Samples) mono(b []byte) []int16 {
 	size := 2 * s.Channels
 	n := len(b) / size

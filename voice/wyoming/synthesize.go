@@ -12,9 +12,9 @@ import (
 	"perch/voice"
 )
 
-// Synthesize implements voice.Synthesizer. A long text goes to a server that
-// streams in pieces, so that the first is played while the next is made. What
-// the listener takes of time is not counted as the server's.
+// Synthesize implements voice.Synthesizer. A long text is sent in pieces to a server that
+// streams, so that the first is played while the next is made. The listener's time does
+// not count as the server's.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
 	e.synthesizeWith.Store(&o)
 	at, info, within, err := e.pick(ctx, toSynthesize(o))
@@ -35,7 +35,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	}, func(c *call) error {
 		arrival := voice.NewArrival(c.within)
 		s = newSound(text, arrival, func(pcm []int16) error { return c.unhurried(func() error { return out(pcm) }) })
-		// The resampler is made while the server is at work.
+		// The resampler is made while the server works.
 		s.converter.Rate(int(e.rate.Load()))
 		return readSound(c, s, arrival, streaming)
 	})
@@ -53,12 +53,12 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	return nil
 }
 
-// longText is the length of a text, in bytes, from which on it is streamed. A
-// sentence is not worth the five events.
+// longText is the length in bytes from which a text is streamed. A sentence is not worth
+// the five events.
 const longText = 160
 
-// sendPieces streams a text to the server. The whole is sent as well, as the
-// protocol wants it for servers that only take that; a streaming one leaves it.
+// sendPieces streams a text to the server. It also sends the whole text, which the
+// protocol requires for other servers; a streaming server ignores it.
 func sendPieces(c *call, v *Voice, text string) error {
 	if err := c.send(TypeSynthesizeStart, Synthesize{Voice: v}, nil); err != nil {
 		return err
@@ -74,8 +74,7 @@ func sendPieces(c *call, v *Voice, text string) error {
 	return c.send(TypeSynthesizeStop, nil, nil)
 }
 
-// pieces cuts a text after sentences, so that each can be spoken at once.
-// Together they are the text again, byte for byte.
+// pieces cuts a text after its sentences. Joined, the pieces are the text, byte for byte.
 func pieces(text string) []string {
 	var all []string
 	from := 0
@@ -94,14 +93,13 @@ func pieces(text string) []string {
 	return all
 }
 
-// readSound passes on what the server says until it is done: a stream of text
-// is answered with any number of pieces of sound and a last word, a whole text
-// with one.
+// readSound passes the server's sound on until the end: one sound for a whole text; for a
+// streamed text any number of sounds and a last event.
 func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error {
 	for {
 		waiting := time.Now()
 		trickles := s.converter.Sounded() && arrival.Trickles()
-		// An event without sound buys no time, and one with little buys little.
+		// An event without sound adds no time, and one with little adds little.
 		if err := c.conn.SetReadDeadline(waiting.Add(arrival.Left())); err != nil {
 			return err
 		}
@@ -131,15 +129,15 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 	}
 }
 
-// hear takes an audio-start or an audio-chunk. Either names the format; a
-// chunk that does not has its start's.
+// hear handles an audio-start or audio-chunk. Both name the format; a chunk without one
+// has its start's.
 func hear(event Event, s *sound) error {
 	var f Format
 	if err := event.Decode(&f); err != nil {
 		return err
 	}
 	if event.Type == TypeAudioStart {
-		s.samples.rest = s.samples.rest[:0] // half a sample at the end of a sentence is lost
+		s.samples.rest = s.samples.rest[:0] // an incomplete sample at the end of a sentence is lost
 	}
 	if event.Type == TypeAudioStart || f != (Format{}) {
 		if err := s.begin(f); err != nil {

@@ -16,43 +16,40 @@ import (
 	"perch/voice"
 )
 
-// Options are what an Engine is made of.
+// Options of an Engine.
 type Options struct {
-	Address  string // tcp://host:port; empty where the server is to be found
-	Voice    string // as the server lists it; its own choice where empty
-	Model    string // of speech to text, as the server lists it; likewise
+	Address  string // tcp://host:port; empty to search the network
+	Voice    string // as the server lists it; empty for the server's choice
+	Model    string // of speech to text, as the server lists it; empty for the server's choice
 	Language string // BCP 47, for calls that name none
 
-	ConnectWithin time.Duration // finding and reaching the server, and again for it to say what it serves; 0 is 5 s
-	// AnswerWithin is how long the server may be silent once it has all it
-	// needs: until its text, its first sound, and between two pieces of sound.
-	// 0 is remote.Patience; a large whisper on a small computer takes longer.
+	ConnectWithin time.Duration // for finding and reaching the server, and again for its description; 0 is 5 s
+	// AnswerWithin is how long the server may be silent once it has its whole input:
+	// until its text or first sound, and between two pieces of sound. 0 is
+	// remote.Patience; a large whisper on a small computer takes longer.
 	AnswerWithin time.Duration
-	// Find lists the servers on the network as host:port, the best first. It is
-	// used where Address is empty, returns in time when ctx ends, and then may
-	// return what it has.
+	// Find lists the servers on the network as host:port, the best first. It is used if
+	// Address is empty, and returns when ctx ends, with what it has found.
 	Find func(ctx context.Context) ([]string, error)
 	Log  *slog.Logger
 }
 
-// Engine is a voice.Recognizer and a voice.Synthesizer that has the work done
-// by a Wyoming server: the one at an address, or the first of those found that
-// serves what a call asks for. It is safe for concurrent use and keeps nothing
-// open between calls: each takes a connection of its own, for many servers
-// close theirs after an answer.
+// Engine is a voice.Recognizer and a voice.Synthesizer that uses a Wyoming server: the one
+// at an address, or the first found that serves a call. It is safe for concurrent use. It
+// opens a connection per call, since many servers close theirs after an answer.
 type Engine struct {
 	o     Options
-	fixed *server // nil where it is to be found
-	found *finder // nil where it is not
-	// rate is that of the latest sound, so that a resampler for the next is
-	// ready before it comes: making one takes longer than the network does.
+	fixed *server // nil if the network is searched
+	found *finder // nil if fixed is set
+	// rate is the latest sound's, so that a resampler for the next is ready before the
+	// sound arrives: making one takes longer than the network does.
 	rate atomic.Int64
-	// What the latest calls asked for; nil where there was none.
+	// Options of the latest calls; nil if there was none.
 	recognizeWith, synthesizeWith atomic.Pointer[voice.Options]
 }
 
-// New returns an engine for the server at o.Address, or for those that o.Find
-// finds, and dials nothing yet.
+// New returns an engine for the server at o.Address, or for those that o.Find finds. It
+// opens no connection.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -61,7 +58,7 @@ func New(o Options) (*Engine, error) {
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, remote.Patience)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{o: o}
-	e.rate.Store(22050) // piper's, as a rule
+	e.rate.Store(22050) // piper's usual rate
 	if o.Address == "" && o.Find != nil {
 		e.found = newFinder(o)
 		return e, nil
@@ -74,7 +71,7 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
 		return errors.New("a Wyoming server cannot answer within less than no time")
@@ -86,7 +83,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// parseAddress does not repeat a faulty address where it holds a password.
+// parseAddress omits the address from its error if it contains a password.
 func parseAddress(address string) (host, port string, err error) {
 	if strings.Contains(address, "@") {
 		return "", "", errors.New("a Wyoming address has no user and no password, for the protocol knows none; it is tcp://host:port")
@@ -101,13 +98,12 @@ func parseAddress(address string) (host, port string, err error) {
 	return u.Hostname(), u.Port(), nil
 }
 
-// Name is "wyoming".
+// Name returns "wyoming".
 func (*Engine) Name() string { return "wyoming" }
 
-// Warm finds the server and asks it what it serves, so that the next call need
-// not: for what the latest calls asked, or for anything where there was none.
-// It takes no longer than ConnectWithin to find one, and costs nothing while
-// the answer is believed.
+// Warm finds the server and asks what it serves, for the needs of the latest calls, or for
+// any if there were none, so that the next call need not. It takes at most ConnectWithin to
+// find a server, and does nothing while the answer is cached.
 func (e *Engine) Warm(ctx context.Context) error {
 	recognizeWith, synthesizeWith := e.recognizeWith.Load(), e.synthesizeWith.Load()
 	var needs []need
@@ -128,18 +124,18 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Check asks the server anew what it serves. The error says in a sentence why
-// this engine can neither recognize nor synthesize, or that it has not the
-// model or the voice that was configured.
+// Check asks the server again what it serves. The error says in a sentence why this engine
+// can neither recognize nor synthesize, or that the server lacks the configured model or
+// voice.
 func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, toServe()) }
 
-// CheckRecognize is Check for an engine that is asked to recognize.
+// CheckRecognize is Check for an engine used to recognize.
 func (e *Engine) CheckRecognize(ctx context.Context, o voice.Options) error {
 	e.recognizeWith.Store(&o)
 	return e.check(ctx, toRecognize(o))
 }
 
-// CheckSynthesize is Check for an engine that is asked to speak.
+// CheckSynthesize is Check for an engine used to speak.
 func (e *Engine) CheckSynthesize(ctx context.Context, o voice.Options) error {
 	e.synthesizeWith.Store(&o)
 	return e.check(ctx, toSynthesize(o))
