@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes a consistent copy of the file to w while the database is in use. What PutSoon has waiting is committed
-// first if the disk lets it. Let w be a file and not a client: as long as it is written to, the database cannot grow.
+// Backup writes a consistent copy of the file to w while the database is in use. Values waiting from PutSoon are
+// committed first if possible. w should be a file, not a client: the database cannot grow while it is written to.
 func (db *DB) Backup(w io.Writer) error {
 	_ = db.Flush() // even with a full disk a backup is made; Err reports the disk
 	if err := db.view(copyTo(w)); err != nil {
@@ -21,8 +21,8 @@ func (db *DB) Backup(w io.Writer) error {
 	return nil
 }
 
-// BackupFile does as [DB.Backup] for a file that no process has open, and leaves it as it is: no migration is applied.
-// Errors are as of [Open].
+// BackupFile is like [DB.Backup] for a file that no process has open. It applies no migration and leaves the file
+// unchanged. Errors are as of [Open].
 func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	bolt, file, err := openWith(path, timeout, true, os.OpenFile)
 	if err != nil {
@@ -38,7 +38,7 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	return nil
 }
 
-// copyTo writes a copy. Bolt makes texts of some of w's errors; what callers get is the error itself.
+// copyTo writes a copy. Bolt wraps some of w's errors as text; callers get the error itself.
 func copyTo(w io.Writer) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		to := &destination{Writer: w}
@@ -47,7 +47,7 @@ func copyTo(w io.Writer) func(*bbolt.Tx) error {
 	}
 }
 
-// destination remembers why it could not be written to.
+// destination stores the error of its writer.
 type destination struct {
 	io.Writer
 	err error

@@ -14,12 +14,12 @@ import (
 // pageSize is fixed, not the machine's: a Pi 5 kernel has pages of 16 KiB, and a backup must move to a Pi 4 and back.
 const pageSize = salvage.PageSize
 
-// openBolt opens an existing file and takes its lock. A file that was replaced while we waited for the lock of the one
-// before is opened anew: a file without a name cannot be found again.
+// openBolt opens an existing file and locks it. If the file was replaced while waiting for the lock, the new one is
+// opened: a file without a name could not be found again.
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			// Only initialise makes files: bolt's own way of making one does not survive a power cut.
+			// Only initialise creates files: bolt's way of creating one does not survive a power cut.
 			return os.OpenFile(name, flag&^os.O_CREATE, mode)
 		})
 		if err != nil {
@@ -36,10 +36,10 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// openWith opens what open gives. Every commit is synced. The free list is written with each commit although it need not
-// be: without it, opening reads the whole file, and our commits are few. It is kept as a map, because the array is slow
-// once a file is fragmented. The memory map starts at 32 KiB and doubles; a larger one would make the file larger, too.
-// The statistics are kept for the number of free pages.
+// openWith opens a bolt file with open. Every commit is synced. The free list is written with each commit: without it,
+// opening reads the whole file, and commits are few. It is a map, because the array is slow for a fragmented file. The
+// memory map starts at 32 KiB and doubles; a larger one would enlarge the file. Statistics are on for the number of
+// free pages.
 func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{
@@ -66,7 +66,7 @@ func openWith(path string, timeout time.Duration, readOnly bool, open func(strin
 	return bolt, file, nil
 }
 
-// makePrivate takes from others what a copied file may have given them.
+// makePrivate removes other users' access, which a copied file may have.
 func makePrivate(file *os.File, log *slog.Logger) {
 	info, err := file.Stat()
 	if err == nil && info.Mode().Perm()&0o077 != 0 {

@@ -12,15 +12,15 @@ import (
 	"perch/store/salvage"
 )
 
-// Content is what [Check] found.
+// Content is the result of [Check].
 type Content struct {
-	Schema  int            // migrations that were applied to it
-	Records map[string]int // of each table
+	Schema  int            // number of applied migrations
+	Records map[string]int // per table
 }
 
-// Check reads the whole of a database file, which may hold anything and must not be written to meanwhile: every page, and every
-// record, which each is called with unless it is nil; key and value are its own to keep. The file is not changed, and need
-// not have a name. An error wraps [ErrDamaged], or [ErrNewer] where the schema is newer than the migrations in o; it does
+// Check reads every page and record of a database file, which may hold anything and must not be written to at the same
+// time. It calls each, unless nil, with every record; each may retain key and value. The file is not changed, and need
+// not have a name. An error wraps [ErrDamaged], or [ErrNewer] if the schema is newer than the migrations in o; it does
 // not name the file.
 func Check(f *os.File, o Options, each func(table, key string, value []byte) error) (Content, error) {
 	o = o.withDefaults()
@@ -37,7 +37,7 @@ func Check(f *os.File, o Options, each func(table, key string, value []byte) err
 	}
 	found := Content{Records: map[string]int{}}
 	err = guarded(func() error { return bolt.View(func(tx *bbolt.Tx) error { return found.read(tx, each) }) })
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt leaves that to the closing, and f stays open
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt leaves that to closing, and f stays open
 	if cerr := release(bolt, file, errors.Is(err, errPanic)); err == nil {
 		err = cerr
 	}
@@ -54,7 +54,7 @@ func unfit(cause error) error {
 	return fail(ErrDamaged, cause, fmt.Errorf("the database is damaged or none of Perch's (%w)", cause))
 }
 
-// borrow opens the file by another handle of its own, because bolt closes what it opened.
+// borrow opens the file by a second handle, because bolt closes what it opened.
 func borrow(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	return openWith(f.Name(), o.Timeout, true, func(string, int, os.FileMode) (*os.File, error) {
 		fd, err := syscall.Dup(int(f.Fd()))
@@ -68,7 +68,7 @@ func borrow(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
 
 func (found *Content) read(tx *bbolt.Tx, each func(table, key string, value []byte) error) error {
 	var wrong error
-	for err := range tx.Check() { // to its end, or its goroutine stays
+	for err := range tx.Check() { // to its end, or its goroutine would leak
 		wrong = errors.Join(wrong, err)
 	}
 	if wrong != nil {

@@ -10,9 +10,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// compact rewrites a file most of which is free into a new one, and returns that, open, in the place of the one it was
-// given. Bolt never makes a file smaller by itself. Where it cannot be done the old file is as good as ever, and is what
-// is returned. Only an error after which it is not known which of the two a power cut would leave is returned.
+// compact rewrites a mostly free file to a new one, and returns the new one, open; bolt never shrinks a file. If that
+// fails, the old file is unharmed and is returned. It returns only errors after which it is unknown which of the two
+// files a power cut would leave.
 func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	size, used, err := extent(bolt)
 	if err != nil || o.CompactFrom < 0 || size-used < o.CompactFrom || used > size/2 {
@@ -21,7 +21,7 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 	rewritten, renamed, err := rewrite(path, used, bolt, o)
 	switch {
 	case renamed:
-		_ = release(bolt, file, false) // it has no name any more
+		_ = release(bolt, file, false) // its name is gone
 		if err != nil {
 			_ = rewritten.bolt.Close()
 			return nil, nil, err
@@ -30,13 +30,13 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 		o.Log.Warn("most of the database file is free space, but it was not rewritten", "path", path, "bytes", size, "used", used, "err", err)
 		return bolt, file, nil
 	}
-	now, _, _ := extent(rewritten.bolt) // it is for the log
+	now, _, _ := extent(rewritten.bolt) // for the log
 	o.Log.Info("the database file was mostly free space and was rewritten", "path", path, "from", size, "to", now)
 	return rewritten.bolt, rewritten.file, nil
 }
 
-// extent is how far an open file was ever written, in bytes, and how much of that is in use. What bolt had the file grow
-// by besides takes no room on the disk.
+// extent returns the size to which an open file was ever written, in bytes, and how much of that is in use. Space that
+// bolt reserved beyond it takes no room on the disk.
 func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	stats := bolt.Stats()
 	err = guarded(func() error {
@@ -48,18 +48,18 @@ func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	return size, size - int64(stats.FreePageN+stats.PendingPageN)*pageSize, err
 }
 
-// opened is an open file.
+// opened is an open database file.
 type opened struct {
 	bolt *bbolt.DB
 	file *os.File
 }
 
-// rewrite copies the records into a new file beside path and gives it that name. It reports whether it did, error or not.
+// rewrite copies the records to a new file and renames that to path. It reports whether it did, error or not.
 func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, renamed bool, err error) {
 	if err := room(filepath.Dir(path), used+used/8+1<<20); err != nil {
 		return to, false, err
 	}
-	// Another process takes a temporary file for a leftover, unless the directory is locked.
+	// Unless the directory is locked, another process would remove the temporary file as a leftover.
 	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return to, false, err
@@ -83,7 +83,7 @@ func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, ren
 	return to, true, syncDirectories(directory)
 }
 
-// room is an error where the file system of a directory has not that many bytes left.
+// room returns an error if the file system of a directory has less space left.
 func room(directory string, need int64) error {
 	free, err := FreeSpace(directory)
 	if err == nil && free < need {
@@ -92,8 +92,8 @@ func room(directory string, need int64) error {
 	return err
 }
 
-// produce makes a file and has it filled, in the place of what was left of an earlier try. It is synced at its end only:
-// until then it is not used.
+// produce creates and fills a file, replacing what an earlier attempt left. It is synced only at its end, since it is
+// not used before.
 func produce(fresh string, o Options, fill func(to *bbolt.DB) error) (to opened, err error) {
 	if err := os.RemoveAll(fresh); err != nil {
 		return to, err
@@ -119,7 +119,7 @@ func produce(fresh string, o Options, fill func(to *bbolt.DB) error) (to opened,
 	return to, err
 }
 
-// sameRecords compares two files record by record: the old one is about to go.
+// sameRecords compares two files record by record, before the old one is removed.
 func sameRecords(a, b *bbolt.DB) error {
 	return a.View(func(one *bbolt.Tx) error {
 		return b.View(func(other *bbolt.Tx) error {

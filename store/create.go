@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// temporary is what a file being made is called until it is whole.
+// temporary is the suffix of a file being created.
 const temporary = ".new"
 
 // locate makes the directory of path and follows a link at path, so that the file is later replaced and not the link.
@@ -26,7 +26,7 @@ func locate(path string) (string, error) {
 	case err != nil:
 		return "", unusable(path, err)
 	case info.Mode()&fs.ModeSymlink != 0:
-		// A link to nowhere is a disk that is not mounted, not a first start.
+		// A dangling link is a disk that is not mounted, not a first start.
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return "", fail(ErrUnusable, err, fmt.Errorf("%s is a link to a place that is not there (%w); "+
@@ -39,19 +39,19 @@ func locate(path string) (string, error) {
 	return path, nil
 }
 
-// initialise makes the file at path unless one is there that may hold data. The new one is built and synced under a
-// temporary name and then renamed, so that a power cut leaves either none or a whole one.
+// initialise creates the file at path unless a file with data may be there. The new file is built and synced under a
+// temporary name and then renamed, so that a power cut leaves it complete or absent.
 func initialise(path string, o Options) error {
 	if present(path) && !Exists(path+temporary) {
 		return nil
 	}
-	// No second process may make the same file, or take ours for a leftover.
+	// No other process may create the same file, or remove ours as a leftover.
 	dir, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	// Under the lock a temporary file belongs to no running process: it was left by a power cut.
+	// Under the lock a temporary file belongs to no running process; it was left by a power cut.
 	if err := os.RemoveAll(path + temporary); err != nil {
 		return unusable(path+temporary, err)
 	}
@@ -64,8 +64,8 @@ func initialise(path string, o Options) error {
 	return create(path, dir, o)
 }
 
-// present reports whether path is too large to be a file whose first initialisation did not finish. Larger ones are never
-// replaced; smaller ones only after create has seen their content.
+// present reports whether path is too large to be a file whose first initialisation did not finish. Larger files are
+// never replaced; smaller ones only after create has checked their content.
 func present(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 4*pageSize
@@ -85,7 +85,7 @@ func create(path string, dir *os.File, o Options) error {
 	}
 	defer bolt.Close()
 	if !neverUsed(path, fresh) {
-		return nil // examine will say what is wrong with it
+		return nil // examine will report what is wrong with it
 	}
 	if o.Expect {
 		return Missing(path)
@@ -102,8 +102,8 @@ func create(path string, dir *os.File, o Options) error {
 	return syncDirectories(dir)
 }
 
-// neverUsed reports whether path never held data: it is missing, or every byte that reached the disk is one of an empty
-// database, whose bytes are in pristine. The pages of a database in use differ from that in their first 80 bytes.
+// neverUsed reports whether path never held data: it is missing, or every byte that reached the disk matches the empty
+// database in pristine. The pages of a database in use differ from that in their first 80 bytes.
 func neverUsed(path, pristine string) bool {
 	got, err := os.ReadFile(path)
 	if err != nil {
@@ -122,11 +122,11 @@ func neverUsed(path, pristine string) bool {
 	return true
 }
 
-// syncDirectories makes the new name last, and that of its directory, which may be new as well.
+// syncDirectories syncs the new name, and that of its directory, which may be new as well.
 func syncDirectories(dir *os.File) error {
 	if err := SyncDirectory(dir.Name()); err != nil {
 		return unusable(dir.Name(), err)
 	}
-	_ = SyncDirectory(filepath.Dir(dir.Name())) // may belong to someone else; then it is older than we are
+	_ = SyncDirectory(filepath.Dir(dir.Name())) // may belong to someone else; then it is older
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// FreeSpace is the number of bytes that are free where a directory is, or will be.
+// FreeSpace returns the free bytes on the disk of a directory that exists or will exist.
 func FreeSpace(dir string) (int64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(Nearest(dir), &fs); err != nil {
@@ -17,7 +17,7 @@ func FreeSpace(dir string) (int64, error) {
 	return int64(fs.Bavail) * int64(fs.Bsize), nil
 }
 
-// Nearest is a directory, or the nearest one above it that exists.
+// Nearest returns a directory, or its nearest ancestor that exists.
 func Nearest(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -27,28 +27,28 @@ func Nearest(dir string) string {
 	}
 }
 
-// Exists reports whether something has this path.
+// Exists reports whether path exists.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// SyncDirectory makes the names in a directory last.
+// SyncDirectory syncs the names in a directory.
 func SyncDirectory(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	err = dir.Sync()
-	if errors.Is(err, syscall.EINVAL) { // this file system has no such thing
+	if errors.Is(err, syscall.EINVAL) { // not supported by this file system
 		err = nil
 	}
 	return errors.Join(err, dir.Close())
 }
 
-// WriteFile writes a file that only its owner can read, and that is there whole or not at all,
-// also after a power cut: it is written under another name, synced and renamed. Written by root,
-// it belongs to the owner of its directory. RemoveUnfinished removes what a power cut leaves.
+// WriteFile writes a file that only its owner can read. The file is complete or unchanged,
+// even after a power cut: it is written under another name, synced and renamed. If written
+// by root, it belongs to the owner of its directory. RemoveUnfinished removes leftovers.
 func WriteFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, unfinished(path)) // mode 0600
@@ -70,7 +70,7 @@ func WriteFile(path string, text []byte) error {
 	return SyncDirectory(dir)
 }
 
-// RemoveUnfinished removes what a power cut has left of a file that was being written.
+// RemoveUnfinished removes what a power cut left of WriteFile.
 func RemoveUnfinished(path string) error {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
 	for _, name := range left {
@@ -79,5 +79,5 @@ func RemoveUnfinished(path string) error {
 	return err
 }
 
-// unfinished is the pattern of names that a file has until it is whole.
+// unfinished returns the pattern of temporary names of a file.
 func unfinished(path string) string { return filepath.Base(path) + ".*.tmp" }

@@ -10,51 +10,50 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// What [Open] may find. The errors returned read as a sentence with the file, the cause and the cure.
+// Errors of [Open]. They read as a sentence with the file, the cause and the cure.
 var (
-	// ErrLocked is returned when another process kept the file locked for the whole of Options.Timeout.
+	// ErrLocked is returned if another process held the lock for the whole of Options.Timeout.
 	ErrLocked = errors.New("database in use")
-	// ErrNewer is returned when the file's schema is newer than Options.Migrations knows.
+	// ErrNewer is returned if the file's schema is newer than Options.Migrations.
 	ErrNewer = errors.New("database from a newer version")
-	// ErrUnusable is returned when the file or its directory cannot be used as they are: missing rights, a read-only
-	// file system, a file where a directory should be.
+	// ErrUnusable is returned if the file or its directory cannot be used: missing rights, a read-only file system, a
+	// file where a directory should be.
 	ErrUnusable = errors.New("database cannot be used here")
-	// ErrMissing is returned where Options.Expect is set and there is no database, or none that ever held anything.
+	// ErrMissing is returned if Options.Expect is set and there is no database, or one that never held anything.
 	ErrMissing = errors.New("database missing")
 )
 
-// What Open, reads and writes may return.
+// Errors of Open, reads and writes.
 var (
-	// ErrDamaged is returned when the file holds something else than it should: cut short, overwritten, or on a card
-	// that no longer answers.
+	// ErrDamaged is returned if the file is truncated, overwritten, or on a card that no longer answers.
 	ErrDamaged error = Shown{"database_damaged", 503,
 		"the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
-	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot express or
+	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot encode or
 	// that is longer than MaxValue.
 	ErrRefused = errors.New("record refused")
 )
 
-// Shown is an error as it is shown to whom the file's name does not concern.
+// Shown is an error for readers who need not know the file's name.
 type Shown struct {
 	code     string
-	status   int // of HTTP
+	status   int // HTTP status
 	sentence string
 }
 
-// NewShown makes one. code is for programs, status is of HTTP.
+// NewShown returns an error with a code for programs and an HTTP status.
 func NewShown(code string, status int, sentence string) Shown { return Shown{code, status, sentence} }
 
 func (s Shown) Error() string { return s.sentence }
 
-// Code is for programs.
+// Code returns the error's code for programs.
 func (s Shown) Code() string { return s.code }
 
-// Status is of HTTP.
+// Status returns the error's HTTP status.
 func (s Shown) Status() int { return s.status }
 
-// failure is a sentence for the user that still matches its sentinel and its cause in errors.Is.
+// failure is a sentence for the user that matches its sentinel and its cause in errors.Is.
 type failure struct {
 	error
 	kind, cause error
@@ -69,7 +68,7 @@ func damaged(path string, cause error) error {
 		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause))
 }
 
-// Missing is the error of a database that should be at path and is not, or holds nothing.
+// Missing returns the error for a database that should be at path but is missing or empty.
 func Missing(path string) error {
 	if Exists(path) {
 		return fail(ErrMissing, nil, fmt.Errorf("the database %s is empty; put it back, restore a backup with perch restore, "+
@@ -84,7 +83,7 @@ func newer(path string, version, known int) error {
 		"install that version again, or restore a backup made by this one", path, version, known))
 }
 
-// unusable explains why path, a file or a directory, cannot be used. The user is named because the usual cause is a
+// unusable explains why path, a file or a directory, cannot be used. It names the user because the usual cause is a
 // first run with sudo.
 func unusable(path string, cause error) error {
 	cure := errors.New("make it writable for that user")
@@ -101,7 +100,7 @@ func unusable(path string, cause error) error {
 	return fail(ErrUnusable, cause, fmt.Errorf("cannot use %s as user %s (%w); %w", path, userName(), reason(cause), cure))
 }
 
-// reason is err without the operation and path that the sentence around it names already.
+// reason returns err without the operation and path, which the sentence around it names already.
 func reason(err error) error {
 	if path := (*os.PathError)(nil); errors.As(err, &path) {
 		return path.Err
@@ -116,7 +115,7 @@ func userName() string {
 	return fmt.Sprint(os.Getuid())
 }
 
-// openError gives the errors of bolt's Open their sentence.
+// openError returns the sentence for an error of bolt's Open.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -128,7 +127,7 @@ func openError(path string, err error) error {
 	}
 }
 
-// useError gives the errors of a running bolt file their sentence.
+// useError returns the sentence for an error of an open bolt file.
 func useError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):

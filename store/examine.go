@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	damagedMark  = ".damaged-" // and the time, in the name of a file that was put aside
-	mostDamaged  = 10          // files; a card that damages one more is to be replaced, and the disk not filled
-	salvagedNote = "salvaged"  // beside the version
+	damagedMark  = ".damaged-" // followed by the time, in the name of a damaged file
+	mostDamaged  = 10          // files; a card that damages more is to be replaced, and must not fill the disk
+	salvagedNote = "salvaged"  // stored with the version
 )
 
-// examine reads the whole file before bolt does, which trusts every number in it. A damaged one is salvaged where that is
-// wanted, and an error else.
+// examine reads the whole file before bolt does, which trusts every number in it. It salvages a damaged file if o asks
+// for that, and otherwise returns an error.
 func examine(path string, o Options) (*salvage.Report, error) {
 	file, size, err := lockFile(path, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // which gives the lock up
+	defer file.Close() // which also unlocks it
 	metas, err := salvage.Check(file, size, sound)
 	switch {
 	case err == nil && metas == 2:
 		return nil, nil
 	case err == nil:
-		// As after a power cut on a bad card, while the last change was written. The next one mends it.
+		// As after a power cut on a bad card during the last change. The next change mends it.
 		s := &salvage.Report{At: time.Now(), Cause: "one of its two first pages is not whole", Lost: []string{"perhaps the last change"}}
 		o.Log.Error("the database was damaged; its last change may be lost", "path", path, "err", s.Cause)
 		return s, nil
@@ -45,7 +45,7 @@ func examine(path string, o Options) (*salvage.Report, error) {
 	return rescue(path, file, size, err, o)
 }
 
-// lockFile opens a file and takes bolt's lock. One that was replaced meanwhile is opened anew.
+// lockFile opens a file and takes bolt's lock. If the file was replaced while waiting, it opens the new one.
 func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	for {
 		file, err := openLocked(path, os.O_RDWR, timeout)
@@ -64,11 +64,11 @@ func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	}
 }
 
-// rescue makes a new file of what can be read of a damaged one, which is kept under another name. The power may go at
-// any moment: until the new one is whole, the old one has its name.
+// rescue makes a new file of the readable part of a damaged one, which is kept under another name. The power may fail at
+// any moment: the old file keeps its name until the new one is complete.
 func rescue(path string, file *os.File, size int64, cause error, o Options) (*salvage.Report, error) {
 	dir := filepath.Dir(path)
-	directory, err := openLocked(dir, os.O_RDONLY, o.Timeout) // against a process that takes the new file for a leftover
+	directory, err := openLocked(dir, os.O_RDONLY, o.Timeout) // against a process that removes the new file as a leftover
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 	return s, nil
 }
 
-// free is a name that nothing has.
+// free returns an unused name for a damaged file.
 func free(path string, now time.Time) string {
 	name := path + damagedMark + now.Format("20060102-150405")
 	for n := 2; Exists(name); n++ {
@@ -123,7 +123,7 @@ func free(path string, now time.Time) string {
 	return name
 }
 
-// keep gives the damaged file a second name, or, on a file system without links, a copy.
+// keep gives the damaged file a second name or, on a file system without links, a copy.
 func keep(file *os.File, path, name string) error {
 	if err := os.Link(path, name); err == nil {
 		return nil
@@ -138,7 +138,7 @@ func keep(file *os.File, path, name string) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// refill writes into a new file what can be read of the damaged one, and with it the report.
+// refill writes the readable part of the damaged file to a new one, with the report.
 func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
 	copied, err := salvage.Copy(to, file, size, sound)
 	if err != nil {
@@ -170,8 +170,8 @@ func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size
 	})
 }
 
-// opening is the number of the last transaction of a file, and the report of an earlier salvage for as long as the
-// damaged file is there.
+// opening returns the number of the last transaction of a file, and the report of an earlier salvage while its damaged
+// file exists.
 func opening(bolt *bbolt.DB, path string) (tx uint64, s *salvage.Report, err error) {
 	var text []byte
 	err = guarded(func() error {
@@ -194,6 +194,6 @@ func opening(bolt *bbolt.DB, path string) (tx uint64, s *salvage.Report, err err
 	return tx, &note, nil
 }
 
-// Salvaged reports damage that was found when the file was opened, at this start or an earlier one whose damaged file is
-// still there; else it is nil.
+// Salvaged reports damage found when the file was opened, at this start or at an earlier one whose damaged file still
+// exists; otherwise it is nil.
 func (db *DB) Salvaged() *salvage.Report { return db.salvaged }

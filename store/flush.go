@@ -2,12 +2,12 @@ package store
 
 import "time"
 
-// maxRetry is the longest pause between two tries on a disk that refuses: soon enough after space was freed, and too
-// rare to matter.
+// maxRetry is the longest pause between two attempts on a failing disk: soon enough after space was freed, and rare
+// enough not to matter.
 const maxRetry = time.Minute
 
-// flushLoop commits what PutSoon left waiting, flushAfter after the first of it. Open starts it and Close waits for it.
-// It logs a failure when it begins, when its cause changes and when it is over, not at every try.
+// flushLoop commits what PutSoon queued, flushAfter after the first value. Open starts it and Close waits for it. It
+// logs a failure when it begins, when its cause changes and when it is over.
 func (db *DB) flushLoop() {
 	timer := time.NewTimer(db.flushAfter)
 	timer.Stop()

@@ -12,8 +12,8 @@ import (
 
 var errPanic = errors.New("unexpected content")
 
-// guarded runs fn, which reads the memory map. Bolt panics on a page that is not what it should be, and the kernel
-// raises a fault for one that is not there or that the card cannot read; either comes back as errPanic.
+// guarded runs fn, which reads the memory map. Bolt panics on an invalid page, and the kernel raises a fault for one that
+// is missing or that the card cannot read; both are returned as errPanic.
 func guarded(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -24,8 +24,8 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// probe reads from both meta pages, which bolt looks at while it holds a lock that a fault would leave locked for ever. A
-// card that does not answer is an error here, and once they were read bolt finds them in memory.
+// probe reads from both meta pages, which bolt reads while it holds a lock that a fault would leave locked for ever. If
+// the card does not answer it returns an error; otherwise bolt will find the pages in memory.
 func (db *DB) probe() error {
 	if _, err := db.file.ReadAt(make([]byte, 2), pageSize-1); err != nil && !errors.Is(err, os.ErrClosed) {
 		return damaged(db.path, reason(err))
@@ -33,8 +33,8 @@ func (db *DB) probe() error {
 	return nil
 }
 
-// view reads. What was acknowledged must be there: where the newest meta record is lost, bolt goes back to the one before,
-// and with it to what the file held then.
+// view runs a read transaction. It fails if an acknowledged commit is missing: if the newest meta record is lost, bolt
+// uses the previous one, with the content of that time.
 func (db *DB) view(fn func(*bbolt.Tx) error) error {
 	if err := db.probe(); err != nil {
 		return db.found(err)
@@ -53,14 +53,14 @@ func (db *DB) view(fn func(*bbolt.Tx) error) error {
 
 var errPast = fmt.Errorf("%w: its latest state is lost", errPanic)
 
-// damaged is the damage that was found.
+// damaged returns the damage found so far.
 func (db *DB) damaged() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.damage
 }
 
-// found takes note of damage, and logs the first.
+// found records damage, and logs the first.
 func (db *DB) found(err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
@@ -78,7 +78,7 @@ func (db *DB) found(err error) error {
 	return err
 }
 
-// update commits fn. It runs with db.writing held.
+// update commits fn. db.writing is held.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	if err := db.damaged(); err != nil {
 		return err
@@ -103,12 +103,12 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	case errors.Is(err, errUnchanged):
 		return err
 	}
-	db.panicked = db.panicked || errors.Is(err, errPanic) // bolt may still hold its write lock: another try would wait for ever
+	db.panicked = db.panicked || errors.Is(err, errPanic) // bolt may still hold its write lock: another attempt would wait for ever
 	return db.found(writeError(db.path, err))
 }
 
-// release closes bolt. After a panic bolt may hold a transaction open, and its Close would wait for that; then only the
-// file is let go, so that it can be opened again. Closing it is not enough: the memory map keeps its lock.
+// release closes bolt. After a panic bolt may have a transaction open, for which its Close would wait; then the file is
+// only unlocked, so that it can be opened again. Closing it is not enough: the memory map keeps the lock.
 func release(bolt *bbolt.DB, file *os.File, panicked bool) error {
 	if !panicked {
 		return bolt.Close()

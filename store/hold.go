@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Held is a database file that no process has open or can open, so that it can be replaced.
+// Held is a locked database file that no other process can open, so that it can be replaced.
 type Held struct{ directory, file *os.File }
 
-// Hold waits until no process has the database at path open, for timeout at most, and keeps all others from opening it, or
-// making it where there is none, until [Held.Release]. The directory must be there. Errors are as of [Open].
+// Hold waits up to timeout until no process has the database at path open, and keeps others from opening or creating it
+// until [Held.Release]. The directory must exist. Errors are as of [Open].
 func Hold(path string, timeout time.Duration) (*Held, error) {
 	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, timeout)
 	if err != nil {
@@ -27,9 +27,9 @@ func Hold(path string, timeout time.Duration) (*Held, error) {
 	return &Held{directory, file}, nil
 }
 
-// Release lets others have it.
+// Release unlocks the file.
 func (h *Held) Release() {
-	_ = h.file.Close() // which gives the lock up; there may be no file
+	_ = h.file.Close() // which also unlocks it; there may be no file
 	_ = h.directory.Close()
 }
 
@@ -46,8 +46,8 @@ func openLocked(path string, flag int, timeout time.Duration) (*os.File, error) 
 	return f, nil
 }
 
-// flock locks a file or directory that path names. The error is locked's where
-// another process kept it locked for the whole of timeout.
+// flock locks the file or directory at path. It returns the error of locked if another
+// process held the lock for the whole of timeout.
 func flock(f *os.File, path string, timeout time.Duration) error {
 	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -13,7 +13,7 @@ import (
 	"perch/plain"
 )
 
-// locked is the sentence for a file that another process holds.
+// locked returns the sentence for a file that another process has locked.
 func locked(path string, cause error) error {
 	who := errors.New("another process")
 	switch pid := holder(path); pid {
@@ -27,7 +27,7 @@ func locked(path string, cause error) error {
 	return fail(ErrLocked, cause, fmt.Errorf("%s is in use by %w; stop it, or talk to it with the perch commands", path, who))
 }
 
-// holder is the id of the process that has the file at path locked, 0 if that is unknown.
+// holder returns the id of the process that has the file at path locked, or 0 if unknown.
 func holder(path string) int {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,9 +45,9 @@ func holder(path string) int {
 	return findHolder(locks, uint64(stat.Dev), stat.Ino)
 }
 
-// findHolder reads /proc/locks (proc_locks(5)): "1: FLOCK ADVISORY WRITE 1234 fd:00:2001 0 EOF", device numbers in hex,
-// the inode in decimal. A process that waits for the lock has "->" before FLOCK and is passed over. A process outside
-// our container shows as 0 or less.
+// findHolder parses /proc/locks (proc_locks(5)): "1: FLOCK ADVISORY WRITE 1234 fd:00:2001 0 EOF", device numbers in hex,
+// the inode in decimal. A process that waits for the lock has "->" before FLOCK and is skipped. A process outside our
+// container is shown as 0 or less.
 func findHolder(locks io.Reader, dev, inode uint64) int {
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 	file := fmt.Sprintf("%02x:%02x:%d", major, minor&0xffffffff, inode)

@@ -12,15 +12,15 @@ import (
 // Raw is the database as a [Migration] sees it: tables of JSON texts. It is valid only during Apply.
 type Raw struct{ tx *bbolt.Tx }
 
-// All yields a table's records in byte order of their keys. The table may be changed meanwhile: what is yielded are the
-// keys of the beginning, less those deleted since.
+// All yields a table's records in byte order of their keys. The table may be changed during the loop: All yields the
+// keys of its start, without those deleted since.
 func (r *Raw) All(table string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		b := r.tx.Bucket([]byte(table))
 		if b == nil {
 			return
 		}
-		// A bolt cursor skips records when its bucket is changed under it, so the keys are taken first.
+		// A bolt cursor skips records if its bucket is changed, so the keys are collected first.
 		var keys []string
 		for key := range pairs(b.Cursor()) {
 			keys = append(keys, string(key))
@@ -33,7 +33,7 @@ func (r *Raw) All(table string) iter.Seq2[string, []byte] {
 	}
 }
 
-// Get is a copy of one record, nil if there is none.
+// Get returns a copy of a record, or nil.
 func (r *Raw) Get(table, key string) []byte {
 	if b := r.tx.Bucket([]byte(table)); b != nil {
 		return bytes.Clone(b.Get([]byte(key)))
@@ -59,7 +59,7 @@ func (r *Raw) Put(table, key string, value []byte) error {
 	return b.Put([]byte(key), value)
 }
 
-// Delete removes one record; that it was not there is no error.
+// Delete removes a record, if it exists.
 func (r *Raw) Delete(table, key string) error {
 	if b := r.tx.Bucket([]byte(table)); b != nil {
 		return b.Delete([]byte(key))
@@ -67,7 +67,7 @@ func (r *Raw) Delete(table, key string) error {
 	return nil
 }
 
-// Drop removes a whole table; that it was not there is no error.
+// Drop removes a table, if it exists.
 func (r *Raw) Drop(table string) error {
 	if r.tx.Bucket([]byte(table)) == nil {
 		return nil

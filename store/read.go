@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A step of a walk reads at most this much, so that no read transaction lasts: a long one keeps bolt from growing the
-// file, which makes every writer wait, and then every reader.
+// Limits of a step of a walk, so that no read transaction lasts: a long one keeps bolt from growing the file, which
+// blocks every writer and then every reader.
 const (
 	stepRecords = 64
 	stepBytes   = 1 << 20
@@ -25,8 +25,8 @@ const (
 	descending direction = -1
 )
 
-// get returns the JSON at r, nil if there is none. What waits is looked at before the file: a commit moves values that
-// way, so the other order could miss one in between.
+// get returns the JSON at r, or nil. It checks the backlog before the file: a commit moves values in that direction, so
+// the other order could miss one in between.
 func (db *DB) get(r row) (data []byte, err error) {
 	db.mu.Lock()
 	c, waits := db.pending[r]
@@ -43,7 +43,7 @@ func (db *DB) get(r row) (data []byte, err error) {
 		if b == nil {
 			return nil
 		}
-		data = bytes.Clone(b.Get([]byte(r.key))) // bolt's bytes die with the transaction
+		data = bytes.Clone(b.Get([]byte(r.key))) // bolt's bytes are invalid after the transaction
 		if data == nil {
 			return absent(b.Cursor(), []byte(r.key))
 		}
@@ -52,8 +52,8 @@ func (db *DB) get(r row) (data []byte, err error) {
 	return data, err
 }
 
-// absent is an error where a key may not be found because those around it were wiped. A page of large records has its keys
-// where bolt checks nothing.
+// absent returns an error if a key may be missing because its neighbours were wiped. Bolt does not check the part of a
+// page of large records that has their keys.
 func absent(c *bbolt.Cursor, key []byte) error {
 	next, _ := c.Seek(key)
 	var last []byte
@@ -70,8 +70,8 @@ func absent(c *bbolt.Cursor, key []byte) error {
 	return nil
 }
 
-// walk yields a table's records in order, waiting ones included, until yield says false. No transaction is open and no
-// lock is held while yield runs. A read that fails ends the walk and is logged; [Table.Err] reports it.
+// walk yields a table's records in order, including the backlog, until yield returns false. No transaction is open and
+// no lock is held while yield runs. A read error ends the walk and is logged; [Table.Err] reports it.
 func (db *DB) walk(table string, d direction, yield func(key string, data []byte) bool) {
 	for after, more := "", true; more; {
 		waiting := db.waitingIn(table, after, d)
@@ -98,7 +98,7 @@ func (db *DB) walk(table string, d direction, yield func(key string, data []byte
 
 func (d direction) order(a, b string) int { return int(d) * strings.Compare(a, b) }
 
-// waitingIn is what waits for table beyond the key after; "" is the beginning in both directions.
+// waitingIn returns the backlog of table beyond the key after; "" is the start in both directions.
 func (db *DB) waitingIn(table, after string, d direction) []entry {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -128,7 +128,7 @@ func step(tx *bbolt.Tx, table, after string, d direction) (list []entry, more bo
 	return list, false
 }
 
-// start moves the cursor to the first record beyond the key after, which may be gone by now.
+// start moves the cursor to the first record beyond the key after, which may have been deleted.
 func start(c *bbolt.Cursor, after string, d direction) (k, v []byte) {
 	switch {
 	case after == "" && d == ascending:
@@ -155,14 +155,14 @@ func (d direction) next(c *bbolt.Cursor) (k, v []byte) {
 	return c.Prev()
 }
 
-// merge puts both lists in order; where both have a record, the waiting one is the truth.
+// merge merges two sorted lists; for a record in both, the waiting one wins.
 func merge(stored, waiting []entry, d direction) []entry {
 	all := append(waiting, stored...)
 	slices.SortStableFunc(all, func(a, b entry) int { return d.order(a.key, b.key) })
 	return slices.CompactFunc(all, func(a, b entry) bool { return a.key == b.key })
 }
 
-// complain logs a record that does not decode, each once and no more than a hundred.
+// complain logs a record that does not decode, once per record and at most a hundred.
 func (db *DB) complain(r row, err error) {
 	db.mu.Lock()
 	known := db.complained[r] || len(db.complained) >= 100
@@ -175,7 +175,7 @@ func (db *DB) complain(r row, err error) {
 	}
 }
 
-// unfit is the error of a record that does not decode. One that is no text at all is damage.
+// unfit returns the error of a record that does not decode. One that is not text is damage.
 func (db *DB) unfit(r row, data []byte, err error) error {
 	err = fmt.Errorf("read %s %q: %w", r.table, r.key, err)
 	if sound([]byte(r.key), data) {
@@ -184,14 +184,14 @@ func (db *DB) unfit(r row, data []byte, err error) error {
 	return db.found(damaged(db.path, err))
 }
 
-// sound reports whether bytes can be a record: text, unlike a place on a card that was wiped or never written.
+// sound reports whether bytes can be a record: text, unlike parts of a card that were wiped or never written.
 func sound(key, value []byte) bool {
 	return !wiped(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
 }
 
 func wiped(key []byte) bool { return len(bytes.Trim(key, "\x00")) == 0 }
 
-// readable is nil as long as nothing was found that cannot be read.
+// readable returns nil unless something unreadable was found.
 func (db *DB) readable() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -201,7 +201,7 @@ func (db *DB) readable() error {
 	return db.damage
 }
 
-// refuse takes note of a value that PutSoon was given and that cannot be stored, and forgets it where one can.
+// refuse records a value given to PutSoon that cannot be stored, or clears that if why is nil.
 func (db *DB) refuse(r row, why error) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -217,10 +217,10 @@ func (db *DB) refuse(r row, why error) bool {
 	return true
 }
 
-// mostRefused bounds what is known of values that were refused, and with it the lines in the log.
+// mostRefused bounds the recorded values that were refused, and so the lines in the log.
 const mostRefused = 100
 
-// Refused reports values given to PutSoon that cannot be stored, until the same key is given a value that can.
+// Refused reports values given to PutSoon that cannot be stored, until a value for the same key can.
 func (db *DB) Refused() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

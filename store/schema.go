@@ -10,18 +10,18 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A Migration changes stored records from one shape to the next. A file's schema version is the number of migrations
-// applied to it; there is no way back but a backup. A new file gets all of them as well, on empty tables.
+// A Migration changes stored records from one form to the next. A file's schema version is the number of migrations
+// applied to it; only a backup goes back. A new file gets all of them as well, on empty tables.
 type Migration struct {
 	Name  string           // what it does, for messages
 	Apply func(*Raw) error // an error or a panic leaves the file as it was before all migrations
 }
 
-// schemaTable holds the version; it is no name for a table.
+// schemaTable has the version; no other table may have this name.
 const schemaTable = "schema"
 
-// prepare checks that the file is ours, whole and not newer, and applies the migrations it lacks, all in one
-// transaction. It reports whether that was needed.
+// prepare checks that the file is ours, intact and not newer, and applies missing migrations in one transaction. It
+// reports whether there were any.
 func prepare(bolt *bbolt.DB, file *os.File, o Options) (migrated bool, err error) {
 	path := file.Name()
 	version, known, err := inspect(bolt, file)
@@ -67,7 +67,7 @@ func inspect(bolt *bbolt.DB, file *os.File) (version int, known bool, err error)
 	return version, known, err
 }
 
-// schemaVersion is the version the file says it has; known is false for a bolt file that is still empty.
+// schemaVersion returns the file's version; known is false for an empty bolt file.
 func schemaVersion(tx *bbolt.Tx) (version int, known bool, err error) {
 	b := tx.Bucket([]byte(schemaTable))
 	if b == nil {
@@ -96,7 +96,7 @@ func migrate(tx *bbolt.Tx, from int, all []Migration) error {
 	return b.Put([]byte("version"), strconv.AppendInt(nil, int64(len(all)), 10))
 }
 
-// run keeps a migration's own panic from being taken for a damaged file.
+// run turns a panic of a migration into an error, so that it does not count as a damaged file.
 func (m Migration) run(raw *Raw) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

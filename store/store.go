@@ -1,21 +1,21 @@
-// Package store keeps what Perch must still know after a power cut: one bolt file of typed tables.
+// Package store keeps what Perch must still know after a power cut in one bolt file of typed tables.
 //
-// A [Table] maps string keys, in byte order, to values kept as JSON. There are two ways to write. Put and Delete are
-// durable when they return. PutSoon and DeleteSoon return at once, are seen by every read at once, and reach the disk
+// A [Table] maps string keys, in byte order, to values stored as JSON. There are two ways to write. Put and Delete are
+// durable when they return. PutSoon and DeleteSoon return at once, are visible to every read at once, and reach the disk
 // together: at the latest [Options.FlushAfter] after the first of them, or with the next Put, whichever comes sooner.
-// An SD card pays 5 to 50 ms and some of its life for each commit, so a value that is already stored as it is costs
-// none, and an unused DB commits nothing.
+// Each commit costs an SD card 5 to 50 ms and some of its life, so a value that is already stored costs none, and an
+// unused DB commits nothing.
 //
-// All methods of DB and Table may be called from any goroutine. No lock and no transaction is held while a caller's code
-// runs, so a loop over a table may write to that table. A power cut or a kill loses at most what PutSoon had waiting.
+// All methods of DB and Table are safe for concurrent use. No lock or transaction is held while a caller's code runs, so
+// a loop over a table may write to that table. A power cut or a kill loses at most what PutSoon had queued.
 //
-// A commit that fails loses nothing either while the process lives: what waits stays waiting and is tried again, and
-// [DB.Err] says why.
+// A commit that fails loses nothing while the process lives: its values stay queued and are tried again, and [DB.Err]
+// returns the cause.
 //
-// Open reads the whole file, and makes a new one of what can be read of a damaged one ([Options.Salvage]). A page that is
-// found damaged later, or a card that no longer answers, is an error that wraps [ErrDamaged]: the bolt library panics
-// there, and a robot that forgets is better than one that is dead. From then on all writes are refused with it: no
-// code acts on records that could not be read, and nothing is acknowledged that cannot be found again.
+// Open reads the whole file, and makes a new one of the readable part of a damaged one ([Options.Salvage]). A page that
+// is found damaged later, or a card that no longer answers, gives an error that wraps [ErrDamaged] where the bolt library
+// panics. From then on all writes fail with it: no code acts on records that could not be read, and nothing is
+// acknowledged that cannot be found again.
 package store
 
 import (
@@ -33,28 +33,28 @@ import (
 	"perch/store/salvage"
 )
 
-// Options of [Open]. The zero value is fine.
+// Options of [Open]. The zero value is valid.
 type Options struct {
-	Migrations []Migration   // all there ever were, oldest first; only ever append
-	Timeout    time.Duration // how long to wait for another process to let go of the file; 0: 3 s
-	FlushAfter time.Duration // how long PutSoon may keep a value waiting; 0: 5 s
+	Migrations []Migration   // all there ever were, oldest first; append only
+	Timeout    time.Duration // how long to wait for another process's lock; 0: 3 s
+	FlushAfter time.Duration // how long PutSoon may queue a value; 0: 5 s
 	Log        *slog.Logger  // nil: silent
 
-	// Expect says that there is a database with something in it: Open then returns ErrMissing and makes none.
+	// Expect says that a database with content exists: Open then returns ErrMissing instead of creating one.
 	Expect bool
 
-	// Salvage has Open make a new file of all that can be read of a damaged one, which stays beside it under another name;
-	// else it returns ErrDamaged. See [DB.Salvaged].
+	// Salvage makes Open create a new file of all that can be read of a damaged one, which is kept under another name;
+	// otherwise Open returns ErrDamaged. See [DB.Salvaged].
 	Salvage bool
 
-	// CompactFrom is how many bytes of the file have to be free for Open to rewrite it, where that is more than half of
-	// the file as well; 0: 16 MiB, negative: never.
+	// CompactFrom is how many bytes of the file must be free for Open to rewrite it, if that is also more than half of
+	// the file; 0: 16 MiB, negative: never.
 	CompactFrom int64
 
-	reached func(step string) // of the rewriting, for tests; nil: nothing
+	reached func(step string) // called with each step of rewriting, for tests; may be nil
 }
 
-// DB is an open database file. It belongs to this process alone until [DB.Close].
+// DB is an open database file. No other process can use it until [DB.Close].
 type DB struct {
 	path       string
 	flushAfter time.Duration
@@ -63,39 +63,39 @@ type DB struct {
 	bolt     *bbolt.DB
 	file     *os.File // bolt's own handle
 	commits  atomic.Uint64
-	latest   atomic.Uint64   // the number of the transaction that was acknowledged last
-	salvaged *salvage.Report // nil, unless the file was damaged when it was opened
+	latest   atomic.Uint64   // number of the transaction acknowledged last
+	salvaged *salvage.Report // nil unless the file was damaged when it was opened
 
-	writing  sync.Mutex // held for the whole of a commit; taken before mu
-	panicked bool       // under writing: bolt did, and may hold its locks
+	writing  sync.Mutex // held for the whole of a commit; locked before mu
+	panicked bool       // guarded by writing: bolt panicked, and may hold its locks
 
-	mu     sync.Mutex // never held while the disk works
+	mu     sync.Mutex // never held during disk access
 	closed bool
-	damage error // met while reading or writing, after which nothing more is written
+	damage error // found while reading or writing; nothing is written after it
 	backlog
 	flusher
 }
 
-// backlog are the changes that are not yet in the file, under DB.mu.
+// backlog is the changes not yet in the file, guarded by DB.mu.
 type backlog struct {
 	pending    map[row]*change
 	size       int   // bytes in pending
-	lost       int   // values PutSoon had no room for since the last good commit
-	err        error // what the last commit failed with
+	lost       int   // values that PutSoon had no room for since the last successful commit
+	err        error // of the last commit
 	complained map[row]bool
 	refused    map[row]error
 }
 
-// flusher is the goroutine that writes the backlog, and its end.
+// flusher is the goroutine that writes the backlog.
 type flusher struct {
-	wake    chan struct{} // something waits that the flusher does not know of
+	wake    chan struct{} // signals a first waiting value
 	stop    chan struct{}
 	running sync.WaitGroup
-	close   func() error // once
+	close   func() error // idempotent
 }
 
-// Open opens the database file at path, and makes it and its directory where they are missing. Errors wrap [ErrLocked],
-// [ErrNewer], [ErrDamaged] or [ErrUnusable] and read as a sentence with cause and cure; the file is then as it was.
+// Open opens the database file at path, creating it and its directory if missing. Errors wrap [ErrLocked], [ErrNewer],
+// [ErrDamaged] or [ErrUnusable] and read as a sentence with cause and cure; the file is then unchanged.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	target, err := locate(path)
@@ -159,22 +159,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Path is the path given to [Open].
+// Path returns the path given to [Open].
 func (db *DB) Path() string { return db.path }
 
-// Commits counts the write transactions that reached the disk since [Open], its migrations (one transaction) included.
+// Commits returns the number of write transactions that reached the disk since [Open], including that of the migrations.
 func (db *DB) Commits() uint64 { return db.commits.Load() }
 
-// Err is what the last commit failed with, nil once a later one succeeded: a full disk, say. What is stored can still be
-// read meanwhile; see [DB.Readable].
+// Err returns the error of the last commit, such as a full disk, or nil once a later one succeeded. Stored values can
+// still be read; see [DB.Readable].
 func (db *DB) Err() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.err
 }
 
-// Readable is nil while stored values can be read, as far as is known: once a page was found damaged it is not any more,
-// and nothing is written until the file is opened anew. It touches memory only.
+// Readable returns nil while stored values can be read, as far as is known: after a page was found damaged it returns an
+// error, and nothing is written until the file is reopened. It does not access the disk.
 func (db *DB) Readable() error {
 	if err := db.damaged(); err != nil {
 		return err
@@ -185,10 +185,10 @@ func (db *DB) Readable() error {
 	})
 }
 
-// Flush commits what PutSoon and DeleteSoon have waiting; nothing waiting, no commit.
+// Flush commits what PutSoon and DeleteSoon have queued, if anything.
 func (db *DB) Flush() error { return db.commit() }
 
-// Close commits what waits, stops the flusher and gives the file up. Later calls return what the first one did.
+// Close commits what is queued, stops the flusher and closes the file. Later calls return the result of the first.
 func (db *DB) Close() error { return db.close() }
 
 func (db *DB) shut() error {

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// Bounds of a record. What is larger is a file, named by its hash.
+// Limits of a record. Larger content is a file, named by its hash.
 const (
 	MaxKey   = 1 << 10 // bytes
 	MaxValue = 1 << 20 // bytes of JSON
@@ -18,8 +18,8 @@ type Table[T any] struct {
 	name string
 }
 
-// NewTable gives the table of that name its type; it writes nothing. An empty name, "schema" or one over [MaxKey] bytes
-// is a programmer's error and panics.
+// NewTable returns the table of that name; it writes nothing. An empty name, "schema" or one over [MaxKey] bytes is a
+// programmer's error and panics.
 func NewTable[T any](db *DB, name string) *Table[T] {
 	if err := checkTable(name); err != nil {
 		panic(err)
@@ -27,21 +27,21 @@ func NewTable[T any](db *DB, name string) *Table[T] {
 	return &Table[T]{db, name}
 }
 
-// Get returns the value at key and whether there is one. A record that is not a T is an error.
+// Get returns the value at key and whether it exists. A record that does not decode as a T is an error.
 func (t *Table[T]) Get(key string) (v T, found bool, err error) {
 	data, err := t.db.get(row{t.name, key})
 	if err != nil || data == nil {
 		return v, false, err
 	}
 	if err := json.Unmarshal(data, &v); err != nil {
-		var zero T // Unmarshal may have filled a part
+		var zero T // Unmarshal may have filled part of v
 		return zero, false, t.db.unfit(row{t.name, key}, data, err)
 	}
 	return v, true, nil
 }
 
-// Put stores v at key. When it returns nil, v is on the disk, and with it all that PutSoon had waiting: one commit, or
-// none if all of it was stored already. After an error the earlier value still stands.
+// Put stores v at key. When it returns nil, v is on the disk, with all that PutSoon had queued: one commit, or none if
+// all of it was stored already. After an error the earlier value is still valid.
 func (t *Table[T]) Put(key string, v T) error {
 	c, err := t.encode(key, v)
 	if err != nil {
@@ -51,8 +51,8 @@ func (t *Table[T]) Put(key string, v T) error {
 	return t.db.writeNow(entry{row{t.name, key}, c})
 }
 
-// Change stores several values and removes others, which may be none, durably and in one commit, as [Table.Put] writes:
-// after an error all earlier values still stand. A key is in one of the two.
+// Change stores several values and removes others durably in one commit, as [Table.Put] writes: after an error all
+// earlier values are still valid. A key must not be in both arguments.
 func (t *Table[T]) Change(put map[string]T, remove []string) error {
 	batch := make([]entry, 0, len(put)+len(remove))
 	for key, v := range put {
@@ -75,8 +75,8 @@ func (t *Table[T]) Change(put map[string]T, remove []string) error {
 // may be changed afterwards. Of several values for one key only the latest is written. A value that cannot be stored is
 // logged and reported by [DB.Refused], and the earlier one stays: the caller bounds its values.
 //
-// With [MaxWaiting] records or [MaxWaitingBytes] waiting, PutSoon waits for a commit itself. Where the disk refuses that,
-// values for further keys are dropped, which is logged once: memory is limited, and the robot must go on talking.
+// With [MaxWaiting] records or [MaxWaitingBytes] queued, PutSoon itself waits for a commit. If that fails, values for
+// further keys are dropped, which is logged once: memory is limited, and the robot must go on talking.
 func (t *Table[T]) PutSoon(key string, v T) {
 	c, err := t.encode(key, v)
 	if t.db.refuse(row{t.name, key}, err) {
@@ -85,7 +85,7 @@ func (t *Table[T]) PutSoon(key string, v T) {
 	t.db.writeSoon(row{t.name, key}, c)
 }
 
-// Delete removes the value at key, durably, as [Table.Put] writes; that there is none is no error.
+// Delete removes the value at key, if any, durably, as [Table.Put] writes.
 func (t *Table[T]) Delete(key string) error {
 	t.db.refuse(row{t.name, key}, nil)
 	return t.db.writeNow(entry{row{t.name, key}, &change{}})
@@ -97,10 +97,10 @@ func (t *Table[T]) DeleteSoon(key string) {
 	t.db.writeSoon(row{t.name, key}, &change{})
 }
 
-// All yields the records in ascending byte order of their keys, waiting ones included. It reads in small steps: a record
-// that is written while the loop runs may or may not be seen, the others are seen once. A record that is not a T is
-// logged, skipped and kept, so that one bad record does not take the rest with it. A loop that ended early because
-// something could not be read is reported by [Table.Err]. A caller that acts on missing records asks it first.
+// All yields the records in ascending byte order of their keys, queued ones included. It reads in small steps: a record
+// that is written during the loop may or may not be seen, the others are seen once. A record that does not decode as a T
+// is logged and skipped, but not deleted. [Table.Err] reports whether a loop ended early because something could not be
+// read. A caller that acts on missing records checks it first.
 func (t *Table[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) { t.each(ascending, yield) }
 }
@@ -119,8 +119,8 @@ func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
 	}
 }
 
-// Err is nil as long as nothing was found that cannot be read. Once it is not, a loop over a table may have ended early,
-// and nothing is written any more.
+// Err returns nil unless something unreadable was found. After that a loop over a table may have ended early, and nothing
+// is written any more.
 func (t *Table[T]) Err() error { return t.db.readable() }
 
 func (t *Table[T]) each(d direction, yield func(string, T) bool) {

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// What may wait in memory for its commit.
+// Limits of what may wait in memory for its commit.
 const (
 	MaxWaiting      = 10_000  // records
 	MaxWaitingBytes = 8 << 20 // keys and values
@@ -18,8 +18,8 @@ const (
 // row names one record.
 type row struct{ table, key string }
 
-// change is what is to become of a record: its new value, or nil to delete it. It is never altered, so that a commit can
-// see from the pointer whether a record was written again while the disk worked.
+// change is the new value of a record, or nil to delete it. It is immutable, so that a commit can see from the pointer
+// whether a record was written again during the commit.
 type change struct{ value []byte }
 
 type entry struct {
@@ -36,7 +36,7 @@ func (db *DB) writeNow(all ...entry) error {
 	if closed {
 		return closedError(db.path)
 	}
-	// Only a removal comes here with an empty key, and there is no such record.
+	// Only a removal can have an empty key, and there is no such record.
 	return db.commit(slices.DeleteFunc(all, func(e entry) bool { return e.key == "" })...)
 }
 
@@ -45,14 +45,14 @@ func (db *DB) writeSoon(r row, c *change) {
 	if r.key == "" || db.queue(e, false) {
 		return
 	}
-	if db.Err() == nil { // a disk that just refused is the flusher's to try again
+	if db.Err() == nil { // after an error the flusher tries again
 		_ = db.commit()
 	}
 	db.queue(e, true)
 }
 
-// queue adds e to what waits and wakes the flusher if it is the first. It reports false if there is no room and last is
-// not set; if it is, e is given up.
+// queue adds e to the backlog and wakes the flusher if it is the first. It reports false if there is no room and last is
+// not set; if last is set, e is dropped.
 func (db *DB) queue(e entry, last bool) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -89,7 +89,7 @@ func (db *DB) wakeFlusher() {
 	}
 }
 
-// commit writes what waits, and now after it, in one transaction. On failure what waited still waits.
+// commit writes the backlog, and now after it, in one transaction. After an error the backlog stays.
 func (db *DB) commit(now ...entry) error {
 	db.writing.Lock()
 	defer db.writing.Unlock()
@@ -98,7 +98,7 @@ func (db *DB) commit(now ...entry) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	// Neighbours share pages. Stable, so that of two changes to one record the newer one still comes last.
+	// Neighbours share pages. Stable, so that the newer of two changes to one record comes last.
 	slices.SortStableFunc(batch, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.key, b.key))
 	})
@@ -120,7 +120,7 @@ func (db *DB) waiting() []entry {
 	return list
 }
 
-// errUnchanged rolls a transaction back that would change nothing: a commit costs two syncs.
+// errUnchanged rolls back a transaction that would change nothing: a commit costs two syncs.
 var errUnchanged = errors.New("nothing changed")
 
 func apply(tx *bbolt.Tx, batch []entry) error {
@@ -158,11 +158,11 @@ func put(b *bbolt.Bucket, e entry) error {
 	return b.Put([]byte(e.key), e.value)
 }
 
-// settle forgets what was written, but not what was written anew while the disk worked.
+// settle removes what was written from the backlog, unless it was changed during the commit.
 func (db *DB) settle(written []entry, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if !errors.Is(err, errUnchanged) { // which says nothing about the disk
+	if !errors.Is(err, errUnchanged) { // says nothing about the disk
 		db.err = err
 		if err != nil {
 			return

@@ -26,9 +26,9 @@ import (
 	"perch/store"
 )
 
-// A backup is a tar of a manifest, which comes first, and of the files that it
-// lists: the database, the settings, and firmware as it lies in its folder. One that lists no
-// settings is from before there were any, and a restore leaves those that are there.
+// A backup is a tar with a manifest first, followed by the files that it lists: the
+// database, the settings, and the files of the firmware folder. Old backups have no
+// settings; restoring one leaves the present settings.
 const (
 	manifestName  = "manifest.json"
 	databaseName  = "perch.db"
@@ -38,10 +38,10 @@ const (
 	archiveFormat = 1
 )
 
-// Bounds of a backup, because its source is not trusted.
+// Limits of a backup, because its source is not trusted.
 const (
 	mostDatabase = 4 << 30 // bytes
-	mostArchived = 256     // files; the catalogue has less than half of it
+	mostArchived = 256     // files; the catalogue has less than half as many
 )
 
 // Manifest lists what a backup holds. It contains no secret.
@@ -120,7 +120,7 @@ func (f File) check() error {
 	return nil
 }
 
-// Bytes is how much room the files take.
+// Bytes returns the total size of the files.
 func (m Manifest) Bytes() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -128,7 +128,7 @@ func (m Manifest) Bytes() (n int64) {
 	return n
 }
 
-// Plain is the manifest with texts that are fit for a line.
+// Plain returns the manifest with texts fit for one line.
 func (m Manifest) Plain() Manifest {
 	m.Perch, m.Appliance = plain.Clip(plain.Text(m.Perch), 60), plain.Clip(plain.Text(m.Appliance), 60)
 	return m
@@ -147,12 +147,11 @@ func (m Manifest) String() string {
 		m.Perch, m.Appliance, firmware, float64(m.Bytes())/1e6)
 }
 
-// Backup is a backup about to be written: its files are open, so that none can be
-// lost meanwhile.
+// Backup is a backup about to be written. Its files are open, so that none can be lost.
 type Backup struct {
 	Manifest Manifest
 	text     []byte              // of the manifest
-	files    map[string]*os.File // by the names in it
+	files    map[string]*os.File // by their names in the backup
 }
 
 func (p *Backup) Close() {
@@ -161,7 +160,7 @@ func (p *Backup) Close() {
 	}
 }
 
-// Size is that of the tar.
+// Size returns the size of the tar.
 func (p *Backup) Size() int64 {
 	const block = 512
 	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
@@ -172,7 +171,7 @@ func (p *Backup) Size() int64 {
 	return n + 2*block
 }
 
-// Write writes the tar. Its memory does not grow with the files.
+// Write writes the tar. Its memory use does not depend on the files.
 func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	t := tar.NewWriter(w)
 	head := func(name string, size int64) error {
@@ -200,7 +199,7 @@ func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// contextReader is a reader that ends with a context.
+// contextReader is a reader that fails when its context ends.
 type contextReader struct {
 	ctx context.Context
 	io.Reader
@@ -213,9 +212,9 @@ func (s contextReader) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// unpack reads a backup to its end. Each file is written to what place gives
-// for it, and closed; agree is asked before the first, once the manifest has
-// been checked. Errors in what was read have a code and a status.
+// unpack reads a backup to its end. It calls agree once the manifest has been checked, and
+// writes each file to the writer that place returns, which it closes. Errors in the backup
+// have a code and a status.
 func unpack(r io.Reader, agree func(Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
@@ -296,7 +295,7 @@ func unpackFile(t *tar.Reader, f File, place func(File) (io.WriteCloser, error))
 	return nil
 }
 
-// readErrors remembers that it was the reading that failed, and not the writing.
+// readErrors distinguishes errors of reading from those of writing.
 type readErrors struct {
 	io.Reader
 	err error
@@ -323,23 +322,22 @@ func unreadableBackup(err error) error {
 	return fmt.Errorf("read the backup: %w", err)
 }
 
-// DatabasePath is where the database of a data directory is.
+// DatabasePath returns the path of the database of a data directory.
 func DatabasePath(data string) string { return filepath.Join(data, databaseName) }
 
-// Directory is a data directory, of which backups are made and into which they
-// are restored.
+// Directory is a data directory to back up or restore.
 type Directory struct {
 	Path       string
 	Perch      string            // version of this program
-	Migrations []store.Migration // that it knows
-	Outdated   []string          // names of files that a restore removes: they are good for the database of before only
+	Migrations []store.Migration // known to this program
+	Outdated   []string          // files that a restore removes, because they belong to the previous database
 	Log        *slog.Logger
 }
 
-// FirmwareFiles counts the images and asset files that lie in a data directory.
+// FirmwareFiles counts the images and asset files in a data directory.
 func FirmwareFiles(data string) (n int) {
 	for _, folder := range []string{firmwareName, assetsName} {
-		list, _ := os.ReadDir(filepath.Join(data, folder)) // a folder that cannot be read counts as empty
+		list, _ := os.ReadDir(filepath.Join(data, folder)) // an unreadable folder counts as empty
 		for _, f := range list {
 			if name := folder + "/" + f.Name(); imageFile().MatchString(name) || assetFile().MatchString(name) {
 				n++

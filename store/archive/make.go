@@ -19,12 +19,11 @@ import (
 	"perch/store"
 )
 
-// backupTries is how often it is tried to have the file of every image that the
-// database knows, where images come and go meanwhile.
+// backupTries bounds the attempts to find the file of every image that the database knows,
+// since images may come and go.
 const backupTries = 3
 
-// Running makes a backup while an appliance uses the directory, whose database
-// is open.
+// Running makes a backup while an appliance uses the directory and has its database open.
 func (d Directory) Running(ctx context.Context, db *store.DB) (*Backup, error) {
 	return d.pack(ctx, db.Backup)
 }
@@ -34,8 +33,8 @@ func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
 	return d.pack(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockWithin, w) })
 }
 
-// pack makes a backup with what database writes as the database. An image's file is there before its record and goes after it, so
-// the folder is looked through before and after the database is copied.
+// pack makes a backup whose database is written by database. An image's file exists longer than its record, so
+// the folder is read before and after the database is copied.
 func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*Backup, error) {
 	for try := 1; ; try++ {
 		p := &Backup{files: map[string]*os.File{}}
@@ -55,8 +54,8 @@ func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*B
 	}
 }
 
-// collect opens what belongs into a backup. lost are the images that the database
-// knows and whose files are not there.
+// collect opens the files of a backup. lost are images that the database knows but whose
+// files are missing.
 func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writer) error) (lost []string, err error) {
 	if err := openFirmwareFiles(d.Path, p.files); err != nil {
 		return nil, err
@@ -118,8 +117,8 @@ func (p *Backup) inventory(ctx context.Context, log *slog.Logger) (err error) {
 	return err
 }
 
-// openSettings opens the settings, and an empty file where there are none: then a restore leaves
-// none either.
+// openSettings opens the settings, or an empty file if there are none; a restore then leaves none
+// either.
 func openSettings(data string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(data, settingsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,8 +130,8 @@ func openSettings(data string) (*os.File, error) {
 	return f, nil
 }
 
-// openFirmwareFiles opens the images and the asset files that are not open yet.
-// Uploads under way are no files yet.
+// openFirmwareFiles opens the images and asset files that are not open yet, without
+// unfinished uploads.
 func openFirmwareFiles(data string, files map[string]*os.File) error {
 	for _, folder := range []string{firmwareName, assetsName} {
 		list, err := os.ReadDir(filepath.Join(data, folder))
@@ -157,8 +156,9 @@ func openFirmwareFiles(data string, files map[string]*os.File) error {
 	return nil
 }
 
-// unnamedFile is a file in the data directory that is gone when it is closed. Where
-// that cannot be written, a card that is failing may still be saved.
+// unnamedFile creates a file in the data directory that is gone when it is closed. If the
+// directory cannot be written, it uses a temporary directory, so that a failing card can be
+// saved.
 func unnamedFile(data string) (*os.File, error) {
 	f, err := os.CreateTemp(data, ".backup-*")
 	if err != nil {
@@ -170,8 +170,8 @@ func unnamedFile(data string) (*os.File, error) {
 	return f, err
 }
 
-// WriteFile writes a backup into a file that only its owner can read, and
-// that is there whole or not at all.
+// WriteFile writes a backup to a file that only its owner can read. The file is complete or
+// absent.
 func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error)) (m Manifest, err error) {
 	if info, err := os.Lstat(path); err == nil && (info.IsDir() || !force) {
 		return m, alreadyThere(path, info.IsDir())
@@ -180,7 +180,7 @@ func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error))
 	if err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
-	defer os.Remove(f.Name()) // it has another name by then, if all went well
+	defer os.Remove(f.Name()) // fails after a rename, which is fine
 	m, err = write(f)
 	if err != nil {
 		return m, errors.Join(err, f.Close())
@@ -208,8 +208,8 @@ func alreadyThere(path string, folder bool) error {
 	return fmt.Errorf("%s is there already; name another file, or replace it with --force", path)
 }
 
-// nameNew gives a file a name that nothing has. A file system that has no links,
-// as that of most sticks, cannot keep others from taking it at the same moment.
+// nameNew renames a file to a name that must not exist. On a file system without links, as on
+// most sticks, another process may create that name at the same moment.
 func nameNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -221,8 +221,7 @@ func nameNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// Receive copies a backup that another appliance sends, and checks it against
-// its own manifest.
+// Receive copies a backup from r to w, and checks it against its manifest.
 func Receive(r io.Reader, w io.Writer) (Manifest, error) {
 	received := io.TeeReader(r, w)
 	m, err := unpack(received, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return discarded{io.Discard}, nil })
@@ -235,7 +234,7 @@ func Receive(r io.Reader, w io.Writer) (Manifest, error) {
 	return m, nil
 }
 
-// discarded is a file that is not kept.
+// discarded is a file whose content is dropped.
 type discarded struct{ io.Writer }
 
 func (discarded) Close() error { return nil }

@@ -9,7 +9,7 @@ import (
 	"perch/store"
 )
 
-// diskFault shows a disk that is full, and leaves any other error as it is.
+// diskFault converts the error of a full disk, and returns others unchanged.
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return store.NewShown("disk_full", http.StatusInsufficientStorage, "the disk of the appliance has no room for it; free some space")
@@ -17,11 +17,10 @@ func diskFault(err error) error {
 	return err
 }
 
-// spareRoom stays free whatever a restore needs, in bytes.
+// spareRoom stays free after a restore, in bytes.
 const spareRoom = 16 << 20
 
-// hasRoom reports whether so many bytes fit on the disk of a directory, and
-// something besides.
+// hasRoom returns an error unless the disk of dir has room for need bytes and spareRoom.
 func hasRoom(dir string, need int64) error {
 	free, err := store.FreeSpace(dir)
 	if err != nil {

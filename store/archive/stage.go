@@ -17,20 +17,18 @@ import (
 	"perch/store"
 )
 
-// A backup that is to be restored is staged in a folder of the data directory:
-// its files under their names, and, once all of them have been checked and are
-// on the disk, the marker. What lies there without a marker is swept; with it,
-// it is swapped in before anything is opened.
+// A backup to be restored is staged in a folder of the data directory: its files under
+// their names and, once all of them have been checked and synced, the marker. Without a
+// marker the folder is removed; with it, it is swapped in before anything is opened.
 const (
 	stageName  = "restore"
 	markerName = "ready"
 	keptName   = databaseName + ".before-restore"
 )
 
-// Stage takes a backup, checks all of it, and has the next start swap it in.
-// Only one may be staged at a time. Errors in what was read have a code and a
-// status; then nothing is staged, and what was staged
-// before is not either.
+// Stage reads and checks a whole backup, and makes the next start swap it in. Only one can
+// be staged at a time. Errors in the backup have a code and a status; then nothing is
+// staged, and an earlier staged backup is gone too.
 func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err error) {
 	dir := filepath.Join(d.Path, stageName)
 	if err := unstage(dir); err != nil {
@@ -57,8 +55,8 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 	return m, mark(d.Path, dir, m)
 }
 
-// unstage takes back what was staged, its marker first: half of it must not be
-// swapped in.
+// unstage removes what was staged, the marker first, so that half of it is never swapped
+// in.
 func unstage(dir string) error {
 	err := os.Remove(filepath.Join(dir, markerName))
 	if err == nil {
@@ -73,8 +71,8 @@ func unstage(dir string) error {
 	return nil
 }
 
-// replaceable reports whether what is there can be renamed: a link and a disk
-// of its own cannot be replaced without a moment in between.
+// replaceable returns an error if path cannot be renamed atomically: a link, or a
+// mount point.
 func replaceable(data string) error {
 	var home syscall.Stat_t
 	if err := syscall.Stat(data, &home); err != nil {
@@ -98,7 +96,7 @@ func replaceable(data string) error {
 	return nil
 }
 
-// placeStaged makes a staged file.
+// placeStaged creates a staged file.
 func placeStaged(dir string, f File) (io.WriteCloser, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Name))
 	mode := os.FileMode(0o640)
@@ -115,12 +113,12 @@ func placeStaged(dir string, f File) (io.WriteCloser, error) {
 	return synced{file}, nil
 }
 
-// synced is a file that is on the disk once it is closed.
+// synced is a file that is synced when it is closed.
 type synced struct{ *os.File }
 
 func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
-// checkStaged reads the staged database from its first page to its last.
+// checkStaged reads the whole staged database.
 func (d Directory) checkStaged(dir string, m Manifest) error {
 	f, err := os.Open(filepath.Join(dir, databaseName))
 	if err != nil {
@@ -143,7 +141,7 @@ func (d Directory) checkStaged(dir string, m Manifest) error {
 	return nil
 }
 
-// mark writes the marker, when all that it vouches for is on the disk.
+// mark writes the marker, after all files are on the disk.
 func mark(data, dir string, m Manifest) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -178,8 +176,8 @@ func writeSynced(path string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// chownTree gives a tree to the owner of the data directory: sudo perch restore
-// must not leave files that the appliance cannot open.
+// chownTree gives a tree to the owner of the data directory: sudo perch restore must not
+// leave files that the appliance cannot open.
 func chownTree(data, tree string) error {
 	info, err := os.Stat(data)
 	if err != nil || os.Getuid() != 0 {

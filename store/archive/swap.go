@@ -17,11 +17,11 @@ import (
 	"perch/store"
 )
 
-// Finish swaps in what is staged, and sweeps what is not ready. It is the
-// first thing a start does.
+// Finish swaps in a staged backup, and removes one that is not ready. It must be called
+// first at start.
 func (d Directory) Finish() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
-		return nil // there is none, or the store says what is wrong with the directory
+		return nil // the store will report what is wrong with the directory
 	}
 	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d Directory) swapIn(log *slog.Logger) error {
 	if ready {
 		m := m.Plain()
 		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
-		// First, so that no moment has the new database beside them; a swap that is cut short does it again.
+		// First, so that the new database is never used with them; an interrupted swap does it again.
 		if err := d.removeOutdated(); err != nil {
 			return fmt.Errorf("restore the backup that is staged in %s: %w", filepath.Join(data, stageName), err)
 		}
@@ -54,7 +54,7 @@ func (d Directory) swapIn(log *slog.Logger) error {
 	return unstage(filepath.Join(data, stageName))
 }
 
-// removeOutdated removes the files that are good for the database of before only.
+// removeOutdated removes the files that belong to the previous database.
 func (d Directory) removeOutdated() error {
 	for _, name := range d.Outdated {
 		if err := os.Remove(filepath.Join(d.Path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -64,8 +64,8 @@ func (d Directory) removeOutdated() error {
 	return store.SyncDirectory(d.Path)
 }
 
-// staged is what is ready to be swapped in. Cards forget: as long as nothing has
-// been swapped, every file is read once more.
+// staged returns the backup that is ready to be swapped in. Cards lose data: before the
+// first swap every file is read once more.
 func staged(data string) (m Manifest, ready bool, err error) {
 	dir := filepath.Join(data, stageName)
 	text, err := os.ReadFile(filepath.Join(dir, markerName))
@@ -79,7 +79,7 @@ func staged(data string) (m Manifest, ready bool, err error) {
 		return m, false, fmt.Errorf("read the marker: %w", err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, databaseName)); errors.Is(err, fs.ErrNotExist) {
-		return m, true, nil // the swap has begun, and must be finished
+		return m, true, nil // an interrupted swap must be finished
 	}
 	for _, f := range m.Files {
 		if err := f.same(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil {
@@ -105,16 +105,15 @@ func (f File) same(path string) error {
 	return nil
 }
 
-// step is a part of the swap that can be done again, wherever it was cut short.
+// step is a part of the swap that can be repeated after an interruption.
 type step struct {
 	name string
 	do   func() error
 }
 
-// swap is what puts the staged files in the place of those that are there. As
-// long as the marker is there, the next start does all of it again; a step
-// that is done finds nothing to do. What one step has renamed is on the disk
-// before the next begins.
+// swap returns the steps that replace the present files by the staged ones. As long as the
+// marker exists, the next start repeats all of them; a step that is done finds nothing to
+// do. The renames of each step are synced before the next begins.
 func swap(data string) []step {
 	at := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
 	dir, database, firmware := at(stageName), at(stageName, databaseName), at(stageName, firmwareName)
@@ -144,8 +143,8 @@ func swap(data string) []step {
 	}
 }
 
-// keepAs gives a file a second name, in the place of what had that name. A file
-// system without links has to do without the first for a moment.
+// keepAs gives a file a second name, replacing what had that name. On a file system without
+// links the first name is gone for a moment.
 func keepAs(path, as string) error {
 	fresh := as + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -157,12 +156,12 @@ func keepAs(path, as string) error {
 		}
 		return errors.Join(os.Rename(path, as), store.SyncDirectory(filepath.Dir(as)))
 	}
-	// Where both names are of the same file already, this changes nothing.
+	// If both names are of the same file already, this changes nothing.
 	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), store.SyncDirectory(filepath.Dir(as)))
 }
 
-// Restore restores into a data directory that no appliance uses. kept is the
-// file of the database of before, or empty.
+// Restore restores a backup into a data directory that no appliance uses. kept is the path
+// of the previous database, or empty.
 func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept string, err error) {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return m, "", fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
@@ -184,5 +183,5 @@ func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept s
 	return m, kept, nil
 }
 
-// lockWithin is how long a command waits for a database that is in use.
+// lockWithin is how long a command waits for a database in use.
 const lockWithin = time.Second

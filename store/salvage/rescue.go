@@ -9,21 +9,21 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// mostLost is the most lines of a report.
+// mostLost bounds the lines of a report.
 const mostLost = 12
 
-// rescue reads a damaged file as far as that goes, and writes the records into another.
+// rescue copies the readable records of a damaged file to another.
 type rescue struct {
 	t        *tree
 	freelist uint64
-	list     []pair // the tables, without keys; the value says where the pages of each begin
+	list     []pair // the tables, without keys; the value is the root page of each
 	gaps     []gap
-	older    bool // the state before the last change is what could be read
-	stray    int  // pages in use that cannot be read, and belong to nothing that is known
+	older    bool // only the state before the last change could be read
+	stray    int  // unreadable pages in use that belong to nothing known
 
 	to      *bbolt.DB
-	waiting []pair // records to be written in one transaction
-	size    int    // bytes of them
+	waiting []pair // to be written in one transaction
+	size    int    // bytes in waiting
 	records map[string]int
 }
 
@@ -36,11 +36,11 @@ type pair struct {
 // gap is a part of the tree that could not be read.
 type gap struct {
 	part
-	pages int // below it that were found without it
+	pages int // found below it without it
 }
 
-// newRescue finds the tables. They are in one page, which each change writes anew: where that is damaged there is still
-// the one before.
+// newRescue finds the tables. They are in one page, which each change writes to a new place: if it is damaged, the
+// previous one still exists.
 func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (*rescue, error) {
 	metas, err := readMetas(file)
 	if err != nil {
@@ -61,7 +61,7 @@ func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (*rescue
 	return nil, err
 }
 
-// tables reads all records that can be reached.
+// tables copies all records that can be reached.
 func (r *rescue) tables() error {
 	r.t.lost = func(p part, _ error) error {
 		r.gaps = append(r.gaps, gap{part: part{p.table, bytes.Clone(p.low), bytes.Clone(p.high), p.depth, p.page}})
@@ -82,14 +82,14 @@ func (r *rescue) tables() error {
 	return nil
 }
 
-// orphans finds the records below a damaged branch: their pages are in use, and nothing leads to them. Those whose keys
-// fit into one gap are from there.
+// orphans finds the records below a damaged branch: pages in use that nothing leads to. If their keys fit into exactly
+// one gap they belong there.
 func (r *rescue) orphans() error {
 	if len(r.gaps) == 0 {
 		return nil
 	}
 	if _, err := r.t.free(r.freelist); err != nil {
-		return nil //nolint:nilerr // it is not known which are in use, and old ones must not come back
+		return nil //nolint:nilerr // it is unknown which are in use, and old ones must not come back
 	}
 	strict := *r.t
 	strict.lost = func(_ part, cause error) error { return cause }
@@ -120,7 +120,7 @@ func (r *rescue) adopt(t tree, page []byte, count int) error {
 			continue
 		}
 		if home >= 0 {
-			r.stray++ // it may be from either
+			r.stray++ // it may belong to either
 			return nil
 		}
 		home = i
@@ -134,7 +134,7 @@ func (r *rescue) adopt(t tree, page []byte, count int) error {
 	return t.leaf(page, count, r.gaps[home].part)
 }
 
-// report is what is lost, in words. Below a branch of which a page was found, all were, unless some could not be read.
+// report lists what is lost, in words. If any page below a branch was found, all were, unless some were unreadable.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before that")
@@ -164,7 +164,7 @@ func (r *rescue) report() (lost, tables []string) {
 	return lost, tables
 }
 
-// put writes a record, with others in one transaction.
+// put queues a record, to be written with others in one transaction.
 func (r *rescue) put(table string, key, value []byte) error {
 	r.waiting = append(r.waiting, pair{table, bytes.Clone(key), bytes.Clone(value)})
 	r.size += len(table) + len(key) + len(value)

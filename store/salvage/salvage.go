@@ -1,6 +1,6 @@
 // Package salvage reads bolt files that may be damaged, page by page. The bolt library trusts every number in a file: it
-// panics on a damaged page, reads beyond the end or runs in circles. This package knows the form of the pages, buckets of
-// keys and values at the top level, and nothing of what the records mean.
+// panics on a damaged page, reads beyond the end or loops. This package knows the format of pages and of buckets of keys
+// and values at the top level, but not the meaning of records.
 package salvage
 
 import (
@@ -17,15 +17,15 @@ import (
 // PageSize is the page size of the files that can be read, in bytes.
 const PageSize = 4096
 
-// ErrNothing is wrapped by the error of [Copy] where not even the list of tables can be read.
+// ErrNothing is wrapped by the error of [Copy] if not even the list of tables can be read.
 var ErrNothing = errors.New("nothing can be read of it")
 
-// Sound reports whether bytes can be a record. Places that were wiped or never written are found by it.
+// Sound reports whether bytes can be a record. It detects parts that were wiped or never written.
 type Sound func(key, value []byte) bool
 
-// Check reports an error unless every page in use can be read, lies where it should and in one place only, and every
-// record is sound. A file that passes is safe to open with bolt. metas is how many of the two meta records are whole:
-// one after a power cut while the last change was written.
+// Check reports an error unless every page in use can be read, is in the right place and only there, and every record is
+// sound. A file that passes is safe to open with bolt. metas is the number of intact meta records: one after a power cut
+// during the last change.
 func Check(file io.ReaderAt, size int64, sound Sound) (metas int, err error) {
 	whole, err := readMetas(file)
 	if err != nil {
@@ -43,15 +43,15 @@ func Check(file io.ReaderAt, size int64, sound Sound) (metas int, err error) {
 	return len(whole), err
 }
 
-// Copied is what [Copy] found.
+// Copied is the result of [Copy].
 type Copied struct {
-	Records map[string]int // of each table
-	Lost    []string       // parts that could not be read, in words; empty where all records are there
-	Tables  []string       // that lost records
+	Records map[string]int // per table
+	Lost    []string       // parts that could not be read, in words
+	Tables  []string       // tables that lost records
 }
 
-// Copy writes all tables and records of a damaged file that can be read into another, which is open and empty. It returns
-// an error that wraps [ErrNothing] where the tables cannot be found, and otherwise only errors of writing.
+// Copy copies all readable tables and records of a damaged file to another, which is open and empty. It returns an
+// error that wraps [ErrNothing] if the tables cannot be found, and otherwise only errors of writing.
 func Copy(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (Copied, error) {
 	r, err := newRescue(to, file, size, sound)
 	if err != nil {
@@ -67,17 +67,17 @@ func Copy(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (Copied, erro
 	return c, nil
 }
 
-// Report describes a damaged file from which all readable records were kept.
+// Report describes a damaged file whose readable records were saved.
 type Report struct {
 	At      time.Time `json:"at"`
 	Cause   string    `json:"cause"`
-	Kept    string    `json:"kept,omitempty"` // the damaged file's new name; empty where there was no need to put it aside
+	Kept    string    `json:"kept,omitempty"` // the damaged file's new name; empty if it was not put aside
 	Records int       `json:"records,omitempty"`
-	Lost    []string  `json:"lost,omitempty"`   // in words; empty where all records are there
-	Tables  []string  `json:"tables,omitempty"` // of which records are lost
+	Lost    []string  `json:"lost,omitempty"`   // in words
+	Tables  []string  `json:"tables,omitempty"` // tables that lost records
 }
 
-// String describes what happened and what can be done about it.
+// String describes what happened and what can be done.
 func (r Report) String() string {
 	if r.Kept == "" {
 		return fmt.Sprintf("the database was damaged (%s); %s", r.Cause, r.Losses())
@@ -87,7 +87,7 @@ func (r Report) String() string {
 		r.Cause, r.At.Local().Format(time.DateTime), r.Records, r.Losses(), r.Kept)
 }
 
-// Brief is [Report.String] without the key of any record, for readers who may not see what is stored.
+// Brief is [Report.String] without keys of records, for readers who may not see what is stored.
 func (r Report) Brief() string {
 	lost := r.Losses()
 	switch {
@@ -104,7 +104,7 @@ func (r Report) Brief() string {
 		filepath.Base(r.Kept))
 }
 
-// Losses says what was lost.
+// Losses describes what was lost.
 func (r Report) Losses() string {
 	if len(r.Lost) == 0 {
 		return "nothing is lost"

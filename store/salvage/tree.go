@@ -10,9 +10,9 @@ import (
 	"math/bits"
 )
 
-// The form of a bolt file, from bbolt's internal/common: pages that begin with id (8 bytes), kind (2), count (2) and the
-// number of further pages that belong to it (4), all numbers in the byte order of the machine that wrote them. Pages 0
-// and 1 hold a meta record each, of which the newer whole one counts.
+// The format of a bolt file, from bbolt's internal/common: pages that begin with id (8 bytes), kind (2), count (2) and
+// the number of overflow pages (4), all numbers in the byte order of the machine that wrote them. Pages 0 and 1 have a
+// meta record each; the newer intact one is valid.
 const (
 	pageHead    = 16
 	elementSize = 16
@@ -26,17 +26,17 @@ const (
 	bucketValue  = 0x01
 
 	mostName  = 1 << 10  // bytes of a table's name
-	mostDepth = 32       // of the tree; ours have three levels or four
-	mostRun   = 16 << 20 // bytes of a page with those that belong to it; a record has 1 MiB at most
+	mostDepth = 32       // of the tree; real ones have three or four levels
+	mostRun   = 16 << 20 // bytes of a page with its overflow; a record has at most 1 MiB
 )
 
-// errOrder is found in a file that a machine of the other byte order wrote.
+// errOrder reports a file written by a machine of the other byte order.
 var errOrder = errors.New("written by a machine with another byte order, which no Raspberry Pi and no PC has")
 
-// meta is what one of the first two pages says of the file.
+// meta is the content of one of the first two pages.
 type meta struct{ root, freelist, pages, tx uint64 }
 
-// readMetas returns the meta records that are whole, the newest first, which is the one that bolt would choose.
+// readMetas returns the intact meta records, the newest first, which is the one that bolt would choose.
 func readMetas(file io.ReaderAt) ([]meta, error) {
 	var whole []meta
 	for page := range int64(2) {
@@ -68,26 +68,26 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 	return whole, nil
 }
 
-// tree walks the pages of a database file that may be anything: bolt trusts every number in it, and would read beyond
-// the end, or in circles. What tree has passed, bolt reads safely.
+// tree walks the pages of a database file that may be anything. Bolt trusts every number in it, and would read beyond
+// the end, or loop; what tree accepts, bolt reads safely.
 type tree struct {
 	file  io.ReaderAt
-	pages uint64   // there are, the two of the meta records included
-	seen  []uint64 // a bit for each page in use
+	pages uint64   // in the file, including the two of the meta records
+	seen  []uint64 // one bit for each page in use
 
 	sound  Sound
-	table  func(p part, name, value []byte) error // each table
+	table  func(p part, name, value []byte) error // called for each table
 	record func(table string, key, value []byte) error
-	lost   func(p part, cause error) error // what is damaged; what it returns ends the walk
+	lost   func(p part, cause error) error // called for damage; its error ends the walk
 }
 
-// part is a piece of the tree that one page holds with those below it: the tables, or of one the keys from low up to high,
-// without bounds where these are nil.
+// part is a piece of the tree: a page with those below it. It has the tables, or the keys of one table from low up to
+// high, unbounded if nil.
 type part struct {
 	table     string // empty at the top
 	low, high []byte
 	depth     int
-	page      uint64 // it begins with, once that is known
+	page      uint64 // its first page, once known
 }
 
 func (p part) top() bool { return p.table == "" }
@@ -96,7 +96,7 @@ func (p part) has(key []byte) bool {
 	return (p.low == nil || bytes.Compare(p.low, key) <= 0) && (p.high == nil || bytes.Compare(key, p.high) < 0)
 }
 
-// newTree walks to the first damage, and into every table.
+// newTree returns a tree that walks into every table, up to the first damage.
 func newTree(file io.ReaderAt, pages uint64, sound Sound) *tree {
 	t := &tree{file: file, pages: pages, seen: make([]uint64, pages/64+1), sound: sound}
 	t.table = t.open
@@ -105,7 +105,7 @@ func newTree(file io.ReaderAt, pages uint64, sound Sound) *tree {
 	return t
 }
 
-// page reads the page with that number and what belongs to it, and takes note that it is in use.
+// page reads the page with that number and its overflow, and marks it as used.
 func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) {
 	if id < 2 || id >= t.pages {
 		return nil, 0, 0, fmt.Errorf("page %d is not there", id)
@@ -144,7 +144,7 @@ func (t *tree) use(id uint64) error {
 	return nil
 }
 
-// walk checks the pages below one. At the top are the tables, and in them nothing but records.
+// walk checks the pages below id. At the top they have the tables, and in those only records.
 func (t *tree) walk(id uint64, p part) error {
 	p.page = id
 	if p.depth > mostDepth {
@@ -180,8 +180,8 @@ func (t *tree) walk(id uint64, p part) error {
 	return nil
 }
 
-// element is the entry of that number in a page: its key, and where its value is. For a branch that is a page's number,
-// for a leaf the place in this one.
+// element returns entry i of a page: its key and its value. For a branch the value is a page number, for a leaf its
+// position in this page.
 func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags uint32, ok bool) {
 	at := pageHead + i*elementSize
 	if at+elementSize > len(page) {
@@ -199,7 +199,7 @@ func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags u
 
 var errLeaf = errors.New("a page of records is damaged")
 
-// leaf reads the records of a page, or the tables.
+// leaf reads the records or tables of a page.
 func (t *tree) leaf(page []byte, count int, p part) error {
 	last := p
 	for i := range count {
@@ -231,8 +231,8 @@ func (t *tree) leaf(page []byte, count int, p part) error {
 	return nil
 }
 
-// open checks a table: where its pages begin (8 bytes), a number of bolt's own (8), and, where it is small enough to have
-// no pages, one in this very place.
+// open checks a table: its root page (8 bytes), a number of bolt's (8) and, if it is too small to have pages, an inline
+// page.
 func (t *tree) open(p part, name, value []byte) error {
 	if len(value) < pageHead || len(name) == 0 || len(name) > mostName {
 		return t.lost(p, errLeaf)
@@ -247,7 +247,7 @@ func (t *tree) open(p part, name, value []byte) error {
 	return t.leaf(page, int(binary.NativeEndian.Uint16(page[10:])), p)
 }
 
-// span is a part of page, where it has one there.
+// span returns a part of page, if it is within the page.
 func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 	from := uint64(at) + uint64(position)
 	to := from + uint64(size)
@@ -259,14 +259,14 @@ func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 
 var errFree = errors.New("its list of free pages is damaged")
 
-// free reads and checks the list of pages that are not in use.
+// free reads and checks the list of free pages.
 func (t *tree) free(id uint64) ([]uint64, error) {
 	page, kind, n, err := t.page(id)
 	if err != nil {
 		return nil, err
 	}
 	list, count := page[pageHead:], uint64(n)
-	if count == 0xffff { // then the number has a place of its own
+	if count == 0xffff { // then the real count follows
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if kind != freelistPage || count > uint64(len(list))/8 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a file system of the size given, which takes the rights of an
+// SmallDisk mounts a file system of the given size, which needs the rights of an
 // administrator.
 func SmallDisk(t *testing.T, size string) string {
 	t.Helper()

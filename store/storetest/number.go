@@ -8,7 +8,7 @@ import (
 	"perch/must"
 )
 
-// Number is what a variable of the environment says, such as PERCH_KILLS, or otherwise.
+// Number returns the value of an environment variable such as PERCH_KILLS, or a default.
 func Number(t *testing.T, name string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)

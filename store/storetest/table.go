@@ -1,5 +1,5 @@
-// Package storetest is a table of the store in memory, for the tests of packages
-// that keep records, a disk that is soon full, and settings of tests that kill.
+// Package storetest has a table of the store in memory, for the tests of packages that
+// store records, a disk that is soon full, and settings of tests that kill.
 package storetest
 
 import (
@@ -9,28 +9,26 @@ import (
 	"sync"
 )
 
-// Table keeps its records in the order of their keys. Its methods may be called
-// from any goroutine. The zero value is an empty table.
+// Table stores its records in the order of their keys. It is safe for concurrent use. The
+// zero value is an empty table.
 type Table[T any] struct {
 	mu     sync.Mutex
-	Kept   map[string]T // a test that reads it while others write races
-	Last   T            // the record written last
-	Puts   int          // how many were written
+	Kept   map[string]T // reading it while others write is a race
+	Last   T            // written last
+	Puts   int          // number of writes
 	broken error
 	full   error
 }
 
-// Breaks has every call fail with an error and do nothing. Without one the table
-// works again.
+// Breaks makes every call fail with err and do nothing, until it is called with nil.
 func (t *Table[T]) Breaks(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = err
 }
 
-// RefuseDurable has every durable write fail with an error, as the store does on a full
-// disk: PutSoon and DeleteSoon still work, and nobody learns that they reach no disk.
-// Without an error all works again.
+// RefuseDurable makes every durable write fail with err, as the store does on a full disk:
+// PutSoon and DeleteSoon still succeed, although nothing reaches the disk. Nil ends it.
 func (t *Table[T]) RefuseDurable(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +71,7 @@ func (t *Table[T]) put(key string, v T) {
 	t.Puts++
 }
 
-// Change puts and removes as the table of the store does. It counts as one Put.
+// Change stores and removes like the store's table. It counts as one Put.
 func (t *Table[T]) Change(put map[string]T, remove []string) error {
 	return t.durably(func() {
 		if t.Kept == nil {
@@ -94,10 +92,10 @@ func (t *Table[T]) PutSoon(key string, v T) { _ = t.do(func() { t.put(key, v) })
 func (t *Table[T]) DeleteSoon(key string)   { _ = t.do(func() { delete(t.Kept, key) }) }
 func (t *Table[T]) Err() error              { return nil }
 
-// All are the records at the time of the call.
+// All yields the records at the time of the call.
 func (t *Table[T]) All() iter.Seq2[string, T] { return t.in(slices.Values[[]string]) }
 
-// Newest are the last n of them, the last first.
+// Newest yields the last n records, the last first.
 func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
 	return t.in(func(keys []string) iter.Seq[string] {
 		slices.Reverse(keys)
