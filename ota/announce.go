@@ -10,10 +10,10 @@ import (
 	"perch/event"
 )
 
-// announce logs and publishes a check-in. Strangers are limited to mostLogged a minute.
+// announce logs and publishes a check-in. Strangers are limited to mostLogged per minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, gone := range a.Gone {
-		if ok, _ := s.gone.take(now); ok { // others bound what they keep of strangers themselves
+		if ok, _ := s.gone.take(now); ok { // others bound what they store of strangers themselves
 			s.o.Bus.Publish(gone, "", event.RobotForgotten{})
 		}
 	}
@@ -51,10 +51,10 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 	}
 }
 
-// mostLogged is how many check-ins of strangers are logged in a minute.
+// mostLogged is how many check-ins of strangers are logged per minute.
 const mostLogged = 30
 
-// ration limits log lines by the minute. The zero value is ready.
+// ration limits log lines per minute. The zero value is ready to use.
 type ration struct {
 	mu      sync.Mutex
 	until   time.Time
@@ -62,7 +62,8 @@ type ration struct {
 	dropped int
 }
 
-// take reports whether one more may be logged, and how many a past minute dropped.
+// take reports whether one more line may be logged, and how many were dropped in a past
+// minute.
 func (r *ration) take(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,33 +79,33 @@ func (r *ration) take(now time.Time) (ok bool, before int) {
 	return true, before
 }
 
-// Refusal is a check-in that was answered with an error. The robot is in no list,
-// so its owner learns of it only here and in the log.
+// Refusal is a check-in that was answered with an error. The robot is in no list, so its
+// owner sees it only here and in the log.
 type Refusal struct {
-	At      time.Time `json:"at"` // the latest
+	At      time.Time `json:"at"` // of the latest
 	Address string    `json:"address"`
-	Device  string    `json:"device"` // as it named itself
+	Device  string    `json:"device"` // as the robot sent it
 	Code    string    `json:"code"`
 	Reason  string    `json:"reason"`
-	Count   int       `json:"count"` // of that address and for that reason
+	Count   int       `json:"count"` // from that address for that reason
 
 	logged time.Time
 }
 
-// mostRefused are kept. A refusal that repeats is logged once per refusedEvery.
+// mostRefused bounds the stored refusals. A repeated one is logged once per refusedEvery.
 const (
 	mostRefused  = 10
 	refusedEvery = time.Minute
 )
 
-// refusals are the latest. The zero value has none.
+// refusals are the latest refusals. The zero value is empty.
 type refusals struct {
 	mu    sync.Mutex
 	list  []Refusal // newest first
-	lines ration    // of the log
+	lines ration    // limits the log
 }
 
-// note keeps a refusal, and reports whether to log it.
+// note stores a refusal, and reports whether to log it.
 func (r *refusals) note(n Refusal) (log bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *Service) Refused() []Refusal {
 	return append([]Refusal{}, s.refusals.list...)
 }
 
-// refused keeps and logs a check-in that is answered with an error.
+// refused records and logs a check-in that is answered with an error.
 func (s *Service) refused(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
 	if f, is := errors.AsType[*fault](err); is {

@@ -18,25 +18,25 @@ import (
 	"perch/store"
 )
 
-// Asset is an asset file that robots can download. Its folder is the list.
+// Asset is an asset file that robots can download. The folder itself is the list.
 type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
 	Added time.Time        `json:"added"`
-	Files []espimage.Asset `json:"files,omitempty"` // in it; reported when it is added
+	Files []espimage.Asset `json:"files,omitempty"` // its files; only set by AddAsset
 }
 
 const (
-	// assetFiles is the address below which they are.
+	// assetFiles is the URL path of the asset files.
 	assetFiles = "/xiaozhi/ota/assets/"
-	// assetsFolder is where they are, in the folder of the catalogue.
+	// assetsFolder is their folder, within the folder of the catalogue.
 	assetsFolder = "assets"
-	// mostAssets bounds how many there are.
+	// mostAssets bounds their number.
 	mostAssets = 32
 )
 
-// assetName matches valid names: they are the same in a URL and in every file
-// system, and never the name of an upload under way.
+// assetName matches valid names: the same in a URL and in every file system, and never the
+// name of an unfinished upload.
 var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 
 var (
@@ -47,7 +47,7 @@ var (
 
 func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
 
-// openAssets removes incomplete uploads. The folder is made with the first file.
+// openAssets removes incomplete uploads. The folder is created with the first file.
 func (f *Firmware) openAssets() error {
 	left, err := filepath.Glob(f.assetPath(uploadName))
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *Firmware) openAssets() error {
 	return nil
 }
 
-// Assets lists the asset files, by name.
+// Assets lists the asset files by name.
 func (f *Firmware) Assets() ([]Asset, error) {
 	files, err := os.ReadDir(f.assetPath(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,9 +77,9 @@ func (f *Firmware) Assets() ([]Asset, error) {
 	return list, nil
 }
 
-// AddAsset stores an asset file, and replaces one with the same name. Errors have a
-// code and a status. A file that is refused or breaks off leaves nothing behind.
-// Downloads of the replaced file are completed.
+// AddAsset stores an asset file, replacing one with the same name. Errors have a code and a
+// status. A file that is refused or incomplete leaves nothing behind. Downloads of the
+// replaced file are completed.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
 	if !assetName().MatchString(name) {
 		return Asset{}, errAssetName
@@ -111,7 +111,7 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
 }
 
-// RemoveAsset removes an asset file, durably. A download under way goes on to its end.
+// RemoveAsset removes an asset file durably. Downloads of it are completed.
 func (f *Firmware) RemoveAsset(name string) error {
 	if !assetName().MatchString(name) {
 		return errNoAsset
@@ -130,10 +130,9 @@ func (f *Firmware) RemoveAsset(name string) error {
 	return nil
 }
 
-// AssetFor returns the path at which a robot can download an asset file for a day.
-// The firmware does so at its next start. It erases its present assets before it
-// looks at the size of the new ones, so a file that is larger than the reported
-// partition is refused.
+// AssetFor returns the path at which a robot can download an asset file for a day, which
+// the firmware does at its next start. The firmware erases its present assets before it
+// checks the size of the new ones, so a file larger than the reported partition is refused.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, is := f.assetSize(name)
 	if !is {
@@ -152,7 +151,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 // assetTicket distinguishes the tickets of asset files from those of images.
 const assetTicket = "assets/"
 
-// assetSize returns the size of an asset file, if there is one.
+// assetSize returns the size of an asset file, if it exists.
 func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
 	if !assetName().MatchString(name) {
 		return 0, false

@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// checkedFile is what was found when the file of an image was last read.
+// checkedFile is the result of the last reading of an image's file.
 type checkedFile struct {
 	info   os.FileInfo // nil if there was no file
 	damage error
 }
 
-// same reports whether a file has not been changed since it was checked, as far as
-// its folder tells.
+// same reports whether a file is unchanged since it was checked, by its metadata.
 func (c checkedFile) same(info os.FileInfo) bool {
 	if c.info == nil || info == nil {
 		return c.info == nil && info == nil
@@ -28,18 +27,18 @@ func (c checkedFile) same(info os.FileInfo) bool {
 	return os.SameFile(c.info, info) && c.info.Size() == info.Size() && c.info.ModTime().Equal(info.ModTime())
 }
 
-// imageCheck is one check of the file of an image, for which any number may wait.
+// imageCheck is one check of an image's file. Any number of goroutines may wait for it.
 type imageCheck struct {
 	done chan struct{} // closed at its end
-	due  time.Time     // until when check-ins wait
+	due  time.Time     // until then check-ins wait
 }
 
-// checkWithin is how long check-ins wait for a check. A slow card reads 16 MB in about as
-// long; one that hangs must hold up no robot.
+// checkWithin is how long check-ins wait for a check. A slow card reads 16 MB in about that
+// time; one that hangs must not block a robot.
 const checkWithin = 2 * time.Second
 
-// wait waits for the end of a check, as long as check-ins do, and reports whether it was
-// seen. f.mu is not held.
+// wait waits for the end of a check, at most until c.due, and reports whether it ended. f.mu
+// is not held.
 func (c *imageCheck) wait() bool {
 	select {
 	case <-c.done:
@@ -49,10 +48,10 @@ func (c *imageCheck) wait() bool {
 	}
 }
 
-// check begins to check the file of an image, unless that is under way. The name of the
-// file is its SHA-256. It is read only if its size, time or inode has changed since it was
-// last read. Nothing of this is done under f.mu, because a card that fails may let any of
-// it wait for minutes. f.mu is held.
+// check starts to check the file of an image, whose name is its SHA-256, unless a check is
+// running. It reads the file only if its size, time or inode has changed since the last
+// reading. The work is done without f.mu, because a failing card may block for minutes.
+// f.mu is held.
 func (f *Firmware) check(sha string) *imageCheck {
 	if c, running := f.checking[sha]; running {
 		return c
@@ -87,7 +86,7 @@ func (f *Firmware) check(sha string) *imageCheck {
 	return c
 }
 
-// Close waits until no image is read any more. It is called once.
+// Close waits until no image is being read. It must be called once.
 func (f *Firmware) Close() {
 	f.mu.Lock()
 	f.closed = true
@@ -95,8 +94,8 @@ func (f *Firmware) Close() {
 	f.checks.Wait()
 }
 
-// decide judges a check-in, and has what it would be offered checked before. It reports
-// false if no more robots are remembered. f.mu is held, but not while it waits.
+// decide judges a check-in, after checking the image that it would offer. It reports false
+// if no more robots can be stored. f.mu is held, but not while it waits.
 func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	checked := map[string]bool{}
 	for readable := true; ; {
@@ -126,14 +125,14 @@ func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 // errUnread is why nothing is offered while an image is being read.
 var errUnread = errors.New("its file could not be read yet")
 
-// found stores the result of reading an image, and tells the owner of damage. f.mu is
+// found stores the result of reading an image, and notifies the owner of damage. f.mu is
 // held.
 func (f *Firmware) found(sha string, info os.FileInfo, err error) {
 	before := f.checked[sha].damage
 	c := checkedFile{info: info}
 	if err != nil {
 		if path, is := errors.AsType[*os.PathError](err); is {
-			err = path.Err // the list is for owners, and the name is in it already
+			err = path.Err // the list is for owners and has the name already
 		}
 		c.damage = fmt.Errorf("its file is damaged (%w); publish it again, and check the disk", err)
 	}
@@ -146,7 +145,7 @@ func (f *Firmware) found(sha string, info os.FileInfo, err error) {
 	f.changed(sha)
 }
 
-// errHash is why a file is not the image of its name.
+// errHash reports a file that is not the image of its name.
 var errHash = errors.New("its SHA-256 is another")
 
 // checkHash reads a file and compares its SHA-256.
@@ -166,8 +165,8 @@ func checkHash(name, want string) error {
 	return nil
 }
 
-// sendable returns why an image is not sent to a robot now, or nil. It waits until the
-// image was checked, as long as the robot waits for an answer.
+// sendable returns why an image cannot be sent now, or nil. It waits for the image's check
+// as long as the robot waits for an answer.
 func (f *Firmware) sendable(ctx context.Context, sha string) error {
 	f.mu.Lock()
 	_, there := f.images[sha]
@@ -193,18 +192,18 @@ func (f *Firmware) sendable(ctx context.Context, sha string) error {
 	return nil
 }
 
-// sentHash checks an image while it is sent. A disk can change what it holds without
-// a trace in the folder, and damage does not see that.
+// sentHash checks an image while it is sent: a disk can corrupt content without changing
+// the metadata, which check does not notice.
 type sentHash struct {
 	hash.Hash
 	want    string
-	damaged func() // is called once if the whole has another hash
+	damaged func() // called once if the hash differs
 }
 
-// add takes the next piece, and returns an error if it is the last one and must not be
-// sent. A robot that gets no end of an image keeps the one it has.
+// add adds the next piece. For the last piece it returns an error if that must not be sent:
+// a robot that does not get the end of an image keeps its old one.
 func (s *sentHash) add(b []byte, last bool) error {
-	_, _ = s.Write(b) // it never fails
+	_, _ = s.Write(b) // never fails
 	if !last || hex.EncodeToString(s.Sum(nil)) == s.want {
 		return nil
 	}
@@ -212,13 +211,13 @@ func (s *sentHash) add(b []byte, last bool) error {
 	return errHash
 }
 
-// newSentHash returns the check of one download of an image.
+// newSentHash returns the check for one download of an image.
 func (f *Firmware) newSentHash(sha string) *sentHash {
 	return &sentHash{sha256.New(), sha, func() {
 		info, err := os.Lstat(f.path(sha))
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if err == nil { // an image that was removed meanwhile needs no verdict
+		if err == nil { // an image removed in the meantime needs no verdict
 			f.found(sha, info, errHash)
 		}
 	}}

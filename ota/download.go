@@ -21,14 +21,14 @@ const (
 	stallsAfter   = 30 * time.Second // without progress, as in the firmware
 	queuesFor     = 20 * time.Second // less than the firmware waits for an answer
 	ticketLasts   = 24 * time.Hour
-	progressEvery = time.Second // at most: thirty robots must not push speech out of the bus
-	// mostPace is in bytes a second, no less than a robot writes to its
-	// flash: thirty downloads at the speed of the network would take the
-	// processor from conversations.
+	progressEvery = time.Second // at most: thirty robots must not displace speech on the bus
+	// mostPace is in bytes per second, at least what a robot writes to its flash:
+	// thirty downloads at the speed of the network would starve conversations of
+	// the processor.
 	mostPace = 512 << 10
 )
 
-// downloads is the address below which images are.
+// downloads is the URL path of the images.
 const downloads = "/xiaozhi/ota/firmware/"
 
 // location returns where a robot downloads an image. The ticket identifies the
@@ -37,7 +37,7 @@ func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
 	return downloads + sha + imageExt + "?r=" + f.pass(sha, id, now)
 }
 
-// pass returns a ticket for an address: for one file, one robot and a day.
+// pass returns a ticket for a URL: for one file and one robot, valid for a day.
 func (f *Firmware) pass(what string, id device.ID, now time.Time) string {
 	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
 	return string(id) + "." + until + "." + f.ticket(what, id, until)
@@ -49,7 +49,7 @@ func (f *Firmware) ticket(what string, id device.ID, until string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// admit reads a ticket.
+// admit checks a ticket and returns its robot.
 func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) {
 	parts := strings.Split(ticket, ".")
 	if len(parts) != 3 {
@@ -63,9 +63,8 @@ func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) 
 	return id, nil
 }
 
-// current reports whether a ticket that ends at until is valid now. If the clock
-// was set after the start of the appliance, a ticket from before is judged by the
-// earlier clock.
+// current reports whether a ticket that ends at until is valid now. If the clock was set
+// after the start of the appliance, an earlier ticket is judged by the earlier clock.
 func (f *Firmware) current(until, now time.Time) bool {
 	within := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))
@@ -78,7 +77,7 @@ var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the addre
 
 var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots download now; the robot asks again when it next starts")}
 
-// enter waits for a place among the downloads; leave gives it up.
+// enter waits for a download slot; leave frees it.
 func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err error) {
 	f.mu.Lock()
 	crowded := f.busy[id] >= mostOfOne
@@ -130,8 +129,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	return f.stream(w, r, id, f.path(sha), progress, sum)
 }
 
-// stream sends a file when there is room for one more download. progress and sum may
-// be nil.
+// stream sends a file when a download slot is free. progress and sum may be nil.
 func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64), sum *sentHash) error {
 	leave, err := f.enter(r.Context(), id)
 	if err != nil {
@@ -152,21 +150,20 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(),
 		progress: progress, sum: sum}
 	http.ServeContent(p, r, "", about.ModTime(), file)
-	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be used again
+	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be reused
 	return nil
 }
 
-// paced is an answer that is sent piece by piece, at mostPace. Each piece must be
-// received in time, and progress is reported. It has no ReadFrom, which would send
-// the whole file in one piece.
+// paced is an answer sent in pieces, at mostPace. Each piece must be received in time, and
+// progress is reported. It has no ReadFrom, which would send the whole file at once.
 type paced struct {
 	http.ResponseWriter
 	ctx      context.Context // the request's
 	control  *http.ResponseController
 	size     int64
 	began    time.Time
-	progress func(sent int64) // nil reports nothing
-	sum      *sentHash        // nil checks nothing
+	progress func(sent int64) // may be nil
+	sum      *sentHash        // may be nil
 
 	sent int64
 	last time.Time
@@ -191,7 +188,7 @@ func (p *paced) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// wait returns when the next piece may follow.
+// wait returns when the next piece may be sent.
 func (p *paced) wait() error {
 	due := p.began.Add(time.Duration(p.sent) * time.Second / mostPace)
 	if p.sent == p.size || !time.Now().Before(due) {

@@ -8,18 +8,18 @@ import (
 	"perch/ota/espimage"
 )
 
-// Facts are what a robot reports of its chip and flash, which an image has to fit.
+// Facts are a robot's report of its chip and flash, which an image has to fit.
 type Facts struct {
 	Chip     espimage.Chip `json:"chip"`
 	Revision int           `json:"revision"`
-	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 is not reported
-	Fixed    bool          `json:"fixed,omitempty"`  // its partitions are reported, and none is for updates
-	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for fonts, wake words and faces; 0 is not reported
+	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 if not reported
+	Fixed    bool          `json:"fixed,omitempty"`  // it reports partitions, but none for updates
+	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for fonts, wake words and faces; 0 if not reported
 }
 
-// parseFacts reads them from a check-in's body, and the SHA-256 of the running
-// build's ELF file. They are parsed apart from the names, which are then read from a
-// body whose facts have another form.
+// parseFacts parses the facts in a check-in's body, and the SHA-256 of the running build's
+// ELF file. They are parsed separately from the names, which are then still read if the
+// facts have an unknown form.
 func parseFacts(text []byte) (f *Facts, elf string) {
 	var t struct {
 		Chip     string `json:"chip_model_name"`
@@ -62,5 +62,5 @@ func parseFacts(text []byte) (f *Facts, elf string) {
 	return f, elf
 }
 
-// isHash reports whether a text is a SHA-256 as this package writes it.
+// isHash reports whether s is a SHA-256 as this package writes it.
 func isHash(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

@@ -12,18 +12,18 @@ import (
 	"perch/ota/espimage"
 )
 
-// Limits of fetching an image from elsewhere.
+// Limits of fetching an image by URL.
 const (
 	fetchWithin  = 15 * time.Minute
 	mostRedirect = 5
 )
 
-// errFetchStalled ends a fetch of which nothing arrives.
+// errFetchStalled ends a fetch without progress.
 var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 
 // Fetch downloads an image, and adds it to the catalogue for one board. The SHA-256
-// identifies the file, so that the server need not be trusted. It returns the
-// image's version. Errors have a code and a status.
+// identifies the file, so the server need not be trusted. It returns the image's version.
+// Errors have a code and a status.
 func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
@@ -76,7 +76,7 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 		return nil, elsewhere("%v", context.Cause(ctx))
 	case err != nil:
 		if inner, is := errors.AsType[*url.Error](err); is {
-			err = inner.Err // the rest is the address, which may hold a key
+			err = inner.Err // the rest is the URL, which may contain a key
 		}
 		return nil, elsewhere("%v", err)
 	case answer.StatusCode != http.StatusOK:

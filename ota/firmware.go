@@ -18,68 +18,66 @@ import (
 	"perch/event"
 )
 
-// table is where records are kept. PutSoon may lose the last few seconds in a
-// power cut. Put and Delete may not, and store what PutSoon had waiting, too.
+// table stores records. PutSoon may lose the last few seconds in a power cut. Put and
+// Delete may not, and also store what PutSoon has queued.
 type table[T any] interface {
 	Put(key string, v T) error
 	PutSoon(key string, v T)
 	Delete(key string) error
 	All() iter.Seq2[string, T]
-	Err() error // that a loop over All may have ended early with
+	Err() error // set if a loop over All may have ended early
 }
 
-// FirmwareOptions are what the catalogue needs.
+// FirmwareOptions configure the catalogue.
 type FirmwareOptions struct {
-	Dir    string            // of the files; no other program writes them
+	Dir    string            // of the files; no other program may write them
 	Images table[Record]     // by SHA-256
 	Units  table[Unit]       // by robot
-	Key    []byte            // of the tickets by which robots download
-	Signer ed25519.PublicKey // who must have signed every image; nil requires no signature
+	Key    []byte            // of the download tickets
+	Signer ed25519.PublicKey // must have signed every image; nil requires no signature
 	Bus    publisher
 	Zone   *time.Location // of the hours of rollouts
-	// Stopped notifies the owner of a rollout that has stopped: of its first robots, some have failed.
+	// Stopped notifies the owner of a rollout that has stopped because too many of its first robots failed.
 	Stopped func(version string, failed, first int)
 	Log     *slog.Logger
-	Fetch   http.RoundTripper // reaches addresses that images are fetched from; nil is the network
+	Fetch   http.RoundTripper // fetches images by URL; nil is the network
 }
 
-// Firmware is the catalogue of images and the rollouts of each. Its methods
-// may be called from any goroutine.
+// Firmware is the catalogue of images and their rollouts. It is safe for concurrent use.
 //
-// An image is a file named by its hash, and a record in the store. The file is
-// written under another name, synced and renamed before its record is written. It
-// is removed after its record. So the catalogue survives a power cut at any time: a
-// file without a record is put aside at the next start. It is not deleted, because
-// the records may be what was lost.
+// An image is a file named by its hash, and a record in the store. The file is written
+// under another name, synced and renamed before its record is written, and removed after
+// its record. So the catalogue survives a power cut at any time: a file without a record
+// is put aside at the next start. It is not deleted, because the records may have been
+// lost.
 type Firmware struct {
 	o         FirmwareOptions
-	began     time.Time            // by the wall clock, as it was then
-	running   func() time.Duration // since then; it never jumps
-	uploads   chan struct{}        // room for one: it is checked against what else there is
+	began     time.Time            // wall clock at the start
+	running   func() time.Duration // time since then; it never jumps
+	uploads   chan struct{}        // a semaphore for one, which is checked against the whole catalogue
 	downloads chan struct{}
 
-	checks sync.WaitGroup // of the files of images
+	checks sync.WaitGroup // of images' files
 
 	mu       sync.Mutex
 	images   map[string]Record
-	checked  map[string]checkedFile // the files of images, by SHA-256
-	checking map[string]*imageCheck // those that are being read
-	closed   bool                   // no check begins any more
+	checked  map[string]checkedFile // images' files, by SHA-256
+	checking map[string]*imageCheck // running checks
+	closed   bool                   // no more checks start
 	units    map[device.ID]Unit
-	busy     map[device.ID]int // downloads of each robot
+	busy     map[device.ID]int // downloads per robot
 }
 
-// Bounds of the catalogue.
+// Limits of the catalogue.
 const (
 	mostImages    = 64
-	mostUnits     = 2000 // robots; more than the registry knows, which may have forgotten some
+	mostUnits     = 2000 // robots; more than the registry has, which may have forgotten some
 	mostDownloads = 32   // at once
-	mostOfOne     = 2    // of one robot: its latest, and one that it has dropped and that has yet to stall
+	mostOfOne     = 2    // per robot: its latest, and one that it dropped and that has yet to stall
 )
 
-// OpenFirmware opens the catalogue, and makes its folder. Incomplete uploads are
-// removed. An image without its file is removed from the catalogue, and a file
-// without a record is put aside.
+// OpenFirmware opens the catalogue, creating its folder. Incomplete uploads are removed.
+// Records without a file are removed, and files without a record are put aside.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	began := time.Now()
 	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
@@ -90,7 +88,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 		f.units[device.ID(id)] = u
 	}
 	if err := errors.Join(o.Images.Err(), o.Units.Err()); err != nil {
-		return nil, err // records may be there but unreadable
+		return nil, err // records may exist but be unreadable
 	}
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
@@ -100,8 +98,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 
 var errNoImage = &fault{"unknown_image", http.StatusNotFound, errors.New("there is no such image in the catalogue")}
 
-// records are the images, the newest first, with the damage that was found so far.
-// f.mu is held.
+// records returns the images, newest first, with the damage found so far. f.mu is held.
 func (f *Firmware) records() []Record {
 	all := slices.SortedFunc(maps.Values(f.images), newestFirst)
 	for i := range all {
@@ -110,7 +107,7 @@ func (f *Firmware) records() []Record {
 	return all
 }
 
-// checkIn judges a robot's check-in and returns what it is to be offered.
+// checkIn judges a robot's check-in and returns the image to offer, or nil.
 func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	s.at = s.at.In(f.o.Zone)
 	f.mu.Lock()
@@ -123,7 +120,7 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 		t := unit.Trials[v.offer.SHA256]
 		t.Offered = f.after(s.at)
 		unit.try(v.offer.SHA256, t)
-		// It is sent once, so what was sent must be known before it is.
+		// Forced once, so it must be recorded before it is sent.
 		if err := f.o.Units.Put(string(s.robot), unit); err != nil {
 			f.o.Log.Error("a robot is not offered its firmware, for that could not be kept", "robot", s.robot, "err", err)
 			return nil, false
@@ -143,8 +140,8 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// after returns now. If the clock was set back, it returns a time after all that an
-// owner did before, because the latest choice counts. f.mu is held.
+// after returns now or, if the clock was set back, a time after everything that an owner
+// did before, because the latest choice counts. f.mu is held.
 func (f *Firmware) after(now time.Time) time.Time {
 	done := []time.Time{{}}
 	for _, r := range f.images {
@@ -169,7 +166,7 @@ func (f *Firmware) keep(id device.ID, u Unit) {
 	f.o.Units.PutSoon(string(id), u)
 }
 
-// first records the first robots of a rollout. f.mu is held.
+// first records a first robot of a rollout. f.mu is held.
 func (f *Firmware) first(sha string, robot device.ID) {
 	r := f.images[sha]
 	if len(r.First) >= firstRobots || slices.Contains(r.First, robot) {
@@ -180,7 +177,7 @@ func (f *Firmware) first(sha string, robot device.ID) {
 	f.o.Images.PutSoon(sha, r)
 }
 
-// failed stops a rollout if too many first robots have failed. f.mu is held.
+// failed records a failure, and stops a rollout if too many first robots have failed. f.mu is held.
 func (f *Firmware) failed(sha string, robot device.ID) {
 	r := f.images[sha]
 	f.o.Log.Warn("a robot did not come back with the firmware it was offered", "robot", robot, "version", r.Version)
@@ -204,11 +201,11 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 	f.o.Stopped(r.Version, failures, len(r.First))
 }
 
-// Shown is an image as its owner sees it.
+// Shown is an image as shown to its owner.
 type Shown struct {
 	Record
-	Damaged string              `json:"damaged,omitempty"` // why it is offered to nobody, and the cure
-	Robots  map[device.ID]Trial `json:"robots"`            // that it was offered to
+	Damaged string              `json:"damaged,omitempty"` // why it is offered to nobody, with advice
+	Robots  map[device.ID]Trial `json:"robots"`            // those it was offered to
 }
 
 // List returns the catalogue, the newest image first.
@@ -235,9 +232,9 @@ func (f *Firmware) show(r Record) Shown {
 	return s
 }
 
-// Plan sets the rollout of an image, and restarts one that has stopped: robots that
-// have failed stay as they are. A plan that only pauses it, or has it go on, keeps what
-// is known of its first robots. Errors have a code and a status.
+// Plan sets the rollout of an image, and restarts one that has stopped, without the robots
+// that have failed. A plan that only pauses or continues it keeps what is known of its
+// first robots. Errors have a code and a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,19 +259,19 @@ func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	return f.show(r), nil
 }
 
-// changed publishes that the catalogue has: an image, its rollout or a file of assets.
+// changed publishes a change of the catalogue: of an image, its rollout or an asset file.
 func (f *Firmware) changed(name string) {
 	f.o.Bus.Publish("", "", event.Changed{What: "firmware", ID: name})
 }
 
-// Remove removes an image from the catalogue. Downloads under way are completed.
+// Remove removes an image from the catalogue. Downloads of it are completed.
 func (f *Firmware) Remove(sha string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, there := f.images[sha]; !there {
 		return errNoImage
 	}
-	// The records of robots are written soon, and so are on the disk once the image's is deleted.
+	// The robots' records are queued, and so are on the disk once the image's is deleted.
 	before := map[device.ID]Unit{}
 	for id, u := range f.units {
 		if _, tried := u.Trials[sha]; tried || u.Wanted == sha {
@@ -314,19 +311,19 @@ func (f *Firmware) Forget(id device.ID) error {
 	return nil
 }
 
-// Update is a robot's version, the latest one for it, and the progress to that.
+// Update is a robot's version, the latest one for it, and the progress of an update.
 type Update struct {
 	Installed string `json:"installed_version"`
-	Latest    string `json:"latest_version"` // as Installed where there is nothing newer
+	Latest    string `json:"latest_version"` // equals Installed if there is nothing newer
 	SHA256    string `json:"sha256,omitempty"`
 	Stage     Stage  `json:"stage,omitempty"`
 	Bytes     int64  `json:"bytes,omitempty"`
 	Size      int64  `json:"size,omitempty"`
-	Back      bool   `json:"rolled_back,omitempty"` // the robot had it once, and came back with the image before
+	Back      bool   `json:"rolled_back,omitempty"` // the robot had it once, and returned with the previous image
 }
 
-// Update returns the state of a robot's firmware. Latest is the newest image for its
-// board that it could run, whether or not a rollout reaches it.
+// Update returns the state of a robot's firmware. Latest is the newest image for its board
+// that it could run, whether or not a rollout reaches it.
 func (f *Firmware) Update(id device.ID) Update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -339,7 +336,7 @@ func (f *Firmware) Update(id device.ID) Update {
 	return show
 }
 
-// latest is the newest image that a robot could run and does not. f.mu is held.
+// latest returns the newest image that a robot could run and does not. f.mu is held.
 func (f *Firmware) latest(u Unit) *Record {
 	records := f.records()
 	for i := range records {
@@ -350,10 +347,9 @@ func (f *Firmware) latest(u Unit) *Record {
 	return nil
 }
 
-// Install has a robot offered an image at its next check-in, regardless of the
-// rollout; an image that has failed on it is tried again. Without a hash it is the
-// newest one. The robot can download it now from the path, by a tool of its
-// firmware.
+// Install offers an image to a robot at its next check-in, regardless of the rollout; an
+// image that has failed on it is tried again. An empty sha means the newest image. The
+// robot can also download it from path at once, by a tool of its firmware.
 func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -382,8 +378,8 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	return f.location(sha, id, now), nil
 }
 
-// installable returns a robot and the hash of the image that it is to install, which is
-// the newest one if none is given. f.mu is held.
+// installable returns a robot and the hash of the image to install, by default the newest.
+// f.mu is held.
 func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
 	u, known := f.units[id]
 	if !known {
@@ -407,7 +403,7 @@ func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
 	return u, sha, nil
 }
 
-// suits returns why an image must not go to a robot.
+// suits returns why an image must not go to a robot, or nil.
 func (r Record) suits(u Unit) error {
 	switch {
 	case !r.declared(u.Board):
@@ -433,7 +429,7 @@ func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
 	return file, nil
 }
 
-// progress publishes how much of an image a robot was sent, and stores the end.
+// progress publishes how much of an image was sent to a robot, and stores the end.
 func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

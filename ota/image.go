@@ -17,7 +17,7 @@ import (
 type Image struct {
 	SHA256  string    `json:"sha256"` // of the file, in hex; its name
 	Size    int64     `json:"size"`   // of the file, in bytes
-	Boards  []string  `json:"boards"` // it was declared for; the image itself does not say
+	Boards  []string  `json:"boards"` // declared by the owner; the image itself does not say
 	Chip    string    `json:"chip"`
 	Project string    `json:"project"`
 	Version string    `json:"version"`
@@ -27,21 +27,21 @@ type Image struct {
 	Length  int64     `json:"length"` // of what a boot loader reads
 	MinRev  int       `json:"min_revision"`
 	Added   time.Time `json:"added"`
-	Signed  bool      `json:"signed"` // by the key that is configured
+	Signed  bool      `json:"signed"` // by the configured key
 }
 
 // Record is an image and its rollout, as stored.
 type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
-	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped itself
+	Stopped string      `json:"stopped,omitempty"` // why the rollout stopped
 	First   []device.ID `json:"first,omitempty"`   // the first robots it was offered to
-	Failed  int         `json:"failed,omitempty"`  // of these, where it has stopped
+	Failed  int         `json:"failed,omitempty"`  // of First, when it stopped
 
-	damage error // of the file, as far as it was read; it is not stored
+	damage error // of the file, as far as it was read; not stored
 }
 
-// How a rollout stops itself: of so many robots, so many fail.
+// A rollout stops if this many of its first robots fail.
 const (
 	firstRobots   = 5
 	firstFailures = 2
@@ -49,7 +49,7 @@ const (
 
 func (i Image) declared(board string) bool { return board != "" && slices.Contains(i.Boards, board) }
 
-// fits says why a robot would not run the image.
+// fits returns why a robot would not run the image, or nil.
 func (i Image) fits(t espimage.Target) error {
 	chip, known := espimage.ParseChip(i.Chip)
 	if !known {
@@ -58,7 +58,7 @@ func (i Image) fits(t espimage.Target) error {
 	return espimage.Image{Chip: chip, MinRevision: i.MinRev, Length: i.Length}.Fits(t)
 }
 
-// describe makes the record of a file that was read.
+// describe returns the catalogue entry of a file that was read.
 func describe(i espimage.Image, boards []string, at time.Time) Image {
 	return Image{
 		SHA256: hex.EncodeToString(i.SHA256[:]), Size: i.Size, Length: i.Length, Boards: boards,
@@ -67,7 +67,7 @@ func describe(i espimage.Image, boards []string, at time.Time) Image {
 	}
 }
 
-// check refuses images that a boot loader accepts and that would harm a robot.
+// check refuses images that a boot loader accepts but that would harm a robot.
 func (i Image) check() error {
 	if _, known := espimage.ParseChip(i.Chip); !known {
 		return &fault{"wrong_chip", http.StatusUnprocessableEntity, fmt.Errorf("the image is built for a chip that no robot has: %s", i.Chip)}
@@ -81,9 +81,9 @@ func (i Image) check() error {
 	return nil
 }
 
-// checkUnits compares an image with the known robots of its boards: if none of them
-// could run it, the board is wrong. A robot that differs from the others of its
-// board is skipped when the image is offered.
+// checkUnits compares an image with the known robots of its boards: if none of them could
+// run it, the board is wrong. A robot that differs from the others of its board is skipped
+// when the image is offered.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
 	var wrong error
 	for id, u := range units {
@@ -102,12 +102,12 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 
 // newestFirst sorts images by version, as robots compare it.
 func newestFirst(a, b Record) int {
-	av, _ := parseVersion(a.Version) // check has refused what cannot be compared
+	av, _ := parseVersion(a.Version) // check has refused versions that cannot be compared
 	bv, _ := parseVersion(b.Version)
 	return cmp.Or(slices.Compare(bv, av), b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
 }
 
-// checkBoards checks the boards that an owner declares.
+// checkBoards checks the boards that an owner declared.
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return &fault{"bad_board", http.StatusBadRequest,

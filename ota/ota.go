@@ -1,11 +1,10 @@
-// Package ota is a robot's first contact: the request it makes when it boots,
-// answered with where to connect, what the time is and which firmware to run.
-// A wrong answer here puts a robot into a boot loop, so the reply is a type
-// that cannot hold one: no key over 15 characters, numbers that are numbers, no
-// version that cannot be compared, one transport and not two.
+// Package ota answers a robot's check-in at boot with where to connect, the time and the
+// firmware to run. A wrong answer would put a robot into a boot loop, so the reply is a type
+// that cannot contain one: no key over 15 characters, numbers that are numbers, only
+// versions that can be compared, and a single transport.
 //
-// Images are kept in a catalogue, checked as a robot's boot loader checks them,
-// and rolled out by a pure step from check-in to check-in.
+// Images are stored in a catalogue, checked as a robot's boot loader checks them, and rolled
+// out by a pure function from check-in to check-in.
 package ota
 
 import (
@@ -26,42 +25,42 @@ import (
 	"perch/plain"
 )
 
-// registry knows who may connect.
+// registry decides who may connect.
 type registry interface {
 	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission)
 	Get(id device.ID) (device.Robot, error)
 	KeepTransport(id device.ID, t device.Transport)
 }
 
-// publisher is the bus.
+// publisher is the event bus.
 type publisher interface {
 	Publish(robot device.ID, session string, e event.Event)
 }
 
-// Options are what the bootstrap needs.
+// Options of a Service.
 type Options struct {
 	Robots    registry
 	Bus       publisher
 	Zone      *time.Location
-	PublicURL string           // "http://host:port"; empty takes each request's own Host
-	Framing   int              // binary framing that robots are configured to use: 1, 2 or 3
-	Firmware  *Firmware        // nil offers none
-	Transport device.Transport // of robots without their own; empty is their WebSocket
+	PublicURL string           // "http://host:port"; empty uses the Host of each request
+	Framing   int              // binary framing for robots: 1, 2 or 3
+	Firmware  *Firmware        // nil offers nothing
+	Transport device.Transport // of robots without a setting; empty means WebSocket
 	MQTT      MQTT             // where robots connect by MQTT
-	// Earliest is a time before which the clock is wrong, such as that of the
-	// program's build: robots are not sent a wrong time. Zero trusts every clock.
+	// Earliest is a time before which the clock must be wrong, such as the build time of
+	// the program: robots are not sent a wrong time. Zero trusts every clock.
 	Earliest time.Time
-	Language func() string // the household's, BCP 47, for robots that tell none; nil is English
+	Language func() string // the household's, BCP 47, for robots that report none; nil is English
 	Log      *slog.Logger
 }
 
 // MQTT is where robots connect by MQTT.
 type MQTT struct {
-	Port  int    // of this machine, 8883 for TLS; 0 is nowhere, and then robots use their WebSockets
-	Topic string // to which robots publish
+	Port  int    // of this machine, 8883 for TLS; 0 disables MQTT, and robots use WebSockets
+	Topic string // that robots publish to
 }
 
-// Service answers robots that boot.
+// Service answers robots' check-ins.
 type Service struct {
 	o         Options
 	strangers ration
@@ -78,11 +77,11 @@ func New(o Options) *Service {
 	return &Service{o: o}
 }
 
-// Request is a check-in as it came. The headers, or the query, identify the robot.
-// The firmware does not escape the body, so a body may be unreadable.
+// Request is a check-in. The headers, or the query, identify the robot. The firmware does
+// not escape the body, so it may be invalid.
 type Request struct {
-	Host      string // of the request, with the port where it has one
-	TLS       bool   // it came over TLS, as from the robot in the page
+	Host      string // of the request, with the port if it has one
+	TLS       bool   // as from the browser's robot
 	DeviceID  string
 	ClientID  string
 	UserAgent string // "<board>/<version>"
@@ -91,7 +90,7 @@ type Request struct {
 	Body      []byte
 }
 
-// Reply is the bootstrap as the firmware parses it.
+// Reply is the answer as the firmware parses it.
 type Reply struct {
 	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
@@ -102,30 +101,30 @@ type Reply struct {
 
 type serverTime struct {
 	Timestamp int64 `json:"timestamp"`       // milliseconds
-	Offset    int   `json:"timezone_offset"` // minutes, added to the time by the robot
+	Offset    int   `json:"timezone_offset"` // minutes, added by the robot
 }
 
-// firmware with an empty URL offers nothing. Each part of the version must begin with
-// a digit, or the robot aborts; "0" is newer than nothing. A robot whose own version
-// cannot be compared must not be sent this section at all.
+// firmware with an empty URL offers nothing. Each part of the version must begin with a
+// digit, or the robot aborts; "0" is never newer. A robot whose own version cannot be
+// compared must not be sent this section at all.
 type firmware struct {
 	Version string `json:"version"`
 	URL     string `json:"url"`
-	Force   int    `json:"force,omitempty"` // 1 installs whatever the versions are; any other type is ignored
+	Force   int    `json:"force,omitempty"` // 1 installs regardless of versions; other types are ignored
 }
 
-// webSocket is copied by the robot key by key into its flash and kept there: if a
-// token or version is missing, the earlier one stays in force. A robot that waits
-// for its owner gets none of it, because some clients keep an empty token after
-// their adoption. A robot chooses its transport only after that.
+// webSocket is copied by the robot key by key into its flash: if a token or version is
+// missing, the earlier one stays in force. A robot that waits for its owner gets none of
+// it, because some clients keep an empty token after their adoption. A robot chooses its
+// transport only after that.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
 	Version int    `json:"version"`
 }
 
-// mqtt is copied as webSocket is. A robot that gets it uses MQTT, whatever else it
-// gets. It reads no topic to subscribe to.
+// mqtt is copied like webSocket. A robot that gets it uses MQTT, whether or not it also gets
+// a webSocket. The firmware reads no topic to subscribe to.
 type mqtt struct {
 	Endpoint string `json:"endpoint"` // host:port; 8883 is TLS
 	Client   string `json:"client_id"`
@@ -135,18 +134,18 @@ type mqtt struct {
 	Topic    string `json:"publish_topic"`
 }
 
-// aliveFor is the keepalive of robots by MQTT, in seconds: one that is switched off
-// is missed after one and a half times that. The firmware's own is 240.
+// aliveFor is the keepalive of robots by MQTT, in seconds: a robot that is switched off is
+// missed after one and a half times that. The firmware's default is 240.
 const aliveFor = 60
 
-// activation keeps the robot asking until its owner has adopted it.
+// activation makes the robot ask until its owner has adopted it.
 type activation struct {
 	Message   string `json:"message"`
-	Code      string `json:"code,omitempty"` // which it shows digit by digit, and speaks
+	Code      string `json:"code,omitempty"` // shown digit by digit, and spoken
 	Challenge string `json:"challenge"`
 }
 
-// fault is an error of the bootstrap as a robot's owner may see it.
+// fault is an error shown to a robot's owner.
 type fault struct {
 	code   string
 	status int
@@ -174,7 +173,7 @@ func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	return reply, nil
 }
 
-// upgrade returns what a robot is offered. One that is not adopted affects no rollout.
+// upgrade returns the offer to a robot. A robot that is not adopted does not affect rollouts.
 func (s *Service) upgrade(r device.Robot, version string, a device.Admission, body []byte, now time.Time) *firmware {
 	if !survives(version) {
 		return nil
@@ -194,12 +193,12 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 	return offer
 }
 
-// withTimestamps is the framing whose packets from the microphone name the packet
-// that was played meanwhile. Server-side echo cancellation needs it.
+// withTimestamps is the framing whose microphone packets name the packet being played, as
+// server-side echo cancellation needs.
 const withTimestamps = 2
 
-// connect tells a robot where to connect, by the transport that is its own or everybody's.
-// A page has WebSockets only.
+// connect sets where a robot connects, by its own transport or the default. A browser has
+// WebSockets only.
 func (s *Service) connect(reply *Reply, robot device.Robot, c device.CheckIn, token string, page bool) {
 	transport := cmp.Or(robot.Settings.Transport, s.o.Transport, device.WebSocket)
 	if page || s.o.MQTT.Port == 0 {
@@ -218,17 +217,17 @@ func (s *Service) connect(reply *Reply, robot device.Robot, c device.CheckIn, to
 	reply.WebSocket = &webSocket{URL: "ws" + strings.TrimPrefix(c.BaseURL, "http") + "/xiaozhi/v1/", Token: token, Version: framing}
 }
 
-// endpoint is where a robot connects by MQTT, under the name by which it has reached us.
+// endpoint returns where a robot connects by MQTT, under the host name that it used here.
 func (s *Service) endpoint(base string) string {
 	_, address, _ := strings.Cut(base, "://")
-	host, _, _ := net.SplitHostPort(address) // base has a port always
+	host, _, _ := net.SplitHostPort(address) // base always has a port
 	return net.JoinHostPort(host, strconv.Itoa(s.o.MQTT.Port))
 }
 
 func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
-	if !now.Before(s.o.Earliest) { // no time is better than a wrong one: the robot may have a clock of its own
+	if !now.Before(s.o.Earliest) { // no time is better than a wrong one: the robot may have its own clock
 		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
 	if a.Token == "" {
@@ -240,9 +239,9 @@ func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.T
 	return reply
 }
 
-// read takes the identity from the headers, and the rest from the headers or the body.
+// read reads the identity from the headers, and the rest from the headers or the body.
 func (s *Service) read(r Request) (device.CheckIn, error) {
-	// An SSID with a quote in it makes the body invalid. The robot still gets its answer.
+	// An SSID with a quote in it makes the body invalid. The robot is still answered.
 	var body reported
 	if json.Unmarshal(r.Body, &body) != nil {
 		body = reported{}
@@ -262,8 +261,8 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 	return device.CheckIn{
 		ID: id, Client: s.client(id, r.ClientID, body), BaseURL: base, Address: r.Address,
 		Board: clip(cmp.Or(body.Board.Name, board)), Firmware: clip(cmp.Or(body.Application.Version, version)),
-		// Of its assets' language a firmware tells nothing beside these two, which are one
-		// and the same code, the one that it was built with.
+		// The firmware reports the language of its assets only in these two, which are
+		// both the code that it was built with.
 		Language: clip(cmp.Or(r.Language, body.Language)),
 	}, nil
 }
@@ -280,8 +279,8 @@ func parseID(text string) (device.ID, error) {
 // isBrowser reports whether a User-Agent begins as every browser's does.
 func isBrowser(userAgent string) bool { return strings.HasPrefix(userAgent, "Mozilla/") }
 
-// client returns the client that checks in: by the headers or the query, else by the
-// body. A robot that is bound without a client id stays bound to none.
+// client returns the client that checks in: by the headers or the query, else by the body.
+// A robot bound without a client id stays so.
 func (s *Service) client(id device.ID, sent string, body reported) device.Client {
 	if robot, err := s.o.Robots.Get(id); sent == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
 		return device.NewClient(text(body.UUID))
@@ -289,7 +288,7 @@ func (s *Service) client(id device.ID, sent string, body reported) device.Client
 	return device.NewClient(sent)
 }
 
-// base returns the address for robots. The firmware misreads a URL without a port.
+// base returns the appliance's address for robots. The firmware misreads a URL without a port.
 func (s *Service) base(host string, encrypted bool) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil
@@ -324,14 +323,14 @@ type reported struct {
 	} `json:"board"`
 }
 
-// text is a value if it is a string; any other is ignored.
+// text returns v if it is a string, else "".
 func text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-// clip shortens text of a stranger, and removes control characters, which would
-// control a terminal or begin a line of the log.
+// clip shortens untrusted text, and removes control characters, which could control a
+// terminal or start a new line in the log.
 func clip(s string) string {
 	return plain.Clip(plain.Text(s), 100)
 }

@@ -13,26 +13,26 @@ import (
 	"perch/device"
 )
 
-// Rollout is to which robots an image goes, and when. The zero value goes only to
+// Rollout says to which robots an image goes, and when. With the zero value it goes only to
 // robots on which it is installed by hand.
 type Rollout struct {
-	Boards  []string     `json:"boards"`           // of those the image was declared for; none is all of them
-	Robots  []device.ID  `json:"robots,omitempty"` // none is all of those boards
-	Percent int          `json:"percent"`          // of the robots, 0 to 100: always the same ones, and more of them the higher it is
-	Hours   device.Hours `json:"hours,omitzero"`   // in which it is offered; zero is the whole day
+	Boards  []string     `json:"boards"`           // a subset of the image's; empty is all of them
+	Robots  []device.ID  `json:"robots,omitempty"` // empty is all of those boards
+	Percent int          `json:"percent"`          // of the robots, 0 to 100: always the same ones, plus others as it rises
+	Hours   device.Hours `json:"hours,omitzero"`   // when it is offered; zero is the whole day
 	Auto    bool         `json:"auto"`             // else each robot waits for Install
-	Force   bool         `json:"force,omitempty"`  // even where it is older than what runs, to each robot once
-	Paused  bool         `json:"paused,omitempty"` // it is offered to nobody for now, and goes on where it was
+	Force   bool         `json:"force,omitempty"`  // even if older than the running image, once per robot
+	Paused  bool         `json:"paused,omitempty"` // offered to nobody until it is resumed
 }
 
-// Bounds of a rollout.
+// Limits of a rollout.
 const (
 	mostBoards = 32
 	mostChosen = 1000
 )
 
-// ParseRollout reads a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
-// auto, force?, paused?}. A percent that is left out is 100. Errors have a code and a status.
+// ParseRollout parses a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
+// auto, force?, paused?}. The default percent is 100. Errors have a code and a status.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
 	b := struct {
 		Boards  []string `json:"boards"`
@@ -71,8 +71,8 @@ func badRollout(format string, values ...any) error {
 	return &fault{"bad_rollout", http.StatusBadRequest, errors.New("the rollout: " + fmt.Sprintf(format, values...))}
 }
 
-// reaches returns why an image is not for a robot now, or nothing. It does not regard
-// the robot's own report or earlier offers.
+// reaches returns why an image is not for a robot now, or "". It ignores the robot's own
+// report and earlier offers.
 func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
 	case r.Paused:
@@ -91,15 +91,15 @@ func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time
 	return ""
 }
 
-// onlyPaused reports whether a plan is this one paused, or this one going on.
+// onlyPaused reports whether plan only pauses or resumes r.
 func (r Rollout) onlyPaused(plan Rollout) bool {
 	return r.Paused != plan.Paused && slices.Equal(r.Boards, plan.Boards) && slices.Equal(r.Robots, plan.Robots) &&
 		r.Percent == plan.Percent && r.Hours == plan.Hours && r.Auto == plan.Auto && r.Force == plan.Force
 }
 
-// share returns a robot's place among a hundred for one image. It is always the same,
-// so that a growing rollout keeps its robots, and differs from image to image, so
-// that the same robot does not always go first.
+// share returns a robot's place from 0 to 99 for an image. It is constant, so that a growing
+// rollout keeps its robots, and differs between images, so that it is not always the same
+// robots that go first.
 func share(sha string, robot device.ID) int {
 	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)

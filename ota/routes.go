@@ -16,8 +16,8 @@ import (
 // Limits of a check-in.
 const arriveWithin = 30 * time.Second
 
-// Routes mounts the robots' bootstrap. It needs no key: a robot names itself in its
-// headers or its query, and a token is given only to the client it is bound to.
+// Routes mounts the robots' check-in. It needs no key: a robot names itself in its headers
+// or its query, and only the client it is bound to gets a token.
 func (s *Service) Routes(r gin.IRouter) {
 	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/ota"} {
 		r.POST(path, s.checkIn)
@@ -32,7 +32,7 @@ func (s *Service) Routes(r gin.IRouter) {
 		assetFiles: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-			if err != nil && c.Request.Context().Err() == nil { // a robot that leaves while it waits is not a failure
+			if err != nil && c.Request.Context().Err() == nil { // a robot that disconnects while it waits is no failure
 				_ = c.Error(err)
 			}
 		}
@@ -49,12 +49,12 @@ func (s *Service) checkIn(c *gin.Context) {
 		_ = c.Error(err)
 		return
 	}
-	c.Header("Cache-Control", "no-store") // a browser would keep the answer to its GET, token and time with it
+	c.Header("Cache-Control", "no-store") // a browser would cache the answer with the token and the time
 	c.JSON(http.StatusOK, reply)
 }
 
 func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
-	// The read deadline is this request's: a WebSocket has none.
+	// The deadline is for this request only: a WebSocket has none.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
 	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, limit.Body+1))
 	if len(body) > limit.Body {
@@ -62,9 +62,9 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
 			errors.New("the check-in is larger than 64 kB; no robot sends that")}
 	}
-	// A body that did not arrive whole cannot be read: the headers are enough.
-	// A browser asks without an Origin, which the script of an allowed page sends, for an
-	// image or script tag, and any page of the internet could fill the registry through it.
+	// An incomplete body cannot be parsed: the headers are enough.
+	// A browser sends no Origin for an image or script tag, with which any page of the internet
+	// could fill the registry; an allowed page's script sends one.
 	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {
 		return Reply{}, errTag
 	}
@@ -77,9 +77,9 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	}, time.Now())
 }
 
-// identity returns who the request names: by header as the firmware does, or by
-// query, for pages that use one address for this and for the WebSocket, for which a
-// browser can set no headers.
+// identity returns the robot and client of a request: from headers as the firmware sends
+// them, or from the query, for pages that use one address for this and for the WebSocket,
+// on which a browser cannot set headers.
 func identity(r *http.Request) (id, client string) {
 	query := r.URL.Query()
 	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
@@ -88,7 +88,7 @@ func identity(r *http.Request) (id, client string) {
 var errTag = &fault{"no_origin", http.StatusForbidden,
 	errors.New("a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too")}
 
-// activate answers a robot that waits: 200 ends that, 202 has it ask again in 3 s.
+// activate answers a waiting robot: 200 if it is adopted; 202 makes it ask again in 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {

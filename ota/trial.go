@@ -9,51 +9,51 @@ import (
 	"perch/ota/espimage"
 )
 
-// Stage is how far a robot has come with an image.
+// Stage is a robot's progress with an image.
 type Stage string
 
 // The stages. An image is offered again until it is installed or has failed.
 const (
 	Offered     Stage = "offered"
 	Downloading Stage = "downloading"
-	Downloaded  Stage = "downloaded" // all of it was sent
-	Installed   Stage = "installed"  // the robot runs it
+	Downloaded  Stage = "downloaded" // sent completely
+	Installed   Stage = "installed"  // running on the robot
 	RolledBack  Stage = "rolled_back"
-	Failed      Stage = "failed" // it is not offered again
+	Failed      Stage = "failed" // not offered again
 )
 
-// Trial is what became of offering an image to a robot.
+// Trial is the state of offering an image to a robot.
 type Trial struct {
 	Stage   Stage     `json:"stage"`
 	From    string    `json:"from"`             // version that it ran at the latest offer
-	Open    bool      `json:"open,omitempty"`   // the latest offer has yet to be judged, by what the robot comes back with
+	Open    bool      `json:"open,omitempty"`   // the robot has not come back since the latest offer
 	Misses  int       `json:"misses"`           // offers after which it came back without the image
 	Forced  bool      `json:"forced,omitempty"` // it was sent with force, which is done once
-	Chosen  bool      `json:"chosen,omitempty"` // its owner wanted it on this robot, by hand or by force
-	Backed  bool      `json:"backed,omitempty"` // the robot has rolled it back once at least
-	Offered time.Time `json:"offered"`          // the latest time, or when it was chosen
+	Chosen  bool      `json:"chosen,omitempty"` // the owner chose it for this robot, by hand or by force
+	Backed  bool      `json:"backed,omitempty"` // the robot has rolled it back at least once
+	Offered time.Time `json:"offered"`          // latest offer, or when it was chosen
 	Bytes   int64     `json:"bytes,omitempty"`  // sent since then
 }
 
-// mostMisses is how many offers without success make a trial fail.
+// mostMisses is how many failed offers make a trial fail.
 const mostMisses = 3
 
 // Unit is the stored state of a robot's firmware.
 type Unit struct {
 	Board   string `json:"board"`
-	Version string `json:"version"` // that it runs
+	Version string `json:"version"` // currently running
 
-	// Confirmed names the image that the robot ran at its last answer without an
-	// offer. That answer makes it keep the image: its boot loader rolls back an
-	// image that restarts before.
+	// Confirmed identifies the image that the robot ran when it last got an answer without
+	// an offer. That answer makes it keep the image: its boot loader rolls back an image
+	// that restarts before.
 	Confirmed string `json:"confirmed"`
 
-	// The latest report whose body could be read.
+	// The latest report with a valid body.
 
 	Reported bool `json:"told"`
 	Facts
 
-	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image its owner wants on it
+	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image that the owner wants on it
 	Trials map[string]Trial `json:"trials,omitempty"` // by SHA-256 of the image
 }
 
@@ -65,20 +65,20 @@ func (u Unit) target() espimage.Target {
 	return espimage.Target{Chip: u.Chip, Revision: u.Revision, Slot: u.Slot}
 }
 
-// sighting is a check-in, as far as firmware goes.
+// sighting is the part of a check-in that concerns firmware.
 type sighting struct {
 	robot   device.ID
 	board   string
 	version string
-	elf     string // SHA-256 of the ELF file of what runs, in hex; empty is not known
-	facts   *Facts // nil where the body could not be read
+	elf     string // SHA-256 of the running ELF file, in hex; empty if unknown
+	facts   *Facts // nil if the body was invalid
 	at      time.Time
 }
 
-// running names what a robot runs, as closely as it reported.
+// running identifies what a robot runs, as precisely as it reported.
 func (s sighting) running() string { return s.version + " " + s.elf }
 
-// noELF is in an image if its build did not fill in the hash.
+// noELF is the hash in an image whose build did not fill it in.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // runs reports whether a robot runs an image. Two builds never share an ELF file.
@@ -89,16 +89,16 @@ func (s sighting) runs(i Image) bool {
 	return s.version == i.Version
 }
 
-// verdict is what a check-in leads to.
+// verdict is the result of a check-in.
 type verdict struct {
-	offer  *Record // to be offered; nil is none
+	offer  *Record // nil for none
 	force  bool
 	events []event.Event
-	failed []string // images that have failed on this robot now
+	failed []string // images that have just failed on this robot
 }
 
-// step returns the effect of a check-in on one robot, given the images, the newest
-// first. It is pure: it does not change the given unit.
+// step returns the effect of a check-in on one robot, given the images, newest first. It
+// does not change u.
 func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
 	u.Board, u.Version = s.board, s.version
@@ -114,7 +114,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	}
 	for _, r := range images {
 		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
-			continue // else the owner's choice would be undone at the next boot
+			continue // or the owner's choice would be undone at the next boot
 		}
 		if u.refuses(r, s) == "" {
 			u.offered(&r, s, &v)
@@ -134,20 +134,20 @@ func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
 	return at
 }
 
-// judge records the outcome of each offer. An owner may have chosen an older image.
+// judge records the outcome of open offers. An owner may have chosen an older image.
 func (u *Unit) judge(s sighting, images []Record, chosen bool, v *verdict) {
 	for _, r := range images {
 		t, tried := u.Trials[r.SHA256]
 		if !tried {
 			continue
 		}
-		isNewer, _ := newer(r.Version, s.version) // both can be compared, or it were not here
+		isNewer, _ := newer(r.Version, s.version) // both were comparable when the image was added
 		switch {
 		case s.runs(r.Image), t.Open && s.version == r.Version && t.From != r.Version:
 			t = t.arrived(r.Image, v)
 		case t.Stage == Failed:
 		case t.Open && !isNewer && !t.Forced:
-			t.Open = false // something newer came by another way
+			t.Open = false // something newer was installed another way
 			t.Misses++
 		case t.Open, t.Stage == Installed && isNewer && !chosen:
 			t = t.missed(r.Image, v)
@@ -159,7 +159,7 @@ func (u *Unit) judge(s sighting, images []Record, chosen bool, v *verdict) {
 	}
 }
 
-// arrived is a robot that runs the image.
+// arrived records that the robot runs the image.
 func (t Trial) arrived(i Image, v *verdict) Trial {
 	if t.Stage != Installed {
 		v.events = append(v.events, event.FirmwareInstalled{Version: i.Version})
@@ -168,8 +168,8 @@ func (t Trial) arrived(i Image, v *verdict) Trial {
 	return t
 }
 
-// missed is a robot that has come back without the image. If it ran the image and
-// went back by itself, it crashed before the image was confirmed.
+// missed records that the robot came back without the image. If it ran the image and
+// returned to the previous one, the image crashed before it was confirmed.
 func (t Trial) missed(i Image, v *verdict) Trial {
 	t.Misses++
 	t.Open = false
@@ -193,7 +193,7 @@ func (t Trial) why() string {
 	return "it was offered, and the robot came back without it"
 }
 
-// refuses returns why an image is not offered to a robot now, or nothing.
+// refuses returns why an image is not offered to a robot now, or "".
 func (u Unit) refuses(r Record, s sighting) string {
 	wanted := u.Wanted == r.SHA256
 	t := u.Trials[r.SHA256]
@@ -227,7 +227,7 @@ func (u Unit) refuses(r Record, s sighting) string {
 
 func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
-	isNewer, _ := newer(r.Version, s.version) // refuses has compared them
+	isNewer, _ := newer(r.Version, s.version) // compared by refuses
 	v.offer, v.force = r, !isNewer            // refuses accepts an older one only if it is wanted
 	t.Stage, t.Open, t.Offered, t.From, t.Bytes = Offered, true, s.at, s.version, 0
 	t.Forced, t.Chosen = v.force, t.Chosen || v.force
@@ -235,7 +235,7 @@ func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
 }
 
-// try stores a trial in a copy of the map, which others may hold.
+// try stores a trial in a copy of the map, since others may use the old one.
 func (u *Unit) try(sha string, t Trial) {
 	u.Trials = maps.Clone(u.Trials)
 	if u.Trials == nil {
@@ -244,5 +244,5 @@ func (u *Unit) try(sha string, t Trial) {
 	u.Trials[sha] = t
 }
 
-// fails reports whether a trial speaks against an image.
+// fails reports whether a trial counts against an image.
 func (t Trial) fails() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }

@@ -20,26 +20,25 @@ import (
 	"perch/store"
 )
 
-// Upload is what an owner declares of an image.
+// Upload is an owner's declaration of an image.
 type Upload struct {
-	Boards    []string // it is for
-	SHA256    string   // it must have, in hex; empty is any
-	Signature string   // ed25519, of the 32 bytes of its SHA-256, in base64; empty is none
+	Boards    []string // for which it was built
+	SHA256    string   // expected hash, in hex; empty accepts any
+	Signature string   // ed25519, of the 32 bytes of the SHA-256, in base64; may be empty
 }
 
 // Names of files in the folder.
 const (
 	imageExt   = ".bin"
-	uploadName = ".upload-*" // until it is whole
-	orphanage  = "orphaned"  // the folder of images without a record
+	uploadName = ".upload-*" // until complete
+	orphanage  = "orphaned"  // folder of images without a record
 )
 
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, sha+imageExt) }
 
-// Add reads an image, checks it and adds it to the catalogue, where no rollout
-// offers it yet. An image that is there already is declared for more boards. Errors
-// have a code and a status. An image that is refused or breaks off leaves nothing
-// behind.
+// Add reads an image, checks it and adds it to the catalogue; no rollout offers it yet. An
+// image that exists already is declared for more boards. Errors have a code and a status.
+// An image that is refused or incomplete leaves nothing behind.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err
@@ -66,8 +65,8 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 	return shown, err
 }
 
-// upload has one file at a time received into a folder, and named. Then kept is
-// called. Nothing of a file that is refused or breaks off stays behind.
+// upload receives one file at a time into a folder, renames it, and calls kept. A file that
+// is refused or incomplete leaves nothing behind.
 func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), kept func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
@@ -83,7 +82,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	if err != nil {
 		return diskFault(fmt.Errorf("write the file: %w", err))
 	}
-	defer os.Remove(file.Name()) // it has another name by then, if all went well
+	defer os.Remove(file.Name()) // fails after a rename, which is fine
 	defer file.Close()
 	name, err := receive(file)
 	if err != nil {
@@ -102,7 +101,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	return kept()
 }
 
-// receive writes an image into its file and checks it there.
+// receive writes an image to its file and checks it there.
 func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, error) {
 	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 	if err != nil {
@@ -125,7 +124,7 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	return image, image.check()
 }
 
-// uploadFault distinguishes a sender that broke off from a full disk.
+// uploadFault distinguishes an interrupted upload from a full disk.
 func uploadFault(err error) error {
 	_, known := errors.AsType[*fault](err)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -140,7 +139,7 @@ func uploadFault(err error) error {
 	return diskFault(fmt.Errorf("write the image: %w", err))
 }
 
-// contentFault returns a refusal of a file's content as a fault.
+// contentFault converts a refusal of a file's content to a fault.
 func contentFault(err error) error {
 	if refusal, is := errors.AsType[*espimage.Refusal](err); is {
 		return &fault{refusal.Word, http.StatusUnprocessableEntity, refusal}
@@ -156,7 +155,7 @@ func diskFault(err error) error {
 	return err
 }
 
-// verify reports whether an image is signed by the key that is configured.
+// verify reports whether an image is signed by the configured key.
 func (f *Firmware) verify(sha, signature string) (bool, error) {
 	if f.o.Signer == nil {
 		return false, nil
@@ -166,7 +165,7 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 			errors.New("this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
 	}
 	bytes, err := base64.StdEncoding.DecodeString(signature)
-	digest, _ := hex.DecodeString(sha) // it was encoded here
+	digest, _ := hex.DecodeString(sha) // encoded by this program
 	if err != nil || !ed25519.Verify(f.o.Signer, digest, bytes) {
 		return false, &fault{"bad_signature", http.StatusForbidden,
 			errors.New("the signature is not one of this image by the key in firmware.public_key")}
@@ -174,7 +173,7 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 	return true, nil
 }
 
-// fitsIn reports whether the catalogue has room, and the boards are right.
+// fitsIn returns an error if the catalogue has no room for the image, or the boards are wrong.
 func (f *Firmware) fitsIn(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,8 +184,7 @@ func (f *Firmware) fitsIn(i Image) error {
 	return i.checkUnits(f.units)
 }
 
-// record puts the record of an image, whose file has its name and was read already, into
-// the store.
+// record stores the record of an image whose file was checked and renamed already.
 func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +200,7 @@ func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	}
 	if err := f.o.Images.Put(i.SHA256, r); err != nil {
 		if _, there := f.images[i.SHA256]; !there {
-			err = errors.Join(err, os.Remove(f.path(i.SHA256))) // a disk that is full needs the room
+			err = errors.Join(err, os.Remove(f.path(i.SHA256))) // a full disk needs the space
 		}
 		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
 	}
@@ -214,8 +212,8 @@ func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	return f.show(r), nil
 }
 
-// sweep makes folder and store agree. A file without a record is left from an upload
-// or a removal, or its record was lost: it is put aside.
+// sweep makes folder and store consistent. A file without a record is left from an upload or
+// a removal, or its record was lost: it is put aside.
 func (f *Firmware) sweep() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {
@@ -248,7 +246,7 @@ func (f *Firmware) sweep() error {
 	return nil
 }
 
-// putAside moves an image out of the folder. An image that stays there does no harm.
+// putAside moves an image out of the folder. If that fails, the file does no harm there.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanage, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// parseVersion splits a version as the firmware does, by std::getline and std::stoi:
-// parts between dots, each a number with anything behind it. An empty version has no
-// parts. It returns an error if std::stoi would throw, and the robot abort.
+// parseVersion splits a version as the firmware does, with std::getline and std::stoi: parts
+// between dots, each beginning with a number. An empty version has no parts. It returns an
+// error if std::stoi would throw, and the robot abort.
 func parseVersion(version string) ([]int32, error) {
 	var parts []int32
 	// std::getline yields no part for an empty text or after a final dot. A string
-	// of the firmware ends at its first zero.
+	// in the firmware ends at its first NUL.
 	rest, _, _ := strings.Cut(version, "\x00")
 	for rest != "" {
 		part, after, _ := strings.Cut(rest, ".")
@@ -34,8 +34,8 @@ func parseVersion(version string) ([]int32, error) {
 	return parts, nil
 }
 
-// newer reports whether a robot that runs one version would install another:
-// the first part that differs decides, and else the longer one is newer.
+// newer reports whether a robot would install the offered version over the running one: the
+// first differing part decides, otherwise the longer one is newer.
 func newer(offered, running string) (bool, error) {
 	o, err := parseVersion(offered)
 	if err != nil {
@@ -48,7 +48,7 @@ func newer(offered, running string) (bool, error) {
 	return slices.Compare(o, r) > 0, nil
 }
 
-// survives reports whether a robot of that version survives a comparison.
+// survives reports whether a robot with that version survives a comparison.
 func survives(version string) bool {
 	_, err := parseVersion(version)
 	return err == nil

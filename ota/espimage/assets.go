@@ -12,11 +12,10 @@ import (
 	"perch/plain"
 )
 
-// Assets is the container of fonts, wake words and faces that a robot keeps in
-// its partition of that name: a header of 12 bytes (number of files, checksum,
-// length of the rest), a table of 44 bytes for each file, and the files, each
-// behind the two bytes ZZ. The layout is that of main/assets.cc in
-// 78/xiaozhi-esp32.
+// Assets is the container of fonts, wake words and faces in a robot's assets partition: a
+// header of 12 bytes (number of files, checksum, length of the rest), a table of 44 bytes
+// per file, and the files, each preceded by the two bytes ZZ. The layout is defined by
+// main/assets.cc in 78/xiaozhi-esp32.
 type Assets struct {
 	Size  int64 // of the file, in bytes
 	Files []Asset
@@ -44,8 +43,8 @@ const (
 	indexName    = "index.json"
 )
 
-// ReadAssets reads a container as a robot would. The error is a *Refusal if a robot
-// would show nothing of it or miss a file, and else the reader's.
+// ReadAssets reads a container as a robot would. The error is a *Refusal if a robot would
+// ignore it or miss a file, and otherwise the reader's.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
 	start, err := begin(r, a.Size)
@@ -78,8 +77,8 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 
 func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
 
-// read reads the table, the files' beginnings and the index of a container, which
-// is given without its header.
+// read reads the table, the files' beginnings and the index of a container without its
+// header.
 func (a *Assets) read(b []byte, count int, want int64) error {
 	sum := uint32(0)
 	for _, c := range b {
@@ -109,7 +108,7 @@ func (a *Assets) read(b []byte, count int, want int64) error {
 	return a.checkIndex(index)
 }
 
-// readAsset reads an entry of the table, and returns the content of its file.
+// readAsset reads an entry of the table, and returns its file's content.
 func readAsset(entry, data []byte) (f Asset, content []byte, err error) {
 	name, _, ended := bytes.Cut(entry[:assetsName], []byte{0})
 	plain := !bytes.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' })
@@ -132,7 +131,7 @@ func (a *Assets) has(name string) bool {
 	return slices.ContainsFunc(a.Files, func(f Asset) bool { return f.Name == name })
 }
 
-// checkIndex reads index.json, and looks for the files that it names.
+// checkIndex reads index.json, and checks that the files it names exist.
 func (a *Assets) checkIndex(text []byte) error {
 	if len(text) > limit.List {
 		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, len(text))
@@ -160,7 +159,7 @@ func filesOf(index map[string]any) (names []string) {
 	}
 	add(index["srmodels"])
 	add(index["text_font"])
-	faces, _ := index["emoji_collection"].([]any) // what is of another type names none
+	faces, _ := index["emoji_collection"].([]any) // a value of another type names no files
 	for _, each := range faces {
 		face, _ := each.(map[string]any)
 		add(face["file"])

@@ -10,19 +10,19 @@ import (
 // Chip is the number of an ESP chip in image headers and reports. The ESP32 is 0.
 type Chip uint16
 
-// NoChip is a chip that is not known.
+// NoChip is an unknown chip.
 const NoChip Chip = 0xFFFF
 
-// named is a chip's name in ESP-IDF, and the addresses that it maps flash to.
+// named is a chip's name in ESP-IDF, and the address ranges to which it maps flash.
 type named struct {
 	name string
 	maps []span
 }
 
-// span is a range of addresses; its end is not part of it.
+// span is a range of addresses; its end is exclusive.
 type span struct{ from, to uint32 }
 
-// chips are those of esptool. The ranges are SOC_IROM and SOC_DROM of soc.h.
+// chips returns the chips of esptool. The ranges are SOC_IROM and SOC_DROM of soc.h.
 var chips = sync.OnceValue(func() map[Chip]named {
 	return map[Chip]named{
 		0:  {"esp32", []span{{0x400D0000, 0x40400000}, {0x3F400000, 0x3F800000}}},

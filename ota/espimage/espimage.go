@@ -1,13 +1,11 @@
-// Package espimage reads a firmware image of ESP-IDF as a boot loader would, and
-// refuses what a robot would refuse, with the reason. It is pure: bytes in, values
-// out.
+// Package espimage reads a firmware image of ESP-IDF as a boot loader would, and refuses
+// what a robot would refuse, with the reason. It opens no files and reads no clock.
 //
-// An application starts with a header of 24 bytes, which names the chip, and
-// holds up to 16 segments, each behind a header of 8 bytes. Then come padding
-// and one byte of checksum, which ends a block of 16, and in nearly every
-// build the SHA-256 of all of that. The first segment begins with the
-// application's description. The layout is that of esp_image_format.c and
-// esp_app_desc.h in ESP-IDF.
+// An application starts with a header of 24 bytes, which names the chip, followed by up to
+// 16 segments, each with a header of 8 bytes. Then come padding and one byte of checksum,
+// which ends a block of 16, and in nearly every build the SHA-256 of all before it. The
+// first segment begins with the application's description. The layout is defined by
+// esp_image_format.c and esp_app_desc.h in ESP-IDF.
 package espimage
 
 import (
@@ -16,10 +14,10 @@ import (
 	"io"
 )
 
-// Kind is what a file is.
+// Kind is the kind of a file.
 type Kind string
 
-// The kinds that are recognized. A robot installs an application only.
+// The known kinds. A robot installs only an application.
 const (
 	Application    Kind = "application"
 	BootLoader     Kind = "boot loader"
@@ -32,44 +30,44 @@ const (
 	Unknown        Kind = "unknown"
 )
 
-// Image is what a file holds, as far as it could be read.
+// Image is the content of a file, as far as it could be read.
 type Image struct {
 	Kind   Kind
 	Size   int64    // of the file, in bytes
-	SHA256 [32]byte // of the file, where it was read to its end
+	SHA256 [32]byte // of the file, if it was read to its end
 
-	// The rest is an application's.
+	// The rest is only set for an application.
 
 	Chip        Chip
 	MinRevision int // of the chip: major * 100 + minor
 	Segments    []Segment
 	App         App
-	Length      int64 // of what a boot loader reads, up to and with the hash
-	Hashed      bool  // by a SHA-256 at its end
+	Length      int64 // of what a boot loader reads, including the hash
+	Hashed      bool  // it ends with a SHA-256
 	Signed      bool  // a signature block of secure boot follows
-	Trailing    int64 // bytes that follow and belong to nothing
+	Trailing    int64 // bytes that follow and belong to no part
 }
 
-// Segment is a part of an image and where it is loaded, or mapped, to.
+// Segment is a part of an image, with the address it is loaded or mapped to.
 type Segment struct {
 	Address uint32 `json:"address"`
 	Length  uint32 `json:"length"` // bytes
 	Offset  int64  `json:"offset"` // of its data in the file
 }
 
-// App is the description that a build puts into an application. Its texts are the
-// build's own, in UTF-8 without control characters.
+// App is the description that a build puts into an application, in UTF-8 without control
+// characters.
 type App struct {
 	Version    string
 	Project    string
-	Date, Time string   // as __DATE__ and __TIME__ write them
+	Date, Time string   // in the format of __DATE__ and __TIME__
 	IDF        string   // version of ESP-IDF
-	ELF        [32]byte // SHA-256 of the ELF file, by which a robot names the image that it runs
+	ELF        [32]byte // SHA-256 of the ELF file, by which a robot identifies its running image
 }
 
 // Refusal is why a robot would not run a file.
 type Refusal struct {
-	Word     string // for programs: "truncated"
+	Word     string // for programs, such as "truncated"
 	Sentence string // for people: cause and cure
 }
 
@@ -91,7 +89,7 @@ const (
 	TooLarge         = "too_large"
 )
 
-// MaxSize bounds an image, in bytes: ESP-IDF takes no larger partition.
+// MaxSize bounds an image, in bytes; ESP-IDF accepts no larger partition.
 const MaxSize = 16 << 20
 
 const (
@@ -105,9 +103,8 @@ const (
 	mmuPage      = 64 << 10
 )
 
-// Read reads a file of the given size. The error is a *Refusal if a robot would not
-// run the file, and the Image is then what could be read; any other error is the
-// reader's.
+// Read reads a file of the given size. The error is a *Refusal if a robot would not run the
+// file; the Image then has what could be read. Any other error is the reader's.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
@@ -138,15 +135,15 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	return i, (&walk{image: &i, file: file}).run(int(start[1]))
 }
 
-// Target is the robot for an image. Unknown is NoChip, a negative revision, or 0.
+// Target describes a robot. Unknown values are NoChip, a negative revision, or 0.
 type Target struct {
 	Chip     Chip
 	Revision int   // major * 100 + minor
 	Slot     int64 // bytes of its smallest partition for applications
 }
 
-// Fits returns why a robot would not run the image: it is built for another chip, or
-// does not fit into the partition.
+// Fits returns why a robot would not run the image, because it is built for another chip or
+// does not fit into the partition, or nil.
 func (i Image) Fits(t Target) error {
 	switch {
 	case t.Chip != NoChip && t.Chip != i.Chip:

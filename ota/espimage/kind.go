@@ -35,7 +35,7 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	return Unknown, nil
 }
 
-// begin reads what a kind is recognized by.
+// begin reads the bytes by which a kind is recognized.
 func begin(r io.ReaderAt, size int64) ([]byte, error) {
 	start := make([]byte, min(AppStart, size))
 	n, err := r.ReadAt(start, 0)
@@ -67,8 +67,8 @@ func hasTable(r io.ReaderAt, size int64) (bool, error) {
 
 const entrySize = 32
 
-// isEntry reports whether a partition table begins here: with a partition of an
-// application or of data, at the beginning of a sector and not empty.
+// isEntry reports whether b begins with an entry of a partition table: a partition of an
+// application or of data that starts at a sector and is not empty.
 func isEntry(b []byte) bool {
 	return len(b) >= entrySize && b[0] == 0xAA && b[1] == 0x50 && b[2] <= 1 &&
 		binary.LittleEndian.Uint32(b[4:])%sectorSize == 0 && binary.LittleEndian.Uint32(b[8:]) > 0

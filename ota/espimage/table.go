@@ -12,23 +12,23 @@ import (
 	"perch/plain"
 )
 
-// The place of the partition table in a robot's flash, and its largest size, in
-// bytes. The layout is that of esp_flash_partitions.h in ESP-IDF.
+// The address of the partition table in a robot's flash, and its largest size, in bytes.
+// The layout is defined by esp_flash_partitions.h in ESP-IDF.
 const (
 	TableOffset = 0x8000
 	TableSize   = 0xC00
 )
 
-// Types of partitions, and of their subtypes those that matter here.
+// Types of partitions, and the subtypes used here.
 const (
 	AppPartition  = 0
 	DataPartition = 1
 
-	factoryApp = 0x00 // of applications
-	FirstSlot  = 0x10 // of those that upgrades go to
+	factoryApp = 0x00 // subtype of AppPartition
+	FirstSlot  = 0x10 // first subtype of AppPartition for upgrades
 	LastSlot   = 0x1F
 
-	otaData = 0x00 // of data
+	otaData = 0x00 // subtype of DataPartition
 	nvsData = 0x02
 	nvsKeys = 0x04
 )
@@ -40,7 +40,7 @@ type Partition struct {
 	Offset, Size  int64 // bytes
 }
 
-// IsApp reports whether a robot may start it: the factory's application, or a slot.
+// IsApp reports whether a robot can start it: the factory application, or a slot.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
 // IsSettings reports whether a robot keeps its settings there.
@@ -54,9 +54,9 @@ type Table []Partition
 // BadPartitions is the word of refusals of partition tables.
 const BadPartitions = "bad_partitions"
 
-// ParseTable reads a partition table. It checks more than a boot loader: that the
-// partitions lie behind the table and do not overlap, and the MD5 if there is one.
-// The error is a *Refusal.
+// ParseTable parses a partition table. It checks more than a boot loader: that the
+// partitions come after the table and do not overlap, and the MD5 if present. The error is
+// a *Refusal.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
 	b = b[:min(len(b), TableSize)]
@@ -100,9 +100,9 @@ func (t Table) check() (Table, error) {
 	return t, nil
 }
 
-// End is where the last partition ends.
+// End returns the end of the last partition.
 func (t Table) End() int64 {
-	last := t[len(t)-1] // there is one: ParseTable refuses an empty table
+	last := t[len(t)-1] // ParseTable refuses an empty table
 	return last.Offset + last.Size
 }
 
@@ -114,24 +114,24 @@ func (t Table) find(is func(p Partition) bool) (Partition, bool) {
 	return t[n], true
 }
 
-// Named finds a partition by its name.
+// Named returns the partition with that name.
 func (t Table) Named(name string) (Partition, bool) {
 	return t.find(func(p Partition) bool { return p.Name == name })
 }
 
-// At finds the partition that an address lies in.
+// At returns the partition that contains an address.
 func (t Table) At(address int64) (Partition, bool) {
 	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
-// Choice finds the partition otadata, which says which slot a robot starts.
+// Choice returns the partition otadata, which selects the slot that a robot starts.
 func (t Table) Choice() (Partition, bool) {
 	return t.find(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
 	})
 }
 
-// slots are the partitions that upgrades go to, by number.
+// slots returns the partitions for upgrades, by number.
 func (t Table) slots() []Partition {
 	all := slices.DeleteFunc(slices.Clone(t), func(p Partition) bool { return !p.IsApp() || p.Subtype < FirstSlot || p.Subtype > LastSlot })
 	slices.SortStableFunc(all, func(a, b Partition) int { return cmp.Compare(a.Subtype, b.Subtype) })
@@ -141,17 +141,16 @@ func (t Table) slots() []Partition {
 // ChoiceRecord is the length of the record in each of otadata's two sectors, in bytes.
 const ChoiceRecord = 32
 
-// States of a record that a boot loader skips: an image that was started and not
-// confirmed is rolled back at the next start.
+// States of a record that a boot loader skips. An image that was started but not confirmed
+// is rolled back at the next start.
 const (
 	pendingVerify = 1
 	invalidImage  = 3
 	abortedImage  = 4
 )
 
-// Starts returns the partition that a robot with these two records starts next: the
-// slot of the higher valid number; without one, the factory's application or the
-// first slot.
+// Starts returns the partition that a robot with these two records starts next: the slot of
+// the higher valid number or, without one, the factory application or the first slot.
 func (t Table) Starts(first, second []byte) (Partition, bool) {
 	slots, best := t.slots(), max(chosen(first), chosen(second))
 	if best > 0 && len(slots) > 0 {
@@ -163,8 +162,8 @@ func (t Table) Starts(first, second []byte) (Partition, bool) {
 	return slots[0], true
 }
 
-// chosen reads esp_ota_select_entry_t: number, label, state, and the number's checksum.
-// It returns 0 for a record that a boot loader skips.
+// chosen parses esp_ota_select_entry_t: number, label, state, and the number's checksum. It
+// returns 0 for a record that a boot loader skips.
 func chosen(record []byte) uint32 {
 	if len(record) < ChoiceRecord {
 		return 0
@@ -178,7 +177,7 @@ func chosen(record []byte) uint32 {
 	return number
 }
 
-// Choose returns the two sectors of otadata with which a robot starts that partition.
+// Choose returns the two sectors of otadata that make a robot start partition p.
 func (t Table) Choose(p Partition) ([]byte, error) {
 	out := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
 	if p.IsApp() && p.Subtype == factoryApp {

@@ -9,11 +9,11 @@ import (
 	"perch/plain"
 )
 
-// walk goes through an application from its first segment to its last byte.
+// walk reads an application from its first segment to its last byte.
 type walk struct {
 	image *Image
 	file  []byte
-	at    int64 // bytes that were read
+	at    int64 // bytes read
 }
 
 func (w *walk) run(segments int) error {
@@ -28,7 +28,7 @@ func (w *walk) run(segments int) error {
 			sum ^= c
 		}
 	}
-	padding, err := w.take(16-w.at%16, "checksum") // which is its last byte
+	padding, err := w.take(16-w.at%16, "checksum") // the last byte is the checksum
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (w *walk) run(segments int) error {
 	}
 	w.image.Length = w.at
 	w.image.SHA256 = sha256.Sum256(w.file)
-	// What follows the image a robot writes to its flash and ignores. A signature
+	// A robot writes what follows the image to its flash and ignores it. A signature
 	// block of secure boot v2 begins at the next sector.
 	left, gap := w.image.Size-w.at, (sectorSize-w.at%sectorSize)%sectorSize
 	if w.image.Signed = left == gap+sectorSize && w.file[w.at+gap] == signatureMagic; !w.image.Signed {
@@ -61,7 +61,7 @@ const (
 	signatureMagic = 0xE7
 )
 
-// take returns the next bytes of the file, which are in that part of the image.
+// take returns the next bytes of the file. what names that part of the image for errors.
 func (w *walk) take(n int64, what string) ([]byte, error) {
 	if n > w.image.Size-w.at {
 		return nil, refuse(Truncated, "the file ends after %d bytes, within the image's %s; it was not copied whole", w.image.Size, what)
@@ -92,7 +92,7 @@ func (w *walk) segment(n int) ([]byte, error) {
 	return w.take(int64(s.Length), what)
 }
 
-// readApp reads esp_app_desc_t.
+// readApp parses esp_app_desc_t.
 func readApp(b []byte) App {
 	return App{
 		Version: text(b[16:48]), Project: text(b[48:80]),

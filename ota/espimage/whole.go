@@ -9,16 +9,16 @@ import (
 // WrongBootLoader is the word of refusals of boot loaders.
 const WrongBootLoader = "wrong_boot_loader"
 
-// WholeTarget is the robot that a whole flash is meant for.
+// WholeTarget is the robot for an image of the whole flash.
 type WholeTarget struct {
-	Target           // its Slot is not looked at
-	BootLoader int64 // where in the flash its chip looks for one
-	Flash      int64 // bytes of flash that it has
+	Target           // its Slot is ignored
+	BootLoader int64 // address of the boot loader for its chip
+	Flash      int64 // size of its flash, in bytes
 }
 
-// CheckWhole checks the parts of a merged image, from the beginning of the flash on:
-// the boot loader, the partition table, and the applications, of which one must be
-// startable. The error is a *Refusal.
+// CheckWhole checks the parts of a merged image, from the beginning of the flash on: the
+// boot loader, the partition table, and the applications; at least one must be startable.
+// The error is a *Refusal.
 func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	if int64(len(b)) > t.Flash {
 		return nil, refuse(TooLarge, "the image has %d bytes, and the robot's flash %d", len(b), t.Flash)
@@ -54,7 +54,7 @@ func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	return table, nil
 }
 
-// part returns what an image holds from an address on.
+// part returns the content of an image from an address on.
 func part(b []byte, at int64) []byte { return b[min(at, int64(len(b))):] }
 
 func blank(b []byte) bool {
@@ -65,7 +65,7 @@ func blank(b []byte) bool {
 // checkPart checks an application within a merged image.
 func checkPart(b []byte, p Partition, t Target) error {
 	app := part(b, p.Offset)
-	app = app[:min(len(app), MaxSize)] // beyond its partition, to see how long it is
+	app = app[:min(len(app), MaxSize)] // beyond its partition, to find its length
 	i, err := Read(bytes.NewReader(app), int64(len(app)))
 	t.Slot = p.Size
 	if err == nil || i.Kind == Application && t.Chip != NoChip && i.Chip != t.Chip {
@@ -77,7 +77,7 @@ func checkPart(b []byte, p Partition, t Target) error {
 	return err
 }
 
-// CheckBootLoader checks for a boot loader of this chip. The error is a *Refusal.
+// CheckBootLoader checks that b is a boot loader for this chip. The error is a *Refusal.
 func CheckBootLoader(b []byte, t Target) error {
 	if len(b) < headerSize || b[0] != magic || len(b) >= descOffset+4 && binary.LittleEndian.Uint32(b[descOffset:]) == descMagic {
 		return refuse(WrongBootLoader, "there is no boot loader where the robot's chip (%v) looks for one", t.Chip)
@@ -88,10 +88,10 @@ func CheckBootLoader(b []byte, t Target) error {
 	return nil
 }
 
-// AppStart is how much of an application AppOf needs, in bytes.
+// AppStart is the length of the part of an application that AppOf needs, in bytes.
 const AppStart = descOffset + descSize
 
-// AppOf reads only the description of the application that begins there.
+// AppOf reads only the description of the application that start begins with.
 func AppOf(start []byte) (App, bool) {
 	if !startsApp(start) {
 		return App{}, false
