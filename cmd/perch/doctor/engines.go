@@ -238,12 +238,10 @@ func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time
 // ready checks what the embedded recognizer is to know, and loads what is
 // loaded when the first robot comes.
 func (t *trial) ready(ctx context.Context, n *engines.Engine) error {
-	if n.Recognizer.Name() == "sphinx" {
+	if l, ok := n.Recognizer.(interface{ Load(context.Context) error }); ok {
 		if err := engines.CheckRecognizers(t.Config); err != nil {
 			return err
 		}
-	}
-	if l, ok := n.Recognizer.(interface{ Load(context.Context) error }); ok {
 		return l.Load(ctx)
 	}
 	if n.Warm != nil {
