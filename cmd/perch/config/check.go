@@ -67,6 +67,7 @@ func check(k *checker, c *Config, inApp bool) error {
 	return nil
 }
 
+// checkAddresses checks where the appliance is reached.
 func checkAddresses(k *checker, c *Config) {
 	if len(c.Listen) == 0 {
 		k.fault("listen", errors.New("at least one address is needed, or no robot can come"))
@@ -107,6 +108,7 @@ func checkPublicURL(s string) error {
 
 var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
 
+// checkIdentity checks the names of the appliance and of its robot.
 func checkIdentity(k *checker, c *Config) {
 	if !label().MatchString(c.Name) {
 		k.fault("name", fmt.Errorf("%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name))
@@ -139,7 +141,7 @@ func checkHousehold(k *checker, languages Languages) {
 	}
 }
 
-// checkTransports finds what robots could not connect by.
+// checkTransports checks how robots connect.
 func checkTransports(k *checker, c *Config) {
 	transports := []string{string(device.WebSocket), string(device.MQTT)}
 	k.oneOf("robots.transport", c.Robots.Transport, transports...)
@@ -167,7 +169,7 @@ func checkTransports(k *checker, c *Config) {
 	}
 }
 
-// checkRobots finds what cannot be meant for single robots.
+// checkRobots checks the settings of single robots.
 func checkRobots(k *checker, c *Config) {
 	checkTransports(k, c)
 	ids, names := map[device.ID]bool{}, map[string]device.ID{}
@@ -210,13 +212,14 @@ func checkRobots(k *checker, c *Config) {
 	}
 }
 
-// checkBehaviours finds what behaviours and rules could not work with.
+// checkBehaviours checks behaviours and rules.
 func checkBehaviours(k *checker, c *Config) {
 	k.named("behaviours", "behaviours.", c.Behaviours.Check())
 	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, err) })
 	k.named("rules", "", perception.CheckRules(rules))
 }
 
+// checkSkins checks who may show what the agent is doing.
 func checkSkins(k *checker, c *Config) {
 	s := c.Skins
 	k.key("skins", s.Key, s.KeyFile)
@@ -276,7 +279,7 @@ func checkEngines(k *checker, c *Config) {
 	checkList(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: quiet} })
 }
 
-// checkReads finds what the service could not read.
+// checkReads reports files that the service could not read.
 func checkReads(k *checker, c *Config) {
 	if k.service == nil {
 		return

@@ -39,8 +39,8 @@ func (k *checker) fault(path string, why error) {
 	k.found = append(k.found, k.at(path, why))
 }
 
-// section is the part of the configuration that a key belongs to: one at the
-// top, or one entry of a list there.
+// section returns the part of the configuration that a key belongs to: a key at the top, or an entry
+// of a list there.
 func section(path string) string {
 	key, below, _ := strings.Cut(path, ".")
 	place, _, _ := strings.Cut(below, ".")
@@ -50,7 +50,7 @@ func section(path string) string {
 	return key
 }
 
-// at is a fault of a key, in its place: file and line, a variable, or the defaults.
+// at returns a fault of a key with its place: file and line, or a variable.
 func (k *checker) at(path string, why error) Fault {
 	if name, ok := k.env[path]; ok {
 		return fault(fmt.Errorf("%s: %w", name, why))
@@ -65,20 +65,20 @@ func (k *checker) at(path string, why error) Fault {
 	return f
 }
 
-// ofFile is a fault of the file, or of one of its lines.
+// ofFile returns a fault of the file, or of one of its lines.
 func (k *checker) ofFile(number int, why error) Fault {
 	return k.placed(fault(why), line{k.file, number})
 }
 
-// placed is a fault at a line. Those of the overlay are mended by a command.
+// placed returns a fault with the line that it is at.
 func (k *checker) placed(f Fault, at line) Fault {
 	f.file, f.Line = at.file, at.number
 	f.overlay = at.file != "" && at.file == k.overlay
 	return f
 }
 
-// failed is a fault of what could not be made or read, or none without an error.
-// What we may not read may be for the service's user to read; serviceReads checks that.
+// failed adds a fault if there is an error. A file that this process may not read may be one that only
+// the service's user reads; checkReads checks that.
 func (k *checker) failed(at string, err error) {
 	denied := errors.Is(err, fs.ErrPermission)
 	if err == nil || denied && k.service != nil {
@@ -90,7 +90,7 @@ func (k *checker) failed(at string, err error) {
 	k.fault(at, err)
 }
 
-// each has a fault for each error of errors.Join.
+// each adds a fault for each error that errors.Join has joined.
 func (k *checker) each(at string, err error) {
 	all, is := err.(interface{ Unwrap() []error })
 	if !is {
@@ -102,7 +102,7 @@ func (k *checker) each(at string, err error) {
 	}
 }
 
-// named takes over what an error has of keys; what has none is a fault of the section.
+// named adds a fault for each language.KeyError in an error, or one of the section if there is none.
 func (k *checker) named(section, under string, err error) {
 	all := keyed(err)
 	for _, e := range all {
@@ -113,7 +113,7 @@ func (k *checker) named(section, under string, err error) {
 	}
 }
 
-// keyed are the errors of keys within an error.
+// keyed returns the errors of keys within an error.
 func keyed(err error) (all []language.KeyError) {
 	switch e := err.(type) {
 	case language.KeyError:
@@ -126,7 +126,7 @@ func keyed(err error) (all []language.KeyError) {
 	return all
 }
 
-// inList is a place in a list, as errors of rules write it.
+// inList turns a place in a list, as errors of rules write it, into one of a key.
 var inList = strings.NewReplacer("[", ".", "]", "")
 
 // under returns the keys that were set below a path, sorted.
@@ -148,7 +148,7 @@ func (k *checker) oneOf(path, value string, allowed ...string) {
 	}
 }
 
-// chosen notes what a key may be, for those who are to choose.
+// chosen records the values that a key may have, for a form.
 func (k *checker) chosen(path string, among []string) {
 	if k.choices == nil {
 		k.choices = map[string][]string{}
@@ -199,7 +199,7 @@ func splitAddress(a string) (host string, err error) {
 	return host, nil
 }
 
-// key finds what is wrong with the key of a door.
+// key checks the key of a door.
 func (k *checker) key(path, value, file string) {
 	key, err := secret.Read("key", value, file)
 	switch {
@@ -210,6 +210,5 @@ func (k *checker) key(path, value, file string) {
 	}
 }
 
-// leastKey is how short a key may be that is kept from guessing by the limit
-// on tries.
+// leastKey is the length of the shortest key. The limit on tries keeps it from being guessed.
 const leastKey = 8

@@ -18,14 +18,14 @@ import (
 	"perch/secret"
 )
 
-// Web is the page, and the proxies that let in owners only.
+// Web holds the settings of the page, and of proxies that let in owners only.
 type Web struct {
 	Enabled       bool     `yaml:"enabled"`
 	Ingress       []string `yaml:"ingress"`
 	IngressListen string   `yaml:"ingress_listen"`
 }
 
-// Proxies are those of web.ingress.
+// Proxies returns the addresses of web.ingress.
 func (w Web) Proxies() (all []netip.Addr, err error) {
 	for i, text := range w.Ingress {
 		at, e := netip.ParseAddr(text)
@@ -49,7 +49,7 @@ func checkWeb(k *checker, w Web) {
 	}
 }
 
-// Skins is who may show what the agent is doing, and talk with it.
+// Skins holds the settings of programs that show what the agent is doing, and talk with it.
 type Skins struct {
 	Key        string           `yaml:"key"`
 	KeyFile    string           `yaml:"key_file"`
@@ -68,7 +68,7 @@ type Skins struct {
 // Live2DModel is a file that describes the Live2D model of avatar programs.
 type Live2DModel string
 
-// Read reads it.
+// Read reads the file.
 func (m Live2DModel) Read() (*llmvtuber.Model, error) {
 	text, err := os.ReadFile(string(m))
 	if err != nil {
@@ -81,7 +81,7 @@ func (m Live2DModel) Read() (*llmvtuber.Model, error) {
 	return model, nil
 }
 
-// Bridge is who may use the bridge API, and how long its tools may take.
+// Bridge holds the settings of the bridge API.
 type Bridge struct {
 	Key          string   `yaml:"key"`
 	KeyFile      string   `yaml:"key_file"`
@@ -89,6 +89,7 @@ type Bridge struct {
 	TimeoutLong  Duration `yaml:"timeout_long"`
 }
 
+// checkBridge checks the settings of the bridge API.
 func checkBridge(k *checker, b Bridge) {
 	k.key("bridge", b.Key, b.KeyFile)
 	for path, d := range map[string]Duration{"bridge.timeout_short": b.TimeoutShort, "bridge.timeout_long": b.TimeoutLong} {
@@ -98,7 +99,7 @@ func checkBridge(k *checker, b Bridge) {
 	}
 }
 
-// MQTT is the connection to Home Assistant.
+// MQTT holds the settings of the connection to Home Assistant.
 type MQTT struct {
 	Broker          string `yaml:"broker"`
 	Listen          string `yaml:"listen"` // the embedded broker
@@ -117,14 +118,13 @@ const (
 	SupervisorBroker = "supervisor"
 )
 
-// Own reports whether the broker is our own, or may be.
+// Own reports whether the embedded broker may run.
 func (m MQTT) Own() bool { return m.Broker == EmbeddedBroker || m.Broker == SupervisorBroker }
 
-// Generated reports whether the broker's password is one we make.
+// Generated reports whether the appliance makes the embedded broker's password.
 func (m MQTT) Generated() bool { return m.Own() && m.Password == "" && m.PasswordFile == "" }
 
-// Files are what the files that it names hold: the password, where it has one,
-// and the certificate authority.
+// Files returns the password and the certificate authority, from the files that hold them.
 func (m MQTT) Files() (password string, ca []byte, err error) {
 	if password, err = secret.Read("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err
@@ -156,7 +156,7 @@ func (m MQTT) Mirror() (homeassistant.Options, error) {
 	return o, nil
 }
 
-// checkMQTT finds what the mirror could not work with.
+// checkMQTT checks the connection to Home Assistant.
 func checkMQTT(k *checker, m MQTT, inApp bool) {
 	k.listen("mqtt.listen", m.Listen)
 	if m.Broker == SupervisorBroker && !inApp {
@@ -173,12 +173,12 @@ func checkMQTT(k *checker, m MQTT, inApp bool) {
 	k.named("mqtt", "", o.Check())
 }
 
-// Firmware is the key that images for robots have to be signed with.
+// Firmware holds the key that images for robots have to be signed with.
 type Firmware struct {
 	PublicKey string `yaml:"public_key"` // ed25519, base64; empty is anybody's
 }
 
-// Signer is the key that images have to be signed with; nil takes any image.
+// Signer returns that key, or nil if images need no signature.
 func (f Firmware) Signer() (ed25519.PublicKey, error) {
 	if f.PublicKey == "" {
 		return nil, nil

@@ -137,7 +137,7 @@ func checkedVoice(name string) drivers.Voice {
 		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
 }
 
-// checkKeys checks the keys of an engine, which have been read into it, and reports whether there are such keys.
+// checkKeys checks the keys that were set of an engine, and reports whether they all exist.
 func checkKeys(k *checker, at string, of kinds, e Engine) (known bool) {
 	known = true
 	own := keysOf(of, e.Kind)

@@ -29,7 +29,7 @@ type Source struct {
 }
 
 // Load reads the files and the environment over the defaults, and checks the
-// whole. Its error is faults, or that a file cannot be read.
+// whole. Its error is a Faults, or that a file cannot be read.
 func (s Source) Load() (Config, error) {
 	text, overlay, err := s.texts()
 	if err != nil {
@@ -39,7 +39,8 @@ func (s Source) Load() (Config, error) {
 	return c, err
 }
 
-// texts are what the owner's file and the overlay hold. An overlay that does not exist is empty.
+// texts returns the contents of the owner's file and of the overlay. An overlay that does not exist is
+// empty.
 func (s Source) texts() (text, overlay []byte, err error) {
 	if s.File != "" {
 		if text, err = readConfig(s.File); err != nil {
@@ -96,7 +97,7 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// defaults are what a key is that nobody has set.
+// defaults returns the configuration in which nobody has set a key.
 func (s Source) defaults() Config {
 	c := Default()
 	if isApp(s.Environ) {
@@ -127,8 +128,7 @@ func (s Source) readOptions(k *checker, c *Config) error {
 	return nil
 }
 
-// setHome has engines that are Home Assistant's ask the one whose app this is, where they
-// name no other.
+// setHome gives engines of kind assist without an address that of the Home Assistant whose app this is.
 func (s Source) setHome(c *Config) {
 	o, is := supervisor.FromEnvironment(s.Environ)
 	if !is {
@@ -141,7 +141,8 @@ func (s Source) setHome(c *Config) {
 	}
 }
 
-// addJapanese has Japanese spoken by what can read it, where no synthesizer was chosen.
+// addJapanese adds openjtalk, which can read Japanese, if Japanese is spoken and the owner has chosen
+// no synthesizer.
 func addJapanese(k *checker, c *Config) {
 	_, written := k.lines["speech.synthesizers"]
 	if written || len(k.under("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {

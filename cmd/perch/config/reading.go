@@ -53,9 +53,9 @@ func (k *checker) read(c any, text []byte) {
 	}
 }
 
-// overlayWith reads a file of the same schema over c. Its keys come before those that were read
-// before it, and a list or a mapping takes the place of the whole that was there. It returns what
-// was read.
+// overlayWith reads another text over a configuration. Its keys override those that were read before
+// it; a list or a mapping replaces the whole list or mapping. It returns a checker with what the
+// text holds.
 func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	o := &checker{file: file}
 	o.read(c, text)
@@ -79,7 +79,7 @@ const mostNodes = 20_000
 
 var errTooMany = fmt.Errorf("it has more than %d entries", mostNodes)
 
-// crowded reports whether a document has too many entries to be looked at.
+// crowded reports whether a document has more than mostNodes entries.
 func crowded(root *yaml.Node) bool {
 	left := mostNodes
 	var count func(n *yaml.Node)
@@ -95,7 +95,7 @@ func crowded(root *yaml.Node) bool {
 	return left < 0
 }
 
-// parsed is the document of a text.
+// parsed returns the document of a text.
 func parsed(text string) (*yaml.Node, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
@@ -171,7 +171,7 @@ func (k *checker) syntax(text string) Fault {
 	return f.says(errors.New("this is not what belongs here"))
 }
 
-// keyAt is the longest key path on a line that ends in name.
+// keyAt returns the longest key path on a line that ends in name.
 func (k *checker) keyAt(number int, name string) string {
 	best := name
 	for key, at := range k.lines {

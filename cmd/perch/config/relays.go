@@ -30,7 +30,7 @@ func (relayKinds) Options(string) any { return new(Relay) }
 
 func (relayKinds) Fields(string) []driver.Field { return driver.FieldsOf(Relay{})[1:] } // without kind
 
-// checkRelays finds what is no relay.
+// checkRelays checks the avatar programs.
 func checkRelays(k *checker, all Relays) {
 	seen := map[string]bool{}
 	for i, r := range all {

@@ -26,7 +26,7 @@ type Robot struct {
 	Transport string `yaml:"transport"` // websocket or mqtt
 }
 
-// Settings are the same in the form of the registry.
+// Settings returns the settings in the form of the registry.
 func (r Robot) Settings() device.Settings {
 	return device.Settings{Name: r.Name, Persona: cmp.Or(r.Character, r.Persona), Voice: r.Voice, Brain: r.Brain, Language: r.Language,
 		Transport: device.Transport(r.Transport)}
@@ -55,7 +55,7 @@ func CheckCharacter(id string) error {
 	return nil
 }
 
-// checkCharacters finds what is no character.
+// checkCharacters checks the characters, and reads the manifests of this machine.
 func checkCharacters(k *checker, all []Character) {
 	seen := map[string]bool{}
 	for i, one := range all {

@@ -11,8 +11,7 @@ import (
 	"perch/perception"
 )
 
-// FindRobot is the robot that the configuration means, by its MAC address or by a
-// name that stands in the same file.
+// FindRobot returns the robot with a MAC address, or with a name that the configuration gives it.
 func (c *Config) FindRobot(robot string) (device.ID, error) {
 	for _, r := range c.Robots.Each {
 		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
@@ -34,7 +33,7 @@ func (c *Config) DrivenRobots() (all []device.ID, err error) {
 	return all, err
 }
 
-// BehaviourRules are those of the configuration, as behaviours follow them.
+// BehaviourRules returns the rules in the form of package perception.
 func (c *Config) BehaviourRules(fault func(key string, err error)) (all []perception.Rule) {
 	for i, r := range c.Rules {
 		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))
@@ -48,8 +47,8 @@ type UnfitSetting struct {
 	Err error
 }
 
-// Unfit finds what of a robot's settings the engines cannot follow, as far as
-// they know without being asked. The persona is looked at where it is read.
+// Unfit returns the settings of a robot that the engines cannot follow, as far as that is known without
+// asking them. Reading the persona checks it.
 func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
 	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
@@ -67,8 +66,8 @@ func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
 	return all
 }
 
-// brainNames are the brains as a robot's setting names them: by their kind, the
-// second of a kind "openai 2".
+// brainNames returns the brains as a robot's setting names them: by their kind, the second of a kind
+// as "openai 2".
 func (c *Config) brainNames() (names []string) {
 	of := map[string]int{}
 	for _, b := range c.Brains {
