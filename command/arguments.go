@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// argumentsOf returns what a command's Use line says that it takes.
+// argumentsOf returns the arguments in a command's Use line.
 func argumentsOf(c *cobra.Command) []string { return strings.Fields(c.Use)[1:] }
 
-// bare returns an argument of a Use line without its brackets and dots.
+// bare returns an argument of a Use line without brackets and dots.
 func bare(argument string) string { return strings.Trim(argument, "[].") }
 
 // choices returns the words that an argument may be, if its kind lists them.
@@ -26,7 +26,7 @@ func choices(kind string) []string {
 	return strings.Split(kind, "|")
 }
 
-// checkArguments compares the arguments of a command line with the Use line.
+// checkArguments checks the arguments of a command line against the Use line.
 func checkArguments(kinds, args []string) error {
 	least, most := 0, len(kinds)
 	for _, kind := range kinds {
@@ -55,7 +55,7 @@ func checkArguments(kinds, args []string) error {
 	return nil
 }
 
-// completeArguments completes by the Use line.
+// completeArguments completes arguments by the Use line.
 func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if kinds := argumentsOf(c); len(args) < len(kinds) {
 		return complete(c.Context(), bare(kinds[len(args)]))
@@ -63,7 +63,7 @@ func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cob
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlags has every flag completed by what its usage says of its value.
+// completeFlags completes every flag's value by the kind in its usage.
 func completeFlags(c *cobra.Command) {
 	for _, each := range c.Commands() {
 		completeFlags(each)
@@ -77,7 +77,7 @@ func completeFlags(c *cobra.Command) {
 	})
 }
 
-// complete returns the values that a kind of argument may have.
+// complete returns the possible values of a kind of argument.
 func complete(ctx context.Context, kind string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case strings.HasPrefix(kind, "ROBOT"):
@@ -90,12 +90,12 @@ func complete(ctx context.Context, kind string) ([]string, cobra.ShellCompDirect
 	return choices(kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// robotLine matches the id of a robot, or its name, in what perch robot list
-// prints. A name of several words is left out.
+// robotLine matches the id of a robot, or its name, in the output of perch robot list.
+// Names of several words are omitted.
 var robotLine = regexp.MustCompile(`(?m)^([0-9a-f]{12}) |^ *called (\S+)$`)
 
-// knownRobots returns the ids and names of the robots of the appliance on this
-// machine. Without an appliance there are none.
+// knownRobots returns the ids and names of the robots of the appliance on this machine, or
+// nil without an appliance.
 func knownRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -1,12 +1,11 @@
-// Package command is how the commands of Perch's programs look and behave:
-// their arguments, help, completion and manual pages, exit codes, tables and
-// colour on a terminal, progress bars. The commands themselves are cobra's.
+// Package command gives the commands of Perch's programs a common form: arguments, help,
+// completion and manual pages, exit codes, tables, colour on a terminal, progress bars. The
+// commands themselves are cobra's.
 //
-// The Use line of a command says what it takes, and is checked and completed
-// accordingly: FILE, DIR and ROBOT are what they say; "claude|codex" is one of
-// these words; any other word in capitals is free text; [FILE] may be absent;
-// TEXT... is one or more. The same holds for what stands in backquotes in the
-// usage of a flag.
+// The Use line of a command lists its arguments, which are checked and completed accordingly:
+// FILE, DIR and ROBOT are what they say; "claude|codex" is one of these words; any other word
+// in capitals is free text; [FILE] is optional; TEXT... is one or more. The same holds for the
+// value in backquotes in the usage of a flag.
 package command
 
 import (
@@ -40,7 +39,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	return c.CommandPath(), err
 }
 
-// prepare gives a command, and those below it, what follows from its Use line.
+// prepare sets what follows from the Use line of a command and its subcommands.
 func prepare(c *cobra.Command) {
 	for _, each := range c.Commands() {
 		prepare(each)
@@ -71,7 +70,7 @@ func prepare(c *cobra.Command) {
 	}
 }
 
-// helpCommand returns the command help of a program, or of a group of commands.
+// helpCommand returns the help command of a program, or of a group of commands.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs,
@@ -88,7 +87,7 @@ func help(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknown is what a group of commands does by itself.
+// unknown runs for a group of commands without a subcommand.
 func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		Help(c.ErrOrStderr(), c)
@@ -101,8 +100,8 @@ func unknown(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], similar)
 }
 
-// didYouMean names the commands of a group whose names are similar to what was typed, or else
-// those of its groups, by their names or by the words in their SuggestFor.
+// didYouMean lists the commands of a group with names similar to what was typed, or else those
+// of its subgroups, by their names or by the words in their SuggestFor.
 func didYouMean(group *cobra.Command, typed string) string {
 	group.SuggestionsMinimumDistance = 2
 	similar := group.SuggestionsFor(typed)
@@ -125,7 +124,7 @@ func didYouMean(group *cobra.Command, typed string) string {
 	return "; did you mean " + strings.Join(similar, " or ") + "?"
 }
 
-// flagError makes a wrong flag a wrong use, and names the flags it resembles.
+// flagError makes an unknown flag a usage error, and suggests similar flags.
 func flagError(c *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
@@ -138,8 +137,7 @@ func flagError(c *cobra.Command, err error) error {
 	return Usagef("%w%s", err, didYouMean(flags, "--"+missing.GetSpecifiedName()))
 }
 
-// longFlags lets -name stand for --name, as the flags of Go programs may be
-// written.
+// longFlags replaces -name by --name, since flags of Go programs may be written that way.
 func longFlags(root *cobra.Command, args []string) []string {
 	c, _, err := root.Find(args)
 	if err != nil {
@@ -165,8 +163,7 @@ func longFlags(root *cobra.Command, args []string) []string {
 	return long
 }
 
-// Usagef returns an error for a command that was used in a wrong way. Its exit
-// code is 2.
+// Usagef returns an error for a command that was used wrongly. Its exit code is 2.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 type usageError struct{ error }
@@ -174,11 +171,11 @@ type usageError struct{ error }
 // Unwrap returns the cause.
 func (e usageError) Unwrap() error { return e.error }
 
-// ExitCode implements what ExitCode looks for.
+// ExitCode implements the interface of the function ExitCode.
 func (usageError) ExitCode() int { return 2 }
 
-// ExitCode returns what a program ends with: 0 done, 1 failed, 2 wrong usage,
-// or what a method ExitCode of the error says.
+// ExitCode returns a program's exit code: 0 for success, 1 for failure, 2 for wrong usage, or
+// the result of the error's method ExitCode.
 func ExitCode(err error) int {
 	var coded interface{ ExitCode() int }
 	switch {
@@ -193,7 +190,7 @@ func ExitCode(err error) int {
 // OneLine returns the text of an error as a single line.
 func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// WriteJSON writes a value as people and programs read it.
+// WriteJSON writes a value as indented JSON.
 func WriteJSON(w io.Writer, value any) error {
 	var text strings.Builder
 	e := json.NewEncoder(&text)
@@ -206,8 +203,8 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// escapeControls escapes the control characters of JSON that encoding/json leaves as they
-// are, and that a terminal obeys. They are within strings.
+// escapeControls escapes the control characters in JSON strings that encoding/json leaves
+// unescaped and a terminal obeys.
 func escapeControls(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text

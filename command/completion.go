@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Shells are those for which there is a completion script.
+// Shells returns the shells that have a completion script.
 func Shells() []string { return []string{"bash", "zsh", "fish"} }
 
 // Completion returns the command that prints a completion script for a program.
@@ -22,8 +22,8 @@ func Completion(program string) *cobra.Command {
 	}
 }
 
-// bashAlone stands in for the two functions of the package bash-completion that
-// the script needs, where that package is not installed.
+// bashAlone replaces the two functions of the package bash-completion that the script needs,
+// if that package is not installed.
 const bashAlone = `
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
 	_get_comp_words_by_ref() {
@@ -36,8 +36,8 @@ if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
-// WriteCompletion writes the script for a shell. The script asks the program
-// itself for the completions.
+// WriteCompletion writes the script for a shell. The script calls the program for the
+// completions.
 func WriteCompletion(w io.Writer, root *cobra.Command, shell string) error {
 	switch shell {
 	case "zsh":

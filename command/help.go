@@ -11,13 +11,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help writes how a command is used: what it takes, what it does, its commands
-// or options, and examples.
+// Help writes a command's usage, description, subcommands or options, and examples.
 func Help(w io.Writer, c *cobra.Command) {
 	takes, commands, options := argumentsOf(c), Visible(c), false
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) { options = options || f.Name != "help" })
 	switch {
-	case len(commands) > 0 && options: // it does something by itself
+	case len(commands) > 0 && options: // the group also does something by itself
 		takes = []string{"[COMMAND]"}
 	case len(commands) > 0:
 		takes = []string{"COMMAND"}
@@ -35,7 +34,7 @@ func Help(w io.Writer, c *cobra.Command) {
 		for _, each := range commands {
 			fmt.Fprintf(table, "  %s\t%s\n", each.Name(), each.Short)
 		}
-		_ = table.Flush() // an output that is closed loses it
+		_ = table.Flush() // fails if the output is closed
 		fmt.Fprintf(w, "\n%s COMMAND --help shows the options of a command. Exit codes: 0 done, 1 failed, 2 wrong usage.\n", c.CommandPath())
 	}
 	if options {

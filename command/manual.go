@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Manual returns the commands' part of a program's manual page, in roff. Only
-// tests call it, so that no program contains it.
+// Manual returns the commands' part of a program's manual page, in roff. Only tests call it,
+// so no program contains it.
 func Manual(root *cobra.Command) string {
 	var b strings.Builder
 	for _, c := range Visible(root) {
@@ -46,7 +46,7 @@ func manual(b *strings.Builder, c *cobra.Command) {
 			fmt.Fprintf(b, ".TP\n.B \\-\\-%s\n%s\n", roff(f.Name), roff(does))
 			return
 		}
-		for _, sign := range []string{": ", "; "} { // the name of the value stands before it already
+		for _, sign := range []string{": ", "; "} { // the value's name precedes it already
 			does = strings.TrimPrefix(does, value+sign)
 		}
 		fmt.Fprintf(b, ".TP\n.BI \"\\-\\-%s \" \"%s\"\n%s\n", roff(f.Name), roff(value), roff(does))
@@ -56,7 +56,7 @@ func manual(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// roff returns a text as roff reads it.
+// roff escapes a text for roff.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(s)
 	if strings.HasPrefix(s, ".") {

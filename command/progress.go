@@ -7,23 +7,22 @@ import (
 	"strings"
 )
 
-// Progress shows how much of something is done, on a line of its own. It shows
-// nothing where the output is not a terminal.
+// Progress shows the progress of a task on one line. It shows nothing if the output is not a
+// terminal.
 type Progress struct {
 	to    io.Writer
 	size  int64
-	done  int64 // by Write
+	done  int64 // set by Write
 	live  bool
-	shown int // percent
+	shown int // in percent
 }
 
-// NewProgress returns the progress of size bytes. Without a size, nothing is
-// shown.
+// NewProgress returns the progress of size bytes. It shows nothing if the size is 0.
 func NewProgress(to io.Writer, size int64) *Progress {
 	return &Progress{to: to, size: size, live: size > 0 && ScreenOf(to, os.Getenv).Terminal, shown: -1}
 }
 
-// At shows that so many bytes are done.
+// At shows that done bytes are done.
 func (p *Progress) At(done int64) {
 	if !p.live {
 		return
@@ -45,10 +44,10 @@ func (p *Progress) End() {
 	}
 }
 
-// Reader returns a reader that shows what was read from another one.
+// Reader returns a reader that shows the progress of reading from.
 func (p *Progress) Reader(from io.Reader) io.Reader { return io.TeeReader(from, p) }
 
-// Write implements io.Writer: it shows that so many more bytes are done.
+// Write implements io.Writer: it shows that len(b) more bytes are done.
 func (p *Progress) Write(b []byte) (int, error) {
 	p.done += int64(len(b))
 	p.At(p.done)

@@ -1,6 +1,6 @@
-// Package driver describes what Perch can be set up with: kinds of recognizers, synthesizers and
-// brains, with the keys that each has in the configuration. A driver is declared in the package
-// that implements it; cmd/perch/drivers lists all of them.
+// Package driver describes the kinds of recognizers, synthesizers and agents that Perch can be
+// configured with, and their configuration keys. A driver is declared in the package that
+// implements it; cmd/perch/drivers lists all of them.
 package driver
 
 import (
@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// Driver is one kind of engine. An Engine is made of options, which the configuration has, and
-// of a Setup, which is what the appliance gives it besides.
+// Driver is one kind of engine. An Engine is created from options in the configuration, and
+// from a Setup of the appliance.
 type Driver[Setup, Engine any] struct {
 	Kind string // as the configuration spells it
-	// Runs is what its users run, such as "Home Assistant": rows of the table in docs/engines.md.
+	// Runs lists what its users run, such as "Home Assistant": rows of the table in docs/engines.md.
 	Runs []string
-	// Sample are entries for packaging/perch.yaml, one a line, in YAML's flow style. A comment
-	// may follow.
+	// Sample has entries for packaging/perch.yaml, one per line, in YAML's flow style. A
+	// comment may follow.
 	Sample string
-	// Options returns a pointer to a struct. Its yaml tags are the keys, its doc tags say what
-	// they mean.
+	// Options returns a pointer to a new struct. Its yaml tags are the keys, its doc tags
+	// their documentation.
 	Options func() any
-	// Check returns what New would refuse. It makes nothing, but reads the files that options
-	// name. Options are those of the Options function.
+	// Check returns the error that New would return. It creates nothing, but reads files named
+	// in options. options is a result of Options.
 	Check func(options any, s Setup) error
-	// New makes the engine. It makes no connection.
+	// New creates the engine. It opens no connection.
 	New func(options any, s Setup) (Engine, error)
 }
 
-// Of completes the declaration of a driver. K is the struct with its keys, and complete turns a K into
-// the options of the constructor make. K and O are mostly the same type.
+// Of completes the declaration of a driver whose keys are the fields of a K. complete converts
+// them to the options of the constructor make. K and O are usually the same type.
 func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete func(K, S) (O, error), make func(O) (E, error)) Driver[S, E] {
 	d.Options = func() any { return new(K) }
 	d.Check = func(options any, s S) error {
@@ -49,14 +49,14 @@ func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete 
 	return d
 }
 
-// For returns a driver as it is used by those who have another setup.
+// For adapts a driver to another setup.
 func For[T, S, E any](d Driver[S, E], setup func(T) S) Driver[T, E] {
 	return Driver[T, E]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample, Options: d.Options,
 		Check: func(options any, t T) error { return d.Check(options, setup(t)) },
 		New:   func(options any, t T) (E, error) { return d.New(options, setup(t)) }}
 }
 
-// List are the drivers among which the kind of an entry of the configuration chooses.
+// List is the drivers that the kind of a configuration entry selects from.
 type List[S, E any] []Driver[S, E]
 
 // Find returns the driver of a kind.
@@ -77,7 +77,7 @@ func (l List[S, E]) Kinds() (kinds []string) {
 	return kinds
 }
 
-// Options returns new options of a kind, or nil if there is no such kind.
+// Options returns new options of a kind, or nil if the kind is unknown.
 func (l List[S, E]) Options(kind string) any {
 	if d, found := l.Find(kind); found {
 		return d.Options()
@@ -85,12 +85,12 @@ func (l List[S, E]) Options(kind string) any {
 	return nil
 }
 
-// Fields returns the options that a kind has, with the values of a new one.
+// Fields returns the options of a kind, with their default values.
 func (l List[S, E]) Fields(kind string) []Field {
 	return FieldsOf(l.Options(kind))
 }
 
-// Check returns what New would refuse.
+// Check returns the error that New would return.
 func (l List[S, E]) Check(kind string, options any, s S) error {
 	d, found := l.Find(kind)
 	if !found {
@@ -99,7 +99,7 @@ func (l List[S, E]) Check(kind string, options any, s S) error {
 	return d.Check(options, s)
 }
 
-// New makes the engine of an entry.
+// New creates the engine of an entry.
 func (l List[S, E]) New(kind string, options any, s S) (engine E, err error) {
 	d, found := l.Find(kind)
 	if !found {

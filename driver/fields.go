@@ -8,14 +8,14 @@ import (
 // Field is a key of a section of the configuration.
 type Field struct {
 	Key   string
-	Doc   string // what it means; may be empty
+	Doc   string // documentation; may be empty
 	Value reflect.Value
 }
 
-// Fields returns the keys of a section: the exported fields of a struct, or of what a pointer or an
-// interface holds. The key of a field is its yaml tag, or its name in lower case as in package
-// yaml. Instead of a field that is inlined it returns those fields of the inlined struct that have
-// a tag. It returns nothing for anything else.
+// Fields returns the keys of a section: the exported fields of a struct, or of the struct that a
+// pointer or an interface holds. The key of a field is its yaml tag, or its name in lower case as
+// in package yaml. An inlined field is replaced by the tagged fields of its struct. Fields returns
+// nil for other values.
 func Fields(section reflect.Value) []Field { return fields(section, false) }
 
 func fields(section reflect.Value, tagged bool) (all []Field) {
@@ -40,10 +40,10 @@ func fields(section reflect.Value, tagged bool) (all []Field) {
 	return all
 }
 
-// FieldsOf returns the keys of the options of a driver, which all have a tag.
+// FieldsOf returns the keys of a driver's options, which all have a tag.
 func FieldsOf(options any) []Field { return fields(reflect.ValueOf(options), true) }
 
-// Value returns the value of a key of options, or the zero value if they have no such key of that type.
+// Value returns the value of a key of options, or the zero value if they have no key of that type.
 func Value[T any](options any, key string) (value T) {
 	for _, f := range FieldsOf(options) {
 		if f.Key == key {

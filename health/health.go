@@ -1,5 +1,5 @@
-// Package health describes the condition of a part of the appliance, as /ready, the
-// metrics and the doctor show it.
+// Package health describes the condition of a part of the appliance, for /ready, the metrics
+// and the doctor.
 package health
 
 import (
@@ -10,9 +10,9 @@ import (
 type Part struct {
 	Name  string    `json:"name"`
 	OK    bool      `json:"ok"`
-	Vital bool      `json:"vital"` // without it the appliance does not do its work
+	Vital bool      `json:"vital"` // the appliance cannot work without it
 	Note  string    `json:"note,omitempty"`
-	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
+	Since time.Time `json:"since,omitzero"` // start of its condition, if known
 }
 
 // Saying returns the part with a note.
@@ -21,7 +21,7 @@ func (p Part) Saying(note string) Part {
 	return p
 }
 
-// Of returns the condition of a part: the words of its error, or fine.
+// Of returns the condition of a part: the text of err, or fine if err is nil.
 func Of(name string, err error, fine string) Part {
 	if err != nil {
 		return Part{Name: name, Note: err.Error()}

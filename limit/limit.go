@@ -1,6 +1,6 @@
-// Package limit is the table of how much is taken of anybody: of a robot, a skin, a page,
-// a model's server, another program or a file of the owner. A text or a message that is
-// larger is refused, or cut where it is only shown. Sizes are in bytes.
+// Package limit defines how much is accepted from a robot, a skin, a page, a model's server,
+// another program or a file of the owner. Larger texts and messages are refused, or cut if
+// they are only displayed. Sizes are in bytes.
 package limit
 
 import "time"
@@ -8,37 +8,37 @@ import "time"
 // Texts.
 const (
 	Word         = 64       // an id, a state, a name in one word
-	ID           = 128      // an id that another program has made
+	ID           = 128      // an id created by another program
 	Name         = 200      // a name, a title
-	Session      = 512      // the name that a program gives a talk
+	Session      = 512      // a program's name for a talk
 	Line         = 1000     // a sentence, a detail, a fact, an address
-	Text         = 2000     // what is typed at a robot, or an action says
-	Said         = 4000     // what is said or answered in one turn
+	Text         = 2000     // typed to a robot, or said by an action
+	Said         = 4000     // said or answered in one turn
 	Data         = 4 << 10  // the data of an event, a small form
 	Result       = 8 << 10  // the result of a tool, the schema of its arguments
-	Question     = 16 << 10 // what a program asks in one turn
+	Question     = 16 << 10 // of a program in one turn
 	Instructions = 32 << 10 // a persona, the arguments of a tool
 )
 
 // Bodies, messages and files.
 const (
 	Body    = 64 << 10  // a request; a message of a robot
-	List    = 256 << 10 // a list; a packet of MQTT; all that a model writes in a turn
+	List    = 256 << 10 // a list; an MQTT packet; everything a model writes in a turn
 	File    = 1 << 20   // a file of the owner; a line or a list of an engine
 	Message = 4 << 20   // a picture; a message of a program on this network
-	Answer  = 16 << 20  // an answer of an engine; what a skill consists of
-	Drained = 32 << 20  // what is read of a body that is refused, so that its sender reads why
+	Answer  = 16 << 20  // an answer of an engine; the files of a skill
+	Drained = 32 << 20  // read of a refused body, so that its sender reads the error
 )
 
 // Counts.
 const (
-	Turns   = 4   // that one kind of programs has answered at a time
-	Readers = 64  // of one stream of events
-	Tools   = 256 // that are followed in one turn
+	Turns   = 4   // answered at a time for one kind of program
+	Readers = 64  // of one event stream
+	Tools   = 256 // used in one turn
 	Calls   = 64  // of tools, in one message of a model
-	Talks   = 64  // whose sessions with another program are kept
-	Named   = 8   // names that a sentence lists
-	Tries   = 5   // of a request, without what the server turned out not to take
+	Talks   = 64  // with sessions in another program
+	Named   = 8   // listed in a sentence
+	Tries   = 5   // of a request, each without what the server refused
 )
 
 // Texts in letters.

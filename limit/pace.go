@@ -2,17 +2,17 @@ package limit
 
 import "time"
 
-// Pace spreads what comes over time: one every so often, and as many as come in a second
-// at once after a second of none. The zero Pace has no limit. It is for one goroutine.
+// Pace limits a rate: after a second without any, one second's worth is allowed at once. The
+// zero Pace has no limit. It is not safe for concurrent use.
 type Pace struct {
 	every time.Duration
-	due   time.Time // when one that comes now is within the limit
+	due   time.Time // when the next one is within the limit
 }
 
-// PerSecond returns a pace of so many in a second.
+// PerSecond returns a pace of n per second.
 func PerSecond(n int) Pace { return Pace{every: time.Second / time.Duration(n)} }
 
-// Took counts what has come.
+// Took counts n more.
 func (p *Pace) Took(n int) {
 	if credit := time.Now().Add(-time.Second); p.due.Before(credit) {
 		p.due = credit

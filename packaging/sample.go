@@ -1,6 +1,5 @@
-// Package packaging holds what the packages bring, as far as the program itself
-// needs it: the configuration that explains every key, and the one that an
-// installation begins with.
+// Package packaging embeds the configuration files of the packages: the sample that explains
+// every key, and the file of a new installation.
 package packaging
 
 import "embed"
@@ -8,17 +7,16 @@ import "embed"
 //go:embed perch.yaml perch-installed.yaml
 var files embed.FS
 
-// Sample is the configuration with every key, its default and what it means.
+// Sample returns the configuration with every key, its default and its documentation.
 func Sample() string { return read("perch.yaml") }
 
-// Installed is the configuration that an installation begins with. It changes
-// nothing.
+// Installed returns the configuration of a new installation. It changes no default.
 func Installed() string { return read("perch-installed.yaml") }
 
 func read(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // embedded files exist
 	}
 	return string(text)
 }

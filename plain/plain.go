@@ -1,4 +1,4 @@
-// Package plain makes text from outside fit for a log, a terminal, a page or a voice.
+// Package plain makes text from outside safe for a log, a terminal, a page or a voice.
 package plain
 
 import (
@@ -29,9 +29,9 @@ func Line(s string) string {
 	}, s)), " ")
 }
 
-// Clip returns a text of at most so many bytes, as valid UTF-8: no letter (rune) is cut
-// in half. A combining mark may be cut off its letter, and the end of an emoji that is a
-// sequence. Nothing of the rest stays in memory.
+// Clip returns a text of at most most bytes, as valid UTF-8: it does not split a rune, but may
+// separate a combining mark from its letter, or split an emoji sequence. The result does not
+// keep the rest of s in memory.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return strings.ToValidUTF8(s, "")

@@ -1,7 +1,7 @@
-// Package remote is what every driver of a server that is not ours needs: an HTTP
-// client with bounds, a watch on silence, lines and server-sent events, one
-// sentence for whatever goes wrong, the scrubbing of keys, and the condition of
-// an engine. It knows no protocol: each driver has the statuses of its own.
+// Package remote is the common part of the drivers of other servers: an HTTP client with
+// limits, a watch on silence, lines and server-sent events, error sentences, the removal of
+// keys from text, and the condition of an engine. It implements no protocol: each driver
+// handles its server's statuses.
 package remote
 
 import (
@@ -24,12 +24,12 @@ import (
 
 // Options of a Client.
 type Options struct {
-	Server                  // how sentences speak of it, and its key
-	Base      *url.URL      // what every path is below
-	KeyHeader string        // that carries the key; "Authorization" where empty, as a bearer token
+	Server                  // how error sentences name it, and its key
+	Base      *url.URL      // base of every path
+	KeyHeader string        // for the key; empty for "Authorization" with a bearer token
 	Header    http.Header   // sent with every request
-	First     time.Duration // until an answer begins; with connecting, unless that has a deadline of its own
-	Idle      time.Duration // the longest silence in the middle of one
+	First     time.Duration // until an answer begins, including connecting unless ConnectWithin is set
+	Idle      time.Duration // longest pause within an answer
 	// Transport carries the requests; nil is NewTransport.
 	Transport http.RoundTripper
 }
@@ -47,9 +47,8 @@ const connectWithin = 5 * time.Second // for TCP, and again for TLS
 
 var errClosed = errors.New("the engine is closed")
 
-// NewTransport is how a server is reached over HTTP: every wait and every store
-// is bounded. Compression is off: it would hold pieces back, and a small body
-// can hide a large one.
+// NewTransport returns a transport with limits for every wait and buffer. Compression is
+// off: it would delay pieces, and a small body can hide a large one.
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -64,8 +63,8 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// NewHTTP is a client of net/http that follows no redirect: it would carry a key
-// and a conversation to a place that the owner did not name.
+// NewHTTP returns a client of net/http that follows no redirect: that would send a key and a
+// conversation to a place that the owner did not name.
 func NewHTTP(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,
@@ -84,8 +83,7 @@ func NewClient(o Options) *Client {
 	return c
 }
 
-// Close ends the calls that are under way and closes every connection. It
-// may be called more than once.
+// Close cancels running calls and closes every connection. It may be called more than once.
 func (c *Client) Close() {
 	c.end()
 	c.http.CloseIdleConnections()
@@ -94,25 +92,25 @@ func (c *Client) Close() {
 // Request is one call.
 type Request struct {
 	Method      string
-	Base        *url.URL // in place of the client's
-	Path        string   // below it, "audio/speech"; empty is the base itself
+	Base        *url.URL // overrides the client's
+	Path        string   // below Base, such as "audio/speech"; empty is the base itself
 	Query       url.Values
 	ContentType string
-	Header      http.Header // sent with this request alone
+	Header      http.Header // for this request only
 	Body        []byte
-	// Live is given in place of Body where that is still being made: it is
-	// sent in chunks as it comes. Its reads end with the context.
+	// Live replaces Body if that is still being made: it is sent in chunks as it comes.
+	// Its reads end with the context.
 	Live func(context.Context) io.Reader
-	// Repeatable is a request that may be sent again where the server had just
-	// closed the connection, because doing it twice changes nothing there.
+	// Repeatable allows sending the request again if the server had just closed the
+	// connection, because it has no side effects.
 	Repeatable bool
-	Bare       bool          // neither the key nor the client's headers are sent
-	Within     time.Duration // for all of it, connecting too, in place of the client's deadlines
+	Bare       bool          // omits the key and the client's headers
+	Within     time.Duration // for the whole call, including connecting, in place of the client's deadlines
 	Pace       Pace          // of the answer, once it has begun
 }
 
-// Call sends r and returns the answer once its header is there. An answer
-// must be closed. The error is a *Fault, or ctx's where that has ended.
+// Call sends r and returns the answer once its header has arrived. The answer must be
+// closed. The error is a *Fault, or ctx's if that has ended.
 func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	atOnce := c.ConnectWithin == 0 || r.Within > 0
 	a := &Answer{client: c, ctx: ctx, watch: NewWatch(ctx, cmp.Or(r.Within, c.o.First), c.o.Idle)}
@@ -146,8 +144,8 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	return a, nil
 }
 
-// request makes the request. Its clock runs from the beginning, or, where
-// connecting has a deadline of its own, while the server has something to take in.
+// request makes the request. Its clock runs from the start or, if connecting has its own
+// deadline, while the server has something to read.
 func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error) {
 	ctx := w.Context()
 	whole := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(r.Body)) }
@@ -163,7 +161,7 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	}
 	copied := *base
 	at := &copied
-	if r.Path != "" { // else joining would take a last slash away
+	if r.Path != "" { // joining would remove a final slash
 		at = base.JoinPath(r.Path)
 	}
 	if len(r.Query) > 0 {
@@ -185,8 +183,8 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 		req.GetBody = func() (io.ReadCloser, error) { return whole(), nil }
 		req.Body, req.ContentLength = whole(), int64(len(r.Body))
 		if r.Repeatable {
-			// With no value the header is not sent. net/http takes that
-			// for a request that may be repeated.
+			// A nil value sends no header, but makes net/http treat the request
+			// as repeatable.
 			req.Header["Idempotency-Key"] = nil
 		}
 	}
@@ -204,7 +202,7 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	return req, nil
 }
 
-// Answer is what a server answers with, while it arrives.
+// Answer is a server's answer while it arrives.
 type Answer struct {
 	Header  http.Header
 	client  *Client
@@ -219,15 +217,14 @@ func (a *Answer) end() {
 	a.watch.Stop()
 }
 
-// Close ends the call. A connection whose answer was read to its end is kept
-// for the next.
+// Close ends the call. If the answer was read to its end, the connection is reused.
 func (a *Answer) Close() {
 	// Cancelled first, so that closing does not wait for more of the body.
 	a.end()
 	_ = a.body.Close()
 }
 
-// Kind is the media type of the answer, "audio/pcm", and its parameters.
+// Kind returns the media type of the answer, such as "audio/pcm", and its parameters.
 func (a *Answer) Kind() (string, map[string]string) {
 	kind, parameters, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if err != nil {
@@ -236,14 +233,14 @@ func (a *Answer) Kind() (string, map[string]string) {
 	return kind, parameters
 }
 
-// Lives takes note of a sign of life: see Watch.Lives.
+// Lives records a sign of life; see Watch.Lives.
 func (a *Answer) Lives(within time.Duration) { a.watch.Lives(within) }
 
-// Wrote takes note of text that has come: see Watch.Wrote.
+// Wrote records text that has arrived; see Watch.Wrote.
 func (a *Answer) Wrote(worth time.Duration) { a.watch.Wrote(worth) }
 
-// Read implements io.Reader under the deadlines. Its error is io.EOF, a *Fault,
-// or the caller's context's.
+// Read implements io.Reader with deadlines. Its error is io.EOF, a *Fault, or the caller's
+// context's.
 func (a *Answer) Read(p []byte) (int, error) {
 	n, err := a.body.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -252,8 +249,8 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Whole reads an answer of at most so many bytes. All of it has as long as
-// its beginning may take, or a server could hold a turn by one byte at a time.
+// Whole reads an answer of at most most bytes. All of it must arrive within the time for its
+// first byte, or a server could hold a turn one byte at a time.
 func (a *Answer) Whole(most int) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(a, int64(most)+1))
 	if err == nil && len(body) > most {
@@ -265,8 +262,8 @@ func (a *Answer) Whole(most int) ([]byte, error) {
 	return body, nil
 }
 
-// Words are what an answer says that is no success, or that was to be no words:
-// see Message.
+// Words returns the text of an answer that is an error, or was not expected to be text; see
+// Message.
 func (a *Answer) Words() (code, message string, err error) {
 	body, err := io.ReadAll(io.LimitReader(a, limit.Data))
 	if kind, _ := a.Kind(); !strings.Contains(kind, "html") {
@@ -275,8 +272,7 @@ func (a *Answer) Words() (code, message string, err error) {
 	return code, message, err
 }
 
-// refused is the fault of a status other than 2xx. The status is enough where
-// the rest cannot be read.
+// refused returns the fault for a status other than 2xx, even if the rest cannot be read.
 func (a *Answer) refused(status int, path string) error {
 	code, message, err := a.Words()
 	if ended := a.ctx.Err(); err != nil && ended != nil {
@@ -286,7 +282,7 @@ func (a *Answer) refused(status int, path string) error {
 		After: a.Header.Get("Retry-After"), To: a.Header.Get("Location")})
 }
 
-// broken says why there is no answer, or no more of it.
+// broken returns why there is no answer, or no more of it.
 func (a *Answer) broken(err error) error {
 	c := a.client
 	var known *Fault

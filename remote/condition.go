@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// Condition is whether an engine works, by its last use or its last check. An
-// engine that fails is not tried for a while, longer each time, so that not every
-// turn waits for it; the next in its list is used meanwhile. The failure is
-// reported once.
+// Condition is whether an engine works, by its last use or check. An engine that fails is
+// not tried for a while, longer each time, so that not every turn waits for it; the next in
+// the list is used instead. Each failure is reported once.
 type Condition struct {
-	Part string // "recognizer wyoming"
-	Last bool   // of its list: nothing follows, so it is always tried
-	// Warns reports whether a check's error is something that an engine cannot do,
-	// and not that it does not work; nil: none is.
+	Part string // such as "recognizer wyoming"
+	Last bool   // in its list: nothing follows, so it is always tried
+	// Warns reports whether a check's error is only a limitation of an engine that
+	// works; nil means no error is.
 	Warns func(error) bool
 
 	log    *slog.Logger
@@ -23,66 +22,65 @@ type Condition struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	state struct { // since when it fails, and why, or works; when it is tried again
+	state struct { // since when and why it fails, or works; when it is tried again
 		cause        error
 		since, again time.Time
 	}
-	warning  error  // what does not keep it from working
-	failures int    // in a row, not counting what only a look has mended
+	warning  error  // a limitation, despite which it works
+	failures int    // in a row, not counting those that only a check ended
 	all      uint64 // failures since the start
 	use      struct {
-		failed bool      // the last did, and not only a look
-		at     time.Time // when that was
-		well   bool      // the last went well
+		failed bool      // the last use failed, not only a check
+		at     time.Time // time of the last use
+		well   bool      // the last use succeeded
 	}
 	look struct {
 		on    bool   // it is checked from time to time
-		found looked // since it failed when it was used
+		found looked // since the last failed use
 	}
 	reported struct {
 		cause string
 		at    time.Time
 	}
-	fell chan struct{} // has one element when it has begun to fail
+	fell chan struct{} // has one element after the first failure
 }
 
-// looked is the result of checks since an engine failed when it was used.
+// looked is the result of checks since an engine failed in use.
 type looked int
 
 const (
-	looksFit  looked = iota // fit, as before: it failed all the same
-	looksAway               // it is not there
-	looksBack               // it was away, and is there again
+	looksFit  looked = iota // fit, as before: it failed nevertheless
+	looksAway               // unreachable
+	looksBack               // reachable again
 )
 
-// How long an engine that failed is left alone, and how long what was reported
-// of it is not reported again.
+// How long an engine that failed is not tried, and how long its failure is not reported
+// again.
 const (
 	firstRest   = 2 * time.Second
 	LongestRest = time.Minute
-	// restFactor is how many times longer than a failure took a rest is, and
-	// mostRest how many times the longest is: a person who has waited for an engine
-	// that hangs should not wait for it again in the next turn.
+	// restFactor is the length of a rest as a multiple of the failure's duration, and
+	// mostRest the longest rest: a person who has waited for an engine that hangs should
+	// not wait for it again in the next turn.
 	restFactor  = 2
 	mostRest    = 20
 	reportEvery = 10 * time.Minute
-	// DespiteLooks is how long after a failed use one is tried although it does
-	// not look well.
+	// DespiteLooks is how long after a failed use an engine is tried although its checks
+	// fail.
 	DespiteLooks = 5 * time.Minute
 )
 
-// NewCondition returns the condition of an engine that was never used. Report is
-// called once with what keeps it from working.
+// NewCondition returns the condition of an engine that was never used. report is called once
+// for each cause of failure.
 func NewCondition(part string, log *slog.Logger, report func(cause string), now func() time.Time) *Condition {
 	return &Condition{Part: part, log: log, report: report, now: now, fell: make(chan struct{}, 1)}
 }
 
-// Now is the condition's clock.
+// Now returns the time of the condition's clock.
 func (c *Condition) Now() time.Time { return c.now() }
 
-// Resting says why an engine is not tried now, or nothing. Only one that failed
-// when it was used is left alone: a look may be refused where a use is not, as
-// by a key that is for speech alone.
+// Resting returns why an engine is not tried now, or nil. Only a failed use causes a rest: a
+// check may fail although a use works, as with a key that allows speech only.
 func (c *Condition) Resting() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,28 +95,28 @@ func (c *Condition) Resting() error {
 	return c.state.cause
 }
 
-// Limits is what it cannot do, where it works.
+// Limits returns the limitation of an engine that works, or nil.
 func (c *Condition) Limits() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.warning
 }
 
-// Status is since when it works, or fails and why, and when it is tried again.
+// Status returns since when it works, or fails and why, and when it is tried again.
 func (c *Condition) Status() (since, again time.Time, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.since, c.state.again, c.state.cause
 }
 
-// Failures counts the failures since the start.
+// Failures returns the number of failures since the start.
 func (c *Condition) Failures() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all
 }
 
-// Used takes note of what came of a use that began then.
+// Used records the result of a use that began at began.
 func (c *Condition) Used(began time.Time, err error) {
 	if err != nil {
 		c.failed(err, true, c.now().Sub(began))
@@ -130,10 +128,9 @@ func (c *Condition) Used(began time.Time, err error) {
 	c.works()
 }
 
-// works takes note that it does, as far as can be seen. That clears no failure
-// of work: it may look well and fail all the same, as with a wrong key where
-// the list of models needs none, or a server that hangs when it has something to
-// do. Only what was away, and is there again, may be tried at once.
+// works records a successful check. That does not clear a failed use: an engine may pass
+// checks and fail in use, as with a wrong key if the list of models needs none, or a server
+// that hangs under work. Only an engine that was unreachable and is back is tried at once.
 func (c *Condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,9 +149,8 @@ func (c *Condition) works() {
 	c.state.cause = nil
 }
 
-// failed takes note of a failure, when it was used or looked at, and reports
-// what was not reported yet. The result of a use counts for more than that of
-// a check.
+// failed records a failed use or check, and reports it if it is new. The result of a use
+// overrides that of a check.
 func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,20 +184,20 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.report(err.Error())
 }
 
-// restAfter is how long an engine is left alone that has failed so often before.
+// restAfter returns how long an engine is not tried after that many failures.
 func restAfter(took time.Duration, failures int) time.Duration {
 	longest := min(max(LongestRest, mostRest*took), DespiteLooks)
 	return min(max(firstRest, restFactor*took)<<min(failures, 10), longest)
 }
 
-// Warned takes note of something that an engine cannot do.
+// Warned records a limitation.
 func (c *Condition) Warned(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.warning = err
 }
 
-// Watch checks an engine that failed, and one that was never used, until ctx ends.
+// Watch checks an engine that failed or was never used, until ctx ends.
 func (c *Condition) Watch(ctx context.Context, check func(context.Context) error) {
 	c.watching(true)
 	defer c.watching(false)
@@ -245,5 +241,5 @@ func (c *Condition) watching(on bool) {
 	c.look.on = on
 }
 
-// checkWithin is how long a look at an engine may take.
+// checkWithin bounds a check.
 const checkWithin = 20 * time.Second

@@ -16,30 +16,29 @@ import (
 	"time"
 )
 
-// Codes of faults for which a server has no code of its own.
+// Codes of faults without a code of the server.
 const (
 	CodeUnreachable = "unreachable"
 	CodeRefused     = "refused" // an HTTP status; see Fault.Status
 	CodeSilent      = "silent"
 	CodeLost        = "lost" // the connection broke
-	CodeOdd         = "odd"  // an answer that is not of the protocol
+	CodeOdd         = "odd"  // the answer does not follow the protocol
 	CodeClosed      = "closed"
 )
 
-// Fault is why a server did not do what it was asked: one sentence that names
-// cause and cure and holds no key.
+// Fault is why a server failed a request: one sentence with cause and cure, without keys.
 type Fault struct {
 	Sentence string
-	Code     string // the server's own word for it, or one of ours
-	Kind     error  // what it wraps; nil: nothing
-	Refusal         // Status is 0 where there was no answer, or the answer was at fault
+	Code     string // the server's, or one of the above
+	Kind     error  // wrapped error; may be nil
+	Refusal         // Status is 0 if there was no answer, or the answer was at fault
 }
 
-// Refusal is what a server answers with in place of success.
+// Refusal is a server's answer other than success.
 type Refusal struct {
-	Status int    // of HTTP
-	Path   string // that was asked for
-	Reason string // the server's words as they came: Quote them
+	Status int    // HTTP status
+	Path   string // that was requested
+	Reason string // the server's text, unescaped: Quote it
 	After  string // Retry-After
 	To     string // Location
 }
@@ -55,23 +54,23 @@ func (f *Fault) Error() string {
 // Unwrap returns the fault's kind.
 func (f *Fault) Unwrap() error { return f.Kind }
 
-// Server is how sentences speak of a server.
+// Server describes a server for error sentences.
 type Server struct {
-	Service string   // what it is called, "the speech server"; may be empty
-	Address string   // without what may be secret; see Address
+	Service string   // its name, such as "the speech server"; may be empty
+	Address string   // without secrets; see Address
 	Key     string   // that is sent; may be empty
-	Secrets []string // more that is never shown, the longest first
-	Setting string   // where its key is set, "key_file"
-	Check   string   // what to check where it refuses a request, "model and url"
-	Kind    error    // what its faults wrap
-	// ConnectWithin is the deadline that connecting has of its own; 0 is none.
+	Secrets []string // other text that is never shown, the longest first
+	Setting string   // where its key is configured, such as "key_file"
+	Check   string   // what to check if it refuses a request, such as "model and url"
+	Kind    error    // wrapped by its faults
+	// ConnectWithin is a separate deadline for connecting; 0 is none.
 	ConnectWithin time.Duration
 }
 
-// Address is where a server is, without what may be secret: no user, no query.
+// Address returns a URL without parts that may be secret: user and query.
 func Address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }
 
-// Name is what sentences begin with.
+// Name returns the beginning of the server's sentences.
 func (s *Server) Name() string {
 	if s.Service == "" {
 		return s.Quote(s.Address)
@@ -79,29 +78,29 @@ func (s *Server) Name() string {
 	return s.Quote(s.Service + " at " + s.Address)
 }
 
-// Quote is a text of the server as it may be shown.
+// Quote returns text of the server without secrets.
 func (s *Server) Quote(text string) string {
 	return Quote(text, append([]string{s.Key}, s.Secrets...)...)
 }
 
-// Fault is for an answer that came and is of no use: the sentence goes on after
-// the server's name. What it quotes must have gone through Quote.
+// Fault returns the fault for a useless answer; sentence follows the server's name. What it
+// quotes must have passed Quote.
 func (s *Server) Fault(sentence string) *Fault { return s.fault(CodeOdd, sentence) }
 
 func (s *Server) fault(code, sentence string) *Fault {
 	return &Fault{Code: code, Sentence: s.Name() + " " + sentence, Kind: s.Kind}
 }
 
-// Faultf is a fault with a sentence of its own.
+// Faultf returns a fault with a whole sentence.
 func (s *Server) Faultf(format string, args ...any) *Fault {
 	return &Fault{Code: CodeOdd, Sentence: fmt.Sprintf(format, args...), Kind: s.Kind}
 }
 
-// Unreachable is the fault of a connection that was not made, or not kept;
-// answering where the answer had begun.
+// Unreachable returns the fault of a connection that failed or broke; answering says that
+// the answer had begun.
 func (s *Server) Unreachable(err error, answering bool) *Fault {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
-		err = wrapped.Err // the outer one repeats the address, query and all
+		err = wrapped.Err // the outer error repeats the address with its query
 	}
 	var (
 		dns       *net.DNSError
@@ -147,7 +146,7 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	return f
 }
 
-// StatusText is a status and what came with it, as they may be shown: "HTTP 404: gone".
+// StatusText returns a status with its text without secrets: "HTTP 404: gone".
 func (s *Server) StatusText(r Refusal) string {
 	status := fmt.Sprintf("HTTP %d", r.Status)
 	if reason := s.Quote(strings.TrimRight(r.Reason, ". ")); reason != "" {
@@ -156,8 +155,8 @@ func (s *Server) StatusText(r Refusal) string {
 	return status
 }
 
-// Refused is the fault for an HTTP status other than success. A driver decides
-// on the statuses that have a meaning of their own with its server first.
+// Refused returns the fault for an HTTP status other than success. A driver first handles
+// the statuses with a special meaning at its server.
 func (s *Server) Refused(code string, r Refusal) *Fault {
 	with := " (" + s.StatusText(r) + ")"
 	var what string
@@ -190,8 +189,8 @@ func (s *Server) Refused(code string, r Refusal) *Fault {
 	return f
 }
 
-// Unanswerable reports whether the request itself is refused, and not the client:
-// the next server would refuse the same request as well.
+// Unanswerable reports whether the request is refused because of itself, so that the next
+// server would refuse it as well.
 func (f *Fault) Unanswerable() bool {
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -201,7 +200,7 @@ func (f *Fault) Unanswerable() bool {
 	return f.Status >= 400 && f.Status < 500
 }
 
-// location is where a redirect leads, as far as it may be shown.
+// location returns the target of a redirect, without secrets.
 func (s *Server) location(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" {
@@ -210,7 +209,7 @@ func (s *Server) location(to string) string {
 	return s.Quote(Address(u))
 }
 
-// retryAfter is a Retry-After header in words.
+// retryAfter returns a Retry-After header in words.
 func (s *Server) retryAfter(text string) string {
 	if strings.Trim(text, "0123456789.") == "" {
 		return text + " s from now"

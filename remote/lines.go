@@ -9,37 +9,36 @@ import (
 	"perch/limit"
 )
 
-// ErrTooLong is returned for a line, or an event, that is longer than may be.
+// ErrTooLong is returned for a line or event above its limit.
 var ErrTooLong = errors.New("a line is too long")
 
-// Lines reads a stream line by line, and holds no more of it than one line.
+// Lines reads a stream line by line, and buffers at most one line.
 type Lines struct {
 	R    *bufio.Reader
-	Most int // bytes of a line
-	// Ends is how many bytes are kept of either end of a line that is longer, which
-	// is then read to its end. Where it is 0 such a line is not read any further.
+	Most int // bytes per line
+	// Ends is how many bytes are kept of each end of a longer line, which is then read to
+	// its end. If 0, such a line is not read further.
 	Ends int
-	// CR has a CR end a line as well, wherever the network has split a CRLF. It does
-	// at once: waiting for the LF would hold back what is complete.
+	// CR makes a CR end a line as well, even if the network has split a CRLF. The line is
+	// returned at once: waiting for the LF would delay it.
 	CR bool
 
 	started bool
-	cr      bool // the line before ended with one
+	cr      bool // the previous line ended with a CR
 	line    []byte
 }
 
-// Next returns a line without its end, valid until the next call. What is left
-// at the end of the stream is a line as well. With ErrTooLong come both ends of
-// the line, joined.
+// Next returns a line without its end, valid until the next call. The rest at the end of the
+// stream is a line as well. With ErrTooLong it returns both ends of the line, joined.
 func (l *Lines) Next() ([]byte, error) {
 	if l.line = l.line[:0]; cap(l.line) > limit.File {
-		l.line = nil // one long line should not hold so much memory for good
+		l.line = nil // a long line should not hold that memory for ever
 	}
 	ends := "\n"
 	if l.CR {
 		ends = "\r\n"
 	}
-	var tail []byte // of one that is too long
+	var tail []byte // of a line that is too long
 	long := false
 	for {
 		if _, err := l.R.Peek(1); err != nil {
@@ -48,7 +47,7 @@ func (l *Lines) Next() ([]byte, error) {
 			}
 			return nil, err
 		}
-		part, _ := l.R.Peek(l.R.Buffered()) // is there
+		part, _ := l.R.Peek(l.R.Buffered()) // buffered
 		if l.cr && part[0] == '\n' {
 			l.cr = false
 			_, _ = l.R.Discard(1)
@@ -74,7 +73,7 @@ func (l *Lines) Next() ([]byte, error) {
 		if over := len(tail) - l.Ends; over > 0 {
 			tail = append(tail[:0], tail[over:]...)
 		}
-		_, _ = l.R.Discard(read) // is there
+		_, _ = l.R.Discard(read) // buffered
 		if at >= 0 {
 			return l.whole(tail, long)
 		}
@@ -92,15 +91,15 @@ func (l *Lines) whole(tail []byte, long bool) ([]byte, error) {
 	return l.line, nil
 }
 
-// Events reads server-sent events as the HTML standard has them, without the
-// fields that no driver needs. It also takes llama.cpp's field "error", and
-// an event that the end of the stream cut its blank line from.
+// Events reads server-sent events as in the HTML standard, without fields that no driver
+// needs. It also accepts llama.cpp's field "error", and a last event without its blank
+// line.
 type Events struct {
 	Lines Lines
 	data  []byte
 }
 
-// NewEvents reads events of at most so many bytes.
+// NewEvents returns a reader of events of at most most bytes.
 func NewEvents(r *bufio.Reader, most int) *Events {
 	return &Events{Lines: Lines{R: r, Most: most, CR: true}}
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Message finds a server's own code and words in the body of an error. Neither is
-// fit to be shown yet. It knows OpenAI's {"error": {"message"}} and the
-// {"error": "..."} of many copies of it, OAuth's {"error_description"}, FastAPI's
-// {"detail": "..."} and {"detail": [{"msg"}]}, and the {"detail": {"status",
-// "message"}} of ElevenLabs. Other text is taken as it is, and of a page nothing.
+// Message finds a server's code and text in the body of an error. Both still need Quote. It
+// knows OpenAI's {"error": {"message"}} and the {"error": "..."} of many copies of it,
+// OAuth's {"error_description"}, FastAPI's {"detail": "..."} and {"detail": [{"msg"}]}, and
+// the {"detail": {"status", "message"}} of ElevenLabs. Other text is returned unchanged, and
+// an HTML page as nothing.
 func Message(body []byte) (code, message string) {
 	text := strings.TrimSpace(string(body))
 	switch {
@@ -37,8 +37,8 @@ func Message(body []byte) (code, message string) {
 	return "", ""
 }
 
-// part is the code and the message in a field of a JSON error. What has a shape
-// that is not known is shown as it is.
+// part returns the code and message in a field of a JSON error. An unknown form is returned
+// unchanged.
 func part(raw json.RawMessage) (code, message string) {
 	if len(raw) == 0 {
 		return "", ""
@@ -61,7 +61,7 @@ func part(raw json.RawMessage) (code, message string) {
 			}
 		}
 	case '{':
-		var one struct{ Code, Status, Type, Message any } // a code is a number at times
+		var one struct{ Code, Status, Type, Message any } // some codes are numbers
 		_ = json.Unmarshal(raw, &one)
 		message, _ = one.Message.(string)
 		for _, v := range []any{one.Code, one.Status, one.Type} {

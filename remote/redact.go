@@ -9,23 +9,23 @@ import (
 	"perch/plain"
 )
 
-// shape is what a kind of keys looks like, and what is left of one.
+// shape is the form of a kind of keys, with its replacement.
 type shape struct {
 	like *regexp.Regexp
 	left string
 }
 
-// blank stands for a key in what is left of a shape.
+// blank replaces a key in a shape.
 const blank = "***"
 
-// shapes are those of keys in commands and in sentences. The order matters:
-// a value with a name is better cut where the name says.
+// shapes returns the forms of keys in commands and sentences. The order matters: a named
+// value is best cut at its name.
 var shapes = sync.OnceValue(func() []shape {
 	return []shape{
 		{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
 		{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
-		// An option's value in the next word: neither another option nor what a shell
-		// fills in. Then the password behind a user's name.
+		// An option's value in the next word, unless that is another option or a shell
+		// expansion. Then the password after a user's name.
 		{regexp.MustCompile(`(?i)((?:^|\s)--?[\w-]*(?:api-?key|token|secret|passw(?:or)?d|passphrase)[ \t]+)("[^"]*"|'[^']*'|[^\s"'` + "`" +
 			`;|&<>$-][^\s"',;|&<>]*)`), "$1***"},
 		{regexp.MustCompile(`((?:^|\s)(?:-u|--user)(?:[ \t]+|=))(?:("[^":]*:)[^"]+|('[^':]*:)[^']+|([^\s"':;|&<>$]+:)[^\s"',;|&<>]+)`), "$1$2$3$4***"},
@@ -35,35 +35,34 @@ var shapes = sync.OnceValue(func() []shape {
 	}
 })
 
-// quoted are the shapes of keys in sentences of servers alone: short or starred
-// ones, as servers quote those they refuse. A command may hold such words.
+// quoted are the forms of keys in sentences of servers only: short or starred ones, as
+// servers quote keys that they refuse. A command may contain such words.
 var quoted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:(?:sk|pk|rk|key|xai|gsk|hf|gh[a-z]|github_pat)[-_]|AIza)[A-Za-z0-9*._-]{4,}|\beyJ[\w.-]+|\S*\*{3,}\S*`)
 })
 
-// longRun matches a key if there is a digit in it. Names of models are cut by
-// dashes, slashes and points, so they are left alone.
+// longRun matches a key if it contains a digit. Names of models contain dashes, slashes and
+// dots, so they do not match.
 var longRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w{24,}`) })
 
-// mark stands for a key in a sentence.
+// mark replaces a key in a sentence.
 const mark = "[key]"
 
 const (
-	longestQuote = 200     // bytes that are quoted of a server
-	mostSearched = 1 << 10 // bytes that are looked at for it
-	// shortestPart is how much of a secret's beginning is taken for a part of it
-	// at the end of a text, in bytes.
+	longestQuote = 200     // bytes quoted of a server
+	mostSearched = 1 << 10 // bytes of its text that are examined
+	// shortestPart is the least part of a secret's beginning, in bytes, that is recognized
+	// at the end of a text.
 	shortestPart = 4
 )
 
-// Quote makes a server's words fit for a sentence of ours: Scrub, cut to some
-// 200 bytes.
+// Quote makes a server's text fit for a sentence: Scrub, cut to some 200 bytes.
 func Quote(text string, secrets ...string) string {
 	text = withoutSecrets(text, secrets)
 	if len(text) > mostSearched {
 		text = plain.Clip(text, mostSearched)
 		if at := strings.LastIndexByte(text, ' '); at > 0 {
-			text = text[:at] // half a key looks like none
+			text = text[:at] // half a key is not recognized
 		}
 	}
 	text = withoutKeys(text)
@@ -73,8 +72,8 @@ func Quote(text string, secrets ...string) string {
 	return text
 }
 
-// Scrub puts a text on one line, without the secrets, in any of the forms they
-// may come back in, and without anything else that looks like a key.
+// Scrub puts a text on one line, without the secrets in any of their usual encodings, and
+// without anything else that looks like a key.
 func Scrub(text string, secrets ...string) string {
 	return withoutKeys(withoutSecrets(text, secrets))
 }
@@ -105,8 +104,8 @@ func withoutKeys(text string) string {
 	})
 }
 
-// withoutPart takes off the beginning of a secret at the end of a text. What is
-// read of a server is bounded, and the bound may have cut the secret.
+// withoutPart removes the beginning of a secret from the end of a text: text read from a
+// server is bounded, and the limit may have cut the secret.
 func withoutPart(text, secret string) string {
 	for n := min(len(secret)-1, len(text)); n >= shortestPart; n-- {
 		if rest, cut := strings.CutSuffix(text, secret[:n]); cut {
@@ -116,13 +115,12 @@ func withoutPart(text, secret string) string {
 	return text
 }
 
-// Redact blanks what looks like a key in a command or a title, and cuts it to so
-// many bytes.
+// Redact blanks what looks like a key in a command or a title, and cuts it to most bytes.
 func Redact(s string, most int) string {
 	if len(s) > 4*most {
 		s = plain.Clip(s, 4*most)
 		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
-			s = s[:at] // half a key looks like none
+			s = s[:at] // half a key is not recognized
 		}
 	}
 	for _, key := range shapes() {
@@ -131,8 +129,8 @@ func Redact(s string, most int) string {
 	return plain.Clip(strings.TrimSpace(s), most)
 }
 
-// Conceals reports whether Redact would blank more of a command than a key: what
-// a shell would run, or write to. A person cannot allow what is not shown.
+// Conceals reports whether Redact would blank more of a command than a key, such as what a
+// shell would run or write to. A person cannot allow what is not shown.
 func Conceals(command string) bool {
 	for _, key := range shapes() {
 		for _, blanked := range key.like.FindAllString(command, -1) {

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Patience is how long an engine may be silent, before its answer and in the middle
-// of it, until the next in its list is tried. An engine's configuration may name
-// another time.
+// Patience is how long an engine may be silent, before and within its answer, until the next
+// in the list is tried. An engine's configuration may set another time.
 const Patience = 10 * time.Second
 
-// errSilent is why a watch ended a call.
+// errSilent is the cause of a call ended by a watch.
 var errSilent = errors.New("the server is silent")
 
-// Watch ends a call whose server keeps silent. It runs only while the server is
-// waited for. It rests while the person still speaks, or while the listener takes
-// what has come. Its methods do nothing where it is nil.
+// Watch ends a call whose server is silent. It runs only while waiting for the server, and
+// rests while the person still speaks or the listener is busy. The methods of a nil Watch do
+// nothing.
 type Watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -28,15 +27,15 @@ type Watch struct {
 
 	mu       sync.Mutex
 	timer    *time.Timer
-	left     time.Duration // of waiting
-	since    time.Time     // it runs; zero while it rests
-	answered bool          // what is still being sent has no say any more
+	left     time.Duration // waiting time
+	since    time.Time     // when it started; zero while it rests
+	answered bool          // the upload no longer matters
 	lived    bool          // there was a sign of life
-	slow     bool          // what was written last did not make up for the wait before it
+	slow     bool          // the latest text came more slowly than it extends the wait
 	over     bool
 }
 
-// NewWatch returns a watch that rests. Its Context ends with it.
+// NewWatch returns a resting watch. It ends its Context.
 func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 	w := &Watch{first: first, idle: idle, left: first}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
@@ -45,11 +44,11 @@ func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 	return w
 }
 
-// Context is what the call is made with.
+// Context returns the context for the call.
 func (w *Watch) Context() context.Context { return w.ctx }
 
-// Begin gives the server its time to begin the answer, or, once it has begun,
-// what is left of it.
+// Begin starts the clock: the time for the answer to begin or, once it has begun, what is
+// left of it.
 func (w *Watch) Begin() {
 	if w != nil {
 		w.mu.Lock()
@@ -58,7 +57,7 @@ func (w *Watch) Begin() {
 	}
 }
 
-// run starts the clock. Its caller holds the lock.
+// run starts the clock. The lock is held.
 func (w *Watch) run() {
 	if !w.over && w.since.IsZero() {
 		w.since = time.Now()
@@ -66,7 +65,7 @@ func (w *Watch) run() {
 	}
 }
 
-// Rest stops the clock. What was waited is not given again.
+// Rest stops the clock. The elapsed time is not given back.
 func (w *Watch) Rest() {
 	if w != nil {
 		w.mu.Lock()
@@ -83,8 +82,7 @@ func (w *Watch) rest() {
 	}
 }
 
-// Lives takes note of a sign of life: the next may take that long, the watch's
-// usual time where it is 0.
+// Lives records a sign of life: the next may take within, or the watch's usual time if 0.
 func (w *Watch) Lives(within time.Duration) {
 	if w == nil {
 		return
@@ -100,17 +98,16 @@ func (w *Watch) Lives(within time.Duration) {
 	}
 }
 
-// worth is how much waiting a text buys, in lengths of the time that it takes to be
-// said. It is that of a synthesizer's sound: see voice.Arrival.
+// worth is the waiting time that a text adds, as a multiple of the time to speak it. It
+// matches a synthesizer's sound: see voice.Arrival.
 const worth = 8
 
-// sayByte is how long a byte of text takes to be said, at the usual speed of some 15
-// letters in a second. A Chinese character has three bytes, and takes as long as three
-// letters do.
+// sayByte is the time to speak a byte of text, at the usual speed of some 15 letters per
+// second. A Chinese character has three bytes, and takes as long as three letters.
 const sayByte = time.Second / 15
 
-// Worth is how long a model may be waited for because of a text that it has written:
-// eight times as long as the text takes to be said. Spaces are worth nothing.
+// Worth returns how long to wait for a model after it has written text: eight times as long
+// as it takes to speak. Spaces are worth nothing.
 func Worth(text string) time.Duration {
 	n := 0
 	for i := range len(text) {
@@ -121,9 +118,9 @@ func Worth(text string) time.Duration {
 	return time.Duration(n) * worth * sayByte
 }
 
-// Wrote is Lives for text of that Worth. It adds to the time that is left, up to the
-// watch's usual time, so that a model that writes at less than an eighth of the speed of
-// speech comes to an end, however evenly it writes. The zero worth is no sign of life.
+// Wrote is Lives for text of that Worth. It adds to the time left, up to the watch's usual
+// time, so that a model that writes at less than an eighth of the speed of speech ends,
+// however evenly it writes. A worth of zero is no sign of life.
 func (w *Watch) Wrote(worth time.Duration) {
 	if w == nil || worth <= 0 {
 		return
@@ -142,7 +139,7 @@ func (w *Watch) Wrote(worth time.Duration) {
 	}
 }
 
-// sending notes that the server has, or has not, something to take in.
+// sending records whether the server has something to read.
 func (w *Watch) sending(something bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,8 +153,8 @@ func (w *Watch) sending(something bool) {
 	}
 }
 
-// begun notes that the header of the answer is there. The clock goes on, because
-// a header is not yet a byte of the answer.
+// begun records that the header of the answer has arrived. The clock goes on, because a
+// header is not a byte of the answer.
 func (w *Watch) begun() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +162,7 @@ func (w *Watch) begun() {
 	w.run()
 }
 
-// Stop ends the watch and its context.
+// Stop stops the clock and cancels the context.
 func (w *Watch) Stop() {
 	w.mu.Lock()
 	w.over = true
@@ -174,8 +171,8 @@ func (w *Watch) Stop() {
 	w.cancel(nil)
 }
 
-// Silent says what the server did not do, where that is why the call has ended:
-// the end of a sentence that begins with its name.
+// Silent returns what the server failed to do, if that ended the call, as the end of a
+// sentence that begins with its name.
 func (w *Watch) Silent() string {
 	if w == nil || !errors.Is(context.Cause(w.ctx), errSilent) {
 		return ""
@@ -191,7 +188,7 @@ func (w *Watch) Silent() string {
 	return "did not begin to answer within " + w.first.String() + "; it may be overloaded, too slow for this model, or stuck"
 }
 
-// Sleep waits for so long, or until ctx ends, and then returns its error.
+// Sleep waits for d, or returns ctx's error when ctx ends.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -201,8 +198,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// upload is the body of a request. The watch runs while a piece is being
-// sent and after the last, and not while the next piece is waited for.
+// upload is the body of a request. The watch runs while a piece is being sent and after the
+// last, but not while waiting for the next piece.
 type upload struct {
 	from  io.Reader
 	watch *Watch
@@ -216,21 +213,21 @@ func (u *upload) Read(p []byte) (int, error) {
 
 func (u *upload) Close() error { return nil }
 
-// Pace is how long the next piece of an answer may take, where its reader knows
-// better than the watch: a second of sound buys more time than a byte does.
+// Pace bounds the wait for the next piece of an answer, if its reader knows better than the
+// watch: a second of sound adds more time than a byte.
 type Pace interface {
 	Left() time.Duration
 	Waited(time.Duration)
-	Trickles() bool // it is slowness that has used it up, and not one silence
+	Trickles() bool // the time was used up by slow arrival rather than a single pause
 }
 
-// Body is what a server answers with, bounded and watched while it is read.
+// Body is a server's answer, bounded and watched while it is read.
 type Body struct {
 	io.ReadCloser
-	Left  int    // bytes that may come; negative: no bound
-	Full  error  // what Read returns once more come
-	Watch *Watch // nil: none
-	Pace  Pace   // nil: what the watch has left
+	Left  int    // bytes that may still come; negative: unlimited
+	Full  error  // returned by Read if more come
+	Watch *Watch // may be nil
+	Pace  Pace   // if nil, the watch decides
 
 	begun    bool
 	trickles bool // it was slow when a read last waited

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Directory is where the secrets of an installed package are. Root alone may read it; the
-// service manager hands its files to the service as credentials
+// Directory has the secrets of an installed package. Only root may read it; the service
+// manager passes its files to the service as credentials
 // (LoadCredential=secrets:/etc/perch/secrets in the unit; systemd.exec(5)).
 const Directory = "/etc/perch/secrets"
 
-// Read returns the secret of a key: its value, or the content of its file without white space
-// around it. Its errors name the key.
+// Read returns the secret of a key: its value, or the content of its file with surrounding
+// white space removed. Its errors name the key.
 func Read(key, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -32,8 +32,8 @@ func Read(key, value, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Path returns where this process can read a file: for one in Directory the credential that
-// the service manager has made of it, if there is one.
+// Path returns the path at which this process can read a file: for a file in Directory the
+// service manager's credential of it, if there is one.
 func Path(file string) string { return credential(file, os.Getenv("CREDENTIALS_DIRECTORY")) }
 
 func credential(file, credentials string) string {

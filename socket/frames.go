@@ -9,16 +9,16 @@ import (
 	"perch/limit"
 )
 
-// Frames that carry no message cost as much to read as those that do, and the
-// library deals with them by itself: pings, pongs, and fragments with next to
-// nothing in them. So many are read in a second; more wait in the network.
+// Frames without a message cost as much to read as others: pings, pongs, and almost empty
+// fragments. The library handles them itself, so their rate is limited per second; more
+// wait in the network.
 const (
 	idleFrames = 50
-	// leastFragment is how many bytes a fragment holds that is worth its frame.
+	// leastFragment is the payload in bytes from which a fragment is not idle.
 	leastFragment = 128
 )
 
-// pacedConn is a connection whose idle frames are read at a pace.
+// pacedConn is a connection whose idle frames are read at a limited rate.
 type pacedConn struct {
 	net.Conn
 	frames frames
@@ -26,7 +26,7 @@ type pacedConn struct {
 	over   <-chan struct{}
 }
 
-// Read waits first where too many idle frames were read before.
+// Read waits first if too many idle frames were read before.
 func (c *pacedConn) Read(p []byte) (int, error) {
 	c.pace.Wait(c.over)
 	n, err := c.Conn.Read(p)
@@ -36,9 +36,9 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// opening is a connection of Dial. Until it is open, Read returns one byte at a
-// time, and no more than limit.List in all, so that the library reads nothing
-// behind the answer to the upgrade, and frames are counted from the first.
+// opening is a connection of Dial. Until it is open, Read returns one byte at a time, and at
+// most limit.List in all, so that the library reads nothing beyond the answer to the upgrade
+// and frames are counted from the first.
 type opening struct {
 	pacedConn
 	left int
@@ -63,7 +63,7 @@ func (c *opening) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// buffered is a connection that is read through a buffer.
+// buffered is a connection read through a buffer.
 type buffered struct {
 	net.Conn
 	from *bufio.Reader
@@ -72,7 +72,7 @@ type buffered struct {
 // Read implements net.Conn.
 func (c buffered) Read(p []byte) (int, error) { return c.from.Read(p) }
 
-// pacing hands an upgrade a paced connection.
+// pacing passes a paced connection to an upgrade.
 type pacing struct {
 	http.ResponseWriter
 	over <-chan struct{}
@@ -87,15 +87,15 @@ func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return &pacedConn{Conn: c, pace: limit.PerSecond(idleFrames), over: w.over}, buffered, nil
 }
 
-// frames follows the other side's frames (RFC 6455 section 5.2) in what is read of
-// them, however it is cut. It checks nothing: the library does.
+// frames tracks the other side's frames (RFC 6455 section 5.2) in the bytes read, however
+// they are split. It checks nothing: the library does.
 type frames struct {
 	header [14]byte
 	have   int    // of header
-	skip   uint64 // of the payload
+	skip   uint64 // left of the payload
 }
 
-// idle counts the frames that begin in p and carry no message.
+// idle counts the frames that begin in p and have no message.
 func (f *frames) idle(p []byte) (n int) {
 	for len(p) > 0 {
 		if f.skip > 0 {
@@ -117,7 +117,7 @@ func (f *frames) idle(p []byte) (n int) {
 	return n
 }
 
-// length is how long the header is, as far as that is known.
+// length returns the length of the header, as far as it is known.
 func (f *frames) length() int {
 	if f.have < 2 {
 		return 2

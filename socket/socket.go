@@ -1,6 +1,6 @@
-// Package socket is a WebSocket, at either end: one goroutine receives, one
-// sends, every send has a deadline, every message a size limit, and closing
-// closes TCP itself, because a robot never answers a close frame.
+// Package socket is a WebSocket, server or client: one goroutine receives, one sends, every
+// send has a deadline, every message a size limit, and closing closes TCP itself, because a
+// robot never answers a close frame.
 package socket
 
 import (
@@ -35,35 +35,35 @@ const (
 
 // Options of a socket.
 type Options struct {
-	MaxMessage int           // bytes in a received message; more end the socket with TooBig; 0 is no limit
+	MaxMessage int           // bytes in a received message; a larger one ends the socket with TooBig; 0 is no limit
 	SendWithin time.Duration // 0 is 10 s
 	Header     http.Header   // sent by Dial
 
-	// Subprotocols are those that Accept knows, the first its choice. It names
-	// in its answer the one that it shares with the other side.
+	// Subprotocols are those that Accept supports, in order of preference. Its answer
+	// names the first that the other side supports too.
 	Subprotocols []string
-	// Buffer is the size of each of the two buffers in bytes; 0 is 4096. A
-	// message may be larger.
+	// Buffer is the size of each of the two buffers in bytes; 0 is 4096. Messages may be
+	// larger.
 	Buffer int
-	// Quiet is how long nothing may arrive, be it the answer to a Ping, until
-	// the connection counts as broken; 0 is for ever.
+	// Quiet is how long nothing may arrive, not even a pong, until the connection counts
+	// as broken; 0 is for ever.
 	Quiet time.Duration
-	// PerSecond is how many messages are received in a second; more wait in the
-	// network, and hold up their sender. As many are taken at once after a
-	// second of none. 0 is no limit. What is no message, as pings are, has a limit
-	// of its own at every socket that was accepted.
+	// PerSecond is how many messages are received per second; more wait in the network
+	// and block their sender. After a second without any, as many are received at once.
+	// 0 is no limit. Frames without a message, such as pings, always have a separate
+	// limit.
 	PerSecond int
 }
 
 const usualBuffer = 4096
 
-// errAnswer is of an answer that goes on.
+// errAnswer is the error for an upgrade answer that is too long.
 var errAnswer = errors.New("the answer to the upgrade does not end; something else than a WebSocket server listens there")
 
 // ErrTooBig is returned by Receive for a message over MaxMessage.
 var ErrTooBig = errors.New("message too big")
 
-// Conn is one WebSocket.
+// Conn is a WebSocket.
 type Conn struct {
 	ws         *websocket.Conn
 	sendWithin time.Duration
@@ -74,10 +74,9 @@ type Conn struct {
 	over       chan struct{} // closed with the connection
 }
 
-// Accept answers an upgrade request. Pings, pongs and empty fragments are then
-// read at a bounded pace. Whose Origin may come is for the door
-// before it to say; here every one is taken. On an error the answer has been
-// written.
+// Accept answers an upgrade request. It then limits the rate of pings, pongs and empty
+// fragments. It accepts every Origin; the caller must check it. On an error the answer has
+// been written.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	up := websocket.Upgrader{
 		ReadBufferSize: cmp.Or(o.Buffer, usualBuffer), WriteBufferSize: cmp.Or(o.Buffer, usualBuffer), HandshakeTimeout: 10 * time.Second,
@@ -92,16 +91,16 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return wrap(ws, o, over), nil
 }
 
-// ErrRefused is wrapped by Dial where the server answered with an HTTP
-// status instead of an upgrade.
+// ErrRefused is wrapped by Dial if the server answered with an HTTP status instead of an
+// upgrade.
 var ErrRefused = errors.New("refused")
 
-// Refusal is the error of Dial where the server answered with an HTTP status.
-// It wraps ErrRefused.
+// Refusal is the error of Dial if the server answered with an HTTP status. It wraps
+// ErrRefused.
 type Refusal struct {
 	URL    string
-	Status int    // of HTTP
-	Text   string // the beginning of what came with it, at most 500 bytes
+	Status int    // HTTP status
+	Text   string // the beginning of the body, at most 500 bytes
 }
 
 // Error implements error.
@@ -112,9 +111,9 @@ func (r *Refusal) Error() string {
 // Unwrap returns ErrRefused.
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
-// Dial opens a WebSocket to url. Pings, pongs and empty fragments are then read at
-// a bounded pace, as Accept does. The error is a *Refusal where the server
-// answered and did not upgrade. It names url without its query, which may hold a key.
+// Dial opens a WebSocket to url. Like Accept it limits the rate of pings, pongs and empty
+// fragments. The error is a *Refusal if the server answered without an upgrade. It names url
+// without its query, which may contain a key.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	return dial(ctx, url, o, new(net.Dialer).DialContext)
 }
@@ -130,7 +129,7 @@ func dial(ctx context.Context, url string, o Options, connect func(ctx context.C
 		if err != nil {
 			return nil, err
 		}
-		// In the handshake the library heeds a context's deadline, not its end.
+		// In the handshake the library respects a context's deadline, but not its end.
 		stop = context.AfterFunc(ctx, func() { _ = c.Close() })
 		return c, nil
 	}
@@ -142,7 +141,7 @@ func dial(ctx context.Context, url string, o Options, connect func(ctx context.C
 		within = newOpening(c, over)
 		return within, nil
 	}
-	// Frames can be counted within TLS only, so it is not left to the library.
+	// Frames can be counted only within TLS, so TLS is not left to the library.
 	d.NetDialTLSContext = func(dialling context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -171,7 +170,7 @@ func dial(ctx context.Context, url string, o Options, connect func(ctx context.C
 		}
 		return nil, fmt.Errorf("open %s: %w", shown, err)
 	}
-	within.open = true // nothing reads it meanwhile
+	within.open = true // nothing reads it now
 	return wrap(ws, o, over), nil
 }
 
@@ -188,18 +187,17 @@ func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
 	return c
 }
 
-// alive lets the other side be quiet for its time from now on.
+// alive extends the read deadline by the allowed silence.
 func (c *Conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(c.quiet)) }
 
-// Ping asks the other side for a sign of life. It may be called while another
-// goroutine sends.
+// Ping sends a ping. It may be called while another goroutine sends.
 func (c *Conn) Ping() error {
 	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(c.sendWithin))
 }
 
-// Receive waits for the next message. The bytes are valid until the next
-// call. Any error is final: io.EOF where the connection is over, with or
-// without a close frame, which is how a robot ends every talk.
+// Receive waits for the next message. The bytes are valid until the next call. Any error is
+// final: io.EOF if the connection has ended, with or without a close frame, since a robot
+// sends none.
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if c.quiet > 0 {
 		if err := c.alive(); err != nil {
@@ -228,10 +226,10 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	}
 }
 
-// ended distinguishes the errors of a socket's end.
+// ended converts the errors of an ended connection to io.EOF.
 func ended(err error) error {
 	var closed *websocket.CloseError
-	var broken net.Error // a robot that had not read everything leaves with a reset
+	var broken net.Error // a robot with unread data leaves with a reset
 	switch {
 	case errors.Is(err, websocket.ErrReadLimit):
 		return ErrTooBig
@@ -254,21 +252,20 @@ func (c *Conn) send(kind int, data []byte) error {
 	return c.ws.WriteMessage(kind, data)
 }
 
-// Close sends a close frame, where that still goes through at once, and
-// closes the connection, which ends a Receive under way. It may be called
-// from any goroutine and more than once.
+// Close sends a close frame, if that is possible at once, and closes the connection, which
+// ends a running Receive. It is safe for concurrent use and may be called more than once.
 func (c *Conn) Close(code int, reason string) {
 	c.once.Do(func() {
 		close(c.over)
-		frame := websocket.FormatCloseMessage(code, plain.Clip(reason, 120)) // half a letter would break the protocol
-		// The other side may be long gone; nothing depends on this frame.
+		frame := websocket.FormatCloseMessage(code, plain.Clip(reason, 120)) // half a character would violate the protocol
+		// The other side may be gone; nothing depends on this frame.
 		_ = c.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(time.Second))
 		_ = c.ws.Close()
 	})
 }
 
-// Drop closes TCP without a close frame, as a robot ends every talk. After
-// Close it does nothing, and Close after it does nothing.
+// Drop closes TCP without a close frame, as a robot does. After Close it does nothing, and
+// Close after it does nothing.
 func (c *Conn) Drop() {
 	c.once.Do(func() {
 		close(c.over)

@@ -1,5 +1,5 @@
-// Package commandtest runs a test's binary as the program, or as another user, and
-// holds a program's manual page and completion scripts to its commands.
+// Package commandtest runs a test's binary as the program, or as another user, and checks a
+// program's manual page and completion scripts against its commands.
 package commandtest
 
 import (
@@ -20,11 +20,11 @@ import (
 	"perch/must"
 )
 
-// asProgram is the variable that has a test's binary run the program.
+// asProgram is the variable that makes a test's binary run the program.
 const asProgram = "PERCH_TEST_AS_PROGRAM"
 
-// Main runs main, if a completion script has started the test's binary. A
-// TestMain begins with it.
+// Main runs main if a completion script has started the test's binary. TestMain calls it
+// first.
 func Main(main func()) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -32,8 +32,8 @@ func Main(main func()) {
 	}
 }
 
-// Program writes a script into dir that runs this test's binary as the program,
-// after some lines of shell.
+// Program writes a script into dir that runs this test's binary as the program, after the
+// shell lines in before.
 func Program(t *testing.T, dir, name, before string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -42,7 +42,7 @@ func Program(t *testing.T, dir, name, before string) {
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700))
 }
 
-// OpenFolder is a folder that everybody may enter.
+// OpenFolder returns a folder that everybody may enter.
 func OpenFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func AsNobody(t *testing.T, name string) {
 	t.Helper()
 	scratch := OpenFolder(t)
 	must.Succeed(t, os.Chmod(scratch, 0o777))
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be where nobody may look
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be in a folder that nobody may not read
 	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
@@ -66,8 +66,8 @@ func AsNobody(t *testing.T, name string) {
 	}
 }
 
-// Complete returns what bash offers at the end of a command line, sorted. The
-// program is found in bin. Bash itself completes files; it offers none here.
+// Complete returns bash's completions at the end of a command line, sorted. bin has the
+// program. Bash itself completes files, which are not included.
 func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -76,7 +76,7 @@ func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 	}
 	var script bytes.Buffer
 	must.Succeed(t, command.WriteCompletion(&script, root, "bash"))
-	script.WriteString("compopt() { :; }\n") // the builtin works in an interactive shell only
+	script.WriteString("compopt() { :; }\n") // the builtin works only in an interactive shell
 	fmt.Fprintf(&script, "COMP_LINE='%s' COMP_POINT=%d COMP_TYPE=9\n__start_%s\nprintf '%%s\\n' \"${COMPREPLY[@]}\"\n", line, len(line), root.Name())
 	c := exec.CommandContext(t.Context(), bash, "--norc", "-c", script.String())
 	c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
@@ -91,8 +91,7 @@ func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 	return offered
 }
 
-// golden compares a file with what it has to hold. PERCH_GOLDEN=rewrite writes
-// it anew.
+// golden compares a file with its expected content. PERCH_GOLDEN=rewrite writes it.
 func golden(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
@@ -121,12 +120,11 @@ func Completions(t *testing.T, root *cobra.Command, dir string) {
 	}
 }
 
-// inPage matches a command line of a program in a page: the program, and the
-// rest.
+// inPage matches a command line of a program in a page: the program, and the rest.
 const inPage = "(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?(%s)( .*|)$"
 
-// Pages checks the command lines that the project's pages show: the program has
-// these commands and options. There have to be at least so many.
+// Pages checks the command lines in the project's pages: the program must have these commands
+// and options. least is the minimum number of lines.
 func Pages(t *testing.T, root *cobra.Command, project string, least int) {
 	t.Helper()
 	seen, shown := 0, regexp.MustCompile(fmt.Sprintf(inPage, regexp.QuoteMeta(root.Name())))
@@ -152,7 +150,7 @@ func Pages(t *testing.T, root *cobra.Command, project string, least int) {
 	}
 }
 
-// wrongLine returns what is wrong with a command line, if anything is.
+// wrongLine returns what is wrong with a command line, or "".
 func wrongLine(root *cobra.Command, words []string) string {
 	c, _, err := root.Find(words)
 	if err != nil {
@@ -170,15 +168,15 @@ func wrongLine(root *cobra.Command, words []string) string {
 	return ""
 }
 
-// The commands' part of a manual page stands between these lines. Its test
-// writes it: PERCH_GOLDEN=rewrite go test -run TestManualPage.
+// The commands' part of a manual page is between these lines. Its test writes it:
+// PERCH_GOLDEN=rewrite go test -run TestManualPage.
 const (
 	manBegin = ".\\\" What follows is written by a test, from what the commands answer to --help.\n"
 	manEnd   = ".\\\" End of what is written by a test.\n"
 )
 
-// Manual compares a manual page with the commands, and has it checked by the
-// programs that format it, where they are installed.
+// Manual compares a manual page with the commands, and checks it with the installed programs
+// that format it.
 func Manual(t *testing.T, root *cobra.Command, path string) {
 	t.Helper()
 	page, err := os.ReadFile(path)

@@ -1,14 +1,14 @@
-// Command arrows counts the references between the files of a Go package that run against the
-// direction in which the files build on one another:
+// Command arrows counts the references between files of a Go package that run against the order
+// of its files:
 //
 //	go run ./packaging/arrows [-v] [-most 15] ./gateway/robot ...
 //
 // An arrow is a pair of files: the first uses a function, method, field, type, constant or
 // variable that the second declares. The files are ordered so that as few arrows as possible
-// run up; what remains is a circle between files. For each package it prints the arrows, how
-// many run up, the packages of this module that it imports, and the type with the most methods.
-// With -v it prints each arrow that runs up, with the names used. It exits with 1 where more
-// than -most percent run up.
+// run up; the rest are cycles between files. For each package it prints the arrows, how many
+// run up, the packages of this module that it imports, and the type with the most methods.
+// With -v it prints each arrow that runs up, with the names used. It exits with 1 if more than
+// -most percent run up.
 package main
 
 import (
@@ -30,11 +30,11 @@ import (
 // arrow is a pair of files by their base names: from uses what to declares.
 type arrow struct{ from, to string }
 
-// figures are what is counted in one package.
+// figures are the counts of one package.
 type figures struct {
-	files   []string                  // in the order found, the lowest first
+	files   []string                  // the lowest first
 	arrows  map[arrow]map[string]bool // the names used
-	up      []arrow                   // those from a lower file to a higher one
+	up      []arrow                   // from a lower file to a higher one
 	imports map[string]bool           // packages of this module
 	methods map[string]int            // by type
 }
@@ -66,8 +66,8 @@ func main() {
 	}
 }
 
-// count parses and resolves the files of a package. Imported packages are not read: a name of
-// theirs resolves to nothing, and names of the package itself resolve all the same.
+// count parses and resolves the files of a package. Imported packages are not read: their names
+// stay unresolved, which does not affect the package's own.
 func count(dir string) (figures, error) {
 	pkg, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -128,8 +128,8 @@ func member(object types.Object) bool {
 
 func base(set *token.FileSet, at token.Pos) string { return filepath.Base(set.Position(at).Filename) }
 
-// order sorts the files so that few arrows run up: it moves one file at a time to the place
-// where the fewest do, until no move is better. It begins with the files that use the least.
+// order sorts the files so that few arrows run up: it moves one file at a time to the best place,
+// until no move helps, starting with the files that use the fewest others.
 func (f *figures) order() {
 	uses := func(name string) (n int) {
 		for a := range f.arrows {
@@ -161,7 +161,7 @@ func (f *figures) order() {
 	f.up = f.upward(f.files)
 }
 
-// upward returns the arrows from a file to one that stands later in an order.
+// upward returns the arrows from a file to a later one in an order.
 func (f *figures) upward(order []string) (up []arrow) {
 	place := map[string]int{}
 	for i, name := range order {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// debian adds the packages that are installed in a root; one without dpkg has none.
+// debian adds the packages installed in a root; without dpkg there are none.
 func (d *document) debian(root string) error {
 	status, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,11 +51,11 @@ func (d *document) installed(root string, fields map[string]string) error {
 	}
 	copyright, err := inRoot(root, "usr/share/doc/"+name+"/copyright")
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it says nothing
+	case errors.Is(err, fs.ErrNotExist): // it has no copyright file
 	case err != nil:
 		return err
 	case ours(name):
-		p.Declared = "MIT" // and what is linked into it is told by itself
+		p.Declared = "MIT" // the modules linked into it are listed separately
 	default:
 		p.Declared = d.declared(name, string(copyright))
 	}
@@ -69,7 +69,7 @@ func (d *document) installed(root string, fields map[string]string) error {
 
 func ours(name string) bool { return name == "perch" || name == "perch-tools" }
 
-// inRoot reads a file of a root. The links in it are the root's own.
+// inRoot reads a file of a root, resolving symbolic links within it.
 func inRoot(root, name string) ([]byte, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -99,7 +99,7 @@ func inRoot(root, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s leads round in circles", name)
 }
 
-// declared are the licences that a Debian copyright file names, all of which hold.
+// declared returns the expression of the licences that a Debian copyright file names.
 func (d *document) declared(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.own(name, "", copyright)
@@ -134,7 +134,7 @@ func (d *document) declared(name, copyright string) string {
 	return together(all)
 }
 
-// own is a licence that SPDX has no name for: it is told by its text.
+// own returns the reference of a licence that SPDX has no name for, which includes its text.
 func (d *document) own(name, short, told string) string {
 	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
 	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {
@@ -143,7 +143,7 @@ func (d *document) own(name, short, told string) string {
 	return id
 }
 
-// together is one expression of licences that all hold.
+// together joins licences that all apply.
 func together(all []string) string {
 	var single []string
 	for _, one := range all {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// spdxNames are SPDX's names of the licences that Debian writes otherwise.
+// spdxNames has SPDX's names of licences that Debian names otherwise.
 var spdxNames = map[string]string{
 	"expat": "MIT", "mit": "MIT", "x11": "X11", "isc": "ISC", "zlib": "Zlib", "apache-2.0": "Apache-2.0", "apache-2": "Apache-2.0",
 	"bsd-2-clause": "BSD-2-Clause", "bsd-3-clause": "BSD-3-Clause", "bsd-4-clause": "BSD-4-Clause", "bsd-4-clause-uc": "BSD-4-Clause-UC",
@@ -16,8 +16,8 @@ var spdxNames = map[string]string{
 
 var gnu = regexp.MustCompile(`^(a?gpl|lgpl)-v?([0-9])(\.[0-9])?(\+|-or-later|-only)?$`)
 
-// expression is SPDX's name of what Debian calls a licence, or of several of them, and
-// false where it has none.
+// expression returns SPDX's expression for Debian's name of one or several licences, and false
+// if there is none.
 func expression(debian string) (string, bool) {
 	for _, joint := range [][2]string{{" or ", " OR "}, {" and ", " AND "}} {
 		if parts := strings.Split(debian, joint[0]); len(parts) > 1 {
@@ -46,7 +46,7 @@ func expression(debian string) (string, bool) {
 	return named, ok
 }
 
-// sayings are what only one licence says.
+// sayings are phrases that occur in only one licence.
 var sayings = []struct{ says, licence string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"licensed under the apache license, version 2.0", "Apache-2.0"},
@@ -59,7 +59,7 @@ var sayings = []struct{ says, licence string }{
 
 var marks = regexp.MustCompile(`[\s*#>/]+`)
 
-// recognized are the licences whose text this is.
+// recognized returns the licences found in a text.
 func recognized(licence string) (all []string) {
 	flat := strings.ReplaceAll(strings.ToLower(marks.ReplaceAllString(licence, " ")), "license, version", "license version")
 	for _, s := range sayings {

@@ -1,5 +1,5 @@
-// Program spdx prints what a root file system is made of, with the licences, as an SPDX
-// 2.3 document: Debian's packages, and the Go and npm modules in our programs.
+// Program spdx prints the contents of a root file system, with the licences, as an SPDX 2.3
+// document: Debian's packages, and the Go and npm modules in our programs.
 //
 //	spdx -name NAME -version VERSION FOLDER
 package main
@@ -51,7 +51,7 @@ func run(args []string, epoch string, to io.Writer) error {
 	return d.print(to)
 }
 
-// document is what SPDX 2.3 calls so; the fields are its own.
+// document is a document of SPDX 2.3; its fields are SPDX's.
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	DataLicence   string         `json:"dataLicense"`
@@ -95,7 +95,7 @@ type relationship struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// text is of a licence that SPDX's list has not.
+// text is the text of a licence that is not in SPDX's list.
 type text struct {
 	ID   string `json:"licenseId"`
 	Text string `json:"extractedText"`
@@ -119,7 +119,7 @@ func newDocument(name, version string, at time.Time) *document {
 	}
 }
 
-// add adds a package that another has in it, once.
+// add adds a package and its relationship to the one that contains it, once.
 func (d *document) add(p pkg, within, how, locator string) {
 	if !slices.ContainsFunc(d.Packages, func(known pkg) bool { return known.ID == p.ID }) {
 		p.Download, p.Concluded, p.Copyright = unknown, unknown, unknown
@@ -131,7 +131,7 @@ func (d *document) add(p pkg, within, how, locator string) {
 	}
 }
 
-// print prints it in an order that depends on its content alone, and named by that.
+// print prints the document in an order, and with a name, that depend only on its content.
 func (d *document) print(to io.Writer) error {
 	slices.SortFunc(d.Packages[1:], func(a, b pkg) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(d.Relationships[1:], func(a, b relationship) int {
@@ -151,8 +151,8 @@ func (d *document) print(to io.Writer) error {
 
 var strange = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// identifier is a name in the letters that SPDX allows in one. What it allows not is told
-// by its code, so that two names stay two.
+// identifier converts a name to the characters that SPDX allows. Other characters become
+// their codes, so that different names stay different.
 func identifier(name string) string {
 	return strange.ReplaceAllStringFunc(name, func(s string) string {
 		if strings.Trim(s, " /_@") == "" {

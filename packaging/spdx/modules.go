@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// modules adds what is linked into our programs in a root, and what is in the page. The
-// texts of the licences are in the programs' own copyright files.
+// modules adds what is linked into our programs in a root, and what is in the page. The texts
+// of the licences are in the programs' own copyright files.
 func (d *document) modules(root string) error {
 	for _, program := range []string{"perch", "perch-tools"} {
 		file := filepath.Join(root, "usr/bin", program)
@@ -58,7 +58,7 @@ func (d *document) modules(root string) error {
 	return nil
 }
 
-// holder is the Debian package of a program, or the whole where that is none.
+// holder returns the Debian package of a program, or the whole document if there is none.
 func (d *document) holder(program string) string {
 	for _, p := range d.Packages {
 		if p.ID == "SPDXRef-deb-"+program {
@@ -68,7 +68,7 @@ func (d *document) holder(program string) string {
 	return whole
 }
 
-// sections are the texts below the lines "==== MODULE VERSION" of a copyright file.
+// sections returns the texts below the lines "==== MODULE VERSION" of a copyright file.
 func sections(copyright string) map[string]string {
 	all := map[string]string{}
 	name := ""
@@ -82,7 +82,7 @@ func sections(copyright string) map[string]string {
 	return all
 }
 
-// told are the licences of a module by its texts.
+// told returns the licences of a module, from its texts.
 func (d *document) told(name, texts string) string {
 	all := recognized(texts)
 	switch {

@@ -16,7 +16,7 @@ const (
 	StageIntent = "intent"
 )
 
-// Types of the events of a run, as far as they are of use here.
+// Types of the events of a run that are used here.
 const (
 	EventRunStart       = "run-start"
 	EventSpeechStart    = "stt-start"
@@ -28,37 +28,37 @@ const (
 	eventError          = "error"
 )
 
-// Start is what a run of an Assist pipeline is to do.
+// Start describes a run of an Assist pipeline.
 type Start struct {
 	From, To     string // stages
-	Text         string // what the stage intent or tts begins with
-	Rate         int    // of the sound the stage stt begins with, in Hz, 16-bit mono
-	Pipeline     string // its id, or a conversation agent's entity; the preferred one where empty
-	Conversation string // its id; a new one where empty
+	Text         string // input of the stage intent or tts
+	Rate         int    // of the sound for the stage stt, in Hz, 16-bit mono
+	Pipeline     string // its id, or a conversation agent's entity; empty for the preferred one
+	Conversation string // its id; empty for a new one
 }
 
-// Run is a run of an Assist pipeline. It is for one goroutine; Sound and
-// EndSound may be called by another one.
+// Run is a run of an Assist pipeline. One goroutine may use it; another may call Sound and
+// EndSound.
 type Run struct {
 	conn    *Conn
 	answers *answers
-	first   *incoming // taken by Begin and not yet looked at
+	first   *incoming // received by Begin, for Next
 	over    bool
 }
 
-// Run begins a run. It must be closed. Errors are those of Next.
+// Run starts a run, which must be closed. Errors are those of Next.
 func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	input := map[string]any{}
 	if s.From == StageSpeech {
 		input["sample_rate"] = s.Rate
-		// Where an utterance ends is known here; Home Assistant would cut it
-		// at a pause of 0.7 s.
+		// The end of the utterance is found here; Home Assistant would cut it at a pause
+		// of 0.7 s.
 		input["no_vad"] = true
 	} else {
 		input["text"] = s.Text
 	}
 	fields := map[string]any{"start_stage": s.From, "end_stage": s.To, "input": input}
-	// What is not given is left out: null is no pipeline's id.
+	// Empty fields are omitted: null is not a valid pipeline id.
 	if s.Pipeline != "" {
 		fields["pipeline"] = s.Pipeline
 	}
@@ -72,9 +72,9 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	return &Run{conn: c, answers: a}, nil
 }
 
-// Begin waits until Home Assistant has taken the run on, for so long at most.
-// It does so at once, if it is there at all: Begin before Next detects a dead
-// connection early. Errors are those of Next.
+// Begin waits up to within until Home Assistant has accepted the run. It does so at once if
+// the connection works, so Begin before Next detects a dead one early. Errors are those of
+// Next.
 func (r *Run) Begin(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()
@@ -89,13 +89,12 @@ func (r *Run) Begin(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Unlimited has Next wait as long as its ctx.
+// Unlimited makes Next wait until ctx ends.
 const Unlimited time.Duration = -1
 
-// Next waits for the next event, for so long at most, or as long as ctx where
-// within is Unlimited. It returns io.EOF after the run's end. An error of the run is a
-// *Fault with Home Assistant's code; other errors are a *Fault of ours, or the
-// cause of ctx's end.
+// Next waits for the next event, for at most within or, if that is Unlimited, until ctx
+// ends. It returns io.EOF after the run's end. An error of the run is a *Fault with Home
+// Assistant's code; other errors are a *Fault of this package, or the cause of ctx's end.
 func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 	if r.over {
 		return Event{}, io.EOF
@@ -149,20 +148,19 @@ func (r *Run) event(raw json.RawMessage) (Event, error) {
 	return Event{e.Type, e.Data}, nil
 }
 
-// Close ends the run, at Home Assistant's side as well.
+// Close ends the run, also in Home Assistant.
 func (r *Run) Close() { r.answers.close(true) }
 
-// Sound sends a piece of sound of a run that begins with speech, to the
-// handler that its event run-start names. It is 16-bit little-endian mono.
-// The piece is not kept.
+// Sound sends a piece of 16-bit little-endian mono sound of a run that begins with speech to
+// the handler from its run-start event. It does not retain pcm.
 func (r *Run) Sound(ctx context.Context, handler byte, pcm []byte) error {
 	return r.conn.queue(ctx, outgoing{sound: append([]byte{handler}, pcm...)})
 }
 
-// EndSound says that there is no more sound.
+// EndSound ends the sound.
 func (r *Run) EndSound(ctx context.Context, handler byte) error { return r.Sound(ctx, handler, nil) }
 
-// Converse asks a conversation agent by the REST API.
+// Converse asks a conversation agent with the REST API.
 func (c *Client) Converse(ctx context.Context, within time.Duration, q Question) (Reply, error) {
 	var r reply
 	if err := c.Call(ctx, within, "POST", "api/conversation/process", q, &r); err != nil {
@@ -171,7 +169,7 @@ func (c *Client) Converse(ctx context.Context, within time.Duration, q Question)
 	return r.reply(), nil
 }
 
-// Question is what Converse asks. Empty fields are left out.
+// Question is the input of Converse. Empty fields are omitted.
 type Question struct {
 	Text         string `json:"text"`
 	Language     string `json:"language,omitempty"` // BCP 47
@@ -179,8 +177,7 @@ type Question struct {
 	Conversation string `json:"conversation_id,omitempty"`
 }
 
-// Pipeline is an Assist pipeline, as Home Assistant has it set up. What it
-// lacks is empty.
+// Pipeline is the configuration of an Assist pipeline. Missing parts are empty.
 type Pipeline struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
@@ -191,7 +188,7 @@ type Pipeline struct {
 	Voice         string `json:"tts_voice"`
 }
 
-// Pipeline asks for a pipeline; for the preferred one where id is empty.
+// Pipeline returns the configuration of a pipeline, or of the preferred one if id is empty.
 func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (Pipeline, error) {
 	fields := map[string]any{}
 	if id != "" {

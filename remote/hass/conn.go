@@ -17,52 +17,51 @@ import (
 
 // Limits of a connection.
 const (
-	mostMessage = 2 << 20 // bytes; a tool's answer about a large home is some 100 kB
-	mostWaiting = 2 << 20 // bytes of answers that wait for one caller
-	mostAnswers = 8192    // of them
+	mostMessage = 2 << 20 // bytes; a tool's answer about a large home has some 100 kB
+	mostWaiting = 2 << 20 // bytes of answers waiting for one caller
+	mostAnswers = 8192    // number of answers waiting for one caller
 	mostQueued  = 16      // messages to be sent
-	mostTold    = 1000    // messages a second that are read
+	mostTold    = 1000    // messages read per second
 )
 
-// Conn is a WebSocket to Home Assistant that is authenticated. It is safe for
-// concurrent use.
+// Conn is an authenticated WebSocket to Home Assistant. It is safe for concurrent use.
 type Conn struct {
 	client  *Client
 	ws      *socket.Conn
 	release func() bool
 	wg      sync.WaitGroup
 	out     chan outgoing
-	wake    chan struct{} // holds one where left has news
+	wake    chan struct{} // has one element if left is not empty
 	done    chan struct{} // closed when err is set
 
 	mu   sync.Mutex
-	err  error // why it is over
+	err  error // why it is closed
 	last int   // id
 	open map[int]*answers
 	left []int     // subscriptions to be ended
-	used time.Time // when something last came
+	used time.Time // when something last arrived
 }
 
 // outgoing is a message to be sent: a command, or a piece of sound.
 type outgoing struct {
 	command map[string]any
-	to      *answers // nil: no answer is waited for
+	to      *answers // nil: no answer is expected
 	sound   []byte
 }
 
-// answers are what comes for one command.
+// answers are the messages for one command.
 type answers struct {
 	conn *Conn
-	some chan struct{} // holds one where there is news
-	// The rest is of Conn.mu.
-	id     int // 0 until it was sent
+	some chan struct{} // has one element if there is news
+	// The rest is guarded by Conn.mu.
+	id     int // 0 until the command was sent
 	queue  []incoming
 	size   int
 	over   error
 	closed bool
 }
 
-// incoming is one message of Home Assistant's.
+// incoming is one message from Home Assistant.
 type incoming struct {
 	ID      int             `json:"id"`
 	Type    string          `json:"type"`
@@ -75,8 +74,8 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// Dial connects and authenticates, within Options.ConnectWithin. The error is
-// a *Fault, or ctx's where that has ended.
+// Dial connects and authenticates, within Options.ConnectWithin. The error is a *Fault, or
+// ctx's if that has ended.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	within, cancel := context.WithTimeout(ctx, c.o.ConnectWithin)
 	defer cancel()
@@ -115,7 +114,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	return conn, nil
 }
 
-// login is the first talk of a connection: auth_required, auth, auth_ok.
+// login authenticates: auth_required, auth, auth_ok.
 func (c *Client) login(ws *socket.Conn) error {
 	for _, want := range []string{"auth_required", "auth_ok"} {
 		text, data, err := ws.Receive()
@@ -133,7 +132,7 @@ func (c *Client) login(ws *socket.Conn) error {
 		case want == "auth_ok":
 			return nil
 		}
-		auth, _ := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token}) // texts always can be
+		auth, _ := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token}) // strings cannot fail
 		if err := ws.SendText(auth); err != nil {
 			return c.lost(err)
 		}
@@ -141,29 +140,29 @@ func (c *Client) login(ws *socket.Conn) error {
 	return nil
 }
 
-// Close ends the connection, and what is under way on it. It must be called,
-// also where the connection has ended by itself, and may be more than once.
+// Close closes the connection and cancels its calls. It must be called even if the
+// connection has ended by itself, and may be called more than once.
 func (c *Conn) Close() {
 	c.release()
 	c.finish(c.client.closed())
 	c.wg.Wait()
 }
 
-// Err is why the connection is over, or nil while it stands.
+// Err returns why the connection has ended, or nil.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Quiet is for how long nothing has come.
+// Quiet returns how long nothing has arrived.
 func (c *Conn) Quiet() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.used)
 }
 
-// finish ends the connection for a reason, unless it has ended already.
+// finish ends the connection with a cause, unless it has ended already.
 func (c *Conn) finish(why error) {
 	c.mu.Lock()
 	first := c.err == nil
@@ -231,7 +230,7 @@ func (c *Conn) write() {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				err = c.client.fault(remote.CodeLost, "took nothing for %s; is it overloaded?", c.client.o.ConnectWithin)
 			} else {
-				err = c.client.lost(io.EOF) // which whoever reads has not found yet
+				err = c.client.lost(io.EOF) // not found by the reader yet
 			}
 			c.finish(err)
 			return
@@ -253,8 +252,8 @@ func (c *Conn) leave() error {
 	return nil
 }
 
-// put sends one. Ids are given here, because Home Assistant wants them to
-// grow in the order of arrival.
+// put sends a message. It assigns the id, because Home Assistant requires ids to increase in
+// the order of arrival.
 func (c *Conn) put(it outgoing) error {
 	if it.sound != nil {
 		return c.ws.SendBinary(it.sound)
@@ -279,7 +278,7 @@ func (c *Conn) put(it outgoing) error {
 	return c.ws.SendText(text)
 }
 
-// queue hands a message to the writer.
+// queue passes a message to the writer.
 func (c *Conn) queue(ctx context.Context, it outgoing) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -299,7 +298,7 @@ func (c *Conn) queue(ctx context.Context, it outgoing) error {
 	}
 }
 
-// ask sends a command. What it returns must be closed.
+// ask sends a command. Its result must be closed.
 func (c *Conn) ask(ctx context.Context, command string, fields map[string]any) (*answers, error) {
 	whole := maps.Clone(fields)
 	if whole == nil {
@@ -313,8 +312,7 @@ func (c *Conn) ask(ctx context.Context, command string, fields map[string]any) (
 	return a, nil
 }
 
-// next waits for the next message. What has come is given before the
-// connection's end is.
+// next waits for the next message. It returns all messages before the connection's error.
 func (a *answers) next(ctx context.Context) (incoming, error) {
 	for {
 		if ctx.Err() != nil {
@@ -350,14 +348,14 @@ func (a *answers) take() (m incoming, there bool, err error) {
 	return m, true, nil
 }
 
-// close stops waiting. A subscription is ended at Home Assistant's side too,
-// which there cancels a pipeline that still runs.
+// close stops waiting. A subscription is also ended in Home Assistant, which cancels a
+// running pipeline.
 func (a *answers) close(subscribed bool) {
 	c := a.conn
 	c.mu.Lock()
 	if subscribed && !a.closed && a.id != 0 && c.err == nil {
-		// A queue of its own, which never makes the caller wait. It is as long
-		// as there were runs: a writer that is stuck ends the connection.
+		// A separate queue, which never blocks the caller. It is bounded by the number
+		// of runs: a stuck writer ends the connection.
 		c.left = append(c.left, a.id)
 	}
 	a.closed, a.queue = true, nil
@@ -369,9 +367,8 @@ func (a *answers) close(subscribed bool) {
 	}
 }
 
-// Call sends a command and decodes its result into result, which may be nil.
-// The error is a *Fault, with Home Assistant's own code where it refused, or
-// ctx's where that has ended.
+// Call sends a command and decodes its result into result, which may be nil. The error is a
+// *Fault, with Home Assistant's code if it refused, or ctx's if that has ended.
 func (c *Conn) Call(ctx context.Context, within time.Duration, command string, fields map[string]any, result any) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, c.client.Silent(within))
 	defer cancel()
@@ -399,7 +396,7 @@ func (c *Conn) Call(ctx context.Context, within time.Duration, command string, f
 	return nil
 }
 
-// Ping asks for a sign of life.
+// Ping checks that Home Assistant answers.
 func (c *Conn) Ping(ctx context.Context, within time.Duration) error {
 	return c.Call(ctx, within, "ping", nil, nil)
 }

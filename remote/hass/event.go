@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// Event is what happened in a run.
+// Event is an event of a run.
 type Event struct {
 	Type string
 	Data json.RawMessage
 }
 
-// Handler reads from a run-start where sound goes.
+// Handler returns the handler id for sound from a run-start.
 func (e Event) Handler() (byte, error) {
 	var data struct {
 		Runner struct {
@@ -28,29 +28,29 @@ func (e Event) Handler() (byte, error) {
 	return *data.Runner.Handler, nil
 }
 
-// Conversation reads from an intent-start by which id the conversation goes;
-// older ones do not say.
+// Conversation returns the conversation's id from an intent-start, or "" from older versions
+// of Home Assistant.
 func (e Event) Conversation() string {
 	var data struct {
 		ID string `json:"conversation_id"`
 	}
-	_ = json.Unmarshal(e.Data, &data) // then it does not say
+	_ = json.Unmarshal(e.Data, &data) // not reported
 	return data.ID
 }
 
-// Language reads from an stt-start in which language speech is recognized; nothing where
-// it does not say.
+// Language returns the language of speech recognition from an stt-start, or "" if it is
+// missing.
 func (e Event) Language() string {
 	var data struct {
 		Metadata struct {
 			Language string `json:"language"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(e.Data, &data) // then it does not say
+	_ = json.Unmarshal(e.Data, &data) // not reported
 	return data.Metadata.Language
 }
 
-// Transcript reads from an stt-end what was understood.
+// Transcript returns the recognized text from an stt-end.
 func (e Event) Transcript() (string, error) {
 	var data struct {
 		Output struct {
@@ -63,25 +63,25 @@ func (e Event) Transcript() (string, error) {
 	return data.Output.Text, nil
 }
 
-// Delta is a piece of a conversation's log, from an intent-progress. A new
-// message begins where Role is set.
+// Delta is a piece of a conversation's log, from an intent-progress. A new message begins
+// if Role is set.
 type Delta struct {
-	Role    string // "assistant", "tool_result"; empty: the same as before
+	Role    string // "assistant", "tool_result"; empty: unchanged
 	Content string
-	Thought string     // is never spoken
-	Calls   []ToolCall // that the model makes
-	// What a tool answered.
+	Thought string     // never spoken
+	Calls   []ToolCall // made by the model
+	// A tool's answer.
 	CallID string
 	Failed bool
 }
 
-// ToolCall is a tool that a model uses.
+// ToolCall is a model's call of a tool.
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"tool_name"`
 }
 
-// Delta reads the delta of an intent-progress; there is none in some.
+// Delta returns the delta of an intent-progress, if it has one.
 func (e Event) Delta() (d Delta, there bool, err error) {
 	var data struct {
 		Delta *struct {
@@ -104,21 +104,21 @@ func (e Event) Delta() (d Delta, there bool, err error) {
 	}
 	in := data.Delta
 	var older struct{ Error any }
-	_ = json.Unmarshal(in.Result, &older) // another shape is not an error of the tool
+	_ = json.Unmarshal(in.Result, &older) // another form is not an error of the tool
 	failed := older.Error != nil && older.Error != false || in.Newer.Error != nil && in.Newer.Error != false
 	thought, _ := in.Thought.(string)
 	return Delta{in.Role, in.Content, thought, in.Calls, in.CallID, failed}, true, nil
 }
 
-// Reply is what a conversation answered.
+// Reply is a conversation's answer.
 type Reply struct {
-	Speech       string // plain
+	Speech       string // plain text
 	Kind         string // "action_done", "query_answer" or "error"
-	Code         string // of an error, "no_intent_match"
-	Conversation string // the id to go on with
+	Code         string // of an error, such as "no_intent_match"
+	Conversation string // id for the next question
 }
 
-// reply is the JSON of one.
+// reply is the JSON of a Reply.
 type reply struct {
 	Response struct {
 		Speech struct {
@@ -138,7 +138,7 @@ func (r reply) reply() Reply {
 	return Reply{r.Response.Speech.Plain.Speech, r.Response.Kind, r.Response.Data.Code, r.Conversation}
 }
 
-// Reply reads the answer from an intent-end.
+// Reply returns the answer from an intent-end.
 func (e Event) Reply() (Reply, error) {
 	var data struct {
 		Output *reply `json:"intent_output"`

@@ -14,12 +14,11 @@ import (
 	"perch/socket"
 )
 
-// CodeToken is the code of a fault for which Home Assistant has none besides those
-// of remote: the token is refused.
+// CodeToken is the code of a fault, besides those of remote, for a refused token.
 const CodeToken = "auth_invalid"
 
-// Fault is why Home Assistant did not do what it was asked. Its code is Home
-// Assistant's own, such as "pipeline-not-found", CodeToken, or one of remote's.
+// Fault is why Home Assistant failed a request. Its code is Home Assistant's, such as
+// "pipeline-not-found", CodeToken, or one of remote's.
 type Fault = remote.Fault
 
 func (c *Client) fault(code, format string, args ...any) *Fault {
@@ -28,7 +27,7 @@ func (c *Client) fault(code, format string, args ...any) *Fault {
 	return f
 }
 
-// Silent is the fault of one that has not answered for so long.
+// Silent returns the fault for no answer within that time.
 func (c *Client) Silent(within time.Duration) error {
 	return c.fault(remote.CodeSilent, "did not answer within %s; it may be overloaded, or wait for a slow engine", within)
 }
@@ -37,8 +36,8 @@ func (c *Client) closed() error {
 	return &Fault{Code: remote.CodeClosed, Sentence: "the connection to Home Assistant is closed"}
 }
 
-// cure says what to do about the codes of Home Assistant. What comes before
-// the semicolon is the cause.
+// cure returns the advice for a code of Home Assistant. The text before the semicolon is the
+// cause.
 func cure(code string) string {
 	const noSTT = "has no speech to text in this Assist pipeline that works; choose one under Settings, Voice assistants"
 	return cmp.Or(map[string]string{
@@ -56,7 +55,7 @@ func cure(code string) string {
 	}[code], "could not do it; see the log of Home Assistant")
 }
 
-// refused is the fault for a code and a message of Home Assistant's.
+// refused returns the fault for a code and a message of Home Assistant.
 func (c *Client) refused(code, message string) *Fault {
 	code = c.Quote(code)
 	sentence := cure(code)
@@ -66,7 +65,7 @@ func (c *Client) refused(code, message string) *Fault {
 	return c.fault(code, "%s", sentence)
 }
 
-// Status says what a refusal by HTTP means.
+// Status returns the fault for an HTTP error.
 func (c *Client) Status(r remote.Refusal) *Fault {
 	f, said := c.Refused("", r), c.StatusText(r)
 	switch r.Status {
@@ -88,7 +87,7 @@ func (c *Client) token() *Fault {
 	return c.fault(CodeToken, "refuses the token; make a new long-lived access token at the end of your profile page there, and set token_file")
 }
 
-// unreached says why there is no connection.
+// unreached returns why there is no connection.
 func (c *Client) unreached(err error) error {
 	if refusal, ok := errors.AsType[*socket.Refusal](err); ok {
 		_, words := remote.Message([]byte(refusal.Text))
@@ -101,7 +100,7 @@ func (c *Client) unreached(err error) error {
 	return f
 }
 
-// lost is why a connection that stood is over.
+// lost returns why a connection has ended.
 func (c *Client) lost(err error) error {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):

@@ -1,11 +1,9 @@
-// Package hass speaks to Home Assistant as a client of its own two doors: the
-// WebSocket API at /api/websocket, with the Assist pipelines behind it, and
-// the REST API. The recognizer, the synthesizer and the brain that use Home Assistant
-// are built on it.
+// Package hass is a client of Home Assistant's two APIs: the WebSocket API at
+// /api/websocket, with the Assist pipelines, and the REST API. The recognizer, the
+// synthesizer and the agent that use Home Assistant are built on it.
 //
-// Of a Conn one goroutine reads and one writes. Neither waits for a caller:
-// answers go to queues that are bounded, and a caller that stops waiting leaves
-// the connection as it was.
+// One goroutine reads a Conn and one writes it. Neither waits for a caller: answers go to
+// bounded queues, and a caller that stops waiting does not affect the connection.
 package hass
 
 import (
@@ -22,18 +20,17 @@ import (
 	"perch/remote"
 )
 
-// Options of a Client. URL and Token are needed.
+// Options of a Client. URL and Token are required.
 type Options struct {
-	URL   string // "http://homeassistant.local:8123"; used as it is given
+	URL   string // such as "http://homeassistant.local:8123"; used unchanged
 	Token string // a long-lived access token
-	// ConnectWithin is for a connection to be made and authenticated, and for
-	// a piece to be taken; 0 is 5 s.
+	// ConnectWithin bounds connecting and authenticating, and each write; 0 is 5 s.
 	ConnectWithin time.Duration
 }
 
 const connectWithin = 5 * time.Second
 
-// Client knows one Home Assistant. It is safe for concurrent use.
+// Client is a client of one Home Assistant. It is safe for concurrent use.
 type Client struct {
 	remote.Server
 	o    Options
@@ -43,8 +40,8 @@ type Client struct {
 	end  context.CancelFunc
 }
 
-// New checks the options. It opens no connection. Its errors hold neither the token
-// nor what the URL may hide.
+// New checks the options. It opens no connection. Its errors contain neither the token nor
+// a password in the URL.
 func New(o Options) (*Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -59,14 +56,14 @@ func New(o Options) (*Client, error) {
 		Setting: "token_file", Check: "agent, engine, voice and language", ConnectWithin: o.ConnectWithin}}
 	c.life, c.end = context.WithCancel(context.Background())
 	transport := remote.NewTransport()
-	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // it is at home
+	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // it is on the local network
 	transport.DialContext = (&net.Dialer{Timeout: o.ConnectWithin}).DialContext
 	transport.TLSHandshakeTimeout, transport.IdleConnTimeout = o.ConnectWithin, 30*time.Second
 	c.web = remote.NewClient(remote.Options{Server: c.Server, Base: base, Transport: transport})
 	return c, nil
 }
 
-// Check reports what New refuses.
+// Check validates the options.
 func (o Options) Check() error {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" ||
@@ -87,14 +84,14 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Close ends the calls that are under way and closes every connection. It may
-// be called more than once.
+// Close cancels running calls and closes every connection. It may be called more than
+// once.
 func (c *Client) Close() {
 	c.end()
 	c.web.Close()
 }
 
-// socketURL is where the WebSocket API is.
+// socketURL returns the URL of the WebSocket API.
 func (c *Client) socketURL() string {
 	at := c.base.JoinPath("api/websocket")
 	at.Scheme = map[string]string{"http": "ws", "https": "wss"}[at.Scheme]

@@ -11,10 +11,9 @@ import (
 	"perch/remote"
 )
 
-// Call sends a request of the REST API and decodes its JSON into answer, which
-// may be nil. The path is below the URL, "api/conversation/process"; body is
-// sent as JSON, nothing where nil. All of it has that long. The error is a
-// *Fault, or ctx's where that has ended.
+// Call sends a request of the REST API and decodes its JSON into answer, which may be nil.
+// The path is below the URL, such as "api/conversation/process"; body is sent as JSON unless
+// nil. within bounds the whole call. The error is a *Fault, or ctx's if that has ended.
 func (c *Client) Call(ctx context.Context, within time.Duration, method, path string, body, answer any) error {
 	r := remote.Request{Method: method, Path: path, Within: within}
 	if body != nil {

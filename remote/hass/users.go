@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// User is an account of Home Assistant, of which only the role is read.
+// User is an account of Home Assistant. Only its role is read.
 type User struct {
 	ID     string   `json:"id"`
-	Owner  bool     `json:"is_owner"` // has set Home Assistant up
+	Owner  bool     `json:"is_owner"` // has set up Home Assistant
 	Active bool     `json:"is_active"`
 	Groups []string `json:"group_ids"`
 }
 
-// Administrator reports whether the user may change Home Assistant's settings: as Core's
-// User.is_admin, and nobody who is not active.
+// Administrator reports whether the user may change Home Assistant's settings, as in Core's
+// User.is_admin. Inactive users may not.
 func (u User) Administrator() bool {
 	return u.Active && (u.Owner || slices.Contains(u.Groups, "system-admin"))
 }
@@ -23,8 +23,8 @@ func (u User) Administrator() bool {
 // usersWithin is how long Home Assistant may take to list its users.
 const usersWithin = 5 * time.Second
 
-// Users returns the accounts of Home Assistant. The token has to be an administrator's, as
-// the one that the Supervisor gives to apps is. Errors are those of Dial and Call.
+// Users returns the accounts of Home Assistant. The token must be an administrator's, as is
+// the one that the Supervisor gives to apps. Errors are those of Dial and Call.
 func (c *Client) Users(ctx context.Context) ([]User, error) {
 	conn, err := c.Dial(ctx)
 	if err != nil {

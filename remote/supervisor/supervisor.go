@@ -1,7 +1,6 @@
-// Package supervisor asks Home Assistant's Supervisor, which runs Perch where that is
-// an app of Home Assistant: which MQTT broker Home Assistant has, and to tell Home Assistant
-// what Perch offers. It also knows where the Supervisor passes on Home Assistant's own
-// API.
+// Package supervisor is a client of Home Assistant's Supervisor, which runs Perch as an app:
+// it returns Home Assistant's MQTT broker, announces Perch to Home Assistant, and knows
+// where the Supervisor proxies Home Assistant's API.
 package supervisor
 
 import (
@@ -26,12 +25,12 @@ import (
 )
 
 const (
-	// Home is where the Supervisor is found by its apps.
+	// Home is the Supervisor's URL for apps.
 	Home = "http://supervisor"
-	// Ingress is the address from which it shows an app's page.
+	// Ingress is the address from which it requests an app's page.
 	Ingress = "172.30.32.2"
-	// Gateway is the machine's own address in the network of apps. An app on the host's
-	// network is reached there.
+	// Gateway is the host's address in the network of apps. An app on the host's network is
+	// reached there.
 	Gateway = "172.30.32.1"
 
 	answerWithin = 10 * time.Second
@@ -39,15 +38,14 @@ const (
 
 // Options of a Client.
 type Options struct {
-	URL   string // Home
+	URL   string // usually Home
 	Token string
-	// Within is for a whole answer; 0 is 10 s.
+	// Within bounds a whole answer; 0 is 10 s.
 	Within time.Duration
 }
 
-// FromEnvironment are the options of a program that the Supervisor has started. The
-// Supervisor gives each app a token of its own; SUPERVISOR_API is the variable by which
-// apps are tested.
+// FromEnvironment returns the options of a program started by the Supervisor, which gives
+// each app its own token. SUPERVISOR_API is the variable with which apps are tested.
 func FromEnvironment(environ []string) (o Options, is bool) {
 	for _, one := range environ {
 		switch name, value, _ := strings.Cut(one, "="); name {
@@ -61,11 +59,11 @@ func FromEnvironment(environ []string) (o Options, is bool) {
 	return o, o.Token != ""
 }
 
-// Core is the URL below which the Supervisor passes on Home Assistant's API. The
-// Supervisor's token opens it.
+// Core returns the URL at which the Supervisor proxies Home Assistant's API. It accepts the
+// Supervisor's token.
 func (o Options) Core() string { return o.URL + "/core" }
 
-// Client asks one Supervisor. It is safe for concurrent use.
+// Client is a client of one Supervisor. It is safe for concurrent use.
 type Client struct {
 	remote.Server
 	o   Options
@@ -80,7 +78,7 @@ func New(o Options) (*Client, error) {
 	}
 	o.Within = cmp.Or(o.Within, answerWithin)
 	transport := remote.NewTransport()
-	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // it is this machine
+	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // on this machine
 	transport.DialContext = (&net.Dialer{Timeout: o.Within}).DialContext
 	c := &Client{o: o, Server: remote.Server{Service: "Home Assistant's Supervisor", Address: remote.Address(base), Key: o.Token,
 		Setting: "the app's token", Check: "the version of the app and of the Supervisor"}}
@@ -88,10 +86,10 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the calls that are under way.
+// Close cancels running calls.
 func (c *Client) Close() { c.web.Close() }
 
-// call asks for something. The Supervisor wraps every answer of its own.
+// call makes a request. The Supervisor wraps each of its answers.
 func (c *Client) call(ctx context.Context, method, path string, body, data any) error {
 	r := remote.Request{Method: method, Path: path, Within: c.o.Within, Repeatable: true}
 	if body != nil {
@@ -113,7 +111,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, data any) 
 	return c.unwrap(text, data)
 }
 
-// unwrap reads an answer: {"result":"ok","data":{...}}.
+// unwrap decodes an answer: {"result":"ok","data":{...}}.
 func (c *Client) unwrap(text []byte, data any) error {
 	var answer struct {
 		Result  string          `json:"result"`
@@ -135,17 +133,17 @@ func (c *Client) unwrap(text []byte, data any) error {
 	return nil
 }
 
-// Broker is the MQTT broker of Home Assistant.
+// Broker is Home Assistant's MQTT broker.
 type Broker struct {
 	URL            string // "mqtt://core-mosquitto:1883"
 	User, Password string
 }
 
-// ErrNoBroker is the error where Home Assistant has none.
+// ErrNoBroker reports that Home Assistant has no broker.
 var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
 
-// MQTT returns the broker that an app of Home Assistant offers. It wraps ErrNoBroker
-// only where the Supervisor has said that there is none.
+// MQTT returns the broker that an app of Home Assistant offers. The error wraps ErrNoBroker
+// only if the Supervisor said that there is none.
 func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	var s service
 	err := c.call(ctx, http.MethodGet, "services/mqtt", nil, &s)
@@ -167,7 +165,7 @@ func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	return b, nil
 }
 
-// service is what the Supervisor says of a broker. The app that offers it is named, too,
+// service is the Supervisor's description of a broker. It also names the app that offers it,
 // as addon or app.
 type service struct {
 	Host     string `json:"host"`
@@ -177,7 +175,7 @@ type service struct {
 	Password string `json:"password"`
 }
 
-// host is a name or an address, as one stands in a URL.
+// host matches a name or an address, as in a URL.
 var host = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`) })
 
 func (s service) broker() (Broker, bool) {
@@ -192,7 +190,7 @@ func (s service) broker() (Broker, bool) {
 	return Broker{URL: scheme + "://" + at, User: s.Username, Password: s.Password}, true
 }
 
-// port is one of TCP. The documentation has it as a string, the Supervisor as a number.
+// port is a TCP port. The documentation has it as a string, the Supervisor as a number.
 type port uint16
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -202,11 +200,11 @@ func (p *port) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// uuid is the form of what names an announcement.
+// uuid matches the id of an announcement.
 var uuid = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`) })
 
-// Announce tells Home Assistant of a service that this app has, and returns what names
-// the announcement. An announcement of the same service takes the earlier one's place.
+// Announce announces a service of this app to Home Assistant, and returns the announcement's
+// id. It replaces an earlier announcement of the same service.
 func (c *Client) Announce(ctx context.Context, service string, config map[string]any) (id string, err error) {
 	var data struct{ UUID string }
 	err = c.call(ctx, http.MethodPost, "discovery", map[string]any{"service": service, "config": config}, &data)
@@ -223,10 +221,10 @@ func (c *Client) Announce(ctx context.Context, service string, config map[string
 	return data.UUID, nil
 }
 
-// Withdraw takes an announcement back. One that is not there is no error.
+// Withdraw removes an announcement, if it exists.
 func (c *Client) Withdraw(ctx context.Context, id string) error {
 	if !uuid().MatchString(id) {
-		return nil // it is no announcement's
+		return nil // not an announcement's id
 	}
 	err := c.call(ctx, http.MethodDelete, "discovery/"+id, nil, nil)
 	var refused *remote.Fault
@@ -236,7 +234,7 @@ func (c *Client) Withdraw(ctx context.Context, id string) error {
 	return err
 }
 
-// HomeToken returns the token for the Home Assistant at a URL: from a configuration or from its
+// HomeToken returns the token for the Home Assistant at a URL: from a configuration or its
 // file, or else the Supervisor's if that URL is Core.
 func HomeToken(url, value, file string) (string, error) {
 	if o, is := FromEnvironment(os.Environ()); is && value == "" && file == "" && url == o.Core() {

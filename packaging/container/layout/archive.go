@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// archive writes a folder, without what is left out, as tar does it with every choice
-// made: in the order of names, by numbers of owners, with no time after the latest.
+// archive writes a folder, except the paths in without, as a reproducible tar: sorted by name,
+// with numeric owners, and no time after latest.
 func archive(w io.Writer, folder string, latest time.Time, without []string) error {
 	to := tar.NewWriter(w)
-	first := map[uint64]string{} // of files with more than one name, by inode
+	first := map[uint64]string{} // path of the first name of files with several, by inode
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -1,6 +1,6 @@
-// Program layout packs root file systems into one image of the Open Container
-// Initiative, for all their architectures, as an archive. The same root file systems
-// give the same bytes: files are in order, and no time is later than SOURCE_DATE_EPOCH.
+// Program layout packs root file systems of several architectures into one image archive of the
+// Open Container Initiative. The same root file systems give the same bytes: files are sorted,
+// and no time is later than SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// options are what is said of the image.
+// options describe the image.
 type options struct {
 	version, revision, source string
 	level                     int
@@ -57,7 +57,7 @@ func run(args []string) error {
 	return write(*out, f.Args(), o)
 }
 
-// descriptor says of a blob what it is.
+// descriptor describes a blob.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -89,7 +89,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// write packs the root file systems, and removes what is half written.
+// write packs the root file systems, and removes an incomplete archive.
 func write(out string, roots []string, o options) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(out), ".layout-*")
 	if err != nil {
@@ -116,7 +116,7 @@ func write(out string, roots []string, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	// A tag has neither ~ nor +, as versions of packages have.
+	// A tag may contain neither ~ nor +, unlike versions of packages.
 	name := "perch:" + strings.NewReplacer("~", "-", "+", "-").Replace(o.version)
 	index.Annotations = map[string]string{"org.opencontainers.image.ref.name": name, "io.containerd.image.name": "localhost/" + name}
 	top, err := json.Marshal(document{SchemaVersion: 2, MediaType: indexType, Manifests: []descriptor{index}})
@@ -154,7 +154,7 @@ func (b blobs) put(kind string, content any) (descriptor, error) {
 	})
 }
 
-// keep stores what is written, by its digest.
+// keep stores what from writes, named by its digest.
 func (b blobs) keep(kind string, from func(io.Writer) error) (descriptor, error) {
 	f, err := os.CreateTemp(b.dir, "new-*")
 	if err != nil {
@@ -172,7 +172,7 @@ func (b blobs) keep(kind string, from func(io.Writer) error) (descriptor, error)
 	return descriptor{MediaType: kind, Digest: "sha256:" + digest, Size: info.Size()}, os.Rename(f.Name(), filepath.Join(b.dir, digest))
 }
 
-// image adds the one layer, the configuration and the manifest of an architecture.
+// image adds the layer, the configuration and the manifest of an architecture.
 func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 	unpacked := sha256.New()
 	layer, err := b.keep(layerType, func(w io.Writer) error {
@@ -199,7 +199,7 @@ func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 	return d, err
 }
 
-// annotations are what registries and people read.
+// annotations returns the annotations for registries and people.
 func annotations(o options) map[string]string {
 	a := map[string]string{
 		"org.opencontainers.image.title":       "Perch",
@@ -218,8 +218,7 @@ func annotations(o options) map[string]string {
 	return a
 }
 
-// configuration says how the image is run. Healthcheck is Docker's own field; others
-// leave it alone.
+// configuration says how the image is run. Healthcheck is a field of Docker that others ignore.
 func configuration(on platform, layer string, o options) any {
 	labels := annotations(o)
 	labels["io.hass.version"], labels["io.hass.type"], labels["io.hass.arch"] = o.version, "app", on.Architecture
@@ -235,7 +234,7 @@ func configuration(on platform, layer string, o options) any {
 			"Cmd":        []string{"serve"},
 			"WorkingDir": "/var/lib/perch",
 			"Volumes":    object{"/var/lib/perch": object{}},
-			// Robots, TLS and MQTT; the page's own address is for this machine alone.
+			// Robots, TLS and MQTT; the page's own address is for this machine only.
 			"ExposedPorts": object{"8003/tcp": object{}, "1883/tcp": object{}},
 			"Env": []string{"PATH=/usr/bin:/bin", "HOME=/var/lib/perch", "STATE_DIRECTORY=/var/lib/perch", "TMPDIR=/var/lib/perch",
 				"MALLOC_ARENA_MAX=2"},
@@ -253,7 +252,7 @@ func configuration(on platform, layer string, o options) any {
 	return c
 }
 
-// others are folders whose content is the machine's, not the image's.
+// others are folders whose content belongs to the machine, not to the image.
 var others = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
 
 func left(out []string, name string) bool {

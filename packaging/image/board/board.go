@@ -1,5 +1,5 @@
-// Package board is what the programs of a card's own change on its machine: its name, the
-// country of its radio, and the networks that it joins.
+// Package board changes the settings of a machine for the programs of the card image: its name,
+// the country of its radio, and its networks.
 package board
 
 import (
@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// Machine is what is changed. Whatever is done to it may be done again: power may fail at
+// Machine is the machine to change. All changes can be repeated, since the power may fail at
 // any moment.
 type Machine struct {
-	Root string // of its files; "/"
-	// Run runs a program of the machine, which reads stdin.
+	Root string // of its files, usually "/"
+	// Run runs a program with stdin as its input.
 	Run func(stdin, name string, args ...string) error
 }
 
-// runWithin bounds one program.
+// runWithin bounds the run of a program.
 const runWithin = 2 * time.Minute
 
 // RunProgram runs a program of this machine.
@@ -40,7 +40,7 @@ func RunProgram(stdin, name string, args ...string) error {
 	return nil
 }
 
-// What may be in a field. Each ends up in a file or in the arguments of a program.
+// Valid values of fields that end up in a file or in the arguments of a program.
 var (
 	hostnames = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 	countries = regexp.MustCompile(`^[A-Z]{2}$`)
@@ -51,16 +51,16 @@ var (
 // MostSSID bounds the name of a network, in bytes.
 const MostSSID = 32
 
-// IsHostname reports whether a machine may have a name.
+// IsHostname reports whether name is a valid host name.
 func IsHostname(name string) bool { return hostnames.MatchString(name) }
 
-// IsCountry reports whether a country is written as ISO 3166-1 has it, in two letters.
+// IsCountry reports whether code has the form of ISO 3166-1, two letters.
 func IsCountry(code string) bool { return countries.MatchString(code) }
 
-// IsKey reports whether a network may have a key.
+// IsKey reports whether key is a valid key of a network.
 func IsKey(key string) bool { return master.MatchString(key) || phrases.MatchString(key) }
 
-// Hostname gives the machine a name.
+// Hostname sets the machine's name.
 func (m Machine) Hostname(name string) error {
 	return errors.Join(
 		m.Write("etc/hostname", 0o644, name+"\n"),
@@ -69,14 +69,14 @@ func (m Machine) Hostname(name string) error {
 	)
 }
 
-// Country tells the radio where it is, from the next start on.
+// Country sets the radio's country, from the next start on.
 func (m Machine) Country(code string) error {
 	return m.Write("etc/modprobe.d/perch-country.conf", 0o644, "options cfg80211 ieee80211_regdom="+code+"\n")
 }
 
-// Network is a network without wires.
+// Network is a Wi-Fi network.
 type Network struct {
-	SSID   string // its bytes
+	SSID   string // in bytes
 	Key    string // 8 to 63 characters, or 64 hexadecimal digits; empty is an open network
 	Hidden bool
 }
@@ -84,11 +84,11 @@ type Network struct {
 // Connections is the folder of NetworkManager's connections.
 const Connections = "etc/NetworkManager/system-connections"
 
-// Join leaves a connection for NetworkManager, with a name and a UUID. One that is not
-// by itself is joined where somebody asks for it. Protected management frames are off:
-// the Wi-Fi of a Pi does not join networks that offer them.
+// Join writes a connection for NetworkManager, with a name and a UUID. Without byItself it
+// is joined only on request. Protected management frames are off: the Wi-Fi of a Pi does not
+// join networks that offer them.
 func (m Machine) Join(n Network, name, uuid string, byItself bool) error {
-	var ssid strings.Builder // its bytes in decimal: a name may hold anything
+	var ssid strings.Builder // in decimal, since it may contain any byte
 	for _, b := range []byte(n.SSID) {
 		fmt.Fprintf(&ssid, "%d;", b)
 	}
@@ -106,8 +106,7 @@ func (m Machine) Join(n Network, name, uuid string, byItself bool) error {
 	return m.Write(filepath.Join(Connections, name+".nmconnection"), 0o600, text.String())
 }
 
-// escaped is a value of a key file, in which a backslash begins an escape and spaces at
-// its ends would be lost.
+// escaped returns a value for a key file: backslashes are escaped, and spaces at its ends.
 func escaped(value string) string {
 	value = strings.ReplaceAll(value, `\`, `\\`)
 	if trimmed := strings.TrimLeft(value, " "); trimmed != value {
@@ -116,12 +115,12 @@ func escaped(value string) string {
 	return value
 }
 
-// UUID is sixteen bytes as a UUID.
+// UUID formats sixteen bytes as a UUID.
 func UUID(b [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Write replaces a file at once, so that power that fails leaves the one before or this.
+// Write replaces a file atomically.
 func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 	at := filepath.Join(m.Root, file)
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -137,7 +136,7 @@ func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 	})
 }
 
-// Replace puts what made has made beside a file in its place.
+// Replace atomically replaces the file at by the one that made creates.
 func Replace(at string, made func(fresh string) error) error {
 	fresh := at + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -149,7 +148,7 @@ func Replace(at string, made func(fresh string) error) error {
 	return os.Rename(fresh, at)
 }
 
-// keepOwner gives a file the owner of the one that it replaces, where there is one.
+// keepOwner gives a file the owner of the file that it replaces, if there is one.
 func keepOwner(f *os.File, at string) error {
 	info, err := os.Stat(at)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 // machine is what a preseed is applied to.
 type machine struct{ board.Machine }
 
-// apply makes the machine what was chosen. It does everything that it can, and returns
-// what failed.
+// apply applies the preseed. It applies as much as possible, and returns all errors.
 func (m machine) apply(p *preseed) error {
 	return errors.Join(m.hostname(p.System.Hostname), m.user(p), m.ssh(p), m.wlan(p), m.locale(p))
 }
@@ -30,7 +29,7 @@ func (m machine) hostname(name string) error {
 	return errors.Join(m.Hostname(name), m.setting("name", name))
 }
 
-// setting sets a key of Perch's configuration, unless its owner has.
+// setting sets a key of Perch's configuration, unless its owner has set it.
 func (m machine) setting(key, value string) error {
 	const file = "etc/perch/perch.yaml"
 	text, err := os.ReadFile(filepath.Join(m.Root, file))
@@ -81,7 +80,7 @@ func (m machine) user(p *preseed) error {
 	return errors.Join(failed...)
 }
 
-// ssh is off unless somebody has asked for it.
+// ssh is off unless it was requested.
 func (m machine) ssh(p *preseed) error {
 	if !p.SSH.Enabled {
 		return nil
@@ -93,7 +92,7 @@ func (m machine) ssh(p *preseed) error {
 	return errors.Join(
 		m.Write("etc/ssh/sshd_config.d/perch.conf", 0o644, "PermitRootLogin no\nPasswordAuthentication "+answer+"\n"),
 		m.Run("", "systemctl", "enable", "ssh.service"),
-		m.Run("", "systemctl", "start", "--no-block", "ssh.service"), // this boot's units are chosen already
+		m.Run("", "systemctl", "start", "--no-block", "ssh.service"), // this boot's units are already chosen
 	)
 }
 

@@ -1,10 +1,9 @@
-// Command perch-firstboot applies what somebody has chosen for a card before its first
-// boot: the file rpi-preseed.toml, which Raspberry Pi Imager writes into the first
-// partition. It runs early at each boot, and does nothing where there is no such file.
+// Command perch-firstboot applies the settings chosen for a card before its first boot: the
+// file rpi-preseed.toml, which Raspberry Pi Imager writes to the first partition. It runs early
+// at each boot, and does nothing if the file is missing.
 //
-// The file holds secrets. Once all of it is applied, it is overwritten and removed. Until
-// then it stays, and all of it is applied again at the next boot: power may fail at any
-// moment.
+// The file contains secrets. Once all of it is applied, it is overwritten and removed. Until
+// then it is kept, and applied again at the next boot: power may fail at any moment.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 
 const (
 	preseedFile = "rpi-preseed.toml"
-	// reportFile tells whoever looks at the card in a computer what is wrong.
+	// reportFile explains a problem to a person who opens the card on a computer.
 	reportFile = "perch-problem.txt"
 )
 
@@ -35,7 +34,7 @@ func main() {
 	}
 }
 
-// boot applies the file in the folder of the first partition, if there is one.
+// boot applies the file in the folder of the first partition, if it exists.
 func boot(m machine, folder string) error {
 	file := filepath.Join(folder, preseedFile)
 	p, err := readPreseed(file)
@@ -51,7 +50,7 @@ func boot(m machine, folder string) error {
 		text := err.Error() + "\r\nCorrect the file on this card, or write the card again.\r\n"
 		return errors.Join(err, os.WriteFile(report, []byte(text), 0o644))
 	}
-	syscall.Sync() // all that was written, by programs too, before the file that says so goes
+	syscall.Sync() // everything written must be on the disk before the file is removed
 	if err := blank(file); err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"perch/packaging/image/board"
 )
 
-// preseed is what somebody has chosen for a card before its first boot, as Raspberry Pi
-// Imager 2.0.11 and later writes it into rpi-preseed.toml. What is empty was not chosen.
-// Keys that are not here are for other systems, and are left alone.
+// preseed has the settings chosen for a card before its first boot, as Raspberry Pi Imager
+// 2.0.11 and later writes them to rpi-preseed.toml. Empty fields were not chosen. Keys that are
+// missing here are for other systems and are ignored.
 type preseed struct {
 	Version string `toml:"config_version"`
 	System  struct {
@@ -38,7 +38,7 @@ type preseed struct {
 	} `toml:"ssh"`
 	WLAN struct {
 		SSID     string `toml:"ssid"`
-		SSIDHex  string `toml:"ssid_hex"` // one that is not UTF-8
+		SSIDHex  string `toml:"ssid_hex"` // if it is not UTF-8
 		Password string `toml:"password"` // 8 to 63 characters, or 64 hexadecimal digits; empty is an open network
 		Hidden   bool   `toml:"hidden"`
 		Country  string `toml:"country"` // ISO 3166-1, two letters
@@ -49,7 +49,7 @@ type preseed struct {
 	} `toml:"locale"`
 }
 
-// readPreseed reads the file, and checks everything in it.
+// readPreseed reads and checks the file.
 func readPreseed(path string) (*preseed, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -72,14 +72,14 @@ func parsePreseed(text []byte) (*preseed, error) {
 		var at *toml.DecodeError
 		if errors.As(err, &at) {
 			line, column := at.Position()
-			return nil, fmt.Errorf("line %d, column %d: it is no valid TOML there", line, column) // which may hold a password
+			return nil, fmt.Errorf("line %d, column %d: it is no valid TOML there", line, column) // the line may contain a password
 		}
 		return nil, errors.New("it is no valid TOML")
 	}
 	return p, p.check()
 }
 
-// What may be in a field. Each ends up in a file or in the arguments of a program.
+// Valid values of fields that end up in a file or in the arguments of a program.
 var (
 	users   = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 	hashes  = regexp.MustCompile(`^\$[a-zA-Z0-9./$=,_-]{8,255}$`)
@@ -93,7 +93,7 @@ const mostKeys = 50
 // reserved are the users that the system has already.
 var reserved = []string{"root", "perch", "daemon", "nobody"}
 
-// check reports the first field that cannot be, by its name and not by what it holds.
+// check reports the first invalid field by its name, without its value.
 func (p *preseed) check() error {
 	bad := func(field, want string) error { return fmt.Errorf("%s is to be %s", field, want) }
 	ssid, err := p.ssid()
@@ -147,7 +147,7 @@ func (p *preseed) check() error {
 	return nil
 }
 
-// ssid are the bytes of the network's name; empty is none.
+// ssid returns the bytes of the network's name, or "".
 func (p *preseed) ssid() (string, error) {
 	if p.WLAN.SSIDHex == "" {
 		return p.WLAN.SSID, nil

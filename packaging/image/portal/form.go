@@ -14,7 +14,7 @@ import (
 	"perch/packaging/image/board"
 )
 
-// form is what somebody has chosen. What is empty was not.
+// form is the submitted form. Empty fields were not filled in.
 type form struct {
 	network  board.Network
 	country  string
@@ -22,30 +22,30 @@ type form struct {
 	language string // of the appliance
 }
 
-// field is a field of the form, by its name in it.
+// field is the name of a field of the form.
 type field string
 
 const (
 	fieldToken    field = "token"
-	fieldNetwork  field = "network" // of those that are listed, its bytes in hexadecimal digits
-	fieldSSID     field = "ssid"    // typed, and then it may be hidden
+	fieldNetwork  field = "network" // a listed network, its bytes in hexadecimal digits
+	fieldSSID     field = "ssid"    // typed, perhaps of a hidden network
 	fieldKey      field = "key"
 	fieldCountry  field = "country"
 	fieldName     field = "name"
 	fieldLanguage field = "language"
 )
 
-// choice is one of what a field may be.
+// choice is an option of a field.
 type choice struct{ Value, Name string }
 
 //go:embed countries
 var countryLists embed.FS
 
-// countries are all there are, by their names in a language and in the order of those.
+// countries returns all countries, named in a language and sorted in that language.
 func countries(tag language.Tag) (all []choice) {
 	list, err := countryLists.ReadFile("countries/" + string(tag) + ".txt")
 	if err != nil {
-		panic(err) // a test holds that each language has one
+		panic(err) // a test checks that each language has one
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(list)); lines.Scan(); {
 		if code, name, is := strings.Cut(lines.Text(), "\t"); is {
@@ -55,7 +55,7 @@ func countries(tag language.Tag) (all []choice) {
 	return all
 }
 
-// parseForm reads a form. It returns the first field that cannot be, and no form then.
+// parseForm parses a form. It returns the first invalid field, if any, with an empty form.
 func parseForm(v url.Values) (f form, wrong field) {
 	for _, all := range v {
 		if len(all) > 1 {

@@ -1,10 +1,9 @@
-// Command perch-portal gives a machine without a network one: it makes an open access
-// point, Perch-XXXX, on which somebody chooses a Wi-Fi with a phone. It does so at the
-// start, and whenever the network has been gone for ten minutes and nobody is talking.
+// Command perch-portal connects a machine without a network: it opens a Wi-Fi access point,
+// Perch-XXXX, where a person chooses a network with a phone. It does so at the start, and when
+// the network has been gone for ten minutes and nobody is talking.
 //
-// Anybody near may send the form, and 10 000 of them. Each is bounded, one is taken at a
-// time, and it can do what the owner could: name a network, a country, a name and a
-// language.
+// Anybody near may submit the form, up to 10 000 times. Forms are bounded and handled one at a
+// time, and can only do what the owner could: set a network, a country, a name and a language.
 package main
 
 import (
@@ -37,7 +36,7 @@ func main() {
 	p.run(ctx, uptime())
 }
 
-// uptime is since when the machine is on; nothing, where it does not say.
+// uptime returns how long the machine has been running, or 0 if unknown.
 func uptime() time.Duration {
 	text, err := os.ReadFile("/proc/uptime")
 	if err != nil {
@@ -51,7 +50,7 @@ func uptime() time.Duration {
 	return d
 }
 
-// portal is the owner of the access point. One goroutine runs it.
+// portal runs the access point. It is used by one goroutine.
 type portal struct {
 	radio   radio
 	perch   appliance
@@ -62,13 +61,13 @@ type portal struct {
 	host    string // of the page
 
 	state  state
-	stop   func()   // serving the page; nil while it is not served
+	stop   func()   // stops serving the page; nil while it is not served
 	name   string   // of the access point
-	said   bool     // so, by a robot
+	said   bool     // a robot has announced the access point
 	failed error    // why the last network was not joined
-	last   form     // that was sent
-	form   *form    // that waits
-	logged [2]error // last, of the radio and of Perch
+	last   form     // submitted last
+	form   *form    // submitted and not handled yet
+	logged [2]error // last logged, of the radio and of Perch
 }
 
 // radio is the machine's network.
@@ -85,7 +84,7 @@ type radio interface {
 	clean(ctx context.Context)
 }
 
-// appliance is Perch.
+// appliance is the Perch that runs on the machine.
 type appliance interface {
 	robots(ctx context.Context) (talking, near bool, err error)
 	identity(ctx context.Context) (name, language string, err error)
@@ -95,19 +94,19 @@ type appliance interface {
 }
 
 const (
-	// How often it looks, while it has no network and else: nmcli is no small program.
+	// Intervals of checks without and with a network: nmcli is expensive.
 	looksEach = 5 * time.Second
 	restsFor  = 30 * time.Second
-	// answered is how long the answer to a form has to reach the phone.
+	// answered is how long the answer to a form may take to reach the phone.
 	answered = 3 * time.Second
 )
 
-// run looks, and does what is to be done, until ctx ends.
+// run checks and acts until ctx ends.
 func (p *portal) run(ctx context.Context, ago time.Duration) {
 	p.state = begins(ago)
 	p.radio.clean(ctx)
 	defer func() {
-		// The context has ended; this has its own bounds.
+		// ctx has ended; the cleanup has its own deadlines.
 		p.close()
 		p.radio.lower(context.WithoutCancel(ctx))
 	}()
@@ -136,7 +135,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// complain logs an error once, and again when it is another.
+// complain logs an error unless it is the last logged one.
 func (p *portal) complain(of int, err error) {
 	if err != nil && (p.logged[of] == nil || p.logged[of].Error() != err.Error()) {
 		p.log.Warn(err.Error())
@@ -144,16 +143,16 @@ func (p *portal) complain(of int, err error) {
 	p.logged[of] = err
 }
 
-// once looks once.
+// once checks once, and acts.
 func (p *portal) once(ctx context.Context) {
 	network, raised, err := p.radio.look(ctx)
 	known := false
-	if err == nil && !network && p.state.up { // else it does not matter
+	if err == nil && !network && p.state.up { // otherwise it does not matter
 		known, err = p.radio.known(ctx)
 	}
 	p.complain(0, err)
 	if err != nil {
-		return // NetworkManager starts, or is being updated
+		return // NetworkManager is starting, or being updated
 	}
 	talking, near := false, false
 	if !network {
@@ -180,15 +179,15 @@ func (p *portal) once(ctx context.Context) {
 	}
 	if p.state.up && before.up && near && !p.said {
 		p.said = true
-		_, speaks, _ := p.perch.identity(ctx) // English, where it is not known
+		_, speaks, _ := p.perch.identity(ctx) // English if unknown
 		p.complain(1, p.perch.say(ctx, p.page.words.In(speaks).Say("portal.offline", "name", p.name)))
 	}
 }
 
-// raise makes the access point, and serves the page on it.
+// raise opens the access point and serves the page on it.
 func (p *portal) raise(ctx context.Context) {
 	p.name, p.said = "Perch-"+p.radio.suffix(), false
-	all, err := p.radio.scan(ctx) // now: one radio cannot do both well
+	all, err := p.radio.scan(ctx) // before the access point, since one radio cannot do both well
 	p.complain(0, err)
 	var heard []heard
 	for _, one := range all {
@@ -214,7 +213,7 @@ func (p *portal) raise(ctx context.Context) {
 	p.state = failed(time.Now())
 }
 
-// close ends the page.
+// close stops serving the page.
 func (p *portal) close() {
 	if p.stop != nil {
 		p.stop()
@@ -222,7 +221,7 @@ func (p *portal) close() {
 	}
 }
 
-// join joins the network of a form, and then makes the appliance what else it says.
+// join joins the form's network, and then applies its other fields.
 func (p *portal) join(ctx context.Context, f form) {
 	p.close()
 	p.last = f
@@ -257,7 +256,7 @@ func (p *portal) join(ctx context.Context, f form) {
 	}
 }
 
-// set sets a key of Perch's configuration, where Perch would start with it.
+// set sets a key of Perch's configuration, if Perch would start with it.
 func (p *portal) set(ctx context.Context, key, value string) bool {
 	err := p.perch.set(ctx, key, value)
 	if err != nil {

@@ -20,29 +20,29 @@ import (
 	"perch/packaging/image/board"
 )
 
-// networkManager is the machine's NetworkManager, by its command.
+// networkManager controls NetworkManager with its command.
 type networkManager struct {
 	board.Machine
 	program string // nmcli
-	iface   string // the radio's; empty where there is none
+	iface   string // the radio's; empty if there is none
 }
 
 const (
 	apName = "perch-access-point"
-	// apUUID is the connection's that is the access point. It is in memory alone.
+	// apUUID is the UUID of the access point's connection, which exists only in memory.
 	apUUID = "50455243-4850-4900-8000-000000000002"
 	// apAddress is also in dnsmasq-shared.d.
 	apAddress = "10.42.0.1"
 )
 
-// How long nmcli may take.
+// Deadlines of nmcli.
 const (
 	answersWithin = 20 * time.Second
 	raisesWithin  = 30 * time.Second
 	joinsWithin   = 60 * time.Second
 )
 
-// ask runs nmcli, whose words are English, and returns what it prints.
+// ask runs nmcli in English and returns its output.
 func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within+5*time.Second)
 	defer cancel()
@@ -59,7 +59,7 @@ func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...
 	return string(out), nil
 }
 
-// cut are the fields of a line of nmcli --terse, in which a backslash begins an escape.
+// cut splits a line of nmcli --terse, with backslash escapes, into its fields.
 func cut(line string) (fields []string) {
 	var one strings.Builder
 	for i := 0; i < len(line); i++ {
@@ -77,10 +77,10 @@ func cut(line string) (fields []string) {
 	return append(fields, one.String())
 }
 
-// networks are the devices that may be a network's. Others are the machine's own.
+// networks are the device types that connect to a network.
 var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
-// look says whether there is a network, and the access point. It finds the radio.
+// look reports whether there is a network and the access point. It also finds the radio.
 func (n *networkManager) look(ctx context.Context) (network, raised bool, err error) {
 	devices, err := n.ask(ctx, answersWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
@@ -102,7 +102,7 @@ func (n *networkManager) look(ctx context.Context) (network, raised bool, err er
 	return network, raised, nil
 }
 
-// known reports whether there are networks that it would join by itself.
+// known reports whether there are networks that NetworkManager would join by itself.
 func (n *networkManager) known(ctx context.Context) (known bool, err error) {
 	all, err := n.ask(ctx, answersWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
 	for line := range strings.Lines(all) {
@@ -112,18 +112,18 @@ func (n *networkManager) known(ctx context.Context) (known bool, err error) {
 	return known, err
 }
 
-// heard is a network without wires.
+// heard is a Wi-Fi network in range.
 type heard struct {
 	SSID   string
 	Signal int
-	Key    bool // it wants one
-	Unfit  bool // this machine joins none such
+	Key    bool // it requires a key
+	Unfit  bool // this machine cannot join such a network
 }
 
-// mostHeard bounds the list of them.
+// mostHeard bounds the list of networks.
 const mostHeard = 40
 
-// scan returns the networks that the radio hears, the loudest first.
+// scan returns the networks in range, the strongest first.
 func (n *networkManager) scan(ctx context.Context) ([]heard, error) {
 	if _, err := n.ask(ctx, answersWithin, "radio", "wifi", "on"); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (n *networkManager) scan(ctx context.Context) ([]heard, error) {
 	return all[:min(len(all), mostHeard)], nil
 }
 
-// raise makes the access point, which is open. NetworkManager's own hotspot never is.
+// raise opens an access point without a key, unlike NetworkManager's hotspot.
 func (n *networkManager) raise(ctx context.Context, ssid string) error {
 	n.lower(ctx)
 	if _, err := n.ask(ctx, answersWithin, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
@@ -177,12 +177,12 @@ func (n *networkManager) raise(ctx context.Context, ssid string) error {
 	return err
 }
 
-// lower takes the access point away, where there is one.
+// lower removes the access point, if it exists.
 func (n *networkManager) lower(ctx context.Context) {
-	_, _ = n.ask(ctx, answersWithin, "connection", "delete", "uuid", apUUID) // there may be none
+	_, _ = n.ask(ctx, answersWithin, "connection", "delete", "uuid", apUUID) // it may not exist
 }
 
-// Why a network was not joined.
+// Reasons why a network was not joined.
 var (
 	errKey     = errors.New("the key is wrong")
 	errUnheard = errors.New("there is no such network")
@@ -190,18 +190,18 @@ var (
 	errJoin    = errors.New("the network could not be joined")
 )
 
-// prefix begins the names of the connections that are made here; then comes what is
-// a network's own.
+// prefix returns the beginning of the names of connections made here, followed by what is
+// specific to the network.
 func prefix(ssid string) string {
 	sum := sha256.Sum256([]byte(ssid))
 	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// join joins a network, and keeps it. Until it has been joined, no other is forgotten, one
-// of the same name neither: a stranger may have typed its key.
+// join joins a network and stores it. Other networks, even of the same name, are forgotten only
+// after that: a stranger may have typed a key.
 func (n *networkManager) join(ctx context.Context, network board.Network) error {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // never fails
 	uuid := board.UUID(random)
 	name := prefix(network.SSID) + hex.EncodeToString(random[:4])
 	file := n.file(name)
@@ -227,7 +227,7 @@ func (n *networkManager) join(ctx context.Context, network board.Network) error 
 	return nil
 }
 
-// whyNot is why nmcli has not joined a network, as far as it is known.
+// whyNot returns why nmcli has not joined a network, if known.
 func whyNot(err error) error {
 	text := err.Error()
 	for _, known := range []struct {
@@ -244,25 +244,25 @@ func whyNot(err error) error {
 	return fmt.Errorf("%w: %w", errJoin, err)
 }
 
-// file is that of a connection.
+// file returns the path of a connection's file.
 func (n *networkManager) file(name string) string {
 	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
 }
 
-// made are the files of connections that were made here, by the beginning of their names.
+// made returns the files of connections made here with that beginning of their names.
 func (n *networkManager) made(beginning string) []string {
-	all, _ := filepath.Glob(n.file(beginning + "*")) // the pattern is right
+	all, _ := filepath.Glob(n.file(beginning + "*")) // the pattern is valid
 	return all
 }
 
 // forget removes a connection by its file.
 func (n *networkManager) forget(ctx context.Context, file string) {
 	if err := os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) {
-		_, _ = n.ask(ctx, answersWithin, "connection", "reload") // else it is gone after the next start
+		_, _ = n.ask(ctx, answersWithin, "connection", "reload") // otherwise it is gone after the next start
 	}
 }
 
-// clean removes what a run before has left when power failed: its access point, and
+// clean removes what an earlier run left after a power failure: its access point, and
 // networks that it was about to try.
 func (n *networkManager) clean(ctx context.Context) {
 	n.lower(ctx)
@@ -273,11 +273,11 @@ func (n *networkManager) clean(ctx context.Context) {
 	}
 }
 
-// country tells the radio where it is, for now.
+// country sets the radio's country until the next start.
 func (n *networkManager) country(code string) error { return n.Run("", "iw", "reg", "set", code) }
 
-// suffix tells this machine's access point from others: the end of its radio's address, as
-// it was made. While it looks for networks, NetworkManager gives it another each time.
+// suffix distinguishes this machine's access point from others: the end of its radio's
+// permanent address. During a scan NetworkManager uses random ones.
 func (n *networkManager) suffix() string {
 	for _, file := range []string{filepath.Join("sys/class/net", n.iface, "phy80211/macaddress"), "etc/machine-id"} {
 		text, err := os.ReadFile(filepath.Join(n.Root, file))
@@ -289,5 +289,5 @@ func (n *networkManager) suffix() string {
 	return "0000"
 }
 
-// there reports whether there was a radio when it last looked.
+// there reports whether the last look found a radio.
 func (n *networkManager) there() bool { return n.iface != "" }

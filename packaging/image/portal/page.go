@@ -28,32 +28,32 @@ import (
 //go:embed page.html
 var pageText string
 
-// page is what phones see at the access point. It takes one form at a time.
+// page is the web page for phones at the access point. It accepts one form at a time.
 type page struct {
-	token    string // of this run; only who has seen the page knows it
+	token    string // of this run, known only to visitors of the page
 	template *template.Template
 	words    language.Catalogue
-	all      []choice                // the languages, by their names in themselves
-	options  map[language.Tag]string // of the countries
+	all      []choice                // the languages, by their own names
+	options  map[language.Tag]string // for the countries
 	fits     func(ctx context.Context, key, value string) (bool, error)
-	forms    chan form // is sent to once the answer is on its way
+	forms    chan form // receives a form once the answer is on its way
 
 	mu      sync.Mutex
 	shown   shown
-	host    string // where it is; elsewhere leads there
-	busy    bool   // with a form
+	host    string // its host name; other hosts redirect there
+	busy    bool   // a form is being handled
 	used    time.Time
 	senders map[string]*rate.Limiter
 }
 
-// shown is what the page says.
+// shown is the content of the page.
 type shown struct {
 	accessPoint    string
 	heard          []heard
 	failed         error  // why the last network was not joined
-	tried          string // its name
+	tried          string // name of that network
 	country        string
-	name, language string // the appliance's
+	name, language string // of the appliance
 }
 
 func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *page {
@@ -68,14 +68,14 @@ func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *p
 	return p
 }
 
-// opens shows the page at a host, for a new access point.
+// opens serves the page at a host, for a new access point.
 func (p *page) opens(host string, s shown) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.host, p.shown, p.busy = host, s, false
 }
 
-// lastUsed is when somebody last looked at the page.
+// lastUsed returns when the page was last visited.
 func (p *page) lastUsed() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ const (
 	mostSenders = 256 // more than the access point has addresses
 )
 
-// often reports whether an address sends forms too often. The caller holds the lock.
+// often reports whether an address submits forms too often. The lock is held.
 func (p *page) often(address string, now time.Time) bool {
 	s := p.senders[address]
 	if s == nil {
@@ -101,8 +101,8 @@ func (p *page) often(address string, now time.Time) bool {
 	return !s.AllowN(now, 1)
 }
 
-// ServeHTTP leads whatever a phone asks elsewhere here: that is how Android, iOS, Windows
-// and Firefox find out that there is a page to be seen before anything else.
+// ServeHTTP redirects all other requests of a phone to the page: so Android, iOS, Windows and
+// Firefox detect that a page has to be visited first.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	host := p.host
@@ -112,7 +112,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	if r.Host != host || r.URL.Path != "/" {
-		h.Set("Connection", "close") // whatever it has sent is not read
+		h.Set("Connection", "close") // the rest of the request is not read
 		h.Set("Location", "http://"+host+"/")
 		w.WriteHeader(http.StatusFound)
 		return
@@ -129,7 +129,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take takes a form.
+// take handles a submitted form.
 func (p *page) take(w http.ResponseWriter, r *http.Request) {
 	say := p.asked(r)
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -175,10 +175,10 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 	}
 	p.show(w, r, http.StatusOK, &f, "")
 	_ = http.NewResponseController(w).Flush()
-	p.forms <- f // there is room: it takes one at a time
+	p.forms <- f // does not block: one form at a time is accepted
 }
 
-// refuse answers a form that is not looked at, for next to nothing: there may be many.
+// refuse answers a form without reading it, at little cost, since there may be many.
 func refuse(w http.ResponseWriter, say *language.Words, status int, sentence string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
@@ -193,7 +193,7 @@ type option struct {
 	Unfit       bool
 }
 
-// view is what the page is made of.
+// view is the data of the page's template.
 type view struct {
 	W                                  *language.Words
 	Nonce, Token, AccessPoint, Problem string
@@ -201,11 +201,11 @@ type view struct {
 	Network, SSID, Name, Speaks        string
 	Countries                          template.HTML
 	Languages                          []choice
-	Taken                              string // the network that is joined now
-	Unspoken                           bool   // Perch does not know the language
+	Taken                              string // the network being joined
+	Unspoken                           bool   // Perch does not support the language
 }
 
-// show writes the page: with a form that was taken, or with what is wrong.
+// show writes the page, with an accepted form or a problem.
 func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *form, problem string) {
 	p.mu.Lock()
 	s := p.shown
@@ -216,7 +216,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 	v := view{W: p.asked(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
 		Languages: p.all}
 	if !slices.ContainsFunc(p.all, func(c choice) bool { return c.Value == s.language }) {
-		v.Languages = append([]choice{{"", s.language}}, p.all...) // it may stay
+		v.Languages = append([]choice{{"", s.language}}, p.all...) // the language may stay as it is
 	}
 	country := s.country
 	if country == "" {
@@ -232,7 +232,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 			v.SSID = plain(s.tried)
 		}
 	}
-	if status == http.StatusUnprocessableEntity { // whoever corrects a field need not choose all others again
+	if status == http.StatusUnprocessableEntity { // for correcting a field the other choices are kept
 		get := func(name field) string { return r.PostForm.Get(string(name)) }
 		v.Network, v.SSID, country, v.Name, v.Speaks = get(fieldNetwork), get(fieldSSID), get(fieldCountry), get(fieldName), get(fieldLanguage)
 	}
@@ -248,7 +248,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 		}
 	}
 	options := p.options[v.W.Tag]
-	v.Countries = template.HTML(options) // they are our own
+	v.Countries = template.HTML(options) // our own text
 	if board.IsCountry(country) {
 		v.Countries = template.HTML(strings.Replace(options, `"`+country+`"`, `"`+country+`" selected`, 1))
 	}
@@ -264,7 +264,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *f
 	_, _ = w.Write(text.Bytes()) // the phone may have gone
 }
 
-// plain is a network's name as it can be shown.
+// plain returns a network's name for display.
 func plain(ssid string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

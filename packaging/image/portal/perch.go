@@ -13,7 +13,7 @@ import (
 	"perch/language"
 )
 
-// perch is the Perch that runs on this machine, by its socket, which only root and its
+// perch is a client of the Perch on this machine, over its socket, which only root and its
 // group can open.
 type perch struct{ http *http.Client }
 
@@ -54,15 +54,15 @@ func (p *perch) ask(ctx context.Context, method, path string, body, into any) er
 	return json.Unmarshal(text, into)
 }
 
-// robots is whether somebody talks with a robot, and whether one is there at all.
+// robots reports whether somebody talks with a robot, and whether any robot is connected.
 func (p *perch) robots(ctx context.Context) (talking, near bool, err error) {
 	var s struct{ Open, Connected int }
 	err = p.ask(ctx, http.MethodGet, "status", nil, &s)
 	return s.Open > 0, s.Connected > 0, err
 }
 
-// identity is what Perch calls itself, and the language that it speaks: the first of
-// its list, by the tag that the form has for it, if it has one.
+// identity returns Perch's name and its language: the first in its configuration, by the tag in
+// the form, if it has one.
 func (p *perch) identity(ctx context.Context) (name, speaks string, err error) {
 	var c struct {
 		Keys []struct {

@@ -9,10 +9,10 @@ import (
 
 const (
 	mostConns       = 128
-	mostConnsOfEach = 16 // address
+	mostConnsOfEach = 16 // per address
 )
 
-// few is a listener that holds so many connections, and of each address fewer.
+// few is a listener that bounds its connections, in total and per address.
 type few struct {
 	net.Listener
 	mu    sync.Mutex
@@ -61,14 +61,14 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// serve serves a handler until stop is called, which waits.
+// serve serves a handler until stop is called. stop waits.
 func serve(l net.Listener, h http.Handler) (stop func()) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
 		IdleTimeout: 15 * time.Second, MaxHeaderBytes: 8 << 10}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(&few{Listener: l, conns: map[string]int{}}) // it ends when it is closed
+		_ = s.Serve(&few{Listener: l, conns: map[string]int{}}) // ends when the listener is closed
 	}()
 	return func() {
 		_ = s.Close()

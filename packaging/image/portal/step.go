@@ -2,54 +2,54 @@ package main
 
 import "time"
 
-// How long it waits for networks.
+// Durations of waiting for networks.
 const (
-	// bootsWithin is from when the machine was switched on to the access point, where
-	// no network comes.
+	// bootsWithin is the time from switching the machine on to the access point, if no
+	// network appears.
 	bootsWithin = time.Minute
-	// settlesWithin is the same from the start of this program, for a slow machine's
-	// networks, and after the access point was down for those that are known.
+	// settlesWithin is the same from the start of this program, for the networks of a slow
+	// machine, and from lowering the access point, for known networks.
 	settlesWithin = 45 * time.Second
-	goneFor       = 10 * time.Minute // a network that was there
-	// Each so often an access point that nobody uses lets the machine look for networks
-	// that it knows: a router boots later than a Pi after a power cut.
+	goneFor       = 10 * time.Minute // a network that existed before
+	// After this time an unused access point is lowered so that the machine can look for
+	// known networks: after a power cut a router boots later than a Pi.
 	looksAfter = 5 * time.Minute
 	unusedFor  = 3 * time.Minute
-	looksSure  = 30 * time.Minute // somebody may look at the page for ever
+	looksSure  = 30 * time.Minute // even if the page is used
 )
 
-// seen is what there is at a moment.
+// seen is the result of a check.
 type seen struct {
-	network bool      // one beside the access point
-	raised  bool      // the access point is there: NetworkManager forgets it when it is updated
-	radio   bool      // for one without wires
-	talking bool      // somebody, with a robot
-	known   bool      // there are networks without wires that it joins by itself
-	used    time.Time // when somebody last looked at the page
-	form    bool      // somebody has sent one
+	network bool      // other than the access point
+	raised  bool      // the access point exists; an update of NetworkManager removes it
+	radio   bool      // a radio exists
+	talking bool      // somebody talks with a robot
+	known   bool      // there are Wi-Fi networks that it would join by itself
+	used    time.Time // last visit of the page
+	form    bool      // a form was submitted
 }
 
 type act string
 
 const (
 	stay  act = ""
-	raise act = "raise" // the access point
-	lower act = "lower" // it
-	join  act = "join"  // what the form names, with the access point down for it
+	raise act = "raise" // open the access point
+	lower act = "lower" // remove it
+	join  act = "join"  // join the form's network, with the access point down
 )
 
-// state is what there was before. Its zero is a machine without a network.
+// state is what is remembered between checks. The zero state is a machine without a network.
 type state struct {
-	up       bool      // the access point
-	since    time.Time // when it was raised
-	gone     time.Time // since when there is no network; zero is that there is one, or that nobody has looked
+	up       bool      // the access point is up
+	since    time.Time // when it was opened
+	gone     time.Time // start of the time without a network; zero if there is one, or before the first check
 	patience time.Duration
 }
 
-// begins is the state of a machine that was switched on some time ago.
+// begins returns the state of a machine that was switched on ago.
 func begins(ago time.Duration) state { return state{patience: max(bootsWithin-ago, settlesWithin)} }
 
-// step says what to do now.
+// step returns the next state and the action.
 func step(s state, now time.Time, is seen) (state, act) {
 	if is.network {
 		was := s.up
@@ -64,9 +64,9 @@ func step(s state, now time.Time, is seen) (state, act) {
 	}
 	switch {
 	case s.up && !is.raised:
-		return failed(now), lower // what is left of it
+		return failed(now), lower // removes what is left of it
 	case s.up && is.form:
-		return state{}, join // if that fails, it is raised at once
+		return state{}, join // if that fails, it is opened again at once
 	case s.up && is.known && !is.talking && (now.Sub(s.since) >= looksAfter && now.Sub(is.used) >= unusedFor || now.Sub(s.since) >= looksSure):
 		return state{gone: now, patience: settlesWithin}, lower
 	case s.up, is.talking, !is.radio, now.Sub(s.gone) < s.patience:
@@ -76,5 +76,5 @@ func step(s state, now time.Time, is seen) (state, act) {
 	return s, raise
 }
 
-// failed is the state after an access point that could not be raised, or is no more.
+// failed returns the state after an access point could not be opened, or vanished.
 func failed(now time.Time) state { return state{gone: now, patience: settlesWithin} }

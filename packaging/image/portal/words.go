@@ -8,13 +8,13 @@ import (
 	"perch/language"
 )
 
-// asked are the words that a browser asks for: by its choice on the page, or else by
+// asked returns the texts in the language of a browser: by its choice on the page, or else by
 // its languages.
 func (p *page) asked(r *http.Request) *language.Words {
 	return p.words.In(append([]string{r.URL.Query().Get("lang")}, language.Accepted(r.Header.Get("Accept-Language"))...)...)
 }
 
-// regionOf is the country of the first language that is asked for and names one.
+// regionOf returns the country of the first requested language that names one.
 func regionOf(asked string) string {
 	for one := range strings.SplitSeq(asked, ",") {
 		tag, _, _ := strings.Cut(strings.TrimSpace(one), ";")
@@ -25,7 +25,7 @@ func regionOf(asked string) string {
 	return ""
 }
 
-// amiss is the sentence for a field that cannot be.
+// amiss returns the sentence for an invalid field.
 func amiss(w *language.Words, f field) string {
 	switch f {
 	case fieldNetwork:
@@ -44,7 +44,7 @@ func amiss(w *language.Words, f field) string {
 	return w.Say("portal.old")
 }
 
-// why is the sentence for what has failed.
+// why returns the sentence for a failure.
 func why(w *language.Words, failed error, network string) string {
 	switch {
 	case errors.Is(failed, errKey):
@@ -57,7 +57,7 @@ func why(w *language.Words, failed error, network string) string {
 	return w.Say("portal.not_joined", "network", network)
 }
 
-// label is a network as the list shows it.
+// label returns a network's text in the list.
 func (h heard) label(w *language.Words) string {
 	key := "portal.signal"
 	if h.Unfit {

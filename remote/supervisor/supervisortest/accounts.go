@@ -19,7 +19,7 @@ const (
 type Account struct {
 	ID       string
 	Name     string
-	Owner    bool // whoever has set Home Assistant up
+	Owner    bool // has set up Home Assistant
 	Inactive bool
 	Groups   []string
 }
@@ -31,16 +31,16 @@ func (s *Supervisor) SetAccounts(all ...Account) {
 	s.accounts = slices.Clone(all)
 }
 
-// AuthListed is how often config/auth/list was answered.
+// AuthListed returns how often config/auth/list was answered.
 func (s *Supervisor) AuthListed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed
 }
 
-// AuthList is Home Assistant's answer to config/auth/list with an id, as
-// homeassistant/components/config/auth.py writes it. The Supervisor's own user, for whom
-// apps ask, is an administrator, and may have it.
+// AuthList returns Home Assistant's answer to config/auth/list with an id, as
+// homeassistant/components/config/auth.py writes it. Apps ask as the Supervisor's own user,
+// who is an administrator and may have it.
 func (s *Supervisor) AuthList(id int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Supervisor) AuthList(id int) []byte {
 	return text
 }
 
-// Home is a Home Assistant behind the Supervisor that knows its accounts and nothing else.
+// Home returns a handler of a Home Assistant that has accounts and nothing else.
 func (s *Supervisor) Home() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/websocket" {

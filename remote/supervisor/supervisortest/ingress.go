@@ -12,21 +12,21 @@ import (
 	"perch/socket"
 )
 
-// IngressPath is the path below which Home Assistant shows the app's page.
+// IngressPath is the path at which Home Assistant shows the app's page.
 const IngressPath = "/api/hassio_ingress/Zk3JtQ-0vbXhTiWjZ2PW0A"
 
-// MostMessage bounds a message of a WebSocket that is passed on.
+// MostMessage bounds a message of a proxied WebSocket, in bytes.
 const MostMessage = 16 << 20
 
-// User is who looks at the page.
+// User is a user of the page.
 type User struct{ ID, Name, DisplayName string }
 
-// Ingress passes requests below IngressPath on to an app that listens at an address, as Home
-// Assistant and its Supervisor do together.
+// Ingress proxies requests below IngressPath to an app at an address, as Home Assistant and
+// its Supervisor do together.
 type Ingress struct {
-	App  string // "172.30.32.1:8005"
+	App  string // such as "172.30.32.1:8005"
 	User User
-	// Cookie is the session of Home Assistant that a browser has to have; empty asks for
+	// Cookie is the session of Home Assistant that a browser must have; empty requires
 	// none.
 	Cookie string
 }
@@ -50,7 +50,7 @@ func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		i.tunnel(w, r, "ws"+at)
 		return
 	}
-	// Only with ingress_stream are bodies passed on as they come.
+	// Without ingress_stream bodies are buffered.
 	body, err := io.ReadAll(io.LimitReader(r.Body, MostMessage))
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
@@ -82,13 +82,13 @@ func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if _, gone := w.Write(piece[:n]); gone != nil || err != nil {
 			return
 		}
-		if answer.ContentLength < 0 || answer.ContentLength >= 4_194_000 { // else it is passed on as a whole
-			_ = http.NewResponseController(w).Flush() // an error is seen by the next write
+		if answer.ContentLength < 0 || answer.ContentLength >= 4_194_000 { // others are passed on as a whole
+			_ = http.NewResponseController(w).Flush() // the next write reports an error
 		}
 	}
 }
 
-// header is what the app gets: who it is, and nothing of this kind from the browser.
+// header returns the headers for the app: who the user is, and no such headers of the browser.
 func (i Ingress) header(r *http.Request) http.Header {
 	h := r.Header.Clone()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Transfer-Encoding", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol",
@@ -111,7 +111,7 @@ func (i Ingress) header(r *http.Request) http.Header {
 	return h
 }
 
-// tunnel passes the messages of a WebSocket on, both ways, until one side ends.
+// tunnel proxies the messages of a WebSocket in both directions until one side ends.
 func (i Ingress) tunnel(w http.ResponseWriter, r *http.Request, at string) {
 	header := i.header(r)
 	header.Del("Connection")

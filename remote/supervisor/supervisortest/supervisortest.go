@@ -1,5 +1,5 @@
-// Package supervisortest is Home Assistant's Supervisor as one app sees it, with the
-// rules that the real one keeps. Only tests import it.
+// Package supervisortest is a fake of Home Assistant's Supervisor as one app sees it, with
+// the rules of the real one. Only tests import it.
 package supervisortest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Token is the app's.
+// Token is the app's token.
 const Token = "the-supervisor-token-0123456789abcdef0123456789abcdef"
 
 // Announcement is a discovery message.
@@ -25,17 +25,17 @@ type Announcement struct {
 	Config  map[string]any `json:"config"`
 }
 
-// Supervisor is a fake one.
+// Supervisor is a fake Supervisor.
 type Supervisor struct {
 	*httptest.Server
 	t testing.TB
 
-	// Of the app's config.yaml.
+	// From the app's config.yaml.
 
 	Discovery []string // what it may announce
-	Services  []string // what it may ask for
+	Services  []string // what it may request
 
-	// Core is Home Assistant, whose API is passed on below /core; nil is away.
+	// Core is Home Assistant, whose API is proxied below /core; nil is unreachable.
 	Core http.Handler
 
 	mu        sync.Mutex
@@ -48,7 +48,7 @@ type Supervisor struct {
 	listed    int
 }
 
-// New starts one.
+// New starts a fake Supervisor.
 func New(t testing.TB) *Supervisor {
 	s := &Supervisor{t: t, Discovery: []string{"mqtt", "wyoming"}, Services: []string{"mqtt"}, announced: map[string]Announcement{}}
 	mux := http.NewServeMux()
@@ -63,7 +63,7 @@ func New(t testing.TB) *Supervisor {
 		switch websocket := r.URL.Path == "/core/websocket" || r.URL.Path == "/core/api/websocket"; {
 		case instead != nil:
 			instead(w, r)
-		case websocket: // which has the token in its first message
+		case websocket: // it has the token in its first message
 			s.core(w, r)
 		case r.Header.Get("Authorization") != "Bearer "+Token:
 			failed(w, http.StatusUnauthorized, "unauthorized")
@@ -75,26 +75,26 @@ func New(t testing.TB) *Supervisor {
 	return s
 }
 
-// Environ is what it starts an app with.
+// Environ returns the environment of an app.
 func (s *Supervisor) Environ() []string {
 	return []string{"SUPERVISOR_TOKEN=" + Token, "SUPERVISOR_API=" + s.URL}
 }
 
-// Offer has an app offer a broker; nil is none.
+// Offer sets the broker that an app offers; nil is none.
 func (s *Supervisor) Offer(broker map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mqtt = broker
 }
 
-// Answer has everything answered by another handler; nil ends that.
+// Answer makes another handler answer everything; nil ends that.
 func (s *Supervisor) Answer(by http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = by
 }
 
-// Announced are the announcements that stand, by their service.
+// Announced returns the present announcements by service.
 func (s *Supervisor) Announced() map[string]map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Supervisor) Announced() map[string]map[string]any {
 	return all
 }
 
-// Deleted are the services whose announcements were taken back.
+// Deleted returns the services whose announcements were withdrawn.
 func (s *Supervisor) Deleted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Supervisor) service(w http.ResponseWriter, r *http.Request) {
 func (s *Supervisor) announce(w http.ResponseWriter, r *http.Request) {
 	var a Announcement
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
-	d.DisallowUnknownFields() // as voluptuous refuses extra keys
+	d.DisallowUnknownFields() // voluptuous refuses extra keys
 	if err := d.Decode(&a); err != nil || a.Service == "" || a.Config == nil {
 		failed(w, http.StatusBadRequest, "extra or missing keys")
 		return
@@ -154,7 +154,7 @@ func (s *Supervisor) announce(w http.ResponseWriter, r *http.Request) {
 	}
 	id := ""
 	for known, before := range s.announced {
-		if before.Service == a.Service { // one for each service of an app
+		if before.Service == a.Service { // one per service of an app
 			id = known
 		}
 	}
@@ -179,7 +179,7 @@ func (s *Supervisor) withdraw(w http.ResponseWriter, r *http.Request) {
 	done(w, map[string]any{})
 }
 
-// core passes on Home Assistant's API: the paths that the Supervisor has, and no other.
+// core proxies Home Assistant's API: the paths that the Supervisor allows, and no others.
 func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/core")
 	switch {
