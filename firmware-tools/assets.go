@@ -22,12 +22,12 @@ type assetsFlags struct {
 	json   bool
 }
 
-// shownAssets is what is printed of an asset file.
+// shownAssets is the output about an asset file.
 type shownAssets struct {
 	Size  int64            `json:"size"`
 	Files []espimage.Asset `json:"files"`
-	Name  string           `json:"name,omitempty"`  // under which robots can download it
-	Robot string           `json:"robot,omitempty"` // that fetches it when it next starts
+	Name  string           `json:"name,omitempty"`  // name for downloads by robots
+	Robot string           `json:"robot,omitempty"` // robot that downloads it at its next start
 }
 
 func assetsCommand() *cobra.Command {
@@ -58,7 +58,7 @@ func assetsCommand() *cobra.Command {
 	return c
 }
 
-// assets uploads an asset file, and has a robot fetch it.
+// assets uploads an asset file, and makes a robot download it.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
 	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before it is uploaded
@@ -90,7 +90,7 @@ func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io
 	return nil
 }
 
-// offer uploads the file, and sends the robot to it.
+// offer uploads the file, and sends its address to the robot.
 func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, stdout, stderr io.Writer) error {
 	if err := f.upload(ctx, file, as.Size, nil, stderr, "assets", as.Name); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, st
 		fmt.Fprintln(stdout, "no robot fetches it yet: --robot names one whose channel is open")
 		return nil
 	}
-	// A tool of the firmware takes the address.
+	// A tool of the firmware sets the address.
 	if err := f.post(ctx, map[string]string{"name": as.Name}, "devices", f.robot, "assets"); err != nil {
 		return fmt.Errorf("it is uploaded, but %s does not fetch it: %w", f.robot, err)
 	}

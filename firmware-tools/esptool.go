@@ -35,7 +35,7 @@ func serialPorts(sys string) []serialPort {
 	for _, link := range links {
 		dir, err := filepath.EvalSymlinks(link)
 		if err != nil {
-			continue // it was unplugged meanwhile
+			continue // it was unplugged in between
 		}
 		read := func(name string) string {
 			text, _ := os.ReadFile(filepath.Join(dir, name)) // not every device has every file
@@ -76,9 +76,9 @@ func checkPort(name string) error {
 // romBaud is the speed at which a chip's loader is addressed first, in bits a second.
 const romBaud = 115200
 
-// esptool is Espressif's program, which writes the flash of the robot at a port. It
-// is told to use the loader in the chip's ROM alone: that in Debian 13 has no stub
-// loader for an ESP32-S3.
+// esptool is Espressif's program, which writes the flash of the robot at a port. It must use
+// only the loader in the chip's ROM: the version in Debian 13 has no stub loader for an
+// ESP32-S3.
 type esptool struct {
 	program string
 	port    string

@@ -63,7 +63,7 @@ var (
 	memoryWord   = regexp.MustCompile(`0x[0-9a-f]{8} = (0x[0-9a-f]{8})`)
 )
 
-// secureDownload is what both print of a chip whose loader reads and verifies nothing.
+// secureDownload is printed for a chip whose loader can neither read nor verify.
 const secureDownload = "in Secure Download Mode"
 
 // bootLoaders returns where the boot loader is in the flash of the chips that robots
@@ -136,7 +136,7 @@ func (s *flashing) security(ctx context.Context, chip espimage.Chip) error {
 	return locked(false, bits.OnesCount64(crypt>>20&0x7F)%2 == 1, done>>4&3 != 0)
 }
 
-// look reads the robot's security settings, its partition table, and what it starts.
+// look reads the robot's security settings, its partition table, and its start partition.
 func (s *flashing) look(ctx context.Context, r *flashed) error {
 	if err := s.security(ctx, r.chip); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (s *flashing) write(ctx context.Context, p flashPlan) error {
 // percentages, and to end that line.
 func (s *flashing) progress(size int64) (at func(percent int), end func()) {
 	b := command.NewProgress(s.stderr, size)
-	return func(percent int) { b.At(size * int64(percent) / 100) }, b.End
+	return func(percent int) { b.At(size * int64(percent) / 100) }, b.Finish
 }
 
 // restart lets the robot go on, also after an interruption: a chip that stays in

@@ -18,7 +18,7 @@ type flashed struct {
 	size       int64 // of the flash, in bytes
 	table      espimage.Table
 	noTable    error              // why the table is missing
-	starts     espimage.Partition // that it starts next; its size is 0 if there is none
+	starts     espimage.Partition // started next; its size is 0 if unknown
 	app        espimage.App       // in starts
 }
 
@@ -107,8 +107,7 @@ func (r flashed) target() espimage.Target {
 	return espimage.Target{Chip: r.chip, Revision: r.revision}
 }
 
-// place returns the destination of a file: that of --at, or the usual one of its
-// kind.
+// place returns the destination of a file: by --at, or the usual one of its kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
 	// goes reports whether the file goes to an area: by --at, or by its kind.

@@ -179,7 +179,7 @@ type codingAgent struct {
 	name   string
 	home   string // the environment's name for its folder
 	dir    string // that folder within the user's own, otherwise
-	file   string // of its hooks, in that folder
+	file   string // its hooks, in that folder
 	sent   string // its name to the appliance, if it is not Claude Code
 	events []string
 	brief  []string // events whose hooks it stops after 3 s
@@ -229,7 +229,7 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		return real, nil
 	}
-	return file, nil // there is none yet
+	return file, nil // it does not exist yet
 }
 
 // mark distinguishes our own hooks from all others in the settings.

@@ -12,7 +12,7 @@ import (
 type liveLog struct {
 	out      lines
 	mac      string
-	upgrades bool     // the robot installs what it is offered
+	upgrades bool     // the robot installs the firmware that it is offered
 	picture  *picture // nil: print a log
 }
 

@@ -13,7 +13,7 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker plays a talk by a program, and drops sound for which the talk would wait.
+// loudspeaker plays a talk with a program, and drops sound rather than delay the talk.
 type loudspeaker struct {
 	sound  chan []int16 // nil without a program
 	rates  map[int]*voice.Resampler

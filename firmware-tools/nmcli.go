@@ -18,7 +18,7 @@ import (
 // manager controls NetworkManager by its program nmcli.
 type manager struct {
 	device string // of Wi-Fi
-	before string // UUID of the device's connection before; "" is none
+	before string // UUID of the device's earlier connection; "" if it had none
 }
 
 const (

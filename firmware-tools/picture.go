@@ -9,8 +9,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// picture shows a talk to people: a line for each observation, and before it the
-// robot's face at that moment, in the direction of its head.
+// picture shows a talk: a line for each observation, preceded by the robot's face at that
+// moment, in the direction of its head.
 type picture struct {
 	screen   command.Screen
 	emotion  string
@@ -45,9 +45,9 @@ func (p *picture) look(h simrobot.Observation) {
 	}
 }
 
-// face returns seven columns: a mouth that is open while the robot speaks, and the
-// side to which it looks. The robot's left is the observer's right, but "look left"
-// points left, as the line beside it reads.
+// face returns seven columns: a mouth that is open while the robot speaks, and the direction
+// of its gaze. The robot's left is the observer's right, but "look left" points left, as in
+// the text of that line.
 func (p *picture) face() string {
 	eyes, mouth := "oo", "_"
 	if f, known := features[p.emotion]; known {

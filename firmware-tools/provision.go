@@ -143,9 +143,8 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 // comesBackWithin bounds the return to the machine's own network.
 const comesBackWithin = 90 * time.Second
 
-// throughWiFi configures the robot in the robot's own network. The machine comes
-// back whatever happens: a login over its Wi-Fi is cut off meanwhile, and must
-// not stay so.
+// throughWiFi configures the robot in the robot's own network. The machine always returns to
+// its own network: a login over its Wi-Fi is cut off until then.
 func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	m, err := findManager(ctx)
 	if err != nil {

@@ -33,13 +33,13 @@ type rollout struct {
 	Auto    bool     `json:"auto"`
 }
 
-// published is what is printed of an image that is in the catalogue.
+// published is the output about an image in the catalogue.
 type published struct {
 	Project string   `json:"project"`
 	Version string   `json:"version"`
 	Boards  []string `json:"boards"`
 	SHA256  string   `json:"sha256"`
-	Percent int      `json:"percent"` // of the robots that are offered it, 0 to 100
+	Percent int      `json:"percent"` // share of the robots that are offered it, 0 to 100
 }
 
 func publishCommand() *cobra.Command {
@@ -69,7 +69,7 @@ func publishCommand() *cobra.Command {
 	return c
 }
 
-// publish uploads an image, and begins its rollout if that is wanted.
+// publish uploads an image, and starts its rollout if requested.
 func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	i, err := readImage(file) // before it is uploaded
 	if err != nil {
@@ -121,6 +121,6 @@ func (r *reach) upload(ctx context.Context, name string, size int64, query url.V
 	request.Header.Set("Content-Type", "application/octet-stream")
 	request.Header.Set("Expect", "100-continue") // a refusal comes before the upload
 	err = send(request)
-	progress.End()
+	progress.Finish()
 	return err
 }

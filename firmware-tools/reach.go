@@ -31,12 +31,12 @@ const keyless = "http://127.0.0.1:8004"
 // socketHost stands for the socket of the commands in the address of a request.
 const socketHost = "perch.sock"
 
-// commandsSocket is the socket of the appliance on this machine, whose owner is whoever may
-// open it; empty is that there is none for this user.
+// commandsSocket returns the socket of the appliance on this machine, whose users are
+// trusted as its owner, or "" if this user cannot open it.
 func commandsSocket() string {
 	for _, path := range []string{"/run/perch/perch.sock", "/var/lib/perch/perch.sock", "data/perch.sock"} {
 		if c, err := net.Dial("unix", path); err == nil {
-			_ = c.Close() // it was only to see
+			_ = c.Close() // it was only a test
 			return path
 		}
 	}
@@ -52,7 +52,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// reach is the appliance that a command asks, and the proof that its owner asks.
+// reach is the appliance that a command uses, and the proof of the owner's rights.
 type reach struct {
 	url       string
 	tokenFile string
@@ -137,7 +137,7 @@ func send(request *http.Request) error {
 	return answer.Body.Close()
 }
 
-// begin sends a request, and returns the beginning of the answer, or its error.
+// begin sends a request, and returns the start of the answer, or its error.
 func begin(request *http.Request, within time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true, DialContext: dial}}
@@ -156,9 +156,9 @@ func begin(request *http.Request, within time.Duration) (*http.Response, error) 
 	return nil, fmt.Errorf("the appliance answered %s", answer.Status)
 }
 
-// refusal returns the message of an appliance's error, or nothing.
+// refusal returns the message of an appliance's error, or "".
 func refusal(text []byte) string {
 	var answer struct{ Error struct{ Message string } }
-	_ = json.Unmarshal(text, &answer) // a proxy answers otherwise
+	_ = json.Unmarshal(text, &answer) // a proxy may answer differently
 	return plain.Line(answer.Error.Message)
 }

@@ -70,8 +70,8 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	return errors.Join(copyUntil(ctx, file, transcript), file.Close())
 }
 
-// beginWithin is how long an appliance may take to begin the transcript. The
-// transcript itself has no end of its own.
+// beginWithin bounds the wait for the start of the transcript; the transcript itself may
+// last for ever.
 const beginWithin = 10 * time.Second
 
 // copyUntil copies until the transcript or ctx ends; both end a recording.

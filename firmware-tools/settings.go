@@ -155,8 +155,8 @@ func isOurs(hook json.RawMessage) bool {
 	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
 }
 
-// mergeInto merges hooks into a file, whole or not at all. If that changes the
-// file, a backup is kept beside it. Notes name settings that disable hooks.
+// mergeInto atomically merges hooks into a file. If that changes the file, a backup is
+// written to the same folder. notes name settings that disable hooks.
 func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {

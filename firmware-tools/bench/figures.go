@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// figures are what was measured: of each benchmark and metric the figures of all rounds.
+// figures are the measurements: the values of all rounds by benchmark and metric.
 type figures map[figure][]float64
 
 type figure struct{ benchmark, metric string }
 
-// processors is what go test puts after the name of a benchmark.
+// processors matches the suffix that go test appends to the name of a benchmark.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read adds the figures of the output of go test -bench, of which each benchmark has a
-// line: its name, how often it ran, and pairs of a figure and its unit.
+// read adds the figures of the output of go test -bench: a line per benchmark with its name,
+// its number of runs, and pairs of a figure and its unit.
 func (f figures) read(output io.Reader) error {
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
@@ -39,7 +39,7 @@ func (f figures) read(output io.Reader) error {
 	return lines.Err()
 }
 
-// median is that of a metric's figures, or false where there are none.
+// median returns the median of a metric, or false if there are no figures.
 func (f figures) median(benchmark, metric string) (float64, bool) {
 	all := slices.Sorted(slices.Values(f[figure{benchmark, metric}]))
 	if len(all) == 0 {
@@ -48,29 +48,29 @@ func (f figures) median(benchmark, metric string) (float64, bool) {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2, true
 }
 
-// baseline has the figures of an earlier run, which this one is held to.
+// baseline has the figures of an earlier run to compare with.
 type baseline struct {
 	Machine string             `json:"machine"`
 	Commit  string             `json:"commit"`
 	Figures map[string]float64 `json:"figures"` // by the names of rows
 }
 
-// result is what came of a row.
+// result is the outcome of a row.
 type result struct {
 	row
 	seen   float64
-	absent bool // its benchmark has not given the figure
+	absent bool // the figure is missing
 	met    bool
-	was    float64 // of the baseline
-	held   bool    // to that
-	back   bool    // it has fallen back by a quarter
+	was    float64 // baseline
+	held   bool    // compared with the baseline
+	back   bool    // worse by a quarter or more
 }
 
-// fallenBack is a quarter more than before, or the same share less.
+// fallenBack is the factor from which a figure counts as worse.
 const fallenBack = 1.25
 
-// judge holds a row to its goal and to the baseline. What was nothing, as packets that
-// are late, may not become anything. Times of another machine say nothing.
+// judge compares a row with its goal and with the baseline. A figure of zero, such as late
+// packets, must stay zero. Times of another machine are not compared.
 func (f figures) judge(r row, was baseline, machine string) result {
 	got := result{row: r}
 	seen, there := f.median(r.benchmark, r.metric)
@@ -89,10 +89,10 @@ func (f figures) judge(r row, was baseline, machine string) result {
 	return got
 }
 
-// anywhere reports whether the figure is the same on every machine: all but times and rates are.
+// anywhere reports whether the figure is the same on every machine, unlike times and rates.
 func (r row) anywhere() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
 
-// text is a figure for people, with three digits or all that are before the point.
+// text formats a figure with three digits, or all those before the point.
 func text(v float64, unit string) string {
 	digits := 0
 	for size := v; digits < 2 && size > 0 && size < 100; size *= 10 {

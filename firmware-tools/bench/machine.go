@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// others is how many programs ran or waited for a processor on average, for a while and
-// without this one.
+// others returns the average number of other programs that ran or waited for a processor for
+// a while.
 func others(ctx context.Context, during time.Duration) (load float64, err error) {
 	const every = 100 * time.Millisecond
 	samples := int(during / every)
@@ -30,7 +30,7 @@ func others(ctx context.Context, during time.Duration) (load float64, err error)
 	return load, nil
 }
 
-// field is a number in a file of lines that begin with their names.
+// field returns a number in a file of lines that begin with their names.
 func field(path, name string) (int, error) {
 	all, err := os.ReadFile(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func field(path, name string) (int, error) {
 	return 0, fmt.Errorf("%s has no %s", path, name)
 }
 
-// machine is what the figures are of.
+// machine describes the machine of the figures.
 func machine() string {
 	model := runtime.GOARCH
 	if all, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -55,6 +55,6 @@ func machine() string {
 			}
 		}
 	}
-	kB, _ := field("/proc/meminfo", "MemTotal") // 0 says that it is not known
+	kB, _ := field("/proc/meminfo", "MemTotal") // 0 if unknown
 	return fmt.Sprintf("%s, %d processors, %d GB, %s/%s", model, runtime.NumCPU(), (kB+1<<19)>>20, runtime.GOOS, runtime.GOARCH)
 }

@@ -1,6 +1,6 @@
 // Bench measures the appliance: it runs the repository's benchmarks, prints the figures that
-// the appliance is held to beside their goals, and fails where one has fallen back. make
-// bench runs it, in the repository.
+// have goals, and fails if one is worse than the baseline. make bench runs it in the
+// repository.
 package main
 
 import (
@@ -19,26 +19,26 @@ import (
 	"time"
 )
 
-// What is read and written of the repository.
+// Files and benchmarks of the repository.
 const (
-	outputFile   = "bin/bench.txt" // all that the benchmarks print
+	outputFile   = "bin/bench.txt" // everything that the benchmarks print
 	profiles     = "bin/profiles"
 	baselineFile = "firmware-tools/bench/baseline.json"
 	pageFile     = "docs/performance.md"
 	program      = "bin/perch"
 )
 
-// quiet is the most that may run beside, in programs that want a processor.
+// quiet is the accepted average number of other running programs.
 const quiet = 2
 
-// settings are the flags.
+// settings are the flags of the program.
 type settings struct {
-	only    *regexp.Regexp // rows whose names it matches; nil is all
-	any     bool           // however much runs beside
-	all     bool           // also runs without rows
+	only    *regexp.Regexp // matched by names of rows; nil is all
+	any     bool           // ignore other programs' load
+	all     bool           // includes runs without rows
 	count   int            // rounds
 	profile bool
-	keep    bool // the figures become the baseline
+	keep    bool // store the figures as the baseline
 }
 
 func main() {
@@ -72,7 +72,7 @@ func flags() (s settings) {
 	return s
 }
 
-// selected are the runs that are wanted, with the rows that are.
+// selected returns the requested runs, with the requested rows.
 func (s settings) selected() (runs []run) {
 	for _, r := range measured() {
 		if s.only != nil {
@@ -123,7 +123,7 @@ func bench(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	// What seems to have fallen back is measured twice more, for something may have run beside.
+	// Rows that seem worse are measured twice more, since another program may have run.
 	var doubtful []run
 	for _, r := range runs {
 		if slices.ContainsFunc(r.rows, func(r row) bool { return seen.judge(r, was, machine).back }) {
@@ -162,7 +162,7 @@ func bench(ctx context.Context, s settings) error {
 	return verdict(results, failed)
 }
 
-// verdict is what fails a run: rows that have fallen back, and benchmarks that failed.
+// verdict returns the error of a run: rows that are worse, and benchmarks that failed.
 func verdict(results []result, failed []string) error {
 	var back []string
 	for _, r := range results {
@@ -180,7 +180,7 @@ func verdict(results []result, failed []string) error {
 	return errors.Join(errs...)
 }
 
-// keep makes the figures the baseline, beside those of rows that were not measured now.
+// keep stores the figures as the baseline, and keeps those of rows that were not measured.
 func keep(kept baseline, results []result) error {
 	for _, r := range results {
 		if !r.absent {
@@ -207,7 +207,7 @@ func write(figures string) error {
 	return os.WriteFile(pageFile, []byte(text), 0o644)
 }
 
-// commit is that of the repository, with a plus where files were changed since.
+// commit returns the repository's commit, with a plus if files have changed.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*").Output()
 	if err != nil {

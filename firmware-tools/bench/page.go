@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// columns are a row's cells as people read them: what it is, the figure, the goal, whether
-// it is met, the baseline, and what is to be said of it.
+// columns returns a row's cells: its name, the figure, the goal, whether it is met, the
+// baseline, and a remark.
 func (r result) columns() []string {
 	bound, met, was, note := "≥ ", "yes", "", ""
 	if r.most {
@@ -30,10 +30,10 @@ func (r result) columns() []string {
 	return []string{r.name, seen, bound + text(r.goal, r.unit), met, was, note}
 }
 
-// heads are the names of these columns.
+// heads returns the headings of these columns.
 func heads() []string { return []string{"", "seen", "goal", "met", "baseline", ""} }
 
-// table is for a terminal.
+// table formats the results for a terminal.
 func table(results []result) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -41,11 +41,11 @@ func table(results []result) string {
 	for _, r := range results {
 		fmt.Fprintln(w, strings.Join(r.columns(), "\t"))
 	}
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush() // a strings.Builder does not fail
 	return out.String()
 }
 
-// markdown is the same table for a page.
+// markdown formats the results for the page.
 func markdown(results []result) string {
 	line := func(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 	out := line(heads()) + "|---|---|---|---|---|---|\n"
@@ -55,13 +55,13 @@ func markdown(results []result) string {
 	return out
 }
 
-// What is between these lines of the page is written here, and the rest by people.
+// The text between these lines of the page is generated.
 const (
 	start = "<!-- make bench writes what follows -->\n"
 	end   = "<!-- make bench has written this -->\n"
 )
 
-// replaced is a page with other figures in it.
+// replaced returns a page with new figures.
 func replaced(page, figures string) (string, error) {
 	before, after, found := strings.Cut(page, start)
 	_, after, ended := strings.Cut(after, end)
@@ -71,13 +71,13 @@ func replaced(page, figures string) (string, error) {
 	return before + start + figures + end + after, nil
 }
 
-// crowded is a table of what robots that talk at once take.
+// crowded returns a table of the resources that simultaneous talks use.
 func (f figures) crowded() string {
 	out := "| robots that talk at once | gap between packets, p99 | processors in use | of libopus alone |\n|---|---|---|---|\n"
 	for _, robots := range crowds() {
 		out += fmt.Sprint("| ", robots)
 		for _, m := range [][2]string{{"ms-gap-p99", "ms"}, {"cores", ""}, {"cores-bare", ""}} {
-			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // that it failed is in the other table
+			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // failures are in the other table
 			out += " | " + text(v, m[1])
 		}
 		out += " |\n"

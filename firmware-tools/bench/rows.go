@@ -2,24 +2,24 @@ package main
 
 import "slices"
 
-// run is one run of a package's benchmarks, and the rows of the table that it gives. One
-// without rows is only run where all are wanted, and its figures are printed.
+// run is one run of a package's benchmarks, and the rows of the table that it provides. A run
+// without rows is only run if all are requested, and its figures are printed.
 type run struct {
 	folder     string // of the package
-	benchmarks string // as go test -bench has it
-	time       string // as go test -benchtime has it
+	benchmarks string // as for go test -bench
+	time       string // as for go test -benchtime
 	rows       []row
 }
 
-// row is a figure that the appliance is held to.
+// row is a figure with a goal.
 type row struct {
 	name      string
-	benchmark string // as it is printed, without the number of processors
+	benchmark string // printed name, without the number of processors
 	metric    string // its unit there
-	unit      string // the same for people
-	most      bool   // the goal is the most that it may be, and not the least
+	unit      string // unit for display
+	most      bool   // the goal is a maximum instead of a minimum
 	goal      float64
-	why       string // the goal is not met
+	why       string // why the goal is not met
 }
 
 const (
@@ -27,7 +27,7 @@ const (
 	least = false
 )
 
-// measured is the whole list.
+// measured returns all runs.
 func measured() []run {
 	const (
 		program = "cmd/perch/e2e"
@@ -94,13 +94,13 @@ func measured() []run {
 	}
 }
 
-// paced is the row of Perch's processor time over that of libopus alone at the same pace.
+// paced returns the row of Perch's processor time relative to libopus alone at the same pace.
 func paced(robots string) []row {
 	return []row{{"processor time with " + robots + " talking ÷ libopus alone", "BenchmarkTalk/" + robots, "x-bare-opus-cpu", "×", most, 1.15,
 		"encoded as music, libopus takes less than half of what it took when this goal was set; all together takes less, too"}}
 }
 
-// beginning are the rows of so many robots that begin to talk at once.
+// beginning returns the rows of that many robots that begin to talk at once.
 func beginning(robots string, first, gap float64) []row {
 	benchmark, name := "BenchmarkTalk/"+robots, robots+" robots at once: "
 	const why = "espeak-ng makes one sentence after the other, each in some 4 ms; " +
@@ -113,5 +113,5 @@ func beginning(robots string, first, gap float64) []row {
 	}
 }
 
-// crowds are how many robots talk at once in BenchmarkTalk.
+// crowds returns the numbers of simultaneous robots in BenchmarkTalk.
 func crowds() []int { return []int{1, 10, 50, 100, 200} }

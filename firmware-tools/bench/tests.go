@@ -22,7 +22,7 @@ func (t tests) of(pkg string) string {
 	return filepath.Join(t.folder, strings.ReplaceAll(pkg, "/", "-")+".test")
 }
 
-// compile compiles the tests of all packages before anything is measured.
+// compile compiles the tests of all packages, before any measurement.
 func compile(ctx context.Context, runs []run) (t tests, err error) {
 	if t.folder, err = os.MkdirTemp("", "perch-bench-"); err != nil {
 		return t, err
@@ -40,9 +40,9 @@ func compile(ctx context.Context, runs []run) (t tests, err error) {
 	return t, nil
 }
 
-// measure runs the benchmarks, each once in every round, so that what changes on the machine
-// meanwhile changes them alike, and adds their figures to those seen. It goes on after one
-// that fails, and names it.
+// measure runs the benchmarks, each once per round, so that changes of the machine affect all
+// alike, and adds their figures to seen. It continues after a failed benchmark, and returns
+// its name in failed.
 func (t tests) measure(ctx context.Context, runs []run, rounds int, profile bool, seen figures, out io.Writer) (failed []string, err error) {
 	here, err := os.Getwd()
 	if err != nil {

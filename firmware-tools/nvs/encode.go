@@ -116,7 +116,7 @@ func length(data []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc(data))
 }
 
-// put writes an entry and the bytes behind it, for which the page has room.
+// put writes an entry and its bytes. The page must have room for them.
 func (e *encoder) put(head, data []byte) {
 	at := e.at(firstEntry + e.used*entrySize)
 	copy(at, head)
@@ -130,9 +130,9 @@ func (e *encoder) put(head, data []byte) {
 // spanOf returns how many entries so many bytes take.
 func spanOf(n int) int { return (n + entrySize - 1) / entrySize }
 
-// onePage writes a value that may not be divided. As Espressif's generator does, it
-// leaves the last entry of a page free after such a value, except for one that
-// needs the whole page.
+// onePage writes a value that must not be split. Like Espressif's generator it leaves the
+// last entry of a page free after such a value, except after a value that needs the whole
+// page.
 func (e *encoder) onePage(r record, data []byte) error {
 	span := 1 + spanOf(len(data))
 	if err := e.room(min(span+1, pageEntries)); err != nil {

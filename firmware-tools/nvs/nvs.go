@@ -1,7 +1,6 @@
-// Package nvs reads and writes the NVS partition in which an ESP robot keeps
-// its settings: format version 2 of ESP-IDF, not encrypted. It writes the same
-// bytes as Espressif's own generator. It also reads what a robot wrote, page by
-// page, with entries erased and moved.
+// Package nvs reads and writes the NVS partition with the settings of an ESP robot: format
+// version 2 of ESP-IDF, not encrypted. It writes the same bytes as Espressif's generator, and
+// reads partitions that a robot wrote, with entries erased and moved.
 //
 // A partition is pages of 4096 bytes: a header of 32 bytes, a bitmap of the
 // entries that are written or erased, and 126 entries of 32 bytes. A number
@@ -49,15 +48,15 @@ type Item struct {
 	Value     Value
 }
 
-// Partition is the content of an NVS partition, in the order in which it was
-// written. The zero value is an empty partition.
+// Partition is the content of an NVS partition in the order of writing. The zero value is an
+// empty partition.
 type Partition struct {
 	records []record
 	damaged []string
 }
 
-// record is an item as it is stored: namespaces are numbers, and have records
-// of their own, in namespace 0.
+// record is an item as it is stored: namespaces are numbers, and have records in namespace
+// 0.
 type record struct {
 	namespace byte
 	key       string

@@ -43,7 +43,7 @@ func (r *Robot) ring(now time.Time) {
 	r.body.reminders = kept
 }
 
-// due is when the next reminder rings, and the zero time if there is none.
+// due returns when the next reminder rings, or the zero time.
 func (b *body) due() (due time.Time) {
 	for _, m := range b.reminders {
 		if due.IsZero() || m.due.Before(due) {

@@ -14,7 +14,7 @@ import (
 
 // Bootstrap is the part of a check-in's reply that a robot keeps.
 type Bootstrap struct {
-	MQTT    string // endpoint, where the robot uses MQTT
+	MQTT    string // endpoint, if the robot uses MQTT
 	URL     string // of the WebSocket, as in the flash now
 	Token   string
 	Framing xiaozhi.Framing

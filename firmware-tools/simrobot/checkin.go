@@ -138,8 +138,8 @@ func checkOTA(text string) error {
 	return nil
 }
 
-// activate asks ten times whether the owner has adopted the robot, as the
-// firmware does before it checks in anew.
+// activate asks ten times whether the owner has adopted the robot, as the firmware does
+// before it checks in again.
 func (r *Robot) activate(ctx context.Context, challenge string) error {
 	to := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
 	for range 10 {

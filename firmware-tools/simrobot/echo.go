@@ -12,14 +12,14 @@ import (
 // AEC is where a build of the firmware cancels the echo of the robot's own voice.
 type AEC string
 
-// The choices of the firmware.
+// The values of AEC.
 const (
 	AECOff    AEC = "off"    // nowhere: by default the microphone is closed while the robot speaks
 	AECDevice AEC = "device" // on the robot: it sends no echo
-	AECServer AEC = "server" // on the server: hello has the feature, and packets name the packet that was played meanwhile
+	AECServer AEC = "server" // on the server: hello has the feature, and packets name the packet being played
 )
 
-// mode is the mode in which the robot listens after a tap and a wake word.
+// mode returns the mode in which the robot listens after a tap or a wake word.
 func (a AEC) mode() xiaozhi.Mode {
 	if a == AECOff {
 		return xiaozhi.Auto
@@ -122,15 +122,15 @@ func (e *echo) forget(n int) {
 	}
 }
 
-// stamps is the firmware's timestamp_queue_: of the packets that were played,
-// for the packets of the microphone to name.
+// stamps is the firmware's timestamp_queue_: the timestamps of packets that were played, to
+// be named by packets of the microphone.
 type stamps []uint32
 
 // mostStamps is how many may wait. Beyond it the oldest is dropped, and a packet
 // of the microphone goes without.
 const mostStamps = 3
 
-// played notes the timestamp of a packet; a server that sends none sends 0.
+// played records the timestamp of a packet, which is 0 if the server sends none.
 func (s *stamps) played(stamp uint32) {
 	if stamp != 0 {
 		*s = append(*s, stamp)

@@ -16,7 +16,7 @@ type firmware struct {
 	elf     string // SHA-256 of its ELF file; empty is the factory's build
 
 	drains bool // plays its queue to the end before it listens again; else it drops the rest
-	blocks bool // and carries out no message meanwhile
+	blocks bool // and handles no messages until then
 	lazy   bool // begins to speak at sentence_start, not at tts start
 	strict bool // survives a tts message without a state
 	glyphs bool // hello has features.glyph_push, and the font that takes them

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// idleByMQTT is the main loop between two talks, while the control connection
-// stands: it carries out tools, alerts, reboots and notifications. It returns what
-// opens the next channel.
+// idleByMQTT is the main loop between two talks, while the control connection is open: it
+// handles tools, alerts, reboots and notifications. It returns what opens the next channel.
 func (r *Robot) idleByMQTT(ctx context.Context) (opening, error) {
 	for {
 		wait := r.unconnected
@@ -57,7 +56,7 @@ func (r *Robot) unconnected(ctx context.Context) (*opening, error) {
 	}
 }
 
-// rest is idle while the connection stands. It returns nothing where that was lost.
+// rest idles until something opens a channel. It returns nil if the connection is lost.
 func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -55,7 +55,7 @@ func (s *session) welcome(o object) (bool, error) {
 	return true, s.play.open(s.r.audio)
 }
 
-// transport is the one that the robot has said hello for.
+// transport returns the transport in the robot's hello.
 func (s *session) transport() string {
 	if s.talk != nil {
 		return "udp"
@@ -88,7 +88,7 @@ func (s *session) hear(a arrival) error {
 	return nil
 }
 
-// carryOut is the main loop's: it carries out a text.
+// carryOut handles a text on the main loop.
 func (s *session) carryOut(now time.Time, text []byte) error {
 	o := parseObject(text)
 	kind, isString := o.text("type")
@@ -166,8 +166,8 @@ func (s *session) tts(now time.Time, o object) error {
 	return nil
 }
 
-// goodbye is the server's. The firmware closes the channel that it names, and says
-// nothing in turn.
+// goodbye handles the server's goodbye. The firmware closes the named channel, and does not
+// answer.
 func (s *session) goodbye(o object) error {
 	if id, ok := o.text("session_id"); s.talk != nil && ok && id == s.id {
 		s.talk.bye = nil

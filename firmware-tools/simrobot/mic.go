@@ -10,7 +10,7 @@ import (
 
 const (
 	noise = 20  // amplitude of a quiet room, of 32768; it is under speech, too
-	loud  = 300 // amplitude from which sound is speech
+	loud  = 300 // amplitude that counts as speech
 )
 
 // mic records the sound around the robot in packets of 60 ms, by the clock.
@@ -38,7 +38,7 @@ func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
 
 func (m *mic) open() bool { return !m.next.IsZero() }
 
-// say begins the speech of a person: silence, the speech, silence.
+// say starts the speech of a person: silence, the speech, silence.
 func (m *mic) say(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)

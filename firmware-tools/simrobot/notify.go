@@ -19,34 +19,34 @@ import (
 	"perch/voice"
 )
 
-// notification is the one that the robot plays (docs/notify.md of the firmware).
+// notification is the notification being played (docs/notify.md of the firmware).
 type notification struct {
 	packets   chan noticePacket
-	cancel    context.CancelFunc // nil while none is played
+	cancel    context.CancelFunc // nil while nothing is played
 	fetching  sync.WaitGroup
 	begun     time.Time
-	from      time.Time // when the popup sound is over
-	first     bool      // a packet has come
-	ended     bool      // the stream has
+	from      time.Time // end of the popup sound
+	first     bool      // a packet has arrived
+	ended     bool      // the stream has ended
 	subtitles []xiaozhi.Subtitle
-	at        uint32 // milliseconds of the stream that were queued
+	at        uint32 // milliseconds of the stream queued so far
 }
 
 // noticePacket is a packet of the stream, or its end.
 type noticePacket struct {
 	opus []byte
 	end  bool
-	err  error // why it is not whole
+	err  error // why it is incomplete
 }
 
-// popup is how long the sound is that precedes every notification.
+// popup is the length of the sound before every notification.
 const popup = 480 * time.Millisecond
 
 // mostLogical is the firmware's buffer for a packet of an Ogg stream.
 const mostLogical = 2 << 10
 
-// notify begins a notification. The firmware knows that from 2.5 on, and takes it
-// only when it is idle.
+// notify starts a notification. The firmware supports that from 2.5 on, and accepts it only
+// while idle.
 func (s *session) notify(now time.Time, o object) {
 	url, ok := o.text("audio_url")
 	n := &s.notification
@@ -137,7 +137,7 @@ func (s *session) input() <-chan noticePacket {
 	return s.notification.packets
 }
 
-// due is when the popup sound is over.
+// due returns the end of the popup sound.
 func (n *notification) due() time.Time {
 	if n.cancel == nil || !time.Now().Before(n.from) {
 		return time.Time{}
@@ -145,7 +145,7 @@ func (n *notification) due() time.Time {
 	return n.from
 }
 
-// notice takes a packet of the stream.
+// notice handles a packet of the stream.
 func (s *session) notice(now time.Time, p noticePacket) {
 	n := &s.notification
 	if p.end {
@@ -166,7 +166,7 @@ func (s *session) notice(now time.Time, p noticePacket) {
 	s.r.stats.Notified++
 }
 
-// notified shows the subtitles whose time has come, and ends the notification.
+// notified shows due subtitles, and ends the notification.
 func (s *session) notified(now time.Time) {
 	n := &s.notification
 	if n.cancel == nil || !n.first {
@@ -182,7 +182,7 @@ func (s *session) notified(now time.Time) {
 	}
 }
 
-// stopNotification cancels it, where one is played.
+// stopNotification cancels the notification, if one is played.
 func (s *session) stopNotification() {
 	if n := &s.notification; n.cancel != nil {
 		n.cancel()

@@ -117,13 +117,13 @@ type SentenceShown struct {
 // Notified is a notification that an idle robot has begun to fetch.
 type Notified struct{}
 
-// NotificationHeard is the first sound of it, after the popup sound.
+// NotificationHeard is its first sound, after the popup sound.
 type NotificationHeard struct{ After time.Duration }
 
-// NotificationCut is one whose sound was not whole.
+// NotificationCut is a notification whose sound was incomplete.
 type NotificationCut struct{ Why string }
 
-// NotificationOver is one that was played to its end.
+// NotificationOver is a notification that was played to its end.
 type NotificationOver struct{}
 
 // Alerted is an alert.

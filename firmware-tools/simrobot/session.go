@@ -44,13 +44,13 @@ type link struct {
 type speech struct {
 	state    State
 	mode     xiaozhi.Mode
-	usual    xiaozhi.Mode // in which it listens after a tap and a wake word
+	usual    xiaozhi.Mode // mode after a tap or a wake word
 	mic      *mic
 	play     player
 	stamps   stamps
-	draining bool // it will listen once its queue is empty
+	draining bool // listens once its queue is empty
 	bargedIn bool // a person interrupted the speech that it plays, or has just played
-	late     bool // and it has stopped by itself, before the server's tts stop
+	late     bool // it stopped by itself before the server's tts stop
 	cut      int  // packets lost at the last tts stop
 	arrived  arrivals
 }
@@ -101,7 +101,7 @@ func newSession(r *Robot, how opening) (*session, error) {
 	return s, s.play.open(r.audio)
 }
 
-// seed makes a robot's noise, and its room, its own.
+// seed returns the robot's seed for its noise and its room.
 func (r *Robot) seed() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(r.id))
@@ -146,8 +146,8 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	return err
 }
 
-// leave keeps what has come by MQTT and was not looked at: the connection outlasts
-// the talk.
+// leave keeps messages that arrived by MQTT and were not handled, since the connection
+// outlasts the talk.
 func (s *session) leave(why error) {
 	if s.talk == nil {
 		return
@@ -245,7 +245,7 @@ func (s *session) advance(now time.Time) error {
 	return s.maybeEnd(now)
 }
 
-// carryOutDue carries out the messages that the main loop has got to by now.
+// carryOutDue handles the messages that the main loop has reached by now.
 func (s *session) carryOutDue(now time.Time) error {
 	for !s.stuck() && len(s.inbox) > 0 && !now.Before(s.inbox[0].at.Add(mainLoopLag)) {
 		text := s.inbox[0].data
@@ -257,7 +257,7 @@ func (s *session) carryOutDue(now time.Time) error {
 	return nil
 }
 
-// stuck reports whether the main loop has no time for messages.
+// stuck reports whether the main loop is blocked.
 func (s *session) stuck() bool { return s.busy || s.draining && s.r.firmware.blocks }
 
 func (s *session) maybeEnd(now time.Time) error {
@@ -280,8 +280,8 @@ func (s *session) due() time.Time {
 	return s.earliest(s.mic.next, s.r.person.due(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt, end)
 }
 
-// earliest returns the first of these times and of those that a robot has also
-// between two talks. Zero times do not count.
+// earliest returns the earliest of times and of the timers that also run between talks. Zero
+// times do not count.
 func (s *session) earliest(times ...time.Time) time.Time {
 	due := time.Now().Add(time.Hour)
 	if !s.stuck() && len(s.inbox) > 0 {

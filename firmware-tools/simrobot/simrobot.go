@@ -54,7 +54,7 @@ type Options struct {
 	Firmware string          // one of Firmwares; "" is 2.2.4
 	Mode     xiaozhi.Mode    // "" is auto, or realtime where echo is cancelled
 	Framing  xiaozhi.Framing // 0 is the bootstrap's
-	// Transport is the one that the bootstrap has to tell it to use; "" is either.
+	// Transport is the one that the bootstrap must select; "" accepts either.
 	Transport device.Transport
 	AEC       AEC // where the echo is cancelled; "" is off
 
@@ -72,8 +72,8 @@ type Options struct {
 	Upgrades bool // installs and boots the firmware that it is offered; fetches assets, too
 	Crashes  bool // new firmware crashes before its check-in
 
-	Network     *Network       // what happens to the sound of talks over MQTT; nil is nothing
-	Authorities *x509.CertPool // that the firmware trusts; nil is everybody's, and TLS on port 8883 only
+	Network     *Network       // for the sound of talks over MQTT; nil changes nothing
+	Authorities *x509.CertPool // trusted by the firmware; nil is the system's, and TLS on port 8883 only
 
 	AnswerWithin time.Duration               // of the end of a sentence; 0 is 30 s
 	Record       bool                        // records the speaker, for Sound
@@ -106,8 +106,8 @@ type Robot struct {
 
 	byMQTT      bool      // the last bootstrap had an mqtt section
 	control     *control  // nil while it is not connected by MQTT
-	left        []arrival // that a talk has not looked at
-	talked      string    // id of the latest talk by MQTT, which it names until the next
+	left        []arrival // not handled by a talk
+	talked      string    // id of the latest talk by MQTT, sent until the next
 	reconnectAt time.Time // when it connects again, if it is idle then
 }
 
@@ -213,11 +213,11 @@ func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(for
 
 // Errors that are not crashes.
 var (
-	// ErrMQTT is returned by CheckIn for a bootstrap that makes a robot use MQTT,
-	// and says not where.
+	// ErrMQTT is returned by CheckIn for a bootstrap that selects MQTT without an
+	// endpoint.
 	ErrMQTT = errors.New("the robot is to use MQTT, and has no endpoint for it")
-	// ErrTransport is wrapped by CheckIn where the bootstrap hands out another
-	// transport than Options want.
+	// ErrTransport is wrapped by CheckIn if the bootstrap selects another transport than
+	// Options.
 	ErrTransport = errors.New("the appliance tells the robot to use another transport; perch robot set ROBOT transport=mqtt changes that")
 	// ErrHello is returned by Talk when the server did not answer hello within 10 s.
 	ErrHello = errors.New("no hello from the server within 10 s")

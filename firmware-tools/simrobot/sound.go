@@ -10,12 +10,12 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Network is what happens to the datagrams of a talk, both ways.
+// Network describes what happens to the datagrams of a talk, in both directions.
 type Network struct {
-	Loss    float64       // part of them that is lost, 0 to 1
-	Reorder float64       // part of them that is overtaken by the next two
+	Loss    float64       // fraction that is lost, 0 to 1
+	Reorder float64       // fraction that is overtaken by the next two
 	Jitter  time.Duration // the longest delay of the others
-	Rebind  time.Duration // of the talk, after which the robot has another port; 0 is never
+	Rebind  time.Duration // time in the talk after which the robot changes its port; 0 is never
 	Seed    uint64
 }
 
@@ -23,7 +23,7 @@ type Network struct {
 type sound struct {
 	server  string
 	in, out *xiaozhi.Datagrams
-	number  uint32 // of the last that was sent
+	number  uint32 // of the last datagram sent
 	heard   chan<- xiaozhi.Datagram
 	network Network
 	rand    *rand.Rand
@@ -32,7 +32,7 @@ type sound struct {
 	mu     sync.Mutex
 	conn   net.Conn
 	closed bool
-	last   uint32 // number of the last that was taken
+	last   uint32 // number of the last datagram accepted
 	fate   *rand.Rand
 	tasks  sync.WaitGroup
 }
@@ -47,7 +47,7 @@ func openSound(secret xiaozhi.UDP, n *Network, heard chan<- xiaozhi.Datagram) (*
 	return s, s.bind()
 }
 
-// bind gives the robot a port, another one where it has one.
+// bind opens a port for the robot, replacing an earlier one.
 func (s *sound) bind() error {
 	conn, err := net.Dial("udp", s.server)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *sound) receive(conn net.Conn) {
 	for {
 		n, err := conn.Read(buffer)
 		if err != nil {
-			return // closed, or bound anew
+			return // closed, or bound again
 		}
 		datagram := append([]byte(nil), buffer[:n]...)
 		s.mu.Lock()
@@ -81,7 +81,7 @@ func (s *sound) receive(conn net.Conn) {
 	}
 }
 
-// take does as the firmware: what is older than the last is dropped.
+// take handles a datagram as the firmware does: one older than the last is dropped.
 func (s *sound) take(datagram []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *sound) send(a xiaozhi.Audio) {
 	})
 }
 
-// fate is what becomes of a datagram.
+// fate returns what happens to a datagram.
 func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
 	if n.Loss == 0 && n.Reorder == 0 && n.Jitter == 0 {
 		return 0, false
@@ -133,7 +133,7 @@ func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
 	return delay, false
 }
 
-// later does something after a delay, in order where there is none.
+// later calls do after a delay; without one the order is kept.
 func (s *sound) later(delay time.Duration, do func()) {
 	if delay == 0 {
 		do()

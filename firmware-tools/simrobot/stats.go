@@ -11,13 +11,13 @@ type Stats struct {
 	HelloLatency time.Duration // from the robot's hello to the server's, of the latest channel
 	Channels     int           // that the server answered with its hello
 	Sent         int           // microphone packets
-	Stamped      int           // of these, those that name the packet played while they were recorded
+	Stamped      int           // of these, those with the timestamp of the packet being played
 	Notified     int           // packets of notifications, fetched between talks
 	Downlink
 
-	// A person's barge-in loses packets on purpose. They are in none of the
-	// counts above: those that the robot emptied from its queue, and those
-	// that arrived after it had stopped by itself.
+	// A person's barge-in loses packets on purpose, which the counts above do not
+	// include: the robot emptied them from its queue, or they arrived after it had
+	// stopped by itself.
 	CutByBargeIn int
 	Late         int
 
