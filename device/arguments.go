@@ -28,7 +28,7 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 		case value == nil:
 			continue // null is how some models leave an argument out
 		case !known:
-			return nil, fmt.Errorf("%w: %s has no argument %q; it takes %s", ErrArguments, t.Name, given, t.takes())
+			return nil, fmt.Errorf("%w: %s has no argument %q; it takes %s", ErrArguments, t.Name, given, t.argumentNames())
 		}
 		if _, twice := fitted[name]; twice {
 			return nil, fmt.Errorf("%w: %s is given %q twice", ErrArguments, t.Name, name)
@@ -43,7 +43,7 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	}
 	for _, name := range t.Schema.Required {
 		if _, given := fitted[name]; !given {
-			return nil, fmt.Errorf("%w: %s needs %q; it takes %s", ErrArguments, t.Name, name, t.takes())
+			return nil, fmt.Errorf("%w: %s needs %q; it takes %s", ErrArguments, t.Name, name, t.argumentNames())
 		}
 	}
 	return fitted, nil
@@ -62,8 +62,8 @@ func (t Tool) argument(name string) (string, bool) {
 	return "", false
 }
 
-// takes lists the tool's arguments for an error.
-func (t Tool) takes() string {
+// argumentNames lists the tool's arguments for an error.
+func (t Tool) argumentNames() string {
 	if len(t.Schema.Properties) == 0 {
 		return "none"
 	}

@@ -132,7 +132,7 @@ func (r Robot) lastHeard() time.Time {
 // claim records a check-in that was not admitted. If too many clients wait, the
 // oldest claim of the machine that has most of them is dropped.
 func (r *Robot) claim(c CheckIn, now time.Time) {
-	r.release(c.Client)
+	r.removeClaim(c.Client)
 	if others := r.claims(); len(others) >= mostClaims {
 		r.Rivals, r.Unlisted = withoutMostNumerous(others), true
 	} else {
@@ -165,8 +165,8 @@ func withoutMostNumerous(claims []Claim) []Claim {
 	return slices.Delete(claims, out, out+1)
 }
 
-// release removes the claim of a client that is admitted. Other claims stay.
-func (r *Robot) release(c Client) {
+// removeClaim drops the claim of a client that is admitted. Other claims stay.
+func (r *Robot) removeClaim(c Client) {
 	rest := slices.DeleteFunc(r.claims(), func(other Claim) bool { return other.Client == c })
 	r.Claim, r.Rivals = nil, nil
 	if len(rest) > 0 {
@@ -174,14 +174,14 @@ func (r *Robot) release(c Client) {
 	}
 }
 
-// decided removes all claims, after the owner has chosen.
-func (r *Robot) decided() { r.Claim, r.Rivals, r.Unlisted = nil, nil, false }
+// clearClaims removes all claims, after the owner has chosen.
+func (r *Robot) clearClaims() { r.Claim, r.Rivals, r.Unlisted = nil, nil, false }
 
 // bind binds the robot to a client and removes all claims.
 func (r *Robot) bind(c Claim) {
 	r.Client, r.Bound = c.Client, true
 	r.Board, r.Firmware, r.Language, r.Address, r.BaseURL = c.Board, c.Firmware, c.Language, c.Address, c.BaseURL
-	r.decided()
+	r.clearClaims()
 }
 
 // claimOf returns the claim of a client. For a client that is not listed it has the
@@ -194,11 +194,11 @@ func (r Robot) claimOf(c Client) Claim {
 	return Claim{Client: c}
 }
 
-// named returns the client with the given Client-Id or address. A Client-Id that is
+// claimant returns the client with the given Client-Id or address. A Client-Id that is
 // not listed is accepted, or strangers could lock a robot out by many claims. An IP
 // address is never read as a Client-Id, since a stranger may have chosen that
 // address as its Client-Id.
-func (r Robot) named(client string) (Claim, error) {
+func (r Robot) claimant(client string) (Claim, error) {
 	all := r.claims()
 	if r.Bound {
 		all = append(all, r.bound())

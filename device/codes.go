@@ -24,7 +24,7 @@ const (
 	codes       = 1_000_000 // number of six-digit codes
 	mostCodes   = 200       // valid at a time
 	mostOfOneID = 4         // valid at a time under one id
-	mostTries   = 10        // wrong codes accepted within
+	mostTries   = 10        // wrong codes tried within
 	triesWithin = time.Minute
 )
 
@@ -56,11 +56,11 @@ func NewCodes() *Codes {
 	return &Codes{live: map[string]shown{}, of: map[asker]string{}}
 }
 
-// Give returns the code that a robot is to show: the same for half of its life, and
+// Issue returns the code that a robot is to show: the same for half of its life, and
 // then another. Another client with the robot's MAC gets another code, which
 // replaces the first only if both come from one machine. It reports false while too
 // many codes are valid; such a robot is adopted by its id. The address may be empty.
-func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
+func (c *Codes) Issue(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	who := asker{robot, from.machine}
 	c.expire(now)
@@ -87,9 +87,9 @@ func (c *Codes) Give(robot ID, client Client, address string, now time.Time) (co
 	return code, true
 }
 
-// look returns the robot and client that the code was issued to. It counts wrong
+// lookup returns the robot and client that the code was issued to. It counts wrong
 // codes. Errors are ErrCode and ErrTries.
-func (c *Codes) look(code string, now time.Time) (ID, Client, error) {
+func (c *Codes) lookup(code string, now time.Time) (ID, Client, error) {
 	c.expire(now)
 	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
 		c.wrong = c.wrong[1:]
@@ -115,8 +115,8 @@ func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	return ""
 }
 
-// end revokes all codes of a robot.
-func (c *Codes) end(robot ID) {
+// revoke revokes all codes of a robot.
+func (c *Codes) revoke(robot ID) {
 	for code, s := range c.live {
 		if s.robot == robot {
 			c.drop(code)

@@ -14,7 +14,7 @@ func TestManyStrangersAndTheirCodes(t *testing.T) {
 	c := device.NewCodes()
 	now, given := time.Unix(0, 0), map[string]bool{}
 	for n := range 1000 {
-		code, ok := c.Give(device.ID(fmt.Sprint(n)), device.Client{}, "", now)
+		code, ok := c.Issue(device.ID(fmt.Sprint(n)), device.Client{}, "", now)
 		if !ok {
 			break
 		}
@@ -26,7 +26,7 @@ func TestManyStrangersAndTheirCodes(t *testing.T) {
 	if len(given) != 200 {
 		t.Errorf("%d codes are good at a time", len(given))
 	}
-	if _, ok := c.Give("one", device.Client{}, "", now.Add(device.CodeLife)); !ok {
+	if _, ok := c.Issue("one", device.Client{}, "", now.Add(device.CodeLife)); !ok {
 		t.Error("those that have expired are in the way")
 	}
 }

@@ -99,10 +99,10 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	robot := before
 	robot.ID = c.ID
 	if a.New {
-		a.Gone = append(a.Gone, r.giveWay(c.Address)...)
+		a.Gone = append(a.Gone, r.evict(c.Address)...)
 	}
 	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
-		robot.see(c, now)
+		robot.applyCheckIn(c, now)
 		if !robot.Named && !robot.Contested() && r.welcomes(robot, c, now) {
 			robot.Named, a.Adopted = true, true
 		}
@@ -111,7 +111,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	r.here[robot.ID] = visits{first: v.first || before.FirstSeen.IsZero(), boot: v.boot || admitted, last: v.last || admitted || !robot.Bound}
 	a.Repeats = a.Token == "" && !robot.news(before)
 	r.visited(robot, robot.news(before))
-	return r.shown(robot), a
+	return r.effective(robot), a
 }
 
 // set replaces the registry's copy of a robot. r.mu is held.
@@ -178,15 +178,15 @@ func (r *Registry) Moved(by time.Duration) {
 func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
 	case robot.Adopted() && robot.Client == c.Client:
-		robot.decided()
-		r.codes.end(robot.ID)
+		robot.clearClaims()
+		r.codes.revoke(robot.ID)
 	case robot.Bound && robot.Client == c.Client:
 	case !robot.Bound && r.adoption == AdoptOpen:
 		robot.Client, robot.Bound = c.Client, true
-		robot.release(c.Client)
+		robot.removeClaim(c.Client)
 	default:
 		robot.claim(c, now)
-		code, _ = r.codes.Give(robot.ID, c.Client, c.Address, now)
+		code, _ = r.codes.Issue(robot.ID, c.Client, c.Address, now)
 		return "", code
 	}
 	return r.key.Token(robot.ID, c.Client, robot.Epoch), ""
@@ -204,7 +204,7 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	if !known || !right || !robot.Bound || robot.Client != c {
 		return Robot{}, ErrToken
 	}
-	return r.shown(robot), nil
+	return r.effective(robot), nil
 }
 
 // Adopt adopts a robot. A code binds the client that shows it, even in place of the
@@ -214,7 +214,7 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	robot, client, byCode, err := r.meant(idOrCode, now)
+	robot, client, byCode, err := r.resolve(idOrCode, now)
 	switch {
 	case err != nil:
 		return Robot{}, err
@@ -228,7 +228,7 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 		robot.bind(*robot.Claim)
 	}
 	robot.Named = true
-	return r.shown(robot), r.keepAdopted(robot)
+	return r.effective(robot), r.storeAdopted(robot)
 }
 
 // AdoptClient adopts a robot with the client that has the given Client-Id or IP
@@ -241,17 +241,17 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	if !known || robot.Forgotten() {
 		return Robot{}, ErrNothingToAdopt
 	}
-	c, err := robot.named(client)
+	c, err := robot.claimant(client)
 	switch {
 	case err != nil:
 		return Robot{}, err
 	case robot.Bound && robot.Client == c.Client:
-		robot.decided()
+		robot.clearClaims()
 	default:
 		robot.bind(c)
 	}
 	robot.Named = true
-	return r.shown(robot), r.keepAdopted(robot)
+	return r.effective(robot), r.storeAdopted(robot)
 }
 
 // Replace binds a waiting client in place of the bound one: the one named as for
@@ -269,7 +269,7 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	c, err := *robot.Claim, error(nil)
 	switch {
 	case client != "":
-		c, err = robot.named(client)
+		c, err = robot.claimant(client)
 	case len(robot.Rivals) > 0 || robot.Unlisted:
 		err = robot.claimError(ErrContested)
 	}
@@ -282,26 +282,26 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	robot.bind(c)
 	robot.Named = false
 	robot.Epoch++ // which also keeps it from being welcomed as a new one
-	return r.shown(robot), r.keepAdopted(robot)
+	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// keepAdopted stores a robot durably after its owner's decision. r.mu is held.
-func (r *Registry) keepAdopted(robot Robot) error {
+// storeAdopted stores a robot durably after its owner's decision. r.mu is held.
+func (r *Registry) storeAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
 		return fmt.Errorf("adopt %s: %w", robot.ID, err)
 	}
 	r.set(robot)
 	if robot.Claim == nil {
-		r.codes.end(robot.ID) // only now: after a failed write the owner may try again
+		r.codes.revoke(robot.ID) // only now: after a failed write the owner may try again
 	}
 	return nil
 }
 
-// meant finds a robot by its id, its name or the code it shows, and the client that
+// resolve finds a robot by its id, its name or the code it shows, and the client that
 // shows the code. r.mu is held.
-func (r *Registry) meant(idOrCode string, now time.Time) (robot Robot, client Client, byCode bool, err error) {
+func (r *Registry) resolve(idOrCode string, now time.Time) (robot Robot, client Client, byCode bool, err error) {
 	if isCode(idOrCode) {
-		id, client, err := r.codes.look(idOrCode, now)
+		id, client, err := r.codes.lookup(idOrCode, now)
 		if err == nil && r.robots[id].Claim == nil {
 			err = ErrCode
 		}
@@ -338,7 +338,7 @@ func (r *Registry) drop(id ID) {
 	delete(r.here, id)
 	delete(r.kept, id)
 	delete(r.tools, id)
-	r.codes.end(id)
+	r.codes.revoke(id)
 }
 
 // Get returns one robot.
@@ -349,7 +349,7 @@ func (r *Registry) Get(id ID) (Robot, error) {
 	if !known || robot.Forgotten() {
 		return Robot{}, ErrUnknownRobot
 	}
-	return r.shown(robot), nil
+	return r.effective(robot), nil
 }
 
 // List returns every robot that is not forgotten, sorted by id.
@@ -359,7 +359,7 @@ func (r *Registry) List() []Robot {
 	list := make([]Robot, 0, len(r.robots))
 	for _, robot := range r.robots {
 		if !robot.Forgotten() {
-			list = append(list, r.shown(robot))
+			list = append(list, r.effective(robot))
 		}
 	}
 	slices.SortFunc(list, func(a, b Robot) int { return cmp.Compare(a.ID, b.ID) })
@@ -413,7 +413,7 @@ func size(tools []Tool) int {
 // KeepEcho stores whether a robot leaves echo cancellation to the appliance; its next
 // check-in then gives it the framing for that.
 func (r *Registry) KeepEcho(id ID, ours bool) {
-	r.note(id, func(robot *Robot) (news bool) {
+	r.update(id, func(robot *Robot) (news bool) {
 		news, robot.Echo = robot.Echo != ours, ours
 		return news
 	})
@@ -421,14 +421,14 @@ func (r *Registry) KeepEcho(id ID, ours bool) {
 
 // KeepTransport stores the transport that a robot was given at its last boot.
 func (r *Registry) KeepTransport(id ID, t Transport) {
-	r.note(id, func(robot *Robot) (news bool) {
+	r.update(id, func(robot *Robot) (news bool) {
 		news, robot.Transport = robot.Transport != t, t
 		return news
 	})
 }
 
-// note changes the record of a known robot.
-func (r *Registry) note(id ID, change func(*Robot) (news bool)) {
+// update changes the record of a known robot.
+func (r *Registry) update(id ID, change func(*Robot) (news bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if robot, known := r.robots[id]; known && change(&robot) {

@@ -103,8 +103,8 @@ type Admission struct {
 	Gone    []ID   // strangers that were evicted for it, or had expired
 }
 
-// see copies an admitted check-in into r.
-func (r *Robot) see(c CheckIn, now time.Time) {
+// applyCheckIn copies an admitted check-in into r.
+func (r *Robot) applyCheckIn(c CheckIn, now time.Time) {
 	if r.FirstSeen.IsZero() {
 		r.FirstSeen = now
 	}

@@ -120,30 +120,30 @@ func (s Settings) apply(c Change) (_ Settings, err error) {
 	return s, nil
 }
 
-// over returns s with empty fields filled in from other.
-func (s Settings) over(other Settings) Settings {
+// withDefaults returns s with empty fields filled in from other.
+func (s Settings) withDefaults(other Settings) Settings {
 	return Settings{cmp.Or(s.Name, other.Name), cmp.Or(s.Persona, other.Persona), cmp.Or(s.Voice, other.Voice),
 		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language), cmp.Or(s.Transport, other.Transport)}
 }
 
-// Fix puts the configuration file's settings before the stored ones, which stay
+// SetFixed puts the configuration file's settings before the stored ones, which stay
 // stored. It returns the robots whose name the file gives to another. It must be
 // called before the registry is used.
-func (r *Registry) Fix(fixed map[ID]Settings) (hidden []Robot) {
+func (r *Registry) SetFixed(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fixed = fixed
 	for _, robot := range r.robots {
 		r.set(robot)
-		if robot.Adopted() && r.givenAway(robot) {
+		if robot.Adopted() && r.hasNameTaken(robot) {
 			hidden = append(hidden, robot)
 		}
 	}
 	return hidden
 }
 
-// givenAway reports whether the file gives a robot's name to another.
-func (r *Registry) givenAway(robot Robot) bool {
+// hasNameTaken reports whether the file gives a robot's name to another.
+func (r *Registry) hasNameTaken(robot Robot) bool {
 	for id, s := range r.fixed {
 		if id != robot.ID && s.Name != "" && strings.EqualFold(s.Name, robot.Settings.Name) {
 			return true
@@ -157,14 +157,14 @@ func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}
 	}
-	if r.givenAway(robot) {
+	if r.hasNameTaken(robot) {
 		robot.Settings.Name = ""
 	}
-	return r.fixed[robot.ID].over(robot.Settings)
+	return r.fixed[robot.ID].withDefaults(robot.Settings)
 }
 
-// shown returns a robot as callers see it. r.mu is held.
-func (r *Registry) shown(robot Robot) Robot {
+// effective returns a robot as callers see it. r.mu is held.
+func (r *Registry) effective(robot Robot) Robot {
 	robot.Settings = r.settingsOf(robot)
 	return robot
 }
@@ -219,20 +219,20 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	}
 	after, err := robot.Settings.apply(c)
 	if err == nil && c.Name != nil {
-		err = r.free(after.Name, id)
+		err = r.checkNameFree(after.Name, id)
 	}
 	if err != nil {
 		return Robot{}, err
 	}
 	if after == robot.Settings {
-		return r.shown(robot), nil
+		return r.effective(robot), nil
 	}
 	robot.Settings = after
 	if err := r.records.Put(string(id), robot); err != nil {
 		return Robot{}, fmt.Errorf("keep the settings of %s: %w", id, err)
 	}
 	r.set(robot)
-	return r.shown(robot), nil
+	return r.effective(robot), nil
 }
 
 // unfixed returns c without what the file sets to the same value. Errors wrap ErrFixed
@@ -251,9 +251,9 @@ func (r *Registry) unfixed(id ID, c Change) (Change, error) {
 	return c, nil
 }
 
-// free returns an error if another robot has the name. A stored name stays reserved
+// checkNameFree returns an error if another robot has the name. A stored name stays reserved
 // while the file overrides it. r.mu is held.
-func (r *Registry) free(name string, id ID) error {
+func (r *Registry) checkNameFree(name string, id ID) error {
 	if name == "" {
 		return nil
 	}

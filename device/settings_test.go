@@ -136,7 +136,7 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 		}
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	hidden := r.Fix(map[device.ID]device.Settings{robotA: {Name: "Hall", Voice: "af_sky"}})
+	hidden := r.SetFixed(map[device.ID]device.Settings{robotA: {Name: "Hall", Voice: "af_sky"}})
 	if len(hidden) != 1 || hidden[0].ID != robotB || hidden[0].Settings.Name != "hall" {
 		t.Errorf("the robots whose name the file gives to another: %+v", hidden)
 	}

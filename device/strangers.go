@@ -140,9 +140,9 @@ func (r *Registry) expire(now time.Time) (gone []ID) {
 	return gone
 }
 
-// giveWay evicts strangers to make room for a new robot, if its machine, its network
+// evict forgets strangers to make room for a new robot, if its machine, its network
 // or the whole registry has too many. r.mu is held.
-func (r *Registry) giveWay(address string) (gone []ID) {
+func (r *Registry) evict(address string) (gone []ID) {
 	all := r.strangers()
 	if from, known := originOf(address); known && !from.loopback {
 		var own, near []Robot
@@ -159,19 +159,19 @@ func (r *Registry) giveWay(address string) (gone []ID) {
 		case len(own) >= mostOfOneMachine:
 			return []ID{r.removeSoon(own[0])}
 		case len(near) >= mostOfOneNetwork:
-			return []ID{r.removeSoon(mostNumerous(near))}
+			return []ID{r.removeSoon(evictionCandidate(near))}
 		}
 	}
 	if len(all) < mostStrangers {
 		return nil
 	}
-	return []ID{r.removeSoon(mostNumerous(all))}
+	return []ID{r.removeSoon(evictionCandidate(all))}
 }
 
-// mostNumerous returns the stranger to evict: of the machine with most strangers, the
+// evictionCandidate returns the stranger to evict: of the machine with most strangers, the
 // one not heard from for longest. A robot claimed from several machines counts for
 // the machine with fewest.
-func mostNumerous(strangers []Robot) Robot {
+func evictionCandidate(strangers []Robot) Robot {
 	of := map[netip.Prefix]int{}
 	for _, robot := range strangers {
 		for _, o := range robot.origins() {

@@ -133,8 +133,8 @@ type ReplayWindow struct {
 // firmware's packets.
 const windowSize = 64
 
-// Take reports whether the sequence number is new, and remembers it. 0 is invalid.
-func (w *ReplayWindow) Take(sequence uint32) bool {
+// Accept reports whether the sequence number is new, and remembers it. 0 is invalid.
+func (w *ReplayWindow) Accept(sequence uint32) bool {
 	switch ahead := int64(sequence) - int64(w.highest); {
 	case sequence == 0:
 		return false

@@ -82,7 +82,7 @@ func TestReplayWindow(t *testing.T) {
 		{0, false}, {1, true}, {1, false}, {3, true}, {2, true}, {2, false}, {66, true}, {3, false}, {4, true}, {4, false}, {2, false},
 		{1000, true}, {66, false}, {937, true}, {936, false}, {1 << 31, true}, {1<<32 - 1, true}, {1<<32 - 1, false}, {1, false},
 	} {
-		if got := w.Take(c.sequence); got != c.want {
+		if got := w.Accept(c.sequence); got != c.want {
 			t.Errorf("step %d, number %d: %v", i, c.sequence, got)
 		}
 	}

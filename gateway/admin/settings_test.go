@@ -64,7 +64,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	h.adopts(t, robotA, "one")
 	h.adopts(t, robotB, "two")
 	h.visit(t, "020000000003", "three")
-	h.robots.Fix(map[device.ID]device.Settings{robotB: {Name: "hall"}})
+	h.robots.SetFixed(map[device.ID]device.Settings{robotB: {Name: "hall"}})
 	for _, c := range []struct {
 		id, body string
 		status   int

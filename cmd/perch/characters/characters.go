@@ -120,7 +120,7 @@ func (k *Characters) Follow(next *Characters) {
 	k.household, k.known = next.household, next.known
 	h := k.household
 	k.mu.Unlock()
-	for _, hidden := range k.robots.Fix(h.fixed) {
+	for _, hidden := range k.robots.SetFixed(h.fixed) {
 		k.log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
 			"robot", hidden.ID, "name", hidden.Settings.Name)
 	}

@@ -166,7 +166,7 @@ func TestRobotsOfTheFile(t *testing.T) {
 		!strings.Contains(h.Logged.String(), "butler") {
 		t.Errorf("without its file it is %+v", butler)
 	}
-	h.Robots.Fix(map[device.ID]device.Settings{})
+	h.Robots.SetFixed(map[device.ID]device.Settings{})
 }
 
 // TestTheLanguageOfARobot: its setting goes before what it says at its check-in, and

@@ -197,7 +197,7 @@ func (t *Talk) receive(datagram []byte, from netip.AddrPort) bool {
 	}
 	// Nothing authenticates a datagram. Most that others have made show by what they hold that they are
 	// not the robot's.
-	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.plausible(p.Sequence) || !t.window.Take(p.Sequence) {
+	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.plausible(p.Sequence) || !t.window.Accept(p.Sequence) {
 		return false
 	}
 	newest := p.Sequence > t.highest
