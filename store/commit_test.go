@@ -197,12 +197,12 @@ func TestWrittenDuringACommit(t *testing.T) {
 	numbers.PutSoon("k", 1)
 	batch := db.waiting()
 	numbers.PutSoon("k", 2)
-	db.settle(batch, nil)
+	db.dropWritten(batch, nil)
 	if got, found, _ := numbers.Get("k"); !found || got != 2 {
 		t.Errorf("Get = %d, %v", got, found)
 	}
-	db.settle(nil, errors.New("boom"))
-	db.settle(nil, errUnchanged)
+	db.dropWritten(nil, errors.New("boom"))
+	db.dropWritten(nil, errUnchanged)
 	if err := db.Err(); err == nil || err.Error() != "boom" {
 		t.Error("a commit that wrote nothing cleared the fault")
 	}

@@ -77,7 +77,7 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 		return nil,
 			fail(ErrDamaged, cause, fmt.Errorf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(aside)))
 	}
-	s := &salvage.Report{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: free(path, time.Now())}
+	s := &salvage.Report{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: unusedName(path, time.Now())}
 	fresh := path + temporary
 	err = room(dir, size+1<<20)
 	var to opened
@@ -89,7 +89,7 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 		err = to.bolt.Close()
 	}
 	if err == nil {
-		err = keep(file, path, s.Kept)
+		err = preserve(file, path, s.Kept)
 	}
 	if err == nil {
 		o.reached("kept")
@@ -114,8 +114,8 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 	return s, nil
 }
 
-// free returns an unused name for a damaged file.
-func free(path string, now time.Time) string {
+// unusedName returns an unused name for a damaged file.
+func unusedName(path string, now time.Time) string {
 	name := path + damagedMark + now.Format("20060102-150405")
 	for n := 2; Exists(name); n++ {
 		name = fmt.Sprintf("%s%s%s-%d", path, damagedMark, now.Format("20060102-150405"), n)
@@ -123,8 +123,8 @@ func free(path string, now time.Time) string {
 	return name
 }
 
-// keep gives the damaged file a second name or, on a file system without links, a copy.
-func keep(file *os.File, path, name string) error {
+// preserve gives the damaged file a second name or, on a file system without links, a copy.
+func preserve(file *os.File, path, name string) error {
 	if err := os.Link(path, name); err == nil {
 		return nil
 	}

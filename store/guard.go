@@ -37,7 +37,7 @@ func (db *DB) probe() error {
 // uses the previous one, with the content of that time.
 func (db *DB) view(fn func(*bbolt.Tx) error) error {
 	if err := db.probe(); err != nil {
-		return db.found(err)
+		return db.recordDamage(err)
 	}
 	least := db.latest.Load()
 	err := guarded(func() error {
@@ -48,7 +48,7 @@ func (db *DB) view(fn func(*bbolt.Tx) error) error {
 			return fn(tx)
 		})
 	})
-	return db.found(useError(db.path, err))
+	return db.recordDamage(useError(db.path, err))
 }
 
 var errPast = fmt.Errorf("%w: its latest state is lost", errPanic)
@@ -60,8 +60,8 @@ func (db *DB) damaged() error {
 	return db.damage
 }
 
-// found records damage, and logs the first.
-func (db *DB) found(err error) error {
+// recordDamage records damage, and logs the first.
+func (db *DB) recordDamage(err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
 	}
@@ -84,7 +84,7 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 		return err
 	}
 	if err := db.probe(); err != nil {
-		return db.found(err)
+		return db.recordDamage(err)
 	}
 	var id uint64
 	err := guarded(func() error {
@@ -104,7 +104,7 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 		return err
 	}
 	db.panicked = db.panicked || errors.Is(err, errPanic) // bolt may still hold its write lock: another attempt would wait for ever
-	return db.found(writeError(db.path, err))
+	return db.recordDamage(writeError(db.path, err))
 }
 
 // release closes bolt. After a panic bolt may have a transaction open, for which its Close would wait; then the file is

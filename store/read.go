@@ -25,9 +25,9 @@ const (
 	descending direction = -1
 )
 
-// get returns the JSON at r, or nil. It checks the backlog before the file: a commit moves values in that direction, so
+// read returns the JSON at r, or nil. It checks the backlog before the file: a commit moves values in that direction, so
 // the other order could miss one in between.
-func (db *DB) get(r row) (data []byte, err error) {
+func (db *DB) read(r row) (data []byte, err error) {
 	db.mu.Lock()
 	c, waits := db.pending[r]
 	closed := db.closed
@@ -162,8 +162,8 @@ func merge(stored, waiting []entry, d direction) []entry {
 	return slices.CompactFunc(all, func(a, b entry) bool { return a.key == b.key })
 }
 
-// complain logs a record that does not decode, once per record and at most a hundred.
-func (db *DB) complain(r row, err error) {
+// logUnfit logs a record that does not decode, once per record and at most a hundred.
+func (db *DB) logUnfit(r row, err error) {
 	db.mu.Lock()
 	known := db.complained[r] || len(db.complained) >= 100
 	if !known {
@@ -181,7 +181,7 @@ func (db *DB) unfit(r row, data []byte, err error) error {
 	if sound([]byte(r.key), data) {
 		return err
 	}
-	return db.found(damaged(db.path, err))
+	return db.recordDamage(damaged(db.path, err))
 }
 
 // sound reports whether bytes can be a record: text, unlike parts of a card that were wiped or never written.

@@ -29,7 +29,7 @@ func NewTable[T any](db *DB, name string) *Table[T] {
 
 // Get returns the value at key and whether it exists. A record that does not decode as a T is an error.
 func (t *Table[T]) Get(key string) (v T, found bool, err error) {
-	data, err := t.db.get(row{t.name, key})
+	data, err := t.db.read(row{t.name, key})
 	if err != nil || data == nil {
 		return v, false, err
 	}
@@ -127,7 +127,7 @@ func (t *Table[T]) each(d direction, yield func(string, T) bool) {
 	t.db.walk(t.name, d, func(key string, data []byte) bool {
 		var v T
 		if err := json.Unmarshal(data, &v); err != nil {
-			t.db.complain(row{t.name, key}, t.db.unfit(row{t.name, key}, data, err))
+			t.db.logUnfit(row{t.name, key}, t.db.unfit(row{t.name, key}, data, err))
 			return true
 		}
 		return yield(key, v)

@@ -103,7 +103,7 @@ func (db *DB) commit(now ...entry) error {
 		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.key, b.key))
 	})
 	err := db.update(func(tx *bbolt.Tx) error { return apply(tx, batch) })
-	db.settle(waiting, err)
+	db.dropWritten(waiting, err)
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}
@@ -141,7 +141,7 @@ func apply(tx *bbolt.Tx, batch []entry) error {
 			continue
 		}
 		changed = true
-		if err := put(b, e); err != nil {
+		if err := putEntry(b, e); err != nil {
 			return err
 		}
 	}
@@ -151,15 +151,15 @@ func apply(tx *bbolt.Tx, batch []entry) error {
 	return nil
 }
 
-func put(b *bbolt.Bucket, e entry) error {
+func putEntry(b *bbolt.Bucket, e entry) error {
 	if e.value == nil {
 		return b.Delete([]byte(e.key))
 	}
 	return b.Put([]byte(e.key), e.value)
 }
 
-// settle removes what was written from the backlog, unless it was changed during the commit.
-func (db *DB) settle(written []entry, err error) {
+// dropWritten removes what was written from the backlog, unless it was changed during the commit.
+func (db *DB) dropWritten(written []entry, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if !errors.Is(err, errUnchanged) { // says nothing about the disk

@@ -107,13 +107,13 @@ func (f File) check() error {
 	case f.Name == settingsName:
 		most = limit.File
 	case image == nil && !assetFile().MatchString(f.Name):
-		return badBackup("there is no place for a file %.100q", f.Name)
+		return badBackup("a backup cannot contain %.100q", f.Name)
 	}
 	switch {
 	case f.Size < 0 || f.Size > most:
 		return badBackup("%s cannot have %d bytes", f.Name, f.Size)
 	case !hexHash().MatchString(f.SHA256):
-		return badBackup("the hash of %s is none", f.Name)
+		return badBackup("%s has an invalid hash", f.Name)
 	case image != nil && image[1] != f.SHA256:
 		return badBackup("%s is not the image that its name says", f.Name)
 	}

@@ -53,7 +53,7 @@ func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (*rescue
 			r.list = append(r.list, pair{table: string(name), value: bytes.Clone(value)})
 			return nil
 		}
-		r.t.record = r.put
+		r.t.record = r.add
 		if err = r.t.walk(m.root, part{}); err == nil {
 			return r, nil
 		}
@@ -88,7 +88,7 @@ func (r *rescue) orphans() error {
 	if len(r.gaps) == 0 {
 		return nil
 	}
-	if _, err := r.t.free(r.freelist); err != nil {
+	if _, err := r.t.freePages(r.freelist); err != nil {
 		return nil //nolint:nilerr // it is unknown which are in use, and old ones must not come back
 	}
 	strict := *r.t
@@ -130,7 +130,7 @@ func (r *rescue) adopt(t tree, page []byte, count int) error {
 		return nil
 	}
 	r.gaps[home].pages++
-	t.record = r.put
+	t.record = r.add
 	return t.leaf(page, count, r.gaps[home].part)
 }
 
@@ -164,8 +164,8 @@ func (r *rescue) report() (lost, tables []string) {
 	return lost, tables
 }
 
-// put queues a record, to be written with others in one transaction.
-func (r *rescue) put(table string, key, value []byte) error {
+// add queues a record, to be written with others in one transaction.
+func (r *rescue) add(table string, key, value []byte) error {
 	r.waiting = append(r.waiting, pair{table, bytes.Clone(key), bytes.Clone(value)})
 	r.size += len(table) + len(key) + len(value)
 	r.records[table]++

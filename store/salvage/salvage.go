@@ -39,7 +39,7 @@ func Check(file io.ReaderAt, size int64, sound Sound) (metas int, err error) {
 	if err := t.walk(m.root, part{}); err != nil {
 		return len(whole), err
 	}
-	_, err = t.free(m.freelist)
+	_, err = t.freePages(m.freelist)
 	return len(whole), err
 }
 

@@ -259,8 +259,8 @@ func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 
 var errFree = errors.New("its list of free pages is damaged")
 
-// free reads and checks the list of free pages.
-func (t *tree) free(id uint64) ([]uint64, error) {
+// freePages reads and checks the list of free pages.
+func (t *tree) freePages(id uint64) ([]uint64, error) {
 	page, kind, n, err := t.page(id)
 	if err != nil {
 		return nil, err

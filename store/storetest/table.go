@@ -43,11 +43,11 @@ func (t *Table[T]) durably(call func()) error {
 	if full != nil {
 		return full
 	}
-	return t.do(call)
+	return t.unlessBroken(call)
 }
 
-// do runs a call, unless the table is broken.
-func (t *Table[T]) do(call func()) error {
+// unlessBroken runs a call, unless the table is broken.
+func (t *Table[T]) unlessBroken(call func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.broken == nil {
@@ -57,13 +57,13 @@ func (t *Table[T]) do(call func()) error {
 }
 
 func (t *Table[T]) Get(key string) (v T, there bool, err error) {
-	err = t.do(func() { v, there = t.Kept[key] })
+	err = t.unlessBroken(func() { v, there = t.Kept[key] })
 	return v, there, err
 }
 
-func (t *Table[T]) Put(key string, v T) error { return t.durably(func() { t.put(key, v) }) }
+func (t *Table[T]) Put(key string, v T) error { return t.durably(func() { t.store(key, v) }) }
 
-func (t *Table[T]) put(key string, v T) {
+func (t *Table[T]) store(key string, v T) {
 	if t.Kept == nil {
 		t.Kept = map[string]T{}
 	}
@@ -88,8 +88,8 @@ func (t *Table[T]) Change(put map[string]T, remove []string) error {
 }
 
 func (t *Table[T]) Delete(key string) error { return t.durably(func() { delete(t.Kept, key) }) }
-func (t *Table[T]) PutSoon(key string, v T) { _ = t.do(func() { t.put(key, v) }) }
-func (t *Table[T]) DeleteSoon(key string)   { _ = t.do(func() { delete(t.Kept, key) }) }
+func (t *Table[T]) PutSoon(key string, v T) { _ = t.unlessBroken(func() { t.store(key, v) }) }
+func (t *Table[T]) DeleteSoon(key string)   { _ = t.unlessBroken(func() { delete(t.Kept, key) }) }
 func (t *Table[T]) Err() error              { return nil }
 
 // All yields the records at the time of the call.
@@ -105,7 +105,7 @@ func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
 
 func (t *Table[T]) in(order func(keys []string) iter.Seq[string]) iter.Seq2[string, T] {
 	var kept map[string]T
-	_ = t.do(func() { kept = maps.Clone(t.Kept) })
+	_ = t.unlessBroken(func() { kept = maps.Clone(t.Kept) })
 	keys := order(slices.Sorted(maps.Keys(kept)))
 	return func(yield func(string, T) bool) {
 		for key := range keys {
