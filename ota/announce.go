@@ -13,7 +13,7 @@ import (
 // announce logs and publishes a check-in. Strangers are limited to mostLogged per minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, gone := range a.Gone {
-		if ok, _ := s.gone.take(now); ok { // others bound what they store of strangers themselves
+		if ok, _ := s.gone.allow(now); ok { // others bound what they store of strangers themselves
 			s.o.Bus.Publish(gone, "", event.RobotForgotten{})
 		}
 	}
@@ -27,7 +27,7 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 		}
 		return
 	}
-	ok, before := s.strangers.take(now)
+	ok, before := s.strangers.allow(now)
 	if before > 0 {
 		s.o.Log.Warn("more robots that nobody has adopted checked in than are logged; perch robot list lists them", "count", before)
 	}
@@ -62,9 +62,9 @@ type ration struct {
 	dropped int
 }
 
-// take reports whether one more line may be logged, and how many were dropped in a past
+// allow reports whether one more line may be logged, and how many were dropped in a past
 // minute.
-func (r *ration) take(now time.Time) (ok bool, before int) {
+func (r *ration) allow(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !now.Before(r.until) || r.until.Sub(now) > time.Minute { // the clock was set back
@@ -105,8 +105,8 @@ type refusals struct {
 	lines ration    // limits the log
 }
 
-// note stores a refusal, and reports whether to log it.
-func (r *refusals) note(n Refusal) (log bool, before int) {
+// add stores a refusal, and reports whether to log it.
+func (r *refusals) add(n Refusal) (log bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := slices.IndexFunc(r.list, func(k Refusal) bool { return k.Address == n.Address && k.Code == n.Code })
@@ -119,7 +119,7 @@ func (r *refusals) note(n Refusal) (log bool, before int) {
 	n.Count++
 	if since := n.At.Sub(n.logged); since >= refusedEvery || since < 0 { // the clock was set back
 		n.logged = n.At
-		log, before = r.lines.take(n.At)
+		log, before = r.lines.allow(n.At)
 	}
 	r.list = slices.Insert(r.list, 0, n)
 	return log, before
@@ -138,7 +138,7 @@ func (s *Service) refused(err error, address, device string, now time.Time) {
 	if f, is := errors.AsType[*fault](err); is {
 		n.Code = f.code
 	}
-	log, before := s.refusals.note(n)
+	log, before := s.refusals.add(n)
 	if before > 0 {
 		s.o.Log.Warn("more check-ins were refused than are logged", "count", before)
 	}

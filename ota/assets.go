@@ -145,7 +145,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 		return "", &fault{espimage.TooLarge, http.StatusConflict,
 			fmt.Errorf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
 	}
-	return assetFiles + name + "?r=" + f.pass(assetTicket+name, id, now), nil
+	return assetFiles + name + "?r=" + f.newTicket(assetTicket+name, id, now), nil
 }
 
 // assetTicket distinguishes the tickets of asset files from those of images.

@@ -41,7 +41,7 @@ func TestTicketsAndAClockThatJumps(t *testing.T) {
 			if !c.before {
 				given = noon.Add(c.jump)
 			}
-			ticket := f.pass("image", "a0b1c2d3e4f5", given)
+			ticket := f.newTicket("image", "a0b1c2d3e4f5", given)
 			running = c.used
 			id, err := f.admit("image", ticket, noon.Add(c.used).Add(c.jump))
 			if good := err == nil && id == "a0b1c2d3e4f5"; good != c.good {

@@ -80,7 +80,7 @@ func (f *Firmware) check(sha string) *imageCheck {
 		}
 		delete(f.checking, sha)
 		if !unchanged {
-			f.found(sha, info, err)
+			f.recordCheck(sha, info, err)
 		}
 	})
 	return c
@@ -125,9 +125,9 @@ func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 // errUnread is why nothing is offered while an image is being read.
 var errUnread = errors.New("its file could not be read yet")
 
-// found stores the result of reading an image, and notifies the owner of damage. f.mu is
+// recordCheck stores the result of reading an image, and notifies the owner of damage. f.mu is
 // held.
-func (f *Firmware) found(sha string, info os.FileInfo, err error) {
+func (f *Firmware) recordCheck(sha string, info os.FileInfo, err error) {
 	before := f.checked[sha].damage
 	c := checkedFile{info: info}
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *Firmware) found(sha string, info os.FileInfo, err error) {
 }
 
 // errHash reports a file that is not the image of its name.
-var errHash = errors.New("its SHA-256 is another")
+var errHash = errors.New("its SHA-256 does not match")
 
 // checkHash reads a file and compares its SHA-256.
 func checkHash(name, want string) error {
@@ -218,7 +218,7 @@ func (f *Firmware) newSentHash(sha string) *sentHash {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if err == nil { // an image removed in the meantime needs no verdict
-			f.found(sha, info, errHash)
+			f.recordCheck(sha, info, errHash)
 		}
 	}}
 }

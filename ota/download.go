@@ -34,11 +34,11 @@ const downloads = "/xiaozhi/ota/firmware/"
 // location returns where a robot downloads an image. The ticket identifies the
 // robot, because the firmware sends no header that does.
 func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
-	return downloads + sha + imageExt + "?r=" + f.pass(sha, id, now)
+	return downloads + sha + imageExt + "?r=" + f.newTicket(sha, id, now)
 }
 
-// pass returns a ticket for a URL: for one file and one robot, valid for a day.
-func (f *Firmware) pass(what string, id device.ID, now time.Time) string {
+// newTicket returns a ticket for a URL: for one file and one robot, valid for a day.
+func (f *Firmware) newTicket(what string, id device.ID, now time.Time) string {
 	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
 	return string(id) + "." + until + "." + f.ticket(what, id, until)
 }

@@ -66,7 +66,7 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 	}
 	client := http.Client{Transport: network, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 		if len(via) > mostRedirect {
-			return errors.New("it leads on and on")
+			return errors.New("too many redirects")
 		}
 		return nil
 	}}

@@ -119,14 +119,14 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	if v.force {
 		t := unit.Trials[v.offer.SHA256]
 		t.Offered = f.after(s.at)
-		unit.try(v.offer.SHA256, t)
+		unit.setTrial(v.offer.SHA256, t)
 		// Forced once, so it must be recorded before it is sent.
 		if err := f.o.Units.Put(string(s.robot), unit); err != nil {
 			f.o.Log.Error("a robot is not offered its firmware, for that could not be kept", "robot", s.robot, "err", err)
 			return nil, false
 		}
 	}
-	f.keep(s.robot, unit)
+	f.storeUnit(s.robot, unit)
 	for _, e := range v.events {
 		f.o.Bus.Publish(s.robot, "", e)
 	}
@@ -160,8 +160,8 @@ func (f *Firmware) after(now time.Time) time.Time {
 	return now
 }
 
-// keep stores the state of a robot. f.mu is held.
-func (f *Firmware) keep(id device.ID, u Unit) {
+// storeUnit stores the state of a robot. f.mu is held.
+func (f *Firmware) storeUnit(id device.ID, u Unit) {
 	f.units[id] = u
 	f.o.Units.PutSoon(string(id), u)
 }
@@ -214,12 +214,12 @@ func (f *Firmware) List() []Shown {
 	defer f.mu.Unlock()
 	list := []Shown{}
 	for _, r := range f.records() {
-		list = append(list, f.show(r))
+		list = append(list, f.shown(r))
 	}
 	return list
 }
 
-func (f *Firmware) show(r Record) Shown {
+func (f *Firmware) shown(r Record) Shown {
 	s := Shown{Record: r, Robots: map[device.ID]Trial{}}
 	if damage := f.checked[r.SHA256].damage; damage != nil {
 		s.Damaged = damage.Error()
@@ -256,7 +256,7 @@ func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	}
 	f.images[sha] = r
 	f.changed(sha)
-	return f.show(r), nil
+	return f.shown(r), nil
 }
 
 // changed publishes a change of the catalogue: of an image, its rollout or an asset file.
@@ -281,12 +281,12 @@ func (f *Firmware) Remove(sha string) error {
 			if u.Wanted == sha {
 				u.Wanted = ""
 			}
-			f.keep(id, u)
+			f.storeUnit(id, u)
 		}
 	}
 	if err := f.o.Images.Delete(sha); err != nil {
 		for id, u := range before {
-			f.keep(id, u)
+			f.storeUnit(id, u)
 		}
 		return fmt.Errorf("remove the image: %w", err)
 	}
@@ -368,7 +368,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	if damage := f.checked[sha].damage; damage != nil {
 		return "", &fault{"damaged_image", http.StatusConflict, fmt.Errorf("the image cannot be installed: %w", damage)}
 	}
-	u.try(sha, Trial{Chosen: true, Offered: f.after(now)})
+	u.setTrial(sha, Trial{Chosen: true, Offered: f.after(now)})
 	u.Wanted = sha
 	if err := f.o.Units.Put(string(id), u); err != nil {
 		return "", fmt.Errorf("keep what is to be installed: %w", err)
@@ -446,7 +446,7 @@ func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	if sent >= r.Size {
 		t.Stage = Downloaded
 	}
-	u.try(sha, t)
+	u.setTrial(sha, t)
 	if f.units[id] = u; t.Stage == Downloaded {
 		f.o.Units.PutSoon(string(id), u)
 	}

@@ -134,7 +134,7 @@ func history(images []Record, boots ...string) []string {
 		if version, got := strings.CutPrefix(boot, "got "); got {
 			t := u.Trials["sha-"+version]
 			t.Stage = Downloaded
-			u.try("sha-"+version, t)
+			u.setTrial("sha-"+version, t)
 			continue
 		}
 		before := fmt.Sprint(u)
@@ -253,7 +253,7 @@ func TestWhoIsRefused(t *testing.T) {
 		{"board", func(_ *Unit, _ *Record, s *sighting) { s.board = "c" }, "not declared"},
 		{"no board", func(_ *Unit, r *Record, s *sighting) { s.board, r.Boards = "", []string{""} }, "not declared"},
 		{"version", func(_ *Unit, _ *Record, s *sighting) { s.version = "v1.2" }, "cannot be compared"},
-		{"failed", func(u *Unit, r *Record, _ *sighting) { u.try(r.SHA256, Trial{Stage: Failed}) }, "came back"},
+		{"failed", func(u *Unit, r *Record, _ *sighting) { u.setTrial(r.SHA256, Trial{Stage: Failed}) }, "came back"},
 		{"no slots", func(u *Unit, _ *Record, _ *sighting) { u.Fixed = true }, "cable"},
 		{"chip", func(u *Unit, _ *Record, _ *sighting) { u.Chip = 5 }, "esp32s3, and the robot has esp32c3"},
 		{"size", func(u *Unit, _ *Record, _ *sighting) { u.Slot = 999 }, "partition takes 999"},
@@ -309,7 +309,7 @@ func TestNoRobotIsFlashedForEver(t *testing.T) {
 			if rapid.Bool().Draw(t, "downloads") {
 				trial := u.Trials[v.offer.SHA256]
 				trial.Stage = Downloaded
-				u.try(v.offer.SHA256, trial)
+				u.setTrial(v.offer.SHA256, trial)
 			}
 		}
 		for version, n := range forces {

@@ -231,12 +231,12 @@ func (u *Unit) offered(r *Record, s sighting, v *verdict) {
 	v.offer, v.force = r, !isNewer            // refuses accepts an older one only if it is wanted
 	t.Stage, t.Open, t.Offered, t.From, t.Bytes = Offered, true, s.at, s.version, 0
 	t.Forced, t.Chosen = v.force, t.Chosen || v.force
-	u.try(r.SHA256, t)
+	u.setTrial(r.SHA256, t)
 	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
 }
 
-// try stores a trial in a copy of the map, since others may use the old one.
-func (u *Unit) try(sha string, t Trial) {
+// setTrial stores a trial in a copy of the map, since others may use the old one.
+func (u *Unit) setTrial(sha string, t Trial) {
 	u.Trials = maps.Clone(u.Trials)
 	if u.Trials == nil {
 		u.Trials = map[string]Trial{}

@@ -209,7 +209,7 @@ func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	delete(f.checking, i.SHA256)
 	f.changed(i.SHA256)
 	f.o.Log.Info("an image is in the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
-	return f.show(r), nil
+	return f.shown(r), nil
 }
 
 // sweep makes folder and store consistent. A file without a record is left from an upload or

@@ -47,7 +47,7 @@ const (
 // ignore it or miss a file, and otherwise the reader's.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
-	start, err := begin(r, a.Size)
+	start, err := readStart(r, a.Size)
 	if err != nil {
 		return a, fmt.Errorf("read the assets: %w", err)
 	}

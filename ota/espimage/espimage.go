@@ -108,7 +108,7 @@ const (
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
-	start, err := begin(r, size)
+	start, err := readStart(r, size)
 	if err == nil {
 		i.Kind, err = kindOf(r, size, start)
 	}

@@ -35,8 +35,8 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	return Unknown, nil
 }
 
-// begin reads the bytes by which a kind is recognized.
-func begin(r io.ReaderAt, size int64) ([]byte, error) {
+// readStart reads the bytes by which a kind is recognized.
+func readStart(r io.ReaderAt, size int64) ([]byte, error) {
 	start := make([]byte, min(AppStart, size))
 	n, err := r.ReadAt(start, 0)
 	if err == io.EOF {

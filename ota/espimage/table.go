@@ -106,7 +106,7 @@ func (t Table) End() int64 {
 	return last.Offset + last.Size
 }
 
-func (t Table) find(is func(p Partition) bool) (Partition, bool) {
+func (t Table) findFunc(is func(p Partition) bool) (Partition, bool) {
 	n := slices.IndexFunc(t, is)
 	if n < 0 {
 		return Partition{}, false
@@ -116,17 +116,17 @@ func (t Table) find(is func(p Partition) bool) (Partition, bool) {
 
 // Named returns the partition with that name.
 func (t Table) Named(name string) (Partition, bool) {
-	return t.find(func(p Partition) bool { return p.Name == name })
+	return t.findFunc(func(p Partition) bool { return p.Name == name })
 }
 
 // At returns the partition that contains an address.
 func (t Table) At(address int64) (Partition, bool) {
-	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
+	return t.findFunc(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
 // Choice returns the partition otadata, which selects the slot that a robot starts.
 func (t Table) Choice() (Partition, bool) {
-	return t.find(func(p Partition) bool {
+	return t.findFunc(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
 	})
 }
@@ -156,7 +156,7 @@ func (t Table) Starts(first, second []byte) (Partition, bool) {
 	if best > 0 && len(slots) > 0 {
 		return slots[(best-1)%uint32(len(slots))], true
 	}
-	if factory, is := t.find(func(p Partition) bool { return p.IsApp() && p.Subtype == factoryApp }); is || len(slots) == 0 {
+	if factory, is := t.findFunc(func(p Partition) bool { return p.IsApp() && p.Subtype == factoryApp }); is || len(slots) == 0 {
 		return factory, is
 	}
 	return slots[0], true

@@ -28,7 +28,7 @@ func (w *walk) run(segments int) error {
 			sum ^= c
 		}
 	}
-	padding, err := w.take(16-w.at%16, "checksum") // the last byte is the checksum
+	padding, err := w.read(16-w.at%16, "checksum") // the last byte is the checksum
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (w *walk) run(segments int) error {
 	}
 	if w.image.Hashed {
 		want := sha256.Sum256(w.file[:w.at])
-		got, err := w.take(sha256.Size, "SHA-256")
+		got, err := w.read(sha256.Size, "SHA-256")
 		if err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ const (
 	signatureMagic = 0xE7
 )
 
-// take returns the next bytes of the file. what names that part of the image for errors.
-func (w *walk) take(n int64, what string) ([]byte, error) {
+// read returns the next bytes of the file. what names that part of the image for errors.
+func (w *walk) read(n int64, what string) ([]byte, error) {
 	if n > w.image.Size-w.at {
 		return nil, refuse(Truncated, "the file ends after %d bytes, within the image's %s; it was not copied whole", w.image.Size, what)
 	}
@@ -73,7 +73,7 @@ func (w *walk) take(n int64, what string) ([]byte, error) {
 // segment returns the data of the next segment.
 func (w *walk) segment(n int) ([]byte, error) {
 	what := fmt.Sprintf("segment %d", n)
-	b, err := w.take(segmentSize, what)
+	b, err := w.read(segmentSize, what)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (w *walk) segment(n int) ([]byte, error) {
 	case n == 0 && s.Length < descSize:
 		return nil, refuse(BadSegment, "segment 0 has %d bytes, and the description of the application alone takes %d", s.Length, descSize)
 	}
-	return w.take(int64(s.Length), what)
+	return w.read(int64(s.Length), what)
 }
 
 // readApp parses esp_app_desc_t.
