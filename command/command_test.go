@@ -36,7 +36,7 @@ func TestProgress(t *testing.T) {
 	var out strings.Builder
 	p := NewProgress(&out, 3_000_000)
 	p.At(10)
-	p.End()
+	p.Finish()
 	if out.Len() > 0 {
 		t.Errorf("a buffer is a terminal: %q", out.String())
 	}
@@ -45,7 +45,7 @@ func TestProgress(t *testing.T) {
 	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{from}, make([]byte, 1_500_000)); err != nil {
 		t.Fatal(err)
 	}
-	p.End()
+	p.Finish()
 	if want := "\r[###############...............]  50 % of 3.0 MB\r[##############################] 100 % of 3.0 MB\n"; out.String() != want {
 		t.Errorf("%q", out.String())
 	}

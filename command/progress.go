@@ -37,8 +37,8 @@ func (p *Progress) At(done int64) {
 	fmt.Fprintf(p.to, "\r[%s%s] %3d %% of %.1f MB", strings.Repeat("#", full), strings.Repeat(".", width-full), percent, float64(p.size)/1e6)
 }
 
-// End ends the line.
-func (p *Progress) End() {
+// Finish ends the line.
+func (p *Progress) Finish() {
 	if p.live && p.shown >= 0 {
 		fmt.Fprintln(p.to)
 	}

@@ -76,7 +76,7 @@ func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Wr
 		}
 		defer p.Close()
 		progress := command.NewProgress(stderr, p.Size())
-		defer progress.End()
+		defer progress.Finish()
 		return p.Manifest, p.Write(ctx, io.MultiWriter(w, progress))
 	}, nil
 }
@@ -90,7 +90,7 @@ func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.
 	}
 	defer answer.Body.Close()
 	progress := command.NewProgress(stderr, answer.ContentLength)
-	defer progress.End()
+	defer progress.Finish()
 	return archive.Receive(progress.Reader(answer.Body), w)
 }
 

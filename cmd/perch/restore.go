@@ -53,14 +53,14 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 	progress := command.NewProgress(c.ErrOrStderr(), size)
 	if running {
 		staged, err := a.sendBackup(c.Context(), progress.Reader(file), again)
-		progress.End()
+		progress.Finish()
 		if err != nil {
 			return err
 		}
 		return r.print(c, staged, func(out io.Writer) { writeStaged(out, staged) })
 	}
 	m, kept, err := datadir.Archive(config.Data(r.data), version, slog.Default()).Restore(c.Context(), progress.Reader(file))
-	progress.End()
+	progress.Finish()
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func AsNobody(t *testing.T, name string) {
 	t.Helper()
 	scratch := OpenFolder(t)
 	must.Succeed(t, os.Chmod(scratch, 0o777))
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // which may be in a folder that nobody may not read
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // may be in a folder that the user nobody cannot read
 	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()

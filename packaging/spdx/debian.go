@@ -96,13 +96,13 @@ func inRoot(root, name string) ([]byte, error) {
 			return r.ReadFile(name)
 		}
 	}
-	return nil, fmt.Errorf("%s leads round in circles", name)
+	return nil, fmt.Errorf("%s is a loop of symbolic links", name)
 }
 
 // declared returns the expression of the licences that a Debian copyright file names.
 func (d *document) declared(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
-		return d.own(name, "", copyright)
+		return d.customLicence(name, "", copyright)
 	}
 	texts, names := map[string]string{}, []string(nil)
 	var short string
@@ -127,15 +127,15 @@ func (d *document) declared(name, copyright string) string {
 			if texts[n] == "" {
 				texts[n] = n + ", as /usr/share/doc/" + name + "/copyright says\n"
 			}
-			licence = d.own(name, n, texts[n])
+			licence = d.customLicence(name, n, texts[n])
 		}
 		all = append(all, licence)
 	}
 	return together(all)
 }
 
-// own returns the reference of a licence that SPDX has no name for, which includes its text.
-func (d *document) own(name, short, told string) string {
+// customLicence returns the reference of a licence that SPDX has no name for, which includes its text.
+func (d *document) customLicence(name, short, told string) string {
 	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
 	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {
 		d.Texts = append(d.Texts, text{ID: id, Text: told, Name: short})

@@ -38,7 +38,7 @@ func (d *document) modules(root string) error {
 				m = m.Replace
 			}
 			name := m.Path + " " + m.Version
-			d.add(pkg{ID: "SPDXRef-go-" + identifier(name), Name: m.Path, Version: m.Version, Declared: d.told("go-"+m.Path, texts[name])},
+			d.add(pkg{ID: "SPDXRef-go-" + identifier(name), Name: m.Path, Version: m.Version, Declared: d.moduleLicences("go-"+m.Path, texts[name])},
 				within, "STATIC_LINK", "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
 			delete(texts, name)
 		}
@@ -51,7 +51,7 @@ func (d *document) modules(root string) error {
 			if version != "" {
 				at += "@" + version
 			}
-			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.told("npm-"+module, told)}, within,
+			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, told)}, within,
 				"CONTAINS", "pkg:npm/"+at)
 		}
 	}
@@ -82,14 +82,14 @@ func sections(copyright string) map[string]string {
 	return all
 }
 
-// told returns the licences of a module, from its texts.
-func (d *document) told(name, texts string) string {
+// moduleLicences returns the licences of a module, from its texts.
+func (d *document) moduleLicences(name, texts string) string {
 	all := recognized(texts)
 	switch {
 	case strings.TrimSpace(texts) == "":
 		return unknown
 	case len(all) == 0:
-		return d.own(name, "", texts)
+		return d.customLicence(name, "", texts)
 	}
 	return together(all)
 }

@@ -112,7 +112,7 @@ func write(out string, roots []string, o options) (err error) {
 		}
 		all.Manifests = append(all.Manifests, d)
 	}
-	index, err := b.put(indexType, all)
+	index, err := b.storeJSON(indexType, all)
 	if err != nil {
 		return err
 	}
@@ -143,19 +143,19 @@ func write(out string, roots []string, o options) (err error) {
 // blobs are the contents of a layout, each in a file named by its digest.
 type blobs struct{ dir string }
 
-func (b blobs) put(kind string, content any) (descriptor, error) {
+func (b blobs) storeJSON(kind string, content any) (descriptor, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return descriptor{}, err
 	}
-	return b.keep(kind, func(w io.Writer) error {
+	return b.store(kind, func(w io.Writer) error {
 		_, err := io.Copy(w, bytes.NewReader(text))
 		return err
 	})
 }
 
-// keep stores what from writes, named by its digest.
-func (b blobs) keep(kind string, from func(io.Writer) error) (descriptor, error) {
+// store stores what from writes, named by its digest.
+func (b blobs) store(kind string, from func(io.Writer) error) (descriptor, error) {
 	f, err := os.CreateTemp(b.dir, "new-*")
 	if err != nil {
 		return descriptor{}, err
@@ -175,7 +175,7 @@ func (b blobs) keep(kind string, from func(io.Writer) error) (descriptor, error)
 // image adds the layer, the configuration and the manifest of an architecture.
 func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 	unpacked := sha256.New()
-	layer, err := b.keep(layerType, func(w io.Writer) error {
+	layer, err := b.store(layerType, func(w io.Writer) error {
 		z, err := gzip.NewWriterLevel(w, o.level)
 		if err != nil {
 			return err
@@ -189,11 +189,11 @@ func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 	if arch == "arm64" {
 		on.Variant = "v8"
 	}
-	configured, err := b.put(configType, configuration(on, "sha256:"+hex.EncodeToString(unpacked.Sum(nil)), o))
+	configured, err := b.storeJSON(configType, configuration(on, "sha256:"+hex.EncodeToString(unpacked.Sum(nil)), o))
 	if err != nil {
 		return descriptor{}, err
 	}
-	d, err := b.put(manifestType, document{SchemaVersion: 2, MediaType: manifestType, Config: &configured, Layers: []descriptor{layer},
+	d, err := b.storeJSON(manifestType, document{SchemaVersion: 2, MediaType: manifestType, Config: &configured, Layers: []descriptor{layer},
 		Annotations: annotations(o)})
 	d.Platform = &on
 	return d, err

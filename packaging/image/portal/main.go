@@ -72,8 +72,8 @@ type portal struct {
 
 // radio is the machine's network.
 type radio interface {
-	look(ctx context.Context) (network, raised bool, err error)
-	known(ctx context.Context) (bool, error)
+	poll(ctx context.Context) (network, raised bool, err error)
+	hasKnown(ctx context.Context) (bool, error)
 	there() bool
 	suffix() string
 	scan(ctx context.Context) ([]heard, error)
@@ -90,7 +90,7 @@ type appliance interface {
 	identity(ctx context.Context) (name, language string, err error)
 	set(ctx context.Context, key, value string) error
 	restart(ctx context.Context) error
-	say(ctx context.Context, text string) error
+	announce(ctx context.Context, text string) error
 }
 
 const (
@@ -145,10 +145,10 @@ func (p *portal) complain(of int, err error) {
 
 // once checks once, and acts.
 func (p *portal) once(ctx context.Context) {
-	network, raised, err := p.radio.look(ctx)
+	network, raised, err := p.radio.poll(ctx)
 	known := false
 	if err == nil && !network && p.state.up { // otherwise it does not matter
-		known, err = p.radio.known(ctx)
+		known, err = p.radio.hasKnown(ctx)
 	}
 	p.complain(0, err)
 	if err != nil {
@@ -180,7 +180,7 @@ func (p *portal) once(ctx context.Context) {
 	if p.state.up && before.up && near && !p.said {
 		p.said = true
 		_, speaks, _ := p.perch.identity(ctx) // English if unknown
-		p.complain(1, p.perch.say(ctx, p.page.words.In(speaks).Say("portal.offline", "name", p.name)))
+		p.complain(1, p.perch.announce(ctx, p.page.words.In(speaks).Say("portal.offline", "name", p.name)))
 	}
 }
 

@@ -53,14 +53,14 @@ func (w *world) all() []string {
 	return all
 }
 
-func (w *world) look(context.Context) (network, raised bool, err error) {
+func (w *world) poll(context.Context) (network, raised bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.network, w.raised, nil
 }
-func (w *world) known(context.Context) (bool, error) { return false, nil }
-func (w *world) there() bool                         { return true }
-func (w *world) suffix() string                      { return "1A2B" }
+func (w *world) hasKnown(context.Context) (bool, error) { return false, nil }
+func (w *world) there() bool                            { return true }
+func (w *world) suffix() string                         { return "1A2B" }
 func (w *world) scan(context.Context) ([]heard, error) {
 	return []heard{{SSID: "Home"}, {SSID: "Perch-1A2B"}}, nil
 }
@@ -102,8 +102,8 @@ func (w *world) set(_ context.Context, key, value string) error {
 	w.keys[key] = value
 	return w.perch
 }
-func (w *world) restart(context.Context) error         { w.did("restart"); return nil }
-func (w *world) say(_ context.Context, s string) error { w.did("say " + s); return nil }
+func (w *world) restart(context.Context) error              { w.did("restart"); return nil }
+func (w *world) announce(_ context.Context, s string) error { w.did("say " + s); return nil }
 
 // pipe is a listener to which nobody connects, in a bubble of synctest.
 type pipe struct {
@@ -255,7 +255,7 @@ func TestPerchIsAsked(t *testing.T) {
 	if !talking || !near || name != "desk" || language != "en" || !english || german || errors.Join(err, err2, err3, err4) != nil {
 		t.Errorf("%t %t %s %s %t %t: %v", talking, near, name, language, english, german, errors.Join(err, err2, err3, err4))
 	}
-	if err := errors.Join(p.set(ctx, "language", "en"), p.restart(ctx), p.say(ctx, "hello")); err != nil {
+	if err := errors.Join(p.set(ctx, "language", "en"), p.restart(ctx), p.announce(ctx, "hello")); err != nil {
 		t.Error(err)
 	}
 	if err := p.set(ctx, "language", "de"); err == nil || !strings.Contains(err.Error(), "422") {

@@ -80,8 +80,8 @@ func cut(line string) (fields []string) {
 // networks are the device types that connect to a network.
 var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
-// look reports whether there is a network and the access point. It also finds the radio.
-func (n *networkManager) look(ctx context.Context) (network, raised bool, err error) {
+// poll reports whether there is a network and the access point. It also finds the radio.
+func (n *networkManager) poll(ctx context.Context) (network, raised bool, err error) {
 	devices, err := n.ask(ctx, answersWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
 		return false, false, err
@@ -102,8 +102,8 @@ func (n *networkManager) look(ctx context.Context) (network, raised bool, err er
 	return network, raised, nil
 }
 
-// known reports whether there are networks that NetworkManager would join by itself.
-func (n *networkManager) known(ctx context.Context) (known bool, err error) {
+// hasKnown reports whether there are networks that NetworkManager would join by itself.
+func (n *networkManager) hasKnown(ctx context.Context) (known bool, err error) {
 	all, err := n.ask(ctx, answersWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
 	for line := range strings.Lines(all) {
 		f := cut(strings.TrimSpace(line))
@@ -219,7 +219,7 @@ func (n *networkManager) join(ctx context.Context, network board.Network) error 
 		n.forget(ctx, file)
 		return whyNot(err)
 	}
-	for _, other := range n.made(prefix(network.SSID)) {
+	for _, other := range n.ownFiles(prefix(network.SSID)) {
 		if other != file {
 			n.forget(ctx, other)
 		}
@@ -249,8 +249,8 @@ func (n *networkManager) file(name string) string {
 	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
 }
 
-// made returns the files of connections made here with that beginning of their names.
-func (n *networkManager) made(beginning string) []string {
+// ownFiles returns the files of connections made here with that beginning of their names.
+func (n *networkManager) ownFiles(beginning string) []string {
 	all, _ := filepath.Glob(n.file(beginning + "*")) // the pattern is valid
 	return all
 }
@@ -266,7 +266,7 @@ func (n *networkManager) forget(ctx context.Context, file string) {
 // networks that it was about to try.
 func (n *networkManager) clean(ctx context.Context) {
 	n.lower(ctx)
-	for _, file := range n.made("perch-") {
+	for _, file := range n.ownFiles("perch-") {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\nautoconnect=false\n") {
 			n.forget(ctx, file)
 		}

@@ -92,15 +92,15 @@ func TestNetworks(t *testing.T) {
 		n := newNmcli(t)
 		n.answers("device status", c.devices, "", "0")
 		n.answers("connection show", c.connections, "", "0")
-		network, raised, err := n.look(t.Context())
-		known, err2 := n.known(t.Context())
+		network, raised, err := n.poll(t.Context())
+		known, err2 := n.hasKnown(t.Context())
 		if network != c.network || known != c.known || n.there() != c.there || raised != c.raised || errors.Join(err, err2) != nil {
 			t.Errorf("%s: %t %t %t %t, %v, %v", name, network, known, n.there(), raised, err, err2)
 		}
 	}
 	n := newNmcli(t)
 	n.answers("device status", "", "Error: NetworkManager is not running.", "8")
-	if _, _, err := n.look(t.Context()); err == nil || !strings.Contains(err.Error(), "is not running") {
+	if _, _, err := n.poll(t.Context()); err == nil || !strings.Contains(err.Error(), "is not running") {
 		t.Errorf("without NetworkManager: %v", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestTheAccessPoint(t *testing.T) {
 }
 
 func (n *nmcli) files() (all []string) {
-	for _, file := range n.made("") {
+	for _, file := range n.ownFiles("") {
 		all = append(all, filepath.Base(file))
 	}
 	return all

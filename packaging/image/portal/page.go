@@ -119,9 +119,9 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		p.show(w, r, http.StatusOK, nil, "")
+		p.render(w, r, http.StatusOK, nil, "")
 	case http.MethodPost:
-		p.take(w, r)
+		p.handleForm(w, r)
 	default:
 		h.Set("Allow", "GET, HEAD, POST")
 		h.Set("Connection", "close")
@@ -129,8 +129,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take handles a submitted form.
-func (p *page) take(w http.ResponseWriter, r *http.Request) {
+// handleForm handles a submitted form.
+func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 	say := p.asked(r)
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	p.mu.Lock()
@@ -163,7 +163,7 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 	}
 	f, wrong := parseForm(r.PostForm)
 	if wrong != "" {
-		p.show(w, r, http.StatusUnprocessableEntity, nil, amiss(say, wrong))
+		p.render(w, r, http.StatusUnprocessableEntity, nil, amiss(say, wrong))
 		return
 	}
 	p.mu.Lock()
@@ -173,7 +173,7 @@ func (p *page) take(w http.ResponseWriter, r *http.Request) {
 		refuse(w, say, http.StatusServiceUnavailable, say.Say("portal.busy"))
 		return
 	}
-	p.show(w, r, http.StatusOK, &f, "")
+	p.render(w, r, http.StatusOK, &f, "")
 	_ = http.NewResponseController(w).Flush()
 	p.forms <- f // does not block: one form at a time is accepted
 }
@@ -205,8 +205,8 @@ type view struct {
 	Unspoken                           bool   // Perch does not support the language
 }
 
-// show writes the page, with an accepted form or a problem.
-func (p *page) show(w http.ResponseWriter, r *http.Request, status int, taken *form, problem string) {
+// render writes the page, with an accepted form or a problem.
+func (p *page) render(w http.ResponseWriter, r *http.Request, status int, taken *form, problem string) {
 	p.mu.Lock()
 	s := p.shown
 	if status == http.StatusOK {

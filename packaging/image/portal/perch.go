@@ -106,8 +106,8 @@ func (p *perch) restart(ctx context.Context) error {
 	return p.ask(ctx, http.MethodPost, "restart", struct{}{}, &struct{}{})
 }
 
-// say has robots say a sentence, now or in the next minutes. A later one replaces it.
-func (p *perch) say(ctx context.Context, text string) error {
+// announce has robots say a sentence, now or in the next minutes. A later one replaces it.
+func (p *perch) announce(ctx context.Context, text string) error {
 	return p.ask(ctx, http.MethodPost, "notifications", map[string]any{"id": "perch-access-point", "text": text, "urgency": "normal", "speak": true,
 		"expires_at": time.Now().Add(10 * time.Minute).Format(time.RFC3339)}, &struct{}{})
 }
