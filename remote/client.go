@@ -117,15 +117,15 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	a.release = context.AfterFunc(c.life, func() { a.watch.cancel(errClosed) })
 	req, err := c.request(a.watch, r, atOnce)
 	if err != nil {
-		a.end()
+		a.stop()
 		return nil, c.Fault("cannot be asked: " + c.Quote(err.Error()))
 	}
 	if atOnce {
-		a.watch.Begin()
+		a.watch.Start()
 	}
 	response, err := c.http.Do(req)
 	if err != nil {
-		defer a.end()
+		defer a.stop()
 		return nil, a.broken(err)
 	}
 	a.watch.begun()
@@ -212,7 +212,7 @@ type Answer struct {
 	body    Body
 }
 
-func (a *Answer) end() {
+func (a *Answer) stop() {
 	a.release()
 	a.watch.Stop()
 }
@@ -220,7 +220,7 @@ func (a *Answer) end() {
 // Close ends the call. If the answer was read to its end, the connection is reused.
 func (a *Answer) Close() {
 	// Cancelled first, so that closing does not wait for more of the body.
-	a.end()
+	a.stop()
 	_ = a.body.Close()
 }
 

@@ -47,9 +47,9 @@ func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 // Context returns the context for the call.
 func (w *Watch) Context() context.Context { return w.ctx }
 
-// Begin starts the clock: the time for the answer to begin or, once it has begun, what is
+// Start starts the clock: the time for the answer to begin or, once it has begun, what is
 // left of it.
-func (w *Watch) Begin() {
+func (w *Watch) Start() {
 	if w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -241,7 +241,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		b.Watch.Lives(max(b.Pace.Left(), 1)) // 0 would be the usual time
 	}
 	waiting := time.Now()
-	b.Watch.Begin()
+	b.Watch.Start()
 	if b.Left >= 0 {
 		p = p[:min(len(p), b.Left+1)]
 	}

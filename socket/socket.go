@@ -201,12 +201,12 @@ func (c *Conn) Ping() error {
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if c.quiet > 0 {
 		if err := c.alive(); err != nil {
-			return false, nil, ended(err)
+			return false, nil, endError(err)
 		}
 	}
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
-		return false, nil, ended(err)
+		return false, nil, endError(err)
 	}
 	c.pace.Took(1)
 	c.pace.Wait(c.over)
@@ -221,13 +221,13 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 			return kind == websocket.TextMessage, c.buf, nil
 		}
 		if err != nil {
-			return false, nil, ended(err)
+			return false, nil, endError(err)
 		}
 	}
 }
 
-// ended converts the errors of an ended connection to io.EOF.
-func ended(err error) error {
+// endError converts the errors of an ended connection to io.EOF.
+func endError(err error) error {
 	var closed *websocket.CloseError
 	var broken net.Error // a robot with unread data leaves with a reset
 	switch {

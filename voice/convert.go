@@ -56,8 +56,8 @@ func (a *Arrival) Trickles() bool { return a.left < a.most }
 // Waited subtracts time that was waited.
 func (a *Arrival) Waited(d time.Duration) { a.left -= d }
 
-// Came adds the time that a piece of sound is worth.
-func (a *Arrival) Came(sound time.Duration) {
+// Received adds the time that a piece of sound is worth.
+func (a *Arrival) Received(sound time.Duration) {
 	if !a.begun && sound > 0 {
 		a.begun, a.left = true, a.most // the wait so far was for the first byte
 	}
@@ -97,7 +97,7 @@ func (c *Converter) Rate(hz int) bool {
 // ErrEndless once the limit is reached.
 func (c *Converter) Convert(pcm []int16) error {
 	if c.arrival != nil {
-		c.arrival.Came(time.Duration(len(pcm)) * time.Second / time.Duration(c.rate))
+		c.arrival.Received(time.Duration(len(pcm)) * time.Second / time.Duration(c.rate))
 	}
 	made := c.resampler.Resample(pcm)
 	over := len(made) > c.most-c.passed

@@ -60,11 +60,11 @@ func TestAConverterIsBounded(t *testing.T) {
 func TestArrival(t *testing.T) {
 	a := voice.NewArrival(10 * time.Second)
 	a.Waited(8 * time.Second)
-	if a.Came(time.Second); a.Left() != 10*time.Second || a.Trickles() {
+	if a.Received(time.Second); a.Left() != 10*time.Second || a.Trickles() {
 		t.Errorf("the beginning is counted: %s", a.Left())
 	}
 	a.Waited(9 * time.Second)
-	if a.Came(time.Second); a.Left() != 9*time.Second || !a.Trickles() {
+	if a.Received(time.Second); a.Left() != 9*time.Second || !a.Trickles() {
 		t.Errorf("%s are left", a.Left())
 	}
 	a.Waited(time.Minute)

@@ -154,7 +154,7 @@ func (e *Echo) mark(stamp uint32) {
 	e.since++
 	at, known := int64(0), false
 	if stamp != 0 {
-		at, known = e.ref.find(stamp)
+		at, known = e.ref.positionOf(stamp)
 	}
 	if !known {
 		e.align.missing()

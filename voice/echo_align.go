@@ -59,7 +59,7 @@ func (a *aligner) stamp(base int64) {
 	a.recent[a.stamps%stampsKept] = base
 	a.stamps++
 	if !a.known {
-		a.begin(base)
+		a.setBase(base)
 	}
 	a.regular(base == a.last)
 	a.last = base
@@ -77,7 +77,7 @@ func (a *aligner) missing() {
 		a.regular(false)
 	}
 	if a.absent++; a.absent >= stampsLost {
-		a.end()
+		a.stop()
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *aligner) suspect() {
 	a.doubt, a.agreed = a.locked, 0
 }
 
-func (a *aligner) begin(base int64) {
+func (a *aligner) setBase(base int64) {
 	a.known, a.base, a.last, a.locked, a.doubt = true, base, base, false, false
 	a.finder.reset()
 }
@@ -112,15 +112,15 @@ func (a *aligner) begin(base int64) {
 func (a *aligner) jump(off int64) {
 	lag := a.lag + off
 	if !a.locked || lag <= -lagEarly*thin || lag >= lagLate*thin {
-		a.begin(a.base + off)
+		a.setBase(a.base + off)
 		return
 	}
 	a.base, a.lag, a.moved = a.base+off, lag, lag
 	a.finder.shift(int(off) / thin)
 }
 
-// end records that nothing is playing.
-func (a *aligner) end() {
+// stop records that nothing is playing.
+func (a *aligner) stop() {
 	a.known, a.locked, a.doubt, a.stamps = false, false, false, 0
 	a.finder.reset()
 }
@@ -142,21 +142,21 @@ func (a *aligner) frame(mic *[MicFrame]int16, at int64, ref *reference) {
 	}
 	switch {
 	case !a.locked && f.frames >= lockFirst:
-		lag, clear := f.find(&a.room)
+		lag, clear := f.best(&a.room)
 		if clear > lockClear || a.room.known && f.frames >= lockSure {
 			a.locked, a.lag, a.moved = true, lag, lag
 		}
 	case a.locked && f.frames == answerSeen && !a.room.known:
-		f.keep(&a.room, a.lag)
+		f.storeResponse(&a.room, a.lag)
 	case a.locked && f.frames >= lockFirst && f.frames%every == 0 && a.room.known:
-		a.look()
+		a.checkLag()
 	}
 }
 
-// look checks whether the lag still holds. It has moved if it is found elsewhere twice in
+// checkLag checks whether the lag still holds. It has moved if it is found elsewhere twice in
 // a row, or once while in doubt.
-func (a *aligner) look() {
-	lag, clear := a.finder.find(&a.room)
+func (a *aligner) checkLag() {
+	lag, clear := a.finder.best(&a.room)
 	if clear < lockClear {
 		return
 	}
@@ -166,7 +166,7 @@ func (a *aligner) look() {
 			a.doubt = false
 		}
 		if a.finder.frames >= answerSeen {
-			a.finder.keep(&a.room, a.lag)
+			a.finder.storeResponse(&a.room, a.lag)
 		}
 	case a.doubt, !far(lag, a.moved), a.finder.frames == lockSure:
 		a.lag, a.agreed = lag, 1

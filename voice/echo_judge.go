@@ -80,12 +80,12 @@ func newJudge() *judge {
 // quiet processes a step without any sound of ours.
 func (j *judge) quiet(mic *[echoStep]int16) {
 	heard, _ := j.analyser.step(mic, mic)
-	j.follow(&heard)
+	j.trackNoise(&heard)
 }
 
-// follow lowers the noise floor at once, and raises it so slowly that a sentence does
+// trackNoise lowers the noise floor at once, and raises it so slowly that a sentence does
 // not count.
-func (j *judge) follow(heard *levels) {
+func (j *judge) trackNoise(heard *levels) {
 	for b, v := range heard {
 		j.noise[b] = max(1, min(v, j.noise[b]*1.02))
 	}
@@ -111,7 +111,7 @@ func (j *judge) step(mic, clean *[echoStep]int16, around, aligned *levels) {
 		silent = silent && around[b] < j.noise[b]/10
 	}
 	if silent {
-		j.follow(&heard)
+		j.trackNoise(&heard)
 	}
 	if aligned != nil {
 		j.room.learn(&heard, around, &j.noise)

@@ -82,8 +82,8 @@ type answerOf struct {
 	taps  [answerLead + answerTail]float32
 }
 
-// keep stores the room's response around a lag, in samples.
-func (l *lagFinder) keep(a *answerOf, lag int64) {
+// storeResponse stores the room's response around a lag, in samples.
+func (l *lagFinder) storeResponse(a *answerOf, lag int64) {
 	from := lagLate - answerTail - int(lag)/thin
 	power := 0.0
 	for i := range a.taps {
@@ -99,11 +99,11 @@ func (l *lagFinder) keep(a *answerOf, lag int64) {
 	}
 }
 
-// find returns the lag in samples at which the correlation best matches the known
+// best returns the lag in samples at which the correlation best matches the known
 // response, or has its peak if none is known, and how far that stands out, as a multiple
 // of the mean. A room can have several peaks of similar height, which only its whole
 // response tells apart.
-func (l *lagFinder) find(a *answerOf) (lag int64, clear float64) {
+func (l *lagFinder) best(a *answerOf) (lag int64, clear float64) {
 	for i, v := range l.sum {
 		l.match[i] = max(v, -v)
 		if a.known {

@@ -55,8 +55,8 @@ func (r *reference) skip(n int64) {
 	}
 }
 
-// find returns the position of the packet that was sent with a stamp.
-func (r *reference) find(stamp uint32) (at int64, known bool) {
+// positionOf returns the position of the packet that was sent with a stamp.
+func (r *reference) positionOf(stamp uint32) (at int64, known bool) {
 	for i := r.packets - 1; i >= max(0, r.packets-echoPackets); i-- {
 		if r.stamps[i%echoPackets] == stamp {
 			return i * MicFrame, true

@@ -117,11 +117,11 @@ func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool
 	if !e.settled {
 		return false
 	}
-	e.end()
+	e.endSpeech()
 	return true
 }
 
-func (e *EndPointer) end() { e.speaking, e.recent, e.pitched = false, 0, 0 }
+func (e *EndPointer) endSpeech() { e.speaking, e.recent, e.pitched = false, 0, 0 }
 
 // Voiced reports whether a voice was heard in the last 100 ms.
 func (e *EndPointer) Voiced() bool { return ones(e.recent, keepWindows) > 0 }
@@ -164,7 +164,7 @@ func (e *EndPointer) window(pcm []int16) Edge {
 	if e.quiet < e.silence {
 		return NoEdge
 	}
-	e.end()
+	e.endSpeech()
 	return SpeechEnded
 }
 
@@ -186,13 +186,13 @@ func (e *EndPointer) voiced(pcm []int16) bool {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)
 	voice = voice && err == nil && level > lowestVoice && level > aboveFloor*e.floor
-	e.follow(level, voice)
+	e.trackFloor(level, voice)
 	return voice
 }
 
-// follow lowers the floor at once in a quieter room and raises it over some seconds, so
+// trackFloor lowers the floor at once in a quieter room and raises it over some seconds, so
 // that a fan becomes part of the floor but a sentence does not.
-func (e *EndPointer) follow(level float64, voice bool) {
+func (e *EndPointer) trackFloor(level float64, voice bool) {
 	rise := 1.02 // per window: about tenfold in 2.4 s
 	if voice {
 		rise = 1.002

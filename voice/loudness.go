@@ -104,9 +104,9 @@ func (l *Loudness) Mouth(of string) *Mouth {
 	return &Mouth{all: l, of: of}
 }
 
-// Will queues the levels, of LevelDuration each, of sound whose playing ends at until.
+// Queue adds the levels, of LevelDuration each, of sound whose playing ends at until.
 // After that it is silent, unless more follows.
-func (m *Mouth) Will(levels []float64, until time.Time) {
+func (m *Mouth) Queue(levels []float64, until time.Time) {
 	if !m.all.Watched() {
 		return
 	}
@@ -124,14 +124,14 @@ func (m *Mouth) Speak(levels []float64, now time.Time) {
 	if n := len(m.ahead); n > 0 && m.ahead[n-1].at.After(now) {
 		now = m.ahead[n-1].at
 	}
-	m.Will(levels, now.Add(time.Duration(len(levels))*LevelDuration))
+	m.Queue(levels, now.Add(time.Duration(len(levels))*LevelDuration))
 }
 
 // forever is the duration returned by Follow if no change is queued.
 const forever = time.Duration(math.MaxInt64)
 
-// Follow sets the level that is heard at now, and returns how long it lasts.
-func (m *Mouth) Follow(now time.Time) time.Duration {
+// Update sets the level that is heard at now, and returns how long it lasts.
+func (m *Mouth) Update(now time.Time) time.Duration {
 	past := 0
 	for past < len(m.ahead) && !m.ahead[past].at.After(now) {
 		past++
@@ -178,6 +178,6 @@ func (m *Mouth) Run(ctx context.Context, given <-chan []float64) {
 		case <-ctx.Done():
 			return
 		}
-		timer.Reset(m.Follow(time.Now()))
+		timer.Reset(m.Update(time.Now()))
 	}
 }

@@ -15,9 +15,9 @@ func TestLoudnessKeepsNothing(t *testing.T) {
 	m := l.Mouth("a")
 	now := time.Now()
 	packet := func() {
-		m.Will([]float64{0.5, 1}, now.Add(FrameDuration))
+		m.Queue([]float64{0.5, 1}, now.Add(FrameDuration))
 		for range 2 {
-			m.Follow(now)
+			m.Update(now)
 			now = now.Add(LevelDuration)
 		}
 	}

@@ -33,7 +33,7 @@ func (p *Pacer) Due() time.Time {
 	if p.until.IsZero() {
 		return time.Time{}
 	}
-	most := time.Duration(max(0, cmp.Or(p.Queue, leastQueue)/2-1)) * FrameDuration // without the packet that is due
+	most := time.Duration(max(0, cmp.Or(p.Queue, leastQueue)/2-1)) * FrameDuration // leaves room for the packet that is due
 	return p.until.Add(-min(p.lead, most))
 }
 

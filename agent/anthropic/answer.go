@@ -40,7 +40,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 	params := e.encode(p, used)
 	w := remote.NewWatch(ctx, e.o.FirstWithin, e.o.IdleWithin)
 	defer w.Stop()
-	w.Begin()
+	w.Start()
 	stream := e.messages.NewStreaming(context.WithValue(w.Context(), watchKey{}, w), params, e.extra...)
 	defer stream.Close()
 	for stream.Next() {

@@ -124,7 +124,7 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		return hass.Reply{}, err
 	}
 	defer run.Close()
-	if err := run.Begin(ctx, b.o.ConnectWithin); err != nil {
+	if err := run.AwaitStart(ctx, b.o.ConnectWithin); err != nil {
 		return hass.Reply{}, err
 	}
 	within, left := b.o.FirstWithin, b.o.TurnWithin

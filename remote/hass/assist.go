@@ -72,10 +72,10 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	return &Run{conn: c, answers: a}, nil
 }
 
-// Begin waits up to within until Home Assistant has accepted the run. It does so at once if
+// AwaitStart waits up to within until Home Assistant has accepted the run. It does so at once if
 // the connection works, so Begin before Next detects a dead one early. Errors are those of
 // Next.
-func (r *Run) Begin(ctx context.Context, within time.Duration) error {
+func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()
 	m, err := r.answers.next(limited)

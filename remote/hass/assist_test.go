@@ -105,7 +105,7 @@ func TestRunsThatFail(t *testing.T) {
 
 func TestARunThatIsSlow(t *testing.T) {
 	run := began(t, Start{From: StageIntent, To: StageIntent}, func(p *peer, _ map[string]any) { p.hangUp() })
-	sentence(t, run.Begin(t.Context(), 20*time.Millisecond), "did not answer within 20ms")
+	sentence(t, run.AwaitStart(t.Context(), 20*time.Millisecond), "did not answer within 20ms")
 	_, err := run.Next(t.Context(), 20*time.Millisecond)
 	sentence(t, err, "did not answer within 20ms")
 	_, err = run.Next(t.Context(), 0)
@@ -122,7 +122,7 @@ func TestBeginKeepsWhatItMet(t *testing.T) {
 		p.text(`{"id":1,"type":"event","event":{"type":"run-end"}}`)
 		p.hangUp()
 	})
-	if err := run.Begin(t.Context(), soon); err != nil {
+	if err := run.AwaitStart(t.Context(), soon); err != nil {
 		t.Error(err)
 	}
 	if e, err := run.Next(t.Context(), soon); err != nil || e.Type != EventRunEnd {

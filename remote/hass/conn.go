@@ -224,7 +224,7 @@ func (c *Conn) write() {
 		case <-c.wake:
 			err = c.leave()
 		case it := <-c.out:
-			err = c.put(it)
+			err = c.transmit(it)
 		}
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -245,16 +245,16 @@ func (c *Conn) leave() error {
 	c.left = nil
 	c.mu.Unlock()
 	for _, id := range left {
-		if err := c.put(outgoing{command: map[string]any{"type": "unsubscribe_events", "subscription": id}}); err != nil {
+		if err := c.transmit(outgoing{command: map[string]any{"type": "unsubscribe_events", "subscription": id}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put sends a message. It assigns the id, because Home Assistant requires ids to increase in
+// transmit sends a message. It assigns the id, because Home Assistant requires ids to increase in
 // the order of arrival.
-func (c *Conn) put(it outgoing) error {
+func (c *Conn) transmit(it outgoing) error {
 	if it.sound != nil {
 		return c.ws.SendBinary(it.sound)
 	}
@@ -318,7 +318,7 @@ func (a *answers) next(ctx context.Context) (incoming, error) {
 		if ctx.Err() != nil {
 			return incoming{}, context.Cause(ctx)
 		}
-		m, there, err := a.take()
+		m, there, err := a.pop()
 		if there || err != nil {
 			return m, err
 		}
@@ -330,7 +330,7 @@ func (a *answers) next(ctx context.Context) (incoming, error) {
 	}
 }
 
-func (a *answers) take() (m incoming, there bool, err error) {
+func (a *answers) pop() (m incoming, there bool, err error) {
 	c := a.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -79,7 +79,7 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 		return voice.Transcript{}, err
 	}
 	defer run.Close()
-	handler, err := r.begin(ctx, run)
+	handler, err := r.awaitHandler(ctx, run)
 	if err != nil {
 		return voice.Transcript{}, err
 	}
@@ -102,12 +102,12 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 		case <-inner.Done():
 		}
 	}()
-	return r.understood(inner, run)
+	return r.readText(inner, run)
 }
 
-// begin waits until the run accepts sound, and returns the sound's handler id. Other
+// awaitHandler waits until the run accepts sound, and returns the sound's handler id. Other
 // events do not extend the wait.
-func (r *Recognizer) begin(ctx context.Context, run *hass.Run) (byte, error) {
+func (r *Recognizer) awaitHandler(ctx context.Context, run *hass.Run) (byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.AnswerWithin, r.client.Silent(r.o.AnswerWithin))
 	defer cancel()
 	for {
@@ -136,9 +136,9 @@ func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utter
 	return run.EndSound(ctx, handler)
 }
 
-// understood waits for the text, in the pipeline's language. A run that ends without
+// readText waits for the text, in the pipeline's language. A run that ends without
 // text recognized nothing.
-func (r *Recognizer) understood(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
+func (r *Recognizer) readText(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
 	language := ""
 	for {
 		e, err := run.Next(ctx, hass.Unlimited)

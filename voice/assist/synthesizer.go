@@ -31,7 +31,7 @@ type Synthesizer struct {
 	client *hass.Client
 	speech *media.Client
 
-	known remote.Kept[hass.Pipeline]
+	known remote.Cached[hass.Pipeline]
 }
 
 // knownFor is how long a pipeline's settings are cached.

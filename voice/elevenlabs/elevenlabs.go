@@ -136,5 +136,5 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		Text  string `json:"text"`
 		Model string `json:"model_id"`
 	}{text, e.o.Model}
-	return e.client.Say(ctx, text, voice.SpeakerRate, "text-to-speech/"+name+"/stream", url.Values{"output_format": {"pcm_24000"}}, order, out)
+	return e.client.Speak(ctx, text, voice.SpeakerRate, "text-to-speech/"+name+"/stream", url.Values{"output_format": {"pcm_24000"}}, order, out)
 }

@@ -52,7 +52,7 @@ type process struct {
 
 func newSpeaker(command []string) *speaker {
 	s := &speaker{command: command, turn: make(chan struct{}, 1)}
-	s.rest = time.AfterFunc(restAfter, s.end)
+	s.rest = time.AfterFunc(restAfter, s.endIdle)
 	s.rest.Stop()
 	s.turn <- struct{}{}
 	return s
@@ -62,7 +62,7 @@ func newSpeaker(command []string) *speaker {
 // fast as it can however slow out is, so that the next text need not wait for the listener
 // of this one. The remaining sound of a cancelled text is read and dropped.
 func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm []int16) error) error {
-	p, err := s.take(ctx)
+	p, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm [
 	go func() {
 		defer close(pieces)
 		spoken = s.ask(p, r, pieces)
-		s.give(spoken)
+		s.release(spoken)
 	}()
 	var unheard error
 	for pcm := range pieces {
@@ -89,8 +89,8 @@ func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm [
 	return spoken
 }
 
-// take waits until the process is free, and starts it if it is not running.
-func (s *speaker) take(ctx context.Context) (*process, error) {
+// acquire waits until the process is free, and starts it if it is not running.
+func (s *speaker) acquire(ctx context.Context) (*process, error) {
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
@@ -112,8 +112,8 @@ func (s *speaker) take(ctx context.Context) (*process, error) {
 	return s.process, nil
 }
 
-// give releases the process. After an error a new one is started for the next text.
-func (s *speaker) give(err error) {
+// release lets others use the process. After an error a new one is started for the next text.
+func (s *speaker) release(err error) {
 	if _, refused := errors.AsType[refusal](err); err != nil && !refused {
 		s.process = nil // it has ended
 	} else {
@@ -122,8 +122,8 @@ func (s *speaker) give(err error) {
 	s.turn <- struct{}{}
 }
 
-// end ends an unused process. If it is in use, it is ended later.
-func (s *speaker) end() {
+// endIdle ends an unused process. If it is in use, it is ended later.
+func (s *speaker) endIdle() {
 	select {
 	case <-s.turn:
 		s.stop()
@@ -143,7 +143,7 @@ func (s *speaker) close() {
 
 func (s *speaker) stop() {
 	if s.process != nil {
-		_ = s.process.end()
+		_ = s.process.killAndWait()
 		s.process = nil
 	}
 }
@@ -167,7 +167,7 @@ func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
 		select {
 		case pieces <- pcm:
 		default:
-			_ = p.end()
+			_ = p.killAndWait()
 			return voice.ErrEndless
 		}
 	}
@@ -213,7 +213,7 @@ func start(command []string) (*process, error) {
 	case err != nil:
 		return nil, p.fault(err)
 	case !voice.Playable(p.rate):
-		_ = p.end()
+		_ = p.killAndWait()
 		return nil, fmt.Errorf("%w: espeak-ng: %s; apt install espeak-ng", voice.ErrUnavailable, why)
 	}
 	return p, nil
@@ -268,8 +268,8 @@ func (p *process) line() (string, error) {
 // kill kills the process and its children, from any goroutine; a pending read then ends.
 func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// end kills the process and waits for it.
-func (p *process) end() error {
+// killAndWait kills the process and waits for it.
+func (p *process) killAndWait() error {
 	p.kill()
 	return p.cmd.Wait()
 }
@@ -277,7 +277,7 @@ func (p *process) end() error {
 // fault returns why the process ended. If it closed its output, it exits by itself.
 func (p *process) fault(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		_ = p.end() // killed by us, which is not the cause
+		_ = p.killAndWait() // killed by us, which is not the cause
 	} else if ended := p.cmd.Wait(); ended != nil {
 		err = ended
 	}

@@ -31,9 +31,9 @@ type Wanted struct {
 	Silence string // advice for an answer without sound
 }
 
-// Say posts order as JSON, a request for the speech of a text, and passes its sound to out:
+// Speak posts order as JSON, a request for the speech of a text, and passes its sound to out:
 // raw samples of that rate if the answer names none. A blank text is silent.
-func (c *Client) Say(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
+func (c *Client) Speak(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -59,8 +59,8 @@ func (f form) whole(ctx context.Context, u *voice.Utterance) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// live returns the body for an utterance that is still being spoken.
-func (f form) live(u *voice.Utterance) func(context.Context) io.Reader {
+// stream returns the body for an utterance that is still being spoken.
+func (f form) stream(u *voice.Utterance) func(context.Context) io.Reader {
 	return func(ctx context.Context) io.Reader {
 		return io.MultiReader(
 			bytes.NewReader(f.before), bytes.NewReader(endlessWAV()),

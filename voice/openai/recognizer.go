@@ -71,7 +71,7 @@ func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.
 		if err := spoken(ctx, u); err != nil {
 			return voice.Transcript{}, err
 		}
-		request.Live = form.live(u)
+		request.Live = form.stream(u)
 	} else if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}

@@ -43,5 +43,5 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 		name = o.Voice
 	}
 	order := speech{Model: s.o.Model, Input: text, Voice: name, Format: "pcm", Speed: s.o.Speed, Streamed: s.o.Stream}
-	return s.client.Say(ctx, text, s.o.Rate, "audio/speech", nil, order, out)
+	return s.client.Speak(ctx, text, s.o.Rate, "audio/speech", nil, order, out)
 }

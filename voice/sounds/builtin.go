@@ -7,8 +7,8 @@ import (
 	"perch/voice"
 )
 
-// made returns the generators of the built-in sounds, by name. Each is deterministic.
-func made() map[string]func() buffer {
+// builtIn returns the generators of the built-in sounds, by name. Each is deterministic.
+func builtIn() map[string]func() buffer {
 	return map[string]func() buffer{"alarm": alarm, "chime": chime, "purr": purr}
 }
 

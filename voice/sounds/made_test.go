@@ -44,7 +44,7 @@ func length(pcm []int16) time.Duration {
 // for somebody to hear.
 func TestWhatIsMadeHere(t *testing.T) {
 	for name, about := range map[string]time.Duration{"purr": 3 * time.Second, "chime": 1500 * time.Millisecond, "alarm": 4 * time.Second} {
-		pcm := made()[name]().pcm()
+		pcm := builtIn()[name]().pcm()
 		if took := length(pcm); took < about-200*time.Millisecond || took > about+200*time.Millisecond {
 			t.Errorf("%s lasts %s", name, took)
 		}
@@ -60,7 +60,7 @@ func TestWhatIsMadeHere(t *testing.T) {
 				t.Errorf("%s clicks: %v", name, edge)
 			}
 		}
-		if !slices.Equal(pcm, made()[name]().pcm()) {
+		if !slices.Equal(pcm, builtIn()[name]().pcm()) {
 			t.Errorf("%s is another each time", name)
 		}
 		if dir := os.Getenv("PERCH_SOUNDS"); dir != "" {

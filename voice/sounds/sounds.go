@@ -47,8 +47,8 @@ func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(fil
 // Names returns the base names of all sounds, sorted: "birthday.wav", "purr". A file
 // replaces the built-in sound of that name.
 func (l *Library) Names() []string {
-	names := slices.Sorted(maps.Keys(made()))
-	root, files, err := l.look()
+	names := slices.Sorted(maps.Keys(builtIn()))
+	root, files, err := l.list()
 	if err != nil {
 		return names // an error of the directory is reported when one of its files is loaded
 	}
@@ -64,8 +64,8 @@ func (l *Library) Names() []string {
 	return names
 }
 
-// look opens the directory and lists its sound files.
-func (l *Library) look() (*os.Root, []string, error) {
+// list opens the directory and lists its sound files.
+func (l *Library) list() (*os.Root, []string, error) {
 	if l.dir == "" {
 		return nil, nil, fs.ErrNotExist
 	}
@@ -95,14 +95,14 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	if name == "" || len(name) > mostName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
 		return nil, fmt.Errorf("a sound has a plain name: %w", fs.ErrNotExist)
 	}
-	root, files, err := l.look()
+	root, files, err := l.list()
 	if err == nil {
 		defer func() { _ = root.Close() }()
-		if file := find(files, name); file != "" {
+		if file := matching(files, name); file != "" {
 			return load(ctx, root, file)
 		}
 	}
-	if sound := made()[name]; sound != nil {
+	if sound := builtIn()[name]; sound != nil {
 		return sound().pcm(), nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -111,8 +111,8 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	return nil, fmt.Errorf("no sound is named %q: %w", name, fs.ErrNotExist)
 }
 
-// find returns the file that a name means, or "".
-func find(files []string, name string) string {
+// matching returns the file that a name means, or "".
+func matching(files []string, name string) string {
 	if slices.Contains(files, name) {
 		return name
 	}

@@ -171,14 +171,14 @@ func judgeAnswers(t *testing.T, all map[string]answered) {
 func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
 	p, err := newPair(Model, homeGrammar, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	defer p.free()
+	defer p.close()
 	plain := homeGrammar
 	plain.Answer = nil
 	deaf, err := newPair(Model, plain, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	defer deaf.free()
+	defer deaf.close()
 	hear := func(p *pair, pcm []int16, answer bool) heard {
-		got, err := p.hear(t.Context(), spoken(pcm), answer)
+		got, err := p.recognize(t.Context(), spoken(pcm), answer)
 		must.Succeed(t, err)
 		return got
 	}
@@ -215,9 +215,9 @@ func TestAnswersCostLittle(t *testing.T) {
 	for range 3 {
 		p, err := newPair(Model, without, slog.New(slog.DiscardHandler))
 		must.Succeed(t, err)
-		defer p.free() // not sooner: its memory would be the next pair's
+		defer p.close() // not sooner: its memory would be the next pair's
 		hear := func(answer bool) {
-			if _, err := p.hear(t.Context(), spoken(pcm), answer); err != nil {
+			if _, err := p.recognize(t.Context(), spoken(pcm), answer); err != nil {
 				t.Fatal(err)
 			}
 		}

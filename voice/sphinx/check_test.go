@@ -120,7 +120,7 @@ func TestCheckPassesWhatTheLibraryTakes(t *testing.T) {
 			t.Errorf("%q passes, but the library says: %v", body, err)
 			continue
 		}
-		p.free()
+		p.close()
 	}
 }
 
@@ -157,7 +157,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Skip(err)
 	}
-	f.Cleanup(d.free)
+	f.Cleanup(d.close)
 	f.Fuzz(func(t *testing.T, body string) {
 		e, err := parse(body)
 		if err != nil {
@@ -209,7 +209,7 @@ func TestOptionalRulesAreLeftOut(t *testing.T) {
 	}
 	p, err := newPair(Model, g, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	p.free()
+	p.close()
 	if err := Check(g, Model); err == nil || !strings.Contains(err.Error(), "hochwasserstand") {
 		t.Errorf("the check says %v", err)
 	}

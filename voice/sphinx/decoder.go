@@ -54,7 +54,7 @@ func newDecoder(acoustics string, args []string, words []pronunciation, name, js
 		err = d.use(name)
 	}
 	if err != nil {
-		d.free()
+		d.close()
 		return nil, err
 	}
 	return d, nil
@@ -73,7 +73,7 @@ func open(acoustics string, args []string) (*decoder, error) {
 	}
 	ps := C.open_decoder(C.int(len(argv)), &argv[0], &reason)
 	if ps == nil {
-		return nil, noModel("open the acoustic model "+acoustics, said(&reason))
+		return nil, noModel("open the acoustic model "+acoustics, lastError(&reason))
 	}
 	return &decoder{ps}, nil
 }
@@ -84,7 +84,7 @@ func (d *decoder) add(w pronunciation) error {
 	defer C.free(unsafe.Pointer(word))
 	defer C.free(unsafe.Pointer(phones))
 	if C.add_word(d.ps, word, phones, &reason) < 0 {
-		return fmt.Errorf("add %q to the recognizer's dictionary: %w", w.word, said(&reason))
+		return fmt.Errorf("add %q to the recognizer's dictionary: %w", w.word, lastError(&reason))
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (d *decoder) setGrammar(name, jsgf string) error {
 	defer C.free(unsafe.Pointer(id))
 	defer C.free(unsafe.Pointer(text))
 	if C.set_grammar(d.ps, id, text, &reason) != 0 {
-		return fmt.Errorf("compile the grammar of %s: %w", name, said(&reason))
+		return fmt.Errorf("compile the grammar of %s: %w", name, lastError(&reason))
 	}
 	return nil
 }
@@ -109,13 +109,13 @@ func (d *decoder) use(name string) error {
 	id := C.CString(name)
 	defer C.free(unsafe.Pointer(id))
 	if C.use_grammar(d.ps, id, &reason) != 0 {
-		return fmt.Errorf("use the grammar of %s: %w", name, said(&reason))
+		return fmt.Errorf("use the grammar of %s: %w", name, lastError(&reason))
 	}
 	return nil
 }
 
-// said returns the library's last complaint before it failed.
-func said(reason *C.reason_t) error {
+// lastError returns the library's last complaint before it failed.
+func lastError(reason *C.reason_t) error {
 	if s := strings.TrimSpace(C.GoString(&reason.text[0])); s != "" {
 		return errors.New(s)
 	}
@@ -147,7 +147,7 @@ func (d *decoder) process(pcm []int16, noSearch C.int) error {
 	return nil
 }
 
-func (d *decoder) end() error {
+func (d *decoder) stop() error {
 	if C.ps_end_utt(d.ps) != 0 {
 		return errors.New("the decoder does not end the utterance")
 	}
@@ -184,7 +184,7 @@ func (d *decoder) setMean(m mean, frames int) {
 	C.set_mean(d.ps, (*C.float)(&m[0]), C.int(frames))
 }
 
-func (d *decoder) free() {
+func (d *decoder) close() {
 	C.ps_free(d.ps)
 	d.ps = nil
 }

@@ -65,22 +65,22 @@ func newPair(model string, g Grammar, log *slog.Logger) (*pair, error) {
 	}
 	if len(g.Answer) > 0 {
 		if err := commands.setGrammar(answerGrammar, g.jsgf(g.Answer)); err != nil {
-			commands.free()
+			commands.close()
 			return nil, err
 		}
 	}
 	grammar, words := phoneLoop()
 	phones, err := newDecoder(acoustics, phoneArgs, words, "phones", grammar)
 	if err != nil {
-		commands.free()
+		commands.close()
 		return nil, err
 	}
 	return &pair{commands, phones, len(g.Answer) > 0, commands.mean()}, nil
 }
 
-// hear decodes u while it is spoken, as a command or as the answer to a question. After
+// recognize decodes u while it is spoken, as a command or as the answer to a question. After
 // any result p is ready for another utterance.
-func (p *pair) hear(ctx context.Context, u *voice.Utterance, answer bool) (heard, error) {
+func (p *pair) recognize(ctx context.Context, u *voice.Utterance, answer bool) (heard, error) {
 	name, most := commandGrammar, float64(mostLoss)
 	if answer && p.answers {
 		name, most = answerGrammar, mostAnswerLoss
@@ -98,9 +98,9 @@ func (p *pair) hear(ctx context.Context, u *voice.Utterance, answer bool) (heard
 	}
 	err = errors.Join(p.commands.start(), p.phones.start())
 	if err == nil {
-		err = p.follow(ctx, u, buf[:block], most)
+		err = p.feed(ctx, u, buf[:block], most)
 	}
-	if err := errors.Join(err, p.commands.end(), p.phones.end()); err != nil {
+	if err := errors.Join(err, p.commands.stop(), p.phones.stop()); err != nil {
 		return heard{}, err
 	}
 	return p.best(most), nil
@@ -138,16 +138,16 @@ func (p *pair) adapt(first []int16) error {
 	if err == nil {
 		err = p.commands.skim(first)
 	}
-	err = errors.Join(err, p.commands.end())
+	err = errors.Join(err, p.commands.stop())
 	at := p.commands.mean()
 	p.commands.setMean(at, priorFrames)
 	p.phones.setMean(at, priorFrames)
 	return err
 }
 
-// follow feeds u to both decoders, block by block, to its end, and passes the text so
+// feed feeds u to both decoders, block by block, to its end, and passes the text so
 // far to u after each block.
-func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16, most float64) error {
+func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, most float64) error {
 	before := ""
 	for offset := 0; ; {
 		n, err := u.Read(ctx, buf, offset)
@@ -168,7 +168,7 @@ func (p *pair) follow(ctx context.Context, u *voice.Utterance, buf []int16, most
 	}
 }
 
-func (p *pair) free() {
-	p.commands.free()
-	p.phones.free()
+func (p *pair) close() {
+	p.commands.close()
+	p.phones.close()
 }

@@ -77,7 +77,7 @@ func (e *Engine) Load(ctx context.Context) error {
 	if e.Loaded() {
 		return nil
 	}
-	p, err := e.make(ctx)
+	p, err := e.newPair(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (e *Engine) Load(ctx context.Context) error {
 	return nil
 }
 
-// make makes a pair. e.making is held.
-func (e *Engine) make(ctx context.Context) (*pair, error) {
+// newPair makes a pair. e.making is held.
+func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 		return voice.Transcript{}, err
 	}
 	defer func() { e.idle <- p }()
-	heard, err := p.hear(ctx, u, o.Answer)
+	heard, err := p.recognize(ctx, u, o.Answer)
 	if err != nil {
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
 	}
@@ -170,7 +170,7 @@ func (e *Engine) idleOrNew(ctx context.Context) (*pair, error) {
 	if int(e.made.Load()) == cap(e.idle) {
 		return nil, nil
 	}
-	return e.make(ctx)
+	return e.newPair(ctx)
 }
 
 func (e *Engine) tryIdle() *pair {
@@ -194,7 +194,7 @@ func (e *Engine) Close() {
 		close(e.closed)
 		e.making.Unlock()
 		for ; e.made.Load() > 0; e.made.Add(-1) {
-			(<-e.idle).free()
+			(<-e.idle).close()
 		}
 	})
 }

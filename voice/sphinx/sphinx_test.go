@@ -130,14 +130,14 @@ func TestUtterancesDoNotColourEachOther(t *testing.T) {
 	p := <-e.idle
 	defer func() { e.idle <- p }()
 	sentence := speak(t, "slt", "good night")
-	first, err := p.hear(t.Context(), spoken(sentence), false)
+	first, err := p.recognize(t.Context(), spoken(sentence), false)
 	if err != nil || first.text != "good night" {
 		t.Fatalf("heard %q, %v", first.text, err)
 	}
-	if _, err := p.hear(t.Context(), spoken(addNoise(make([]int16, 10*voice.MicRate), 5000)), false); err != nil {
+	if _, err := p.recognize(t.Context(), spoken(addNoise(make([]int16, 10*voice.MicRate), 5000)), false); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := p.hear(t.Context(), spoken(sentence), false); again != first || err != nil {
+	if again, err := p.recognize(t.Context(), spoken(sentence), false); again != first || err != nil {
 		t.Errorf("heard %v, then %v, %v", first, again, err)
 	}
 }

@@ -74,7 +74,7 @@ func (o Options) media() media.Options {
 type Engine struct {
 	o      Options
 	client *media.Client
-	first  remote.Kept[string] // the server's first style
+	first  remote.Cached[string] // the server's first style
 }
 
 // firstFor is how long the server's first style is cached.

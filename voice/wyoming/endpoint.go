@@ -19,7 +19,7 @@ type endpoint struct {
 	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
 	connect    func(ctx context.Context, network, address string) (net.Conn, error)
 
-	known remote.Kept[[]netip.Addr]
+	known remote.Cached[[]netip.Addr]
 }
 
 const (
@@ -65,7 +65,7 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 	defer cancel()
 	found, err := p.addresses(limited)
 	if err != nil {
-		return nil, p.away(ctx, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
+		return nil, p.unreachable(ctx, fmt.Sprintf("the name %s is not known on this network; give the server's IP address", printable(p.host)), err)
 	}
 	deadline, _ := limited.Deadline()
 	for i, ip := range found {
@@ -81,12 +81,12 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 	}
 	p.known.Forget() // the server may have moved
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, p.away(ctx, "nothing listens there; start the server, or correct the address", err)
+		return nil, p.unreachable(ctx, "nothing listens there; start the server, or correct the address", err)
 	}
-	return nil, p.away(ctx, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
+	return nil, p.unreachable(ctx, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
 }
 
-func (p *endpoint) away(ctx context.Context, why string, cause error) error {
+func (p *endpoint) unreachable(ctx context.Context, why string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

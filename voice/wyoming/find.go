@@ -57,13 +57,13 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	if s, info, ok := f.fresh(n); ok { // found by another call
 		return s, info, nil
 	}
-	if s, info, ok := f.again(limited, n); ok {
+	if s, info, ok := f.reask(limited, n); ok {
 		return s, info, nil
 	}
 	if err := f.resting(n); err != nil {
 		return nil, Info{}, err
 	}
-	s, info, err := f.look(limited, n)
+	s, info, err := f.search(limited, n)
 	switch {
 	case ctx.Err() != nil:
 		return nil, Info{}, ctx.Err()
@@ -93,9 +93,9 @@ func (f *finder) fresh(n need) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// again asks the known servers whose info has expired or was dropped after a failure. A
+// reask asks the known servers whose info has expired or was dropped after a failure. A
 // server that does not answer within a fifth of the time is forgotten: it may have moved.
-func (f *finder) again(ctx context.Context, n need) (*server, Info, bool) {
+func (f *finder) reask(ctx context.Context, n need) (*server, Info, bool) {
 	f.mu.Lock()
 	stale := slices.DeleteFunc(slices.Clone(f.known), func(s *server) bool {
 		_, ok := s.served.Get()
@@ -111,7 +111,7 @@ func (f *finder) again(ctx context.Context, n need) (*server, Info, bool) {
 	if ctx.Err() != nil {
 		return nil, Info{}, false
 	}
-	f.keep(answers)
+	f.remember(answers)
 	return best(answers)
 }
 
@@ -135,9 +135,9 @@ func (f *finder) forget() {
 	f.rest = time.Time{}
 }
 
-// look searches the network: two fifths of the time to find servers, and the rest to ask
+// search searches the network: two fifths of the time to find servers, and the rest to ask
 // them.
-func (f *finder) look(ctx context.Context, n need) (*server, Info, error) {
+func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
 	finding, cancel := context.WithTimeout(ctx, f.o.ConnectWithin*2/5)
 	targets, err := f.o.Find(finding)
 	late := finding.Err() != nil
@@ -152,7 +152,7 @@ func (f *finder) look(ctx context.Context, n need) (*server, Info, error) {
 		return nil, Info{}, &fault{"", "no Wyoming server announces itself on this network; " + cure, errNotServed}
 	}
 	answers := f.ask(ctx, servers, n)
-	f.keep(answers)
+	f.remember(answers)
 	if s, info, ok := best(answers); ok {
 		f.o.Log.Info("a Wyoming server was found", "server", s.endpoint.String(), "servers", len(servers))
 		return s, info, nil
@@ -236,9 +236,9 @@ func best(answers []answer) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// keep puts the servers that answered before those already known, and forgets those that
+// remember puts the servers that answered before those already known, and forgets those that
 // did not answer.
-func (f *finder) keep(answers []answer) {
+func (f *finder) remember(answers []answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var known []*server

@@ -13,7 +13,7 @@ import (
 type server struct {
 	o        Options
 	endpoint *endpoint
-	served   remote.Kept[Info]
+	served   remote.Cached[Info]
 
 	mu     sync.Mutex
 	asking *question // nil unless a request is running

@@ -26,8 +26,8 @@ func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sou
 	})}
 }
 
-// begin sets the format of what follows, and drops an incomplete sample.
-func (s *sound) begin(f Format) error {
+// setFormat sets the format of what follows, and drops an incomplete sample.
+func (s *sound) setFormat(f Format) error {
 	switch {
 	case f.Width != 2:
 		return reason(fmt.Sprintf("its sound has samples of %d bytes, and only those of 2 can be played; choose another voice", f.Width))

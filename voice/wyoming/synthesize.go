@@ -113,7 +113,7 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 		}
 		switch event.Type {
 		case TypeAudioStart, TypeAudioChunk:
-			if err := hear(event, s); err != nil {
+			if err := handleAudio(event, s); err != nil {
 				return err
 			}
 			if event.Type == TypeAudioChunk && len(event.Payload) > 0 {
@@ -129,9 +129,9 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 	}
 }
 
-// hear handles an audio-start or audio-chunk. Both name the format; a chunk without one
+// handleAudio handles an audio-start or audio-chunk. Both name the format; a chunk without one
 // has its start's.
-func hear(event Event, s *sound) error {
+func handleAudio(event Event, s *sound) error {
 	var f Format
 	if err := event.Decode(&f); err != nil {
 		return err
@@ -140,7 +140,7 @@ func hear(event Event, s *sound) error {
 		s.samples.rest = s.samples.rest[:0] // an incomplete sample at the end of a sentence is lost
 	}
 	if event.Type == TypeAudioStart || f != (Format{}) {
-		if err := s.begin(f); err != nil {
+		if err := s.setFormat(f); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func TestRatesAndChannels(t *testing.T) {
 func TestStereoIsMixedDown(t *testing.T) {
 	var got []int16
 	s := newSound("", nil, func(pcm []int16) error { got = append(got, pcm...); return nil })
-	must.Succeed(t, s.begin(Format{voice.SpeakerRate, 2, 2}))
+	must.Succeed(t, s.setFormat(Format{voice.SpeakerRate, 2, 2}))
 	var b []byte
 	for _, v := range []int16{100, 300, -32768, -32768, 32767, 32767, 5, -5} {
 		b = binary.LittleEndian.AppendUint16(b, uint16(v))
@@ -185,7 +185,7 @@ func FuzzSound(f *testing.F) {
 		}
 		hear := func(parts ...[]byte) (all []int16) {
 			s := newSound("Hello.", nil, func(pcm []int16) error { all = append(all, pcm...); return nil })
-			if s.begin(format) != nil {
+			if s.setFormat(format) != nil {
 				return nil
 			}
 			for _, p := range parts {

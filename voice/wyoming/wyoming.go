@@ -74,7 +74,7 @@ func New(o Options) (*Engine, error) {
 // Check validates the options.
 func (o Options) Check() error {
 	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
-		return errors.New("a Wyoming server cannot answer within less than no time")
+		return errors.New("a Wyoming server cannot have a negative time limit")
 	}
 	if o.Address == "" && o.Find != nil {
 		return nil
@@ -86,7 +86,7 @@ func (o Options) Check() error {
 // parseAddress omits the address from its error if it contains a password.
 func parseAddress(address string) (host, port string, err error) {
 	if strings.Contains(address, "@") {
-		return "", "", errors.New("a Wyoming address has no user and no password, for the protocol knows none; it is tcp://host:port")
+		return "", "", errors.New("a Wyoming address cannot have a user or a password; it is tcp://host:port")
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "tcp" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {

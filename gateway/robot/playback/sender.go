@@ -123,7 +123,7 @@ func (s *sender) run(ctx context.Context) error {
 			return err
 		}
 		now := time.Now()
-		timer.Reset(min(wait, s.runOut(now), s.mouth.Follow(now)))
+		timer.Reset(min(wait, s.runOut(now), s.mouth.Update(now)))
 		select {
 		case o := <-s.now:
 			if err := s.carryOut(o); err != nil {
@@ -395,7 +395,7 @@ func (s *sender) packet(q *queue, it item, now time.Time) error {
 	copy(s.left[:], s.left[1:])
 	s.left[mostAtOnce-1] = now
 	s.playing.pacer.Sent(now)
-	s.mouth.Will(it.levels[:], s.playing.pacer.Played())
+	s.mouth.Queue(it.levels[:], s.playing.pacer.Played())
 	return nil
 }
 
