@@ -59,7 +59,7 @@ type Claim struct {
 }
 
 // Adopted reports whether the owner has adopted the robot by name. Any other robot is
-// a stranger: it may talk, with a memory of its own, and nothing else.
+// a stranger: it may talk, with its own memory, and nothing else.
 func (r Robot) Adopted() bool { return r.Bound && r.Named }
 
 // Forgotten reports whether only the epoch of the robot's tokens is left.

@@ -10,7 +10,7 @@ import (
 
 // A stranger is a robot that nobody has adopted by name. The cost of strangers is
 // bounded: the registry limits how many it knows, per machine and per network, and
-// forgets those that were away for 30 days. If there are too many, the stranger not
+// forgets those that were away for 30 days. When full, the stranger not
 // seen for longest is evicted from the machine or network that has too many, so that
 // no network displaces another's robots. A robot claimed from several machines
 // belongs to none of them, or the one that came first could evict it and the others'

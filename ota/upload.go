@@ -22,7 +22,7 @@ import (
 
 // Upload is an owner's declaration of an image.
 type Upload struct {
-	Boards    []string // for which it was built
+	Boards    []string // boards it was built for
 	SHA256    string   // expected hash, in hex; empty accepts any
 	Signature string   // ed25519, of the 32 bytes of the SHA-256, in base64; may be empty
 }

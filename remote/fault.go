@@ -63,7 +63,7 @@ type Server struct {
 	Setting string   // where its key is configured, such as "key_file"
 	Check   string   // what to check if it refuses a request, such as "model and url"
 	Kind    error    // wrapped by its faults
-	// ConnectWithin is a separate deadline for connecting; 0 is none.
+	// ConnectWithin is a separate deadline for connecting; 0 disables it.
 	ConnectWithin time.Duration
 }
 

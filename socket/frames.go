@@ -14,7 +14,7 @@ import (
 // wait in the network.
 const (
 	idleFrames = 50
-	// leastFragment is the payload in bytes from which a fragment is not idle.
+	// leastFragment is the least payload, in bytes, of a fragment that is not idle.
 	leastFragment = 128
 )
 

@@ -39,7 +39,7 @@ type Options struct {
 	SendWithin time.Duration // 0 is 10 s
 	Header     http.Header   // sent by Dial
 
-	// Subprotocols are those that Accept supports, in order of preference. Its answer
+	// Subprotocols are the ones supported by Accept, in order of preference. Its answer
 	// names the first that the other side supports too.
 	Subprotocols []string
 	// Buffer is the size of each of the two buffers in bytes; 0 is 4096. Messages may be

@@ -35,7 +35,7 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 	return rewritten.bolt, rewritten.file, nil
 }
 
-// extent returns the size to which an open file was ever written, in bytes, and how much of that is in use. Space that
+// extent returns how far an open file was ever written, in bytes, and how much of that is in use. Space that
 // bolt reserved beyond it takes no room on the disk.
 func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	stats := bolt.Stats()

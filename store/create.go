@@ -122,7 +122,7 @@ func neverUsed(path, pristine string) bool {
 	return true
 }
 
-// syncDirectories syncs the new name, and that of its directory, which may be new as well.
+// syncDirectories syncs the new name, and its directory's, which may be new as well.
 func syncDirectories(dir *os.File) error {
 	if err := SyncDirectory(dir.Name()); err != nil {
 		return unusable(dir.Name(), err)

@@ -19,7 +19,7 @@ var (
 	// ErrUnusable is returned if the file or its directory cannot be used: missing rights, a read-only file system, a
 	// file where a directory should be.
 	ErrUnusable = errors.New("database cannot be used here")
-	// ErrMissing is returned if Options.Expect is set and there is no database, or one that never held anything.
+	// ErrMissing is returned if Options.Expect is set and the database is missing or never held anything.
 	ErrMissing = errors.New("database missing")
 )
 

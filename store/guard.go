@@ -107,7 +107,7 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	return db.recordDamage(writeError(db.path, err))
 }
 
-// release closes bolt. After a panic bolt may have a transaction open, for which its Close would wait; then the file is
+// release closes bolt. After a panic bolt may have a transaction open, and its Close would wait for it; then the file is
 // only unlocked, so that it can be opened again. Closing it is not enough: the memory map keeps the lock.
 func release(bolt *bbolt.DB, file *os.File, panicked bool) error {
 	if !panicked {

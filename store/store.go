@@ -162,7 +162,7 @@ func (o Options) withDefaults() Options {
 // Path returns the path given to [Open].
 func (db *DB) Path() string { return db.path }
 
-// Commits returns the number of write transactions that reached the disk since [Open], including that of the migrations.
+// Commits returns the number of write transactions that reached the disk since [Open], including the migrations'.
 func (db *DB) Commits() uint64 { return db.commits.Load() }
 
 // Err returns the error of the last commit, such as a full disk, or nil once a later one succeeded. Stored values can

@@ -34,7 +34,7 @@ func newCustom() (c custom) {
 	return c
 }
 
-// most returns the factor by which the sound usually exceeds the other at most.
+// most returns how many times louder than the other the sound usually is at most.
 func (c *custom) most(b int) float32 { return fromDB(c.gain[b] + spreads*c.spread[b]) }
 
 func fromDB(db float32) float32 { return float32(math.Pow(10, float64(db)/10)) }

@@ -87,7 +87,7 @@ type Mouth struct {
 	ahead []moment
 }
 
-// moment is a level with the time from which it is heard.
+// moment is a level with the time of its start.
 type moment struct {
 	at    time.Time
 	level float64

@@ -66,7 +66,7 @@ type result struct {
 	back   bool    // worse by a quarter or more
 }
 
-// fallenBack is the factor from which a figure counts as worse.
+// fallenBack is the least factor of a figure that counts as worse.
 const fallenBack = 1.25
 
 // judge compares a row with its goal and with the baseline. A figure of zero, such as late

@@ -13,7 +13,7 @@ type Chip uint16
 // NoChip is an unknown chip.
 const NoChip Chip = 0xFFFF
 
-// named is a chip's name in ESP-IDF, and the address ranges to which it maps flash.
+// named is a chip's name in ESP-IDF, and the address ranges of its mapped flash.
 type named struct {
 	name string
 	maps []span

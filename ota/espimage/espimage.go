@@ -62,7 +62,7 @@ type App struct {
 	Project    string
 	Date, Time string   // in the format of __DATE__ and __TIME__
 	IDF        string   // version of ESP-IDF
-	ELF        [32]byte // SHA-256 of the ELF file, by which a robot identifies its running image
+	ELF        [32]byte // SHA-256 of the ELF file, with which a robot identifies its running image
 }
 
 // Refusal is why a robot would not run a file.

@@ -35,7 +35,7 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	return Unknown, nil
 }
 
-// readStart reads the bytes by which a kind is recognized.
+// readStart reads the bytes that identify a kind.
 func readStart(r io.ReaderAt, size int64) ([]byte, error) {
 	start := make([]byte, min(AppStart, size))
 	n, err := r.ReadAt(start, 0)

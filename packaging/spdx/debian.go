@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// debian adds the packages installed in a root; without dpkg there are none.
+// debian adds the packages installed in a root; without dpkg it adds nothing.
 func (d *document) debian(root string) error {
 	status, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))
 	if errors.Is(err, fs.ErrNotExist) {

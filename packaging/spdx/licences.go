@@ -17,7 +17,7 @@ var spdxNames = map[string]string{
 var gnu = regexp.MustCompile(`^(a?gpl|lgpl)-v?([0-9])(\.[0-9])?(\+|-or-later|-only)?$`)
 
 // expression returns SPDX's expression for Debian's name of one or several licences, and false
-// if there is none.
+// if SPDX has no name.
 func expression(debian string) (string, bool) {
 	for _, joint := range [][2]string{{" or ", " OR "}, {" and ", " AND "}} {
 		if parts := strings.Split(debian, joint[0]); len(parts) > 1 {

@@ -58,7 +58,7 @@ func (d *document) modules(root string) error {
 	return nil
 }
 
-// holder returns the Debian package of a program, or the whole document if there is none.
+// holder returns the Debian package of a program, or else the whole document.
 func (d *document) holder(program string) string {
 	for _, p := range d.Packages {
 		if p.ID == "SPDXRef-deb-"+program {

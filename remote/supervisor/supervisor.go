@@ -27,7 +27,7 @@ import (
 const (
 	// Home is the Supervisor's URL for apps.
 	Home = "http://supervisor"
-	// Ingress is the address from which it requests an app's page.
+	// Ingress is the source address of its requests for an app's page.
 	Ingress = "172.30.32.2"
 	// Gateway is the host's address in the network of apps. An app on the host's network is
 	// reached there.
@@ -143,7 +143,7 @@ type Broker struct {
 var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
 
 // MQTT returns the broker that an app of Home Assistant offers. The error wraps ErrNoBroker
-// only if the Supervisor said that there is none.
+// only if the Supervisor said so.
 func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	var s service
 	err := c.call(ctx, http.MethodGet, "services/mqtt", nil, &s)

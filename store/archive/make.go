@@ -117,7 +117,7 @@ func (p *Backup) inventory(ctx context.Context, log *slog.Logger) (err error) {
 	return err
 }
 
-// openSettings opens the settings, or an empty file if there are none; a restore then leaves none
+// openSettings opens the settings, or an empty file if they are missing; a restore then leaves none
 // either.
 func openSettings(data string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(data, settingsName))

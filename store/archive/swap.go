@@ -17,7 +17,7 @@ import (
 	"perch/store"
 )
 
-// Finish swaps in a staged backup, and removes one that is not ready. It must be called
+// Finish swaps in a staged backup, and removes an incomplete one. It must be called
 // first at start.
 func (d Directory) Finish() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {

@@ -6,7 +6,7 @@ import "strings"
 const phones = "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 
 // phoneLoop returns a grammar of any sequence of phones, with its dictionary: words that
-// are single phones. Its score is that of the best possible sentence, and so shows how
+// are single phones. It scores like the best possible sentence, and so shows how
 // far a command is from what was said.
 func phoneLoop() (grammar string, words []pronunciation) {
 	var names []string

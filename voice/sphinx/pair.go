@@ -22,7 +22,7 @@ var (
 	phoneArgs   = []string{"-beam", "1e-20", "-pbeam", "1e-20", "-wbeam", "1e-20"}
 )
 
-// priorFrames is the weight of the model's mean relative to that of an utterance's first
+// priorFrames is the weight of the model's mean relative to the mean of an utterance's first
 // second: half a second.
 const priorFrames = 50
 

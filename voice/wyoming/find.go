@@ -236,7 +236,7 @@ func best(answers []answer) (*server, Info, bool) {
 	return nil, Info{}, false
 }
 
-// remember puts the servers that answered before those already known, and forgets those that
+// remember puts the servers that answered before the known ones, and forgets servers that
 // did not answer.
 func (f *finder) remember(answers []answer) {
 	f.mu.Lock()

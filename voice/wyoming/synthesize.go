@@ -53,7 +53,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	return nil
 }
 
-// longText is the length in bytes from which a text is streamed. A sentence is not worth
+// longText is the least length of a streamed text, in bytes. A sentence is not worth
 // the five events.
 const longText = 160
 

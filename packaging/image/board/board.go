@@ -136,7 +136,7 @@ func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 	})
 }
 
-// Replace atomically replaces the file at by the one that made creates.
+// Replace atomically replaces the file at by the file that made creates.
 func Replace(at string, made func(fresh string) error) error {
 	fresh := at + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ import (
 type networkManager struct {
 	board.Machine
 	program string // nmcli
-	iface   string // the radio's; empty if there is none
+	iface   string // the radio's; may be empty
 }
 
 const (

@@ -80,7 +80,7 @@ func (s *Supervisor) Environ() []string {
 	return []string{"SUPERVISOR_TOKEN=" + Token, "SUPERVISOR_API=" + s.URL}
 }
 
-// Offer sets the broker that an app offers; nil is none.
+// Offer sets the broker that an app offers, or nil.
 func (s *Supervisor) Offer(broker map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
