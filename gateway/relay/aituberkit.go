@@ -19,17 +19,17 @@ import (
 	"perch/remote"
 )
 
-// aituberkit is AITuberKit by its external API: its character speaks what it is given,
-// with a voice and a face of its own. A page of it that is open is a receiver.
+// aituberkit is AITuberKit by its external API: its character speaks the text it is sent, with
+// its own voice and face. An open page of it is a receiver.
 type aituberkit struct {
-	*own
+	*programConfig
 	base   *url.URL
-	spoken *recent // notifications
+	spoken *recent //  ids of notifications
 }
 
 const (
 	aituberWithin = 4 * time.Second
-	aituberEvery  = 15 * time.Second // a page that was open is looked for
+	aituberEvery  = 15 * time.Second //  how often the open page is checked
 )
 
 func aituberkitKind() kind {
@@ -43,7 +43,7 @@ func aituberkitKind() kind {
 	}
 }
 
-func newAITuberKit(o *own) (program, error) {
+func newAITuberKit(o *programConfig) (program, error) {
 	for _, key := range []string{"speak.sentence", "speak.notification", "speak.question"} {
 		if word := o.words.of(key); !slices.Contains([]string{"", "normal", "high"}, word) {
 			return nil, fmt.Errorf("words.%s is %.40q; it is the priority, normal or high, or empty where such is not to be spoken", key, word)
@@ -71,26 +71,26 @@ type aituberSpeech struct {
 }
 
 func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
-	l := &aituberLink{aituberkit: p, server: newServer(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
+	l := &aituberLink{aituberkit: p, httpLink: newHTTPLink(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
 		Address: remote.Address(p.base), Key: p.Key, Setting: "key", Check: "its version"}}, aituberWithin, note)}
-	if err := l.find(ctx); err != nil {
+	if err := l.chooseReceiver(ctx); err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
 }
 
-// aituberLink is to a page that was found.
+// aituberLink is a link to an open page.
 type aituberLink struct {
-	*server
+	*httpLink
 	aituberkit
 	receiver string
-	answer   string // names the sentences of one answer: a later one does not push the earlier ones out
+	answer   string //  the session id of one answer's sentences, so that a later one does not displace earlier ones
 }
 
-// call asks the API, whose paths end with a slash.
+// call sends a request; the API's paths end with a slash.
 func (l *aituberLink) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	text, _, err := l.server.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberWithin}, limit.List)
+	text, _, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberWithin}, limit.List)
 	fault, is := errors.AsType[*remote.Fault](err)
 	if is && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key") {
 		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")
@@ -98,8 +98,8 @@ func (l *aituberLink) call(ctx context.Context, method, path string, body []byte
 	return text, err
 }
 
-// find chooses the page that speaks.
-func (l *aituberLink) find(ctx context.Context) error {
+// chooseReceiver chooses the page that speaks.
+func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 	text, err := l.call(ctx, http.MethodGet, "receivers", nil)
 	if err != nil {
 		return err
@@ -120,8 +120,8 @@ func (l *aituberLink) find(ctx context.Context) error {
 	return errors.New("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
 }
 
-// aituberChoice is the page that an owner names, else the one that was chosen before, else
-// the one that was heard of last. Empty is none.
+// aituberChoice returns the page that the owner named, or the previous one, or the one listed
+// first, or "".
 func aituberChoice(all []aituberReceiver, wanted, before string) (id string) {
 	for _, r := range all {
 		switch {
@@ -136,12 +136,12 @@ func aituberChoice(all []aituberReceiver, wanted, before string) (id string) {
 	return id
 }
 
-// speak has a text spoken. It returns errUntold where words leave it out, or AITuberKit
-// refuses this one text: it would refuse it later too.
+// speak has a text spoken. It returns errNotShown where words leave it out, or when AITuberKit
+// refuses this text for good.
 func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) error {
 	priority := l.words.of("speak." + what)
 	if priority == "" || strings.TrimSpace(text) == "" {
-		return errUntold
+		return errNotShown
 	}
 	s := aituberSpeech{Receiver: l.receiver, Text: text, Emotion: l.words.face(is.Expression()), Priority: priority}
 	if what == "sentence" {
@@ -153,17 +153,17 @@ func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) er
 		return err
 	}
 	_, err = l.call(ctx, http.MethodPost, "speak", body)
-	return l.told(err)
+	return l.checkRefusal(err)
 }
 
 func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 	switch b := f.Body.(type) {
 	case feed.State:
 		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == is.place() {
-			l.answer = "" // the next sentence is of another answer
+			l.answer = "" //  the next sentence belongs to another answer
 		}
 	case feed.Face:
-		if is.Session == trial { // it wears none without words
+		if is.Session == trialSession { //  faces are shown only with speech
 			return l.speak(ctx, "sentence", b.Tag, is)
 		}
 	case feed.Said:
@@ -186,6 +186,6 @@ func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error 
 	return nil
 }
 
-// keep finds another page where the one that spoke was closed.
-func (l *aituberLink) keep(ctx context.Context, _ Scene) error { return l.find(ctx) }
-func (l *aituberLink) every() time.Duration                    { return aituberEvery }
+// refresh chooses another page if the current one was closed.
+func (l *aituberLink) refresh(ctx context.Context, _ Scene) error { return l.chooseReceiver(ctx) }
+func (l *aituberLink) refreshEvery() time.Duration                { return aituberEvery }

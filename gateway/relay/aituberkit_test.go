@@ -164,7 +164,7 @@ func TestAITuberKitIsTried(t *testing.T) {
 	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	for range 2 {
-		must.Succeed(t, h.relays.Try(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }))
+		must.Succeed(t, h.relays.RunTrial(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }))
 		told := f.clear()
 		if len(told) != len(agent.Emotions())+3 || !strings.Contains(told[1], `"text":"happy","emotion":"happy"`) {
 			t.Errorf("it spoke %d times: %v", len(told), told)

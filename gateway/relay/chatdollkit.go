@@ -16,14 +16,14 @@ import (
 	"perch/limit"
 )
 
-// chatdollkit is an application made with ChatdollKit whose SocketServer is on. It takes
-// one JSON object a line by TCP, and answers nothing. Perch speaks to its
-// ModelRequestBroker, which performs a text with tags: [face:Joy] and [anim:wave]. Text
-// without tags is spoken by the application's own voice.
-type chatdollkit struct{ *own }
+// chatdollkit is an application made with ChatdollKit whose SocketServer is on. It reads one
+// JSON object per line over TCP and answers nothing. Requests go to its ModelRequestBroker,
+// which performs text with tags such as [face:Joy] and [anim:wave], and speaks text without
+// tags in the application's voice.
+type chatdollkit struct{ *programConfig }
 
 const (
-	// chatdollkitFace is less than the seven seconds that a face lasts there.
+	// chatdollkitFace is less than the seven seconds for which the application shows a face.
 	chatdollkitFace = 5 * time.Second
 )
 
@@ -35,7 +35,7 @@ func chatdollkitKind() kind {
 		mute:  true,
 		faces: agent.VocabularyChatdollKit,
 		words: map[string]string{"speech": "", "notifications": ""},
-		make:  func(o *own) (program, error) { return chatdollkit{o}, nil },
+		make:  func(o *programConfig) (program, error) { return chatdollkit{o}, nil },
 	}
 }
 
@@ -56,13 +56,13 @@ func (p chatdollkit) open(ctx context.Context, _ func(error)) (link, error) {
 }
 
 type chatdollkitLink struct {
-	quiet
+	nopLink
 	conn  net.Conn
 	words words
-	over  chan error // closed once nothing is read any more
+	over  chan error //  closed when the reader has returned
 }
 
-// watch notices that the application has gone.
+// watch detects that the application has closed the connection.
 func (l *chatdollkitLink) watch() {
 	defer close(l.over)
 	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, limit.Body))
@@ -76,7 +76,7 @@ func (l *chatdollkitLink) watch() {
 	}
 }
 
-// chatdollkitRequest is a line, as ChatdollKit's ExternalInboundMessage has it.
+// chatdollkitRequest is one line, ChatdollKit's ExternalInboundMessage.
 type chatdollkitRequest struct {
 	Endpoint  string
 	Operation string
@@ -85,7 +85,7 @@ type chatdollkitRequest struct {
 	Payloads  map[string]any
 }
 
-// perform has tags and text performed, of which there may be none.
+// perform sends text with tags; it does nothing for "".
 func (l *chatdollkitLink) perform(text string) error {
 	if text == "" {
 		return nil
@@ -94,12 +94,12 @@ func (l *chatdollkitLink) perform(text string) error {
 	if err != nil {
 		return err
 	}
-	_ = l.conn.SetWriteDeadline(time.Now().Add(tellWithin))
+	_ = l.conn.SetWriteDeadline(time.Now().Add(callWithin))
 	_, err = l.conn.Write(append(line, '\n'))
 	return err
 }
 
-// tag is a word as a tag, empty for none. A word that is tags already stays.
+// tag returns word as a tag, or "" for "". A word that is in tags already stays.
 func tag(kind, word string) string {
 	word = strings.TrimPrefix(word, kind+":")
 	if word == "" || strings.HasPrefix(word, "[") {
@@ -108,13 +108,13 @@ func tag(kind, word string) string {
 	return "[" + kind + ":" + strings.NewReplacer("[", "", "]", "").Replace(word) + "]"
 }
 
-// spoken is text for the application's voice, which no tag may be hidden in.
+// spoken returns text for the application's voice, without anything that could be a tag.
 func spoken(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }
 
-// performed is what a change is performed as: all of it at once, since a request ends
-// the one before.
+// performed returns the text for a change of scene. It is one request, since each request
+// interrupts the one before.
 func (l *chatdollkitLink) performed(is, was Scene) (text string) {
 	state, face := tag("anim", l.words.state(is.State)), tag("face", l.words.face(is.Expression()))
 	if is.State != was.State {
@@ -133,38 +133,39 @@ func (l *chatdollkitLink) performed(is, was Scene) (text string) {
 	return text
 }
 
-func (l *chatdollkitLink) show(_ context.Context, is, was Scene) error {
+func (l *chatdollkitLink) update(_ context.Context, is, was Scene) error {
 	return l.perform(l.performed(is, was))
 }
 
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, is Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // as animations are usually called
+		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) //  animations are usually named so
 	case feed.Notice:
 		if l.words.of("notifications") == "" {
-			return errUntold
+			return errNotShown
 		}
-		if b.Question == "" { // else show tells it
+		if b.Question == "" { //  update shows questions
 			return l.perform(tag("face", l.words.face(is.Expression())) + spoken(b.Text))
 		}
 	}
 	return nil
 }
 
-func (l *chatdollkitLink) every() time.Duration { return chatdollkitFace }
+func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitFace }
 
-// keep has the face last. It would end what the application speaks.
-func (l *chatdollkitLink) keep(_ context.Context, is Scene) error {
+// refresh renews the face. It skips this while the application speaks, which it would
+// interrupt.
+func (l *chatdollkitLink) refresh(_ context.Context, is Scene) error {
 	if is.Expression() == neutral || l.words.of("speech")+l.words.of("notifications") != "" {
 		return nil
 	}
 	return l.perform(tag("face", l.words.face(is.Expression())))
 }
 
-func (l *chatdollkitLink) ended() <-chan error { return l.over }
+func (l *chatdollkitLink) disconnected() <-chan error { return l.over }
 
-// close closes the connection, and returns when nothing is read any more.
+// close closes the connection and waits for the reader.
 func (l *chatdollkitLink) close() {
 	_ = l.conn.Close()
 	for range l.over {

@@ -21,19 +21,19 @@ import (
 	"perch/remote"
 )
 
-// clawd is clawd-on-desk, a pet on the desktop that shows coding agents. Each robot is a
-// session there; of several the pet shows that they are.
-type clawd struct{ *own }
+// clawd is clawd-on-desk, a desktop pet that shows coding agents. Each robot is a session
+// there; the pet indicates when there are several.
+type clawd struct{ *programConfig }
 
 const (
 	clawdID     = "clawd-on-desk"
 	clawdHeader = "X-Clawd-Server"
 	clawdURL    = "http://127.0.0.1:23333"
-	clawdFirst  = 23333 // of its ports
+	clawdFirst  = 23333 //  the first of its ports
 	clawdLast   = 23337
 	clawdWithin = time.Second
-	clawdEvery  = time.Minute // it takes an agent that works for idle after five
-	mostClawd   = 1000        // bytes of a state: older versions take 1024
+	clawdEvery  = time.Minute //  clawd takes a working agent for idle after five minutes
+	mostClawd   = 1000        //  bytes of a state: older versions accept 1024
 )
 
 func clawdKind() kind {
@@ -44,7 +44,7 @@ func clawdKind() kind {
 		words: map[string]string{"agent": "", "state.idle": "idle", "state.listening": "idle", "state.thinking": "thinking",
 			"state.working": "working", "state.juggling": "juggling", "state.speaking": "working", "state.attention": "attention",
 			"state.notification": "notification", "state.error": "error", "state.sleeping": "sleeping"},
-		make: func(o *own) (program, error) { return clawd{o}, nil },
+		make: func(o *programConfig) (program, error) { return clawd{o}, nil },
 	}
 }
 
@@ -58,8 +58,9 @@ type clawdState struct {
 	Title   string `json:"session_title,omitempty"`
 }
 
-// clawdTells is what a session's state is told as, after the one before; false is nothing.
-func clawdTells(w words, session string, is feed.State, was agent.Shown) (clawdState, bool) {
+// newClawdState returns the body for a session's state after the one before, or false if
+// nothing is to be sent.
+func newClawdState(w words, session string, is feed.State, was agent.Shown) (clawdState, bool) {
 	told := clawdState{State: w.state(is.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.of("agent")}
 	if is.Detail != nil {
 		told.Tool = plain.Clip(is.Detail.Tool, 100)
@@ -86,8 +87,8 @@ func clawdTells(w words, session string, is feed.State, was agent.Shown) (clawdS
 	return told, told.State != ""
 }
 
-// addresses are where the pet may listen: where its runtime file says, and at each of its
-// ports. Another address is the only one.
+// addresses returns where the pet may listen: the port in its runtime file, and each of its
+// usual ports. A configured address is the only one.
 func (p clawd) addresses() []string {
 	if p.URL != clawdURL {
 		return []string{p.URL}
@@ -97,7 +98,7 @@ func (p clawd) addresses() []string {
 		Port int    `json:"port"`
 	}
 	ports := []int{}
-	if p.home != "" && readLeft(filepath.Join(p.home, ".clawd", "runtime.json"), limit.Body, &runtime) &&
+	if p.home != "" && readJSONFile(filepath.Join(p.home, ".clawd", "runtime.json"), limit.Body, &runtime) &&
 		runtime.App == clawdID && runtime.Port >= clawdFirst && runtime.Port <= clawdLast {
 		ports = append(ports, runtime.Port)
 	}
@@ -119,7 +120,7 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &clawdLink{clawd: p, states: map[string]feed.State{}, server: newServer(remote.Options{Base: base,
+		l := &clawdLink{clawd: p, states: map[string]feed.State{}, httpLink: newHTTPLink(remote.Options{Base: base,
 			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}}, clawdWithin, note)}
 		if _, err = l.call(ctx, http.MethodGet, nil); err == nil {
 			return l, nil
@@ -136,25 +137,25 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 	return nil, fmt.Errorf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
 }
 
-// clawdLink is a pet that was found.
+// clawdLink is a link to a pet that answered.
 type clawdLink struct {
-	*server
+	*httpLink
 	clawd
-	states map[string]feed.State // that it was told last, by session
+	states map[string]feed.State //  as sent, by session
 }
 
 var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
 
-// call asks, and returns the beginning of the answer.
+// call sends a request, and returns the beginning of the answer.
 func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
-	begin, header, err := l.server.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdWithin}, 1024)
+	begin, header, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdWithin}, 1024)
 	if err == nil && header.Get(clawdHeader) != clawdID {
 		return "", errNotClawd
 	}
 	return string(begin), err
 }
 
-// post tells a state. That the pet does not know it is only noted.
+// post sends a state. If the pet ignores this agent, it sets a warning.
 func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	s.Title = plain.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
 	body, err := json.Marshal(s)
@@ -167,10 +168,10 @@ func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	}
 	answer, err := l.call(ctx, http.MethodPost, body)
 	if err == nil && answer == "" { // HTTP 204
-		l.remarks.say("", errors.New("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"))
+		l.warnings.set("", errors.New("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"))
 		return nil
 	}
-	if err = l.told(err); errors.Is(err, errUntold) {
+	if err = l.checkRefusal(err); errors.Is(err, errNotShown) {
 		return nil
 	}
 	return err
@@ -185,35 +186,35 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 		if l.states[session] = b; b.State == agent.Sleeping || len(l.states) > mostScenes {
 			delete(l.states, session)
 		}
-		if told, is := clawdTells(l.words, session, b, was); is {
+		if told, is := newClawdState(l.words, session, b, was); is {
 			return l.post(ctx, told)
 		}
 	case feed.Notice:
 		if b.Question != "" {
-			return nil // its state shows it
+			return nil //  its state shows it
 		}
-		if told, is := clawdTells(l.words, session, feed.State{State: agent.Notification}, ""); is {
+		if told, is := newClawdState(l.words, session, feed.State{State: agent.Notification}, ""); is {
 			if err := l.post(ctx, told); err != nil {
 				return err
 			}
 		}
-		return errUntold // its words are not shown
+		return errNotShown //  the pet shows no text
 	}
 	return nil
 }
 
-// keep tells again who is at work, and asks whether the pet is there where nobody is.
-func (l *clawdLink) keep(ctx context.Context, _ Scene) error {
+// refresh repeats the states of working agents, or else checks that the pet still answers.
+func (l *clawdLink) refresh(ctx context.Context, _ Scene) error {
 	kept := false
 	for _, session := range slices.Sorted(maps.Keys(l.states)) {
 		s := l.states[session]
 		switch s.State {
 		case agent.Thinking, agent.Working, agent.Juggling, agent.Speaking:
-			told, is := clawdTells(l.words, session, s, s.State)
+			told, is := newClawdState(l.words, session, s, s.State)
 			if !is {
 				continue
 			}
-			told.Event = "" // nothing has happened
+			told.Event = "" //  only a repeat
 			if err := l.post(ctx, told); err != nil {
 				return err
 			}
@@ -227,4 +228,4 @@ func (l *clawdLink) keep(ctx context.Context, _ Scene) error {
 	return err
 }
 
-func (l *clawdLink) every() time.Duration { return clawdEvery }
+func (l *clawdLink) refreshEvery() time.Duration { return clawdEvery }

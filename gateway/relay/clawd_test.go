@@ -145,7 +145,7 @@ func TestClawdIsTried(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	must.Succeed(t, h.relays.Try(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }))
+	must.Succeed(t, h.relays.RunTrial(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }))
 	told := c.all()
 	if n := strings.Count(told, `"event":"Notification"`); n != 3 || !strings.Contains(told[strings.LastIndex(told, "\n"):], `"event":"SessionEnd"`) {
 		t.Errorf("%d notifications are shown:\n%s", n, told)
@@ -189,7 +189,7 @@ func TestClawdTells(t *testing.T) {
 		{agent.Notification, agent.Idle, "notification Notification"}, {agent.Failed, agent.Working, "error PostToolUseFailure"},
 		{agent.Sleeping, agent.Idle, "sleeping SessionEnd"}, {agent.Listening, agent.Idle, ""},
 	} {
-		told, is := clawdTells(w, "r", feed.State{State: c.is}, c.was)
+		told, is := newClawdState(w, "r", feed.State{State: c.is}, c.was)
 		if got := told.State + " " + told.Event; is != (c.want != "") || is && (got != c.want || told.Agent != "custom-perch-0123456789ab") {
 			t.Errorf("%s after %s is told as %+v", c.is, c.was, told)
 		}

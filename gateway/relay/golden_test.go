@@ -189,7 +189,7 @@ func play(t testing.TB, change func(*Relays)) (*harness, []*playing) {
 	}
 	slices.SortFunc(all, func(a, b *playing) int { return strings.Compare(a.kind, b.kind) })
 	h.eventually("all are connected", func() bool {
-		return !slices.ContainsFunc(h.relays.List(), func(s Shown) bool { return !s.OK })
+		return !slices.ContainsFunc(h.relays.List(), func(s Status) bool { return !s.OK })
 	})
 	return h, all
 }
@@ -394,7 +394,7 @@ func comesBack(t *testing.T) {
 	back := map[string]time.Time{}
 	h.eventually("all are away, and started again", func() bool {
 		for _, p := range all {
-			away := !slices.ContainsFunc(h.relays.List(), func(s Shown) bool { return s.Kind == p.kind && s.OK })
+			away := !slices.ContainsFunc(h.relays.List(), func(s Status) bool { return s.Kind == p.kind && s.OK })
 			if away && back[p.kind].IsZero() { // just now: the wait for the next try begins
 				p.again()
 				back[p.kind] = time.Now()

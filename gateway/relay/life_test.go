@@ -45,12 +45,12 @@ func (s *fakeProgram) opened() (n int, last time.Time) {
 
 // fakeLink is a link of its own.
 type fakeLink struct {
-	quiet
+	nopLink
 	over chan error
 	take func(*feed.Frame) error // nil takes all
 }
 
-func (l *fakeLink) ended() <-chan error { return l.over }
+func (l *fakeLink) disconnected() <-chan error { return l.over }
 
 func (l *fakeLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	if l.take == nil {
@@ -89,7 +89,7 @@ func TestAProgramThatClosesAtOnce(t *testing.T) {
 			}
 		}
 		// Twenty times at first, then seven while the wait grows to a minute.
-		if n, _ := s.opened(); n > patientFor+7+60+1 {
+		if n, _ := s.opened(); n > quickTries+7+60+1 {
 			t.Errorf("it is reached %d times in an hour", n)
 		}
 		if n := strings.Count(logged(), "\n"); n != 2 {
@@ -204,7 +204,7 @@ func TestASessionThatEndsIsNotForgotten(t *testing.T) {
 		for _, fails = range []string{"still", "over", "still", ""} {
 			c.link, _ = s.connect()
 			c.viewer, c.scenes, told = c.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, All: true}), scenes{}, nil
-			if err := c.begin(t.Context()); (err == nil) != (fails == "") {
+			if err := c.catchUp(t.Context()); (err == nil) != (fails == "") {
 				t.Errorf("%s fails: %v", fails, err)
 			}
 			c.viewer.Leave()

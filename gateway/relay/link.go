@@ -17,25 +17,24 @@ import (
 	"perch/event"
 )
 
-// How long a program is left alone that could not be reached or is gone. At first it is
-// tried so often that one that starts anew shows what there is within a second, of which
-// 0.3 s are left for connecting.
+// Waits between attempts to connect. The first is so short that a program that restarts shows
+// the present state within a second, 0.3 s of that for connecting.
 const (
 	firstWait  = 700 * time.Millisecond
 	longWait   = time.Minute
-	patientFor = 20 // tries before the wait grows
-	// worksFrom is for how long a program is connected that works. One that ends each
-	// connection sooner is none, or none that wants us.
+	quickTries = 20 //  attempts before the wait grows
+	// worksFrom is how long a connection must last to count as working. A program that closes
+	// sooner is another program, or refuses Perch.
 	worksFrom = 5 * time.Second
 )
 
 // Bounds of one call to a program.
 const (
-	openWithin = 10 * time.Minute // somebody may have to allow it in a popup
-	tellWithin = 5 * time.Second
+	openWithin = 10 * time.Minute //  somebody may have to confirm a popup
+	callWithin = 5 * time.Second
 )
 
-// relay is one program, and the connection to it.
+// relay is one program and the connection to it.
 type relay struct {
 	o       *Options
 	kind    kind
@@ -43,48 +42,48 @@ type relay struct {
 	words   words
 	program program
 	log     *slog.Logger
-	tries   chan *try
-	stop    context.CancelFunc    // ends run
-	busy    map[string]feed.State // sessions that the program was told are at work, by place
-	noticed []string              // notifications that it was told, the latest last
-	working map[string]bool       // who was at work when it was waited for last, by place
-	brief   bool                  // its latest connection ended before it had worked, and that was logged
-	failed  string                // why it was tried in vain, as it was logged last
+	trials  chan *trial
+	stop    context.CancelFunc    //  cancels run
+	busy    map[string]feed.State //  sessions shown as working, by place
+	noticed []string              //  notifications already shown, the latest last
+	working map[string]bool       //  who was working during the last wait, by place
+	brief   bool                  //  the latest connection was too short to count as working, and that was logged
+	failed  string                //  the connection error that was logged last
 
 	mu    sync.Mutex
 	state struct {
 		open  bool
-		since time.Time // since when it is open, or is not
+		since time.Time //  when open last changed
 		note  error
 	}
 }
 
-// Shown is a relay as its owner is shown it.
-type Shown struct {
+// Status is the state of a relay as the API returns it.
+type Status struct {
 	Name  string    `json:"name"`
 	Kind  string    `json:"kind"`
-	Title string    `json:"title"`           // as its users call the program
-	URL   string    `json:"url"`             // empty where the program is looked for
-	Robot string    `json:"robot,omitempty"` // the one that is shown; left out for whichever is at work
-	Shows []string  `json:"shows"`           // what the program can be told
-	OK    bool      `json:"ok"`              // it is connected
+	Title string    `json:"title"`           //  the program's own name
+	URL   string    `json:"url"`             //  empty where the program is searched for
+	Robot string    `json:"robot,omitempty"` //  the robot shown; omitted when it is whichever is working
+	Shows []string  `json:"shows"`           //  what the program can show
+	OK    bool      `json:"ok"`              //  connected
 	Since time.Time `json:"since,omitzero"`
-	Note  string    `json:"note,omitempty"` // what is wrong, or waited for
+	Note  string    `json:"note,omitempty"` //  what is wrong, or what is waited for
 }
 
-func (r *relay) shown() Shown {
+func (r *relay) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Shown{Name: r.target.Name, Kind: r.kind.Name, Title: r.kind.Title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.Shows,
+	return Status{Name: r.target.Name, Kind: r.kind.Name, Title: r.kind.Title, URL: r.target.address(), Robot: r.target.Robot, Shows: r.kind.Shows,
 		OK: r.state.open, Since: r.state.since, Note: text(r.state.note)}
 }
 
-// away is the error of a program that is not connected.
-func (s Shown) away() error {
+// notConnected returns the error of a program that is not connected.
+func (s Status) notConnected() error {
 	return fmt.Errorf("%w: %s", ErrAway, s.Note)
 }
 
-// run shows until ctx ends. It gives up nothing.
+// run connects and reconnects until ctx ends.
 func (r *relay) run(ctx context.Context) {
 	for tries := 0; ctx.Err() == nil; tries++ {
 		end, err := r.connect(ctx)
@@ -99,25 +98,25 @@ func (r *relay) run(ctx context.Context) {
 	}
 }
 
-// ending is how a try to show by a program has ended.
+// ending is how a connection attempt has ended.
 type ending int
 
 const (
-	inVain    ending = iota // it could not be reached
-	wasBrief                // it was connected for less than worksFrom
-	hasWorked               // it was connected for longer
+	inVain    ending = iota //  could not connect
+	wasBrief                //  connected for less than worksFrom
+	hasWorked               //  connected for longer
 )
 
-// waitAfter is the wait after so many tries in vain.
+// waitAfter returns the wait after that many failed attempts.
 func waitAfter(tries int) time.Duration {
-	if tries < patientFor {
+	if tries < quickTries {
 		return firstWait
 	}
-	return min(firstWait<<min(tries-patientFor+1, 10), longWait)
+	return min(firstWait<<min(tries-quickTries+1, 10), longWait)
 }
 
-// wait waits, but no longer than a second once an agent begins to work. One that was at work
-// in the wait before has not brought the program back.
+// wait waits, but at most firstWait once an agent starts working. An agent that was already
+// working during the previous wait does not shorten this one.
 func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
@@ -129,11 +128,11 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	for {
 		select {
 		case <-viewer.News():
-			if r.begins(viewer, before) {
+			if r.workBegins(viewer, before) {
 				timer.Reset(max(0, firstWait-time.Since(began)))
 			}
-		case t := <-r.tries:
-			t.end(r.shown().away())
+		case t := <-r.trials:
+			t.finish(r.status().notConnected())
 		case <-timer.C:
 			return
 		case <-ctx.Done():
@@ -142,9 +141,9 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// begins notes who is at work, of what waits for a viewer, and reports whether somebody is
-// that was not before.
-func (r *relay) begins(v *feed.Viewer, before map[string]bool) (news bool) {
+// workBegins records who is working, from the frames that v has queued, and reports whether
+// somebody has started since before.
+func (r *relay) workBegins(v *feed.Viewer, before map[string]bool) (news bool) {
 	for {
 		f, _ := v.Take()
 		if f == nil {
@@ -165,8 +164,8 @@ func (r *relay) begins(v *feed.Viewer, before map[string]bool) (news bool) {
 	}
 }
 
-// sessions are those of the robot that is shown, or nil for all. One that is not known
-// by its name yet has none.
+// sessions returns the sessions of the target's robot, or nil for all sessions. They are empty
+// for a robot name that is not known yet.
 func (r *relay) sessions() []string {
 	if r.target.Robot == "" {
 		return nil
@@ -178,10 +177,10 @@ func (r *relay) sessions() []string {
 	return feed.SessionsOf(id)
 }
 
-// connect opens the link and shows by it until it ends.
+// connect opens the link and serves it until it ends.
 func (r *relay) connect(ctx context.Context) (ending, error) {
 	opening, cancel := context.WithTimeout(ctx, openWithin)
-	link, err := r.program.open(opening, r.note)
+	link, err := r.program.open(opening, r.setNote)
 	cancel()
 	if err != nil {
 		return inVain, err
@@ -197,11 +196,11 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 	return c.end, err
 }
 
-// note shows the owner what is wrong, or waited for.
-func (r *relay) note(note error) { r.set(r.shown().OK, note) }
+// setNote sets what is wrong, or waited for, in the status.
+func (r *relay) setNote(note error) { r.set(r.status().OK, note) }
 
-// opened notes that the program is connected, and logs it; after one that was so only
-// briefly, not before it works.
+// opened sets the status to connected, and logs it. After a connection that was too short to
+// count as working, markWorking logs instead.
 func (r *relay) opened(note error) {
 	if !r.brief {
 		r.logConnected()
@@ -213,15 +212,15 @@ func (r *relay) logConnected() {
 	r.log.Info("an avatar program is connected", "kind", r.kind.Name, "url", r.target.address())
 }
 
-// works notes that the program was connected long enough to work.
-func (c *connection) works() {
+// markWorking records that the connection has lasted long enough to count as working.
+func (c *connection) markWorking() {
 	if c.brief {
 		c.logConnected()
 	}
 	c.end, c.brief, c.failed = hasWorked, false, ""
 }
 
-// closed notes that the program is not there, and logs it once until it has worked again.
+// closed sets the status to not connected. It logs a repeated failure once.
 func (r *relay) closed(end ending, err error) {
 	news := true
 	switch end {
@@ -250,81 +249,81 @@ func (r *relay) set(open bool, note error) {
 	}
 }
 
-// errLate is why a viewer joins anew.
+// errLate says that the viewer has lost frames and must join again.
 var errLate = errors.New("too much waits for the program")
 
-// connection shows by an open link.
+// connection serves an open link.
 type connection struct {
 	*relay
 	link   link
 	viewer *feed.Viewer
 	scenes scenes
-	told   Scene   // what was told last
-	open   float64 // how far its mouth was told to be open
-	lips   *lips   // where nobody has the sound
-	end    ending  // how it ends, as far as is known
-	// unsaid are those of busy that the program was told nothing of since the viewer joined.
-	unsaid map[string]feed.State
-	try    *try // instead of what there is to show; else nil
+	sent   Scene   //  the scene sent last
+	open   float64 //  how far the mouth was opened, as sent last
+	lips   *lips   //  for sessions whose sound nobody plays
+	end    ending  //  how the connection ends, as far as is known
+	// unseen holds the entries of busy that no frame has mentioned since the viewer joined.
+	unseen map[string]feed.State
+	trial  *trial //  replaces the real scene while not nil
 }
 
-// run shows until ctx or the link ends.
+// run serves the link until ctx or the link ends.
 func (c *connection) run(ctx context.Context) error {
 	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), All: true, Words: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
-	c.opened(c.link.note()) // from here on it misses nothing
-	defer func() { c.try.end(errEnded) }()
-	c.noteName(filter.Sessions)
+	c.opened(c.link.warning()) //  no frame is missed from here on
+	defer func() { c.trial.finish(errEnded) }()
+	c.reportRobot(filter.Sessions)
 	var keep, look <-chan time.Time
-	if every := c.link.every(); every > 0 {
+	if every := c.link.refreshEvery(); every > 0 {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		keep = ticker.C
 	}
 	if c.target.Robot != "" {
-		ticker := time.NewTicker(lookEvery)
+		ticker := time.NewTicker(robotLookupEvery)
 		defer ticker.Stop()
 		look = ticker.C
 	}
 	worked := time.NewTimer(worksFrom)
 	defer worked.Stop()
-	// What there is waits already: a program that comes back is not shown at rest first.
-	if err := c.begin(ctx); err != nil && !errors.Is(err, errLate) {
+	// The present state is queued already, so a reconnected program does not show rest first.
+	if err := c.catchUp(ctx); err != nil && !errors.Is(err, errLate) {
 		return err
 	}
 	for {
 		level, changed := c.level()
-		err := c.mouth(ctx, level)
+		err := c.setMouth(ctx, level)
 		if err != nil {
 			return err
 		}
 		select {
 		case <-c.viewer.News():
-			if err = c.take(ctx); errors.Is(err, errLate) {
-				err = c.anew(ctx, filter)
+			if err = c.drain(ctx); errors.Is(err, errLate) {
+				err = c.rejoin(ctx, filter)
 			}
 		case <-changed:
 		case <-keep:
-			err = c.within(ctx, func(ctx context.Context) error { return c.link.keep(ctx, c.scene()) })
-		case t := <-c.tries:
-			c.try.end(errAnother)
-			c.try = t
-			err = c.show(ctx)
+			err = c.within(ctx, func(ctx context.Context) error { return c.link.refresh(ctx, c.scene()) })
+		case t := <-c.trials:
+			c.trial.finish(errAnother)
+			c.trial = t
+			err = c.update(ctx)
 		case <-look:
-			// Its robot may be adopted, renamed or forgotten meanwhile.
+			// The robot may have been adopted, renamed or removed.
 			if now := c.sessions(); !slices.Equal(now, filter.Sessions) {
 				filter.Sessions = now
-				c.noteName(now)
-				err = c.anew(ctx, filter)
+				c.reportRobot(now)
+				err = c.rejoin(ctx, filter)
 			}
 		case <-worked.C:
-			c.works()
-		case <-c.try.next():
-			if err = c.step(ctx); err == nil && c.try == nil {
-				err = c.anew(ctx, filter) // what has happened meanwhile was not told
+			c.markWorking()
+		case <-c.trial.next():
+			if err = c.step(ctx); err == nil && c.trial == nil {
+				err = c.rejoin(ctx, filter) //  frames received during the trial were not sent
 			}
-		case err = <-c.link.ended():
+		case err = <-c.link.disconnected():
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -334,40 +333,41 @@ func (c *connection) run(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often the robot with the target's name is looked up.
-const lookEvery = time.Second
+// robotLookupEvery is how often the target's robot is looked up by name.
+const robotLookupEvery = time.Second
 
-// noteName tells the owner of a name that no robot has.
-func (c *connection) noteName(sessions []string) {
+// reportRobot warns the owner if no robot has the configured name.
+func (c *connection) reportRobot(sessions []string) {
 	if slices.Equal(sessions, feed.SessionsOf("")) {
-		c.note(fmt.Errorf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
+		c.setNote(fmt.Errorf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
 		return
 	}
-	c.note(c.link.note())
+	c.setNote(c.link.warning())
 }
 
-// anew joins anew, and tells what there is.
-func (c *connection) anew(ctx context.Context, filter feed.Filter) error {
+// rejoin joins the feed again and sends the present state.
+func (c *connection) rejoin(ctx context.Context, filter feed.Filter) error {
 	c.viewer.Leave()
 	c.viewer, c.scenes = c.o.Feed.Join(filter), scenes{}
-	if err := c.begin(ctx); err != nil && !errors.Is(err, errLate) {
+	if err := c.catchUp(ctx); err != nil && !errors.Is(err, errLate) {
 		return err
 	}
 	return nil
 }
 
-// begin tells what there is when a viewer has joined, and that sessions have ended that
-// the program was told are at work. One that it cannot be told of is kept for later.
-func (c *connection) begin(ctx context.Context) error {
-	c.unsaid = maps.Clone(c.busy)
-	if err := c.take(ctx); err != nil {
+// catchUp sends the queued frames after joining the feed, and ends the sessions that the
+// program shows as working but that are gone. Those that it could not send stay for the next
+// time.
+func (c *connection) catchUp(ctx context.Context) error {
+	c.unseen = maps.Clone(c.busy)
+	if err := c.drain(ctx); err != nil {
 		return err
 	}
-	for place, s := range c.unsaid {
+	for place, s := range c.unseen {
 		s.State, s.Detail = agent.Idle, nil
 		ended := feed.NewFrame(feed.KindState, s)
 		ended.Robot, ended.Session = s.Robot, s.Session
-		if err := c.frame(ctx, ended, c.scenes.front()); err != nil && !errors.Is(err, errUntold) {
+		if err := c.frame(ctx, ended, c.scenes.front()); err != nil && !errors.Is(err, errNotShown) {
 			return err
 		}
 		delete(c.busy, place)
@@ -375,12 +375,12 @@ func (c *connection) begin(ctx context.Context) error {
 	return nil
 }
 
-// mostNoticed bounds the notifications that are remembered to have been told.
+// mostNoticed bounds the notifications that are remembered as shown.
 const mostNoticed = 256
 
-// known reports whether the program was told a notification before: a robot's waits until
-// the robot has spoken it, and comes again with every connection.
-func (c *connection) known(f *feed.Frame) (notification string, known bool) {
+// alreadyNotified reports whether the program has shown a notification. A robot's notification
+// stays queued until the robot has spoken it, and so repeats with each connection.
+func (c *connection) alreadyNotified(f *feed.Frame) (notification string, known bool) {
 	n, is := f.Body.(feed.Notice)
 	if !is || n.ID == "" {
 		return "", false
@@ -389,11 +389,11 @@ func (c *connection) known(f *feed.Frame) (notification string, known bool) {
 	return notification, slices.Contains(c.noticed, notification)
 }
 
-// noteTold remembers what the program was told.
-func (c *connection) noteTold(f *feed.Frame, notification string) {
+// recordSent remembers what the program was sent.
+func (c *connection) recordSent(f *feed.Frame, notification string) {
 	if s, is := f.Body.(feed.State); is {
 		place := cmp.Or(string(s.Robot), s.Session)
-		delete(c.unsaid, place)
+		delete(c.unseen, place)
 		if delete(c.busy, place); (Scene{State: s.State}).busy() && len(c.busy) < mostScenes {
 			c.busy[place] = s
 		}
@@ -404,73 +404,74 @@ func (c *connection) noteTold(f *feed.Frame, notification string) {
 	}
 }
 
-// frames are the kinds of frames that the program can be told.
+// frames returns the kinds of frames that this program can show.
 func (c *connection) frames() []string {
 	all := []string{feed.KindState, feed.KindFace, feed.KindNotice}
 	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
 		"looks": feed.KindLook, "steps": feed.KindStep} {
-		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { // lips move by what is said
+		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { //  lips follow the text
 			all = append(all, kind)
 		}
 	}
 	return all
 }
 
-// take tells all that waits, and then what is shown at its end.
-func (c *connection) take(ctx context.Context) error {
+// drain sends all queued frames, and then the scene that results.
+func (c *connection) drain(ctx context.Context) error {
 	for {
 		f, late := c.viewer.Take()
 		switch {
 		case late:
 			return errLate
 		case f == nil:
-			return c.show(ctx)
+			return c.update(ctx)
 		}
-		c.scenes.take(f)
-		c.lips.take(ctx, f, c.o.Voice.Speaks(f.Session), time.Now())
-		notification, known := c.known(f)
-		if c.try != nil || known {
+		c.scenes.apply(f)
+		c.lips.handleFrame(ctx, f, c.o.Voice.Speaks(f.Session), time.Now())
+		notification, known := c.alreadyNotified(f)
+		if c.trial != nil || known {
 			continue
 		}
 		switch err := c.frame(ctx, f, c.scenes.front()); {
-		case errors.Is(err, errUntold):
+		case errors.Is(err, errNotShown):
 			continue
 		case err != nil:
 			return err
 		}
-		c.noteTold(f, notification)
+		c.recordSent(f, notification)
 		if c.kind.can("notifications") && !c.kind.mute {
 			c.viewer.Shown(f)
 		}
 	}
 }
 
-// frame tells what only happens.
+// frame sends an occurrence.
 func (c *connection) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 	return c.within(ctx, func(ctx context.Context) error { return c.link.frame(ctx, f, is) })
 }
 
-// scene is what is to be shown.
+// scene returns the scene to show.
 func (c *connection) scene() Scene {
-	if c.try != nil {
-		return c.try.scene
+	if c.trial != nil {
+		return c.trial.scene
 	}
 	return c.scenes.front()
 }
 
-// show tells what is shown, where that has changed.
-func (c *connection) show(ctx context.Context) error {
-	is, was := c.scene(), c.told
+// update sends the scene if it has changed.
+func (c *connection) update(ctx context.Context) error {
+	is, was := c.scene(), c.sent
 	if is == was {
 		return nil
 	}
-	c.told = is
-	return c.within(ctx, func(ctx context.Context) error { return c.link.show(ctx, is, was) })
+	c.sent = is
+	return c.within(ctx, func(ctx context.Context) error { return c.link.update(ctx, is, was) })
 }
 
-// level is how loud the speech is that the program's mouth follows, and when it changes.
+// level returns the loudness that the mouth follows, from 0 to 1, and a channel that is closed
+// on change.
 func (c *connection) level() (level float64, changed <-chan struct{}) {
-	if c.try != nil || !c.kind.can("mouth") {
+	if c.trial != nil || !c.kind.can("mouth") {
 		return c.open, nil
 	}
 	front := c.scenes.front()
@@ -480,19 +481,19 @@ func (c *connection) level() (level float64, changed <-chan struct{}) {
 	return c.o.Voice.Level(front.place())
 }
 
-// mouth tells how far the mouth is open, where that is another than it was told: the
-// level has changed, or another robot is in front.
-func (c *connection) mouth(ctx context.Context, level float64) error {
+// setMouth sends how far the mouth is open if that has changed, because of the level or because
+// another robot is in front.
+func (c *connection) setMouth(ctx context.Context, level float64) error {
 	if level == c.open {
 		return nil
 	}
 	c.open = level
-	return c.within(ctx, func(ctx context.Context) error { return c.link.mouth(ctx, level) })
+	return c.within(ctx, func(ctx context.Context) error { return c.link.setMouth(ctx, level) })
 }
 
-// within gives a call its time.
+// within runs call with a timeout.
 func (c *connection) within(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	return call(ctx)
 }

@@ -11,21 +11,21 @@ import (
 	"perch/voice"
 )
 
-// lips move by the letters of what is said where nobody has the sound: in a chat whose
-// program speaks with a voice of its own, or with none.
+// lips moves the mouth by the letters of the text in sessions whose sound nobody plays: chats
+// whose program speaks with its own voice, or with none.
 type lips struct {
-	voice voice.Loudness // of the one session
+	voice voice.Loudness //  of the current session
 	given chan []float64
-	of    string // the session that they speak for
+	of    string //  the current session
 	until time.Time
 }
 
 func newLips() *lips { return &lips{given: make(chan []float64)} }
 
-// run moves them until ctx ends.
+// run moves the lips until ctx ends.
 func (l *lips) run(ctx context.Context) { l.voice.Mouth("").Run(ctx, l.given) }
 
-// level is that of the lips where they speak for a session, and else silence.
+// level returns the loudness of the lips if session is the current one, and else silence.
 func (l *lips) level(session string) (level float64, changed <-chan struct{}) {
 	level, changed = l.voice.Level("")
 	if session != l.of {
@@ -34,13 +34,12 @@ func (l *lips) level(session string) (level float64, changed <-chan struct{}) {
 	return level, changed
 }
 
-// mostLips is how far ahead they speak: nobody looks at a mouth for longer that a text
-// has which nobody hears.
+// mostLips bounds how far ahead the lips speak. Nobody watches a silent mouth for longer.
 const mostLips = 30 * time.Second
 
-// take has them speak a sentence of a session without a robot, and be quiet where its
-// next turn begins. sounds reports whether somebody has the session's sound.
-func (l *lips) take(ctx context.Context, f *feed.Frame, sounds bool, now time.Time) {
+// handleFrame speaks a sentence of a session without a robot, and falls silent when the
+// session's next turn begins. sounds reports whether somebody plays the session's sound.
+func (l *lips) handleFrame(ctx context.Context, f *feed.Frame, sounds bool, now time.Time) {
 	switch b := f.Body.(type) {
 	case feed.Said:
 		if f.Robot != "" || sounds {
@@ -57,7 +56,7 @@ func (l *lips) take(ctx context.Context, f *feed.Frame, sounds bool, now time.Ti
 		}
 		if begins.Sub(now) < mostLips {
 			l.until = begins.Add(time.Duration(len(levels)) * voice.LevelDuration)
-			l.give(ctx, levels)
+			l.send(ctx, levels)
 		}
 	case feed.State:
 		if f.Session == l.of && (b.State == agent.Listening || b.State == agent.Thinking) {
@@ -68,19 +67,20 @@ func (l *lips) take(ctx context.Context, f *feed.Frame, sounds bool, now time.Ti
 
 func (l *lips) shut(ctx context.Context) {
 	l.until = time.Time{}
-	l.give(ctx, nil)
+	l.send(ctx, nil)
 }
 
-// give waits for run, which takes everything at once.
-func (l *lips) give(ctx context.Context, levels []float64) {
+// send waits for run to accept levels, which it does at once.
+func (l *lips) send(ctx context.Context, levels []float64) {
 	select {
 	case l.given <- levels:
 	case <-ctx.Done():
 	}
 }
 
-// spelled is how wide a mouth is open that says a text, for each voice.LevelDuration:
-// about 14 letters a second, and 7 characters of scripts that write syllables or words.
+// spelled returns how wide a mouth is open while it says text, one value per
+// voice.LevelDuration: about 14 letters a second, or 7 characters of scripts that write
+// syllables or words.
 func spelled(text string) (levels []float64) {
 	for _, r := range strings.ToLower(text) {
 		switch {

@@ -55,7 +55,7 @@ func TestLips(t *testing.T) {
 				var running sync.WaitGroup
 				running.Go(func() { l.run(ctx) })
 				for _, f := range c.frames {
-					l.take(ctx, f, c.sounds, time.Now())
+					l.handleFrame(ctx, f, c.sounds, time.Now())
 				}
 				synctest.Wait()
 				moves := time.Duration(0)

@@ -13,30 +13,29 @@ import (
 	"perch/agent/feed"
 )
 
-// nizima is nizima LIVE, with its plugin API 1.0.0. A plugin registers itself, is known
-// again by the token that it was given, and may do something once its user has switched
-// it on in the plugin manager.
-type nizima struct{ *own }
+// nizima is nizima LIVE, with its plugin API 1.0.0. A plugin registers, is recognized by the
+// token it was issued, and is allowed to act once the user enables it in the plugin manager.
+type nizima struct{ *programConfig }
 
 func nizimaKind() kind {
 	return kind{
 		Kind: Kind{Name: "nizima", Title: "nizima LIVE", URL: "ws://127.0.0.1:22022",
 			Shows: []string{"states", "faces", "moods", "gestures", "mouth"}},
 		schemes: []string{"ws", "wss"},
-		make:    func(o *own) (program, error) { return nizima{o}, nil },
+		make:    func(o *programConfig) (program, error) { return nizima{o}, nil },
 	}
 }
 
 func (p nizima) open(ctx context.Context, note func(error)) (link, error) {
-	l := &nizimaLink{own: p.own, enabled: make(chan struct{}, 1)}
-	l.remarks.tell, l.remarks.note = note, l.note
-	w, err := dial(ctx, p.URL, l.take)
+	l := &nizimaLink{programConfig: p.programConfig, enabled: make(chan struct{}, 1)}
+	l.warnings.report, l.warnings.summary = note, l.warning
+	w, err := dial(ctx, p.URL, l.handleMessage)
 	if err != nil {
 		return nil, err
 	}
 	l.wire = w
 	if err = l.register(ctx); err == nil {
-		err = l.learn(ctx)
+		err = l.loadModel(ctx)
 	}
 	if err != nil {
 		w.close()
@@ -45,7 +44,7 @@ func (p nizima) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// nizimaMessage is a request, an answer or an event.
+// nizimaMessage is a request, a response or an event.
 type nizimaMessage struct {
 	Version string `json:"nLPlugin"`
 	Time    int64  `json:"Timestamp,omitempty"` // Unix milliseconds
@@ -56,22 +55,22 @@ type nizimaMessage struct {
 }
 
 type nizimaLink struct {
-	*own
+	*programConfig
 	*wire
-	remarks remarks
-	enabled chan struct{} // has an element once its user has switched Perch on
-	off     atomic.Bool   // its user has switched Perch off
-	news    atomic.Bool   // another model is in front
-	calls   int
-	model   nizimaModel
-	is      Scene
-	level   float64
-	held    held
+	warnings warnings
+	enabled  chan struct{} //  receives when the user enables Perch
+	off      atomic.Bool   //  the user has disabled Perch
+	news     atomic.Bool   //  another model is in front
+	calls    int
+	model    nizimaModel
+	is       Scene
+	level    float64
+	held     heldParameters
 }
 
-// nizimaModel is the model that is in front, with the parameters of all models.
+// nizimaModel describes the model in front, with the parameters of all models.
 type nizimaModel struct {
-	vtubeModel // its expressions by their path, and its motions as hotkeys by theirs
+	vtubeModel //  expressions by path, and motions, as hotkeys, by path
 	id         string
 	parameters []nizimaParameter
 }
@@ -84,8 +83,8 @@ type nizimaParameter struct {
 	CreatedBy string `json:",omitempty"`
 }
 
-// take notes what happens, and returns the call that a message answers.
-func (l *nizimaLink) take(message []byte) string {
+// handleMessage handles events, and returns the id of the call that a message answers.
+func (l *nizimaLink) handleMessage(message []byte) string {
 	var m struct {
 		ID           string `json:"Id"`
 		Type, Method string
@@ -112,7 +111,7 @@ func (l *nizimaLink) take(message []byte) string {
 	return ""
 }
 
-// nizimaError is what nizima LIVE refuses.
+// nizimaError is an error response of nizima LIVE.
 type nizimaError struct {
 	method string
 	Type   string `json:"ErrorType"`
@@ -122,8 +121,8 @@ func (e nizimaError) Error() string {
 	return fmt.Sprintf("nizima LIVE refuses %s: %.60q", e.method, e.Type)
 }
 
-// ask sends a request and reads its answer. Its documentation has answers that say of
-// themselves that they are requests.
+// ask sends a request and reads its answer. It does not check for the type Response: in
+// nizima's documentation some answers carry the type Request.
 func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) error {
 	l.calls++
 	id := strconv.Itoa(l.calls)
@@ -144,21 +143,21 @@ func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) e
 	return nil
 }
 
-// pardon is ask for what a link outlives the refusal of. Its owner is told.
-func (l *nizimaLink) pardon(ctx context.Context, method string, data any) error {
+// askOptional is ask for requests whose refusal becomes a warning and does not end the link.
+func (l *nizimaLink) askOptional(ctx context.Context, method string, data any) error {
 	err := l.ask(ctx, method, data, &struct{}{})
 	refusal, is := errors.AsType[nizimaError](err)
 	switch {
 	case err == nil:
-		l.remarks.say(method, nil)
+		l.warnings.set(method, nil)
 	case is && refusal.Type != "PluginDisabled":
-		l.remarks.say(method, refusal)
+		l.warnings.set(method, refusal)
 		return nil
 	}
 	return err
 }
 
-// register has the program know us, and waits until its user has switched Perch on.
+// register authenticates, and waits until the user has enabled Perch.
 func (l *nizimaLink) register(ctx context.Context) error {
 	var got struct {
 		Token   string
@@ -173,7 +172,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 		who["Token"] = token
 		err := l.ask(ctx, "EstablishConnection", who, &got)
 		if refusal, is := errors.AsType[nizimaError](err); is && refusal.Type == "InvalidToken" {
-			kept = false // its user has removed Perch
+			kept = false //  the user has removed Perch
 			delete(who, "Token")
 		} else if err != nil {
 			return err
@@ -185,7 +184,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 			return err
 		}
 		if got.Token == "" || len(got.Token) > mostToken {
-			return errors.New("nizima LIVE has given a token that is none")
+			return errors.New("nizima LIVE returned an invalid token")
 		}
 		if err := l.tokens.Put(l.tokenKey(l.URL), got.Token); err != nil {
 			return err
@@ -194,20 +193,20 @@ func (l *nizimaLink) register(ctx context.Context) error {
 	if got.Enabled {
 		return nil
 	}
-	l.remarks.tell(errors.New("nizima LIVE waits for you to switch Perch on in its plugin manager"))
+	l.warnings.report(errors.New("nizima LIVE waits for you to switch Perch on in its plugin manager"))
 	select {
 	case <-l.enabled:
 		return nil
-	case err := <-l.wire.ended():
+	case err := <-l.wire.disconnected():
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// learn asks what the model in front can show.
-func (l *nizimaLink) learn(ctx context.Context) error {
-	if err := l.pardon(ctx, "NotifyCurrentModelChanged", map[string]bool{"Enabled": true}); err != nil {
+// loadModel asks what the model in front can show.
+func (l *nizimaLink) loadModel(ctx context.Context) error {
+	if err := l.askOptional(ctx, "NotifyCurrentModelChanged", map[string]bool{"Enabled": true}); err != nil {
 		return err
 	}
 	l.news.Store(false)
@@ -245,21 +244,21 @@ func (l *nizimaLink) learn(ctx context.Context) error {
 		m.Default = append(m.Default, vtubeParameter{p.ID})
 	}
 	var lacks []nizimaParameter
-	for _, name := range m.lacks() { // it forgets them with each connection
+	for _, name := range m.missingParameters() { //  nizima forgets them when the connection ends
 		lacks = append(lacks, nizimaParameter{ID: name, Group: "Stackchan", Max: float64(customMost(name))})
 		m.Default = append(m.Default, vtubeParameter{name})
 	}
 	l.model = m
 	l.model.parameters = append(l.model.parameters, lacks...)
 	if len(lacks) > 0 {
-		return l.pardon(ctx, "InsertLiveParameters", map[string]any{"LiveParameters": lacks})
+		return l.askOptional(ctx, "InsertLiveParameters", map[string]any{"LiveParameters": lacks})
 	}
 	return nil
 }
 
-// values are the parameters for a scene, and how far a mouth is open.
+// values returns the parameters for a scene and an open mouth.
 func (m nizimaModel) values(is Scene, level float64) []value {
-	all := m.sets(is, level)
+	all := m.setValues(is, level)
 	for _, p := range pushes(is.Mood) {
 		if i := slices.IndexFunc(m.parameters, func(q nizimaParameter) bool { return q.ID == p.id }); i >= 0 {
 			q := m.parameters[i]
@@ -269,7 +268,7 @@ func (m nizimaModel) values(is Scene, level float64) []value {
 	return all
 }
 
-// base is a parameter's value at rest.
+// base returns a parameter's value at rest.
 func (m nizimaModel) base(id string) float64 {
 	for _, p := range m.parameters {
 		if p.ID == id {
@@ -279,7 +278,7 @@ func (m nizimaModel) base(id string) float64 {
 	return 0
 }
 
-// calls are what the program is told of a change.
+// calls returns the requests for a change of scene.
 func (m nizimaModel) calls(is, was Scene) (all []nizimaMessage) {
 	for _, step := range m.steps(is, was) {
 		switch d := step.data.(type) {
@@ -300,10 +299,10 @@ func (m nizimaModel) motion(path string) nizimaMessage {
 	return nizimaMessage{Method: "StartMotion", Data: map[string]string{"ModelId": m.id, "MotionPath": path}}
 }
 
-func (l *nizimaLink) show(ctx context.Context, is, was Scene) error {
+func (l *nizimaLink) update(ctx context.Context, is, was Scene) error {
 	l.is = is
 	for _, call := range l.model.calls(is, was) {
-		if err := l.pardon(ctx, call.Method, call.Data); err != nil {
+		if err := l.askOptional(ctx, call.Method, call.Data); err != nil {
 			return err
 		}
 	}
@@ -312,41 +311,40 @@ func (l *nizimaLink) show(ctx context.Context, is, was Scene) error {
 
 func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	if gesture, is := f.Body.(feed.Gesture); is {
-		if _, path := l.model.meant("gesture", gesture.Name); path != "" {
+		if _, path := l.model.match("gesture", gesture.Name); path != "" {
 			call := l.model.motion(path)
-			return l.pardon(ctx, call.Method, call.Data)
+			return l.askOptional(ctx, call.Method, call.Data)
 		}
 	}
 	return nil
 }
 
-func (l *nizimaLink) mouth(ctx context.Context, level float64) error {
+func (l *nizimaLink) setMouth(ctx context.Context, level float64) error {
 	l.level = level
 	return l.move(ctx, l.is)
 }
 
-// keep repeats what is held, and learns anew where another model is in front.
-func (l *nizimaLink) keep(ctx context.Context, is Scene) error {
+// refresh repeats held parameters, and loads the model again after a change.
+func (l *nizimaLink) refresh(ctx context.Context, is Scene) error {
 	if l.off.Load() {
 		return errors.New("nizima LIVE has Perch switched off in its plugin manager")
 	}
 	if l.news.Load() {
-		if err := l.learn(ctx); err != nil {
+		if err := l.loadModel(ctx); err != nil {
 			return err
 		}
-		l.remarks.tell(l.note())
-		if err := l.show(ctx, is, Scene{}); err != nil {
+		l.warnings.report(l.warning())
+		if err := l.update(ctx, is, Scene{}); err != nil {
 			return err
 		}
 	}
 	return l.move(ctx, is)
 }
 
-// move says what parameters are, where that is due. One that is handed back goes to where
-// it is at rest.
+// move sends parameters that are due. A released parameter returns to its value at rest.
 func (l *nizimaLink) move(ctx context.Context, is Scene) error {
 	values := l.model.values(is, l.level)
-	due := l.held.due(values, time.Now())
+	due := l.held.next(values, time.Now())
 	if len(due) == 0 {
 		return nil
 	}
@@ -365,16 +363,16 @@ func (l *nizimaLink) move(ctx context.Context, is Scene) error {
 	if l.model.id != "" {
 		data["ModelId"] = l.model.id
 	}
-	return l.pardon(ctx, "SetLiveParameterValues", data)
+	return l.askOptional(ctx, "SetLiveParameterValues", data)
 }
 
-func (l *nizimaLink) every() time.Duration { return movesEvery }
+func (l *nizimaLink) refreshEvery() time.Duration { return movesEvery }
 
-func (l *nizimaLink) note() error {
-	return join(l.model.note("nizima LIVE", "motions"), l.remarks.all())
+func (l *nizimaLink) warning() error {
+	return join(l.model.warning("nizima LIVE", "motions"), l.warnings.all())
 }
 
-// close takes back what is shown, if the program is still there.
+// close undoes what is shown, if the program is still there.
 func (l *nizimaLink) close() {
 	for _, call := range l.model.calls(Scene{}, l.is) {
 		call.Version, call.Type = "1.0.0", "Request"

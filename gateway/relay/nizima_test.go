@@ -223,7 +223,7 @@ func TestNizimaForgets(t *testing.T) {
 	f := newFakeNizima(t)
 	f.enabled, f.tokens = true, []string{"kept"}
 	tokens := &storetest.Table[string]{}
-	p := nizima{&own{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: plainWords(t)}, appliance: "Perch", tokens: tokens}}
+	p := nizima{&programConfig{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: plainWords(t)}, appliance: "Perch", tokens: tokens}}
 	for token, registered := range map[string]int{"kept": 0, "removed": 1} {
 		must.Succeed(t, tokens.Put(p.tokenKey(p.URL), token))
 		before := strings.Count(f.all(), "RegisterPlugin")

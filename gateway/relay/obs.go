@@ -21,10 +21,10 @@ import (
 	"perch/remote"
 )
 
-// obs is OBS Studio, by obs-websocket 5. A text source shows the words; scene items are
-// shown while the agent speaks, and in the states, faces and feelings whose words name
-// one.
-type obs struct{ *own }
+// obs is OBS Studio, by obs-websocket 5. A text source shows what is said; scene items are
+// visible while the agent speaks, and in the states, faces and feelings whose words name an
+// item.
+type obs struct{ *programConfig }
 
 func obsKind() kind {
 	return kind{
@@ -32,11 +32,11 @@ func obsKind() kind {
 			Shows: []string{"states", "faces", "moods", "speech", "notifications", "questions"}},
 		schemes: []string{"ws", "wss"},
 		words:   map[string]string{"input": "Stack-chan text", "item": "Stack-chan", "scene": ""},
-		make:    func(o *own) (program, error) { return obs{o}, nil },
+		make:    func(o *programConfig) (program, error) { return obs{o}, nil },
 	}
 }
 
-// The messages of obs-websocket, by their op.
+// The op codes of obs-websocket messages.
 const (
 	obsHello      = 0
 	obsIdentify   = 1
@@ -47,12 +47,12 @@ const (
 )
 
 const (
-	obsVersion = 1                         // of the protocol, rpcVersion
+	obsVersion = 1                         //  rpcVersion of the protocol
 	obsEvents  = 1<<1 | 1<<2 | 1<<3 | 1<<7 // Config, Scenes, Inputs, SceneItems
-	obsNotNow  = 207                       // NotReady: it changes its scenes
+	obsNotNow  = 207                       //  NotReady: OBS is changing scenes
 	obsMissing = 600                       // ResourceNotFound
-	noticeFor  = 10 * time.Second          // a notification is shown where nothing is said
-	restWithin = time.Second               // a stream is left at rest
+	noticeFor  = 10 * time.Second          //  how long a notification is shown while nothing is said
+	restWithin = time.Second               //  time to clear the stream on close
 )
 
 type obsMessage[T any] struct {
@@ -60,7 +60,7 @@ type obsMessage[T any] struct {
 	D  T   `json:"d"`
 }
 
-// obsAny is what OBS sends, as far as it matters.
+// obsAny has the fields of all messages from OBS that matter here.
 type obsAny struct {
 	Authentication *struct {
 		Challenge string `json:"challenge"`
@@ -91,7 +91,7 @@ type obsAsk struct {
 	Data map[string]any `json:"requestData,omitempty"`
 }
 
-// obsAuthentication answers a challenge: the password is not sent.
+// obsAuthentication returns the response to a challenge, so that the password is not sent.
 func obsAuthentication(password, salt, challenge string) string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -102,14 +102,14 @@ func obsAuthentication(password, salt, challenge string) string {
 
 func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 	l := &obsLink{obs: p, now: time.Now, shown: map[string]bool{}}
-	l.remarks.tell = note
+	l.warnings.report = note
 	hello := make(chan obsAny, 1)
-	wire, err := dial(ctx, p.URL, func(message []byte) string { return l.take(message, hello) })
+	wire, err := dial(ctx, p.URL, func(message []byte) string { return l.handleMessage(message, hello) })
 	if err != nil {
 		return nil, err
 	}
 	l.wire = wire
-	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	if err := l.identify(ctx, hello); err != nil {
 		wire.close()
@@ -122,19 +122,19 @@ func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 type obsLink struct {
 	*wire
 	obs
-	remarks remarks // by the item, or nothing for the text
-	now     func() time.Time
-	stale   atomic.Bool // sources or scenes have changed there: all is to be told anew
-	calls   int
+	warnings warnings //  by item; "" is the text source
+	now      func() time.Time
+	stale    atomic.Bool //  sources or scenes have changed in OBS: everything has to be sent again
+	calls    int
 
-	text   *string         // that it shows; nil is not known
-	shown  map[string]bool // the items that it was told of, and whether they are to be seen
+	text   *string         //  as sent; nil is unknown
+	shown  map[string]bool //  the items as sent: whether each is visible
 	notice string
-	until  time.Time // the notification is shown
+	until  time.Time //  when the notification disappears
 }
 
-// take hands on a message, and returns the call that it answers.
-func (l *obsLink) take(message []byte, hello chan<- obsAny) string {
+// handleMessage passes a hello on, and returns the id of the call that a message answers.
+func (l *obsLink) handleMessage(message []byte, hello chan<- obsAny) string {
 	var m obsMessage[obsAny]
 	if json.Unmarshal(message, &m) != nil {
 		return ""
@@ -143,7 +143,7 @@ func (l *obsLink) take(message []byte, hello chan<- obsAny) string {
 	case obsHello:
 		select {
 		case hello <- m.D:
-		default: // it has said so before
+		default: //  a second hello
 		}
 	case obsIdentified:
 		return "identified"
@@ -162,7 +162,7 @@ func (l *obsLink) identify(ctx context.Context, hello <-chan obsAny) error {
 	var h obsAny
 	select {
 	case h = <-hello:
-	case err := <-l.wire.ended():
+	case err := <-l.wire.disconnected():
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("what listens at %s does not greet as OBS does; correct url", l.address())
@@ -181,7 +181,7 @@ func (l *obsLink) identify(ctx context.Context, hello <-chan obsAny) error {
 	return err
 }
 
-// request asks OBS for something. An error is final; that OBS does not do it is none.
+// request sends a request. Its error ends the link; a refusal by OBS is in answer.Status.
 func (l *obsLink) request(ctx context.Context, kind string, data map[string]any) (answer obsAny, err error) {
 	l.calls++
 	id := strconv.Itoa(l.calls)
@@ -193,10 +193,10 @@ func (l *obsLink) request(ctx context.Context, kind string, data map[string]any)
 	return m.D, json.Unmarshal(message, &m)
 }
 
-// obsText is what the text source shows; a notification where nothing else is.
+// obsText returns the text to show; a notification only where there is nothing else.
 func obsText(is Scene, notice string) string { return cmp.Or(is.Question, is.Said, notice) }
 
-// obsItems are the scene items that the words name, and whether each is to be seen.
+// obsItems returns the scene items that the words name, and whether each is visible.
 func obsItems(w words, is Scene) map[string]bool {
 	items := map[string]bool{}
 	for key, item := range w.table {
@@ -211,15 +211,15 @@ func obsItems(w words, is Scene) map[string]bool {
 	return items
 }
 
-// forget has all told anew where OBS has changed.
-func (l *obsLink) forget() {
+// dropStale forgets what was sent if OBS has changed its scenes.
+func (l *obsLink) dropStale() {
 	if l.stale.Swap(false) {
 		l.text, l.shown = nil, map[string]bool{}
 	}
 }
 
-func (l *obsLink) show(ctx context.Context, is, _ Scene) error {
-	l.forget()
+func (l *obsLink) update(ctx context.Context, is, _ Scene) error {
+	l.dropStale()
 	if l.notice != "" && l.now().After(l.until) {
 		l.notice = ""
 	}
@@ -275,18 +275,18 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 	return err
 }
 
-// check notes why OBS did not do something with an item, or with the text where that is
-// empty; missing is the sentence where what was asked for is not there.
+// check turns a refusal by OBS into a warning about the item, or the text if that is "";
+// missing is the error when the requested resource does not exist.
 func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
 	switch {
 	case a.Status.Result:
-		l.remarks.say(item, nil)
+		l.warnings.set(item, nil)
 	case a.Status.Code == obsNotNow:
 		l.stale.Store(true)
 	case a.Status.Code == obsMissing:
-		l.remarks.say(item, missing)
+		l.warnings.set(item, missing)
 	default:
-		l.remarks.say(item, fmt.Errorf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Key)))
+		l.warnings.set(item, fmt.Errorf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Key)))
 	}
 	return a.Status.Result
 }
@@ -294,26 +294,26 @@ func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
 func (l *obsLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
 	if n, notice := f.Body.(feed.Notice); notice && n.Question == "" {
 		l.notice, l.until = n.Text, l.now().Add(noticeFor)
-		if err := l.show(ctx, is, is); err != nil {
+		if err := l.update(ctx, is, is); err != nil {
 			return err
 		}
-		if l.words.of("input") == "" || l.remarks.on("") {
-			return errUntold
+		if l.words.of("input") == "" || l.warnings.has("") {
+			return errNotShown
 		}
 	}
 	return nil
 }
 
-// keep takes a notification away that was shown long enough, and tells what shows anew
-// where OBS has changed.
-func (l *obsLink) keep(ctx context.Context, is Scene) error { return l.show(ctx, is, is) }
-func (l *obsLink) every() time.Duration                     { return time.Second }
+// refresh removes a notification that was shown long enough, and sends everything again after
+// OBS has changed its scenes.
+func (l *obsLink) refresh(ctx context.Context, is Scene) error { return l.update(ctx, is, is) }
+func (l *obsLink) refreshEvery() time.Duration                 { return time.Second }
 
-// close leaves nothing on the stream.
+// close clears what is shown on the stream.
 func (l *obsLink) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), restWithin)
 	defer cancel()
-	l.forget()
+	l.dropStale()
 	_ = l.showText(ctx, "")
 	items := obsItems(l.words, Scene{})
 	for item := range items {

@@ -277,13 +277,13 @@ func TestOBSTakesANotificationAway(t *testing.T) {
 	o := newFakeOBS("")
 	f := greetingFake(t, "", o.greet, o.answer)
 	now := time.Now()
-	opened, err := obs{&own{Target: Target{URL: "ws://" + f.address}, words: words{table: map[string]string{"input": "Stack-chan text"}}}}.
+	opened, err := obs{&programConfig{Target: Target{URL: "ws://" + f.address}, words: words{table: map[string]string{"input": "Stack-chan text"}}}}.
 		open(t.Context(), func(error) {})
 	must.Succeed(t, err)
 	defer opened.close()
 	opened.(*obsLink).now = func() time.Time { return now }
 	for i, want := range []string{"Bread.", "Bread.", ""} {
-		err := opened.keep(t.Context(), Scene{})
+		err := opened.refresh(t.Context(), Scene{})
 		if i == 0 {
 			err = opened.frame(t.Context(), feed.NewFrame(feed.KindNotice, feed.Notice{Text: "Bread."}), Scene{})
 		}

@@ -37,13 +37,13 @@ func oscBool(yes bool) oscValue {
 	return oscValue{'F', ""}
 }
 
-// oscString ends with one to four zeros. A text cannot hold one.
+// oscString pads text with one to four zero bytes. A zero byte within it is dropped.
 func oscString(text string) string {
 	text = strings.ReplaceAll(text, "\x00", "")
 	return text + "\x00\x00\x00\x00"[:4-len(text)%4]
 }
 
-// oscMessage is a message as it is sent.
+// oscMessage encodes a message.
 func oscMessage(address string, values ...oscValue) string {
 	tags, data := ",", ""
 	for _, v := range values {
@@ -53,7 +53,7 @@ func oscMessage(address string, values ...oscValue) string {
 	return oscString(address) + oscString(tags) + data
 }
 
-// oscBundle is a bundle of messages that take effect together, at once.
+// oscBundle encodes messages that take effect together and immediately.
 func oscBundle(messages ...string) string {
 	bundle := []byte("#bundle\x00\x00\x00\x00\x00\x00\x00\x00\x01") // the time tag 1 is now
 	for _, m := range messages {
@@ -63,19 +63,19 @@ func oscBundle(messages ...string) string {
 	return string(bundle)
 }
 
-// datagrams go to a program by UDP, which it does not confirm.
+// datagrams is a UDP connection to a program, which confirms nothing.
 type datagrams struct {
-	quiet
+	nopLink
 	conn    net.Conn
 	address string
 }
 
-// refusedWithin is how long a datagram may take to a machine of the same network and the
-// refusal of its system back.
+// refusedWithin is the time for a datagram to reach a machine on the same network and for its
+// refusal (ICMP port unreachable) to come back.
 const refusedWithin = 100 * time.Millisecond
 
-// openDatagrams reaches a program and sends it first, which must do no harm. A program
-// that is not there is only known by its system, which refuses the datagram.
+// openDatagrams connects to a program and sends it first, which must be harmless. That a
+// program is absent is known only if its system refuses the datagram.
 func openDatagrams(ctx context.Context, address, first string) (*datagrams, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -99,10 +99,10 @@ func openDatagrams(ctx context.Context, address, first string) (*datagrams, erro
 	return nil, unreachable(address, err)
 }
 
-// send sends datagrams. Its error may be of an earlier one.
+// send sends datagrams. The error it returns may belong to an earlier datagram.
 func (d *datagrams) send(packets ...string) error {
 	for _, p := range packets {
-		_ = d.conn.SetWriteDeadline(time.Now().Add(tellWithin))
+		_ = d.conn.SetWriteDeadline(time.Now().Add(callWithin))
 		if _, err := d.conn.Write([]byte(p)); err != nil {
 			if errors.Is(err, syscall.ECONNREFUSED) {
 				return unreachable(d.address, err)
@@ -115,12 +115,12 @@ func (d *datagrams) send(packets ...string) error {
 
 func (d *datagrams) close() { _ = d.conn.Close() }
 
-// note says that nobody can know.
-func (d *datagrams) note() error {
+// warning says that delivery cannot be confirmed.
+func (d *datagrams) warning() error {
 	return errors.New("datagrams are sent, and nothing answers them; look at the avatar to see that they arrive")
 }
 
-// changed are the keys, in order, whose values differ, and those that are gone.
+// changed returns, in order, the keys whose values differ and those that were removed.
 func changed(is, was map[string]oscValue) (keys []string) {
 	for key, v := range is {
 		if before, told := was[key]; !told || before != v {

@@ -19,34 +19,34 @@ import (
 
 // Kind is a kind of program.
 type Kind struct {
-	Name  string // in the configuration
-	Title string // as its users call it
-	URL   string // where one usually is; empty has to be configured
-	// Finds reports whether the program looks for its own address where none is configured: it
-	// is made with an empty URL, and URL is only what to try.
+	Name  string //  in the configuration
+	Title string //  the program's own name
+	URL   string //  the usual address; if empty, one has to be configured
+	// Finds reports whether the program searches for its address where none is configured. It
+	// is then made with an empty URL.
 	Finds bool
-	// Shows lists what it can be told at all: states, tools, faces, moods, gestures, speech,
+	// Shows lists what the program can show: states, tools, faces, moods, gestures, speech,
 	// notifications, questions, mouth.
 	Shows []string
 }
 
-// kind is a Kind with its program.
+// kind is a Kind with its implementation.
 type kind struct {
 	Kind
-	// mute is that it answers nothing, so that nobody knows whether it shows what it is
-	// told: a notification goes on waiting for somebody who does.
+	// mute says that the program answers nothing, so that delivery is unknown: a notification
+	// goes on waiting for a viewer that confirms it.
 	mute  bool
-	faces agent.Vocabulary // the words that it is told for faces unless words says otherwise
-	// words are what it is told, by what is shown: "state.thinking", "gesture.wave",
-	// "feeling.concern", and keys of its own. An owner may change each.
+	faces agent.Vocabulary //  the names of faces unless words has others
+	// words are the program's names by key: "state.thinking", "gesture.wave",
+	// "feeling.concern", and keys of the kind itself. An owner may change each.
 	words map[string]string
-	// schemes are those that its address may have; port is that it has to name a port.
+	// schemes are the valid URL schemes; port reports whether a port is required.
 	schemes []string
 	port    bool
-	make    func(*own) (program, error) // checks the rest of the target
+	make    func(*programConfig) (program, error) //  checks the rest of the target
 }
 
-// kinds are all there are.
+// kinds returns all kinds.
 func kinds() []kind {
 	return []kind{
 		aituberkitKind(),
@@ -72,7 +72,7 @@ func Kinds() (all []Kind) {
 	return all
 }
 
-// names are those of all kinds.
+// names returns the names of all kinds.
 func names() (all []string) {
 	for _, k := range Kinds() {
 		all = append(all, k.Name)
@@ -82,55 +82,51 @@ func names() (all []string) {
 
 func (k kind) can(show string) bool { return slices.Contains(k.Shows, show) }
 
-// program is one that can be reached.
+// program is a program that can be connected to.
 type program interface {
-	// open reaches the program, and returns once it can be told something. note shows
-	// the owner meanwhile what is waited for, such as a popup in the program.
+	// open connects, and returns when the program is ready. It calls note with what it waits
+	// for, such as a popup in the program.
 	open(ctx context.Context, note func(error)) (link, error)
 }
 
-// link is an open connection to a program. One goroutine calls its methods, one after
-// the other; each ends with its context. An error ends the link. A link embeds quiet
-// and adds what its program can do.
+// link is an open connection to a program. One goroutine calls its methods, one at a time, each
+// with a timeout. An error ends the link. A link embeds nopLink and overrides what its program
+// can do.
 type link interface {
-	// show tells what is shown now. was is what was told last, and the zero Scene at
-	// first.
-	show(ctx context.Context, is, was Scene) error
-	// frame tells what only happens: a gesture, a sentence, a notification. It is
-	// called for every frame, before show. It returns errUntold for a notification
-	// that an owner's words leave out, which does not end the link.
+	// update shows a scene. was is the scene sent last, at first the zero Scene.
+	update(ctx context.Context, is, was Scene) error
+	// frame handles every frame, before update: gestures, sentences, notifications. It returns
+	// errNotShown, which does not end the link, for a notification that the owner's words leave
+	// out.
 	frame(ctx context.Context, f *feed.Frame, is Scene) error
-	// mouth tells how far a mouth is open, from 0 to 1.
-	mouth(ctx context.Context, level float64) error
-	// keep is called from time to time: every so often as every says, never where
-	// that is 0.
-	keep(ctx context.Context, is Scene) error
-	every() time.Duration
-	// ended has an element when the connection has ended by itself, and why. It may
-	// be nil.
-	ended() <-chan error
-	// note is what the owner ought to know of a link that works, such as a model
-	// without expressions; empty is nothing.
-	note() error
+	// setMouth opens the mouth, from 0 to 1.
+	setMouth(ctx context.Context, level float64) error
+	// refresh is called every refreshEvery, or never if that is 0.
+	refresh(ctx context.Context, is Scene) error
+	refreshEvery() time.Duration
+	// disconnected receives the reason when the program closes the connection. It may be nil.
+	disconnected() <-chan error
+	// warning returns what the owner ought to know about a working link, such as a model
+	// without expressions, or nil.
+	warning() error
 	close()
 }
 
-// errUntold is of a notification that a program is not told, and that so was not shown.
-var errUntold = errors.New("an owner's words leave it out")
+// errNotShown reports a notification that the program was not sent.
+var errNotShown = errors.New("an owner's words leave it out")
 
-// remarks are what is wrong with a link that works, each by what it is about, until that
-// is over.
-type remarks struct {
-	tell func(note error)
-	note func() error // of the whole link; nil is of the remarks alone
+// warnings holds what is wrong with a working link, by subject.
+type warnings struct {
+	report  func(note error)
+	summary func() error //  of the whole link; nil stands for the warnings alone
 
 	mu sync.Mutex
 	by map[string]error
 }
 
-// say shows the owner what is wrong about something, where that is news. Empty is nothing
-// any more.
-func (r *remarks) say(about string, what error) {
+// set sets or, with nil, clears the warning about a subject, and reports the summary if that
+// changed.
+func (r *warnings) set(about string, what error) {
 	r.mu.Lock()
 	news := text(r.by[about]) != text(what)
 	if r.by == nil {
@@ -141,22 +137,22 @@ func (r *remarks) say(about string, what error) {
 	}
 	r.mu.Unlock()
 	switch {
-	case news && r.note != nil:
-		r.tell(r.note())
+	case news && r.summary != nil:
+		r.report(r.summary())
 	case news:
-		r.tell(r.all())
+		r.report(r.all())
 	}
 }
 
-// on reports whether something is wrong about that.
-func (r *remarks) on(about string) bool {
+// has reports whether there is a warning about a subject.
+func (r *warnings) has(about string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.by[about] != nil
 }
 
-// all is all of it.
-func (r *remarks) all() (note error) {
+// all returns all warnings as one error.
+func (r *warnings) all() (note error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := ""
@@ -172,7 +168,7 @@ func (r *remarks) all() (note error) {
 	return note
 }
 
-// join is a note before another.
+// join joins two notes.
 func join(a, b error) error {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -180,7 +176,7 @@ func join(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// text is a note's text, which nil has none of.
+// text returns the text of a note, "" for nil.
 func text(note error) string {
 	if note == nil {
 		return ""
@@ -188,21 +184,21 @@ func text(note error) string {
 	return note.Error()
 }
 
-// quiet is a link that does nothing of what a program may lack.
-type quiet struct{}
+// nopLink implements the methods of link by doing nothing.
+type nopLink struct{}
 
-func (quiet) show(context.Context, Scene, Scene) error        { return nil }
-func (quiet) frame(context.Context, *feed.Frame, Scene) error { return nil }
-func (quiet) mouth(context.Context, float64) error            { return nil }
-func (quiet) keep(context.Context, Scene) error               { return nil }
-func (quiet) every() time.Duration                            { return 0 }
-func (quiet) ended() <-chan error                             { return nil }
-func (quiet) note() error                                     { return nil }
-func (quiet) close()                                          {}
+func (nopLink) update(context.Context, Scene, Scene) error      { return nil }
+func (nopLink) frame(context.Context, *feed.Frame, Scene) error { return nil }
+func (nopLink) setMouth(context.Context, float64) error         { return nil }
+func (nopLink) refresh(context.Context, Scene) error            { return nil }
+func (nopLink) refreshEvery() time.Duration                     { return 0 }
+func (nopLink) disconnected() <-chan error                      { return nil }
+func (nopLink) warning() error                                  { return nil }
+func (nopLink) close()                                          {}
 
-// readLeft reads the JSON of at most so many bytes that a program has left in a file, and
-// reports whether it could. What is no regular file, such as a pipe, could block.
-func readLeft(path string, most int64, into any) bool {
+// readJSONFile reads a JSON file of at most that many bytes, and reports whether it could. It
+// skips what is not a regular file: a pipe could block.
+func readJSONFile(path string, most int64, into any) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
 		return false

@@ -8,14 +8,13 @@ import (
 	"perch/agent/feed"
 )
 
-// recent are the latest ids of what a program has been told for good. A new connection
-// begins with the notifications that nobody has shown: those among them are not told
-// again.
+// recent holds the ids of the latest notifications that were delivered to a program, so that a
+// new connection does not repeat them.
 type recent struct{ ids []string }
 
 const mostRecent = 256
 
-// idOf is the id of a frame: again the same when it is sent again.
+// idOf returns the id of a frame. It stays the same when the frame is sent again.
 func idOf(f *feed.Frame) string {
 	sum := sha256.Sum256(f.Data)
 	return hex.EncodeToString(sum[:16])

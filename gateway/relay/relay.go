@@ -1,11 +1,11 @@
-// Package relay shows what the agents do in avatar programs that speak protocols of
-// their own: VTube Studio, VRChat, OBS and others. Each program is one file: how it is
-// reached, and what it is told. Everything else is here once: the frames of package
-// feed, which of the sessions is shown, the life of a connection, an owner's words.
+// Package relay shows agents in avatar programs that have their own protocols: VTube Studio,
+// VRChat, OBS and others. Each program is one file, which says how to connect to it and what to
+// send. The rest is shared: the frames of package feed, the choice of session, the life of a
+// connection, an owner's words.
 //
-// A program that is slow or away costs nothing: only the latest is kept for it, and a
-// notification waits where all notifications do. docs/relays.md is for owners, and for
-// whoever adds a program.
+// A slow or absent program costs nothing: only the latest scene is stored for it, and
+// notifications wait in the feed. docs/relays.md is for owners, and for developers who add a
+// program.
 package relay
 
 import (
@@ -27,7 +27,7 @@ import (
 	"perch/secret"
 )
 
-// Target is one program that is to show the agents, as the configuration has it.
+// Target is the configuration of one program.
 type Target struct {
 	Kind    string            `yaml:"kind"`
 	Name    string            `yaml:"name" doc:"How it is called in lists; needed only if there are two of a kind."`
@@ -38,31 +38,31 @@ type Target struct {
 	Words   map[string]string `yaml:"words" doc:"What the program is told instead of the kind's own words, by state.thinking, face.happy, gesture.wave."`
 }
 
-// address is where the program is, as it may be shown.
+// address returns the program's address without secrets.
 func (t *Target) address() string { return shownAddress(t.URL) }
 
-// loudness is how loud it is spoken: by a robot, which goes by its id, or in a session.
+// loudness tells how loud speech is, by robot id or session.
 type loudness interface {
-	// Level is that of the speech as it is heard now, from 0 to 1; changed is closed once
-	// it is another.
+	// Level returns the loudness of the speech as it is heard now, from 0 to 1. changed is
+	// closed when it changes.
 	Level(of string) (level float64, changed <-chan struct{})
-	// Speaks reports whether somebody has the sound of that.
+	// Speaks reports whether a client plays the sound of that robot or session.
 	Speaks(of string) bool
 }
 
-// Options are what relays are made of. Only fields with a note may be empty.
+// Options are the dependencies of Relays. Only fields whose comment says so may be empty.
 type Options struct {
 	Targets []Target
 	Feed    *feed.Feed
 	Bus     *event.Bus
 	Words   *agent.Words
-	// Find is the robot that is meant by a MAC address or a name.
+	// Find returns the robot with a MAC address or a name.
 	Find     func(robot string) (device.ID, error)
 	Voice    loudness
 	Tokens   tokens
-	Gestures []string // the names of those that there are, for Try
-	Home     string   // the directory in which programs of this machine leave their addresses
-	Name     string   // the appliance's, as programs show it
+	Gestures []string //  all gesture names, for RunTrial
+	Home     string   //  the home directory, in which local programs leave their addresses
+	Name     string   //  of the appliance, as programs show it
 	Log      *slog.Logger
 }
 
@@ -72,21 +72,21 @@ type Relays struct {
 
 	mu      sync.Mutex
 	all     []*relay
-	ctx     context.Context // of Run; nil before it
+	ctx     context.Context //  of Run; nil before
 	running sync.WaitGroup
 }
 
-// ErrTarget is wrapped by New and Check for a target that cannot be one.
+// ErrTarget is wrapped by the errors of New, Apply and Check for an invalid target.
 var ErrTarget = errors.New("not a relay")
 
-// New makes the relays. They are reached once Run runs.
+// New returns relays to the configured targets. Run connects them.
 func New(o Options) (*Relays, error) {
 	r := &Relays{o: o}
 	return r, r.Apply(o.Targets)
 }
 
-// Apply shows the agents in these programs from now on. The connection to one that was a
-// target before, and is the same, stays open. With an error all is as it was.
+// Apply replaces the targets. The connection to an unchanged target stays open. On error
+// nothing changes.
 func (r *Relays) Apply(targets []Target) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +117,7 @@ func (r *Relays) Apply(targets []Target) error {
 	return nil
 }
 
-// start reaches programs while Run runs. r.mu is held.
+// start starts relays if Run is running. r.mu must be held.
 func (r *Relays) start(added []*relay) {
 	if r.ctx == nil {
 		return
@@ -129,13 +129,13 @@ func (r *Relays) start(added []*relay) {
 	}
 }
 
-// Check reports what New refuses of one target.
+// Check returns the error that New would return for one target.
 func Check(t Target, words *agent.Words) error {
 	_, err := newRelay(&Options{Words: words, Log: slog.New(slog.DiscardHandler)}, t)
 	return err
 }
 
-// Run shows until ctx ends, and returns when every connection is closed.
+// Run serves all programs until ctx ends, and returns when every connection is closed.
 func (r *Relays) Run(ctx context.Context) {
 	r.mu.Lock()
 	r.ctx = ctx
@@ -145,23 +145,23 @@ func (r *Relays) Run(ctx context.Context) {
 	r.running.Wait()
 }
 
-// now are the relays as they are now.
-func (r *Relays) now() []*relay {
+// current returns the present relays.
+func (r *Relays) current() []*relay {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all
 }
 
-// List is every relay as it is now, in the order of the configuration.
-func (r *Relays) List() []Shown {
-	all := []Shown{}
-	for _, one := range r.now() {
-		all = append(all, one.shown())
+// List returns the status of every relay, in the order of the configuration.
+func (r *Relays) List() []Status {
+	all := []Status{}
+	for _, one := range r.current() {
+		all = append(all, one.status())
 	}
 	return all
 }
 
-// newRelay checks a target.
+// newRelay checks a target and returns its relay.
 func newRelay(o *Options, t Target) (*relay, error) {
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.Name == t.Kind })
 	if i < 0 {
@@ -186,13 +186,13 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{o: o, kind: k, target: t, words: words, log: o.Log.With("relay", t.Name), tries: make(chan *try),
+	r := &relay{o: o, kind: k, target: t, words: words, log: o.Log.With("relay", t.Name), trials: make(chan *trial),
 		busy: map[string]feed.State{}}
 	if t.URL != "" {
 		err = k.checkURL(t.URL)
 	}
 	if err == nil {
-		r.program, err = k.make(&own{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
+		r.program, err = k.make(&programConfig{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.Title, err)
@@ -200,11 +200,11 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	return r, nil
 }
 
-// own is what a program is made of.
-type own struct {
+// programConfig is what a program is made from.
+type programConfig struct {
 	Target
 	words     words
-	home      string // where programs of this machine leave their addresses
-	appliance string // its name
+	home      string //  in which local programs leave their addresses
+	appliance string //  its name
 	tokens    tokens
 }

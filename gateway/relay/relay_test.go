@@ -29,7 +29,7 @@ func TestATry(t *testing.T) {
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.happens(robotA, "s", turn()[:4]...)
 	var shown []string
-	err := h.relays.Try(t.Context(), "warudo", time.Millisecond, func(what string) error {
+	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(what string) error {
 		shown = append(shown, what)
 		return nil
 	})
@@ -74,7 +74,7 @@ func TestTheOneInFrontIsBusy(t *testing.T) {
 			state := rapid.SampledFrom(states()).Draw(t, "state")
 			f.Body = feed.State{State: state}
 			before := s.front()
-			s.take(f)
+			s.apply(f)
 			shown[f.Session] = state
 			if before.busy() && f.Session != before.Session && !(Scene{State: state}).busy() && s.front() != before {
 				t.Fatalf("%s is at rest, and %s is not in front any more", f.Session, before.Session)
@@ -100,7 +100,7 @@ func TestManySessionsAreBounded(t *testing.T) {
 	for i := range 1000 {
 		f := feed.NewFrame(feed.KindState, feed.State{State: agent.Thinking})
 		f.Robot = device.ID(fmt.Sprint(i))
-		s.take(f)
+		s.apply(f)
 	}
 	if len(s.all) > mostScenes || s.front().Robot != "999" {
 		t.Errorf("%d sessions, %s in front", len(s.all), s.front().Robot)
@@ -199,7 +199,7 @@ func TestATryMakesUpFor(t *testing.T) {
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	told := false
-	err := h.relays.Try(t.Context(), "warudo", time.Millisecond, func(string) error {
+	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(string) error {
 		if !told {
 			told = true
 			h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
@@ -269,7 +269,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 	}{
 		{"nizima", silent, nil},
 		{"nizima", gone, []any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}},
-		{"nizima", "a token that is none", []any{nizima("RegisterPlugin")}},
+		{"nizima", "an invalid token", []any{nizima("RegisterPlugin")}},
 		{"nizima", "something else than nizima LIVE answers", []any{nizima("Hello")}},
 		{"unreal", silent, nil},
 		{"veadotube", silent, nil},
@@ -280,7 +280,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 		{"vtube_studio", silent, nil},
 		{"vtube_studio", gone, []any{7, []int{}, map[string]any{"requestID": 3}, hangUp{}}},
 		{"vtube_studio", "something else than VTube Studio answers", []any{token("Hello", nil)}},
-		{"vtube_studio", "a token that is none", []any{token("AuthenticationTokenResponse", map[string]any{})}},
+		{"vtube_studio", "an invalid token", []any{token("AuthenticationTokenResponse", map[string]any{})}},
 		{"vtube_studio", gone, []any{token("AuthenticationTokenResponse", 7), hangUp{}}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is never what ends it

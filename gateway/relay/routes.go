@@ -13,27 +13,27 @@ import (
 	"perch/limit"
 )
 
-// How long each thing is shown in a try.
+// How long each item of a trial is shown.
 const (
 	usualStep = 1500 * time.Millisecond
 	leastStep = 100 * time.Millisecond
 	mostStep  = 10 * time.Second
 )
 
-// Routes mounts what an owner sees of the relays and does with them.
+// Routes mounts the owner's API of the relays.
 func (r *Relays) Routes(owner gin.IRouter) {
 	owner.GET("/api/v1/relays", func(c *gin.Context) {
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, r.List())
 	})
 	owner.POST("/api/v1/relays/:name/try", door.Limit(limit.Data), func(c *gin.Context) {
-		_, err := door.Body(c.Request) // it needs none
+		_, err := door.Body(c.Request) // a body is optional
 		each, bad := stepOf(c.Query("each_ms"))
 		err = cmp.Or(err, bad)
 		if err == nil {
 			err = door.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
 				begun := false
-				err := r.Try(ctx, c.Param("name"), each, func(what string) error {
+				err := r.RunTrial(ctx, c.Param("name"), each, func(what string) error {
 					begun = true
 					return out(what)
 				})

@@ -10,25 +10,24 @@ import (
 	"perch/event"
 )
 
-// Scene is what a program with one avatar shows: one session. It is a value; two that
-// are equal look alike.
+// Scene is what a program with one avatar shows of one session. Equal scenes look the same.
 type Scene struct {
 	Robot   device.ID
 	Session string
 	State   agent.Shown
-	Tool    string // that began last, while tools are at work
-	Face    string // what the agent's face is in the talk, one of the firmware's 21 names
-	Said    string // the sentence that is spoken; empty otherwise
-	// Question waits for a person's yes or no; empty otherwise.
+	Tool    string //  the latest one while tools are running
+	Face    string //  the agent's face in the conversation, one of the firmware's 21 names
+	Said    string //  the sentence being spoken
+	// Question waits for a yes or no from a person.
 	Question string
 	Mood     event.Mood
 }
 
-// place is the robot, or the session where there is none.
+// place returns the robot's id, or the session where no robot is involved.
 func (s Scene) place() string { return cmp.Or(string(s.Robot), s.Session) }
 
-// Expression is the face that is worn, one of the firmware's 21 names: the talk's while
-// one goes on, else the mood's, as the robot does.
+// Expression returns the face to show, one of the firmware's 21 names: that of the conversation
+// while there is one, else that of the mood, as on the robot.
 func (s Scene) Expression() string {
 	switch s.State {
 	case agent.Idle, agent.Sleeping, "":
@@ -39,21 +38,21 @@ func (s Scene) Expression() string {
 
 const neutral = "neutral"
 
-// busy reports whether an agent is at work.
+// busy reports whether an agent is working.
 func (s Scene) busy() bool {
 	return s.State != agent.Idle && s.State != agent.Sleeping && s.State != ""
 }
 
-// scenes folds frames into what each session shows, and chooses the one in front: the
-// one that began to be busy last, until it is at rest and another is not.
+// scenes holds the scene of each session and chooses the one in front: the one that became busy
+// last, until it rests while another is busy.
 type scenes struct {
-	all []Scene // the one in front is the last
+	all []Scene //  the last one is in front
 }
 
 // mostScenes bounds the sessions that are remembered.
 const mostScenes = 100
 
-// front is the one that a program with one avatar shows.
+// front returns the scene for a program with one avatar.
 func (s *scenes) front() Scene {
 	if len(s.all) == 0 {
 		return Scene{State: agent.Idle}
@@ -61,21 +60,21 @@ func (s *scenes) front() Scene {
 	return s.all[len(s.all)-1]
 }
 
-// take brings in a frame.
-func (s *scenes) take(f *feed.Frame) {
+// apply updates the scene of the frame's session, and the order.
+func (s *scenes) apply(f *feed.Frame) {
 	if f.Robot == "" && f.Session == "" {
-		return // of nobody who has a face
+		return //  belongs to no avatar
 	}
 	key := cmp.Or(string(f.Robot), f.Session)
 	i := slices.IndexFunc(s.all, func(one Scene) bool { return one.place() == key })
 	if i < 0 {
-		// Behind those that are busy, but before the first.
+		// Behind the busy ones, but before the first.
 		i = 0
 		s.all = slices.Insert(s.all, 0, Scene{Robot: f.Robot, Session: f.Session, State: agent.Idle})
 	}
 	one := &s.all[i]
 	before := one.busy()
-	one.take(f)
+	one.apply(f)
 	after := *one
 	switch {
 	case after.busy() && !before:
@@ -88,7 +87,7 @@ func (s *scenes) take(f *feed.Frame) {
 	}
 }
 
-// rest puts the one in front behind those that are busy, where there are any.
+// rest moves the front scene behind all others if another is busy.
 func (s *scenes) rest(front Scene) {
 	last := len(s.all) - 1
 	for i := last - 1; i >= 0; i-- {
@@ -101,8 +100,8 @@ func (s *scenes) rest(front Scene) {
 	}
 }
 
-// take brings a frame of its own into a scene.
-func (s *Scene) take(f *feed.Frame) {
+// apply updates a scene by a frame of its session.
+func (s *Scene) apply(f *feed.Frame) {
 	if f.Session != "" {
 		s.Session = f.Session
 	}

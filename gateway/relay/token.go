@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// tokens are what programs have given to be recognized by. A token is kept with the
-// address of the program that gave it, and is sent nowhere else.
+// tokens stores the tokens by which programs recognize Perch. A token is stored under the
+// address of the program that issued it, and is sent to no other.
 type tokens interface {
 	Get(key string) (token string, found bool, err error)
 	Put(key string, token string) error // durable when it returns
@@ -15,7 +15,7 @@ type tokens interface {
 // mostToken bounds a token, in bytes. VTube Studio's have 64 at most.
 const mostToken = 256
 
-// tokenKey is what the token of the program at an address is kept by.
+// tokenKey is the storage key of the token of the program at an address.
 func (t *Target) tokenKey(address string) string {
 	host := address
 	if u, err := url.Parse(address); err == nil {

@@ -15,10 +15,10 @@ import (
 	"perch/agent/feed"
 )
 
-// unreal is a project of Unreal Engine whose Remote Control API is on: its routes of
-// HTTP, called by a WebSocket. An owner's words say which property or function is told
-// what; usually they are those of a preset called Stackchan.
-type unreal struct{ *own }
+// unreal is an Unreal Engine project with the Remote Control API on, whose HTTP routes are
+// called through a WebSocket. An owner's words map values to properties and functions; the
+// defaults are those of a preset called Stackchan.
+type unreal struct{ *programConfig }
 
 func unrealKind() kind {
 	return kind{
@@ -31,7 +31,7 @@ func unrealKind() kind {
 			"tell.mouth": "property Stackchan Mouth", "tell.gesture": "function Stackchan Gesture Name",
 			"tell.notify": "function Stackchan Notify Text",
 		},
-		make: func(o *own) (program, error) {
+		make: func(o *programConfig) (program, error) {
 			for _, key := range slices.Sorted(maps.Keys(o.words.table)) {
 				if word := o.words.of(key); strings.HasPrefix(key, "tell.") && word != "" {
 					if _, err := newUnrealTarget(word); err != nil {
@@ -44,7 +44,7 @@ func unrealKind() kind {
 	}
 }
 
-// unrealTarget is a property or a function, of a preset or of an object.
+// unrealTarget is a property or a function of a preset or an object.
 type unrealTarget struct {
 	form      string // property or function of a preset, set or call of an object
 	of        string // the preset's name or the object's path
@@ -66,7 +66,7 @@ func newUnrealTarget(word string) (t unrealTarget, err error) {
 		return t, errUnrealTarget
 	}
 	if strings.ContainsAny(t.member, "/?&#%") || t.preset() && strings.ContainsAny(t.of, "/?&#%") {
-		return t, errUnrealTarget // they are parts of a path
+		return t, errUnrealTarget //  they are used in a path
 	}
 	return t, nil
 }
@@ -74,7 +74,7 @@ func newUnrealTarget(word string) (t unrealTarget, err error) {
 func (t unrealTarget) preset() bool   { return t.form == "property" || t.form == "function" }
 func (t unrealTarget) function() bool { return t.parameter != "" }
 
-// unrealRequest is a call of a route. The answer has its RequestId.
+// unrealRequest is a call of an HTTP route. The answer has its RequestId.
 type unrealRequest struct {
 	URL       string `json:"Url"`
 	Verb      string
@@ -89,7 +89,7 @@ type unrealMessage struct {
 	Parameters  unrealRequest
 }
 
-// unrealAnswer is an answer, or what Unreal says where it cannot take a call at all.
+// unrealAnswer is the answer to a call, or a general error.
 type unrealAnswer struct {
 	RequestID    *int `json:"RequestId"`
 	ResponseCode int
@@ -99,7 +99,7 @@ type unrealAnswer struct {
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// request is the call that tells a value.
+// request returns the call that sets a value.
 func (t unrealTarget) request(value any) unrealRequest {
 	switch t.form {
 	case "property", "function":
@@ -123,19 +123,19 @@ const unrealWaiting = 64
 
 type unrealLink struct {
 	*wire
-	words   words
-	remarks remarks // what Unreal refuses
+	words    words
+	warnings warnings //  refusals by Unreal
 
 	mu    sync.Mutex
 	calls int
-	keys  [unrealWaiting]string // what the latest calls told, by their number
+	keys  [unrealWaiting]string //  the values that the latest calls set, by call number
 }
 
 func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	l := &unrealLink{words: p.words}
-	l.remarks.tell = note
+	l.warnings.report = note
 	var err error
-	if l.wire, err = dial(ctx, p.URL, l.take); err != nil {
+	if l.wire, err = dial(ctx, p.URL, l.handleMessage); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
@@ -156,8 +156,9 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// take reads an answer. One to no call is to the first, which alone is waited for.
-func (l *unrealLink) take(message []byte) (answers string) {
+// handleMessage reads an answer. An answer without a RequestId belongs to the first call, the
+// only one that is awaited.
+func (l *unrealLink) handleMessage(message []byte) (answers string) {
 	var a unrealAnswer
 	if json.Unmarshal(message, &a) != nil {
 		return ""
@@ -174,26 +175,26 @@ func (l *unrealLink) take(message []byte) (answers string) {
 	return strconv.Itoa(*a.RequestID)
 }
 
-// answered notes what Unreal refuses, and what no more.
+// answered sets or clears the warning about the value of a call.
 func (l *unrealLink) answered(n int, a unrealAnswer) {
 	l.mu.Lock()
 	key := l.keys[n%unrealWaiting]
 	if n <= l.calls-unrealWaiting || n > l.calls {
-		key = "" // of another call by now
+		key = "" //  reused by a later call
 	}
 	l.mu.Unlock()
 	switch {
 	case key == "":
 	case a.ResponseCode == http.StatusOK:
-		l.remarks.say(key, nil)
+		l.warnings.set(key, nil)
 	default:
 		why := cmp.Or(a.ResponseBody.ErrorMessage, fmt.Sprintf("status %d", a.ResponseCode))
-		l.remarks.say(key, fmt.Errorf("refused by Unreal: %s: %.80s", l.words.of("tell."+key), why))
+		l.warnings.set(key, fmt.Errorf("refused by Unreal: %s: %.80s", l.words.of("tell."+key), why))
 	}
 }
 
-// put tells a value. A function is not called for nothing.
-func (l *unrealLink) put(key string, value any) error {
+// setValue sends a value. It calls no function for "".
+func (l *unrealLink) setValue(key string, value any) error {
 	word := l.words.of("tell." + key)
 	if word == "" {
 		return nil
@@ -211,7 +212,7 @@ func (l *unrealLink) put(key string, value any) error {
 	return l.send(unrealMessage{"http", r.RequestID, r})
 }
 
-// number is a word as a number where it is one: a property may be one.
+// number returns word as a number if it is one, since a property may be numeric.
 func number(word string) any {
 	if x, err := strconv.ParseFloat(word, 64); err == nil {
 		return x
@@ -219,8 +220,8 @@ func number(word string) any {
 	return word
 }
 
-// told are the values of a scene, without those that words leave out.
-func (l *unrealLink) told(s Scene) map[string]any {
+// values returns the values of a scene, without those that words leave out.
+func (l *unrealLink) values(s Scene) map[string]any {
 	all := map[string]any{"tool": s.Tool, "said": s.Said, "question": s.Question}
 	for of, name := range map[string]string{"state": string(s.State), "face": s.Expression(), "feeling": s.Mood.Dominant} {
 		if word := l.words.orName(of, name); word != "" || name == "" {
@@ -230,13 +231,13 @@ func (l *unrealLink) told(s Scene) map[string]any {
 	return all
 }
 
-func (l *unrealLink) show(_ context.Context, is, was Scene) error {
-	now, before := l.told(is), l.told(was)
+func (l *unrealLink) update(_ context.Context, is, was Scene) error {
+	now, before := l.values(is), l.values(was)
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if was != (Scene{}) && now[key] == before[key] {
 			continue
 		}
-		if err := l.put(key, now[key]); err != nil {
+		if err := l.setValue(key, now[key]); err != nil {
 			return err
 		}
 	}
@@ -247,25 +248,25 @@ func (l *unrealLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
 		if word := l.words.orName("gesture", b.Name); word != "" {
-			return l.put("gesture", word)
+			return l.setValue("gesture", word)
 		}
 	case feed.Notice:
 		if l.words.of("tell.notify") == "" {
-			return errUntold
+			return errNotShown
 		}
-		if b.Question == "" { // else show tells it
-			return l.put("notify", b.Text)
+		if b.Question == "" { //  update shows questions
+			return l.setValue("notify", b.Text)
 		}
 	}
 	return nil
 }
 
-// mouth has a refused property tried again only where the mouth closes: Unreal logs each.
-func (l *unrealLink) mouth(_ context.Context, level float64) error {
-	if level > 0 && l.remarks.on("mouth") {
+// setMouth retries a refused property only when the mouth closes: Unreal logs each refusal.
+func (l *unrealLink) setMouth(_ context.Context, level float64) error {
+	if level > 0 && l.warnings.has("mouth") {
 		return nil
 	}
-	return l.put("mouth", hundredths(level))
+	return l.setValue("mouth", hundredths(level))
 }
 
-func (l *unrealLink) note() error { return l.remarks.all() }
+func (l *unrealLink) warning() error { return l.warnings.all() }

@@ -16,14 +16,14 @@ import (
 	"perch/limit"
 )
 
-// veadotube is veadotube and veadotube mini. A state of theirs is a whole look of the
-// avatar, and the one that was pushed last is seen. Its messages are a channel, a colon
-// and JSON. Each instance writes into a file of its user where it is.
-type veadotube struct{ *own }
+// veadotube is veadotube or veadotube mini. A state there is a whole look of the avatar, and
+// the one pushed last is visible. A message is a channel name, a colon and JSON. Each running
+// instance writes its address to a file in the user's home directory.
+type veadotube struct{ *programConfig }
 
 const (
 	instanceLasts = 10 * time.Second
-	statesEvery   = 10 * time.Second // a list that may have grown is asked for again
+	statesEvery   = 10 * time.Second //  how often the list of states is read again
 )
 
 func veadotubeKind() kind {
@@ -31,7 +31,7 @@ func veadotubeKind() kind {
 		Kind: Kind{Name: "veadotube", Title: "veadotube", Finds: true,
 			Shows: []string{"states", "faces", "moods"}},
 		schemes: []string{"ws", "wss"},
-		make:    func(o *own) (program, error) { return veadotube{o}, nil },
+		make:    func(o *programConfig) (program, error) { return veadotube{o}, nil },
 	}
 }
 
@@ -45,22 +45,22 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 		return nil, err
 	}
 	query := named.Query()
-	query.Set("n", pluginName(p.appliance)) // one without a name is refused
+	query.Set("n", pluginName(p.appliance)) //  veadotube refuses a connection without a name
 	named.RawQuery = query.Encode()
 	w, err := dial(ctx, named.String(), veadoAnswers)
 	if err != nil {
 		return nil, err
 	}
 	l := &veadoLink{wire: w, words: p.words, tell: note}
-	if err := l.learn(ctx); err != nil {
+	if err := l.loadStates(ctx); err != nil {
 		w.close()
 		return nil, err
 	}
 	return l, nil
 }
 
-// address is where the program is configured to be, or else where the instance is that
-// has written so last.
+// address returns the configured address, or else that of the instance whose file is the
+// newest.
 func (p veadotube) address(now time.Time) (string, error) {
 	if p.URL != "" {
 		return p.URL, nil
@@ -76,7 +76,7 @@ func (p veadotube) address(now time.Time) (string, error) {
 	var newest veadoInstance
 	for _, file := range files {
 		var one veadoInstance
-		is := readLeft(filepath.Join(folder, file.Name()), limit.Data, &one)
+		is := readJSONFile(filepath.Join(folder, file.Name()), limit.Data, &one)
 		if is && now.Sub(time.Unix(one.Time, 0)).Abs() <= instanceLasts && one.Time > newest.Time {
 			newest = one
 		}
@@ -90,13 +90,13 @@ func (p veadotube) address(now time.Time) (string, error) {
 	return "ws://" + newest.Server, nil
 }
 
-// veadoInstance is the file of one that runs.
+// veadoInstance is the file of a running instance.
 type veadoInstance struct {
-	Time   int64  `json:"time"`   // of its last sign of life, in Unix seconds
+	Time   int64  `json:"time"`   //  the last sign of life, in Unix seconds
 	Server string `json:"server"` // "127.0.0.1:2424"
 }
 
-// veadoMessage is one of the channel "nodes".
+// veadoMessage is a message of the channel "nodes".
 type veadoMessage struct {
 	Event   string        `json:"event"`
 	Type    string        `json:"type,omitempty"`
@@ -121,20 +121,20 @@ type veadoState struct {
 	Name string `json:"name"`
 }
 
-// The answers that are waited for; messages have no ids.
+// Keys of the answers that are awaited; messages have no ids.
 const (
 	veadoNodes  = "nodes"
 	veadoStates = "states"
 	stateEvents = "stateEvents"
 )
 
-// veadoRead reads a message of the channel "nodes".
+// veadoRead decodes a message of the channel "nodes".
 func veadoRead(message []byte) (m veadoMessage, is bool) {
 	channel, text, _ := strings.Cut(string(message), ":")
 	return m, strings.TrimSpace(channel) == "nodes" && json.Unmarshal([]byte(text), &m) == nil
 }
 
-// veadoAnswers is the answer that a message is.
+// veadoAnswers returns the key of the answer that a message is, or "".
 func veadoAnswers(message []byte) string {
 	m, is := veadoRead(message)
 	switch {
@@ -150,12 +150,12 @@ type veadoLink struct {
 	*wire
 	words  words
 	tell   func(note error)
-	node   string // the one that has the avatar's states
+	node   string //  the node with the avatar's states
 	states []veadoState
-	top    string // the state that we have pushed; empty is none
+	top    string //  the state that Perch has pushed, or ""
 }
 
-func (l *veadoLink) say(m veadoMessage) error {
+func (l *veadoLink) sendNode(m veadoMessage) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (l *veadoLink) say(m veadoMessage) error {
 }
 
 func (l *veadoLink) ask(ctx context.Context, answer string, m veadoMessage) (veadoMessage, error) {
-	message, err := l.exchange(ctx, answer, func() error { return l.say(m) })
+	message, err := l.exchange(ctx, answer, func() error { return l.sendNode(m) })
 	if err != nil {
 		return m, err
 	}
@@ -172,8 +172,8 @@ func (l *veadoLink) ask(ctx context.Context, answer string, m veadoMessage) (vea
 	return m, nil
 }
 
-// learn asks for the states that there are.
-func (l *veadoLink) learn(ctx context.Context) error {
+// loadStates asks for the avatar's states.
+func (l *veadoLink) loadStates(ctx context.Context) error {
 	if l.node == "" {
 		nodes, err := l.ask(ctx, veadoNodes, veadoMessage{Event: "list"})
 		if err != nil {
@@ -200,9 +200,9 @@ func (l *veadoLink) payload(event, state string) veadoMessage {
 	return veadoMessage{Event: "payload", Type: stateEvents, ID: l.node, Payload: &veadoPayload{Event: event, State: state}}
 }
 
-// look is the state for a scene, or nothing for the one that its user has chosen. A
-// face says more than that somebody speaks; what an agent does says more than its face.
-func (l *veadoLink) look(s Scene) (id string) {
+// stateFor returns the state for a scene, or "" for the one that the user has chosen. While the
+// agent speaks or rests the face counts first, otherwise the agent's state.
+func (l *veadoLink) stateFor(s Scene) (id string) {
 	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
 	order := [][2]string{state, face, {"feeling", s.Mood.Dominant}}
 	if s.State == agent.Speaking || s.State == agent.Idle {
@@ -223,8 +223,8 @@ func (l *veadoLink) look(s Scene) (id string) {
 	return ""
 }
 
-// changes push the state that is seen now, and then pop the one before: else the one
-// below both would be seen for a moment.
+// changes pushes the new state before it pops the old one: otherwise the state below would
+// flash.
 func (l *veadoLink) changes(to string) (all []veadoMessage) {
 	if to == l.top {
 		return nil
@@ -238,10 +238,10 @@ func (l *veadoLink) changes(to string) (all []veadoMessage) {
 	return all
 }
 
-func (l *veadoLink) show(_ context.Context, is, _ Scene) error {
-	to := l.look(is)
+func (l *veadoLink) update(_ context.Context, is, _ Scene) error {
+	to := l.stateFor(is)
 	for _, m := range l.changes(to) {
-		if err := l.say(m); err != nil {
+		if err := l.sendNode(m); err != nil {
 			return err
 		}
 	}
@@ -249,21 +249,21 @@ func (l *veadoLink) show(_ context.Context, is, _ Scene) error {
 	return nil
 }
 
-// keep learns of states that were added.
-func (l *veadoLink) keep(ctx context.Context, is Scene) error {
-	if err := l.learn(ctx); err != nil {
+// refresh loads states that were added.
+func (l *veadoLink) refresh(ctx context.Context, is Scene) error {
+	if err := l.loadStates(ctx); err != nil {
 		return err
 	}
-	l.tell(l.note())
-	return l.show(ctx, is, is)
+	l.tell(l.warning())
+	return l.update(ctx, is, is)
 }
 
-func (l *veadoLink) every() time.Duration { return statesEvery }
+func (l *veadoLink) refreshEvery() time.Duration { return statesEvery }
 
-func (l *veadoLink) note() error {
+func (l *veadoLink) warning() error {
 	for _, s := range states() {
 		for _, e := range agent.Emotions() {
-			if l.look(Scene{State: s, Face: e.Name}) != "" {
+			if l.stateFor(Scene{State: s, Face: e.Name}) != "" {
 				return nil
 			}
 		}
@@ -272,10 +272,10 @@ func (l *veadoLink) note() error {
 		"rename some, or name them in words", len(l.states))
 }
 
-// close takes back what is seen, if the program is still there.
+// close undoes what is shown, if the program is still there.
 func (l *veadoLink) close() {
 	if l.top != "" {
-		_ = l.say(l.payload("pop", l.top))
+		_ = l.sendNode(l.payload("pop", l.top))
 	}
 	l.wire.close()
 }

@@ -120,7 +120,7 @@ func writeInstance(t testing.TB, home, id string, at int64, server string) {
 // TestVeadotubeInstances: the newest that lives is meant.
 func TestVeadotubeInstances(t *testing.T) {
 	home := t.TempDir()
-	p := veadotube{&own{home: home}}
+	p := veadotube{&programConfig{home: home}}
 	now := time.Unix(1739023315, 0)
 	look := func() string {
 		address, err := p.address(now)
@@ -157,13 +157,15 @@ func TestWithoutAHome(t *testing.T) {
 	t.Chdir(t.TempDir())
 	now := time.Now()
 	writeInstance(t, ".", "mini", now.Unix(), "127.0.0.1:2424")
-	if at, err := (veadotube{&own{}}).address(now); err == nil || !strings.Contains(err.Error(), "no home") {
+	if at, err := (veadotube{&programConfig{}}).address(now); err == nil || !strings.Contains(err.Error(), "no home") {
 		t.Errorf("veadotube: %s %v", at, err)
 	}
 	must.Succeed(t, os.MkdirAll(".clawd", 0o700))
 	text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, clawdLast)
 	must.Succeed(t, os.WriteFile(filepath.Join(".clawd", "runtime.json"), []byte(text), 0o600))
-	at := func(home string) string { return clawd{&own{home: home, Target: Target{URL: clawdURL}}}.addresses()[0] }
+	at := func(home string) string {
+		return clawd{&programConfig{home: home, Target: Target{URL: clawdURL}}}.addresses()[0]
+	}
 	if last := fmt.Sprintf("http://127.0.0.1:%d", clawdLast); at("") != clawdURL || at(".") != last {
 		t.Errorf("clawd: %s, with a home %s", at(""), at("."))
 	}
@@ -178,7 +180,7 @@ func TestAPipe(t *testing.T) {
 		t.Skipf("no pipe can be made here: %s", out)
 	}
 	read := make(chan []string, 1)
-	go func() { read <- clawd{&own{home: home, Target: Target{URL: clawdURL}}}.addresses() }()
+	go func() { read <- clawd{&programConfig{home: home, Target: Target{URL: clawdURL}}}.addresses() }()
 	select {
 	case at := <-read:
 		if at[0] != clawdURL {
@@ -207,7 +209,7 @@ func TestVeadotubeLooks(t *testing.T) {
 		{Scene{State: agent.Idle}, "e"},
 		{Scene{State: agent.Idle, Mood: moodOf("curiosity")}, "f"},
 	} {
-		if got := l.look(c.is); got != c.want {
+		if got := l.stateFor(c.is); got != c.want {
 			t.Errorf("%+v looks %q and not %q", c.is, got, c.want)
 		}
 	}
@@ -222,7 +224,7 @@ func TestVeadotubeLooks(t *testing.T) {
 		t.Errorf("to none: %v", got)
 	}
 	l.states = nil
-	if note := l.note(); !strings.Contains(text(note), "0 states") {
+	if note := l.warning(); !strings.Contains(text(note), "0 states") {
 		t.Errorf("without states: %q", note)
 	}
 }

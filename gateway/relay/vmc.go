@@ -13,11 +13,11 @@ import (
 )
 
 // vmc is a performer of the Virtual Motion Capture protocol, such as VirtualMotionCapture,
-// VSeeFace or Warudo. It takes weights of blend shapes by Open Sound Control, and applies
-// them once it is told to (https://protocol.vmc.info/performer-spec).
-type vmc struct{ *own }
+// VSeeFace or Warudo. It receives blend shape weights by Open Sound Control, and an apply
+// message makes them effective (https://protocol.vmc.info/performer-spec).
+type vmc struct{ *programConfig }
 
-// The addresses of the protocol.
+// The OSC addresses of the protocol.
 const (
 	vmcValue = "/VMC/Ext/Blend/Val"
 	vmcApply = "/VMC/Ext/Blend/Apply"
@@ -26,14 +26,14 @@ const (
 // Bounds of what is sent.
 const (
 	vmcTick    = 100 * time.Millisecond // while something moves
-	vmcAgain   = 2 * time.Second        // all weights: datagrams get lost
+	vmcAgain   = 2 * time.Second        //  all weights are sent again: datagrams get lost
 	vmcStride  = 0.34                   // how far a weight moves in a tick: a face comes and goes in 0.3 s
 	mostShapes = 64
 	mostPacket = 1400 // bytes: the protocol wants less than 1500
 )
 
-// vmcKind has the names of VRM 0, which every sender has to send: those of VRM 1 are made
-// of them. A weight's name has letters of one size or the other; some programs mind.
+// vmcKind uses the names of VRM 0, which every sender must send; programs derive those of VRM
+// 1. Names are case-sensitive in some programs.
 func vmcKind() kind {
 	k := kind{
 		Kind: Kind{Name: "vmc", Title: "VMC protocol", URL: "udp://127.0.0.1:39540",
@@ -53,25 +53,25 @@ func vmcKind() kind {
 	for morph := range morphs(event.Morphs{}) {
 		k.words["morph."+morph] = capital(morph)
 	}
-	// Those that Apple's 52 shapes have for each side only.
+	// Apple's 52 shapes have these for each side only.
 	k.words["morph.mouthSmile"], k.words["morph.mouthFrown"] = "MouthSmileLeft,MouthSmileRight", "MouthFrownLeft,MouthFrownRight"
 	k.words["morph.mouthOpen"], k.words["morph.eyesClosed"] = "", "Blink"
 	return k
 }
 
-// morphs are a mood's weights by their names.
+// morphs returns a mood's weights by name.
 func morphs(m event.Morphs) (all map[string]float64) {
 	text, err := json.Marshal(m)
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil // it is a struct of numbers
+		return nil //  cannot happen: a struct of numbers
 	}
 	return all
 }
 
-func newVMC(o *own) (program, error) {
+func newVMC(o *programConfig) (program, error) {
 	shapes := map[string]bool{}
 	for _, word := range o.words.table {
 		for name := range shapesOf(word) {
@@ -84,7 +84,7 @@ func newVMC(o *own) (program, error) {
 	return vmc{o}, nil
 }
 
-// shapesOf are the blend shapes of a word, which has commas between them.
+// shapesOf yields the blend shapes of a word, which are separated by commas.
 func shapesOf(word string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for name := range strings.SplitSeq(word, ",") {
@@ -106,13 +106,14 @@ func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 type vmcLink struct {
 	*datagrams
 	words words
-	is    map[string]float64 // weights as they were sent; one that was never above 0 is not sent
-	goal  map[string]float64 // where they move
+	is    map[string]float64 //  weights as sent; those that were never above 0 are not sent
+	goal  map[string]float64 //  the weights to reach
 	level float64            // of the mouth
 	sent  time.Time
 }
 
-// weights are those of a scene. Where two words name a shape, the greater weight counts.
+// weights returns the weights for a scene. Where two words name the same shape, the greater
+// weight counts.
 func (l *vmcLink) weights(s Scene) map[string]float64 {
 	all := map[string]float64{}
 	add := func(word string, x float64) {
@@ -133,8 +134,8 @@ func (l *vmcLink) weights(s Scene) map[string]float64 {
 	return all
 }
 
-// move moves the weights towards their goals, by at most a stride, and reports whether
-// one has moved. A mouth does not wait.
+// move moves the weights towards their goals by at most stride, the mouth at once, and reports
+// whether one has moved.
 func (l *vmcLink) move(stride float64) (moved bool) {
 	goal := maps.Clone(l.goal)
 	mouth := map[string]bool{}
@@ -143,7 +144,7 @@ func (l *vmcLink) move(stride float64) (moved bool) {
 		goal[name] = max(goal[name], l.level)
 	}
 	for name := range l.is {
-		goal[name] += 0 // one that is not wanted goes to 0
+		goal[name] += 0 //  unwanted weights return to 0
 	}
 	for name, to := range goal {
 		from := l.is[name]
@@ -159,9 +160,8 @@ func (l *vmcLink) move(stride float64) (moved bool) {
 	return moved
 }
 
-// tell sends all weights in one bundle, and has them applied; in more than one only
-// where they are too many for a datagram.
-func (l *vmcLink) tell() error {
+// sendWeights sends all weights and the apply message, in one bundle if they fit a datagram.
+func (l *vmcLink) sendWeights() error {
 	l.sent = time.Now()
 	var messages, packets []string
 	size := 0
@@ -175,36 +175,36 @@ func (l *vmcLink) tell() error {
 	return l.send(append(packets, oscBundle(append(messages, oscMessage(vmcApply))...))...)
 }
 
-// show has keep move the weights. A program that has just come is told at once what shows.
-func (l *vmcLink) show(_ context.Context, is, was Scene) error {
+// update sets the goals; refresh moves the weights. A new connection gets the scene at once.
+func (l *vmcLink) update(_ context.Context, is, was Scene) error {
 	if l.goal = l.weights(is); was == (Scene{}) && l.move(1) {
-		return l.tell()
+		return l.sendWeights()
 	}
 	return nil
 }
 
-func (l *vmcLink) mouth(_ context.Context, level float64) error {
+func (l *vmcLink) setMouth(_ context.Context, level float64) error {
 	l.level = hundredths(level)
 	if l.move(0) {
-		return l.tell()
+		return l.sendWeights()
 	}
 	return nil
 }
 
-func (l *vmcLink) every() time.Duration { return vmcTick }
+func (l *vmcLink) refreshEvery() time.Duration { return vmcTick }
 
-func (l *vmcLink) keep(context.Context, Scene) error {
-	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain-vmcTick/2 { // the tick that is nearest
-		return l.tell()
+func (l *vmcLink) refresh(context.Context, Scene) error {
+	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain-vmcTick/2 { //  the nearest tick
+		return l.sendWeights()
 	}
 	return nil
 }
 
-// close has the face let go: what is not sent any more would stay.
+// close relaxes the face: the last weights sent would stay.
 func (l *vmcLink) close() {
 	for name := range l.is {
 		l.is[name] = 0
 	}
-	_ = l.tell() // the program may have gone
+	_ = l.sendWeights() //  the program may be gone
 	l.datagrams.close()
 }

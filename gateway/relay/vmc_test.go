@@ -89,12 +89,12 @@ func TestVMCIsQuiet(t *testing.T) {
 	sent := 0
 	keep := func() {
 		before := l.sent
-		must.Succeed(t, l.keep(t.Context(), Scene{}))
+		must.Succeed(t, l.refresh(t.Context(), Scene{}))
 		if l.sent != before {
 			sent++
 		}
 	}
-	must.Succeed(t, l.show(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{State: agent.Idle}))
+	must.Succeed(t, l.update(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{State: agent.Idle}))
 	for range 20 {
 		keep()
 	}

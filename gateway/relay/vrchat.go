@@ -15,12 +15,12 @@ import (
 	"perch/event"
 )
 
-// vrchat is VRChat, which takes Open Sound Control by UDP: parameters of the avatar that
-// is worn, and texts for the box above it (https://docs.vrchat.com/docs/osc-overview,
+// vrchat is VRChat, which accepts Open Sound Control by UDP: parameters of the current avatar,
+// and texts for the chatbox above it (https://docs.vrchat.com/docs/osc-overview,
 // osc-avatar-parameters, osc-as-input-controller).
-type vrchat struct{ *own }
+type vrchat struct{ *programConfig }
 
-// The addresses of VRChat.
+// The OSC addresses of VRChat.
 const (
 	vrchatParameter = "/avatar/parameters/"
 	vrchatInput     = "/chatbox/input"
@@ -28,7 +28,7 @@ const (
 	vrchatEmote     = "VRCEmote" // the parameter of the built-in gestures
 )
 
-// Bounds of the chatbox. VRChat's own are the first two; it mutes whoever sends more often.
+// Bounds of the chatbox. The first three are VRChat's own; it mutes a user who sends faster.
 const (
 	mostChat      = 144 // UTF-16 units
 	mostChatLines = 9
@@ -39,7 +39,7 @@ const (
 // Times of VRChat's link.
 const (
 	vrchatTick  = 250 * time.Millisecond
-	vrchatAgain = 2 * time.Second // everything is told again: datagrams get lost, and avatars are changed
+	vrchatAgain = 2 * time.Second //  everything is sent again: datagrams get lost, and users change avatars
 	emoteFor    = time.Second     // before the parameter goes back to 0
 )
 
@@ -52,10 +52,10 @@ func vrchatKind() kind {
 		words: map[string]string{
 			"parameter.state": "Stackchan/State", "parameter.face": "Stackchan/Face", "parameter.mouth": "Stackchan/Mouth",
 			"chatbox.speech": "on", "chatbox.notifications": "on", "chatbox.typing": "on",
-			// Those of VRChat's stock gestures that mean the same.
+			// The stock gestures of VRChat with the same meaning.
 			"gesture.wave": "1", "gesture.point": "3", "gesture.celebrate": "4", "gesture.dance": "5",
 		},
-		make: func(o *own) (program, error) { return vrchat{o}, nil },
+		make: func(o *programConfig) (program, error) { return vrchat{o}, nil },
 	}
 	for i, s := range states() {
 		k.words["state."+string(s)] = strconv.Itoa(i)
@@ -74,21 +74,21 @@ func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vrchatLink{datagrams: d, words: p.words, told: map[string]oscValue{}}, nil
+	return &vrchatLink{datagrams: d, words: p.words, sent: map[string]oscValue{}}, nil
 }
 
 type vrchatLink struct {
 	*datagrams
 	words   words
-	told    map[string]oscValue // parameters
+	sent    map[string]oscValue //  parameters, as sent
 	chat    chatbox
-	emote   time.Time // when a gesture began; zero where none is shown
-	again   time.Time // when everything was told again
+	emote   time.Time //  when a gesture started; zero while none is shown
+	again   time.Time //  when everything was last sent again
 	talking float64   // how far the mouth is open
 }
 
-// parameters are those of a scene. The word of a state or a face is a number, for the
-// parameter of states or faces, or the name of a parameter that is on while it shows.
+// parameters returns the parameters for a scene. The word of a state or face is a number, the
+// value of the state or face parameter, or else the name of a boolean parameter.
 func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
 	all := map[string]oscValue{}
 	for parameter, word := range map[string]string{"parameter.state": l.words.state(s.State), "parameter.face": l.words.face(s.Expression())} {
@@ -109,17 +109,18 @@ func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
 	return all
 }
 
-// hundredths is as exact as VRChat sends a number on.
+// hundredths rounds x to the precision with which VRChat synchronizes numbers, in the range
+// from 0 to 1.
 func hundredths(x float64) float64 { return math.Round(100*min(max(x, 0), 1)) / 100 }
 
-// tell tells parameters that are to be what they are not. A switch that is not among
-// them any more goes off.
-func (l *vrchatLink) tell(is map[string]oscValue) error {
-	for _, name := range changed(is, l.told) {
+// sendParameters sends the parameters that have changed. A boolean one that is no longer
+// included is switched off.
+func (l *vrchatLink) sendParameters(is map[string]oscValue) error {
+	for _, name := range changed(is, l.sent) {
 		v, still := is[name]
 		if !still {
 			v = oscBool(false)
-			if l.told[name].tag != 'T' {
+			if l.sent[name].tag != 'T' {
 				continue
 			}
 		}
@@ -127,17 +128,17 @@ func (l *vrchatLink) tell(is map[string]oscValue) error {
 			return err
 		}
 	}
-	l.told = is
+	l.sent = is
 	return nil
 }
 
-// types reports whether VRChat shows that somebody types: an agent is at work.
+// types reports whether to show the typing indicator: an agent is working.
 func (l *vrchatLink) types(s Scene) bool {
 	return l.words.of("chatbox.typing") != "" && (s.State == agent.Thinking || s.State == agent.Working || s.State == agent.Juggling)
 }
 
-func (l *vrchatLink) show(_ context.Context, is, was Scene) error {
-	if err := l.tell(l.parameters(is)); err != nil {
+func (l *vrchatLink) update(_ context.Context, is, was Scene) error {
+	if err := l.sendParameters(l.parameters(is)); err != nil {
 		return err
 	}
 	if typing := l.types(is); typing != l.types(was) {
@@ -146,12 +147,12 @@ func (l *vrchatLink) show(_ context.Context, is, was Scene) error {
 		}
 	}
 	if is.Said != was.Said && l.words.of("chatbox.speech") != "" {
-		l.chat.say(is.Said)
+		l.chat.setSpeech(is.Said)
 	}
 	if is.Question != was.Question && l.words.of("chatbox.notifications") != "" {
 		l.chat.notify(is.Question)
 	}
-	return l.write()
+	return l.writeChat()
 }
 
 func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
@@ -159,29 +160,29 @@ func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	case feed.Gesture:
 		n, err := strconv.ParseInt(l.words.gesture(b.Name), 10, 32)
 		if err != nil {
-			return nil // the avatar has none
+			return nil //  the avatar has no such gesture
 		}
 		l.emote = time.Now()
 		return l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(int32(n))))
 	case feed.Notice:
 		if l.words.of("chatbox.notifications") == "" {
-			return errUntold
+			return errNotShown
 		}
-		if b.Question == "" { // else show tells it
+		if b.Question == "" { //  update shows questions
 			l.chat.notify(b.Text)
 		}
-		return l.write()
+		return l.writeChat()
 	}
 	return nil
 }
 
-func (l *vrchatLink) mouth(_ context.Context, level float64) error {
+func (l *vrchatLink) setMouth(_ context.Context, level float64) error {
 	l.talking = hundredths(level)
-	return l.open()
+	return l.sendMouth()
 }
 
-// open tells how far the mouth is open.
-func (l *vrchatLink) open() error {
+// sendMouth sends how far the mouth is open.
+func (l *vrchatLink) sendMouth() error {
 	name := l.words.of("parameter.mouth")
 	if name == "" {
 		return nil
@@ -189,33 +190,33 @@ func (l *vrchatLink) open() error {
 	return l.send(oscMessage(vrchatParameter+name, oscFloat(l.talking)))
 }
 
-// write writes to the chatbox what may be written by now.
-func (l *vrchatLink) write() error {
-	text := l.chat.take(time.Now())
+// writeChat writes the next text to the chatbox if one is allowed by now.
+func (l *vrchatLink) writeChat() error {
+	text := l.chat.next(time.Now())
 	if text == "" {
 		return nil
 	}
 	return l.send(oscMessage(vrchatInput, oscText(text), oscBool(true), oscBool(false)))
 }
 
-func (l *vrchatLink) every() time.Duration { return vrchatTick }
+func (l *vrchatLink) refreshEvery() time.Duration { return vrchatTick }
 
-// keep ends a gesture, writes what had to wait, and tells everything again.
-func (l *vrchatLink) keep(_ context.Context, is Scene) error {
+// refresh ends a gesture, writes queued text, and sends everything again when due.
+func (l *vrchatLink) refresh(_ context.Context, is Scene) error {
 	if !l.emote.IsZero() && time.Since(l.emote) >= emoteFor {
 		l.emote = time.Time{}
 		if err := l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(0))); err != nil {
 			return err
 		}
 	}
-	if time.Since(l.again) >= vrchatAgain-vrchatTick/2 { // the tick that is nearest
+	if time.Since(l.again) >= vrchatAgain-vrchatTick/2 { //  the nearest tick
 		l.again = time.Now()
-		for _, name := range slices.Sorted(maps.Keys(l.told)) {
-			if err := l.send(oscMessage(vrchatParameter+name, l.told[name])); err != nil {
+		for _, name := range slices.Sorted(maps.Keys(l.sent)) {
+			if err := l.send(oscMessage(vrchatParameter+name, l.sent[name])); err != nil {
 				return err
 			}
 		}
-		if err := l.open(); err != nil {
+		if err := l.sendMouth(); err != nil {
 			return err
 		}
 		if l.types(is) {
@@ -224,18 +225,18 @@ func (l *vrchatLink) keep(_ context.Context, is Scene) error {
 			}
 		}
 	}
-	return l.write()
+	return l.writeChat()
 }
 
-// close leaves the avatar at rest, with every switch off.
+// close leaves the avatar at rest, with all booleans off.
 func (l *vrchatLink) close() {
 	rest := l.parameters(Scene{State: agent.Idle})
 	maps.DeleteFunc(rest, func(_ string, v oscValue) bool { return v.tag == 'T' })
-	_ = l.tell(rest)
+	_ = l.sendParameters(rest)
 	_ = l.send(oscMessage(vrchatTyping, oscBool(false)))
 	if l.talking > 0 {
 		l.talking = 0
-		_ = l.open()
+		_ = l.sendMouth()
 	}
 	if !l.emote.IsZero() {
 		_ = l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
@@ -243,23 +244,22 @@ func (l *vrchatLink) close() {
 	l.datagrams.close()
 }
 
-// chatbox is what waits to be written to VRChat's chatbox: notifications, and of the
-// sentences the latest.
+// chatbox queues what is to be written to the chatbox: notifications, and the latest sentence.
 type chatbox struct {
 	notices []string
 	said    string
 	wrote   time.Time
 }
 
-func (c *chatbox) say(text string) { c.said = text }
+func (c *chatbox) setSpeech(text string) { c.said = text }
 
 func (c *chatbox) notify(text string) {
 	c.notices = append(c.notices, text)
 	c.notices = c.notices[max(0, len(c.notices)-mostWaiting):]
 }
 
-// take is the text to write now; empty is none.
-func (c *chatbox) take(now time.Time) (text string) {
+// next returns the text to write now, or "".
+func (c *chatbox) next(now time.Time) (text string) {
 	if now.Sub(c.wrote) < chatEvery {
 		return ""
 	}
@@ -275,7 +275,7 @@ func (c *chatbox) take(now time.Time) (text string) {
 	return text
 }
 
-// chatText is a text within the chatbox's bounds.
+// chatText cuts a text to the chatbox's bounds.
 func chatText(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) > mostChatLines {
@@ -285,7 +285,7 @@ func chatText(text string) string {
 	if len(utf16.Encode([]rune(text))) <= mostChat {
 		return text
 	}
-	units := 1 // of the ellipsis
+	units := 1 //  the ellipsis
 	for i, r := range text {
 		if units += utf16.RuneLen(r); units > mostChat {
 			return text[:i] + "…"
@@ -294,7 +294,7 @@ func chatText(text string) string {
 	return text
 }
 
-// strengths are how strong each feeling is, by its name.
+// strengths returns the strength of each feeling by name.
 func strengths(f event.Feelings) map[string]float64 {
 	return map[string]float64{"concern": f.Concern, "celebration": f.Celebration, "patience": f.Patience, "curiosity": f.Curiosity,
 		"empathy": f.Empathy, "uncertain": f.Uncertain}

@@ -103,12 +103,12 @@ func TestTheChatboxIsWithinItsBounds(t *testing.T) {
 			text := rapid.StringN(0, 300, -1).Draw(t, "text")
 			switch rapid.IntRange(0, 2).Draw(t, "what") {
 			case 0:
-				c.say(text)
+				c.setSpeech(text)
 			case 1:
 				c.notify(strings.Repeat(text+"\n", 3))
 			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
-			got := c.take(now)
+			got := c.next(now)
 			if got == "" {
 				continue
 			}
@@ -130,12 +130,12 @@ func TestTheChatboxIsWithinItsBounds(t *testing.T) {
 func TestTheChatboxKeepsNotifications(t *testing.T) {
 	var c chatbox
 	now := time.Now()
-	c.say("one")
+	c.setSpeech("one")
 	c.notify("the bell")
-	c.say("two")
+	c.setSpeech("two")
 	var got []string
 	for range 4 {
-		got = append(got, c.take(now))
+		got = append(got, c.next(now))
 		now = now.Add(chatEvery)
 	}
 	if s := strings.Join(got, "|"); s != "the bell|two||" {

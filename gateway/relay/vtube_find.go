@@ -12,12 +12,12 @@ import (
 	"perch/limit"
 )
 
-// Bounds of waiting for a broadcast, which VTube Studio sends each two seconds.
+// listenFor is how long to wait for a broadcast. VTube Studio sends one every two seconds.
 const listenFor = 2500 * time.Millisecond
 
-// findVTube waits for VTube Studio to say where it is, and returns its address where it is
-// on this machine, or else where another machine of the network says that it is with it, or
-// nothing. Another program may have the port; then nothing is heard.
+// findVTube waits for a broadcast of VTube Studio, and returns its address if that is on this
+// machine, or else the address on another machine, or neither. It hears nothing while another
+// program has the port.
 func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (found, elsewhere string) {
 	ctx, cancel := context.WithTimeout(ctx, listenFor)
 	defer cancel()
@@ -41,13 +41,13 @@ func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (
 		switch {
 		case at != "" && here(sender.IP):
 			return at, ""
-		case at != "" && (elsewhere == "" || at < elsewhere): // the same of several each time
+		case at != "" && (elsewhere == "" || at < elsewhere): //  a stable choice
 			elsewhere = at
 		}
 	}
 }
 
-// ofThisMachine reports whether an address is one of this machine, as it has them now.
+// ofThisMachine reports whether ip is an address of this machine at present.
 func ofThisMachine(ip net.IP) bool {
 	if ip.IsLoopback() {
 		return true
@@ -59,7 +59,7 @@ func ofThisMachine(ip net.IP) bool {
 	})
 }
 
-// hostOf is the IP address that a URL names, or nil.
+// hostOf returns the IP address in a URL, or nil.
 func hostOf(address string) net.IP {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -68,11 +68,11 @@ func hostOf(address string) net.IP {
 	return net.ParseIP(u.Hostname())
 }
 
-// leastPort is the first port that a program of a user listens at.
+// leastPort is the first unprivileged port.
 const leastPort = 1024
 
-// vtubeAt is where a broadcast says that VTube Studio listens: at the machine that has sent
-// it, which is one of this network. It says nothing if its user has switched its API off.
+// vtubeAt returns the address that a broadcast announces: a port on the sending machine, which
+// must be on the local network. It returns "" if the API is switched off.
 func vtubeAt(packet []byte, sender net.IP) (at string) {
 	var m struct {
 		API  string `json:"apiName"`

@@ -9,8 +9,7 @@ import (
 	"perch/event"
 )
 
-// vtubeModel is what the model that is loaded in VTube Studio can show, as VTube Studio
-// tells it.
+// vtubeModel describes what the model loaded in VTube Studio can show.
 type vtubeModel struct {
 	Loaded      bool              `json:"modelLoaded"`
 	Name        string            `json:"modelName"`
@@ -30,7 +29,7 @@ type vtubeExpression struct {
 type vtubeHotkey struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	File string `json:"file"` // the expression's, where it switches one
+	File string `json:"file"` //  the expression's file, where the hotkey switches one
 	ID   string `json:"hotkeyID"`
 }
 
@@ -38,10 +37,10 @@ type vtubeParameter struct {
 	Name string `json:"name"`
 }
 
-// meant is the expression that shows something, or else the hotkey. Of what is not in an
-// owner's words, only hotkeys that play an animation or switch an expression are
-// meant: others change the scene.
-func (m vtubeModel) meant(of, name string) (file, hotkey string) {
+// match returns the expression that shows something, or else the hotkey. Hotkeys that are not
+// in the owner's words count only if they play an animation or switch an expression: others
+// change the scene.
+func (m vtubeModel) match(of, name string) (file, hotkey string) {
 	candidates := m.words.candidates(of, name)
 	if i := named(namesOf(m.Expressions, func(e vtubeExpression) string { return e.Name }), candidates); i >= 0 {
 		return m.Expressions[i].File, ""
@@ -52,14 +51,14 @@ func (m vtubeModel) meant(of, name string) (file, hotkey string) {
 	}
 	switch h := m.Hotkeys[i]; {
 	case h.Type == "ToggleExpression":
-		return h.File, "" // by its name, since to toggle is to not know what follows
+		return h.File, "" //  by its file, since toggling gives no definite result
 	case h.Type == "TriggerAnimation", h.Type == "ChangeIdleAnimation", strings.EqualFold(h.Name, m.words.of(of+"."+name)):
 		return "", h.ID
 	}
 	return "", ""
 }
 
-// namesOf are the names of all.
+// namesOf returns the name of each element.
 func namesOf[T any](all []T, name func(T) string) (names []string) {
 	for _, one := range all {
 		names = append(names, name(one))
@@ -67,9 +66,9 @@ func namesOf[T any](all []T, name func(T) string) (names []string) {
 	return names
 }
 
-// looks are the expressions and hotkeys for a scene: of its state, its face and what the
-// agent feels. The zero Scene, of which nobody was told, has none.
-func (m vtubeModel) looks(s Scene) (files, hotkeys []string) {
+// expressions returns the expressions and hotkeys for a scene: those of its state, its face and
+// the strongest feeling. The zero Scene has none.
+func (m vtubeModel) expressions(s Scene) (files, hotkeys []string) {
 	if s == (Scene{}) {
 		return nil, nil
 	}
@@ -77,7 +76,7 @@ func (m vtubeModel) looks(s Scene) (files, hotkeys []string) {
 		if shown[1] == "" {
 			continue
 		}
-		file, hotkey := m.meant(shown[0], shown[1])
+		file, hotkey := m.match(shown[0], shown[1])
 		if file != "" && !slices.Contains(files, file) {
 			files = append(files, file)
 		}
@@ -94,10 +93,11 @@ type vtubeStep struct {
 	data    any
 }
 
-// steps are what the model is told of a change: first what shows, then what shows no more.
+// steps returns the requests for a change of scene. New expressions are switched on before old
+// ones are switched off.
 func (m vtubeModel) steps(is, was Scene) (all []vtubeStep) {
-	files, hotkeys := m.looks(is)
-	oldFiles, oldHotkeys := m.looks(was)
+	files, hotkeys := m.expressions(is)
+	oldFiles, oldHotkeys := m.expressions(was)
 	for _, file := range files {
 		if !slices.Contains(oldFiles, file) {
 			all = append(all, vtubeStep{"ExpressionActivation", vtubeActivation{file, true}})
@@ -125,52 +125,52 @@ type vtubeTrigger struct {
 	Hotkey string `json:"hotkeyID"`
 }
 
-// sets are the parameters that are the agent's alone: the mouth while it speaks, and the
-// custom ones.
-func (m vtubeModel) sets(is Scene, level float64) (all []value) {
+// setValues returns the parameters that only Perch sets: the open mouth and the custom
+// parameters.
+func (m vtubeModel) setValues(is Scene, level float64) (all []value) {
 	for _, one := range append(customValues(is), value{"MouthOpen", round(level)}) {
-		if one.Value != 0 && m.has(one.ID) {
+		if one.Value != 0 && m.hasParameter(one.ID) {
 			all = append(all, one)
 		}
 	}
 	return all
 }
 
-// adds are how the mood moves the face. They are added to what a tracker says, since what
-// a face at rest is differs between trackers.
-func (m vtubeModel) adds(is Scene) (all []value) {
+// addValues returns how the mood moves the face. The values are added to the tracker's, since a
+// face at rest differs between trackers.
+func (m vtubeModel) addValues(is Scene) (all []value) {
 	for _, p := range pushes(is.Mood) {
 		reach := 1.0
 		if strings.HasPrefix(p.id, "FaceAngle") {
 			reach = fullTurn
 		}
-		if m.has(p.id) {
+		if m.hasParameter(p.id) {
 			all = append(all, value{p.id, round(p.by * reach)})
 		}
 	}
 	return all
 }
 
-func (m vtubeModel) has(parameter string) bool {
+func (m vtubeModel) hasParameter(parameter string) bool {
 	is := func(p vtubeParameter) bool { return p.Name == parameter }
 	return slices.ContainsFunc(m.Default, is) || slices.ContainsFunc(m.Custom, is)
 }
 
-// lacks are the custom parameters that are to be made.
-func (m vtubeModel) lacks() (names []string) {
+// missingParameters returns the names of the custom parameters to create.
+func (m vtubeModel) missingParameters() (names []string) {
 	for _, v := range customValues(Scene{}) {
-		if !m.has(v.ID) {
+		if !m.hasParameter(v.ID) {
 			names = append(names, v.ID)
 		}
 	}
 	return names
 }
 
-// note is what the owner ought to know of a model in a program, which plays animations
-// by its hotkeys or motions.
-func (m vtubeModel) note(program, plays string) error {
+// warning returns what the owner ought to know about the model; plays names what plays the
+// program's animations: hotkeys or motions.
+func (m vtubeModel) warning(program, plays string) error {
 	known := slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool {
-		file, hotkey := m.meant("face", e.Name)
+		file, hotkey := m.match("face", e.Name)
 		return file != "" || hotkey != ""
 	})
 	switch {
@@ -185,8 +185,8 @@ func (m vtubeModel) note(program, plays string) error {
 	return nil
 }
 
-// customValues are the parameters that VTube Studio has only for Perch: what the agent
-// feels, each from 0 to 1, and the number of its state in the list of states.
+// customValues returns the parameters that VTube Studio has for Perch alone: each feeling from
+// 0 to 1, and the index of the state in states.
 func customValues(s Scene) []value {
 	var all []value
 	for _, f := range feelings()[1:] {
@@ -197,7 +197,7 @@ func customValues(s Scene) []value {
 
 const customState = "StackchanState"
 
-// customMost is the highest value of a custom parameter.
+// customMost returns the highest value of a custom parameter.
 func customMost(name string) int {
 	if name == customState {
 		return len(states()) - 1
@@ -205,17 +205,16 @@ func customMost(name string) int {
 	return 1
 }
 
-// push is how far the mood moves one part of the face, by the part's full range: from -1
-// to 1.
+// push is how far the mood moves one part of the face, from -1 to 1 of its range.
 type push struct {
 	id string // as VTube Studio calls it
 	by float64
 }
 
-// fullTurn is the range of an angle of the head, in degrees.
+// fullTurn is the range of a head angle in degrees.
 const fullTurn = 60
 
-// pushes are the parts of the face that the mood moves.
+// pushes returns the parts of the face that the mood moves.
 func pushes(mood event.Mood) []push {
 	m, head := mood.Morphs, mood.Head
 	frown := max(m.MouthFrown, (m.MouthFrownLeft+m.MouthFrownRight)/2)

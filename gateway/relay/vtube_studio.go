@@ -13,25 +13,25 @@ import (
 	"perch/agent/feed"
 )
 
-// vtubeStudio is VTube Studio, with its public API 1.0. It knows a plugin again by
-// a token that its user has once allowed in a popup. Expressions and hotkeys are those of
-// the model that is loaded; parameters are what a face tracker would say.
+// vtubeStudio is VTube Studio, with its public API 1.0. It recognizes a plugin by a token,
+// which is issued when the user allows the plugin in a popup. Expressions and hotkeys belong to
+// the loaded model; parameters are what a face tracker would set.
 type vtubeStudio struct {
-	*own
-	usual      string            // where it is looked for first
-	last       string            // where a broadcast said that it is, and it has let us in
-	broadcasts string            // where it says each two seconds where it is, for UDP
-	here       func(net.IP) bool // an address is of this machine
-	denied     time.Time         // when somebody denied access in the popup
-	denier     string            // where that was
+	*programConfig
+	usual      string            //  the address tried first
+	last       string            //  the address from a broadcast at which authentication has succeeded
+	broadcasts string            //  UDP address of its broadcasts, one every two seconds
+	here       func(net.IP) bool //  reports whether an address belongs to this machine
+	denied     time.Time         //  when access was denied in the popup
+	denier     string            //  the address at which that happened
 }
 
 const (
 	vtubeAPI        = "VTubeStudioPublicAPI"
 	vtubeURL        = "ws://127.0.0.1:8001"
 	vtubeBroadcasts = ":47779"
-	// askedAgain is how long nobody is shown a popup after one was denied.
-	askedAgain = time.Hour
+	// askAgainAfter is how long no popup is shown after a denial.
+	askAgainAfter = time.Hour
 )
 
 func vtubeStudioKind() kind {
@@ -39,37 +39,36 @@ func vtubeStudioKind() kind {
 		Kind: Kind{Name: "vtube_studio", Title: "VTube Studio", URL: vtubeURL, Finds: true,
 			Shows: []string{"states", "faces", "moods", "gestures", "mouth"}},
 		schemes: []string{"ws", "wss"},
-		make: func(o *own) (program, error) {
-			return &vtubeStudio{own: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}, nil
+		make: func(o *programConfig) (program, error) {
+			return &vtubeStudio{programConfig: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}, nil
 		},
 	}
 }
 
 func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) {
 	l := &vtubeLink{program: p}
-	l.remarks.tell, l.remarks.note = note, l.note
-	if err := l.reach(ctx); err != nil {
+	l.warnings.report, l.warnings.summary = note, l.warning
+	if err := l.connect(ctx); err != nil {
 		return nil, err
 	}
 	err := l.authenticate(ctx, note)
 	if err == nil {
-		err = l.learn(ctx)
+		err = l.loadModel(ctx)
 	}
 	if err != nil {
 		l.wire.close()
 		return nil, err
 	}
-	if l.found() {
+	if l.foundByBroadcast() {
 		p.last = l.at
 	}
 	return l, nil
 }
 
-// reach connects to where the program is configured to be, or else to where it usually is,
-// or else to where it was found last, or else to where it says it is. Any machine of the
-// network could say that, and would be told what the agents do: unless its owner has named
-// it, only this one is believed.
-func (l *vtubeLink) reach(ctx context.Context) error {
+// connect dials the configured address; without one it tries the usual address, the last one
+// found, and the one that is broadcast. Any machine on the network can broadcast, and would
+// learn what the agents do: only this machine is trusted, unless the owner configured another.
+func (l *vtubeLink) connect(ctx context.Context) error {
 	p := l.program
 	if p.URL != "" {
 		return l.dial(ctx, p.URL)
@@ -91,29 +90,29 @@ func (l *vtubeLink) reach(ctx context.Context) error {
 
 func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
 	l.at = url
-	l.wire, err = dial(ctx, url, l.take)
+	l.wire, err = dial(ctx, url, l.handleMessage)
 	return err
 }
 
-// found reports whether only a broadcast has said where the program is.
-func (l *vtubeLink) found() bool { return l.program.URL == "" && l.at != l.program.usual }
+// foundByBroadcast reports whether the address is known from a broadcast only.
+func (l *vtubeLink) foundByBroadcast() bool { return l.program.URL == "" && l.at != l.program.usual }
 
-// vtubeLink is the connection to it.
+// vtubeLink is a connection to VTube Studio.
 type vtubeLink struct {
 	*wire
-	program *vtubeStudio
-	at      string // the address
-	remarks remarks
-	calls   int
-	news    atomic.Bool // there is another model, or it has other hotkeys
-	model   vtubeModel
-	is      Scene
-	level   float64
-	set     held
-	add     held
+	program  *vtubeStudio
+	at       string // the address
+	warnings warnings
+	calls    int
+	news     atomic.Bool //  another model was loaded, or its hotkeys changed
+	model    vtubeModel
+	is       Scene
+	level    float64
+	set      heldParameters
+	add      heldParameters
 }
 
-// vtubeMessage is a request, an answer or an event.
+// vtubeMessage is a request, a response or an event.
 type vtubeMessage struct {
 	API     string `json:"apiName"`
 	Version string `json:"apiVersion"`
@@ -122,8 +121,8 @@ type vtubeMessage struct {
 	Data    any    `json:"data,omitempty"`
 }
 
-// take notes what is new of the model, and returns the call that a message answers.
-func (l *vtubeLink) take(message []byte) string {
+// handleMessage handles events, and returns the id of the call that a message answers.
+func (l *vtubeLink) handleMessage(message []byte) string {
 	var m vtubeMessage
 	m.Data = &struct{}{}
 	if json.Unmarshal(message, &m) != nil {
@@ -135,13 +134,13 @@ func (l *vtubeLink) take(message []byte) string {
 	return m.ID
 }
 
-// vtubeError is what VTube Studio refuses.
+// vtubeError is an error response of VTube Studio.
 type vtubeError struct {
 	ID      int    `json:"errorID"`
 	Message string `json:"message"`
 }
 
-// Errors that end a link, or are spoken of.
+// Error ids that end a link or have their own sentence.
 const (
 	vtubeOff       = 1
 	vtubeStranger  = 8
@@ -174,26 +173,26 @@ func (l *vtubeLink) ask(ctx context.Context, request string, data, answer any) e
 	return nil
 }
 
-// pardon is ask for what a link outlives the refusal of, such as an expression that has
-// gone. Its owner is told.
-func (l *vtubeLink) pardon(ctx context.Context, request string, data any) error {
+// askOptional is ask for requests whose refusal, such as for an expression that was deleted,
+// becomes a warning and does not end the link.
+func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) error {
 	err := l.ask(ctx, request, data, &struct{}{})
 	var refusal vtubeError
 	switch {
 	case err == nil:
-		l.remarks.say(request, nil)
+		l.warnings.set(request, nil)
 		return nil
 	case !errors.As(err, &refusal) || refusal.ID == vtubeStranger || refusal.ID == vtubeOff:
 		return err
-	case refusal.ID == vtubeDenied: // its user has taken the permission back: a popup now would be impudent
-		l.denied()
+	case refusal.ID == vtubeDenied: //  the user has withdrawn the permission: do not show a popup now
+		l.recordDenial()
 		return errDenied
 	}
-	l.remarks.say(request, refusal)
+	l.warnings.set(request, refusal)
 	return nil
 }
 
-// authenticate has the program know us: by the token that is kept, or by asking its user.
+// authenticate authenticates by the stored token, or else asks the user for one.
 func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 	p := l.program
 	who := map[string]string{"pluginName": pluginName(p.appliance), "pluginDeveloper": "Perch"}
@@ -221,15 +220,15 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 		if fresh {
 			return errors.New("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
 		}
-		kept = false // its user has taken the permission back
+		kept = false //  the user has withdrawn the permission
 		delete(who, "authenticationToken")
 	}
 }
 
-// askUser asks for a token, which VTube Studio gives when its user allows it.
+// askUser requests a token, which is issued when the user allows it in the popup.
 func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note func(error)) (string, error) {
 	p := l.program
-	if p.denier == l.at && time.Since(p.denied) < askedAgain {
+	if p.denier == l.at && time.Since(p.denied) < askAgainAfter {
 		return "", errDenied
 	}
 	note(fmt.Errorf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", shownAddress(l.at)))
@@ -240,7 +239,7 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 	var refusal vtubeError
 	switch {
 	case errors.As(err, &refusal) && refusal.ID == vtubeDenied:
-		l.denied()
+		l.recordDenial()
 		return "", errDenied
 	case errors.As(err, &refusal) && refusal.ID == vtubePopupOpen:
 		return "", errors.New("VTube Studio shows a popup already; answer it there")
@@ -249,17 +248,17 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 	case err != nil:
 		return "", err
 	case is.Token == "" || len(is.Token) > mostToken:
-		return "", errors.New("VTube Studio has given a token that is none")
+		return "", errors.New("VTube Studio returned an invalid token")
 	}
 	p.denier = ""
 	return is.Token, p.tokens.Put(p.tokenKey(l.at), is.Token)
 }
 
-func (l *vtubeLink) denied() { l.program.denied, l.program.denier = time.Now(), l.at }
+func (l *vtubeLink) recordDenial() { l.program.denied, l.program.denier = time.Now(), l.at }
 
 var errDenied = errors.New("somebody has denied Perch access in VTube Studio; it is asked again in an hour, or when Perch is started anew")
 
-// pluginName is an appliance's name as one for a plugin, which has 3 to 32 characters.
+// pluginName returns a valid plugin name, which has 3 to 32 characters, for an appliance.
 func pluginName(appliance string) string {
 	if n := len([]rune(appliance)); n < 3 || n > 32 {
 		return "Perch"
@@ -267,10 +266,10 @@ func pluginName(appliance string) string {
 	return appliance
 }
 
-// learn asks what the model that is loaded can show.
-func (l *vtubeLink) learn(ctx context.Context) error {
+// loadModel asks what the loaded model can show, and creates missing parameters.
+func (l *vtubeLink) loadModel(ctx context.Context) error {
 	for _, event := range []string{"ModelLoadedEvent", "ModelConfigChangedEvent"} {
-		if err := l.pardon(ctx, "EventSubscription", map[string]any{"eventName": event, "subscribe": true, "config": struct{}{}}); err != nil {
+		if err := l.askOptional(ctx, "EventSubscription", map[string]any{"eventName": event, "subscribe": true, "config": struct{}{}}); err != nil {
 			return err
 		}
 	}
@@ -285,8 +284,8 @@ func (l *vtubeLink) learn(ctx context.Context) error {
 	if err := l.ask(ctx, "InputParameterList", nil, &l.model); err != nil {
 		return err
 	}
-	for _, name := range l.model.lacks() {
-		err := l.pardon(ctx, "ParameterCreation", map[string]any{"parameterName": name, "explanation": "of the agent that Perch shows",
+	for _, name := range l.model.missingParameters() {
+		err := l.askOptional(ctx, "ParameterCreation", map[string]any{"parameterName": name, "explanation": "of the agent that Perch shows",
 			"min": 0, "max": customMost(name), "defaultValue": 0})
 		if err != nil {
 			return err
@@ -296,10 +295,10 @@ func (l *vtubeLink) learn(ctx context.Context) error {
 	return nil
 }
 
-func (l *vtubeLink) show(ctx context.Context, is, was Scene) error {
+func (l *vtubeLink) update(ctx context.Context, is, was Scene) error {
 	l.is = is
 	for _, step := range l.model.steps(is, was) {
-		if err := l.pardon(ctx, step.request, step.data); err != nil {
+		if err := l.askOptional(ctx, step.request, step.data); err != nil {
 			return err
 		}
 	}
@@ -311,55 +310,56 @@ func (l *vtubeLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	if !is {
 		return nil
 	}
-	if _, hotkey := l.model.meant("gesture", gesture.Name); hotkey != "" {
-		return l.pardon(ctx, "HotkeyTrigger", map[string]string{"hotkeyID": hotkey})
+	if _, hotkey := l.model.match("gesture", gesture.Name); hotkey != "" {
+		return l.askOptional(ctx, "HotkeyTrigger", map[string]string{"hotkeyID": hotkey})
 	}
 	return nil
 }
 
-func (l *vtubeLink) mouth(ctx context.Context, level float64) error {
+func (l *vtubeLink) setMouth(ctx context.Context, level float64) error {
 	l.level = level
-	return l.inject(ctx, &l.set, "set", l.model.sets(l.is, level), time.Now())
+	return l.inject(ctx, &l.set, "set", l.model.setValues(l.is, level), time.Now())
 }
 
-// keep repeats what is held, and learns anew where there is another model.
-func (l *vtubeLink) keep(ctx context.Context, is Scene) error {
+// refresh repeats held parameters, and loads the model again after a change.
+func (l *vtubeLink) refresh(ctx context.Context, is Scene) error {
 	if l.news.Load() {
-		if err := l.learn(ctx); err != nil {
+		if err := l.loadModel(ctx); err != nil {
 			return err
 		}
-		l.remarks.tell(l.note())
-		if err := l.show(ctx, is, Scene{}); err != nil {
+		l.warnings.report(l.warning())
+		if err := l.update(ctx, is, Scene{}); err != nil {
 			return err
 		}
 	}
 	now := time.Now()
-	if err := l.inject(ctx, &l.set, "set", l.model.sets(is, l.level), now); err != nil {
+	if err := l.inject(ctx, &l.set, "set", l.model.setValues(is, l.level), now); err != nil {
 		return err
 	}
-	return l.inject(ctx, &l.add, "add", l.model.adds(is), now)
+	return l.inject(ctx, &l.add, "add", l.model.addValues(is), now)
 }
 
-// inject says what parameters are, where that is due.
-func (l *vtubeLink) inject(ctx context.Context, h *held, mode string, values []value, now time.Time) error {
-	if values = h.due(values, now); len(values) == 0 {
+// inject sends the parameters that are due.
+func (l *vtubeLink) inject(ctx context.Context, h *heldParameters, mode string, values []value, now time.Time) error {
+	if values = h.next(values, now); len(values) == 0 {
 		return nil
 	}
-	return l.pardon(ctx, "InjectParameterData", map[string]any{"faceFound": true, "mode": mode, "parameterValues": values})
+	return l.askOptional(ctx, "InjectParameterData", map[string]any{"faceFound": true, "mode": mode, "parameterValues": values})
 }
 
-func (l *vtubeLink) every() time.Duration { return movesEvery }
+func (l *vtubeLink) refreshEvery() time.Duration { return movesEvery }
 
-// note names an address that only a broadcast has said, since any machine can say one.
-func (l *vtubeLink) note() error {
-	note := l.model.note("VTube Studio", "hotkeys")
-	if l.found() {
+// warning also names an address that is known from a broadcast only, since any machine can send
+// one.
+func (l *vtubeLink) warning() error {
+	note := l.model.warning("VTube Studio", "hotkeys")
+	if l.foundByBroadcast() {
 		note = join(fmt.Errorf("found at %s", shownAddress(l.at)), note)
 	}
-	return join(note, l.remarks.all())
+	return join(note, l.warnings.all())
 }
 
-// close takes back what is shown, if the program is still there.
+// close undoes what is shown, if the program is still there.
 func (l *vtubeLink) close() {
 	for _, step := range l.model.steps(Scene{}, l.is) {
 		l.calls++

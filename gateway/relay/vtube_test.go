@@ -337,7 +337,7 @@ func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 	t.Parallel()
 	f := newFakeVTube(t, "").allowed()
 	table := wordsOf(t, vtubeStudioKind(), nil)
-	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch",
+	p := &vtubeStudio{programConfig: &programConfig{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}}
 	opened, err := p.open(t.Context(), func(error) {})
 	must.Succeed(t, err)
@@ -347,7 +347,7 @@ func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 		before := f.injections()
 		for range times {
 			l.set.told, l.add.told = l.set.told.Add(-holdsEvery), l.add.told.Add(-holdsEvery) // that time has passed
-			must.Succeed(t, l.keep(t.Context(), is))
+			must.Succeed(t, l.refresh(t.Context(), is))
 		}
 		return f.injections() - before
 	}
@@ -377,7 +377,7 @@ func TestVTubeStudioKnowsAgain(t *testing.T) {
 	f.tokens = []string{"kept"}
 	table := wordsOf(t, vtubeStudioKind(), nil)
 	tokens := &storetest.Table[string]{}
-	p := &vtubeStudio{own: &own{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch", tokens: tokens}}
+	p := &vtubeStudio{programConfig: &programConfig{Target: Target{Name: "v", URL: "ws://" + f.address}, words: table, appliance: "Perch", tokens: tokens}}
 	open := func() error {
 		l, err := p.open(t.Context(), func(error) {})
 		if err == nil {
@@ -501,7 +501,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	at, err := strconv.Atoi(port)
 	must.Succeed(t, err)
 	address, _ := broadcasts(t, vtubeSays(true, at))
-	p := &vtubeStudio{own: &own{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: plainWords(t)}, appliance: "Perch",
+	p := &vtubeStudio{programConfig: &programConfig{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: plainWords(t)}, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address, here: ofThisMachine}
 	open := func() (note string, err error) {
 		l, err := p.open(t.Context(), func(error) {})
@@ -509,7 +509,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 			return "", err
 		}
 		defer l.close()
-		return text(l.note()), nil
+		return text(l.warning()), nil
 	}
 	heard := func(is func(note string, err error) bool) { // a broadcast may come too late, on a busy machine
 		t.Helper()
@@ -629,7 +629,7 @@ func TestVTubeSteps(t *testing.T) {
 			t.Errorf("%+v after %+v: %s and not %s", c.is, c.was, got, c.want)
 		}
 	}
-	if _, hotkey := m.meant("gesture", "laughing"); hotkey != "" {
+	if _, hotkey := m.match("gesture", "laughing"); hotkey != "" {
 		t.Error("a hotkey that moves the model is a gesture")
 	}
 }
@@ -637,7 +637,7 @@ func TestVTubeSteps(t *testing.T) {
 // TestHeld parameters are told when they move, repeated while they stay, and handed back
 // with a last 0.
 func TestHeld(t *testing.T) {
-	var h held
+	var h heldParameters
 	at := time.Unix(0, 0)
 	a := []value{{"A", 1}, {"B", 2}}
 	for i, c := range []struct {
@@ -654,7 +654,7 @@ func TestHeld(t *testing.T) {
 		{time.Hour, nil, "[]"},
 	} {
 		at = at.Add(c.after)
-		if got := fmt.Sprint(h.due(c.values, at)); got != c.want {
+		if got := fmt.Sprint(h.next(c.values, at)); got != c.want {
 			t.Errorf("%d: %s and not %s", i, got, c.want)
 		}
 	}
@@ -663,10 +663,10 @@ func TestHeld(t *testing.T) {
 // TestHeldIsRepeatedInTime: VTube Studio takes a parameter back of which nothing was said for
 // a second, nizima LIVE after half of one.
 func TestHeldIsRepeatedInTime(t *testing.T) {
-	var h held
+	var h heldParameters
 	told, now := time.Unix(0, 0), time.Unix(0, 0)
 	for range 1000 { // each as late as a tick may be
-		if len(h.due([]value{{"A", 1}}, now)) > 0 {
+		if len(h.next([]value{{"A", 1}}, now)) > 0 {
 			if gap := now.Sub(told); gap >= 500*time.Millisecond {
 				t.Fatalf("nothing is said for %s", gap)
 			}

@@ -6,10 +6,10 @@ import (
 	"perch/agent/feed"
 )
 
-// warudo is Warudo. Its WebSocket takes {"action": name, "data": any} to the node "On
-// WebSocket Action" of a blueprint, which the user makes, and answers nothing. So the
-// actions are ours: stackchan.state, .emotion, .gesture, .mood, .say and .notify.
-type warudo struct{ *own }
+// warudo is Warudo. Its WebSocket passes {"action": name, "data": any} to the node "On
+// WebSocket Action" of a blueprint that the user makes, and answers nothing. The action names
+// are Perch's: stackchan.state, .emotion, .gesture, .mood, .say and .notify.
+type warudo struct{ *programConfig }
 
 func warudoKind() kind {
 	return kind{
@@ -22,7 +22,7 @@ func warudoKind() kind {
 			"action.state": "stackchan.state", "action.emotion": "stackchan.emotion", "action.gesture": "stackchan.gesture",
 			"action.mood": "stackchan.mood", "action.say": "stackchan.say", "action.notify": "stackchan.notify", "action.mouth": "stackchan.mouth",
 		},
-		make: func(o *own) (program, error) { return warudo{o}, nil },
+		make: func(o *programConfig) (program, error) { return warudo{o}, nil },
 	}
 }
 
@@ -39,14 +39,14 @@ type warudoLink struct {
 	words words
 }
 
-// warudoAction is what a blueprint is given.
+// warudoAction is a message to a blueprint.
 type warudoAction struct {
 	Action string `json:"action"`
 	Data   any    `json:"data"`
 }
 
-// tell has an action told, unless words leave it or its data out.
-func (l *warudoLink) tell(key string, data any) error {
+// sendAction sends an action, unless words leave it or its data out.
+func (l *warudoLink) sendAction(key string, data any) error {
 	name := l.words.of("action." + key)
 	if name == "" || data == "" {
 		return nil
@@ -54,7 +54,7 @@ func (l *warudoLink) tell(key string, data any) error {
 	return l.send(warudoAction{name, data})
 }
 
-func (l *warudoLink) show(_ context.Context, is, was Scene) error {
+func (l *warudoLink) update(_ context.Context, is, was Scene) error {
 	for _, one := range []struct {
 		key  string
 		news bool
@@ -69,7 +69,7 @@ func (l *warudoLink) show(_ context.Context, is, was Scene) error {
 		if !one.news {
 			continue
 		}
-		if err := l.tell(one.key, one.data); err != nil {
+		if err := l.sendAction(one.key, one.data); err != nil {
 			return err
 		}
 	}
@@ -79,18 +79,18 @@ func (l *warudoLink) show(_ context.Context, is, was Scene) error {
 func (l *warudoLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.tell("gesture", l.words.orName("gesture", b.Name))
+		return l.sendAction("gesture", l.words.orName("gesture", b.Name))
 	case feed.Notice:
 		if l.words.of("action.notify") == "" {
-			return errUntold
+			return errNotShown
 		}
 		if b.Question == "" {
-			return l.tell("notify", b.Text)
+			return l.sendAction("notify", b.Text)
 		}
 	}
 	return nil
 }
 
-func (l *warudoLink) mouth(_ context.Context, level float64) error {
-	return l.tell("mouth", level)
+func (l *warudoLink) setMouth(_ context.Context, level float64) error {
+	return l.sendAction("mouth", level)
 }

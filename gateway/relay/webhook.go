@@ -23,22 +23,21 @@ import (
 	"perch/remote"
 )
 
-// webhook is any program that takes HTTP: each frame, as skins are sent it, is the body
-// of one POST. With a key it is signed as Standard Webhooks 1 says, for which there are
-// libraries in most languages.
+// webhook is any HTTP server: each frame, as skins receive it, is the body of one POST. With a
+// key it is signed according to Standard Webhooks 1, for which most languages have libraries.
 type webhook struct {
-	*own
+	*programConfig
 	base   *url.URL
-	secret []byte // of the signature; nil signs nothing
-	// waiting are the notifications that the program has not taken, the oldest first,
-	// and sent those that it has taken: another viewer may have shown one meanwhile,
-	// and a new connection begins with those that nobody has.
+	secret []byte //  signing key; nil leaves requests unsigned
+	// waiting holds the notifications that could not be delivered, oldest first, and sent those
+	// that were: another viewer may confirm one, and a new connection begins with the
+	// unconfirmed ones.
 	waiting []*feed.Frame
 	sent    recent
 }
 
 const (
-	postWithin = 4 * time.Second // less than a call has: then the fault is said
+	postWithin = 4 * time.Second //  less than callWithin, so that the fault is reported
 	mostMissed = 64              // notifications
 )
 
@@ -56,13 +55,13 @@ func webhookKind() kind {
 	}
 }
 
-func newWebhook(o *own) (program, error) {
+func newWebhook(o *programConfig) (program, error) {
 	for _, name := range feed.AllKinds() {
 		if word := o.words.of("frame." + name); word != "" && word != name {
 			return nil, fmt.Errorf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
 		}
 	}
-	p := &webhook{own: o}
+	p := &webhook{programConfig: o}
 	p.base, _ = url.Parse(o.URL)
 	if o.Key != "" {
 		p.secret = []byte(o.Key)
@@ -76,39 +75,39 @@ func newWebhook(o *own) (program, error) {
 	return p, nil
 }
 
-// open asks whether the program takes anything, and sends what it has missed.
+// open sends a test message, and then the notifications that wait.
 func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
-	l := &webhookLink{webhook: p, server: newServer(remote.Options{Base: p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
+	l := &webhookLink{webhook: p, httpLink: newHTTPLink(remote.Options{Base: p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
 		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Key}, Setting: "key", Check: "url"}},
 		postWithin, note)}
 	err := l.post(ctx, rand.Text(), []byte(fmt.Sprintf(`{"type":"pong","ts":%d}`, time.Now().Unix())))
-	for (err == nil || errors.Is(err, errUntold)) && len(p.waiting) > 0 {
+	for (err == nil || errors.Is(err, errNotShown)) && len(p.waiting) > 0 {
 		err = l.notify(ctx, p.waiting[0])
 	}
-	if err != nil && !errors.Is(err, errUntold) {
+	if err != nil && !errors.Is(err, errNotShown) {
 		l.close()
 		return nil, err
 	}
 	return l, nil
 }
 
-// webhookLink is as long as the program takes what it is sent.
+// webhookLink lasts as long as the server accepts what it is sent.
 type webhookLink struct {
-	*server
+	*httpLink
 	*webhook
 }
 
 func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	switch {
 	case l.words.of("frame."+f.Kind) == "":
-		return errUntold
+		return errNotShown
 	case f.Kind == feed.KindNotice:
 		return l.notify(ctx, f)
 	}
 	return l.post(ctx, rand.Text(), f.Data)
 }
 
-// notify sends a notification once. One that is not taken waits for the next connection.
+// notify sends a notification once. If that fails it waits for the next connection.
 func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	id := idOf(f)
 	if l.sent.has(id) {
@@ -116,7 +115,7 @@ func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	}
 	same := func(other *feed.Frame) bool { return bytes.Equal(other.Data, f.Data) }
 	err := l.post(ctx, id, f.Data)
-	if err != nil && !errors.Is(err, errUntold) {
+	if err != nil && !errors.Is(err, errNotShown) {
 		if !slices.ContainsFunc(l.waiting, same) {
 			l.waiting = append(l.waiting, f)
 			l.waiting = l.waiting[max(0, len(l.waiting)-mostMissed):]
@@ -128,15 +127,14 @@ func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	return err
 }
 
-// post sends a body. It returns errUntold where the program does not want this one body:
-// it would not want it later either.
+// post sends a body. It returns errNotShown if the server refuses this body for good.
 func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	header := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {at}}
 	if l.secret != nil {
 		header["Webhook-Signature"] = []string{webhookSignature(l.secret, id, at, body)}
 	}
-	// Repeatable, because a receiver knows by the id what it has had.
+	// Repeatable, because the receiver can recognize a repeat by its id.
 	a, err := l.client.Call(ctx, remote.Request{Method: http.MethodPost, ContentType: "application/json", Header: header, Body: body,
 		Repeatable: true, Within: postWithin})
 	if err == nil {
@@ -147,10 +145,10 @@ func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	if is && (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil {
 		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
 	}
-	return l.told(err)
+	return l.checkRefusal(err)
 }
 
-// webhookSignature is that of Standard Webhooks.
+// webhookSignature signs a request as Standard Webhooks does.
 func webhookSignature(secret []byte, id, at string, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)

@@ -223,7 +223,7 @@ func TestWebhookIsTried(t *testing.T) {
 	r := newReceiver(t, nil)
 	h := newHarness(t, Target{Kind: "webhook", URL: r.URL})
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	must.Succeed(t, h.relays.Try(t.Context(), "webhook", time.Millisecond, func(string) error { return nil }))
+	must.Succeed(t, h.relays.RunTrial(t.Context(), "webhook", time.Millisecond, func(string) error { return nil }))
 	for _, kind := range []string{feed.KindState, feed.KindFace, feed.KindMood, feed.KindGesture, feed.KindSaid, feed.KindNotice} {
 		if len(r.all(`"type":"`+kind+`"`)) == 0 {
 			t.Errorf("no %s was tried", kind)

@@ -17,28 +17,28 @@ const (
 	dialWithin = 5 * time.Second
 	pingEvery  = 15 * time.Second
 	quietFor   = 40 * time.Second
-	mostTold   = 200 // messages a second that are read
+	mostTold   = 200 //  messages read per second
 )
 
-// wire is a WebSocket to a program, and what a link by one begins with. One goroutine of its
-// own receives.
+// wire is a WebSocket connection to a program, embedded by links that use one. A goroutine
+// receives.
 type wire struct {
-	quiet
+	nopLink
 	conn *socket.Conn
 	over chan error
-	done chan struct{} // closed when nothing is received any more
+	done chan struct{} //  closed when the receiver has returned
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	waiting map[string]chan []byte // calls, by the id of the message that answers them
+	waiting map[string]chan []byte //  calls, by the id in their answer
 }
 
-// dial opens a WebSocket and hands every message to take, from one goroutine, which may
-// not keep it. take returns the id of the call that a message answers, or nothing.
+// dial opens a WebSocket and calls take for every message, from one goroutine; take must not
+// retain the message. It returns the id of the call that the message answers, or "".
 func dial(ctx context.Context, url string, take func(message []byte) (answers string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: tellWithin, Quiet: quietFor, PerSecond: mostTold})
+	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor, PerSecond: mostTold})
 	if err != nil {
 		return nil, unreachable(url, err)
 	}
@@ -59,7 +59,7 @@ func (w *wire) receive(take func([]byte) string) {
 	for {
 		_, message, err := w.conn.Receive()
 		if err != nil {
-			w.end(fmt.Errorf("the program has closed the connection: %w", err))
+			w.fail(fmt.Errorf("the program has closed the connection: %w", err))
 			return
 		}
 		id := take(message)
@@ -73,7 +73,7 @@ func (w *wire) receive(take func([]byte) string) {
 	}
 }
 
-// ping asks for signs of life: a machine that has gone does not say so.
+// ping sends pings, since a machine that vanished closes nothing.
 func (w *wire) ping(ctx context.Context) {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
@@ -89,15 +89,15 @@ func (w *wire) ping(ctx context.Context) {
 	}
 }
 
-// end notes why the connection is over, once.
-func (w *wire) end(err error) {
+// fail records the first reason why the connection is over.
+func (w *wire) fail(err error) {
 	select {
 	case w.over <- err:
 	default:
 	}
 }
 
-// send sends a value as JSON.
+// send sends v as JSON.
 func (w *wire) send(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -108,13 +108,12 @@ func (w *wire) send(v any) error {
 
 var errNoAnswer = errors.New("the program does not answer")
 
-// call sends a value and returns the message that answers it by that id.
+// call sends v as JSON and returns the message that answers with that id.
 func (w *wire) call(ctx context.Context, id string, v any) ([]byte, error) {
 	return w.exchange(ctx, id, func() error { return w.send(v) })
 }
 
-// exchange sends what is not plain JSON, and returns the message that answers it by that
-// id.
+// exchange calls send and returns the message that answers with that id.
 func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]byte, error) {
 	answer := make(chan []byte, 1)
 	w.mu.Lock()
@@ -138,9 +137,9 @@ func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]by
 	}
 }
 
-func (w *wire) ended() <-chan error { return w.over }
+func (w *wire) disconnected() <-chan error { return w.over }
 
-// close closes the connection, and returns when its goroutines have ended.
+// close closes the connection and waits for its goroutines.
 func (w *wire) close() {
 	w.conn.Close(socket.Normal, "")
 	w.stop()

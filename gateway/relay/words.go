@@ -11,14 +11,13 @@ import (
 	"perch/limit"
 )
 
-// words are what a program is told: its own names of states, faces, gestures and
-// feelings.
+// words maps states, faces, gestures and feelings to a program's own names.
 type words struct {
 	table map[string]string
 	names *agent.Words
 }
 
-// newWords is the table of a kind with an owner's changes.
+// newWords returns the words of a kind with an owner's changes applied.
 func newWords(k kind, names *agent.Words, changed map[string]string) (words, error) {
 	w := words{maps.Clone(k.words), names}
 	if w.table == nil {
@@ -46,7 +45,7 @@ func newWords(k kind, names *agent.Words, changed map[string]string) (words, err
 	return w, nil
 }
 
-// isWord reports whether a key names something that every program may be told.
+// isWord reports whether a key is valid for every kind of program.
 func isWord(key string) bool {
 	of, name, _ := strings.Cut(key, ".")
 	switch of {
@@ -54,7 +53,7 @@ func isWord(key string) bool {
 		return slices.Contains(states(), agent.Shown(name))
 	case "face":
 		return slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool { return e.Name == name })
-	case "gesture": // an owner can add to them
+	case "gesture": //  an owner can add some
 		return name != ""
 	case "feeling":
 		return slices.Contains(feelings(), name)
@@ -62,7 +61,7 @@ func isWord(key string) bool {
 	return false
 }
 
-// alsoKeys lists the keys that are a kind's own.
+// alsoKeys lists the keys that only this kind has.
 func alsoKeys(k kind) (also []string) {
 	for _, key := range slices.Sorted(maps.Keys(k.words)) {
 		if !isWord(key) {
@@ -72,8 +71,7 @@ func alsoKeys(k kind) (also []string) {
 	return also
 }
 
-// of is the word for what is shown: "state.thinking". Empty is that the program is told
-// nothing.
+// of returns the word for a key such as "state.thinking". If it is empty, nothing is sent.
 func (w words) of(key string) string { return w.table[key] }
 
 func (w words) state(s agent.Shown) string { return w.table["state."+string(s)] }
@@ -81,8 +79,8 @@ func (w words) face(name string) string    { return w.table["face."+name] }
 func (w words) gesture(name string) string { return w.table["gesture."+name] }
 func (w words) feeling(name string) string { return w.table["feeling."+name] }
 
-// orName is the word for what is shown, or its own name where there is no word for it: an
-// empty word is one.
+// orName returns the word for a key, or the name itself where no word is set. A word set to ""
+// counts as set.
 func (w words) orName(of, name string) string {
 	if word, set := w.table[of+"."+name]; set {
 		return word
@@ -90,8 +88,8 @@ func (w words) orName(of, name string) string {
 	return name
 }
 
-// candidates are names under which a program may know something, the likeliest first:
-// for programs whose own names are only known once they were asked.
+// candidates returns names under which a program may know something, likeliest first, for
+// programs whose names are learned from them.
 func (w words) candidates(of, name string) (all []string) {
 	add := func(word string) {
 		if word != "" && !slices.ContainsFunc(all, func(one string) bool { return strings.EqualFold(one, word) }) {
@@ -100,7 +98,7 @@ func (w words) candidates(of, name string) (all []string) {
 	}
 	word, set := w.table[of+"."+name]
 	if set && word == "" {
-		return nil // an owner wants it not to be shown
+		return nil //  the owner has switched it off
 	}
 	add(word)
 	add(name)
@@ -112,9 +110,8 @@ func (w words) candidates(of, name string) (all []string) {
 	return all
 }
 
-// named is which of a program's names is meant: the first of the candidates that is one
-// of them, or one of the parts of such a name, as happy is of "01_Happy". It is -1 if
-// none is. Names differ no further than in their case.
+// named returns the index of the first candidate that equals one of names, or is a part of one,
+// as happy is of "01_Happy". It ignores case, and returns -1 without a match.
 func named(names, candidates []string) int {
 	for _, whole := range []bool{true, false} {
 		for _, want := range candidates {
@@ -131,21 +128,21 @@ func named(names, candidates []string) int {
 	return -1
 }
 
-// parts are the words that a name is made of.
+// parts splits a name into its words.
 func parts(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// states are all that can show.
+// states returns all states in which an agent can be shown.
 func states() []agent.Shown {
 	return []agent.Shown{agent.Idle, agent.Listening, agent.Thinking, agent.Working, agent.Juggling, agent.Speaking,
 		agent.Attention, agent.Notification, agent.Failed, agent.Sleeping}
 }
 
-// feelings are all that a mood has.
+// feelings returns the names of all feelings of a mood.
 func feelings() []string {
 	return []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}
 }
 
-// capital is a feeling or a morph as a part of a parameter's name.
+// capital returns s with its first letter in upper case, as parameter names want it.
 func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }

@@ -19,7 +19,7 @@ func newRelays(c *config.Config, o relay.Options) (*relay.Relays, error) {
 }
 
 // relayConditions returns the conditions of the relays.
-func relayConditions(relays []relay.Shown) (all []health.Part) {
+func relayConditions(relays []relay.Status) (all []health.Part) {
 	for _, r := range relays {
 		part := health.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note}
 		if part.Note == "" {

@@ -12,7 +12,7 @@ import (
 	"perch/event"
 )
 
-// Errors of Try.
+// Errors of RunTrial.
 var (
 	ErrNoRelay = errors.New("there is no such relay")
 	ErrAway    = errors.New("the program is not connected")
@@ -21,19 +21,20 @@ var (
 	errAnother = errors.New("somebody else tries the same program")
 )
 
-// Try walks a program through everything that it can show, each for so long, and calls
-// report before each. It returns when all was shown, or with the error that ended it.
-func (r *Relays) Try(ctx context.Context, name string, each time.Duration, report func(what string) error) error {
-	for _, one := range r.now() {
+// RunTrial walks a program through everything that it can show, each for the given time, and
+// calls report before each step. It returns when all was shown, or with the error that ended
+// it.
+func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(what string) error) error {
+	for _, one := range r.current() {
 		if one.target.Name != name {
 			continue
 		}
-		if is := one.shown(); !is.OK {
-			return is.away()
+		if is := one.status(); !is.OK {
+			return is.notConnected()
 		}
-		t := &try{ctx: ctx, each: each, steps: one.steps(), report: report, done: make(chan error, 1), scene: restful()}
+		t := &trial{ctx: ctx, each: each, steps: one.steps(), report: report, done: make(chan error, 1), scene: restful()}
 		select {
-		case one.tries <- t:
+		case one.trials <- t:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -41,15 +42,15 @@ func (r *Relays) Try(ctx context.Context, name string, each time.Duration, repor
 		case err := <-t.done:
 			return err
 		case <-ctx.Done():
-			<-t.done // report is not called any more
+			<-t.done //  report is not called after this
 			return ctx.Err()
 		}
 	}
 	return fmt.Errorf("%w: %.40q", ErrNoRelay, name)
 }
 
-// try is a walk under way. Its methods are the relay's.
-type try struct {
+// trial is a running trial. Its methods belong to the relay's goroutine.
+type trial struct {
 	ctx    context.Context
 	each   time.Duration
 	steps  []step
@@ -59,22 +60,22 @@ type try struct {
 	timer  *time.Timer
 }
 
-// step is one thing that is shown.
+// step is one thing to show.
 type step struct {
 	what   string
 	scene  Scene
-	frames []*feed.Frame // what happens besides
-	mouth  float64       // 0 is left alone
+	frames []*feed.Frame //  sent besides
+	mouth  float64       //  0 leaves the mouth alone
 }
 
-// trial is the session that is shown in a try.
-const trial = "try"
+// trialSession is the session shown in a trial.
+const trialSession = "try"
 
-func restful() Scene { return Scene{Session: trial, State: agent.Idle} }
+func restful() Scene { return Scene{Session: trialSession, State: agent.Idle} }
 
-// steps are all that this program can show.
+// steps returns everything that this program can show.
 func (r *relay) steps() (all []step) {
-	id, now := "try-"+rand.Text(), time.Now().Unix() // a notification of a later try is another one
+	id, now := "try-"+rand.Text(), time.Now().Unix() //  unique, or the notification would count as a repeat
 	add := func(show, what string, change func(*Scene), mouth float64, frames ...*feed.Frame) {
 		if !r.kind.can(show) {
 			return
@@ -86,7 +87,7 @@ func (r *relay) steps() (all []step) {
 		all = append(all, step{what, s, frames, mouth})
 	}
 	stateOf := func(state agent.Shown) *feed.Frame {
-		return feed.NewFrame(feed.KindState, feed.State{Type: feed.KindState, Session: trial, State: state})
+		return feed.NewFrame(feed.KindState, feed.State{Type: feed.KindState, Session: trialSession, State: state})
 	}
 	for _, state := range states() {
 		add("states", "state "+string(state), func(s *Scene) {
@@ -98,18 +99,18 @@ func (r *relay) steps() (all []step) {
 	}
 	for _, e := range agent.Emotions() {
 		add("faces", "face "+e.Name, func(s *Scene) { s.State, s.Face = agent.Speaking, e.Name }, 0,
-			feed.NewFrame(feed.KindFace, feed.Face{Type: feed.KindFace, Session: trial, Tag: e.Name, Intensity: 1}))
+			feed.NewFrame(feed.KindFace, feed.Face{Type: feed.KindFace, Session: trialSession, Tag: e.Name, Intensity: 1}))
 	}
 	for _, feeling := range feelings()[1:] {
 		add("moods", "feeling "+feeling, func(s *Scene) { s.Mood = moodOf(feeling) }, 0,
-			feed.NewFrame(feed.KindMood, feed.Mood{Type: feed.KindMood, Session: trial, Mood: moodOf(feeling)}))
+			feed.NewFrame(feed.KindMood, feed.Mood{Type: feed.KindMood, Session: trialSession, Mood: moodOf(feeling)}))
 	}
 	for _, name := range r.o.Gestures {
 		add("gestures", "gesture "+name, nil, 0, feed.NewFrame(feed.KindGesture, feed.Gesture{Type: feed.KindGesture, Name: name, By: event.ByOwner}))
 	}
 	sentence := "This is " + r.o.Name + ", trying its words."
 	add("speech", "sentence", func(s *Scene) { s.State, s.Said = agent.Speaking, sentence }, 0,
-		feed.NewFrame(feed.KindSaid, feed.Said{Type: feed.KindSaid, Session: trial, Text: sentence}))
+		feed.NewFrame(feed.KindSaid, feed.Said{Type: feed.KindSaid, Session: trialSession, Text: sentence}))
 	for _, open := range []float64{0.3, 1, 0.6, 0.05} {
 		add("mouth", fmt.Sprintf("mouth %.0f %%", 100*open), func(s *Scene) { s.State = agent.Speaking }, open)
 	}
@@ -117,12 +118,12 @@ func (r *relay) steps() (all []step) {
 		ID: id, Text: "This is a notification.", Urgency: "normal"}))
 	question := "May I open the window?"
 	add("questions", "question", func(s *Scene) { s.State, s.Question = agent.Notification, question }, 0, stateOf(agent.Notification),
-		feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now, Session: trial,
+		feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now, Session: trialSession,
 			Text: question, Urgency: "normal", Question: id}))
-	return append(all, step{"rest", restful(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) // the session is over
+	return append(all, step{"rest", restful(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) //  ends the session
 }
 
-// moodOf is a mood in which one feeling is all there is.
+// moodOf returns a mood with one feeling only.
 func moodOf(feeling string) event.Mood {
 	m := event.Mood{Dominant: feeling, Face: "neutral"}
 	switch feeling {
@@ -142,8 +143,8 @@ func moodOf(feeling string) event.Mood {
 	return m
 }
 
-// next has an element when the next step is due; of no try it is nil.
-func (t *try) next() <-chan time.Time {
+// next returns the timer of the next step, or nil without a trial.
+func (t *trial) next() <-chan time.Time {
 	if t == nil {
 		return nil
 	}
@@ -153,8 +154,8 @@ func (t *try) next() <-chan time.Time {
 	return t.timer.C
 }
 
-// end ends a try. A try that has ended, or is none, stays so.
-func (t *try) end(err error) {
+// finish ends a trial with err. It does nothing on a nil or finished trial.
+func (t *trial) finish(err error) {
 	if t == nil {
 		return
 	}
@@ -163,17 +164,17 @@ func (t *try) end(err error) {
 	}
 	select {
 	case t.done <- err:
-	default: // it has ended
+	default: //  already finished
 	}
 }
 
-// step shows the next, and after the last what there is to show.
+// step shows the next step, and after the last one returns to the real scene.
 func (c *connection) step(ctx context.Context) error {
-	t := c.try
+	t := c.trial
 	if len(t.steps) == 0 || t.ctx.Err() != nil {
-		c.try = nil
-		err := c.show(ctx)
-		t.end(t.ctx.Err())
+		c.trial = nil
+		err := c.update(ctx)
+		t.finish(t.ctx.Err())
 		return err
 	}
 	next := t.steps[0]
@@ -184,12 +185,12 @@ func (c *connection) step(ctx context.Context) error {
 	t.timer.Reset(t.each)
 	t.scene = next.scene
 	for _, f := range next.frames {
-		if err := c.frame(ctx, f, t.scene); err != nil && !errors.Is(err, errUntold) {
+		if err := c.frame(ctx, f, t.scene); err != nil && !errors.Is(err, errNotShown) {
 			return err
 		}
 	}
-	if err := c.show(ctx); err != nil || !c.kind.can("mouth") {
+	if err := c.update(ctx); err != nil || !c.kind.can("mouth") {
 		return err
 	}
-	return c.mouth(ctx, next.mouth)
+	return c.setMouth(ctx, next.mouth)
 }

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Parameters that move are told ten times a second. Programs forget a parameter of which
-// nothing was said for half a second or a second, so that one which stays is repeated.
+// Moving parameters are sent ten times a second. Programs drop a parameter that was not sent
+// for half a second to a second, so unchanged ones are repeated.
 const (
 	movesEvery = 100 * time.Millisecond
 	holdsEvery = 400 * time.Millisecond
 )
 
-// value is a parameter's.
+// value is the value of one parameter.
 type value struct {
 	ID    string  `json:"id"`
 	Value float64 `json:"value"`
 }
 
-// round leaves out what nobody sees.
+// round rounds v to three digits after the point, more than can be seen.
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// held are the parameters that a program was told last.
-type held struct {
+// heldParameters are the parameters that were last sent to a program.
+type heldParameters struct {
 	values []value
 	told   time.Time
 }
 
-// due are those to be told now: all when one has moved or it is time to repeat them, and
-// a last 0 for each that is handed back. None are due while there is nothing to hold.
-func (h *held) due(values []value, now time.Time) (due []value) {
+// next returns the parameters to send now: all of them when one has moved or a repeat is due,
+// followed by a final 0 for each that was released. It returns nil while nothing is held.
+func (h *heldParameters) next(values []value, now time.Time) (due []value) {
 	if len(values) == 0 && len(h.values) == 0 || slices.Equal(values, h.values) && now.Sub(h.told) < holdsEvery {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"perch/socket"
 )
 
-// shownAddress is an address as it may be shown: a query may hold a key.
+// shownAddress returns address without its query, which may hold a key.
 func shownAddress(address string) string {
 	if at, _, has := strings.Cut(address, "?"); has {
 		return at + "?…"
@@ -21,7 +21,8 @@ func shownAddress(address string) string {
 	return address
 }
 
-// checkURL says what is wrong with an address. It does not quote it, which may hold a key.
+// checkURL checks the form of an address. Its errors do not quote the address, which may hold a
+// key.
 func (k kind) checkURL(address string) error {
 	u, err := url.Parse(address)
 	example := k.schemes[0] + "://127.0.0.1:8001"
@@ -39,7 +40,7 @@ func (k kind) checkURL(address string) error {
 	return nil
 }
 
-// unreachable is a sentence for what did not connect.
+// unreachable turns a dial error into a sentence for the owner.
 func unreachable(address string, err error) error {
 	address = shownAddress(address)
 	var refusal *socket.Refusal
