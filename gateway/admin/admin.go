@@ -1,6 +1,5 @@
-// Package admin is the owner's door: what the appliance knows and does, and
-// the few acts an owner needs. The command perch speaks to it over a socket,
-// the dashboard and scripts over HTTP.
+// Package admin is the owner's API: the state of the appliance and the actions of its owner.
+// The command perch uses it over a socket, the dashboard and scripts over HTTP.
 package admin
 
 import (
@@ -25,9 +24,9 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	// Find is the robot that is meant by a MAC address or a name.
+	// Find returns the robot with a MAC address or a name.
 	Find(robot string) (device.ID, error)
-	// Settings are what its owner has set for a robot.
+	// Settings returns the owner's settings of a robot.
 	Settings(id device.ID) device.Settings
 	Configure(id device.ID, c device.Change) (device.Robot, error)
 	Code(r device.Robot, now time.Time) string
@@ -40,31 +39,31 @@ type registry interface {
 	ForgetStrangers() ([]device.ID, error)
 }
 
-// talk acts on robots. What one whose channel is closed is to speak or show is
-// kept for when it next connects, and queued is true; other acts fail there,
-// with an error that has a code and a status.
+// talk acts on robots. Speech and alerts for a robot whose channel is closed are queued until
+// it connects, and queued is true; other actions fail with an error that has a code and a
+// status.
 type talk interface {
 	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
 	Reboot(ctx context.Context, id device.ID) error
-	// Tools are those of an open channel, else those last known.
+	// Tools returns the tools of an open channel, else those last known.
 	Tools(id device.ID) []device.Tool
-	// Status is what the robot has last reported of itself, where it has.
+	// Status returns the robot's latest report, if any.
 	Status(id device.ID) (event.RobotStatus, bool)
-	// Call waits for what the tool answers.
+	// Call calls a tool and waits for its result.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
-	// Picture is the latest of the robot's camera.
+	// Picture returns the latest picture of the robot's camera.
 	Picture(id device.ID) (device.Picture, bool)
 	// Record gives out the transcript of what is exchanged from now on, a line
 	// at a time, until ctx ends or out fails.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
-	// Lost are robots let go because they did not read what they were sent.
+	// Lost counts robots disconnected because they did not read.
 	Lost() int
 }
 
-// Options are what the door shows and acts on.
+// Options are the dependencies of the door.
 type Options struct {
 	Robots     registry
 	Talk       talk
@@ -107,7 +106,7 @@ type Options struct {
 	Started     time.Time
 }
 
-// Counter is what another part counts, for the metrics.
+// Counter is a counter of another package, for the metrics.
 type Counter struct {
 	Name  string // as Prometheus has it, "perch_..._total"
 	Help  string
@@ -117,8 +116,7 @@ type Counter struct {
 	Labels map[string]string
 }
 
-// Gauge is what another part measures of itself when it is scraped, for the
-// metrics.
+// Gauge is a value of another package that is read at each scrape.
 type Gauge struct {
 	Name string // as Prometheus has it, "perch_store_bytes"
 	Help string
@@ -162,7 +160,7 @@ type Status struct {
 	Parts   []Part    `json:"parts"`
 }
 
-// Device is a robot as it is shown.
+// Device is a robot as the API returns it.
 type Device struct {
 	ID  device.ID `json:"id"`
 	MAC string    `json:"mac"`
@@ -198,7 +196,7 @@ func (d *Door) status() Status {
 		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
 }
 
-// count counts the robots of which something is true.
+// count returns the number of robots for which a condition holds.
 func (d *Door) count(is func(agent.State) bool) (n int) {
 	states, _ := d.o.Board.Snapshot()
 	for _, s := range states {

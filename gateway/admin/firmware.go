@@ -34,7 +34,7 @@ type firmware interface {
 // uploadStalls is how long nothing of an image may arrive.
 const uploadStalls = 30 * time.Second
 
-// steady is a body of any length, of which some must always arrive.
+// steady is a request body of any length that fails when it stalls.
 type steady struct {
 	io.Reader
 	control *http.ResponseController

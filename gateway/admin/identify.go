@@ -25,13 +25,13 @@ const (
 // phraseHere is the phrase that a robot is found by.
 const phraseHere = "here"
 
-// busy are those of which something is done now, one at a time each.
+// busy are the keys for which an action is running, at most one each.
 type busy[K comparable] struct {
 	mu  sync.Mutex
 	now map[K]bool
 }
 
-// begin reports whether it is to begin, and not done already.
+// begin reports whether the action may start; it may not while one is running.
 func (b *busy[K]) begin(one K) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +151,7 @@ func (g gestures) call(t device.Tool, arguments map[string]any) {
 	}
 }
 
-// pause reports whether there is still time.
+// pause waits, and reports whether there is time left.
 func (g gestures) pause() bool {
 	select {
 	case <-time.After(blinkFor):

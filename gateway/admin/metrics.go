@@ -103,7 +103,7 @@ func (m *Metrics) count(registered promauto.Factory) {
 	}
 }
 
-// look registers what is looked at when somebody asks.
+// look registers the gauges, which are read at each scrape.
 func (m *Metrics) look(registry *prometheus.Registry) {
 	gauge := func(name, help string, read func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
@@ -203,7 +203,7 @@ func (m *Metrics) fault(part string) {
 // counted are the counters of other parts, which may come and go.
 type counted func() []Counter
 
-// Describe implements prometheus.Collector. What there will be is not known.
+// Describe implements prometheus.Collector. The metrics are not known in advance.
 func (c counted) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -214,7 +214,7 @@ func (c counted) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// partsUp looks at the parts.
+// partsUp collects the condition of the parts.
 type partsUp struct {
 	desc  *prometheus.Desc
 	parts func() []Part

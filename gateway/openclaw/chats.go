@@ -19,11 +19,11 @@ type chats struct {
 	order list.List // of *sent, the oldest first
 }
 
-// asked is how a client names a session that it has sent a text to, and the run of the
+// asked is how a client names a session, and the run of its latest text.
 // latest.
 type asked struct{ key, run string }
 
-// sent is a text's key, and what has become of it.
+// sent is a text's idempotency key and its status.
 type sent struct{ key, status string }
 
 // The gateway's words for what has become of a text.
@@ -52,8 +52,7 @@ func (c *chats) name(session string, robot device.ID, told string) (key, run str
 	return a.key, a.run
 }
 
-// begin notes a text under its key. Where it is known already, status is what has become
-// of it, and else started.
+// begin records a text under its key. It returns the status of a known text, and else started.
 func (c *chats) begin(session, key, once string) (status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +75,7 @@ func (c *chats) begin(session, key, once string) (status string) {
 	return started
 }
 
-// end notes what has become of a text. With an empty status it may be sent again.
+// end records the status of a text. With an empty status it may be sent again.
 func (c *chats) end(once, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	newest = 4
 )
 
-// connectParams are those of the first request.
+// connectParams are the parameters of the first request.
 type connectParams struct {
 	Min    int `json:"minProtocol"`
 	Max    int `json:"maxProtocol"`
@@ -51,7 +51,7 @@ type proof struct {
 	Nonce     string `json:"nonce"`     // of the challenge; empty where none had come
 }
 
-// agreed is what a client and the door have agreed on.
+// agreed is the result of the handshake.
 type agreed struct {
 	protocol int
 	role     string
@@ -71,9 +71,8 @@ type refusal struct {
 	close int
 }
 
-// agree finds what holds for a connection. needsToken is whether a client that signs
-// nothing of the challenge is refused, as it is where anybody can reach the door; token
-// checks a token.
+// agree validates the handshake. needsToken refuses clients without a token that did not sign
+// the challenge, as on an address that anybody can reach; token checks a token.
 func (p *connectParams) agree(nonce string, now time.Time, needsToken bool, token func(string) error) (agreed, *refusal) {
 	if p.Max < oldest || p.Min > newest || p.Min > p.Max {
 		bad := invalid("protocol mismatch: versions %d and %d are spoken here", oldest, newest)
@@ -104,7 +103,7 @@ func (p *connectParams) agree(nonce string, now time.Time, needsToken bool, toke
 
 func violation(f *failure) *refusal { return &refusal{f, socket.Violation} }
 
-// secret is the token, or the password, that a client has sent.
+// secret returns the token, or the password, of a client.
 func (p *connectParams) secret() string {
 	if p.Auth.Token != nil && *p.Auth.Token != "" {
 		return *p.Auth.Token
@@ -206,7 +205,7 @@ func unpadded(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 }
 
-// scopes are what a client may do.
+// scopes are the permissions of a client.
 type scopes []string
 
 // The scopes that have a meaning here. Whoever may write may read, and an admin may both.
@@ -216,7 +215,7 @@ const (
 	mayRead  = "operator.read"
 )
 
-// grant gives what was asked for, as far as there is something of it here.
+// grant returns the requested scopes that have a meaning here.
 func grant(asked []string) scopes {
 	granted := scopes{}
 	for _, one := range []string{mayAdmin, mayRead, mayWrite} {
@@ -227,7 +226,7 @@ func grant(asked []string) scopes {
 	return granted
 }
 
-// lack is the failure of a client without a scope; nil has it.
+// lack returns the failure of a client without a scope, or nil.
 func (s scopes) lack(scope string) *failure {
 	if slices.Contains(s, scope) || slices.Contains(s, mayAdmin) || scope == mayRead && slices.Contains(s, mayWrite) {
 		return nil

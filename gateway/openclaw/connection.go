@@ -86,7 +86,7 @@ func newConnection(d *Door, conn *socket.Conn, remote string) *connection {
 	return c
 }
 
-// errOver ends a connection that was closed already.
+// errOver ends a connection that is already closed.
 var errOver = errors.New("over")
 
 // serve serves the client until it leaves or ctx ends, and leaves nothing behind.
@@ -223,7 +223,7 @@ func (c *connection) run(ctx context.Context) {
 	}
 }
 
-// show sends what sessions do.
+// show sends the events of the sessions.
 func (c *connection) show() error {
 	for {
 		f, late := c.view.Take()
@@ -289,7 +289,7 @@ func (c *connection) call(ctx context.Context, r request) (payload any, bad *fai
 	return nil, invalid("unknown method: %s", plain.Clip(r.Method, limit.ID))
 }
 
-// agentShown is one of the agents.
+// agentShown is an agent as clients see it.
 type agentShown struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
@@ -310,7 +310,7 @@ func (c *connection) listAgents() (any, *failure) {
 	return map[string]any{"defaultId": household, "mainKey": household, "scope": "per-sender", "agents": all}, nil
 }
 
-// sessionShown is one of the sessions.
+// sessionShown is a session as clients see it.
 type sessionShown struct {
 	Key     string `json:"key"`
 	Kind    string `json:"kind"`
@@ -422,7 +422,7 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 	return status, nil
 }
 
-// answered is the answer to a text, as it comes.
+// answered collects the answer to a text.
 type answered struct {
 	c     *connection
 	quiet bool // only its end is told
@@ -430,7 +430,7 @@ type answered struct {
 	text  strings.Builder
 }
 
-// take tells what is said.
+// take sends a part of the answer.
 func (a *answered) take(ctx context.Context, r agent.Reply) error {
 	said, is := r.(agent.Say)
 	if !is {
@@ -470,7 +470,7 @@ func (a *answered) next(state, delta string) chatEvent {
 	return e
 }
 
-// hello is the answer to a client that has connected.
+// hello returns the response to a connect request.
 func (c *connection) hello() any {
 	return map[string]any{
 		"type": "hello-ok", "protocol": c.agreed.protocol,

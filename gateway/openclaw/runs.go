@@ -68,7 +68,7 @@ type run struct {
 	tools map[string]bool // that are at work
 }
 
-// session is one that a client was told of.
+// session is the state of a session that a client knows.
 type session struct {
 	key  string
 	at   int64  // when something last happened, ms since 1970
@@ -91,7 +91,7 @@ type namer func(id string, robot device.ID, told string) (key, run string)
 
 func newRuns(name namer) *runs { return &runs{name: name, sessions: map[string]*session{}} }
 
-// take is what a client is told of a frame.
+// take returns the events for a frame.
 func (r *runs) take(f *feed.Frame, now time.Time) (told []agentEvent) {
 	place := cmp.Or(string(f.Robot), f.Session)
 	if place == "" {
@@ -201,7 +201,7 @@ func (r *runs) open(s *session, id string, robot device.ID, at int64) []agentEve
 	return []agentEvent{s.run.tell("lifecycle", at, lifecycle{Phase: "start", StartedAt: at})}
 }
 
-// end ends the run under way, for a reason where it has failed.
+// end ends the current run; failed is the reason if it failed.
 func (s *session) end(at int64, failed string) (told []agentEvent) {
 	if s.run == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"perch/plain"
 )
 
-// request is a call of a client.
+// request is a call by a client.
 type request struct {
 	ID     string
 	Method string
@@ -47,7 +47,7 @@ func parseRequest(isText bool, text []byte) (r request, asks bool, bad *failure)
 	return r, true, nil
 }
 
-// noID is the id of an answer to what had none.
+// noID is the id in the response to a frame without one.
 const noID = "invalid"
 
 // into reads the parameters of a request. None are an empty object.
@@ -75,7 +75,7 @@ type response struct {
 	Error   *failure `json:"error,omitempty"`
 }
 
-// message is an event of ours.
+// message is an event sent to clients.
 type message struct {
 	Type    string `json:"type"` // event
 	Event   string `json:"event"`
