@@ -17,6 +17,7 @@ import (
 	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
+	"perch/cmd/perch/drivers"
 	"perch/cmd/perch/engines"
 	"perch/cmd/perch/skills"
 	"perch/device"
@@ -60,8 +61,8 @@ type Agents struct {
 	Moods      *mood.Moods
 	Diary      *diary.Diary
 
-	environment engines.Environment
-	o           Options
+	brain drivers.Brain // what brains are made of besides their options
+	o     Options
 }
 
 // New makes them.
@@ -74,12 +75,11 @@ func New(o Options) (*Agents, error) {
 	}
 	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
 	a.Talks = vccp.NewTalks(o.Log)
-	a.environment = engines.Environment{
-		Own: thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
-			Publish: o.Bus.Publish},
-		Trusts: o.Robots.Trusts, Lend: func() acp.ToolEndpoint { return a.Talks.Open(o.URL + "/mcp/talk") }, Skills: a.Skills,
-		WyomingServers: o.WyomingServers, Publish: func(e event.Event) { o.Bus.Publish("", "", e) }, Recognizers: o.Recognizers, Log: o.Log}
-	first, err := engines.Next(nil, c, a.environment)
+	own := thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
+		Publish: o.Bus.Publish}
+	a.brain = drivers.Brain{BrainSetup: thinker.BrainSetup{Options: own}, MayAnswer: o.Robots.Trusts, Skills: a.Skills,
+		Lend: func() acp.ToolEndpoint { return a.Talks.Open(o.URL + "/mcp/talk") }}
+	first, err := a.newEngines(c, nil)
 	if err != nil {
 		a.Close()
 		return nil, err
@@ -87,7 +87,7 @@ func New(o Options) (*Agents, error) {
 	a.Engines.Replace(first)
 	a.Mind = agent.NewMind(func() ([]agent.Brain, func()) {
 		e, done := a.Engines.Hold()
-		return e.Brains(), done
+		return e.Brains, done
 	}, o.Memory, o.Bus, o.Log)
 	a.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](o.DB, "conversations")))
 	a.Mind.Complete(a.Characters.Complete)
@@ -122,6 +122,17 @@ func (a *Agents) newCharacters(c *config.Config) (err error) {
 	a.Passports = characters.NewPassports(a.Characters, a.Skills.Names, o.DB, o.Bus, o.Identity.Installed)
 	a.Catalog = characters.NewCatalog(a.Characters, a.Passports, a.Skills, o.Bus)
 	return nil
+}
+
+// newEngines makes the engines of a configuration, or takes over those before that it leaves as they
+// are.
+func (a *Agents) newEngines(c *config.Config, before *engines.Set) (*engines.Set, error) {
+	fault := func(e event.Event) { a.o.Bus.Publish("", "", e) }
+	e, err := engines.Next(before, c, a.brain, a.o.WyomingServers, fault, a.o.Log)
+	if err == nil && a.o.Recognizers != nil {
+		e.Replace(a.o.Recognizers)
+	}
+	return e, err
 }
 
 // publishStored has changes of the memory and of timers published.
@@ -168,7 +179,7 @@ type Next struct {
 // effect, or Discard releases it.
 func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
 	n = &Next{Characters: a.Characters, before: a.Engines.Get()}
-	if n.Engines, err = engines.Next(n.before, c, a.environment); err != nil {
+	if n.Engines, err = a.newEngines(c, n.before); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(changed, ofCharacters) {

@@ -234,7 +234,7 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	c, err := (config.Source{File: file}).Load()
 	must.Succeed(t, err)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, err := engines.NewEngines(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
+	e, err := engines.New(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	e.Close()
 }

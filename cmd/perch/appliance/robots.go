@@ -77,7 +77,7 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 		Robots: a.Robots, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.commands,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Recognizer: e.Recognizers(), Synthesizer: e.Synthesizers(), Hold: e.Hold, Voice: e.Voice(),
+		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Hold, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(),
 		Settled:  e.Settled,

@@ -34,7 +34,7 @@ func (d *Examination) engines(ctx context.Context) {
 	}
 	// With timers a model is offered tools, as in a turn.
 	options := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}}
-	e, err := engines.NewEngines(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
+	e, err := engines.New(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)
 		d.addRead("engines", err, "")

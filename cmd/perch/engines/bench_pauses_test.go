@@ -19,7 +19,7 @@ import (
 // between two words, and how many are understood wrongly, without the rule and with it.
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
-	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(b, err)
 	b.Cleanup(e.Close)
 	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Settled}
@@ -31,7 +31,7 @@ func BenchmarkPauses(b *testing.B) {
 					var waits []time.Duration
 					cut, wrong := 0, 0
 					for text, pcm := range said {
-						heard := listenAsASession(b, e.recognizers, pcm, rules[name])
+						heard := listenAsASession(b, e.Recognizers, pcm, rules[name])
 						waits = append(waits, heard.quiet)
 						if heard.utterances != 1 {
 							cut++

@@ -26,7 +26,7 @@ func within(list []config.Engine, place int) time.Duration {
 }
 
 // addBrains makes the brains, and the models for hard questions.
-func (e *engines) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona, log *slog.Logger) error {
+func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona, log *slog.Logger) error {
 	e.sources = map[string]thinker.ToolSource{}
 	for i, b := range c.BrainDeep {
 		model, err := drivers.Models().New(b.Kind, b.Options, thinker.ModelSetup{Within: within(c.BrainDeep, i), Log: log})
@@ -35,9 +35,9 @@ func (e *engines) addBrains(c *config.Config, h drivers.Brain, persona agent.Per
 		}
 		n := e.addMade("deep", b, model, log)
 		n.Deep, n.Warm = model, nil
-		e.deep = append(e.deep, watchedModel{model, n.condition})
+		e.Deep = append(e.Deep, watchedModel{model, n.condition})
 	}
-	h.Deep, h.Persona, h.Phrases, h.Log = e.deep, persona, e.Phrase, log
+	h.Deep, h.Persona, h.Phrases, h.Log = e.Deep, persona, e.Phrase, log
 	h.HistoryTokens, h.MemoryTokens = c.Memory.HistoryTokens, c.Memory.MemoryTokens
 	h.Tools = func(t thinker.ToolServer) (thinker.ToolSource, error) { return e.toolsOf(t, log) }
 	h.Books = func(sentences string) ([]*reflex.Book, error) { return e.booksWith(c, sentences, h) }
@@ -57,14 +57,14 @@ func (e *engines) addBrains(c *config.Config, h drivers.Brain, persona agent.Per
 		}
 		n := e.addMade("brain", b, brain, log)
 		n.Brain = brain
-		e.brains = append(e.brains, watchedBrain{brain, n.condition})
+		e.Brains = append(e.Brains, watchedBrain{brain, n.condition})
 	}
 	return nil
 }
 
 // booksWith returns the household's books with a file of the owner's sentences: mostly those
 // that are there already.
-func (e *engines) booksWith(c *config.Config, sentences string, h drivers.Brain) ([]*reflex.Book, error) {
+func (e *Set) booksWith(c *config.Config, sentences string, h drivers.Brain) ([]*reflex.Book, error) {
 	if sentences == e.sentences {
 		return e.books, nil
 	}
@@ -80,7 +80,7 @@ func (e *engines) booksWith(c *config.Config, sentences string, h drivers.Brain)
 }
 
 // toolsOf is a server of tools, one for all brains that name the same.
-func (e *engines) toolsOf(t thinker.ToolServer, log *slog.Logger) (thinker.ToolSource, error) {
+func (e *Set) toolsOf(t thinker.ToolServer, log *slog.Logger) (thinker.ToolSource, error) {
 	same := fmt.Sprintf("%+v", t)
 	if known, ok := e.sources[same]; ok {
 		return known, nil

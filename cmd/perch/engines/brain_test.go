@@ -20,12 +20,12 @@ import (
 func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 	c := config.Default()
 	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{"sleep", "60"}, Within: 300 * time.Millisecond}}}
-	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	err = e.brains[0].(watchedBrain).Brain.(*acp.Brain).Check(t.Context())
+	err = e.Brains[0].(watchedBrain).Brain.(*acp.Brain).Check(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "does not answer initialize in 300ms") {
 		t.Error(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +13,6 @@ import (
 	"perch/agent/openai"
 	"perch/agent/thinker"
 	"perch/event"
-	"perch/gateway/admin"
-	"perch/health"
 	"perch/remote"
 	"perch/voice"
 )
@@ -229,55 +225,4 @@ func (m watchedBrain) Forget(conversation string) {
 	if f, ok := m.Brain.(interface{ Forget(string) }); ok {
 		f.Forget(conversation)
 	}
-}
-
-// Conditions returns those of all engines. A brain is vital where no brain works, as
-// far as is known.
-func (e *engines) Conditions() (all []health.Part) {
-	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
-		_, _, cause := n.Status()
-		return n.List == "brain" && cause == nil
-	})
-	for _, n := range e.All {
-		since, _, cause := n.Status()
-		part := health.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
-		switch {
-		case cause != nil:
-			part = part.Saying(cause.Error())
-		case n.Limits() != nil:
-			part = part.Saying(n.Limits().Error())
-		case n.note != nil:
-			part = part.Saying(n.note())
-		}
-		all = append(all, part)
-	}
-	return all
-}
-
-// Counters returns the failures of engines, by list and kind: how many of one kind a list names
-// is not counted.
-func (e *engines) Counters() []admin.Counter {
-	var all []admin.Counter
-	named := map[string][]*Engine{}
-	for _, n := range e.All {
-		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without its number
-		if n.List == "tools" {
-			kind = "mcp" // its name is whatever its owner likes
-		}
-		key := n.List + " " + kind
-		if named[key] == nil {
-			all = append(all, admin.Counter{
-				Name: "perch_engine_failures_total", Help: "Failures of engines, when they were used or looked at, by list and kind.",
-				Labels: map[string]string{"list": n.List, "kind": kind},
-				Count: func() (sum uint64) {
-					for _, n := range named[key] {
-						sum += n.Failures()
-					}
-					return sum
-				},
-			})
-		}
-		named[key] = append(named[key], n)
-	}
-	return all
 }

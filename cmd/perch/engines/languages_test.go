@@ -27,13 +27,13 @@ import (
 func TestSixLanguagesAreSpoken(t *testing.T) {
 	c := config.Default()
 	c.Speech.Synthesizers = append([]config.Engine{{Kind: "openjtalk", Options: &openjtalk.Options{}}}, c.Speech.Synthesizers...)
-	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	defer e.Close()
 	var words language.Catalogue
 	speak := func(tag, text string) (pcm []int16) {
 		t.Helper()
-		err := e.synthesizers.Synthesize(t.Context(), text, voice.Options{Language: tag}, func(p []int16) error {
+		err := e.Synthesizers.Synthesize(t.Context(), text, voice.Options{Language: tag}, func(p []int16) error {
 			pcm = append(pcm, p...)
 			return nil
 		})
@@ -65,7 +65,7 @@ func TestSixLanguagesAreSpoken(t *testing.T) {
 	u.Write(voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(speak("en", "What time is it?")))
 	u.Write(make([]int16, voice.MicRate/2))
 	u.Finish()
-	heard, err := e.recognizers.Recognize(t.Context(), u, voice.Options{Language: "en"})
+	heard, err := e.Recognizers.Recognize(t.Context(), u, voice.Options{Language: "en"})
 	t.Logf("sphinx hears %q", heard.Text)
 	if err != nil || heard.Text != "what time is it" {
 		t.Errorf("sphinx hears %q, %v", heard.Text, err)

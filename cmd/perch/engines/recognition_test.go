@@ -93,7 +93,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 		t.Skip("recognition takes minutes, in make test-all")
 	}
 	c := config.Default()
-	e, err := NewEngines(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 	for _, name := range voices {
 		wg.Go(func() {
 			for _, text := range append(slices.Clone(commandsSpoken), othersSpoken...) {
-				got, err := e.recognizers.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
+				got, err := e.Recognizers.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
 				if err != nil {
 					t.Error(err)
 					return

@@ -1,81 +1,260 @@
 package engines
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"perch/agent"
-	"perch/agent/acp"
-	"perch/agent/skill"
+	"perch/agent/reflex"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
-	"perch/cmd/perch/drivers"
-	"perch/device"
+	"perch/driver"
 	"perch/event"
+	"perch/gateway/admin"
+	"perch/health"
 	"perch/language"
 	"perch/voice"
 )
 
-// Set are the engines that a configuration names.
-type Set = engines
+// Set are the recognizers, the synthesizers and the brains that a configuration names, each list
+// in the order in which its engines are asked.
+type Set struct {
+	Recognizers  voice.Recognizers
+	Synthesizers voice.Synthesizers
+	Brains       []agent.Brain
+	Book         *reflex.Book   // of the household's first language
+	books        []*reflex.Book // of all its languages, with the sentences of the owner's file
+	sentences    string
+	loads        []func(context.Context) error // of recognizers that are in this process
+	Deep         []thinker.Model               // for hard questions
+	All          []*Engine
+	sources      map[string]thinker.ToolSource // of tools, by their configuration
+	closers      []func()                      // of the group that is being made
+	groups       [groups]*group
 
-// Current are the engines that the next turn is given.
-type Current = currentEngines
+	language string // of the household
+	words    *language.Catalogue
 
-// Environment is what engines know, act on, and may.
-type Environment struct {
-	Own            thinker.Options                         // memory, timers, notifications and senses
-	Trusts         func(device.ID) bool                    // with the answer to a permission
-	Lend           func() acp.ToolEndpoint                 // where a coding agent finds tools
-	Skills         *skill.Library                          // whose sentences are understood without a model; nil is none
-	WyomingServers func(context.Context) ([]string, error) // on the network
-	Publish        func(event.Event)                       // of what fails
-	Recognizers    voice.Recognizers                       // instead of those configured, to measure all the rest; else nil
-	Log            *slog.Logger
+	publish     func(event.Event) // of what fails; nil where nobody listens
+	findWyoming func(ctx context.Context) ([]string, error)
 }
 
-// Next returns the engines of a configuration. Of those before, which may be nil, it takes over
-// the engines whose configuration is the same.
-func Next(before *Set, c *config.Config, env Environment) (*Set, error) {
-	e, err := nextEngines(before, c, drivers.Brain{BrainSetup: thinker.BrainSetup{Options: env.Own}, MayAnswer: env.Trusts, Lend: env.Lend, Skills: env.Skills}, env.WyomingServers, env.Publish, env.Log)
-	if err == nil && env.Recognizers != nil {
-		e.recognizers, e.loads = env.Recognizers, nil
+// add notes an engine, whose part is made of its list and its kind. The last of a
+// list is always tried.
+func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
+	tell := e.publish
+	if tell == nil {
+		tell = func(event.Event) {}
 	}
-	return e, err
+	part := list + " " + kind
+	for i := 2; slices.ContainsFunc(e.All, func(n *Engine) bool { return n.Part == part }); i++ {
+		part = fmt.Sprintf("%s %s %d", list, kind, i)
+	}
+	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Kind: kind, Where: where}
+	n.language, n.Last = e.language, true
+	for _, before := range e.All {
+		if before.List == list { // the others may be in use already
+			before.Last = false
+		}
+	}
+	e.All = append(e.All, n)
+	return n
 }
 
-// Recognizers returns the recognizers, in the order in which they are asked.
-func (e *engines) Recognizers() voice.Recognizers { return e.recognizers }
+// addMade notes an engine that was made of its entry in the configuration.
+func (e *Set) addMade(list string, c config.Engine, made any, log *slog.Logger) *Engine {
+	where := shownAddress(driver.Value[string](c.Options, "url"))
+	if w, is := made.(interface{ Where() string }); is {
+		where = w.Where()
+	}
+	n := e.add(list, c.Kind, where, log)
+	e.serve(n, made)
+	return n
+}
 
-// Synthesizers returns the synthesizers, in the order in which they are asked.
-func (e *engines) Synthesizers() voice.Synthesizers { return e.synthesizers }
+// serve has an engine looked at, made ready and closed, each where it can be.
+func (e *Set) serve(n *Engine, engine any) {
+	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
+		n.watched(c.Check)
+	}
+	if i, ok := engine.(interface{ Installed() error }); ok { // to check more would start it
+		n.look = func(context.Context) error { return i.Installed() }
+	}
+	if w, ok := engine.(interface{ Warm(context.Context) error }); ok {
+		n.Warm = w.Warm
+	}
+	if l, ok := engine.(interface{ Load(context.Context) error }); ok {
+		e.loads = append(e.loads, l.Load)
+	}
+	if w, ok := engine.(interface{ Note() string }); ok {
+		n.note = w.Note
+	}
+	switch c := engine.(type) {
+	case interface{ Close() }:
+		e.closers = append(e.closers, c.Close)
+	case interface{ Close() error }:
+		e.closers = append(e.closers, func() { _ = c.Close() }) // which says so in the log itself
+	}
+}
 
-// Brains returns the brains, in the order in which they are asked.
-func (e *engines) Brains() []agent.Brain { return e.brains }
+// Phrase returns a sentence of the appliance in a language; an empty tag is the household's language.
+// In the language of the household's book it is the owner's sentence, if there is one.
+func (e *Set) Phrase(tag, name string) string {
+	words := e.words.In(cmp.Or(tag, e.language))
+	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
+		return own
+	}
+	return words.Say("phrases." + name)
+}
 
-// Deep returns the models for hard questions.
-func (e *engines) Deep() []thinker.Model { return e.deep }
+// Hold keeps the engines open until done is called.
+func (e *Set) Hold() (done func()) {
+	for _, g := range e.groups {
+		g.users.Add(1)
+	}
+	return func() {
+		for _, g := range e.groups {
+			g.users.Done()
+		}
+	}
+}
+
+// without returns the groups that others, which may be nil, do not have.
+func (e *Set) without(others *Set) (all groupList) {
+	for i, g := range e.groups {
+		if g != nil && (others == nil || others.groups[i] != g) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// Close releases all engines.
+func (e *Set) Close() { e.without(nil).close() }
+
+// warmEvery is how often engines are made ready, at most, and warmWithin how
+// long that may take.
+const (
+	warmEvery  = 20 * time.Second
+	warmWithin = 2 * time.Minute
+)
+
+// load loads the recognizers that are in this process, unless they are.
+func (e *Set) load(ctx context.Context) error {
+	var err error
+	for _, load := range e.loads {
+		err = errors.Join(err, load(ctx))
+	}
+	return err
+}
+
+// warm makes ready what the next turn will use: of each list the first that
+// works. What fails here will say so when it is used.
+func (e *Set) warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, warmWithin)
+	defer cancel()
+	var wg sync.WaitGroup
+	chosen := map[string]bool{}
+	for _, n := range e.All {
+		if n.List == "deep" || n.List != "tools" && chosen[n.List] || n.Resting() != nil {
+			continue
+		}
+		chosen[n.List] = true
+		if n.Warm != nil {
+			wg.Go(func() { _ = n.Warm(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+// Conditions returns those of all engines. A brain is vital where no brain works, as
+// far as is known.
+func (e *Set) Conditions() (all []health.Part) {
+	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
+		_, _, cause := n.Status()
+		return n.List == "brain" && cause == nil
+	})
+	for _, n := range e.All {
+		since, _, cause := n.Status()
+		part := health.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
+		switch {
+		case cause != nil:
+			part = part.Saying(cause.Error())
+		case n.Limits() != nil:
+			part = part.Saying(n.Limits().Error())
+		case n.note != nil:
+			part = part.Saying(n.note())
+		}
+		all = append(all, part)
+	}
+	return all
+}
+
+// Counters returns the failures of engines, by list and kind: how many of one kind a list names
+// is not counted.
+func (e *Set) Counters() []admin.Counter {
+	var all []admin.Counter
+	named := map[string][]*Engine{}
+	for _, n := range e.All {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without its number
+		if n.List == "tools" {
+			kind = "mcp" // its name is whatever its owner likes
+		}
+		key := n.List + " " + kind
+		if named[key] == nil {
+			all = append(all, admin.Counter{
+				Name: "perch_engine_failures_total", Help: "Failures of engines, when they were used or looked at, by list and kind.",
+				Labels: map[string]string{"list": n.List, "kind": kind},
+				Count: func() (sum uint64) {
+					for _, n := range named[key] {
+						sum += n.Failures()
+					}
+					return sum
+				},
+			})
+		}
+		named[key] = append(named[key], n)
+	}
+	return all
+}
 
 // Embedded returns the recognizer and the synthesizer in this process, each nil if there is none.
-func (e *engines) Embedded() (r voice.Recognizer, s voice.Synthesizer) {
-	if n := e.ofKind("recognizer", "sphinx"); n != nil {
-		r = n.Recognizer
-	}
-	if n := e.ofKind("synthesizer", "espeak"); n != nil {
-		s = n.Synthesizer
+func (e *Set) Embedded() (r voice.Recognizer, s voice.Synthesizer) {
+	for _, n := range e.All {
+		switch {
+		case n.List == "recognizer" && n.Kind == "sphinx" && r == nil:
+			r = n.Recognizer
+		case n.List == "synthesizer" && n.Kind == "espeak" && s == nil:
+			s = n.Synthesizer
+		}
 	}
 	return r, s
 }
 
+// Replace uses other recognizers instead of those configured, to measure all the rest.
+func (e *Set) Replace(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
+
 // Voice returns a value that is equal as long as the same engines say the same sentences.
-func (e *engines) Voice() any { return [...]*group{e.groups[understanding], e.groups[speaking]} }
+func (e *Set) Voice() any { return [...]*group{e.groups[understanding], e.groups[speaking]} }
 
 // Settled reports whether nothing can follow a text, or an answer to a question of yes or no, that
 // means something else.
-func (e *engines) Settled(text string, answer bool) bool { return settled(e.Book)(text, answer) }
+func (e *Set) Settled(text string, answer bool) bool {
+	if answer {
+		return e.Book.SettledAnswer(text)
+	}
+	return e.Book.Settled(text)
+}
 
 // Words returns the words of some languages, in the order of preference.
-func (e *engines) Words(languages ...string) *language.Words { return e.words.In(languages...) }
+func (e *Set) Words(languages ...string) *language.Words { return e.words.In(languages...) }
 
 // CloseNew releases the engines that before does not have.
-func (e *engines) CloseNew(before *Set) { e.without(before).close() }
+func (e *Set) CloseNew(before *Set) { e.without(before).close() }

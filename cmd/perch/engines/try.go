@@ -15,13 +15,13 @@ import (
 // does, and an engine that is left alone for a while is tried, too: its owner wants to know
 // whether it works again.
 type Trials struct {
-	engines *currentEngines
+	engines *Current
 	speech  func() voice.Options // the household's
 	zone    *time.Location
 }
 
 // NewTrials returns the trials of engines. speech is the language and voice of the household.
-func NewTrials(c *currentEngines, speech func() voice.Options, zone *time.Location) Trials {
+func NewTrials(c *Current, speech func() voice.Options, zone *time.Location) Trials {
 	return Trials{c, speech, zone}
 }
 

@@ -12,20 +12,20 @@ import (
 
 // Warmer makes engines ready before they are needed.
 type Warmer struct {
-	engines *currentEngines
+	engines *Current
 	prepare func() // synthesizes the appliance's own sentences
 	log     *slog.Logger
 	loaded  atomic.Bool // the recognizers were, since a robot has come
 }
 
 // NewWarmer returns what makes engines ready. prepare synthesizes the appliance's own sentences.
-func NewWarmer(c *currentEngines, prepare func(), log *slog.Logger) *Warmer {
+func NewWarmer(c *Current, prepare func(), log *slog.Logger) *Warmer {
 	return &Warmer{engines: c, prepare: prepare, log: log}
 }
 
 // Load loads the recognizers of engines that are about to replace those before, if these were
 // loaded: else the next turn would wait for that.
-func (w *Warmer) Load(ctx context.Context, next *engines) error {
+func (w *Warmer) Load(ctx context.Context, next *Set) error {
 	if !w.loaded.Load() {
 		return nil
 	}

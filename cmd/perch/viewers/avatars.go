@@ -20,11 +20,11 @@ func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech
 		}
 		o.Model = model
 	}
-	if r := e.Recognizers(); len(r) > 0 {
-		o.Recognizer = r
+	if len(e.Recognizers) > 0 {
+		o.Recognizer = e.Recognizers
 	}
-	if s := e.Synthesizers(); len(s) > 0 {
-		o.Synthesizer = s
+	if len(e.Synthesizers) > 0 {
+		o.Synthesizer = e.Synthesizers
 	}
 	return o, nil
 }

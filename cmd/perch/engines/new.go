@@ -1,0 +1,113 @@
+// Package engines makes the recognizers, synthesizers and brains that a configuration names, and
+// watches how each does.
+package engines
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
+	"perch/event"
+	"perch/language"
+	"perch/voice/sphinx"
+)
+
+// New makes all engines. It loads none and makes no connection. find looks for
+// Wyoming servers on the network.
+func New(c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*Set,
+	error) {
+	return Next(nil, c, h, find, tell, log)
+}
+
+// Next is New for a running appliance: it takes over the groups of the engines
+// before that the configuration leaves as they are. before may be nil.
+func Next(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event),
+	log *slog.Logger) (*Set, error) {
+	speech, err := config.Speech(c)
+	if err != nil {
+		return nil, err
+	}
+	persona, err := config.Persona(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &Set{sentences: config.Sentences(c), language: speech.Language, publish: tell, findWyoming: find}
+	understood := []any{config.ReflexLanguages(c), e.sentences, e.language}
+	for i, g := range [groups]struct {
+		madeOf any
+		make   func() error
+	}{
+		understanding: {understood, func() error { return e.addBooks(c, h, log) }},
+		hearing:       {[]any{understood, c.Speech.Recognizers}, func() error { return e.addRecognizers(c, log) }},
+		speaking:      {[]any{e.language, persona.Voice, c.Speech.Synthesizers}, func() error { return e.addSynthesizers(c, persona.Voice, log) }},
+		thinking:      {[]any{understood, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, persona, log) }},
+	} {
+		if err := e.form(i, g.madeOf, g.make, before); err != nil {
+			e.without(before).close()
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// addBooks reads what reflexes and grammars understand.
+func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err error) {
+	e.words = &language.Catalogue{}
+	if e.books, err = config.Books(c); err != nil {
+		return err
+	}
+	e.Book = e.books[0]
+	for i, book := range e.books {
+		book.Share(e.words)
+		if err := teachSkills(book, h.Skills); err != nil && i == 0 { // the others lack what they lack in the same way
+			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
+		}
+	}
+	return nil
+}
+
+// form takes over a group of the engines before that was made of the same, or makes it.
+func (e *Set) form(i int, madeOf any, make func() error, before *Set) error {
+	if before != nil && reflect.DeepEqual(before.groups[i].madeOf, madeOf) {
+		e.groups[i] = before.groups[i]
+		e.All = append(e.All, e.groups[i].engines...)
+		switch i {
+		case understanding:
+			e.Book, e.books, e.words = before.Book, before.books, before.words
+		case hearing:
+			e.Recognizers, e.loads = before.Recognizers, before.loads
+		case speaking:
+			e.Synthesizers = before.Synthesizers
+		case thinking:
+			e.Brains, e.Deep, e.sources = before.Brains, before.Deep, before.sources
+		}
+		return nil
+	}
+	first := len(e.All)
+	e.closers = nil
+	err := make()
+	e.groups[i] = &group{madeOf: madeOf, engines: slices.Clone(e.All[first:]), closers: e.closers}
+	return err
+}
+
+// CheckRecognizers is the part of the check that reads the recognizer's
+// dictionary, which takes longer than a start should.
+func CheckRecognizers(c *config.Config) error {
+	var found []error
+	for _, r := range c.Speech.Recognizers {
+		keys, is := r.Options.(interface{ CheckGrammar(sphinx.Grammar) error })
+		if !is {
+			continue
+		}
+		book, err := config.Book(c)
+		if err == nil {
+			err = keys.CheckGrammar(drivers.Grammar(book))
+		}
+		found = append(found, err)
+	}
+	return errors.Join(found...)
+}
