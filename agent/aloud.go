@@ -8,8 +8,8 @@ import (
 	"perch/plain"
 )
 
-// Aloud is the description of a tool's work without characters that a voice cannot
-// speak, and without those that display a text in another order.
+// SpeakableTitle returns a tool's title without characters that a voice cannot
+// speak, and without formatting characters that reorder displayed text.
 func Aloud(title string) string {
 	title = strings.Map(func(r rune) rune {
 		switch {
@@ -24,9 +24,9 @@ func Aloud(title string) string {
 	return strings.TrimRight(words, " .!?:")
 }
 
-// Permission is the question whether a tool of that kind may do its work, in one
-// sentence. Who hears it decides by it, so the signs of a command are spoken as
-// words, and a title that is cut, to so many bytes here or before, says that it is.
+// Permission returns the question whether a tool of that kind may run, as one
+// sentence. People decide by what they hear, so shell operators are spoken as words,
+// and a title that was cut, here to most bytes or before, is announced as cut.
 func Permission(w *language.Words, kind, title string, most int, cut bool) string {
 	if kind == "execute" {
 		title = shellAloud(title, w)
@@ -51,8 +51,7 @@ func shellAloud(command string, w *language.Words) string {
 		"\n", spoken("shell.then")).Replace(command)
 }
 
-// Speakable returns a text as one line without characters that a voice cannot
-// speak, and without those that end a text in a robot's memory.
+// Speakable returns a text as one line of valid UTF-8 without control characters.
 func Speakable(text string) string {
 	spaced := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -9,10 +9,10 @@ import (
 	"perch/plain"
 )
 
-// vocabulary is the words by which answers are judged, of all languages together,
-// because a person who is asked in one may well say okay in another. An answer is a
+// vocabulary holds the words by which answers are judged, of all languages together,
+// because a person asked in one language may answer in another. An answer is a
 // yes only if all its words are known; a single no makes it a no. An answer that is
-// not understood costs another question; one that is misunderstood may cost a file.
+// not understood costs another question; a misunderstood one may cost a file.
 type vocabulary struct {
 	kinds    map[string]string // "yes", "no" or "fillers", by the word
 	together []string          // words that mean yes together
@@ -25,7 +25,7 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 		w := words.In(string(tag))
 		for kind, text := range map[string]string{"fillers": w.Say("answers.fillers"), "yes": w.Say("answers.yes"), "no": w.Say("answers.no")} {
 			for word := range strings.FieldsSeq(text) {
-				// What means no in one language means so in all, and yes more than nothing.
+				// A word that means no in any language means no; yes outranks a filler.
 				if had := v.kinds[word]; had != "no" && (had != "yes" || kind == "no") {
 					v.kinds[word] = kind
 				}
@@ -39,7 +39,7 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 	return v
 }
 
-// cut cuts what is written without spaces into known words, the longest first, and
+// cut splits text written without spaces into known words, the longest first, and
 // single characters.
 func (v vocabulary) cut(text string) (words []string) {
 	if !strings.ContainsFunc(text, spaceless) || v.kinds[text] != "" {

@@ -20,19 +20,19 @@ type Board struct {
 	states states
 }
 
-// OfChat begins the id of every session that a chat without a microphone has, so that it
-// cannot pass for a robot's. In that of a robot's talk the robot's id follows.
+// ChatSessionPrefix begins the id of every session of a chat without a microphone, so
+// that it cannot pass for a robot's. A chat with a robot appends the robot's id.
 const OfChat = "vtb_"
 
 // NewBoard returns an empty board.
 func NewBoard() *Board { return &Board{states: states{bySession: map[string]stated{}}} }
 
-// Run folds what the bus carries until ctx ends or the bus is closed.
+// Run applies the events of r until ctx ends or the bus is closed.
 func (b *Board) Run(ctx context.Context, r *event.Reader) {
 	r.Each(ctx, b.Take)
 }
 
-// Take folds one event.
+// Apply folds one event into the states.
 func (b *Board) Take(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,14 +48,14 @@ func (b *Board) Snapshot() (all []State, seq uint64) {
 	return b.states.all(), b.states.seq
 }
 
-// Robot returns the state of a robot: that of its latest session.
+// Robot returns the state of a robot's latest session.
 func (b *Board) Robot(id device.ID) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.states.robot(id)
 }
 
-// states are all sessions by State.Key, and the rules that change them.
+// states holds all sessions by State.Key, and the rules that change them.
 type states struct {
 	seq       uint64
 	bySession map[string]stated
@@ -63,16 +63,15 @@ type states struct {
 	gone      []State // dropped by the latest event
 }
 
-// stated is a state, and the time of its session's latest event.
+// stated is a state with the time of its session's latest event.
 type stated struct {
 	State
 	at time.Time
 }
 
-// mostStates bounds the sessions that are remembered. From manyStates on,
-// sessions without a robot are forgotten once they are over. A robot is forgotten
-// a week after its channel closed, and then shows what an unknown robot shows; a
-// session without a robot after a day without an event.
+// Bounds of the remembered sessions. From manyStates on, finished sessions without
+// a robot are dropped. A robot is dropped a week after its channel closed, and is
+// then unknown; a session without a robot after a day without an event.
 const (
 	mostStates   = 2000
 	manyStates   = 100
@@ -81,7 +80,7 @@ const (
 	betweenLooks = time.Minute
 )
 
-// take folds one event. It returns the changed session's key, or "" for none.
+// apply folds one event. It returns the changed session's key, or "" if nothing changed.
 func (s *states) take(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
 	s.seq, s.gone = e.Seq, s.gone[:0]
@@ -94,13 +93,13 @@ func (s *states) take(e event.Envelope) (key string) {
 		if known {
 			s.bySession[key] = stated{Fold(one.State, e), one.at}
 		}
-		return "" // what shows stays, and so does its age
+		return "" // the visible state and its age stay
 	}
 	if key == "" || !feels && presence(e.Event) != (e.Session == "") {
-		return "" // of no session, nor of a robot's connection: nothing that shows
+		return "" // about no session and no robot's connection: nothing visible
 	}
 	if _, is := e.Event.(event.Notification); is {
-		return "" // its session is the one that sent it, which may be unknown
+		return "" // it carries the sender's session, which may be unknown
 	}
 	if e.At.Sub(s.swept) >= betweenLooks {
 		s.swept = e.At
@@ -121,12 +120,12 @@ func (s *states) take(e event.Envelope) (key string) {
 	}
 	s.bySession[key] = stated{Fold(before.State, e), e.At}
 	if feels {
-		return "" // it shows what it showed before anything was known of it
+		return "" // a first mood does not change what is visible
 	}
 	return key
 }
 
-// presence reports whether an event is about a robot's connection, and no session's.
+// presence reports whether an event is about a robot's connection rather than a session.
 func presence(e event.Event) bool {
 	switch e.(type) {
 	case event.RobotConnected, event.RobotDisconnected:
@@ -142,7 +141,7 @@ func (s *states) drop(key string) {
 	}
 }
 
-// forget drops the sessions that are gone for good, as far as can be known.
+// forget drops the sessions that have been offline or silent for too long.
 func (s *states) forget(now time.Time) {
 	for key, one := range s.bySession {
 		silent := now.Sub(one.at)
@@ -152,7 +151,7 @@ func (s *states) forget(now time.Time) {
 	}
 }
 
-// dropLongestGone makes room where there is none. A robot that is online stays.
+// dropLongestGone drops the robot that has been offline the longest, if any.
 func (s *states) dropLongestGone() {
 	longest := ""
 	for key, one := range s.bySession {
@@ -163,7 +162,7 @@ func (s *states) dropLongestGone() {
 	s.drop(longest)
 }
 
-// makeRoom drops the sessions without a robot that are over.
+// makeRoom drops the finished sessions without a robot.
 func (s *states) makeRoom(now time.Time) {
 	for key, one := range s.bySession {
 		if one.Robot == "" && one.At(now) == Idle {
@@ -188,20 +187,20 @@ func (s *states) robot(id device.ID) State {
 	return unknown(id, "")
 }
 
-// unknown is what a robot or a session shows of which nothing is known.
+// unknown returns the state of a robot or session without any event.
 func unknown(id device.ID, session string) State {
 	return State{Robot: id, Session: session, Emotion: Neutral, base: Idle}
 }
 
-// Follower is one reader of a board: its snapshot, then each event with the
-// states that it changes, folded by the board's own rules. The states are those
-// at the event that was taken last, not the board's, which may be ahead of it or
-// behind. One goroutine uses a Follower, or its owner locks it.
+// Follower is one reader of a board: it starts with a snapshot and returns, for each
+// event, the states that it changes, folded by the board's own rules. Its states are
+// as of the last applied event; the board may be ahead or behind. A Follower is not
+// safe for concurrent use.
 //
-//	f := board.Follow(time.Now())
+//	f := board.NewFollower(time.Now())
 //	// show f.States()
 //	f.Reader(bus).Each(ctx, func(e event.Envelope) {
-//		for _, c := range f.Take(e) {
+//		for _, c := range f.Apply(e) {
 //			// show c.State as it is at c.At
 //		}
 //	})
@@ -212,18 +211,17 @@ type Follower struct {
 	changes []Change
 }
 
-// Change is a session's next state.
+// Change is the new state of a session.
 type Change struct {
 	State State
 	At    time.Time
-	// By is the event that changed it: Missed where events were lost and the state
-	// is the board's. It is nil where a state has ended by itself, and where the
-	// session is no longer known.
+	// By is the event that changed it: Missed after lost events, when the state comes
+	// from the board. It is nil if a state expired or the session is no longer known.
 	By   event.Event
-	Gone bool // the session is no longer known; State is what such a one shows
+	Gone bool // the session is no longer known; State is that of an unknown session
 }
 
-// Follow returns a follower that begins with the states as they are now.
+// NewFollower returns a follower that starts with the present states.
 func (b *Board) Follow(now time.Time) *Follower {
 	f := &Follower{board: b, due: map[string]time.Time{}}
 	f.copy()
@@ -240,23 +238,22 @@ func (f *Follower) copy() {
 	f.states.bySession, f.states.gone = maps.Clone(f.board.states.bySession), nil
 }
 
-// States returns the states at the event that was taken last, in a fixed order.
+// States returns the states as of the last applied event, in a fixed order.
 func (f *Follower) States() []State { return f.states.all() }
 
-// Robot returns the state of a robot: that of its latest session.
+// Robot returns the state of a robot's latest session.
 func (f *Follower) Robot(id device.ID) State { return f.states.robot(id) }
 
-// Seq is the number of the event that was taken last.
+// Seq returns the number of the last applied event.
 func (f *Follower) Seq() uint64 { return f.states.seq }
 
-// Reader returns a reader of the events that come after.
+// Reader returns a reader of the events after Seq.
 func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.states.seq + 1) }
 
-// Take folds an event and returns the states that it changes, in order: the
-// session's state where that has ended by itself before, the sessions that are
-// no longer known, and the event's own change. After Missed it is every state
-// of the board. Of an event that is older than the states it is nothing. The
-// result is valid until the next call.
+// Apply folds an event and returns the changes that it causes, in order: the expiry
+// of the session's earlier state, sessions that are no longer known, and the event's
+// own change. After Missed it returns every state of the board. For an event older
+// than the states it returns nothing. The result is valid until the next call.
 func (f *Follower) Take(e event.Envelope) []Change {
 	f.changes = f.changes[:0]
 	if _, lost := e.Event.(event.Missed); lost {
@@ -277,7 +274,7 @@ func (f *Follower) Take(e event.Envelope) []Change {
 	return f.changes
 }
 
-// reread goes on from the board after events were lost.
+// reread copies the board's states after events were lost.
 func (f *Follower) reread(e event.Envelope) {
 	before := f.states.all()
 	f.copy()
@@ -301,7 +298,7 @@ func (f *Follower) change(s State, e event.Envelope) {
 	f.changes = append(f.changes, Change{State: s, At: e.At, By: e.Event})
 }
 
-// await notes when a state ends by itself.
+// schedule records when a state expires.
 func (f *Follower) await(s State, now time.Time) {
 	if due := s.Due(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due
@@ -310,7 +307,7 @@ func (f *Follower) await(s State, now time.Time) {
 	}
 }
 
-// Due is when a state changes next by itself, and the zero time when none does.
+// NextExpiry returns when the next state expires, or the zero time if none does.
 func (f *Follower) Due() (first time.Time) {
 	for _, due := range f.due {
 		if first.IsZero() || due.Before(first) {
@@ -320,7 +317,7 @@ func (f *Follower) Due() (first time.Time) {
 	return first
 }
 
-// Pass returns the states that have ended by now. It is valid until the next call.
+// Expire returns the states that have expired by now. The result is valid until the next call.
 func (f *Follower) Pass(now time.Time) []Change {
 	f.changes = f.changes[:0]
 	for key := range f.due {

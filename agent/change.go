@@ -1,12 +1,12 @@
 package agent
 
-// change is made of the memory in one write: the index has it at once, and its former
-// entries again if the write fails. The caller holds Memory.mu.
+// change is a set of changes to the memory that is stored in one write. The index has
+// them at once and is restored if the write fails. The caller holds Memory.mu.
 type change struct {
 	kept   entries
 	index  *index
-	now    map[string]*Entry   // by id; nil is removed
-	before map[string]*indexed // nil was not there
+	now    map[string]*Entry   // by id; nil means removed
+	before map[string]*indexed // nil means it did not exist
 }
 
 func (m *Memory) begin() change {

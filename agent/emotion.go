@@ -6,25 +6,25 @@ import (
 )
 
 // Emotion is a face, by the firmware's name for it, with the emoji that stands for
-// it in a reply. Two emotions of the same name are the same face; a reply keeps
-// its own emoji.
+// it in a reply. Two emotions of the same name are the same face but may differ in
+// their emoji.
 type Emotion struct {
 	Name  string `json:"name"`
 	Emoji string `json:"emoji"`
 }
 
-// Faces with a part of their own.
+// Faces that the code refers to by name.
 var (
 	// Neutral is the face of an agent without a particular emotion.
 	Neutral = Emotion{"neutral", "😐"}
-	// Sleepy means good night. A Stack-chan keeps this face, so only a turn that
-	// ends with Sleep sends it as it is; all others go through On.
+	// Sleepy means good night. A Stack-chan keeps this face until it restarts, so only a
+	// turn that ends with Sleep sends it unchanged; all others go through On.
 	Sleepy = Emotion{"sleepy", "😴"}
-	// Doubtful is a face that only the Stack-chan has. No reply can ask for it.
+	// Doubtful is a face that only the Stack-chan has. No reply can select it.
 	Doubtful = Emotion{"doubtful", "🤨"}
 )
 
-// Emotions are the firmware's 21 faces. A reply may begin with any emoji of them.
+// Emotions returns the firmware's 21 faces. A reply may begin with the emoji of any of them.
 func Emotions() []Emotion {
 	return []Emotion{
 		Neutral, {"happy", "😊"}, {"laughing", "😆"}, {"funny", "😂"}, {"sad", "😢"}, {"angry", "😠"}, {"crying", "😭"},
@@ -34,9 +34,9 @@ func Emotions() []Emotion {
 	}
 }
 
-// OfferedEmotions are the nine faces that a prompt offers a model. A small set
-// keeps faces predictable. A model may use others all the same, and renderers
-// bring them to what they can show (see On).
+// OfferedEmotions returns the nine faces that a prompt offers to a model. A small set
+// keeps faces predictable. A model may still use others, which renderers map to
+// what they can show (see On).
 func OfferedEmotions() []Emotion {
 	return []Emotion{
 		{"happy", "😊"}, {"laughing", "😆"}, {"sad", "😢"}, {"surprised", "😮"}, {"thinking", "🤔"},
@@ -44,8 +44,8 @@ func OfferedEmotions() []Emotion {
 	}
 }
 
-// emotionAliases are other emoji that models write for the 21 faces, with the name
-// of the face. They include the firmware's own list of emoji.
+// emotionAliases maps other emoji that models write to the names of the 21 faces. It
+// includes the firmware's own list of emoji.
 func emotionAliases() map[string]string {
 	return map[string]string{
 		"🙂": "happy", "😀": "happy", "😃": "happy", "😄": "happy", "😁": "happy", "☺": "happy",
@@ -55,9 +55,9 @@ func emotionAliases() map[string]string {
 	}
 }
 
-// SplitEmotion takes the emoji off the beginning of a reply. A reply that begins
-// with none of the 21 is neutral. All other emoji are removed from the text,
-// because voices read them out.
+// SplitEmotion cuts the emoji off the beginning of a reply. A reply without one of
+// the 21 is neutral. All other emoji are removed from the text, because voices read
+// them out.
 func SplitEmotion(reply string) (Emotion, string) {
 	reply = strings.TrimSpace(reply)
 	first, size := utf8.DecodeRuneInString(reply)
@@ -79,7 +79,7 @@ func EmotionOf(r rune) (Emotion, bool) {
 	return Emotion{name, emoji}, found
 }
 
-// Offered returns the nearest offered face, which past answers show to a model.
+// Offered returns the nearest offered face, for past answers in a prompt.
 func (e Emotion) Offered() Emotion {
 	name := e.Name
 	if nearest, found := nearestOffered()[name]; found {
@@ -113,7 +113,7 @@ func withoutEmoji(text string) string {
 	return strings.Join(strings.Fields(spoken), " ")
 }
 
-// IsEmoji holds for pictographs, arrows, and what joins and colours them.
+// IsEmoji reports whether r is a pictograph, an arrow, or joins or colours one.
 func IsEmoji(r rune) bool {
 	switch {
 	case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r >= 0x2190 && r <= 0x21FF, r >= 0x2300 && r <= 0x23FF,
@@ -124,12 +124,11 @@ func IsEmoji(r rune) bool {
 	return false
 }
 
-// On is the face as a robot's board can show it, with the reply's emoji. Most
-// boards know all 21. A Stack-chan knows eight and shows any other name as
-// neutral, so the others are brought to the nearest of those. There, sleepy
-// becomes neutral: the firmware writes "Zzz" beside the face and stops moving
-// until it is restarted, whatever face comes next. Only a robot to which somebody has said good
-// night should do that (see Sleepy).
+// On returns the face as a robot's board can show it, with the reply's emoji. Most
+// boards know all 21. A Stack-chan knows eight and shows any other name as neutral,
+// so the others are mapped to the nearest of those. There sleepy becomes neutral:
+// the firmware writes "Zzz" next to the face and stops moving until it is restarted,
+// which only a good night should cause (see Sleepy).
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):

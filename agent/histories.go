@@ -23,7 +23,7 @@ type conversations interface {
 	All() iter.Seq2[string, Conversation]
 }
 
-// Histories keeps conversations through restarts. A new exchange is on the disk
+// Histories stores conversations across restarts. A new exchange is on the disk
 // within seconds. Its methods may be called from any goroutine.
 type Histories struct {
 	kept conversations
@@ -62,7 +62,7 @@ func (h *Histories) load() map[string]Conversation {
 // put stores a conversation as it is now.
 func (h *Histories) put(id string, c Conversation) {
 	if id == "" || len(id) > limit.Session {
-		return // such a conversation lasts as long as this run
+		return // an unstorable conversation lasts as long as this run
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *Histories) forget(id string) error {
 	return nil
 }
 
-// latest returns as much of a history as is kept.
+// latest returns the part of a history that is retained.
 func latest(all []Exchange) []Exchange {
 	from, left := len(all), limit.Instructions
 	for from > 0 && len(all)-from < mostHistory {

@@ -12,7 +12,7 @@ import (
 	"perch/plain"
 )
 
-// Look is a picture with a question about it.
+// PictureQuestion is a picture with a question about it.
 type Look struct {
 	Robot    device.ID // the robot whose camera took the picture
 	Session  string
@@ -23,20 +23,20 @@ type Look struct {
 	Now      time.Time
 }
 
-// Seer is a Brain that can look at a picture. See returns the answer in words. It
-// wraps ErrAway if the brain cannot be reached, and ErrBlind if its model turns
-// out not to take pictures.
+// Seer is a Brain that can look at a picture. DescribePicture returns the answer in
+// words. It wraps ErrAway if the brain cannot be reached, and ErrNoVision if its model
+// does not accept pictures.
 type Seer interface {
 	See(ctx context.Context, l Look) (string, error)
 }
 
-// ErrBlind is returned by See if no brain can look at pictures.
+// ErrNoVision is returned by DescribePicture if no brain can look at pictures.
 var ErrBlind = errors.New("no brain can see")
 
-// See has the first brain that can look at a picture answer the question. It
-// belongs to no conversation and publishes nothing: a photo is taken inside a
-// turn, which waits for it and reports the tool. It returns ErrBlind if no brain
-// takes pictures, and wraps ErrNoBrain if those that do cannot answer.
+// DescribePicture has the first brain that can look at a picture answer the question.
+// It belongs to no conversation and publishes nothing: a photo is taken inside a
+// turn, which waits for it and reports the tool. It returns ErrNoVision if no brain
+// accepts pictures, and wraps ErrNoBrain if none of those that do can answer.
 func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	brains, done := m.brains()
 	defer done()
@@ -70,8 +70,8 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	return "", fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// seen is the part of an answer that is passed on. Its requests to remember facts
-// are dropped, because anybody can hold a sign in front of a camera.
+// withoutMarkers returns an answer without its requests to remember facts, because
+// anybody can hold a sign in front of a camera.
 func seen(text string) string {
 	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), limit.Said)
 }

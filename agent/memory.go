@@ -25,7 +25,7 @@ const (
 	MemoryReference = "reference" // where things are
 )
 
-// Entry is one remembered fact, of a brain, the bridge or a [REMEMBER: ...].
+// Entry is one remembered fact, from a brain, the bridge or a [REMEMBER: ...] marker.
 type Entry struct {
 	ID          string    `json:"id"`
 	Key         string    `json:"key,omitempty"` // a newer entry of the same key replaces this one
@@ -40,21 +40,21 @@ type Entry struct {
 	Created     time.Time `json:"created"`
 	Used        time.Time `json:"used,omitzero"`
 	Expires     time.Time `json:"expires,omitzero"`
-	Session     string    `json:"-"` // in which it is remembered, for who is told of it
+	Session     string    `json:"-"` // that remembers it; its viewers are notified
 }
 
-// SourceViewer is the source of what a program reports that shows an agent. It gives way
-// to everything else, takes no other entry's place, and is a tenth of the memory at most.
+// SourceViewer is the source of facts reported by programs that show an agent. They are
+// evicted first, displace no other entry, and fill at most a tenth of the memory.
 const SourceViewer = "viewer"
 
 func (e Entry) reported() bool { return e.Source == SourceViewer }
 
 const viewersPart = 10
 
-// Bounds of one entry, in bytes, and of the memory.
+// Bounds of the memory.
 const (
 	mostEntries = 2000
-	mostPruned  = 100 // at one write, each of which is on the disk before it ends
+	mostPruned  = 100 // entries removed in one write
 )
 
 // Errors of the memory.
@@ -63,21 +63,21 @@ var (
 	ErrForgotten = errors.New("nothing is remembered under that id")
 	// ErrTooMuch is wrapped by Remember and Edit for an entry that is too long.
 	ErrTooMuch = errors.New("too long to remember")
-	// ErrFull is wrapped by the error for a viewer's entry where the owner's fill the memory.
+	// ErrFull is returned for a viewer's entry while the owner's entries fill the memory.
 	ErrFull = errors.New("the memory is full, and what a viewer reports takes no other fact's place; forget something, or raise memory.most")
 )
 
-// entries stores the memory by id. What Change has done is durable when it returns; after
-// an error all is as it was.
+// entries stores the memory by id. Change is durable when it returns, and changes
+// nothing if it fails.
 type entries interface {
 	Change(put map[string]Entry, remove []string) error
 	PutSoon(key string, e Entry)
 	All() iter.Seq2[string, Entry]
-	// Err is why a loop over All may have ended early.
+	// Err returns why a loop over All may have ended early.
 	Err() error
 }
 
-// Memory is what agents remember. Any goroutine may call its methods.
+// Memory is what agents remember. It is safe for concurrent use.
 type Memory struct {
 	kept       entries
 	most       atomic.Int64 // entries
@@ -85,31 +85,32 @@ type Memory struct {
 	queue      queue
 	mu         sync.Mutex // one change at a time, so that a key has one entry
 	strangers  map[device.ID]*stranger
-	changed    func(id string) // is told of each change; nil tells nobody
-	remembered func(Entry)     // is told of each entry that is remembered; nil tells nobody
+	changed    func(id string) // called with the id after each change; may be nil
+	remembered func(Entry)     // called after each entry is remembered; may be nil
 }
 
-// NewMemory returns the memory kept in a table.
+// NewMemory returns the memory stored in a table.
 func NewMemory(kept entries) *Memory {
 	m := &Memory{kept: kept, strangers: map[device.ID]*stranger{}}
 	m.Bound(mostEntries)
 	return m
 }
 
-// Bound has the memory hold at most so many entries, in place of 2000. Where there are more
-// already, they go when the next is remembered.
+// Bound limits the memory to most entries instead of 2000. Surplus entries are
+// evicted when the next one is remembered.
 func (m *Memory) Bound(most int) { m.most.Store(int64(most)) }
 
-// Watch has a function told the id of each entry that is remembered, edited or
-// forgotten from now on, by whomever. It is called before any other method is, and
-// never told of what a stranger has remembered. The function must not call the memory.
+// Watch sets a function that is called with the id of each entry that is remembered,
+// edited or forgotten, except by strangers. Watch must be called before any other
+// method, and the function must not call the memory.
 func (m *Memory) Watch(changed func(id string)) { m.changed = changed }
 
-// Announce has a function told each entry that is remembered from now on, by whomever
-// but a stranger, as Watch has. The function must not call the memory.
+// Announce sets a function that is called with each entry that is remembered, except
+// by strangers. It must be called before any other method, and the function must not
+// call the memory.
 func (m *Memory) Announce(remembered func(Entry)) { m.remembered = remembered }
 
-// tell tells of a change, under the lock, so that two are told in their order.
+// notifyChanged calls changed. The caller holds the lock, so that changes stay in order.
 func (m *Memory) tell(id string) {
 	if m.changed != nil {
 		m.changed(id)
@@ -117,9 +118,9 @@ func (m *Memory) tell(id string) {
 }
 
 // Remember stores an entry durably and returns it with its id. It replaces an
-// entry of the same key. Of a full memory it deletes what has expired, and then
-// the entries of the lowest rank. Errors wrap ErrTooMuch or ErrEntry for an entry
-// that cannot be remembered. What several callers remember at once is one write.
+// entry of the same key. If the memory is full it deletes expired entries first, then
+// those of the lowest rank. Errors wrap ErrTooMuch or ErrEntry for an invalid entry.
+// Concurrent calls share one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.fits() {
@@ -133,7 +134,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	m.queue.add(w)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !w.done { // else who had the lock before has remembered it too
+	if !w.done { // otherwise the previous lock holder stored it
 		m.rememberAll(m.queue.take())
 	}
 	if w.err != nil {
@@ -142,14 +143,14 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	return w.entry, nil
 }
 
-// wanted is an entry to remember, and what became of it.
+// wanted is an entry to remember, with its result.
 type wanted struct {
 	entry Entry
 	done  bool // under Memory.mu
 	err   error
 }
 
-// queue is what waits to be remembered, the first first.
+// queue holds the entries to remember, oldest first.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*wanted
@@ -169,7 +170,7 @@ func (q *queue) take() []*wanted {
 	return all
 }
 
-// rememberAll remembers entries one after the other, in one write.
+// rememberAll stores entries one after the other, in one write.
 func (m *Memory) rememberAll(all []*wanted) {
 	c := m.begin()
 	for _, w := range all {
@@ -196,8 +197,7 @@ func (m *Memory) rememberAll(all []*wanted) {
 	}
 }
 
-// place gives an entry its id. It returns what a full memory can best do without, so
-// that the entry fits.
+// makeRoomFor gives an entry its id. It returns the entries to evict so that it fits.
 func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 	if old, there := m.index.keyed(m.kept, e.Key); there {
 		e.ID = old.ID
@@ -217,8 +217,8 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 	return append(surplus, m.index.least(m.kept, max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
 }
 
-// Edit replaces the text of an entry durably and returns the entry, of which all else
-// stays. A fact that is its own name is renamed with it.
+// Edit replaces the text of an entry durably and returns the entry. An entry named
+// after its own text is renamed with it; nothing else changes.
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,12 +245,12 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	return e, nil
 }
 
-// fits reports whether an entry has a text, and is within the bounds of one.
+// fits reports whether an entry has a text and respects the size limits.
 func (e Entry) fits() bool {
 	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= limit.Said
 }
 
-// LastUsed is when an entry was last recalled, or else when it was created.
+// LastUsed returns when an entry was last recalled, or else when it was created.
 func (e Entry) LastUsed() time.Time {
 	if e.Used.After(e.Created) {
 		return e.Used
@@ -274,7 +274,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// All are the entries, the best first. None is copied before it is looked at.
+// All iterates over the entries, the best first, copying each when it is reached.
 func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, e := range m.index.find(m.kept, Query{}, now) {
@@ -285,7 +285,7 @@ func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	}
 }
 
-// Err is not nil if All, Recall and Search may have missed entries.
+// Err returns why All, Recall and Search may have missed entries, or nil.
 func (m *Memory) Err() error { return m.kept.Err() }
 
 // Forget deletes an entry durably.
@@ -315,8 +315,8 @@ const (
 	mostOfStranger = 20
 )
 
-// Of returns the memory for a turn. A stranger has its own, for this run at most:
-// it neither reads nor changes the owner's.
+// Of returns the memory for a turn. A stranger has a separate memory, for this run at
+// most, and neither reads nor changes the owner's.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m
@@ -349,7 +349,7 @@ type stranger struct {
 	used   time.Time
 }
 
-// scratch stores entries for as long as this run.
+// scratch stores entries in memory only.
 type scratch struct{ entries sync.Map }
 
 func (s *scratch) PutSoon(key string, e Entry) { s.entries.Store(key, e) }

@@ -21,7 +21,7 @@ type publisher interface {
 	Publish(robot device.ID, session string, e event.Event)
 }
 
-// Mind owns the conversations, and has the first brain that can answer each turn.
+// Mind owns the conversations and passes each turn to the first brain that can answer it.
 type Mind struct {
 	brains Brains
 	memory *Memory
@@ -30,20 +30,20 @@ type Mind struct {
 
 	mu            sync.Mutex
 	conversations map[string]*conversation
-	histories     *Histories // nil if conversations last as long as this run
+	histories     *Histories // nil if conversations are not stored
 
 	complete func(*Turn) // nil leaves turns as they are
 }
 
-// conversation is the history of one robot or skin. Its turn is a lock that a
-// goroutine can wait for with a context.
+// conversation is the history of one robot or skin. Its turn channel is a lock that
+// can be awaited with a context.
 type conversation struct {
 	turn    chan struct{}
 	history []Exchange
 	used    time.Time
-	emoji   string // of the first face of the present turn
+	emoji   string // of the current turn's first face
 
-	stranger bool // of a stranger, so that nothing is kept on disk
+	stranger bool // never stored on disk
 }
 
 // Bounds of the conversations.
@@ -66,7 +66,8 @@ func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mi
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Keep stores and continues conversations. It is called before the first turn.
+// UseHistories restores the stored conversations and stores them from now on. It must
+// be called before the first turn.
 func (m *Mind) Keep(h *Histories) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,14 +77,13 @@ func (m *Mind) Keep(h *Histories) {
 	}
 }
 
-// Complete sets a function that fills in the persona and name of a robot's turn
-// that has none, such as a skin's turn in a robot's conversation. It is called
-// before the first turn.
+// Complete sets a function that fills in the missing persona and name of a robot's
+// turn, such as a skin's turn in a robot's conversation. It must be called before the
+// first turn.
 func (m *Mind) Complete(who func(*Turn)) { m.complete = who }
 
-// Forget begins a conversation anew: durably if it is stored, and in the brains
-// that keep histories of their own. A turn that is being answered still knows the
-// old history.
+// Forget resets a conversation: durably if it is stored, and in the brains that have
+// histories themselves. A turn under way still has the old history.
 func (m *Mind) Forget(conversation string) error {
 	brains, done := m.brains()
 	defer done()
@@ -115,13 +115,12 @@ func (m *Mind) Dismiss(conversation string) {
 	}
 }
 
-// ErrNoBrain is wrapped by Answer if no brain could take the turn.
+// ErrNoBrain is wrapped by Answer if no brain could answer the turn.
 var ErrNoBrain = errors.New("no brain answers")
 
 // Answer has a turn answered through out, in order, ending with Done. Turns of one
-// conversation wait for one another. The caller reports what was really spoken
-// with Remembered. A conversation without a history goes on from the turn's own
-// History.
+// conversation wait for each other. The caller reports what was really spoken
+// with Remembered. A conversation without a history uses the turn's own History.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -158,7 +157,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 			return ctx.Err()
 		}
 		if sink.refused != nil {
-			return sink.refused // the receiver has failed, and not the brain
+			return sink.refused // the receiver failed, not the brain
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", brain.Name(), err))
 		if sink.spoke || !errors.Is(err, ErrAway) {
@@ -168,8 +167,8 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// order returns the brains in the order in which to ask them, beginning with the
-// wanted one, if there is one of that name, and NoBrain alone. The second of a kind is "openai 2".
+// order returns the brains in the order to ask them: the wanted one first, if it exists,
+// and a Silent brain alone for NoBrain. The second brain of a kind is "openai 2".
 func order(brains []Brain, wanted string) []Brain {
 	switch wanted {
 	case "":
@@ -218,8 +217,8 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 }
 
 // dropOldest drops the oldest conversation: first among those without a history,
-// then among those that are not a robot's. Anybody on the network may begin those,
-// while robots belong to the owner.
+// then among those that do not belong to a robot. Anybody on the network may start
+// these, while robots belong to the owner.
 func (m *Mind) dropOldest() {
 	oldest, worth := "", 0
 	for id, c := range m.conversations {
@@ -239,8 +238,8 @@ func (m *Mind) dropOldest() {
 	}
 }
 
-// sink stands between the brains of a turn and the receiver of the replies. It
-// publishes what is visible, and removes markers from the text.
+// sink passes the replies of a turn's brains to their receiver. It publishes what is
+// visible, and removes markers from the text.
 type sink struct {
 	mind    *Mind
 	turn    Turn
@@ -249,7 +248,7 @@ type sink struct {
 	refused error // the receiver's error
 
 	conversation *conversation
-	face, tag    string // the face and tag shown in this turn; empty is none yet
+	face, tag    string // the face and tag shown in this turn; empty before the first
 }
 
 func (s *sink) take(r Reply) error {
@@ -265,19 +264,19 @@ func (s *sink) pass(r Reply) error {
 		}
 		same := r.Emotion.Name == s.face
 		if same && r.Tag == s.tag {
-			return nil // one reply for each change, whichever brain asks for it
+			return nil // one reply for each change, no matter which brain asks for it
 		}
 		s.face, s.tag = r.Emotion.Name, r.Tag
 		s.mind.mu.Lock()
 		s.conversation.emoji = cmp.Or(s.conversation.emoji, r.Emotion.Emoji)
 		s.mind.mu.Unlock()
 		shown := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
-		if r.Intensity > 0 && r.Intensity < 1 { // 1 is left out
+		if r.Intensity > 0 && r.Intensity < 1 { // 1 is omitted
 			shown.Intensity = r.Intensity
 		}
 		s.mind.publish(s.turn, shown)
 		if same && s.turn.Body != nil {
-			return nil // a robot shows the face already, and ignores the tag
+			return nil // a robot already shows the face, and ignores the tag
 		}
 		return s.out(r)
 	case Say:
@@ -294,7 +293,7 @@ func (s *sink) pass(r Reply) error {
 		s.mind.publish(s.turn, r.ToolStatus)
 		return s.out(r)
 	case Cue:
-		if g, is := r.Gesture(); is && s.turn.Body == nil { // a robot's comes with its speech
+		if g, is := r.Gesture(); is && s.turn.Body == nil { // a robot's gesture is published with its speech
 			s.mind.publish(s.turn, g)
 		}
 		return s.out(r)
@@ -302,14 +301,14 @@ func (s *sink) pass(r Reply) error {
 	return s.out(r)
 }
 
-// publish publishes an event of a turn, unless the caller does.
+// publish publishes an event of a turn, unless the caller publishes them.
 func (m *Mind) publish(t Turn, e event.Event) {
 	if !t.Unpublished {
 		m.bus.Publish(t.Robot, t.Session, e)
 	}
 }
 
-// marker asks that a fact be remembered, for brains without a thinker's Speech.
+// marker matches a request to remember a fact, for brains that do not use thinker.Speech.
 var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`) })
 
 func (m *Mind) takeMarkers(text string, t Turn) string {
@@ -323,7 +322,7 @@ func (m *Mind) takeMarkers(text string, t Turn) string {
 	}))
 }
 
-// note remembers a fact that was taken out of an answer.
+// rememberNote remembers a fact that was cut out of an answer.
 func (m *Mind) note(n Note, t Turn) {
 	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
 		Robot: t.Robot, Session: t.Session, Source: "marker"}

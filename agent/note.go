@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// The marker of a fact: [REMEMBER: the fact], or with what it is, such as
-// [REMEMBER feedback #lamp important: no bright light in the evening].
+// The marker of a fact: [REMEMBER: the fact], optionally with its type, tags and
+// importance: [REMEMBER feedback #lamp important: no bright light in the evening].
 const (
 	noteWord  = "remember"
 	important = "important"
-	mostHead  = 100 // bytes of what stands before the colon
+	mostHead  = 100 // bytes before the colon
 )
 
-// ReadNote reads the content of the square brackets around a fact.
+// ParseNote parses the content of the square brackets around a fact.
 func ReadNote(content string) (n Note, is bool) {
 	head, fact, found := strings.Cut(content, ":")
 	words, begun := noteHead(head)
@@ -39,7 +39,7 @@ func ReadNote(content string) (n Note, is bool) {
 	return n, true
 }
 
-// NoteBegun reports whether the beginning of a bracket's content may become a note.
+// MayBeNote reports whether content, the beginning of a bracket's text, may become a note.
 func NoteBegun(content string) bool {
 	content = strings.ToLower(strings.TrimLeft(content, " *_`"))
 	if content != "" && len(content) < len(noteWord) {
@@ -55,7 +55,7 @@ func NoteBegun(content string) bool {
 	return begun
 }
 
-// noteHead are the words between REMEMBER and the colon, in lower case.
+// markerHead returns the words between REMEMBER and the colon, in lower case.
 func noteHead(head string) (words []string, begun bool) {
 	head = strings.ToLower(strings.TrimLeft(head, " *_`"))
 	rest, begun := strings.CutPrefix(head, noteWord)
@@ -71,8 +71,8 @@ func noteHead(head string) (words []string, begun bool) {
 	return words, true
 }
 
-// noteWordOf reports whether a word may stand before the colon, or may begin such a
-// word if it is open.
+// isMarkerWord reports whether a word may stand before the colon; an open word may be
+// the beginning of one.
 func noteWordOf(word string, open bool) bool {
 	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {
 		return w == word || open && strings.HasPrefix(w, word)

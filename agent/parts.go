@@ -9,13 +9,14 @@ import (
 	"perch/language"
 )
 
-// mostParts bounds the parts of a query that are looked for in each entry.
+// mostParts bounds the parts of a query that are searched in each entry.
 const mostParts = 16
 
-// partsOf are what to look for of the words in scripts without spaces, where it is not
-// known which of the letters are words: each two that follow each other in one script,
-// or one that stands alone, such as "鍵" in "鍵はどこ". What is in hiragana is the grammar
-// of a sentence, and counts only if there is nothing else. Words of other scripts stay.
+// partsOf splits the words of scripts without spaces, whose word boundaries are
+// unknown, into parts to search for: each pair of adjacent letters of one script, or
+// a letter that stands alone, such as "鍵" in "鍵はどこ". Hiragana carries the grammar
+// of a sentence, and counts only if nothing else is left. Words of other scripts are
+// returned whole.
 func partsOf(words []string) (whole, parts []string) {
 	var grammar []string
 	for _, w := range words {
@@ -45,7 +46,7 @@ func partsOf(words []string) (whole, parts []string) {
 	return whole, parts[:min(len(parts), mostParts)]
 }
 
-// scriptOf is the script of a letter of one without spaces, or nil for a word of others.
+// scriptOf returns the spaceless script of a letter, or nil for a word of another script.
 func scriptOf(letter string) *unicode.RangeTable {
 	r, _ := utf8.DecodeRuneInString(letter)
 	switch {
@@ -56,20 +57,20 @@ func scriptOf(letter string) *unicode.RangeTable {
 	case unicode.Is(unicode.Han, r):
 		return unicode.Han
 	}
-	return unicode.Katakana // or another
+	return unicode.Katakana // or any other spaceless script
 }
 
-// mostOf are the entries with more than half as many of the parts as the one that has
-// the most of them, in their order; if those are more than n, the n with the most. A
-// quarter of the parts is the least.
+// mostOf returns, in their order, the entries with more than half as many of the parts
+// as the best entry; if those are more than n, the n best. An entry needs a quarter of
+// the parts.
 func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (found []*indexed) {
 	each := make([]sought, len(parts))
 	for i, part := range parts {
 		each[i] = newSought([]string{part})
 	}
 	has := make([]int, len(all))
-	var with [mostParts + 1]int // entries, by how many parts they have
-	most, enough := 0, 0        // n entries have as many parts as are enough
+	var with [mostParts + 1]int // number of entries by number of parts
+	most, enough := 0, 0        // n entries have at least enough parts
 	for at, e := range all {
 		may, is := 0, 0
 		for i := range each {
@@ -99,7 +100,7 @@ func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (fo
 		above += with[least]
 		least--
 	}
-	last := n - above // of those with the least, if not all are wanted
+	last := n - above // how many with the fewest parts are still wanted
 	for at, e := range all {
 		if has[at] > least || has[at] == least && least > 0 && (n <= 0 || last > 0) {
 			found = append(found, e)
@@ -111,8 +112,8 @@ func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (fo
 	return found
 }
 
-// enoughFor is the greatest number of parts that n entries have, or more of them; 0 for
-// n = 0, which is all entries.
+// enoughFor returns the greatest number of parts that at least n entries have; 0 for
+// n = 0, which means all entries.
 func enoughFor(n int, with []int) int {
 	for parts := len(with) - 1; parts > 0 && n > 0; parts-- {
 		if n -= with[parts]; n <= 0 {
@@ -122,13 +123,13 @@ func enoughFor(n int, with []int) int {
 	return 0
 }
 
-// sought are texts that are looked for in entries, all of them.
+// sought is a set of texts that an entry must all contain.
 type sought struct {
 	texts []string
 	bits  []bits
 }
 
-// bits are those of one word of the letters that an entry has which contains the texts.
+// bits are the hash bits of one word of letters that an entry needs to contain the texts.
 type bits struct {
 	word int
 	set  uint64
@@ -148,7 +149,7 @@ func newSought(texts []string) sought {
 	return s
 }
 
-// mayBeIn reports whether an entry has the letters of the texts.
+// mayBeIn reports whether an entry has the letter bits of the texts.
 func (s *sought) mayBeIn(e *indexed) bool {
 	for _, b := range s.bits {
 		if e.letters[b.word]&b.set != b.set {
@@ -158,7 +159,7 @@ func (s *sought) mayBeIn(e *indexed) bool {
 	return true
 }
 
-// in reports whether an entry contains the texts.
+// in reports whether an entry contains all the texts.
 func (s *sought) in(e *indexed) bool {
 	if !s.mayBeIn(e) {
 		return false
@@ -171,9 +172,9 @@ func (s *sought) in(e *indexed) bool {
 	return true
 }
 
-// letters are which three bytes follow each other in a text, each as a bit of a hash. Three
-// bytes are three letters, or one of a script without spaces. A text that lacks a bit of
-// another does not contain the other, and need not be searched.
+// letters is a Bloom filter of the three-byte sequences of a text. Three bytes are three
+// letters, or one of a script without spaces. A text that lacks a bit of another
+// does not contain the other, and need not be searched.
 type letters [16]uint64
 
 func (l *letters) add(text string) {

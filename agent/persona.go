@@ -14,11 +14,11 @@ import (
 	"perch/limit"
 )
 
-// DefaultCharacter is the id of the character of robots and skins that have none of
-// their own.
+// DefaultCharacter is the id of the character of robots and skins without one
+// assigned to them.
 const DefaultCharacter = "default"
 
-// NoBrain is the brain of a character that does not answer. It lives all the same.
+// NoBrain is the brain of a character that does not answer but still moves and shows moods.
 const NoBrain = "none"
 
 // Persona is the character of a robot.
@@ -30,11 +30,11 @@ type Persona struct {
 	Brain    BrainOptions
 	Text     string // the model's description of itself
 
-	Tools        []string // the built-in tools it has; nil is all, empty none
-	MemoryTokens int      // of the memory in its prompt; 0 is the brain's
+	Tools        []string // names of its built-in tools; nil means all, empty none
+	MemoryTokens int      // of the memory in its prompt; 0 is the brain's default
 }
 
-// BrainOptions are a persona's settings of the model.
+// BrainOptions are a persona's model settings.
 type BrainOptions struct {
 	Model       string
 	Temperature *float64 // 0 to 2; nil is the model's default
@@ -68,10 +68,10 @@ func LoadPersona(file string) (Persona, error) {
 	return p, nil
 }
 
-// ParsePersona reads a persona: Markdown, which the model is given unchanged.
-// Before it there may be YAML between two lines of three hyphens, with name,
-// language, voice and brain {model, temperature, max_tokens}, all optional. Errors
-// wrap ErrPersona and name the line.
+// ParsePersona parses a persona: Markdown that is passed to the model unchanged,
+// optionally after YAML between two lines of three hyphens, with name, language,
+// voice and brain {model, temperature, max_tokens}, all optional. Errors wrap
+// ErrPersona and name the line.
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -98,7 +98,7 @@ func ParsePersona(data []byte) (Persona, error) {
 	return p, nil
 }
 
-// invalid is the first line that is not UTF-8 or has a zero byte; 0 is none.
+// invalid returns the number of the first line that is not UTF-8 or has a zero byte, or 0.
 func invalid(data []byte) int {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
@@ -171,7 +171,7 @@ func (o *BrainOptions) read(n *yaml.Node) error {
 	})
 }
 
-// eachKey reads the keys of a map, each once. what is its name, or a sentence.
+// eachKey decodes the keys of a map, each at most once. what names the map in errors.
 func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return fault(n, fmt.Errorf("%s is keys with values, such as name: Chan", what))
@@ -194,7 +194,7 @@ func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) err
 	return nil
 }
 
-// word reads a short text in one line.
+// word decodes a short text of one line.
 func word(n *yaml.Node, into *string) error {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > limit.Name || Speakable(n.Value) != strings.TrimSpace(n.Value) {
 		return fault(n, fmt.Errorf("this is one line of at most %d bytes", limit.Name))

@@ -2,12 +2,12 @@ package agent
 
 import "perch/language"
 
-// Phrases are the appliance's own sentences, by language (BCP 47; empty is the
-// household's) and name, such as "cut_off". An emoji may come first. Nil are those of
-// the catalogue.
+// Phrases returns the appliance's own sentence for a language (BCP 47; empty is the
+// household's) and a name, such as "cut_off". An emoji may come first. A nil Phrases
+// uses the catalogue.
 type Phrases func(tag, name string) string
 
-// Of is one of them.
+// Of returns one sentence.
 func (p Phrases) Of(tag, name string) string {
 	if p == nil {
 		return new(language.Catalogue).In(tag).Say("phrases." + name)

@@ -13,8 +13,8 @@ import (
 	"perch/language"
 )
 
-// What an entry is worth. Its salience is from 0 to 1; its score is the salience, of
-// which half is left after each half-life without use.
+// Ranking of entries. The salience is from 0 to 1; the score is the salience, halved
+// for each half-life without use.
 const (
 	leastSalience = 0.5
 	tagBonus      = 0.05
@@ -23,7 +23,7 @@ const (
 	halfLife      = 7 * 24 * time.Hour
 )
 
-// Bounds of what is said of an entry, and of what is asked.
+// Bounds of queries, tags and expiry.
 const (
 	mostQuery  = 500 // bytes
 	mostSought = 16  // words of a query
@@ -32,15 +32,15 @@ const (
 	mostExpiry = 10 * 365 * 24 * time.Hour
 )
 
-// ErrEntry is wrapped by Remember for an entry that says of itself what cannot be.
+// ErrEntry is wrapped by Remember for an entry with an invalid type, tag or expiry.
 var ErrEntry = errors.New("cannot be remembered so")
 
-// MemoryTypes are the kinds of memory.
+// MemoryTypes returns the kinds of memory.
 func MemoryTypes() []string {
 	return []string{MemoryUser, MemoryFeedback, MemoryProject, MemoryReference}
 }
 
-// CheckMemoryType accepts a kind of memory, and none. An error wraps ErrEntry.
+// CheckMemoryType accepts a kind of memory or the empty string. An error wraps ErrEntry.
 func CheckMemoryType(kind string) error {
 	if kind != "" && !slices.Contains(MemoryTypes(), kind) {
 		return fmt.Errorf("%w: type is one of %s, not %.40q", ErrEntry, strings.Join(MemoryTypes(), ", "), kind)
@@ -48,7 +48,7 @@ func CheckMemoryType(kind string) error {
 	return nil
 }
 
-// check completes an entry: its type, and its tags in lower case, each once.
+// check validates an entry and normalizes its type and tags.
 func (e *Entry) check(now time.Time) error {
 	e.Type = cmp.Or(e.Type, MemoryUser)
 	var err error
@@ -64,7 +64,7 @@ func (e *Entry) check(now time.Time) error {
 	return nil
 }
 
-// tagsOf are tags as they are compared: in lower case, each once, without a "#".
+// tagsOf returns tags in lower case, each once, without a "#".
 func tagsOf(given []string) (tags []string, err error) {
 	for _, tag := range given {
 		tag = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(tag), "#"))
@@ -81,7 +81,7 @@ func tagsOf(given []string) (tags []string, err error) {
 	return tags, nil
 }
 
-// Salience is how much an entry matters while it is new, from 0 to 1.
+// Salience returns how much an entry matters while it is new, from 0 to 1.
 func (e Entry) Salience() float64 {
 	if e.Important {
 		return 1
@@ -98,21 +98,21 @@ func (e Entry) Salience() float64 {
 	return min(leastSalience+bonus+min(tagBonus*float64(len(e.Tags)), mostTagBonus), 1)
 }
 
-// Score is what an entry is worth now. Its age counts from when it was last used.
+// Score returns the salience, decayed since the entry was last used.
 func (e Entry) Score(now time.Time) float64 {
 	age := max(now.Sub(e.LastUsed()), 0)
 	return e.Salience() * math.Exp(-ln2*age.Seconds()/halfLife.Seconds())
 }
 
-// Query is what is looked for. An empty query is for all.
+// Query selects entries. The zero Query selects all.
 type Query struct {
 	Type string
 	Tags []string // an entry has all of them
-	// Text is at most 16 words of 500 bytes in all. An entry contains each of them. Of a
-	// script without spaces, such as Chinese, it contains the text as it is; if none
-	// does, those are found that have most of its parts.
+	// Text is at most 16 words of 500 bytes in all. An entry must contain each of them.
+	// A text in a script without spaces, such as Chinese, must be contained as it is; if
+	// no entry contains it, those with most of its parts are found.
 	Text string
-	N    int // of the best; 0 is all
+	N    int // the N best; 0 means all
 }
 
 // Ranked is an entry with its score.
@@ -121,8 +121,8 @@ type Ranked struct {
 	Score float64 `json:"score"` // from 0 to 1
 }
 
-// Query returns what is found, the best first. An error wraps ErrEntry for a type or
-// tag that no entry can have, and for a text that is too long.
+// Query returns the matching entries, the best first. An error wraps ErrEntry for an
+// invalid type or tag, and for a text that is too long.
 func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	if err := CheckMemoryType(q.Type); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 // MemoryStats are the numbers of entries.
 type MemoryStats struct {
 	Entries   int            `json:"entries"`
-	Most      int            `json:"most"` // that are kept
+	Most      int            `json:"most"` // the limit
 	Important int            `json:"important"`
 	Types     map[string]int `json:"types"`
 	Tags      map[string]int `json:"tags"`
@@ -168,23 +168,21 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 	return s
 }
 
-// index is the entries in memory, by what they are found by, so that a search reads,
-// decodes and sorts nothing. It has what the table has once it has been read without
-// an error.
+// index holds the entries in memory with their search keys, so that a search does not
+// read, decode or sort. It matches the table once that has been read without an error.
 type index struct {
 	mu     sync.RWMutex
 	loaded bool
 	contents
 }
 
-// contents are entries in the order of their rank, the best first, and by id and key.
+// contents holds entries by rank, the best first, and by id and key.
 type contents struct {
 	ranked    []*indexed
 	ids, keys map[string]*indexed
 }
 
-// indexed is an entry with the text that words are looked for in, and its rank.
-// It does not change once it is made.
+// indexed is an entry with its searchable text and its rank. It is immutable.
 type indexed struct {
 	Entry
 	text    string
@@ -204,19 +202,19 @@ func newIndexed(e Entry) *indexed {
 	return one
 }
 
-// rank is the logarithm of the score but for a part that is the same for all entries
-// at any time: all scores fade at the same rate, so that their order stays. An entry that
-// a wrong clock has dated ahead comes before what is new, though its score is no higher.
+// rank is the logarithm of the score up to a term that is the same for all entries at
+// any time: all scores decay at the same rate, so their order is stable. An entry that
+// a wrong clock dated ahead ranks above new ones, though its score is no higher.
 func (e Entry) rank() float64 {
 	return math.Log(e.Salience()) + ln2/halfLife.Seconds()*(float64(e.LastUsed().Unix())+float64(e.LastUsed().Nanosecond())/1e9)
 }
 
-// byRank orders the best first, and of equals the newer.
+// byRank orders the best first, and newer before older of equal rank.
 func byRank(a, b *indexed) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 }
 
-// entries are those of the table. The caller holds the lock for reading.
+// entries returns the contents of the table. The caller holds the read lock.
 func (x *index) entries(kept entries) contents {
 	if x.loaded {
 		return x.contents
@@ -227,13 +225,13 @@ func (x *index) entries(kept entries) contents {
 		read.ranked = append(read.ranked, newIndexed(e))
 	}
 	slices.SortFunc(read.ranked, byRank)
-	for _, e := range slices.Backward(read.ranked) { // of two with one key, the better
+	for _, e := range slices.Backward(read.ranked) { // of two with one key, the better wins
 		read.name(e)
 	}
 	return read
 }
 
-// name has an entry found by its id and key.
+// name registers an entry under its id and key.
 func (c *contents) name(e *indexed) {
 	c.ids[e.ID] = e
 	if e.Key != "" {
@@ -256,21 +254,21 @@ func (x *index) load(kept entries) {
 	}
 }
 
-// put takes an entry in, or puts it in the place of the one of its id, which it returns.
+// insert adds an entry, or replaces and returns the one of the same id.
 func (x *index) put(e Entry) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.replace(e)
 }
 
-// remove returns what was there.
+// remove deletes an entry and returns it.
 func (x *index) remove(id string) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.drop(id)
 }
 
-// replace is put, where the caller holds the lock.
+// replace is insert for callers that hold the lock.
 func (x *index) replace(e Entry) (before *indexed) {
 	if !x.loaded {
 		return nil
@@ -283,7 +281,7 @@ func (x *index) replace(e Entry) (before *indexed) {
 	return before
 }
 
-// drop is remove, where the caller holds the lock.
+// drop is remove for callers that hold the lock.
 func (x *index) drop(id string) (before *indexed) {
 	before, there := x.ids[id]
 	if !there {
@@ -299,7 +297,7 @@ func (x *index) drop(id string) (before *indexed) {
 	return before
 }
 
-// get returns the entry of an id.
+// byID returns the entry of an id.
 func (x *index) get(kept entries, id string) (Entry, bool) {
 	x.load(kept)
 	x.mu.RLock()
@@ -307,7 +305,7 @@ func (x *index) get(kept entries, id string) (Entry, bool) {
 	return x.entries(kept).ids[id].copied()
 }
 
-// keyed returns the entry of a key, if that is not empty.
+// keyed returns the entry of a key, unless the key is empty.
 func (x *index) keyed(kept entries, key string) (Entry, bool) {
 	x.load(kept)
 	x.mu.RLock()
@@ -315,8 +313,8 @@ func (x *index) keyed(kept entries, key string) (Entry, bool) {
 	return x.entries(kept).keys[key].copied()
 }
 
-// use returns the entry of a key, once it has noted when it was used: in the table as
-// well, and before anybody changes the entry.
+// use returns the entry of a key after recording its use in the index and the table,
+// before anybody else can change the entry.
 func (x *index) use(kept entries, key string, now time.Time) (Entry, bool) {
 	x.load(kept)
 	x.mu.Lock()
@@ -331,7 +329,7 @@ func (x *index) use(kept entries, key string, now time.Time) (Entry, bool) {
 	return e, true
 }
 
-// copied is the entry, if there is one.
+// copied returns a copy of the entry, if it is not nil.
 func (e *indexed) copied() (Entry, bool) {
 	if e == nil {
 		return Entry{}, false
@@ -339,7 +337,7 @@ func (e *indexed) copied() (Entry, bool) {
 	return e.Entry, true
 }
 
-// find returns what a query is for, the best first.
+// search returns the entries that match a query, the best first.
 func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
@@ -363,8 +361,8 @@ func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
 	return found
 }
 
-// least are the entries to delete until at most so many of a kind, or of all, are left:
-// first those that have expired, then what viewers have reported, each from the lowest rank.
+// least returns the entries to delete so that at most most are left, of a kind or in
+// all: first expired ones, then those reported by viewers, each from the lowest rank.
 func (x *index) least(kept entries, most int, now time.Time, kind func(*indexed) bool) []*indexed {
 	x.load(kept)
 	x.mu.RLock()
@@ -386,7 +384,7 @@ func (x *index) least(kept entries, most int, now time.Time, kind func(*indexed)
 	return slices.Concat(places[:]...)[:surplus]
 }
 
-// place is when an entry is deleted: the lowest first.
+// evictionOrder returns the class in which an entry is deleted, the lowest first.
 func (e *indexed) place(now time.Time) int {
 	switch {
 	case e.expired(now):

@@ -8,10 +8,10 @@ import (
 	"perch/event"
 )
 
-// Shown is what the agent visibly does. Words may be added, and none removed.
+// Shown is what the agent visibly does. Values may be added, but never removed.
 type Shown string
 
-// The vocabulary.
+// The values of Shown.
 const (
 	Idle         Shown = "idle"
 	Listening    Shown = "listening"
@@ -25,14 +25,14 @@ const (
 	Sleeping     Shown = "sleeping"
 )
 
-// How long the two passing states show.
+// How long the two transient states show.
 const (
 	attentionFor = 4 * time.Second
 	failedFor    = 5 * time.Second
 )
 
 // State is what one session shows: the fold of its events. It is a value;
-// Fold never changes one it was given.
+// Fold never modifies its argument.
 type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`
@@ -41,23 +41,23 @@ type State struct {
 	Emotion Emotion   `json:"emotion"`
 	Tools   int       `json:"tools"` // running now
 
-	// SubAgents are other agents at work for this one.
+	// SubAgents is the number of other agents that work for this one.
 	SubAgents int `json:"sub_agents"`
 
-	// Mood is what is felt; nil before the first feeling.
+	// Mood is the present mood; nil before the first one.
 	Mood *event.Mood `json:"mood,omitempty"`
 
-	// Gone is a robot whose MQTT connection has ended: it is not only quiet.
+	// Gone means that a robot's MQTT connection has ended, not just its talk.
 	Gone bool `json:"-"`
 
 	connected bool // by MQTT
 
-	base    Shown     // what shows when nothing passing is in front
-	passing Shown     // Attention or Failed, or empty
+	base    Shown     // what shows unless a transient state does
+	passing Shown     // the transient state: Attention or Failed, or empty
 	until   time.Time // when passing ends
-	running []running // tools, in the order they began
-	reports bool      // the agent reports itself what it does
-	asked   []string  // ids of questions that wait
+	running []running // tools, in order of their start
+	reports bool      // the agent reports its own state
+	asked   []string  // ids of open questions
 }
 
 type running struct {
@@ -65,7 +65,7 @@ type running struct {
 	agent bool
 }
 
-// Key names a robot, which shows its latest session, or a session without a robot.
+// Key identifies a robot, which shows its latest session, or a session without a robot.
 func (s State) Key() string { return keyOf(s.Robot, s.Session) }
 
 func keyOf(robot device.ID, session string) string {
@@ -75,7 +75,7 @@ func keyOf(robot device.ID, session string) string {
 	return session
 }
 
-// At is what shows at that time.
+// At returns what shows at that time.
 func (s State) At(now time.Time) Shown {
 	switch {
 	case len(s.asked) > 0:
@@ -88,7 +88,7 @@ func (s State) At(now time.Time) Shown {
 	return s.base
 }
 
-// Due is when the state changes by itself; the zero time is never.
+// ExpiresAt returns when the state changes without an event; the zero time means never.
 func (s State) Due() time.Time {
 	if s.passing == "" || len(s.asked) > 0 {
 		return time.Time{}
@@ -96,11 +96,11 @@ func (s State) Due() time.Time {
 	return s.until
 }
 
-// Fold is the state after one more event. It is pure: all it knows of time is
-// when the event happened.
+// Fold returns the state after one more event. It is pure: its only time is that of
+// the event.
 func Fold(s State, e event.Envelope) State {
 	switch ev := e.Event.(type) {
-	case event.Mood: // of whatever session: a feeling outlives it
+	case event.Mood: // a mood outlives its session
 		if s.Robot == "" && e.Robot != "" {
 			s.Robot, s.Emotion, s.base = e.Robot, Neutral, Idle
 		}
@@ -118,11 +118,11 @@ func Fold(s State, e event.Envelope) State {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
 	}
 	if _, closed := e.Event.(event.RobotOffline); closed {
-		// Published of a robot's last session only, also of one without a hello.
+		// It may be the robot's last session, even one without a hello.
 		return s.offline()
 	}
 	if e.Session != s.Session {
-		return s // of a session that another has replaced
+		return s // another session has replaced this one
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted, event.Misheard:
@@ -133,7 +133,7 @@ func Fold(s State, e event.Envelope) State {
 		return s.become(Speaking)
 	case event.Said:
 		if ev.By == event.ByViewer {
-			return s // no turn's end would follow
+			return s // no end of a turn would follow
 		}
 		return s.become(Speaking)
 	case event.StateTold:
@@ -160,12 +160,12 @@ func Fold(s State, e event.Envelope) State {
 	return s
 }
 
-// reachable is a robot that has connected by MQTT, or is gone. Its talks are sessions
-// of their own.
+// reachable returns the state after a robot has connected or disconnected by MQTT. Its
+// talks have separate sessions.
 func (s State) reachable(robot device.ID, on bool) State {
 	if s.Robot == "" {
 		if !on {
-			return s // the board keeps no state of a robot that nothing is known of but its end
+			return s // the board stores nothing for a robot known only by its disconnection
 		}
 		s.Robot, s.Emotion, s.base = robot, Neutral, Idle
 	}
@@ -173,7 +173,7 @@ func (s State) reachable(robot device.ID, on bool) State {
 	return s
 }
 
-// offline is a closed channel. A robot that was put to sleep stays asleep.
+// offline returns the state after the channel closed. A sleeping robot stays asleep.
 func (s State) offline() State {
 	s.Online, s.Talking = s.connected, false
 	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
@@ -183,7 +183,7 @@ func (s State) offline() State {
 	return s
 }
 
-// become is a new state: what was passing gives way at once.
+// withBase returns the state with a new base, ending a transient state at once.
 func (s State) become(base Shown) State {
 	s.base, s.passing, s.until = base, "", time.Time{}
 	return s
@@ -226,7 +226,7 @@ func (s State) tool(e event.ToolStatus) State {
 	return s.become(Working)
 }
 
-// without returns a new slice, because States share theirs.
+// without returns a new slice without the dropped elements, because States share slices.
 func without[T any](list []T, drop func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), drop)
 }

@@ -14,17 +14,16 @@ type answerer interface {
 	Answer(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
-// Spoken is what was said in answer to a turn.
+// Spoken is the spoken answer to a turn.
 type Spoken struct {
 	Text string  // the sentences, with a space between them
-	Face Emotion // the first; the zero Emotion where the answer has none
+	Face Emotion // the first; zero if the answer has none
 }
 
 // AnswerText has a turn answered for a program: a chat, an assistant's pipeline,
-// another agent. Such a program cannot answer a question, so each question of the
-// brain is closed at once, which is a no. All replies are passed to out, in order,
-// until ctx ends; out may be nil. With an error, Spoken holds what was said before
-// it.
+// another agent. Such a program cannot answer questions, so each question of the
+// brain is closed at once, which means no. All replies are passed to out, in order,
+// until ctx ends; out may be nil. On an error, Spoken holds what was said before it.
 func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) (Spoken, error) {
 	var said []string
 	var face Emotion
@@ -51,11 +50,11 @@ func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) 
 	return Spoken{strings.Join(said, " "), face}, err
 }
 
-// plainName is the name of a talk that is kept as it is.
+// plainName matches conversation names that are used unchanged.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`) })
 
-// ConversationOf is a program's conversation by name. A name over 64 bytes, or with
-// other signs than letters, digits and .:_- becomes a hash.
+// ConversationOf returns a program's conversation by name. A name over 64 bytes, or
+// with characters other than letters, digits and .:_- is replaced by a hash.
 func ConversationOf(program, name string) string {
 	if name != "" && !plainName().MatchString(name) {
 		sum := sha256.Sum256([]byte(name))

@@ -1,6 +1,6 @@
 // Package agent answers turns: from the words a person spoke to the replies a
-// robot or skin renders. It owns the conversations, the memory and the state that
-// an agent visibly is in. Brains are drivers in folders below; each meets the
+// robot or skin renders. It owns the conversations, the memory and the visible state
+// of agents. Brains are drivers in the packages below; each implements the
 // interface Brain.
 package agent
 
@@ -15,21 +15,21 @@ import (
 	"perch/event"
 )
 
-// Turn is what a brain is given to answer.
+// Turn is the input of a brain.
 type Turn struct {
-	Conversation string    // whose history the turn belongs to: a robot's id, or the name of a skin's own
+	Conversation string    // whose history the turn belongs to: a robot's id, or the name of a skin's conversation
 	Robot        device.ID // empty if no robot takes part
 	Session      string
-	Untrusted    bool       // may talk, and not act on the home; an untrusted robot is a stranger
+	Untrusted    bool       // may talk, but not act on the home; an untrusted robot is a stranger
 	Unpublished  bool       // the caller publishes its events, the Mind does not
 	Text         string     // what the person said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47
 	Name         string     // the robot's name in its home; empty is none
 	Persona      *Persona   // of this robot; nil is the household's
-	Brain        string     // the brain to ask first, by its kind, or "openai 2" for the second of a kind; empty is the first of all
+	Brain        string     // the brain to ask first, by its kind, or "openai 2" for the second of a kind; empty is the first in the list
 	Body         Body       // nil if no robot takes part
-	History      []Exchange // replaced by the Mind's own, if it has one
+	History      []Exchange // replaced by the Mind's history, if it has one
 }
 
 // Stranger reports whether the turn is of a robot that nobody has adopted by name.
@@ -62,8 +62,8 @@ type Felt struct {
 	Emotion   Emotion
 	Intensity float64 // from 0 to 1; 0 is unknown and stands for 1
 	Tag       string  // the model's own word for it, if any
-	// Assumed is the face of words that came without one. It replaces no other of
-	// the turn: a tool may have asked for that.
+	// Assumed marks the default face of words without a face. It does not replace a
+	// face that the turn has, such as one that a tool set.
 	Assumed bool
 }
 
@@ -76,8 +76,8 @@ type Cue struct {
 	Value string // as the model wrote it: "wave", "1.5"
 }
 
-// Gesture is the gesture that a cue asks for. ok is false for any other cue, and for a
-// value that can be no gesture's name.
+// Gesture returns the gesture that a cue asks for. ok is false for any other cue and
+// for a value that is not a valid gesture name.
 func (c Cue) Gesture() (_ event.Gesture, ok bool) {
 	name, ok := event.GestureName(c.Value)
 	return event.Gesture{Name: name, By: event.ByModel}, ok && c.Kind == "anim"
@@ -91,8 +91,8 @@ type Note struct {
 	Important bool
 }
 
-// Ask is a question whose answer the turn waits for. The receiver of the reply
-// returns only after it has called Answer, exactly once.
+// Ask is a question whose answer the turn waits for. The receiver must call Answer
+// exactly once before it returns.
 type Ask struct {
 	ID     string
 	Text   string        // to be spoken and shown
@@ -125,10 +125,10 @@ type ToolStatus struct{ event.ToolStatus }
 // Done ends the sequence of replies.
 type Done struct{ End End }
 
-// End is what follows a turn.
+// End is what happens after a turn.
 type End string
 
-// The ends that a brain may choose.
+// The values that a brain may choose.
 const (
 	Continue End = event.EndDone   // the conversation goes on
 	HangUp   End = event.EndHangUp // the channel closes after the last packet
@@ -153,10 +153,10 @@ type Brain interface {
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
-// Silent is the brain of kind NoBrain: everything works but to think of an answer.
+// Silent is the brain of kind NoBrain, which answers nothing.
 type Silent struct{}
 
-// Name is NoBrain.
+// Name returns NoBrain.
 func (Silent) Name() string { return NoBrain }
 
 // Think ends the turn without a word.
@@ -173,10 +173,10 @@ func SilentDriver() driver.Driver[struct{}, Brain] {
 }
 
 // ErrAway is wrapped by the errors of a brain that cannot be reached. The next
-// brain in the list is asked then, unless this one has already spoken in the turn.
+// brain in the list is then asked, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is returned for a stranger by a brain that acts on the home. It wraps
+// ErrStranger is returned for a stranger by a brain that can act on the home. It wraps
 // ErrAway, and is not a fault of the brain.
 var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch robot adopt ROBOT adopts it", ErrAway)
 
@@ -184,7 +184,7 @@ var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not ado
 // one: it was answered, it has expired, or it was never asked.
 var ErrNoQuestion = errors.New("no question waits for an answer under that id")
 
-// Question is a permission that an agent waits for, by a yes or no.
+// Question is a permission request of an agent, answered by yes or no.
 type Question struct {
 	ID      string    `json:"id"`
 	Text    string    `json:"text"`    // as it is asked

@@ -12,7 +12,7 @@ import (
 	"perch/limit"
 )
 
-// Vocabulary names a set of words for faces. Each renderer knows one.
+// Vocabulary names a set of words for faces, as one renderer knows them.
 type Vocabulary string
 
 // The built-in vocabularies.
@@ -21,41 +21,39 @@ const (
 	VocabularyRFC       Vocabulary = "rfc"       // the 16 of AniCompanion, the client of the RFC's author
 	VocabularyLive2D    Vocabulary = "live2d"    // the 8 of the OpenAB companion
 	VocabularyVRM       Vocabulary = "vrm"       // the presets of VRM 1.0
-	VocabularyVRM0      Vocabulary = "vrm0"      // those of VRM 0.x
+	VocabularyVRM0      Vocabulary = "vrm0"      // the presets of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
 
 	// VocabularyChatdollKit is the faces of ChatdollKit's models, as found in a
 	// text.
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
-	// VocabularyVerbatim is the model's own words: each face has the name that the
-	// model wrote. A face that the model did not write as a word has the
-	// firmware's name.
+	// VocabularyVerbatim is the model's own words: a face has the name that the model
+	// wrote, or the firmware's name if it wrote none.
 	VocabularyVerbatim Vocabulary = "verbatim"
 )
 
 // ErrWords is wrapped by NewWords for words that cannot be added.
 var ErrWords error = errors.New("not words for faces")
 
-// Bounds of what may be added: vocabularies, and the bytes of a word.
+// mostVocabularies bounds the vocabularies that may be added.
 const mostVocabularies = 32
 
 // chatdollKitPrefix begins each of ChatdollKit's words.
 const chatdollKitPrefix = "face:"
 
-// stockVocabularies are the columns of faceTable.
+// stockVocabularies returns the columns of faceTable.
 func stockVocabularies() []Vocabulary {
 	return []Vocabulary{VocabularyXiaozhi, VocabularyRFC, VocabularyLive2D, VocabularyVRM, VocabularyVRM0, VocabularyStackChan, VocabularyChatdollKit}
 }
 
-// faceTable is the table of faces, in the order of Emotions, with their words in the
-// order of stockVocabularies. A word in more than
-// one row is read as the first of them, unless ambiguousWords says otherwise.
+// faceTable returns the words for each face, in the order of Emotions and of
+// stockVocabularies. A word in several rows means the first of them, unless
+// ambiguousWords says otherwise.
 //
-// The column of the stock robot has eight faces. Joking is shown as laughing. A
-// wink, pride and contentment are shown as happy, whose eyes are the warmest.
-// Models write surprise for "oh, how nice" far more often than for a fright, so it
-// is happy too. A fright and unsureness are doubtful. Sleepy is not shown; see
-// Emotion.On.
+// The stock robot has eight faces. Joking is shown as laughing. A wink, pride and
+// contentment are shown as happy, whose eyes are the warmest. Models write surprise
+// for "oh, how nice" far more often than for a fright, so it is happy too. A fright
+// and unsureness are doubtful. Sleepy is not shown; see Emotion.On.
 func faceTable() [][]string {
 	return [][]string{
 		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "face:Neutral"},
@@ -82,14 +80,14 @@ func faceTable() [][]string {
 	}
 }
 
-// ambiguousWords are words that do not mean the first row that has them.
+// ambiguousWords maps words that do not mean the first row that has them.
 func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
 	}
 }
 
-// readOnlyWords are words that others use for faces. They are read, and never
+// readOnlyWords maps words that others use for faces. They are accepted but never
 // written, because there is a nearer word or no such face.
 func readOnlyWords() map[string]string {
 	return map[string]string{
@@ -103,18 +101,17 @@ func readOnlyWords() map[string]string {
 	}
 }
 
-// Words maps between the 21 faces and their names in all vocabularies. It does not
-// change, so any goroutine may use it.
+// Words maps between the 21 faces and their names in all vocabularies. It is
+// immutable and safe for concurrent use.
 type Words struct {
 	written map[Vocabulary]map[string]string // by a face's name
 	read    map[string]Emotion               // by a word, in lower case
 }
 
-// NewWords returns the table with further vocabularies: each maps the names of the
-// 21 faces to words. In a stock vocabulary they replace the stock words. In a new
-// one a face that is left out has the word of neutral, and neutral is required. A
-// new word is read as the first face that has it. NewWords wraps ErrWords for
-// words that cannot be added.
+// NewWords returns the stock words and additional vocabularies, which map the names of
+// the 21 faces to words. In a stock vocabulary they replace the stock words. In a new
+// one neutral is required and stands for the faces that are left out. A new word means
+// the first face that has it. Errors wrap ErrWords.
 func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	w := &Words{written: map[Vocabulary]map[string]string{}, read: map[string]Emotion{}}
 	for _, v := range stockVocabularies() {
@@ -138,7 +135,7 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	return w, nil
 }
 
-// learn sets how the stock words are read.
+// learn sets the faces of the stock words.
 func (w *Words) learn() {
 	for _, e := range Emotions() {
 		w.read[e.Name] = e // a face's own name always means that face
@@ -198,9 +195,9 @@ func CheckWord(word string) error {
 	return nil
 }
 
-// Word is a vocabulary's word for a face. A face that is none of the 21, such as
-// an icon of the firmware, has the word of neutral. An unknown vocabulary stands
-// for the firmware's.
+// Word returns a vocabulary's word for a face. Any face besides the 21, such as an icon
+// of the firmware, has the word of neutral. An unknown vocabulary is treated as the
+// firmware's.
 func (w *Words) Word(v Vocabulary, face string) string {
 	words, known := w.written[v]
 	if !known {
@@ -215,7 +212,7 @@ func (w *Words) Word(v Vocabulary, face string) string {
 	return words[Neutral.Name]
 }
 
-// Tag is a vocabulary's word for a face that a model wrote a tag for, or none.
+// Tag returns a vocabulary's word for a face that a model wrote a tag for, or "".
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag
@@ -223,7 +220,7 @@ func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	return w.Word(v, face)
 }
 
-// Face is the face that a word of any vocabulary stands for, in any case.
+// Face returns the face of a word of any vocabulary, ignoring case.
 func (w *Words) Face(word string) (Emotion, bool) {
 	e, known := w.read[strings.ToLower(strings.TrimSpace(word))]
 	return e, known
@@ -235,7 +232,7 @@ func (w *Words) Knows(v Vocabulary) bool { return w.written[v] != nil }
 // Vocabularies lists all vocabularies, in order.
 func (w *Words) Vocabularies() []Vocabulary { return slices.Sorted(maps.Keys(w.written)) }
 
-// StockWords is the table without additions.
+// StockWords returns the words without additions.
 func StockWords() *Words {
 	w, err := NewWords(nil)
 	if err != nil {

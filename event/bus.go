@@ -49,17 +49,16 @@ func (r *ring) put(e Envelope) {
 	r.written++
 }
 
-// oldest is the number of the oldest envelope still there.
+// oldest returns the number of the oldest envelope still stored.
 func (r *ring) oldest() uint64 {
 	return max(r.written, uint64(len(r.slots))) - uint64(len(r.slots))
 }
 
 func (r *ring) at(n uint64) *Envelope { return &r.slots[n%uint64(len(r.slots))] }
 
-// NewBusFor returns a bus that ignores the events of strangers: of a robot that
-// is not trusted it carries only RobotSeen, RobotAdopted and RobotForgotten. A
-// stranger's speech is shown nowhere, triggers nothing and cannot push out the
-// events of other robots.
+// NewBusFor returns a bus that ignores the events of strangers: of an untrusted robot
+// it carries only RobotSeen, RobotAdopted and RobotForgotten. A stranger's speech is
+// shown nowhere, triggers nothing and cannot displace the events of other robots.
 func NewBusFor(trusts func(device.ID) bool) *Bus {
 	b := NewBus()
 	b.trusts = trusts
@@ -92,10 +91,10 @@ func NewBus() *Bus {
 	return b
 }
 
-// Run is this run's random name, the first half of an event's id.
+// Run returns this run's random name, the first half of an event's id.
 func (b *Bus) Run() string { return b.run }
 
-// ID is the id outside the program of the event with that number: "<run>.<seq>".
+// ID returns the external id of the event with that number: "<run>.<seq>".
 func (b *Bus) ID(seq uint64) string { return fmt.Sprintf("%s.%d", b.run, seq) }
 
 // Resumes parses an id made by ID. ok is false if the id is malformed, of another
@@ -126,8 +125,8 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 	b.wake()
 }
 
-// ringOf is the ring of an event: Perceived and Mood have one each, because they may
-// come many times a second.
+// ringOf returns the ring of an event: Perceived and Mood have separate ones, because
+// they may come many times a second.
 func ringOf(e Event) int {
 	switch e.(type) {
 	case Perceived:
@@ -138,15 +137,15 @@ func ringOf(e Event) int {
 	return 0
 }
 
-// wake has the pump look again.
+// wake notifies the pump.
 func (b *Bus) wake() {
 	select {
 	case b.poke <- struct{}{}:
-	default: // it has not taken the last poke yet and will see this change too
+	default: // a notification is pending and covers this change too
 	}
 }
 
-// Seq is the number of the latest event.
+// Seq returns the number of the latest event.
 func (b *Bus) Seq() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package event is the closed vocabulary of what happened, and the one bus that
-// carries it. Listeners, behaviours and renderers know one another only through
-// it. Sound never enters it. docs/events.md lists every event; a test makes it
-// from the comments of this package.
+// Package event is the closed vocabulary of what happened, and the bus that
+// carries it. Listeners, behaviours and renderers only communicate through it. Sound is
+// never part of it. docs/events.md lists every event; a test generates it from the
+// comments of this package.
 //
 // The bus is a short log with cursors, not a channel per subscriber. Publish
 // stamps an event, writes it into a ring and returns; it never waits for a
@@ -26,7 +26,7 @@ type Event interface {
 	kind() string
 }
 
-// Kind is an event's name outside the program: "robot_online".
+// Kind returns an event's name outside the program: "robot_online".
 func Kind(e Event) string { return e.kind() }
 
 // Envelope is an event as it was published.
@@ -139,7 +139,7 @@ type StateTold struct {
 	Agent     string `json:"agent,omitempty"`      // the program: "claude-code"
 }
 
-// Conditions of a tool call.
+// States of a tool call.
 const (
 	ToolRunning = "running"
 	ToolDone    = "done"
@@ -155,7 +155,7 @@ type ToolStatus struct {
 	SubAgent bool   `json:"sub_agent,omitempty"` // the tool is another agent that works on its own
 }
 
-// SkinStatus is the status in the words that skins know: running, completed or
+// SkinStatus returns the status in the words that skins know: running, completed or
 // error.
 func (t ToolStatus) SkinStatus() string {
 	switch t.Status {
@@ -204,7 +204,7 @@ type SoundEnded struct {
 	End  string `json:"end"`  // done, cancelled or failed
 }
 
-// Ends of a turn.
+// Values of TurnEnded.End.
 const (
 	EndDone      = "done"
 	EndCancelled = "cancelled"
@@ -296,7 +296,7 @@ type Missed struct {
 	N uint64 `json:"n"` // at most this many events were lost
 }
 
-// Who asks for a gesture, a look or an expression.
+// Who requests a gesture, a look or an expression.
 const (
 	ByModel  = "model"  // the agent's answer or one of its tools
 	ByMood   = "mood"   // what the agent feels
@@ -314,8 +314,8 @@ type Gesture struct {
 	Skill    string `json:"skill,omitempty"`       // the skill that asks for it, if one does
 }
 
-// GestureName is the name of a gesture in a text, "wave" of " Wave", or false where it can
-// be none: it has small letters, digits, hyphens and underscores, 40 at most.
+// GestureName returns the name of a gesture in a text, "wave" of " Wave". It reports false
+// unless that has at most 40 lower-case letters, digits, hyphens and underscores.
 func GestureName(text string) (string, bool) {
 	name := strings.ToLower(strings.TrimSpace(text))
 	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
@@ -459,7 +459,7 @@ type Presence struct {
 	State string `json:"state"` // the viewer's word: "online"
 }
 
-// Conditions of a command to a robot.
+// States of a command to a robot.
 const (
 	CommandQueued   = "queued" // the robot's channel is closed; the command waits for the next hello
 	CommandDone     = "done"

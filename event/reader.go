@@ -10,7 +10,7 @@ import (
 // ErrClosed is returned by Next after the last event of a closed bus.
 var ErrClosed = errors.New("the event bus is closed")
 
-// Reader is a cursor in the bus. One goroutine uses it; it needs no closing.
+// Reader is a cursor in the bus. It is not safe for concurrent use and needs no closing.
 type Reader struct {
 	bus    *Bus
 	next   [3]uint64 // per ring, the number of the next envelope to read
@@ -87,7 +87,7 @@ func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	}
 }
 
-// take returns Missed if events were lost, else the next envelope if there is one.
+// dequeue returns Missed if events were lost, or else the next envelope if there is one.
 func (r *Reader) take() (Envelope, bool) {
 	lowest, from := (*Envelope)(nil), 0
 	for i := range r.bus.rings {

@@ -1,15 +1,15 @@
-// Package language has the words of the appliance in each language: what it says by
-// itself, what it shows, and how a time, a date and a duration are spoken. A
-// catalogue is a folder named for its BCP 47 tag:
+// Package language contains the words of the appliance in each language: what it says
+// and shows, and how a time, a date and a duration are spoken. A catalogue is a folder
+// named for its BCP 47 tag:
 //
 //   - spoken.yaml is what robots say, as people speak; an emoji for the face may
 //     come first
 //   - shown.yaml is what programs show
 //
 // In a message, {name} is a value, and {n, one: a minute, other: # minutes} is the
-// form that belongs to a number by the plural rules of CLDR, in which # is the
-// number. Messages are whole sentences, never parts to be put together. Every
-// catalogue has every message, with the same values; a test holds that.
+// form for a number by the plural rules of CLDR, with # as the number. Messages are
+// whole sentences, never fragments to be joined. Every catalogue has every message,
+// with the same values; a test checks that.
 package language
 
 import (
@@ -35,12 +35,12 @@ const (
 // All lists the languages with a catalogue, English first.
 func All() []Tag { return []Tag{English, German, Japanese, Chinese, Spanish, French} }
 
-// Match finds the catalogue for the first of some tags that has one: "de-AT" is
-// German; "zh" and "zh-CN" are "zh-Hans". Other tags such as "xx" match nothing.
+// Match returns the catalogue for the first tag that has one: "de-AT" is German; "zh" and
+// "zh-CN" are "zh-Hans". Other tags such as "xx" match nothing.
 func Match(tags ...string) (Tag, bool) { return Among(All(), tags...) }
 
-// Among finds the language of a list for the first of some tags, or English names,
-// that fits one, as the list writes it.
+// Among returns the first language of a list that matches one of the tags or English
+// names, as the list writes it.
 func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 	var known []language.Tag
 	for _, t := range list {
@@ -64,15 +64,15 @@ func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 	return "", false
 }
 
-// base is a tag's language without script and region. What CLDR holds for understood
-// beside that, such as English by people in Iceland, is another language.
+// base returns a tag's language without script and region. Other languages that CLDR
+// considers understood, such as English in Iceland, do not match.
 func base(tag language.Tag) string {
 	b, _ := tag.Base()
 	return b.String()
 }
 
-// spokenNames are the tags of languages that Whisper's servers call by their English
-// names.
+// spokenNames maps the tags of languages to their English names, which Whisper servers
+// use.
 func spokenNames() map[string]string {
 	return map[string]string{"english": "en", "german": "de", "japanese": "ja", "chinese": "zh", "mandarin": "zh", "spanish": "es", "french": "fr",
 		"italian": "it", "portuguese": "pt", "dutch": "nl", "polish": "pl", "russian": "ru", "ukrainian": "uk", "korean": "ko", "swedish": "sv",
@@ -80,17 +80,16 @@ func spokenNames() map[string]string {
 		"greek": "el", "romanian": "ro", "catalan": "ca"}
 }
 
-// Bounds of what a stranger's header is read of: bytes of it and of each tag, and
-// languages.
+// Bounds of an untrusted header: bytes of it and of each tag, and number of languages.
 const (
 	longestHeader = 512
 	longestTag    = 35
 	mostAccepted  = 10
 )
 
-// Accepted lists the tags of an Accept-Language header, the most wanted first.
-// Entries that are no tags are left out, and so is what follows the first 512 bytes
-// or ten entries.
+// Accepted lists the tags of an Accept-Language header, the most preferred first.
+// Invalid tags are left out, and so is everything after the first 512 bytes or ten
+// entries.
 func Accepted(header string) (tags []string) {
 	if len(header) > longestHeader {
 		header = header[:strings.LastIndexByte(header[:longestHeader], ',')+1]

@@ -11,28 +11,28 @@ import (
 	"golang.org/x/text/language"
 )
 
-// message is a sentence with places for values.
+// message is a sentence with placeholders for values.
 type message []part
 
-// part is a text, a value, or the form that belongs to a number.
+// part is a text, a value, or the plural form for a number.
 type part struct {
 	text  string
 	value string                 // its name
 	forms map[plural.Form]string // # is the number
 }
 
-// pluralForms are CLDR's names of the forms.
+// pluralForms returns CLDR's names of the forms.
 func pluralForms() map[string]plural.Form {
 	return map[string]plural.Form{"zero": plural.Zero, "one": plural.One, "two": plural.Two, "few": plural.Few, "many": plural.Many,
 		"other": plural.Other}
 }
 
-// formOf is the form that belongs to a number.
+// formOf returns the form for a number.
 func formOf(tag Tag, n int) plural.Form {
 	return plural.Cardinal.MatchPlural(language.Make(string(tag)), max(n, -n), 0, 0, 0, 0)
 }
 
-// formsOf are the forms that a language has for whole numbers up to 200, which
+// formsOf returns the forms that a language has for whole numbers up to 200, which
 // repeat from there.
 func formsOf(tag Tag) (all []plural.Form) {
 	for n := range 200 {
@@ -43,7 +43,7 @@ func formsOf(tag Tag) (all []plural.Form) {
 	return all
 }
 
-// parse reads a message of a language. Its plurals have exactly the forms of the
+// parse parses a message of a language. Its plurals must have exactly the forms of the
 // language.
 func parse(text string, tag Tag) (m message, err error) {
 	for text != "" {
@@ -119,7 +119,7 @@ func nameOf(form plural.Form) string {
 	return ""
 }
 
-// fill puts values into the message. A place without a value stays as it is written.
+// fill puts values into the message. A placeholder without a value stays unchanged.
 func (m message) fill(tag Tag, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for _, p := range m {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Time is the time of day as it is spoken within a sentence: "3:04 PM", "15 Uhr 4".
+// Time returns the time of day as spoken within a sentence: "3:04 PM", "15 Uhr 4".
 func (w *Words) Time(t time.Time) string { return w.ofTime(timeKey(t), t) }
 
-// Clock is the sentence that answers what time it is, without a face: "It is 3:04 PM."
+// Clock returns the answer to what time it is, without a face: "It is 3:04 PM."
 func (w *Words) Clock(t time.Time) string { return w.ofTime("time.clock", t) }
 
 func timeKey(t time.Time) string {
@@ -35,20 +35,20 @@ func (w *Words) ofTime(key string, t time.Time) string {
 	return w.Say(key, pairs...)
 }
 
-// Weekday is the name of a day.
+// Weekday returns the name of a day.
 func (w *Words) Weekday(d time.Weekday) string { return w.calendar.Weekdays[d] }
 
-// Date is the day as it is spoken, with its weekday and without its year.
+// Date returns the day as spoken, with its weekday and without its year.
 func (w *Words) Date(t time.Time) string {
 	key := "date.day"
 	if t.Day() == 1 {
-		key = "date.first" // of the month, which some languages count apart
+		key = "date.first" // the first of a month has a special form in some languages
 	}
 	return w.Say(key, "weekday", w.Weekday(t.Weekday()), "month", w.calendar.Months[t.Month()-1], "day", t.Day())
 }
 
-// Duration is a length of time in its two largest units, in seconds, minutes and
-// hours: "1 hour and 5 minutes". It is at least a second.
+// Duration returns a length of time in its two largest units of hours, minutes and
+// seconds: "1 hour and 5 minutes". It is at least a second.
 func (w *Words) Duration(d time.Duration) string {
 	d = max(d.Round(time.Second), time.Second)
 	var parts []string

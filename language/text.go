@@ -7,17 +7,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold is a text as texts are compared: in lower case, each letter in one form. Wide
-// digits are digits, narrow kana are kana, and a letter with an accent is one letter.
-// Accents stay: "si" and "sí" are two words.
+// Fold returns a text in the form for comparisons: in lower case, with one form of each
+// letter. Wide digits become digits, narrow kana become kana, and a letter with an accent
+// becomes one letter. Accents stay: "si" and "sí" are two words.
 func Fold(text string) string {
 	return strings.ToLower(norm.NFKC.String(strings.ReplaceAll(text, "’", "'")))
 }
 
-// Split cuts a text into its words, folded. Where a script is written without spaces,
-// each of its characters is a word of its own, whatever spaces there are. A number in
-// digits of any script is one word of the digits 0 to 9. Punctuation, signs and
-// apostrophes around a word are no part of it.
+// Split splits a text into its words, folded. In scripts that are written without spaces,
+// each character is a word, regardless of spaces. A number in digits of any script is one
+// word of the digits 0 to 9. Punctuation, signs and apostrophes around a word are
+// removed.
 func Split(text string) []string {
 	c := splitter{}
 	for _, r := range Fold(text) {
@@ -27,10 +27,10 @@ func Split(text string) []string {
 	return c.words
 }
 
-// splitter cuts words out of a text that comes rune by rune.
+// splitter splits a text that arrives rune by rune.
 type splitter struct {
 	words  []string
-	word   []rune // the one that has begun
+	word   []rune // the current one
 	digits bool   // it is a number
 }
 
@@ -53,7 +53,7 @@ func (c *splitter) add(r rune) {
 	}
 }
 
-// begin adds a rune to the word, or begins another if that is of the other kind.
+// extendWord adds a rune to the word, or starts another if that is of the other kind.
 func (c *splitter) begin(digits bool, r rune) {
 	if digits != c.digits {
 		c.flush()
@@ -62,7 +62,7 @@ func (c *splitter) begin(digits bool, r rune) {
 	c.word = append(c.word, r)
 }
 
-// mark adds a mark to the letter before it, and leaves it out where there is none.
+// mark adds a mark to the previous letter, and drops it if there is none.
 func (c *splitter) mark(r rune) {
 	switch last := len(c.words) - 1; {
 	case len(c.word) > 0 && !c.digits:
@@ -79,7 +79,7 @@ func (c *splitter) flush() {
 	c.word = c.word[:0]
 }
 
-// digit is the value of a decimal digit: those of a script are ten in a row, from 0.
+// digit returns the value of a decimal digit: those of a script are ten in a row, from 0.
 func digit(r rune) rune {
 	for _, of := range unicode.Nd.R16 {
 		if r >= rune(of.Lo) && r <= rune(of.Hi) {
@@ -95,9 +95,9 @@ func digit(r rune) rune {
 }
 
 // Spaceless reports whether a letter is of a script that is written without spaces
-// between words: Chinese, Japanese, and those around Thai.
+// between words: Chinese, Japanese, and those related to Thai.
 func Spaceless(r rune) bool {
-	const long = 'ー' // of Japanese, though Unicode counts it to no script
+	const long = 'ー' // Japanese, though Unicode assigns it to no script
 	return r == long || r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.Is(unicode.M, r) && !unicode.Is(unicode.Nd, r)
 }

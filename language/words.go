@@ -15,15 +15,15 @@ import (
 //go:embed */spoken.yaml */shown.yaml
 var catalogues embed.FS
 
-// Catalogue is the words of all languages, each read when it is first asked for.
-// The zero value is ready, and any goroutine may use it.
+// Catalogue contains the words of all languages, each read when it is first requested.
+// The zero value is ready to use. It is safe for concurrent use.
 type Catalogue struct {
 	mu   sync.Mutex
 	read map[Tag]*Words
 }
 
-// In is the words of the first of some languages that has a catalogue, such as
-// "de-AT"; of English if none has.
+// In returns the words of the first language that has a catalogue, such as "de-AT", or
+// of English if none has.
 func (c *Catalogue) In(languages ...string) *Words {
 	tag, found := Match(languages...)
 	if !found {
@@ -45,18 +45,18 @@ func (c *Catalogue) In(languages ...string) *Words {
 	return w
 }
 
-// Words are the messages of one language. They do not change.
+// Words holds the messages of one language. It is immutable.
 type Words struct {
 	Tag      Tag
 	calendar calendar
 	messages map[string]message
 }
 
-// calendar is what times and dates are made of.
+// calendar holds the names in times and dates.
 type calendar struct {
 	Weekdays []string       // from Sunday
 	Months   []string       // from January
-	Parts    map[int]string // of the day, by the hour in which each begins
+	Parts    map[int]string // of the day, by their first hour
 }
 
 // file is the format of a catalogue's files: groups of messages.
@@ -65,7 +65,7 @@ type file struct {
 	Groups   map[string]map[string]string `yaml:",inline"`
 }
 
-// load reads a catalogue. Errors name all faults.
+// load reads a catalogue. Errors list all faults.
 func load(from fs.FS, tag Tag) (*Words, error) {
 	w := &Words{Tag: tag, messages: map[string]message{}}
 	var faults []error
@@ -108,14 +108,14 @@ func (w *Words) add(from fs.FS, name string) error {
 	return errors.Join(faults...)
 }
 
-// Name is what the language calls itself.
+// Name returns the language's own name for itself.
 func (w *Words) Name() string { return w.Say("language.name") }
 
 // Has reports whether there is a message of that name.
 func (w *Words) Has(key string) bool { return w.messages[key] != nil }
 
-// Say is the message of a key such as "phrases.awake", with pairs of a name and its
-// value: a text, or a whole number. Without such a message it is the key.
+// Say returns the message of a key such as "phrases.awake", with pairs of a name and its
+// value: a text, or a whole number. If there is no such message it returns the key.
 func (w *Words) Say(key string, pairs ...any) string {
 	m, known := w.messages[key]
 	if !known {

@@ -4,18 +4,17 @@
 // zeroclaw acp are such agents. The dialect that zeroclaw spoke before it
 // followed the protocol ("session/event", {"approved":true}) is recognised.
 //
-// The framing is our own and not that of github.com/coder/acp-go-sdk. The
-// library ends the connection at a line beyond its scanner's buffer and at its
-// 1025th notification that waits, while here a speaker lets the agent
-// wait for minutes; a line too long is skipped, and text that waits is joined.
+// The framing is not that of github.com/coder/acp-go-sdk. That library ends the
+// connection at a line beyond its scanner's buffer and at its 1025th pending
+// notification, while here a speaker may let the agent wait for minutes: a line that
+// is too long is skipped, and text that waits is joined.
 //
-// Who runs what: one child serves all conversations, each in a session of its
-// own. A goroutine reads its output and never waits: what belongs
-// to a turn goes to the turn's inbox, which is bounded. A goroutine writes its
-// input from a bounded queue. A third owns the process: whatever ends the
-// connection has it end the process and all of its group, and Close waits for
-// that. Turns run on the goroutines of their callers. Locks are taken in the
-// order Brain.mu, conn.mu, inbox.mu, and no callback runs under one.
+// Concurrency: one child serves all conversations, each in a separate session. One
+// goroutine reads its output without ever waiting: the events of a turn go to the
+// turn's bounded inbox. One writes its input from a bounded queue. One owns the
+// process: when the connection ends, it kills the process with its whole group, and
+// Close waits for that. Turns run on the goroutines of their callers. Locks are taken
+// in the order Brain.mu, conn.mu, inbox.mu, and no callback runs under one.
 package acp
 
 import (
@@ -38,48 +37,48 @@ import (
 	"perch/remote"
 )
 
-// Options of the brain. Zero values stand for the defaults given.
+// Options of the brain. Zero values mean the defaults given.
 type Options struct {
 	Command []string // the program and its arguments; needed
 	Dir     string   // the folder the agent works in; the current one
-	// Env is added to the appliance's own environment, of which nothing that
-	// begins with PERCH_ or comes from the service manager is passed on.
+	// Env is added to the appliance's own environment, without variables that begin
+	// with PERCH_ or come from the service manager.
 	Env []string
 
-	Idle  time.Duration // a session unused for so long is not used again; 300 s
-	Turns int           // nor one that has had so many; 50
-	Age   time.Duration // nor one so old; 1800 s
+	Idle  time.Duration // a session unused for so long is replaced; 300 s
+	Turns int           // a session with so many turns is replaced; 50
+	Age   time.Duration // a session this old is replaced; 1800 s
 
 	Start   time.Duration // for the agent to come up, and to open a session; 30 s
 	Silence time.Duration // without a sign of life within a turn; 300 s
-	Turn    time.Duration // for all of a turn, without the time that is listened and asked; half an hour
+	Turn    time.Duration // for all of a turn, without the time for listening and questions; half an hour
 	Words   time.Duration // for the words between two tools; 300 s
 	Grace   time.Duration // for a cancelled prompt to be answered; 5 s
 
 	// AllowKinds are kinds of tools that need no permission of a person:
 	// read edit delete move search execute think fetch switch_mode other. The
-	// agent itself says of which kind a tool is.
+	// agent itself reports the kind of a tool.
 	AllowKinds []string
-	// MayAnswer says whether the robot in the turn may answer a permission: one
-	// adopted by name may. Nobody may where it is nil.
+	// MayAnswer reports whether the robot in the turn may answer a permission: an
+	// adopted one may. If nil, nobody may.
 	MayAnswer func(device.ID) bool
 
-	// Tools are what a turn may use, and Lend opens a place where a session finds
-	// them; an agent is lent none where they are nil, or where it does not know MCP
-	// over HTTP.
+	// Tools returns the tools of a turn, and Lend opens an endpoint through which a
+	// session reaches them. An agent gets none if they are nil, or if it does not
+	// support MCP over HTTP.
 	Tools func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
 	Lend  func() ToolEndpoint
 
-	Phrases agent.Phrases // what is said where the agent says nothing
+	Phrases agent.Phrases // said if the agent says nothing
 
 	Log *slog.Logger     // needed
 	Now func() time.Time // time.Now
 }
 
-// StartWithin is how long an agent may take to come up where nothing is said.
+// StartWithin is the default time for an agent to start.
 const StartWithin = 30 * time.Second
 
-// kinds of tools in protocol version 1.
+// kinds returns the kinds of tools in protocol version 1.
 func kinds() []string {
 	return []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 }
@@ -99,13 +98,12 @@ type Brain struct {
 	failures int     // since the last good turn
 	again    time.Time
 	why      error // of the last failure
-	barred   error // the last prompt was refused for want of a login
+	barred   error // the last prompt was refused because a login is needed
 	talks    map[string]*talk
 	spare    talk // holds a session that Check opened
 }
 
-// New checks the options. It starts nothing: the agent is started by the first
-// turn or Check.
+// New checks the options. It starts nothing: the first turn or Check starts the agent.
 func New(o Options) (*Brain, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -127,7 +125,7 @@ func New(o Options) (*Brain, error) {
 	return b, nil
 }
 
-// deadline is one of the times in the options.
+// deadline is one of the durations in the options, with its default.
 type deadline struct {
 	name     string
 	of       *time.Duration
@@ -142,7 +140,7 @@ func (o *Options) deadlines() []deadline {
 	}
 }
 
-// Check reports what New refuses.
+// Check returns what New would refuse.
 func (o Options) Check() error {
 	if len(o.Command) == 0 || o.Command[0] == "" {
 		return errors.New("an agent needs a command, such as [claude-agent-acp]")
@@ -169,12 +167,12 @@ func (o Options) Check() error {
 // Name is "acp".
 func (*Brain) Name() string { return "acp" }
 
-// name is how errors and the log call the agent. Its arguments and its
+// name returns the agent's name for errors and the log. Its arguments and
 // environment may hold keys, so they are never shown.
 func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 
-// redacted blanks what looks like a key, and the values that the agent's own
-// environment was given, and cuts a text to so many bytes.
+// redacted blanks what looks like a key and the values of the agent's environment,
+// and cuts a text to most bytes.
 func (b *Brain) redacted(s string, most int) string {
 	s = plain.Clip(s, 4*most)
 	for _, entry := range b.o.Env {
@@ -187,9 +185,9 @@ func (b *Brain) redacted(s string, most int) string {
 
 // Think answers one turn, which may ask for permissions on the way. When ctx
 // ends, the agent is notified and Think returns at once; the session can be
-// used again if the agent confirms within Options.Grace. An agent that does
-// not is ended as soon as no other turn needs it. So is one that goes on for
-// longer, or says more, than a person listens to; the robot says that it was cut off.
+// used again if the agent confirms within Options.Grace, and otherwise the agent is
+// killed as soon as no other turn needs it. An agent that takes longer or says more
+// than a person listens to is stopped, and the robot says that it was cut off.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
 		return agent.ErrStranger
@@ -226,7 +224,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	}
 }
 
-// inTurns has replies sent one at a time: tools speak beside the agent's own words.
+// inTurns serializes replies: tools speak concurrently with the agent.
 func inTurns(out func(agent.Reply) error) func(agent.Reply) error {
 	var mu sync.Mutex
 	return func(r agent.Reply) error {
@@ -236,7 +234,7 @@ func inTurns(out func(agent.Reply) error) func(agent.Reply) error {
 	}
 }
 
-// think is one turn in a session that is open.
+// think runs one turn in an open session.
 func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thinker.TurnTools, out func(agent.Reply) error) error {
 	in, err := s.conn.prompt(s, b.words(s, t))
 	if err != nil {
@@ -267,12 +265,11 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 }
 
 // Check reports whether the agent can be started and opens a session. It
-// starts the agent where it does not run, and keeps what it opened for the next
-// conversation. An agent that does not say before the first prompt that it
-// needs a login is found out by the first turn; Check then reports it until a
-// turn succeeds.
+// starts the agent if it is not running, and retains the session for the next
+// conversation. An agent may only report with the first prompt that it needs a login;
+// Check then returns that error until a turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil { // which a lock that is free would not show
+	if err := ctx.Err(); err != nil { // which a free lock would not reveal
 		return err
 	}
 	k, err := b.enter(ctx, "")
@@ -293,7 +290,7 @@ func (b *Brain) Check(ctx context.Context) error {
 	return err
 }
 
-// Close ends the agent and waits until it has ended. Turns that run fail.
+// Close stops the agent and waits until it has ended. Running turns fail.
 func (b *Brain) Close() {
 	b.mu.Lock()
 	b.closed = true

@@ -23,7 +23,7 @@ type child struct {
 	conn    *conn
 	program *program.Program
 	greeted atomic.Bool   // it has answered initialize
-	gone    chan struct{} // closed when the process has ended and all its output was read
+	gone    chan struct{} // closed when the process has ended and all its output has been read
 }
 
 // launch is a start under way.
@@ -33,9 +33,8 @@ type launch struct {
 	err   error
 }
 
-// running is a connection to an agent that has been greeted. It starts one
-// where none runs, which goes on if ctx ends meanwhile: the next turn can use
-// it.
+// running returns a connection to an initialized agent. If none runs, it starts one;
+// the start continues if ctx ends, and the next turn can use it.
 func (b *Brain) running(ctx context.Context) (*conn, error) {
 	b.mu.Lock()
 	switch wait := b.again.Sub(b.o.Now()); {
@@ -67,7 +66,7 @@ func (b *Brain) running(ctx context.Context) (*conn, error) {
 	return l.child.conn, nil
 }
 
-// start starts the process, once the one before it has ended, and greets it.
+// start starts the process, once the previous one has ended, and initializes it.
 func (b *Brain) start(l *launch, before *child) {
 	if before != nil {
 		<-before.gone
@@ -86,8 +85,8 @@ func (b *Brain) start(l *launch, before *child) {
 	close(l.done)
 }
 
-// failed notes that the agent has ended, or could not be started, and how long
-// it should not be started again.
+// recordFailure records that the agent has ended or could not be started, and delays
+// its next start.
 func (b *Brain) failed(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,22 +94,22 @@ func (b *Brain) failed(why error) {
 	b.failures++
 }
 
-// good notes a turn that went well.
+// recordSuccess resets the failures after a successful turn.
 func (b *Brain) good() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures, b.again, b.barred = 0, time.Time{}, nil
 }
 
-// Installed says in one sentence why the agent could not be started, as far as
-// can be seen without starting it.
+// Installed returns why the agent could not be started, as far as can be seen without
+// starting it, or nil.
 func (b *Brain) Installed() error {
 	if info, err := os.Stat(b.o.Dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("%w: the folder %s for %s is not there; create it, or name another as cwd", agent.ErrAway, b.o.Dir, b.name())
 	}
 	file := b.o.Command[0]
 	if strings.ContainsRune(file, filepath.Separator) && !filepath.IsAbs(file) {
-		file = filepath.Join(b.o.Dir, file) // where it will be started
+		file = filepath.Join(b.o.Dir, file) // relative to its working folder
 	}
 	if _, err := exec.LookPath(file); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: %s is not installed; install it, or give its whole path as command", agent.ErrAway, b.name())
@@ -134,13 +133,13 @@ func (b *Brain) spawn() (*child, error) {
 	b.mu.Unlock()
 	b.watch(c)
 	if closed {
-		c.conn.end(errClosed) // Close has not seen this one
+		c.conn.end(errClosed) // Close did not see this child
 	}
 	return c, nil
 }
 
-// watch starts what a connection needs, and sees the process to its end, which
-// the end of the connection is too.
+// watch starts the goroutines of a connection and waits for the end of the process,
+// which ends when the connection does.
 func (b *Brain) watch(c *child) {
 	heard := make(chan struct{})
 	b.wg.Go(func() { c.conn.read(c.program); c.program.Silent(); close(heard) })
@@ -158,7 +157,7 @@ func (b *Brain) watch(c *child) {
 	})
 }
 
-// obituary is the sentence about a process that ended by itself.
+// exitError returns the error for a process that ended by itself.
 func (b *Brain) obituary(c *child) error {
 	how, _ := c.program.How()
 	if !c.greeted.Load() {
@@ -177,8 +176,8 @@ func (b *Brain) logEnd(c *child) {
 	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
 }
 
-// greet sends initialize. An agent that names no version is taken for one from
-// before the protocol.
+// greet sends initialize. An agent that reports no version is assumed to predate the
+// protocol.
 func (b *Brain) greet(c *child) error {
 	var result json.RawMessage
 	var failure error

@@ -17,35 +17,35 @@ import (
 	"perch/remote"
 )
 
-// mostQueued bounds what waits to be written. It is reached only where the
-// agent floods us with requests and does not read its answers.
+// mostQueued bounds the messages waiting to be written. It is reached only if the
+// agent floods us with requests and does not read the answers.
 const mostQueued = 256
 
-// Why a connection ended from our side.
+// Reasons for ending a connection from this side.
 var (
 	errClosed     = fmt.Errorf("%w: it was closed", agent.ErrAway)
 	errNotReading = fmt.Errorf("%w: the agent does not read its messages", agent.ErrAway)
 )
 
-// conn is a connection to an agent, whatever carries it.
+// conn is a connection to an agent, over any transport.
 type conn struct {
 	log   *slog.Logger
 	out   chan []byte
 	done  chan struct{} // closed when it has ended
 	ended func(error)   // called once, before the pending calls end
 
-	// What the agent says of itself in its greeting, which comes before any session.
+	// Capabilities from the agent's initialize result, before any session.
 	old    bool // speaks the dialect from before the protocol
 	closes bool // knows session/close
 	mcp    bool // and MCP over HTTP
 
 	mu       sync.Mutex
-	over     error // why it ended; nil while it lives
+	over     error // why it ended; nil while it is open
 	last     int64 // id given
 	pending  map[int64]func(json.RawMessage, error)
 	sessions map[string]*session
 	garbage  int
-	stuck    bool // has not obeyed a cancel; ends with the last turn
+	stuck    bool // ignored a cancel; ends with the last turn
 }
 
 func newConn(log *slog.Logger, ended func(error)) *conn {
@@ -53,7 +53,7 @@ func newConn(log *slog.Logger, ended func(error)) *conn {
 		pending: map[int64]func(json.RawMessage, error){}, sessions: map[string]*session{}}
 }
 
-// end ends the connection. Only the first reason counts.
+// shutdown ends the connection. Only the first reason counts.
 func (c *conn) end(why error) {
 	c.mu.Lock()
 	if c.over != nil {
@@ -75,14 +75,14 @@ func (c *conn) end(why error) {
 	}
 }
 
-// why is the reason it ended, or nil.
+// why returns the reason it ended, or nil.
 func (c *conn) why() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over
 }
 
-// write carries what is queued to the agent, until the connection ends.
+// write sends queued messages to the agent until the connection ends.
 func (c *conn) write(w io.Writer) {
 	for {
 		select {
@@ -96,7 +96,7 @@ func (c *conn) write(w io.Writer) {
 	}
 }
 
-// read takes what the agent says, until there is no more.
+// read handles the agent's messages until the end of its output.
 func (c *conn) read(r io.Reader) {
 	from := remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: mostLine, Ends: 1}
 	for {
@@ -113,7 +113,7 @@ func (c *conn) read(r io.Reader) {
 	}
 }
 
-// take is one line.
+// handleLine handles one line of the agent's output.
 func (c *conn) take(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -132,7 +132,7 @@ func (c *conn) take(line []byte) {
 	}
 }
 
-// odd counts what cannot be understood, and logs the first.
+// logMalformed counts malformed messages, and logs the first.
 func (c *conn) odd(why string) {
 	c.mu.Lock()
 	c.garbage++
@@ -143,7 +143,7 @@ func (c *conn) odd(why string) {
 	}
 }
 
-// answered is a response of the agent.
+// handleResponse handles a response of the agent.
 func (c *conn) answered(m message) {
 	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64) // some agents turn it into a string
 	c.mu.Lock()
@@ -160,8 +160,8 @@ func (c *conn) answered(m message) {
 	}
 }
 
-// serve is a request of the agent. Only permissions are served: the agent was
-// informed that there are no files and no terminals here.
+// handleRequest handles a request of the agent. Only permissions are supported:
+// initialize declared neither files nor terminals.
 func (c *conn) serve(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{codeNoMethod, "method not found"}})
@@ -177,7 +177,7 @@ func (c *conn) serve(m message) {
 	}
 }
 
-// notified is a notification of the agent.
+// handleNotification handles a notification of the agent.
 func (c *conn) notified(m message) {
 	var session string
 	var it item
@@ -199,7 +199,7 @@ func (c *conn) notified(m message) {
 	}
 }
 
-// inboxOf is the inbox of the turn that runs in a session, or nil.
+// inboxOf returns the inbox of the turn that runs in a session, or nil.
 func (c *conn) inboxOf(session string) *inbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,9 +209,8 @@ func (c *conn) inboxOf(session string) *inbox {
 	return nil
 }
 
-// call asks the agent for something. then is called once, from the goroutine
-// that reads, and must not wait; it is called with the reason where the
-// connection ends before the answer.
+// call sends a request. then is called once, from the reading goroutine, and must not
+// block; if the connection ends before the answer, it gets the reason.
 func (c *conn) call(method string, params any, then func(json.RawMessage, error)) error {
 	c.mu.Lock()
 	if c.over != nil {
@@ -226,7 +225,7 @@ func (c *conn) call(method string, params any, then func(json.RawMessage, error)
 	return nil
 }
 
-// send queues a message. An agent that lets the queue fill is ended.
+// send queues a message. An agent that lets the queue fill up is stopped.
 func (c *conn) send(m message) {
 	m.Version = "2.0"
 	line := append(encode(m), '\n')
@@ -238,7 +237,7 @@ func (c *conn) send(m message) {
 	}
 }
 
-// encode is for values of this package, which all can be.
+// encode marshals a value of this package, which cannot fail.
 func encode(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {

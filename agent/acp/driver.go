@@ -13,7 +13,7 @@ import (
 	"perch/driver"
 )
 
-// Setup is what the brain is made of besides its keys; see Options.
+// Setup is what the driver needs besides the keys; see Options.
 type Setup struct {
 	MayAnswer func(device.ID) bool
 	Tools     func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
@@ -47,8 +47,8 @@ func (k Keys) options(s Setup) (Options, error) {
 		Env: program.Environ(k.Env), AllowKinds: k.Allow, MayAnswer: s.MayAnswer, Tools: s.Tools, Lend: s.Lend, Phrases: s.Phrases, Log: s.Log}, nil
 }
 
-// Patience is how long the agent may be silent: a tool of its may take long.
+// Patience is how long the agent may be silent: its tools may take long.
 func (k *Keys) Patience() time.Duration { return cmp.Or(k.Within, 5*time.Minute) }
 
-// Where is the agent's program.
+// Where returns the agent's program.
 func (b *Brain) Where() string { return b.o.Command[0] }

@@ -6,17 +6,17 @@ import (
 	"perch/limit"
 )
 
-// What may wait for a turn that is speaking.
+// Bounds of what may wait for a turn that is speaking.
 const (
 	mostItems = 1024
 	mostAsked = 16 // permissions
 )
 
-// inbox holds what has happened in a turn and was not yet taken. Filling it
-// never waits. Text that follows text is joined to it, so an agent that
-// writes faster than a robot speaks costs no more than its words.
+// inbox holds the events of a turn that have not been handled. Filling it never
+// blocks. Adjacent text is joined, so an agent that writes faster than a robot
+// speaks costs only the memory of its words.
 type inbox struct {
-	some chan struct{} // holds one when there is something new
+	some chan struct{} // holds one element if there is something new
 
 	mu     sync.Mutex
 	items  []item // text as *joined
@@ -28,7 +28,7 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{some: make(chan struct{}, 1)} }
 
-// put reports whether it took the item. The end is taken always.
+// enqueue reports whether the item was accepted. The end of the turn always is.
 func (in *inbox) put(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -81,8 +81,8 @@ type joined struct{ text []byte }
 
 func (*joined) isItem() {}
 
-// take is what comes next, and nil where there is nothing. over reports, once
-// there is nothing more but the end, that something was left out.
+// dequeue returns the next item, or nil if the inbox is empty. over reports, once only
+// the end remains, that something was left out.
 func (in *inbox) take() (it item, over bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -103,7 +103,7 @@ func (in *inbox) take() (it item, over bool) {
 	return it, false
 }
 
-// close takes nothing more, and returns the permissions without an answer.
+// close makes the inbox refuse all items, and returns the unanswered permissions.
 func (in *inbox) close() []permission {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -11,24 +11,23 @@ import (
 	"perch/agent/thinker"
 )
 
-// serverName is what an agent calls our tools' server.
+// serverName is the name under which agents know our tool server.
 const serverName = "perch"
 
-// ToolEndpoint is an MCP server of a session's own, over HTTP. It serves clients that
-// send its bearer token, and its tools work within a turn.
+// ToolEndpoint is the MCP server of one session, over HTTP. It serves clients that
+// send its bearer token, and its tools work only during a turn.
 type ToolEndpoint interface {
 	Address() (url, bearer string)
-	// Begin makes the tools of a turn available until End.
+	// StartTurn makes the tools of a turn available until EndTurn.
 	Begin(ctx context.Context, tools *thinker.TurnTools)
-	// End returns when none of them is at work any more.
+	// EndTurn returns when none of the turn's tools is running any more.
 	End()
-	// Close ends it, and waits for nothing. End may still be called.
+	// Close closes the endpoint without waiting. EndTurn may still be called.
 	Close()
 }
 
-// endpoint opens one for a session to come, with the tools of its first turn: an
-// agent asks for them when it opens the session. It is nil where nothing is
-// lent.
+// endpoint opens an endpoint for a new session, with the tools of its first turn: an
+// agent lists them when it opens the session. It returns nil if the agent gets no tools.
 func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools) ToolEndpoint {
 	if tools == nil || !c.mcp {
 		return nil
@@ -38,7 +37,7 @@ func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools)
 	return p
 }
 
-// servers are the MCP servers that a session is opened with.
+// servers returns the MCP servers to open a session with.
 func (s *session) servers() []any {
 	if s.endpoint == nil {
 		return []any{}
@@ -48,29 +47,29 @@ func (s *session) servers() []any {
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
-// void closes the tools' endpoint of a session that is over.
+// closeEndpoint closes the endpoint of a session that is over.
 func (s *session) void() {
 	if s.endpoint != nil {
 		s.voiding.Do(s.endpoint.Close)
 	}
 }
 
-// rest takes back the tools that were lent for a turn of a talk.
+// endTools revokes the tools of a conversation's turn.
 func (b *Brain) rest(k *talk) {
 	if s := b.kept(k); s != nil && s.endpoint != nil {
 		s.endpoint.End()
 	}
 }
 
-// lent reports whether a tool is ours and lent in this turn, by the name that
-// the agent's program gives beside the protocol. A title is a model's to write.
+// lent reports whether a tool is ours and available in this turn, by the name in the
+// agent's metadata. A title cannot be trusted, because the model may write it.
 func (r *round) lent(name string) (own string, is bool) {
 	own, is = strings.CutPrefix(name, "mcp__"+serverName+"__")
 	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t thinker.Tool) bool { return t.Name == own })
 }
 
-// acted is a turn's failure after one of our tools has run: no other brain may
-// do a second time what it has done.
+// acted wraps a turn's failure after one of our tools has run, so that no other brain
+// repeats its actions.
 func acted(err error, tools *thinker.TurnTools) error {
 	if err == nil || tools == nil || !tools.Acted() || !errors.Is(err, agent.ErrAway) {
 		return err

@@ -9,18 +9,18 @@ import (
 	"perch/plain"
 )
 
-// permission is a request that something may be done.
+// permission is a request of the agent for permission.
 type permission struct {
 	id      json.RawMessage
 	session string
-	old     bool // of the older dialect, which wants {"approved":true}
+	old     bool // of the older dialect, which expects {"approved":true}
 	call    toolChange
-	allow   string // the option that allows it once; empty where there is none, and in the older dialect
+	allow   string // the option that allows it once; empty if there is none, and in the older dialect
 	reject  string
 }
 
-// parsePermission reads a session/request_permission of either dialect. Its
-// own error is one that the agent may read.
+// parsePermission parses a session/request_permission of either dialect. Its error
+// does not wrap others and may be sent to the agent.
 func parsePermission(m message) (permission, error) {
 	var p struct {
 		sessionID
@@ -55,7 +55,7 @@ func parsePermission(m message) (permission, error) {
 	return asked, nil
 }
 
-// verdict is what becomes of a permission.
+// verdict is the decision on a permission.
 type verdict int
 
 // The verdicts.
@@ -65,8 +65,8 @@ const (
 	allowed
 )
 
-// answer sends the answer to the agent. Nothing is ever allowed or rejected for good: what
-// offers no rejection for once is answered as cancelled.
+// answer sends the decision to the agent. Nothing is ever allowed or rejected
+// permanently: a request without a one-time rejection is answered as cancelled.
 func (c *conn) answer(p permission, v verdict) {
 	outcome := map[string]any{"outcome": "cancelled"}
 	if option := map[verdict]string{allowed: p.allow, refused: p.reject}[v]; option != "" {

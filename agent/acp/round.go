@@ -18,14 +18,14 @@ import (
 	"perch/remote"
 )
 
-// What is shown and asked.
+// Bounds of titles and questions.
 const (
-	mostRead  = 4 * limit.Name // and of one that may hold keys, which are blanked
-	mostAloud = 120            // of which so many are spoken
+	mostRead  = 4 * limit.Name // bytes of a title; it may contain keys, which are blanked
+	mostAloud = 120            // bytes of a title that are spoken
 	askWithin = 60 * time.Second
 )
 
-// round is one turn, from the prompt sent to the end said.
+// turnRun is one turn, from the sent prompt to its end.
 type round struct {
 	brain   *Brain
 	session *session
@@ -35,44 +35,44 @@ type round struct {
 	said    *language.Words
 
 	speech *thinker.Speech
-	tools  *thinker.TurnTools // lent in it; nil where there are none
+	tools  *thinker.TurnTools // available in this turn; nil if none are
 	seen   []*tool
 	face   agent.Felt
-	began  bool // something was seen of it
+	began  bool // part of the turn has been seen
 	spoke  bool
 	patience
 	permissionState
 }
 
-// patience is how long the agent has let us wait.
+// waitTimes measures how long the agent has let us wait.
 type patience struct {
 	waited time.Duration
 	worded time.Duration // waited since the latest words began
-	words  bool          // it is in the middle of some
+	words  bool          // words are being streamed
 }
 
-// permissionState is how far the permissions of a turn are.
+// permissionState is the progress of a turn's permissions.
 type permissionState struct {
-	asking        *permission // taken and not yet answered
-	refusalSpoken bool        // that this robot may not answer
-	how           string      // the latest permission was answered
+	asking        *permission // not yet answered
+	refusalSpoken bool        // it was said that this robot may not answer
+	how           string      // how the latest permission was answered
 }
 
-// tool is what is known of a tool at work.
+// tool is the known state of a running tool.
 type tool struct {
 	toolChange
 	shown event.ToolStatus
 }
 
-// Why a turn is ended from our side.
+// Reasons for ending a turn from this side.
 var (
 	errSilent = fmt.Errorf("%w: the agent gave no sign of life", agent.ErrAway)
-	// For these two the robot says a sentence of ours; they are no failure.
+	// The robot says a phrase for these two; they are not failures.
 	errTooMuch = errors.New("the agent says more than can be spoken")
 	errEndless = errors.New("the agent comes to no end")
 )
 
-// follow passes on what happens, until the agent has ended the turn.
+// run handles the turn's events until the agent has ended the turn.
 func (r *round) follow(ctx context.Context) (ended, error) {
 	for {
 		it, err := r.next(ctx)
@@ -92,7 +92,7 @@ func (r *round) follow(ctx context.Context) (ended, error) {
 			err = r.permit(ctx, it)
 		case ended:
 			if it.err != nil {
-				return it, nil // half a sentence is better not said
+				return it, nil // an incomplete sentence is better left out
 			}
 			return it, r.say(r.speech.End())
 		}
@@ -102,7 +102,7 @@ func (r *round) follow(ctx context.Context) (ended, error) {
 	}
 }
 
-// next waits for what happens next, as long as the turn may still take.
+// next waits for the next item within the turn's time limits.
 func (r *round) next(ctx context.Context) (item, error) {
 	left := r.brain.o.Turn - r.waited
 	if r.words {
@@ -163,13 +163,13 @@ func (r *round) say(replies []agent.Reply) error {
 	return nil
 }
 
-// phrase says a sentence of our own, in one piece.
+// phrase says one of the appliance's phrases as one sentence.
 func (r *round) phrase(sentence string) error {
 	face, words := agent.SplitEmotion(sentence)
 	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: words}))
 }
 
-// tool shows a tool at work. A tool that only thinks is not shown, unless it is
+// tool reports a running tool. A tool of kind think is not reported, unless it is
 // another agent.
 func (r *round) tool(change toolChange) error {
 	t := r.follows(change.id)
@@ -202,7 +202,7 @@ func (r *round) show(t *tool, status string) error {
 	return r.give(agent.ToolStatus{ToolStatus: now})
 }
 
-// follows finds a tool by its id, and follows a new one while there is room.
+// toolFor returns the tool of an id, and adds a new one while there is room.
 func (r *round) follows(id string) *tool {
 	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
 		return r.seen[i]
@@ -223,13 +223,13 @@ func (t *tool) merge(change toolChange) {
 	t.agent = t.agent || change.agent
 }
 
-// title is what is shown of a tool's: one line, without keys.
+// title returns a tool's title for display: one line, without keys.
 func (r *round) title(s string) string {
 	return strings.Join(strings.Fields(r.brain.redacted(s, limit.Name)), " ")
 }
 
-// permit has a permission answered: by the options, by the person in the room,
-// or not at all, which is a no.
+// handlePermission answers a permission: by the options, by the person in the room,
+// or, failing both, with no.
 func (r *round) permit(ctx context.Context, p permission) error {
 	r.asking = &p
 	v, err := r.judge(ctx, p)
@@ -242,7 +242,7 @@ func (r *round) permit(ctx context.Context, p permission) error {
 	r.session.conn.answer(p, v)
 	for _, t := range r.seen {
 		if v == refused && t.id == p.call.id && t.shown.Status == event.ToolRunning {
-			return r.show(t, event.ToolFailed) // few agents say so themselves
+			return r.show(t, event.ToolFailed) // few agents report that themselves
 		}
 	}
 	return nil
@@ -288,8 +288,8 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 	return r.ask(ctx, agent.Permission(r.said, call.kind, title, mostAloud, len(call.title) >= mostRead || len(title) >= limit.Name))
 }
 
-// ask puts a question to the person in the room, and once more where the
-// answer is not understood.
+// ask asks the person in the room, and repeats the question once if the answer is not
+// understood.
 func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 	for _, words := range []string{question, r.said.Say("ask.again", "question", question)} {
 		answered := make(chan agent.Answer, 1)
@@ -312,13 +312,13 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 				return v, nil
 			}
 		default:
-			return refused, nil // no answer has come
+			return refused, nil // no answer
 		}
 	}
 	return refused, nil
 }
 
-// judged is what an answer means.
+// interpret maps an answer to a verdict.
 func (r *round) judged(a agent.Answer) (v verdict, understood bool) {
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
@@ -333,7 +333,7 @@ func (r *round) judged(a agent.Answer) (v verdict, understood bool) {
 	return refused, true
 }
 
-// finish says what is left to say, and ends the turn.
+// finish speaks the rest of the text, and ends the turn.
 func (r *round) finish(end ended) error {
 	for _, t := range r.seen {
 		if t.shown.Status == event.ToolRunning {

@@ -12,8 +12,7 @@ import (
 	"perch/limit"
 )
 
-// session is one of the agent's. Its conversation's turns use it one after the
-// other.
+// session is a session of the agent. The turns of its conversation use it one at a time.
 type session struct {
 	conn   *conn
 	opened chan struct{} // closed when id or err is known
@@ -21,20 +20,20 @@ type session struct {
 	err    error
 	begun  time.Time
 
-	used       time.Time // of the turns, as are the next two
+	used       time.Time // this and the next two belong to the current turn
 	turns      int
-	introduced bool // the preamble
+	introduced bool // the preamble was sent
 
-	inbox    *inbox        // of the turn that runs; of conn.mu, as is the next
+	inbox    *inbox        // of the running turn; this and the next are guarded by conn.mu
 	draining chan struct{} // a cancelled prompt; closed when it has been answered
-	dropped  bool          // before it was opened
+	dropped  bool          // dropped before it was opened
 
-	endpoint ToolEndpoint // where it finds its tools; nil where it has none
+	endpoint ToolEndpoint // through which it reaches its tools; nil if it has none
 	voiding  sync.Once
 }
 
-// open asks for a session. It waits for nothing: a turn that is cancelled
-// meanwhile leaves it to the next.
+// open requests a session without waiting for it. If the turn is cancelled first, the
+// next turn uses it.
 func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session, error) {
 	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, endpoint: endpoint}
 	params := map[string]any{"cwd": dir, "mcpServers": s.servers()}
@@ -78,7 +77,7 @@ func (c *conn) admit(s *session, result json.RawMessage) error {
 	return nil
 }
 
-// drop forgets a session, and closes it at the agent where the agent knows how.
+// drop forgets a session, and closes it at the agent if the agent supports that.
 func (c *conn) drop(s *session) {
 	s.void()
 	c.mu.Lock()
@@ -102,8 +101,7 @@ func (c *conn) shut(s *session) {
 	}
 }
 
-// prompt begins a turn. All that happens in it goes to the inbox, and last its
-// end.
+// prompt starts a turn. All its events, including its end, go to the inbox.
 func (c *conn) prompt(s *session, words []string) (*inbox, error) {
 	blocks := make([]map[string]any, 0, len(words))
 	for _, w := range words {
@@ -150,7 +148,7 @@ func (c *conn) inUse() bool {
 	return c.busy()
 }
 
-// busy reports whether a turn runs. Its caller holds the lock.
+// busy reports whether a turn runs. The caller holds the lock.
 func (c *conn) busy() bool {
 	for _, s := range c.sessions {
 		if s.inbox != nil {
@@ -160,13 +158,13 @@ func (c *conn) busy() bool {
 	return false
 }
 
-// errStubborn is why an agent was ended that went on although it was cancelled.
+// errIgnoredCancel is the reason for stopping an agent that ignored a cancel.
 var errStubborn = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
-// cancel ends a turn before its time: the agent is notified, and every permission
-// it waits for is answered as the protocol wants, the one being asked too. It
-// waits for nothing. The session can be used again once the prompt has been
-// answered; where that takes longer than grace, it is given up.
+// cancel ends a turn early: the agent is notified, and every open permission is
+// answered as the protocol requires, including the one being asked. It does not
+// block. The session can be used again once the prompt has been answered; if that
+// takes longer than grace, the session is given up.
 func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permission) {
 	c.mu.Lock()
 	running := s.inbox == in && c.over == nil
@@ -199,8 +197,8 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 	}
 }
 
-// giveUp leaves a session that did not stop, and ends the agent as soon as no other
-// turn needs it: what was cancelled must not go on unseen.
+// giveUp drops a session that did not stop, and stops the agent as soon as no other
+// turn needs it, so that cancelled work does not continue unseen.
 func (c *conn) giveUp(s *session) {
 	c.drop(s)
 	c.mu.Lock()
@@ -212,7 +210,7 @@ func (c *conn) giveUp(s *session) {
 	}
 }
 
-// quiet waits until a cancelled prompt has been answered or given up.
+// drained is closed when a cancelled prompt has been answered or given up.
 func (s *session) quiet() <-chan struct{} {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

@@ -18,10 +18,10 @@ import (
 // talk is a conversation. Its turn is a lock that can be waited for.
 type talk struct {
 	turn    chan struct{}
-	session *session // of Brain.mu, as are the others
+	session *session // this and the next are guarded by Brain.mu
 	users   int
 	used    time.Time
-	gone    bool // forgotten while it was in use
+	gone    bool // forgotten while in use
 }
 
 // enter waits for the turn of a conversation, which is not dropped until leave.
@@ -43,7 +43,7 @@ func (b *Brain) find(id string) (*talk, error) {
 	var oldest *talk
 	defer func() {
 		if oldest != nil {
-			b.discard(oldest) // it takes the lock
+			b.discard(oldest) // it locks
 		}
 	}()
 	b.mu.Lock()
@@ -81,8 +81,8 @@ func (b *Brain) release(k *talk) {
 	}
 }
 
-// Forget has the next turn of a conversation begin a session of its own. A
-// turn that runs ends as it would have.
+// Forget makes the next turn of a conversation start a new session. A running turn
+// is not affected.
 func (b *Brain) Forget(conversation string) {
 	b.mu.Lock()
 	k, known := b.talks[conversation]
@@ -111,8 +111,8 @@ func (b *Brain) dropOldest() *talk {
 	return k
 }
 
-// session is an open session for a talk: the one it has, while that is fresh, the
-// spare one, or a new one. The tools of its turn are there by then.
+// session returns an open session for a conversation: its present one while that is
+// fresh, the spare one, or a new one. The tools of its turn are available by then.
 func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) (*session, error) {
 	c, err := b.running(ctx)
 	if err != nil {
@@ -168,13 +168,13 @@ func (b *Brain) takeSpare(c *conn) *session {
 	return s
 }
 
-// fresh reports whether a session may have another turn.
+// fresh reports whether a session may be used for another turn.
 func (b *Brain) fresh(s *session) bool {
 	now := b.o.Now()
 	return s.turns < b.o.Turns && now.Sub(s.used) < b.o.Idle && now.Sub(s.begun) < b.o.Age
 }
 
-// discard has a talk begin anew.
+// discard drops a conversation's session.
 func (b *Brain) discard(k *talk) {
 	b.mu.Lock()
 	s := k.session
@@ -185,14 +185,14 @@ func (b *Brain) discard(k *talk) {
 	}
 }
 
-// ready waits until a talk's session is open. An agent that opens none is
-// ended, unless it is in the middle of other turns: it may be in order after a
-// login, or at the next start.
+// ready waits until a conversation's session is open. An agent that fails to open one
+// is stopped, unless it has other running turns: it may recover after a login or a
+// restart.
 func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error) {
 	var err error
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err() // it opens for the next turn
+		return nil, ctx.Err() // the next turn uses it
 	case <-time.After(b.o.Start):
 		err = fmt.Errorf("%w: %s opened no session in %v", agent.ErrAway, b.name(), b.o.Start)
 	case <-s.opened:
@@ -218,8 +218,7 @@ func (b *Brain) login() error {
 	return fmt.Errorf("%w: %s needs a login; run it once by hand as the user of the appliance, or put its key into env", agent.ErrAway, b.name())
 }
 
-// needsLogin goes by the words beside the code: agents use the code for other
-// things too.
+// needsLogin also checks the message, because agents use the code for other errors too.
 func needsLogin(err error) bool {
 	var e *rpcError
 	if !errors.As(err, &e) || e.Code != codeAgent {
@@ -229,11 +228,11 @@ func needsLogin(err error) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(e.Message), word) })
 }
 
-// errForgotten is returned where the agent does not know the session, and
-// nothing of the turn has been seen yet.
+// errForgotten is returned if the agent does not know the session and has not yet
+// sent anything of the turn.
 var errForgotten = errors.New("the session is not known any more")
 
-// refused is what becomes of a prompt that was answered by an error.
+// refused handles a prompt that was answered by an error.
 func (b *Brain) refused(s *session, failure error, began bool) error {
 	if over := s.conn.why(); over != nil {
 		return over
@@ -253,8 +252,8 @@ func (b *Brain) refused(s *session, failure error, began bool) error {
 	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))
 }
 
-// words are what the agent is sent: at the beginning of a session what it is
-// to know, and then what was said.
+// words returns the text to send: the preamble at the beginning of a session, and
+// what was said.
 func (b *Brain) words(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
@@ -265,13 +264,13 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 	return []string{Preamble() + recent(t), plain.Clip(t.Text, limit.Body)}
 }
 
-// What is sent.
+// Bounds of what is sent.
 const (
 	mostRecent   = 4   // exchanges that a new session receives
 	mostExchange = 300 // bytes of each side
 )
 
-// recent lets a new session go on where another was thrown away.
+// recent returns the latest exchanges, so that a new session can continue an old one.
 func recent(t agent.Turn) string {
 	var to strings.Builder
 	if t.Language != "" {
@@ -287,7 +286,7 @@ func recent(t agent.Turn) string {
 	return to.String()
 }
 
-// Preamble is what an agent receives once per session.
+// Preamble returns the text that an agent receives once per session.
 func Preamble() string {
 	var faces strings.Builder
 	for _, e := range agent.OfferedEmotions() {

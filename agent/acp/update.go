@@ -10,21 +10,21 @@ import (
 	"perch/plain"
 )
 
-// item is something that happens within a turn: text, toolChange, permission,
-// pulse or ended. The set is closed.
+// item is an event of a turn: text, toolChange, permission, pulse or ended. The set
+// is closed.
 type item interface{ isItem() }
 
-// text is what the agent says.
+// text is spoken text of the agent.
 type text string
 
-// toolChange is news of a tool. What is empty has not changed.
+// toolChange is an update of a tool. Empty fields have not changed.
 type toolChange struct {
 	id, title, kind, status string
-	name                    string // the agent's own, where its program names it
-	agent                   bool   // another agent, at work on its own
+	name                    string // the tool's real name, if the agent reports it
+	agent                   bool   // the tool is another agent
 }
 
-// pulse is a sign of life: a thought, a plan, and what we do not know.
+// pulse is a sign of life: a thought, a plan, or an unknown update.
 type pulse struct{}
 
 // ended is the answer to the prompt.
@@ -40,7 +40,7 @@ func (permission) isItem() {}
 func (pulse) isItem()      {}
 func (ended) isItem()      {}
 
-// Where a tool stands, in the protocol's words.
+// Tool states in the protocol's words.
 const (
 	toolPending   = "pending"
 	toolProgress  = "in_progress"
@@ -48,7 +48,7 @@ const (
 	toolFailed    = "failed"
 )
 
-// sessionID is in either dialect's spelling.
+// sessionID is a session id in either dialect's spelling.
 type sessionID struct {
 	SessionID string `json:"sessionId"`
 	Old       string `json:"session_id"`
@@ -58,10 +58,10 @@ func (s sessionID) id() string {
 	return cmp.Or(s.SessionID, s.Old)
 }
 
-// lenient is a field that may be of any type: one of another type is empty.
+// lenient is a field that may have any type; one of an unexpected type is zero.
 type lenient[T any] struct{ value T }
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (l *lenient[T]) UnmarshalJSON(data []byte) error {
 	var v T
 	if json.Unmarshal(data, &v) == nil {
@@ -76,15 +76,15 @@ type toolCall struct {
 	Title  string `json:"title"`
 	Kind   string `json:"kind"`
 	Status string `json:"status"`
-	// RawInput shows of a tool that it is another agent.
+	// RawInput shows whether a tool is another agent.
 	RawInput lenient[struct {
 		SubAgent string `json:"subagent_type"`
 	}] `json:"rawInput"`
 	Meta lenient[toolsMeta] `json:"_meta"`
 }
 
-// toolsMeta is what claude-agent-acp sends beside the protocol: the name its
-// tool really has, and the tool within which another agent speaks.
+// toolsMeta is an extension of claude-agent-acp: the real name of its tool, and the
+// tool within which another agent speaks.
 type toolsMeta struct {
 	Claude struct {
 		Tool   string `json:"toolName"`
@@ -92,8 +92,7 @@ type toolsMeta struct {
 	} `json:"claudeCode"`
 }
 
-// change is the news in it. It may wait for long, so it holds no more than is
-// shown.
+// change returns the update. It may wait for long, so it is limited to what is shown.
 func (t toolCall) change() toolChange {
 	kind := t.Kind
 	if kind != "" && !slices.Contains(kinds(), kind) {
@@ -109,8 +108,8 @@ func (t toolCall) change() toolChange {
 		name: plain.Clip(name, limit.Name), agent: sub}
 }
 
-// parseUpdate reads the parameters of session/update. The item is nil where
-// nothing has happened.
+// parseUpdate parses the parameters of session/update. The item is nil if nothing
+// happened.
 func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
@@ -129,7 +128,7 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		it = words(string(u.Content))
 	case u.Is == "agent_message_chunk" || u.Is == "agent_thought_chunk":
 		if words(string(u.Content)) == nil {
-			break // an agent that thinks of nothing shows no life
+			break // an empty thought is not a sign of life
 		}
 		it = pulse{}
 	case u.Is == "tool_call" || u.Is == "tool_call_update":
@@ -138,12 +137,12 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		}
 		it = u.change()
 	default:
-		it = pulse{} // thoughts are not spoken, nor what an agent's agent says to it
+		it = pulse{} // thoughts and messages of sub-agents are not spoken
 	}
 	return p.id(), it, nil
 }
 
-// words are text, and nothing at all where there is none.
+// words returns text, or nil if there is none.
 func words(said string) item {
 	if said == "" {
 		return nil
@@ -151,11 +150,11 @@ func words(said string) item {
 	return text(said)
 }
 
-// content is the text of a content block, and empty for every other kind of
-// block, and for the list that tool calls have in its place.
+// content is the text of a content block; it is empty for other kinds of blocks and
+// for the list that tool calls have instead.
 type content string
 
-// UnmarshalJSON takes anything.
+// UnmarshalJSON accepts any value.
 func (c *content) UnmarshalJSON(data []byte) error {
 	var block struct{ Type, Text string }
 	if json.Unmarshal(data, &block) == nil && block.Type == "text" {
@@ -164,8 +163,8 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseEvent reads the parameters of session/event, of the older dialect.
-// Tools have no ids there: one of a name runs at a time.
+// parseEvent parses the parameters of session/event, of the older dialect. Its tools
+// have no ids: at most one of a name runs at a time.
 func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
@@ -189,7 +188,7 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	return p.id(), it, nil
 }
 
-// parseEnded reads the result of session/prompt.
+// parseEnded parses the result of session/prompt.
 func parseEnded(result json.RawMessage) ended {
 	var r struct {
 		Reason  lenient[string] `json:"stopReason"`

@@ -9,7 +9,7 @@ import (
 	"perch/remote"
 )
 
-// What is taken of a peer.
+// mostLine bounds a message, in bytes.
 const mostLine = 8 << 20 // a tool's whole output may stand in one
 
 // message is any JSON-RPC 2.0 object: a request has a method and an id, a
@@ -23,7 +23,7 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// rpcError is why a request failed, in the peer's words.
+// rpcError is the error of a request, in the peer's words.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -37,10 +37,10 @@ func (e *rpcError) Error() string {
 const (
 	codeNoMethod  = -32601
 	codeBadParams = -32602
-	codeAgent     = -32000 // of an agent's own: a login is needed, most often
+	codeAgent     = -32000 // of the agent itself: usually a login is needed
 )
 
-// identified reports whether there is an id that can be answered.
+// identified reports whether the message has an id that can be answered.
 func (m *message) identified() bool {
 	return len(m.ID) > 0 && len(m.ID) <= limit.Session && !bytes.Equal(m.ID, []byte("null"))
 }

@@ -1,9 +1,9 @@
-// Package action is what an agent does in the words of the three.ws agent system: an
-// action has one of fourteen types. One table leads from our events to actions, and
-// from the actions of a viewer to our events. A Log keeps the latest of each
-// character, and a Pace holds the viewers' actions to the system's rates.
+// Package action describes what an agent does in the words of the three.ws agent
+// system: an action has one of fourteen types. One table maps our events to actions,
+// another the actions of viewers to our events. A Log stores the latest actions of each
+// character, and Rates limits the actions of viewers.
 //
-// It is all values: nothing here opens a connection or reads a clock.
+// The package has only values: nothing here opens a connection or reads a clock.
 package action
 
 import (
@@ -19,7 +19,7 @@ import (
 	"perch/plain"
 )
 
-// Type is one of the fourteen.
+// Type is the type of an action.
 type Type string
 
 // The types.
@@ -40,34 +40,34 @@ const (
 	Presence     Type = "presence"
 )
 
-// Types are all of them.
+// Types returns all types.
 func Types() []Type {
 	return []Type{Speak, Think, Gesture, Emote, LookAt, PerformSkill, SkillDone, SkillError, Remember, Sign, LoadStart, LoadEnd, Validate, Presence}
 }
 
-// Known reports whether it is one of the fourteen.
+// Valid reports whether t is one of the fourteen types.
 func (t Type) Known() bool { return slices.Contains(Types(), t) }
 
-// Action is something that an agent has done.
+// Action is one thing that an agent did.
 type Action struct {
 	Type      Type            `json:"type"`
 	Payload   json.RawMessage `json:"payload"`     // an object; what it holds depends on the type
 	Timestamp int64           `json:"timestamp"`   // milliseconds since 1970
 	Agent     string          `json:"agentId"`     // the character's id
-	Skill     *string         `json:"sourceSkill"` // the skill at work, or null
+	Skill     *string         `json:"sourceSkill"` // the running skill, or null
 }
 
 // Sentiment is how a text sounds, from -1 to 1.
 type Sentiment func(text string) float64
 
-// Bounds of an action. Texts of ours that are longer are cut, a viewer's are refused.
+// Bounds of an action. Longer texts of ours are cut, those of viewers refused.
 const (
 	mostDuration = 60_000 // milliseconds of a gesture
 	mostFindings = 1_000_000
 )
 
-// The payloads, as the agent system has them. What ours add comes after the rest: by is
-// viewer for what a viewer has reported, and is not read from its reports.
+// The payloads as the agent system defines them. Our extension by comes last: it is
+// "viewer" for what a viewer has reported, and is ignored in its reports.
 type (
 	speech struct {
 		Text      string  `json:"text"`
@@ -119,7 +119,7 @@ type (
 		Content string `json:"content"`
 		Name    string `json:"name,omitempty"`
 		ID      string `json:"id,omitempty"`
-		Body    string `json:"body,omitempty"` // what some viewers call the content
+		Body    string `json:"body,omitempty"` // some viewers' name for content
 		By      string `json:"by,omitempty"`
 	}
 	signature struct {
@@ -147,7 +147,7 @@ type (
 // count is a number of findings; a viewer may send the list of them instead.
 type count int
 
-// UnmarshalJSON takes a number or a list.
+// UnmarshalJSON accepts a number or a list.
 func (c *count) UnmarshalJSON(text []byte) error {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
@@ -157,15 +157,15 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*int)(c))
 }
 
-// Of is the action that an event is, of the character with that id. ok is false for an
-// event that is none. sentiment may be nil: then every text is neutral.
+// Of returns the action of an event of the character with that id. ok is false if the
+// event is not an action. sentiment may be nil: then every text is neutral.
 func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool) {
 	kind, payload, skill := outward(e.Event, sentiment)
 	if kind == "" {
 		return Action{}, false
 	}
 	text, err := json.Marshal(payload)
-	if err != nil { // args of a skill that are no JSON
+	if err != nil { // invalid JSON in the arguments of a skill
 		return Action{}, false
 	}
 	a = Action{Type: kind, Payload: text, Timestamp: e.At.UnixMilli(), Agent: agent}
@@ -175,7 +175,7 @@ func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool)
 	return a, true
 }
 
-// outward is the table from events to actions. Its other half is inward.
+// outward maps events to actions; inward is the reverse.
 func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.Said:
@@ -195,7 +195,7 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	case event.LookAt:
 		target := e.Target
 		if target == "center" {
-			target = "model" // the same, in the words of the agent system's bus
+			target = "model" // the name for it on the agent system's bus
 		}
 		return LookAt, look{target, e.By}, ""
 	case event.Remembered:
@@ -208,7 +208,7 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	return ofViewer(e)
 }
 
-// ofSkill is the part of the table for skills.
+// ofSkill maps the events of skills.
 func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.SkillStarted:
@@ -226,7 +226,7 @@ func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 	return "", nil, ""
 }
 
-// ofViewer is the part of the table for what viewers alone report.
+// ofViewer maps the events that only viewers report.
 func ofViewer(e event.Event) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.LoadStarted:
@@ -241,12 +241,12 @@ func ofViewer(e event.Event) (kind Type, payload any, skill string) {
 	return "", nil, ""
 }
 
-// Private reports whether actions of a type are for the owner alone: they hold what the
-// agent knows of the household.
+// Private reports whether actions of a type are for the owner only, because they
+// contain what the agent knows of the household.
 func (t Type) Private() bool { return t == Remember || t == Sign }
 
-// Shown is the action as a viewer may see it: without what a skill was given and what it
-// has answered. ok is false where its type is private.
+// Shown returns the action as a viewer may see it: without a skill's arguments and
+// output. ok is false if its type is private.
 func (a Action) Shown() (_ Action, ok bool) {
 	switch a.Type {
 	case PerformSkill:
@@ -257,7 +257,7 @@ func (a Action) Shown() (_ Action, ok bool) {
 	return a, !a.Type.Private()
 }
 
-// without is a payload of ours less what is taken from it.
+// without returns a payload after take has removed fields from it.
 func without[P any](payload json.RawMessage, take func(*P)) json.RawMessage {
 	var p P
 	err := json.Unmarshal(payload, &p)
@@ -269,15 +269,15 @@ func without[P any](payload json.RawMessage, take func(*P)) json.RawMessage {
 	return text
 }
 
-// ErrBad is wrapped by the errors of an action that is not one.
+// ErrBad is wrapped by the errors for an invalid action.
 var ErrBad = errors.New("not an action")
 
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBad, fmt.Sprintf(format, args...))
 }
 
-// Event is the event that a viewer's action is. Errors wrap ErrBad and say what is
-// wrong with which field.
+// Event returns the event of a viewer's action. Errors wrap ErrBad and name the
+// invalid field.
 func (a Action) Event() (event.Event, error) {
 	if !a.Type.Known() {
 		return nil, bad("there is no type %.40q; there are %s", a.Type, names())
@@ -298,7 +298,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// inward is the table from a viewer's actions to events.
+// inward maps a viewer's actions to events.
 func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 	if len(payload) == 0 || payload[0] != '{' {
 		return nil, bad("payload is an object")
@@ -349,7 +349,7 @@ func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 	return nil, bad("there is no type %.40q", kind)
 }
 
-// read decodes a payload and makes the event of it.
+// read decodes a payload and converts it to an event.
 func read[P any](payload json.RawMessage, made func(P) (event.Event, error)) (event.Event, error) {
 	var p P
 	if err := json.Unmarshal(payload, &p); err != nil {
@@ -374,7 +374,7 @@ func (p gesture) event() (event.Event, error) {
 	return event.Gesture{Name: p.Name, Duration: int64(p.Duration), By: event.ByViewer}, err
 }
 
-// usualWeight is that of an emote that names none.
+// usualWeight is the default weight of an emote.
 const usualWeight = .7
 
 func (p emote) event() (event.Event, error) {
@@ -438,8 +438,8 @@ func (p memory) event() (event.Event, error) {
 		errors.Join(needs("content", p.Content, limit.Text), fits("name", p.Name, limit.Name))
 }
 
-// ours begins the address of a key of the appliance. What a viewer signs is signed with
-// another, and must not pass for it.
+// ours is the prefix of the appliance's key addresses. A viewer's signature is made
+// with another key and must not pass for it.
 const ours = "ed25519:"
 
 func (p signature) event() (event.Event, error) {
@@ -460,7 +460,7 @@ func (p validation) event() (event.Event, error) {
 	return event.Validated{Errors: int(p.Errors), Warnings: int(p.Warnings)}, nil
 }
 
-// needs refuses a field that is empty or too long.
+// requireText returns an error for a field that is empty or too long.
 func needs(field, text string, most int) error {
 	if strings.TrimSpace(text) == "" {
 		return bad("payload.%s is needed", field)
@@ -468,7 +468,7 @@ func needs(field, text string, most int) error {
 	return fits(field, text, most)
 }
 
-// fits refuses a field that is too long.
+// checkLength returns an error for a field that is too long.
 func fits(field, text string, most int) error {
 	if len(text) > most {
 		return bad("payload.%s has at most %d bytes, not %d", field, most, len(text))

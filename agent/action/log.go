@@ -14,22 +14,22 @@ import (
 
 // Bounds of the log.
 const (
-	kept           = 200 // actions of each character
-	mostCharacters = 64  // the one that has done nothing for the longest is dropped
+	kept           = 200 // of each character
+	mostCharacters = 64  // beyond this the longest inactive is dropped
 )
 
-// Who is the id of the character that acts in a session. It does not block.
+// Who returns the id of the character that acts in a session. It must not block.
 type Who func(robot device.ID, session string) string
 
-// Log keeps the latest actions of each character. Run fills it.
+// Log stores the latest actions of each character. Run fills it.
 type Log struct {
 	who       Who
 	sentiment Sentiment
 
 	mu   sync.Mutex
 	of   map[string][]Action // by the character's id, the oldest first
-	seen uint64              // Seq of the latest event that was taken in
-	news chan struct{}       // of who waits, closed when seen changes; nil while nobody does
+	seen uint64              // Seq of the latest recorded event
+	news chan struct{}       // closed when seen changes; nil while nobody waits
 }
 
 // NewLog returns an empty log. sentiment may be nil: then every text is neutral.
@@ -37,19 +37,19 @@ func NewLog(who Who, sentiment Sentiment) *Log {
 	return &Log{who: who, sentiment: sentiment, of: map[string][]Action{}}
 }
 
-// Run takes in what a reader reads until ctx or the bus ends.
+// Run records the events of a reader until ctx or the bus ends.
 func (l *Log) Run(ctx context.Context, r *event.Reader) { r.Each(ctx, l.Take) }
 
-// Of is the action that an event is, with its character. ok is false for an event that
-// is none.
+// Of returns the action of an event, with its character. ok is false if the event is
+// not an action.
 func (l *Log) Of(e event.Envelope) (a Action, ok bool) {
 	if kind, _, _ := outward(e.Event, nil); kind == "" {
-		return Action{}, false // most events; nobody is asked whose they are
+		return Action{}, false // most events; avoids looking up the character
 	}
 	return Of(e, l.who(e.Robot, e.Session), l.sentiment)
 }
 
-// Take takes in one event.
+// Record records one event.
 func (l *Log) Take(e event.Envelope) {
 	a, ok := l.Of(e)
 	l.mu.Lock()
@@ -75,8 +75,8 @@ func (l *Log) keep(a Action) {
 	l.of[a.Agent] = append(list, a)
 }
 
-// Upto waits until the log has taken in the event with that number, so that who has
-// published it finds it. It returns ctx.Err() if ctx ends first.
+// Upto waits until the event with that number has been recorded, so that its publisher
+// finds it. It returns ctx.Err() if ctx ends first.
 func (l *Log) Upto(ctx context.Context, seq uint64) error {
 	for {
 		news := l.after(seq)
@@ -91,8 +91,8 @@ func (l *Log) Upto(ctx context.Context, seq uint64) error {
 	}
 }
 
-// after is closed when another event than those so far is taken in, or nil where the log
-// has the one with that number.
+// after returns a channel that is closed when another event is recorded, or nil if the
+// one with that number already is.
 func (l *Log) after(seq uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,8 +105,8 @@ func (l *Log) after(seq uint64) <-chan struct{} {
 	return l.news
 }
 
-// Recent are the latest n actions of a character, or of all for the empty id, of these
-// types, or of all types for none; the oldest first.
+// Recent returns the latest n actions, the oldest first: of one character, or of all if
+// agent is empty, and of the given types, or of all if types is empty.
 func (l *Log) Recent(agent string, types []Type, n int) []Action {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,5 +125,5 @@ func (l *Log) Recent(agent string, types []Type, n int) []Action {
 	return all[max(0, len(all)-n):]
 }
 
-// Who is the id of the character that acts in a session.
+// Who returns the id of the character that acts in a session.
 func (l *Log) Who(robot device.ID, session string) string { return l.who(robot, session) }

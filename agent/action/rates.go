@@ -10,19 +10,19 @@ import (
 	"perch/limit"
 )
 
-// The rates of the agent system.
+// The rate limits of the agent system.
 const (
 	gestureEvery = 600 * time.Millisecond // the first of a burst passes, the others are dropped
-	emoteWithin  = 150 * time.Millisecond // of one trigger become one, of the largest weight
+	emoteWithin  = 150 * time.Millisecond // those of one trigger are merged into the one of the largest weight
 	lookAfter    = 100 * time.Millisecond // of quiet; the latest counts
 
 	burstWithin = 100 * time.Millisecond
 	coolFor     = time.Second // after a burst
 
-	mostPlaces = 256 // that rates are kept of
+	mostPlaces = 256 // for which rates are stored
 )
 
-// burst is how many actions of a type may come within burstWithin.
+// burst returns how many actions of a type may arrive within burstWithin.
 func burst(kind Type) int {
 	switch kind {
 	case PerformSkill:
@@ -35,29 +35,29 @@ func burst(kind Type) int {
 	return 100
 }
 
-// ErrRate is wrapped by the error for a burst. Its sentence says of what.
+// ErrRate is wrapped by the error for a burst, which names the type.
 var ErrRate = errors.New("too many actions")
 
-// Rates holds the actions of viewers to the rates, at each place by itself. A place is
-// where an event is published. One goroutine at a time uses it; it reads no clock.
+// Rates limits the actions of viewers, for each place separately. A place is where an
+// event is published. Rates is not safe for concurrent use and reads no clock.
 type Rates[Place comparable] struct {
 	of map[Place]*rates
 }
 
-// rates are those of one place.
+// rates is the state of one place.
 type rates struct {
 	used    time.Time
 	bursts  map[Type]*window
-	gesture time.Time // when the latest passed
+	gesture time.Time // when the latest one passed
 	emotes  map[string]*waiting
 	look    *waiting
 }
 
-// window counts a type within a burst's time.
+// window counts the actions of a type within burstWithin.
 type window struct {
 	began time.Time
 	count int
-	until time.Time // nothing passes before; the end of a cooldown
+	until time.Time // end of a cooldown, until which nothing passes
 }
 
 type waiting struct {
@@ -65,17 +65,17 @@ type waiting struct {
 	due   time.Time
 }
 
-// Ready is an event whose time has come.
+// Ready is a delayed event that is due.
 type Ready[Place comparable] struct {
 	At    Place
 	Event event.Event
 }
 
-// NewRates returns rates of which nothing was taken yet.
+// NewRates returns empty rates.
 func NewRates[Place comparable]() *Rates[Place] { return &Rates[Place]{of: map[Place]*rates{}} }
 
-// Take takes an event of a type. pass is whether it is to be published now; else it is
-// dropped, or Ready returns it, or one in its place, later. The error wraps ErrRate.
+// Admit handles an event of a type. pass reports whether to publish it now; otherwise it
+// is dropped, or delayed and possibly merged, until Ready returns it. The error wraps ErrRate.
 func (r *Rates[Place]) Take(now time.Time, at Place, kind Type, e event.Event) (pass bool, err error) {
 	one := r.place(now, at)
 	if !one.within(now, kind) {
@@ -103,8 +103,8 @@ func (r *Rates[Place]) Take(now time.Time, at Place, kind Type, e event.Event) (
 	return true, nil
 }
 
-// place is the rates of a place; of too many the one that was used the longest ago, and
-// has nothing waiting where there is such, gives way.
+// place returns the rates of a place. Beyond the bound it drops the least recently used
+// place, preferring those without delayed events.
 func (r *Rates[Place]) place(now time.Time, at Place) *rates {
 	one := r.of[at]
 	if one == nil {
@@ -118,7 +118,7 @@ func (r *Rates[Place]) place(now time.Time, at Place) *rates {
 	return one
 }
 
-// waiting is 1 where something waits for its time, else 0.
+// waiting returns 1 if an event is delayed, and otherwise 0.
 func (o *rates) waiting() int {
 	if len(o.emotes) == 0 && o.look == nil {
 		return 0
@@ -126,7 +126,7 @@ func (o *rates) waiting() int {
 	return 1
 }
 
-// within counts an action, and reports whether it is within its type's burst.
+// within counts an action, and reports whether it is within its type's burst limit.
 func (o *rates) within(now time.Time, kind Type) bool {
 	w := o.bursts[kind]
 	if w == nil {
@@ -146,7 +146,7 @@ func (o *rates) within(now time.Time, kind Type) bool {
 	return true
 }
 
-// Ready returns what has waited long enough.
+// Ready returns the delayed events that are due.
 func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
 	for at, one := range r.of {
 		for trigger, held := range one.emotes {
@@ -163,7 +163,7 @@ func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
 	return all
 }
 
-// Due is when Ready returns the next; the zero time is never.
+// Next returns when the next delayed event is due; the zero time means never.
 func (r *Rates[Place]) Due() (next time.Time) {
 	sooner := func(held *waiting) {
 		if held != nil && (next.IsZero() || held.due.Before(next)) {

@@ -19,7 +19,7 @@ import (
 // afterEnd is how long is waited for the connection to be free again.
 const afterEnd = 100 * time.Millisecond
 
-// errGarbage says that something answered which speaks another language.
+// errGarbage reports an answer that is not of the Messages API.
 var errGarbage = errors.New("answers with what is not of the Messages API")
 
 // outError is an error of out. The server is not at fault.
@@ -27,7 +27,7 @@ type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
 
-// answer is a message while it comes in.
+// answer is a message while it is received.
 type answer struct {
 	out     func(thinker.Piece) error
 	message sdk.Message
@@ -35,7 +35,7 @@ type answer struct {
 	ended   bool
 }
 
-// once makes one request for a message and passes it on as it comes.
+// once makes one request for a message and passes it on as it is received.
 func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *answer) (thinker.Stop, error) {
 	params := e.encode(p, used)
 	w := remote.NewWatch(ctx, e.o.FirstWithin, e.o.IdleWithin)
@@ -63,7 +63,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 			w.Lives(0)
 		}
 	}
-	if a.ended { // whatever came after it
+	if a.ended { // anything after the end is ignored
 		return e.end(a, params.Tools)
 	}
 	err := stream.Err()
@@ -78,7 +78,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 	return "", err
 }
 
-// event takes one event of the stream.
+// event handles one event of the stream.
 func (a *answer) event(event sdk.MessageStreamEventUnion) error {
 	if err := a.message.Accumulate(event); err != nil {
 		return errGarbage
@@ -110,8 +110,8 @@ func (a *answer) say(text string) error {
 	return nil
 }
 
-// end gives the calls and says why the message ended. One that was cut off
-// gives none: they may not be whole.
+// finish passes on the calls and returns why the message ended. A message that was cut
+// off has no calls, because they may be incomplete.
 func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch a.message.StopReason {
 	case sdk.StopReasonRefusal:

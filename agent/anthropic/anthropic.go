@@ -1,15 +1,14 @@
-// Package anthropic drives the models of Anthropic's Messages API, with its
-// official SDK, at Anthropic or behind a proxy that speaks the same.
+// Package anthropic drives the models of Anthropic's Messages API with its official
+// SDK, at Anthropic or behind a proxy with the same API.
 //
-// Nothing is taken from the environment: the key and the address are those of
-// the options. The SDK's telemetry is off, it tries a request once more at the
-// most, and what it reads goes through a transport that bounds it.
+// Nothing is read from the environment: the key and the address are those of the
+// options. The SDK's telemetry is off, it retries a request at most once, and its
+// transport bounds what is read.
 //
-// A model that thinks wants its thinking back beside the calls it led to, word
-// for word, with everything before it unchanged. agent.Message has no place
-// for that, so the engine keeps such messages for as long as their turn may
-// take, and puts them in where the calls come back. What is thought is never
-// passed on.
+// A reasoning model expects its thinking to be returned with the calls that it led to,
+// verbatim, and with everything before it unchanged. agent.Message has no field for
+// that, so the engine caches such messages while their turn may last, and inserts them
+// when the calls are sent back. Thinking is never passed on.
 package anthropic
 
 import (
@@ -35,10 +34,10 @@ import (
 	"perch/secret"
 )
 
-// Home is where the API is where no other address is given.
+// Home is the default address of the API.
 const Home = "https://api.anthropic.com"
 
-// Options of the engine. Model is needed, and a key at Anthropic itself.
+// Options of the engine. Model is required, and so is a key unless URL is a proxy's.
 type Options struct {
 	URL         string         `yaml:"url" doc:"A proxy's base address, with or without its /v1. If empty, Anthropic's own."`
 	Model       string         `yaml:"model" doc:"The name of the model."`
@@ -50,11 +49,11 @@ type Options struct {
 	Effort      string         `yaml:"reasoning_effort" doc:"low to max. If empty, the model's choice."`
 	Extra       map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
-	// FirstWithin includes the SDK's second try.
+	// FirstWithin includes the SDK's retry.
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
 	IdleWithin  time.Duration // between pieces, pings included; 0 is remote.Patience
 	Log         *slog.Logger  // nil: nothing is logged
-	// Transport carries the requests; nil is one of the engine's own.
+	// Transport carries the requests; nil means a transport that the engine makes.
 	Transport http.RoundTripper
 }
 
@@ -73,13 +72,13 @@ func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
 	return o, err
 }
 
-// Engine implements agent.Model and agent.Seer. It serves many turns at once.
+// Engine implements thinker.Model and agent.Seer. It is safe for concurrent use.
 type Engine struct {
 	o      Options
 	base   *url.URL
 	http   *http.Client
 	server remote.Server
-	// Of the SDK's client these two services alone: all of it is 1 MB more of program.
+	// Only these two services of the SDK's client: the whole adds 1 MB to the program.
 	messages sdk.MessageService
 	models   sdk.ModelService
 	extra    []option.RequestOption
@@ -89,14 +88,14 @@ type Engine struct {
 	habits habits
 }
 
-// What is not set is this.
+// Defaults and limits.
 const (
 	defaultFirst  = 30 * time.Second
 	defaultTokens = 4096
 	highest       = 1 // temperature
 )
 
-// New returns the engine. It asks the server nothing.
+// New returns the engine. It sends no request.
 func New(o Options) (*Engine, error) {
 	base, err := parseBase(o.URL)
 	if err == nil {
@@ -141,7 +140,7 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// Check reports what New refuses.
+// Check returns what New would refuse.
 func (o Options) Check() error {
 	base, err := parseBase(o.URL)
 	switch {
@@ -172,7 +171,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Where names the model and the server.
+// Where returns the model and the server.
 func (e *Engine) Where() string {
 	base, err := url.Parse(strings.TrimSpace(cmp.Or(e.o.URL, Home)))
 	if err != nil {
@@ -184,7 +183,7 @@ func (e *Engine) Where() string {
 // Name is "anthropic".
 func (*Engine) Name() string { return "anthropic" }
 
-// Close closes the connections that wait for the next turn.
+// Close closes idle connections.
 func (e *Engine) Close() error {
 	e.http.CloseIdleConnections()
 	return nil

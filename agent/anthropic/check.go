@@ -15,9 +15,8 @@ import (
 
 const checkWithin = 5 * time.Second
 
-// Check finds out with one cheap request whether the engine would work: it asks for
-// the model. It wraps agent.ErrAway where it would not. A proxy that does not
-// know that request is reachable, and more cannot be known of it.
+// Check requests information about the model, which is cheap. It wraps agent.ErrAway
+// if the engine would not work. A proxy without that request counts as reachable.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -41,8 +40,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return e.explain(ctx, err)
 }
 
-// Warm opens a connection for the next message, by Check's request. There is
-// no model to be loaded here.
+// Warm opens a connection for the next message, with Check's request. There is no
+// model to load.
 func (e *Engine) Warm(ctx context.Context) error { return e.Check(ctx) }
 
 // notFound says which models there are, where the server says it.
@@ -66,10 +65,10 @@ func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) er
 	return e.server.Faultf("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, remote.Address(e.base), strings.Join(names, ", "))
 }
 
-// largestPicture is in bytes. The API takes 5 MB of a picture in base64.
+// largestPicture is in bytes. The API accepts 5 MB of base64.
 const largestPicture = 3 << 20
 
-// See implements agent.Seer.
+// DescribePicture implements agent.Seer.
 func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind

@@ -8,11 +8,11 @@ import (
 	"perch/remote"
 )
 
-// habits are what a model turned out not to take.
+// unsupported records the options that the model has rejected.
 type habits struct{ noTemperature, noEffort bool }
 
-// learn finds out of a refusal what to leave out, and says whether the request
-// is worth repeating. Each finding is logged once.
+// learn records an option that an error rejects, and reports whether to repeat the
+// request. Each option is logged once.
 func (e *Engine) learn(err error, p thinker.Prompt, used habits) bool {
 	r, _, ok := refused(err)
 	if !ok || r.Status != http.StatusBadRequest {
@@ -22,7 +22,7 @@ func (e *Engine) learn(err error, p thinker.Prompt, used habits) bool {
 	next, what := used, ""
 	switch {
 	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) && e.kept.forget():
-		return true // something before what was thought has changed; it goes on without
+		return true // something before the thinking has changed; repeat without it
 	case p.Temperature(e.o.Temperature, highest) != nil && !used.noTemperature && strings.Contains(reason, "temperature"):
 		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"
 	case e.o.Effort != "" && !used.noEffort && strings.Contains(reason, "effort"):

@@ -10,12 +10,12 @@ import (
 	"perch/limit"
 )
 
-// Bounds of what is kept: the rounds of a few turns at once.
+// mostCached bounds the cached messages: the rounds of a few concurrent turns.
 const mostKept = 64
 
-// kept are the latest messages that hold thinking and calls, as they came. The
-// oldest make room for new ones; a message that is gone is sent without what
-// was thought, which costs sense and no more.
+// messageCache holds the latest messages with thinking and calls, unchanged. New
+// messages evict the oldest; an evicted message is sent without its thinking, which
+// only costs quality.
 type kept struct {
 	mu    sync.Mutex
 	all   []keptMessage
@@ -23,7 +23,7 @@ type kept struct {
 }
 
 type keptMessage struct {
-	calls []string // their ids
+	calls []string // that the model was offered
 	param sdk.MessageParam
 	tools []sdk.ToolUnionParam // that it was offered
 	bytes int
@@ -57,7 +57,7 @@ func (k *kept) find(calls []thinker.ToolCall) (keptMessage, bool) {
 	return keptMessage{}, false
 }
 
-// forget drops everything and says whether there was anything.
+// clear empties the cache and reports whether it held anything.
 func (k *kept) forget() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"perch/agent/thinker"
 )
 
-// What stands for what a message may not leave empty.
+// Texts for content that a message may not leave empty.
 const (
 	unseen  = "(There is a picture here, which you cannot see.)"
 	nothing = "(nothing)"
 )
 
-// encode is the request for a prompt. The tools and the system prompt, which
-// change least, are marked for the cache.
+// encode returns the request for a prompt. The tools and the system prompt, which
+// change least, are marked for caching.
 func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(p.MaxTokens(e.o.MaxTokens))}
 	if p.System != "" {
@@ -38,10 +38,10 @@ func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 		}
 		message, before := e.message(m)
 		if len(message.Content) == 0 || len(params.Messages) == 0 && message.Role == sdk.MessageParamRoleAssistant {
-			continue // the first is the user's
+			continue // the first message must be the user's
 		}
 		if last := len(params.Messages) - 1; last >= 0 && params.Messages[last].Role == message.Role {
-			// The answers to all calls of a message stand in one message.
+			// The results of all calls of a message must be in one message.
 			params.Messages[last].Content = append(params.Messages[last].Content, message.Content...)
 		} else {
 			params.Messages = append(params.Messages, message)
@@ -51,8 +51,8 @@ func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 		}
 	}
 	if len(p.Tools) == 0 && len(called) > 0 {
-		// Calls may not stand in a request that knows no tools. Offering the
-		// same ones and forbidding their use leaves what was thought valid.
+		// Calls are not allowed in a request without tools. Offering the same tools and
+		// forbidding their use keeps the thinking valid.
 		if len(params.Tools) == 0 {
 			for name := range called {
 				params.Tools = append(params.Tools, sdk.ToolUnionParamOfTool(sdk.ToolInputSchemaParam{}, name))
@@ -64,8 +64,8 @@ func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
 	return params
 }
 
-// message is a message as the API has it, and the tools that were offered when
-// it was made, where it is one that was kept.
+// message converts a message, and returns the tools that were offered with it if it
+// was cached.
 func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
 	var blocks []sdk.ContentBlockParamUnion
 	if m.Role == thinker.RoleTool {
@@ -85,7 +85,7 @@ func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionPa
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
 	for _, c := range m.Calls {
-		object := map[string]any{} // those that were none have been answered with an error already
+		object := map[string]any{} // invalid arguments were already answered by an error
 		if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
 			object = map[string]any{}
 		}
@@ -112,7 +112,7 @@ func offered(tools []thinker.Tool) []sdk.ToolUnionParam {
 	return all
 }
 
-// schema is a tool's, without what the API refuses at its top.
+// schema returns a tool's schema without top-level keys that the API rejects.
 func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
 	var s sdk.ToolInputSchemaParam
 	fields := map[string]any{}

@@ -14,19 +14,17 @@ import (
 	"perch/remote"
 )
 
-// statusOverloaded is the API's own.
+// statusOverloaded is a status code specific to this API.
 const statusOverloaded = 529
 
-// kinds are the statuses that errors stand for which come within a stream,
-// after its status has been sent.
+// kinds maps the errors within a stream, after its status was sent, to status codes.
 var kinds = map[string]int{
 	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
 	"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500,
 	"timeout_error": 504, "overloaded_error": statusOverloaded,
 }
 
-// refused finds the API's own error in one of the SDK's, and the kind that the API
-// gives it.
+// refused returns the API's error in an error of the SDK, with its type.
 func refused(err error) (r remote.Refusal, kind string, ok bool) {
 	var e *sdk.Error
 	if !errors.As(err, &e) {
@@ -48,7 +46,7 @@ func refused(err error) (r remote.Refusal, kind string, ok bool) {
 	return r, kind, true
 }
 
-// explain makes one sentence of an error, with its cause and its cure.
+// explain returns a one-sentence error with cause and cure.
 func (e *Engine) explain(ctx context.Context, err error) error {
 	var out outError
 	var fault *remote.Fault
@@ -74,7 +72,7 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 	return e.server.Unreachable(err, errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// refusal decides on what has a meaning of its own at the Messages API.
+// refusal explains errors that are specific to the Messages API.
 func (e *Engine) refusal(ctx context.Context, r remote.Refusal, kind string) error {
 	switch {
 	case strings.Contains(r.Reason, "credit balance"):

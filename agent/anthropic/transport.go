@@ -13,7 +13,7 @@ import (
 
 var errTooMuch = errors.New("sends an answer larger than 16 MB")
 
-// redirected is a redirect, which is not followed.
+// redirected reports a redirect, which is not followed.
 type redirected struct {
 	status int
 	to     string
@@ -21,8 +21,8 @@ type redirected struct {
 
 func (*redirected) Error() string { return "it sends elsewhere" }
 
-// transport bounds what the SDK does: it would read any length, wait as long as
-// a server says, and take a redirect for an answer.
+// transport bounds the SDK, which would read any length, wait as long as a server
+// says, and treat a redirect as an answer.
 type transport struct{ inner http.RoundTripper }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -40,29 +40,29 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			response.Header.Set("X-Should-Retry", "false")
 		}
 	}
-	response.Header.Del("Retry-After-Ms") // the SDK would take it over Retry-After, at any length
+	response.Header.Del("Retry-After-Ms") // the SDK would prefer it to Retry-After, without a bound
 	b := &watched{Body: remote.Body{ReadCloser: response.Body, Left: limit.Answer, Full: errTooMuch}}
 	if response.StatusCode >= 400 {
-		b.Left, b.Full = limit.Body, io.EOF // the status says most of it
+		b.Left, b.Full = limit.Body, io.EOF // the status is enough
 	}
 	b.Watch, _ = r.Context().Value(watchKey{}).(*remote.Watch)
 	response.Body = b
 	return response, nil
 }
 
-// CloseIdleConnections has http.Client's reach the transport within.
+// CloseIdleConnections forwards to the inner transport.
 func (t *transport) CloseIdleConnections() {
 	if closer, ok := t.inner.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
 	}
 }
 
-// watchKey is where a message's context has its watch, which runs until the first
-// byte, over all tries, and then between signs of life.
+// watchKey is the context key of a message's watch, which runs until the first byte,
+// across retries, and then between signs of life.
 type watchKey struct{}
 
-// watched is a body whose first byte is a sign of life. The SDK passes pings over:
-// a model that thinks may send nothing else, and the turn has bounds of its own.
+// watched is a body that reports its first byte to the watch. The SDK hides pings,
+// but a thinking model may send nothing else; the turn has its own time limits.
 type watched struct {
 	remote.Body
 	begun bool

@@ -1,15 +1,13 @@
-// Package assist has Home Assistant's own conversation answer: the agent that
-// an Assist pipeline is set up with, a language model of Home Assistant's or
-// the sentences it knows by itself, and with it the whole home.
+// Package assist answers turns with Home Assistant's conversation agent, as an Assist
+// pipeline is set up with it: a language model or the built-in sentences, with access
+// to the whole home.
 //
-// A turn is one run of the pipeline's stage intent over the WebSocket, so that
-// an answer is spoken from its first sentence on. The connection is kept from
-// turn to turn, and turns run side by side on it: a new one costs the look-up
-// of a .local name, TCP, perhaps TLS, an upgrade and a login, all of it after
-// the person has finished speaking. One that has been quiet for a while is
-// asked for a sign of life first, because a command must never be given twice: nothing
-// that may have arrived is sent again. What only hears or
-// speaks has no such need, and keeps none.
+// A turn is one run of the pipeline's intent stage over the WebSocket, so that an
+// answer is spoken from its first sentence on. One connection is reused for all turns,
+// which may run concurrently on it: a new connection costs a .local look-up, TCP,
+// perhaps TLS, an upgrade and a login, all after the person has finished speaking. A
+// connection that was quiet for a while is pinged first, because a command must never
+// be given twice: nothing that may have arrived is sent again.
 package assist
 
 import (
@@ -29,36 +27,35 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Options of the brain. URL and Token are needed. Zero values stand for the
-// defaults given.
+// Options of the brain. URL and Token are required. Zero values mean the defaults given.
 type Options struct {
 	URL       string `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
 	Token     string `yaml:"token" doc:"A long-lived access token."`
 	TokenFile string `yaml:"token_file" doc:"A file that holds the token."`
 	Pipeline  string `yaml:"pipeline" doc:"The id of an Assist pipeline. If empty, the preferred one."`
 	Agent     string `yaml:"agent" doc:"A conversation agent instead of the pipeline's, such as conversation.home_assistant."`
-	Language  string // BCP 47, in place of the turn's; of use with REST only, as a pipeline has its own
-	// REST is for a proxy that lets no WebSocket through.
+	Language  string // BCP 47, replaces the turn's; only for REST, as a pipeline has its own
+	// REST is for proxies that do not pass WebSockets.
 	REST bool `yaml:"rest" doc:"Uses the REST API, which returns the answer in one piece."`
 
 	ConnectWithin time.Duration // for a connection; 5 s
-	// FirstWithin is for all of an answer with REST. 0 is 30 s.
+	// FirstWithin bounds the whole answer with REST. 0 means 30 s.
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
-	IdleWithin  time.Duration // for silence in the middle of one; remote.Patience
-	ToolWithin  time.Duration // for silence while a tool of Home Assistant's is at work; 30 s
-	TurnWithin  time.Duration // for all of one, without the time that is listened; 5 minutes
-	Phrases     agent.Phrases // what is said where one comes to no end
+	IdleWithin  time.Duration // for silence within an answer; remote.Patience
+	ToolWithin  time.Duration // for silence while a tool of Home Assistant is running; 30 s
+	TurnWithin  time.Duration // for the whole answer, without the time for listening; 5 minutes
+	Phrases     agent.Phrases // said if an answer does not end
 
-	// QuietFor is how long a kept connection may have been silent and still be
-	// taken for alive; 20 s.
+	// QuietFor is how long a connection may have been silent and still be used without
+	// a ping; 20 s.
 	QuietFor time.Duration
 
 	Now func() time.Time // time.Now
 }
 
-// Setup is what the brain is made of besides its keys.
+// Setup is what the driver needs besides the keys.
 type Setup struct {
-	Within  time.Duration // FirstWithin where the options have none
+	Within  time.Duration // the default of FirstWithin
 	Phrases agent.Phrases
 }
 
@@ -75,19 +72,19 @@ func (o Options) with(s Setup) (_ Options, err error) {
 	return o, err
 }
 
-// SetHome sets the address of Home Assistant where there is none.
+// SetHome sets the default address of Home Assistant.
 func (o *Options) SetHome(url string) { o.URL = cmp.Or(o.URL, url) }
 
-// Brain implements agent.Brain. It serves many turns at once.
+// Brain implements agent.Brain. It is safe for concurrent use.
 type Brain struct {
 	o      Options
 	client *hass.Client
 	talks  *talks
 
-	dialling chan struct{} // a lock that can be waited for
+	dialling chan struct{} // a lock that can be awaited with a context
 	mu       sync.Mutex
 	closed   bool
-	conn     *hass.Conn // kept; may have ended
+	conn     *hass.Conn // reused; may have ended
 }
 
 // New checks the options and returns the brain. It opens no connection.
@@ -111,7 +108,7 @@ func New(o Options) (*Brain, error) {
 	return &Brain{o: o, client: client, talks: &talks{now: o.Now, kept: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
 }
 
-// Check reports what New refuses.
+// Check returns what New would refuse.
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
 		if len(name) > limit.Name {
@@ -132,17 +129,17 @@ func (o Options) Check() error {
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()
 }
 
-// isEntity reports whether an agent is an entity: then a pipeline's place will
-// take it.
+// isEntity reports whether an agent is an entity, which can also be the id of a
+// pipeline in a run.
 func isEntity(name string) bool { return strings.HasPrefix(name, "conversation.") }
 
 // Name is "assist".
 func (*Brain) Name() string { return "assist" }
 
-// Forget has a conversation begin anew with its next turn.
+// Forget makes the next turn of a conversation start a new one.
 func (b *Brain) Forget(conversation string) { b.talks.forget(conversation) }
 
-// Close ends what is under way and closes the connections.
+// Close cancels running turns and closes the connections.
 func (b *Brain) Close() {
 	b.client.Close()
 	b.mu.Lock()
@@ -155,9 +152,9 @@ func (b *Brain) Close() {
 	}
 }
 
-// Check reports whether Home Assistant is there, takes the token, and has the
-// pipeline or the agent. Its error is one sentence. The connection it made is
-// kept for the first turn.
+// Check reports whether Home Assistant is reachable, accepts the token, and has the
+// pipeline or the agent. Its error is one sentence. The first turn reuses the
+// connection.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {
 		return away(ctx, err)
@@ -185,13 +182,13 @@ func (b *Brain) check(ctx context.Context) error {
 	return err
 }
 
-// pipeline is what a run is given for one.
+// pipeline returns the pipeline or agent for a run.
 func (b *Brain) pipeline() string {
 	return cmp.Or(b.o.Agent, b.o.Pipeline)
 }
 
-// away is err for agent.Mind: ctx's where that has ended, else one by which the
-// next brain is tried.
+// asAway converts err for agent.Mind: to ctx's error if that has ended, and otherwise
+// to one that makes the next brain answer.
 func away(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
@@ -199,10 +196,10 @@ func away(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", agent.ErrAway, err)
 }
 
-// signWithin is for the sign of life of a connection that was silent.
+// signWithin bounds the ping of a silent connection.
 const signWithin = time.Second
 
-// connection is the kept one, where it lives, or a new one.
+// connection returns the present connection if it is alive, or a new one.
 func (b *Brain) connection(ctx context.Context) (*hass.Conn, error) {
 	select {
 	case b.dialling <- struct{}{}:

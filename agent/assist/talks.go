@@ -10,7 +10,7 @@ import (
 // idle is how long Home Assistant keeps a conversation that rests.
 const idle = 5 * time.Minute
 
-// talks are the ids by which Home Assistant knows conversations.
+// talks maps conversations to Home Assistant's ids.
 type talks struct {
 	now func() time.Time
 
@@ -23,7 +23,7 @@ type talk struct {
 	used time.Time
 }
 
-// id is the conversation's, or empty where a new one begins.
+// id returns the conversation's id, or "" for a new conversation.
 func (k *talks) id(conversation string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -35,8 +35,8 @@ func (k *talks) id(conversation string) string {
 	return t.id
 }
 
-// keep notes the id of a turn's answer, which is a new one where Home
-// Assistant did not know the old one any more.
+// store records the id of a turn's answer, which is a new one if Home Assistant no
+// longer knew the old one.
 func (k *talks) keep(conversation, id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

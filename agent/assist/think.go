@@ -19,12 +19,12 @@ import (
 	"perch/remote/hass"
 )
 
-// Limits of a turn.
+// Bound of a turn.
 const mostKinds = 32 // of events
 
 // Think implements agent.Brain. When ctx ends, the run is cancelled at Home Assistant
-// and Think returns at once. What Home Assistant itself says it could not do
-// is an answer like any other.
+// and Think returns at once. An error message of Home Assistant itself is an answer
+// like any other.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,30 +51,29 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	case err == nil:
 		return nil
 	case interrupted && r.conversation != "":
-		b.talks.keep(t.Conversation, r.conversation) // what was said is known there
+		b.talks.keep(t.Conversation, r.conversation) // Home Assistant has stored the exchange
 	case !interrupted:
-		b.talks.forget(t.Conversation) // what was said before may be why it failed
+		b.talks.forget(t.Conversation) // the history may be why it failed
 	}
 	switch {
 	case own.error != nil:
 		return own.error
 	case len(r.tools) > 0 && ctx.Err() == nil:
-		// Not wrapped, so that ErrAway ends here: another brain must not do a
-		// second time what was done already.
+		// Not wrapped, so that ErrAway ends here: another brain must not repeat actions.
 		return fmt.Errorf("after its tools had run: %v", err)
 	}
 	return away(ctx, err)
 }
 
-// errEndless is why a turn that comes to no end is ended. The robot says so in a
-// sentence; it is no failure.
+// errEndless is the reason for stopping an answer that does not end. The robot says
+// a phrase for it; it is not a failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// listenerError is an error of out. Home Assistant is not at fault, and the error is
-// returned as it is.
+// listenerError is an error of out. It is returned unchanged and does not blame Home
+// Assistant.
 type listenerError struct{ error }
 
-// round is one turn.
+// turnRun is one turn.
 type round struct {
 	brain  *Brain
 	turn   agent.Turn
@@ -84,7 +83,7 @@ type round struct {
 	conversation string // its id, once it is known
 	sent         bool   // out has been called
 
-	role   string // of the message that is being passed on
+	role   string // of the message being received
 	spoken strings.Builder
 	tools  []*event.ToolStatus
 }
@@ -99,10 +98,10 @@ func (r *round) send(replies ...agent.Reply) error {
 	return nil
 }
 
-// words are what was said, bounded.
+// words returns what was said, cut to limit.Question.
 func (r *round) words() string { return plain.Clip(r.turn.Text, limit.Question) }
 
-// post is the turn by the REST API.
+// runREST runs the turn over the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
@@ -110,7 +109,7 @@ func (r *round) post(ctx context.Context, conversation string) (hass.Reply, erro
 	})
 }
 
-// run is the turn by a pipeline.
+// runPipeline runs the turn with a pipeline.
 func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error) {
 	b := r.brain
 	conn, err := b.connection(ctx)
@@ -128,13 +127,13 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 		return hass.Reply{}, err
 	}
 	within, left := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // what has come last did not make up for the wait before it
+	slow := false             // the latest piece did not make up for the wait before it
 	seen := map[string]bool{} // kinds of events
 	for {
 		waiting := time.Now()
 		e, err := run.Next(ctx, min(within, left))
 		waited := time.Since(waiting)
-		// What brings nothing buys no time.
+		// An empty event does not extend the time.
 		within, left = max(0, within-waited), max(0, left-waited)
 		if err != nil && left == 0 && ctx.Err() == nil && r.sent {
 			return hass.Reply{}, errEndless
@@ -184,18 +183,18 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 	}
 }
 
-// progress takes a piece of the conversation's log, and reports whether something has
-// begun or ended with it, and how much waiting its text is worth.
+// progress handles a piece of the conversation's log. It reports whether something has
+// started or ended, and how much waiting time its text is worth.
 func (r *round) progress(e hass.Event) (lives bool, worth time.Duration, err error) {
 	d, there, err := e.Delta()
 	if err != nil || !there {
-		return false, 0, nil // the answer comes whole at the end as well
+		return false, 0, nil // the whole answer also comes at the end
 	}
 	lives = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
 	return lives, remote.Worth(d.Content) + remote.Worth(d.Thought), r.take(d)
 }
 
-// working reports whether a tool is at work.
+// working reports whether a tool is running.
 func (r *round) working() bool {
 	return slices.ContainsFunc(r.tools, func(t *event.ToolStatus) bool { return t.Status == event.ToolRunning })
 }
@@ -235,8 +234,8 @@ func (r *round) say(text string) error {
 	return r.send(r.speech.Write(text)...)
 }
 
-// begun reports a tool at work. Text before it is spoken first. A tool without an
-// id could not be reported as ended.
+// toolStarted reports a running tool. Text before it is spoken first. A tool without
+// an id is ignored, because its end could not be reported.
 func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {
 		return nil
@@ -259,9 +258,9 @@ func (r *round) ended(id, status string) error {
 	return nil
 }
 
-// finish says what has not been said, and ends the turn. An answer that was
-// passed on piece by piece is whole; the words of an error may come on top. An
-// answer without a word is one too: the lamp is on.
+// finish speaks the rest of the answer, and ends the turn. A streamed answer is
+// complete; an error message may follow it. An answer without words is valid: the lamp
+// is on.
 func (r *round) finish(reply hass.Reply) error {
 	if err := r.send(r.speech.End()...); err != nil {
 		return err
@@ -284,7 +283,7 @@ func (r *round) finish(reply hass.Reply) error {
 	return r.send(agent.Done{End: agent.Continue})
 }
 
-// cutOff ends a turn that comes to no end by itself.
+// cutOff ends a turn whose answer does not end.
 func (r *round) cutOff() error {
 	for _, t := range r.tools {
 		if err := r.ended(t.ID, event.ToolDone); err != nil {
@@ -296,7 +295,7 @@ func (r *round) cutOff() error {
 	return r.send(append(r.speech.End(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }
 
-// unheeded returns an error of out as it is.
+// unheeded marks an error of out.
 func unheeded(err error) error {
 	if own, ok := errors.AsType[listenerError](err); ok {
 		return own.error

@@ -12,7 +12,7 @@ import (
 	"perch/device"
 )
 
-// Entry is something that a character did. Each is bound to the one before by its hash.
+// Entry records one act of a character. It contains the hash of the previous entry.
 type Entry struct {
 	Seq       uint64          `json:"seq"` // counts up from 1
 	At        time.Time       `json:"at"`  // UTC
@@ -24,51 +24,51 @@ type Entry struct {
 	Skill     string          `json:"sourceSkill,omitempty"`
 	Prev      string          `json:"prev"`                // hash of the entry before; empty for the first
 	Hash      string          `json:"hash"`                // SHA-256 of all of the above, in hex
-	Signature []byte          `json:"signature,omitempty"` // Ed25519 of seq and hash: the diary may be cut after this entry
+	Signature []byte          `json:"signature,omitempty"` // Ed25519 of seq and hash, where the diary may be cut after this entry
 }
 
 // hash is the SHA-256, in hex, of the entry's JSON without hash and signature.
 func (e Entry) hash() string {
 	e.Hash, e.Signature = "", nil
 	text, err := json.Marshal(e)
-	if err != nil { // of a payload that is no JSON, which has no hash to be equal to
+	if err != nil { // the payload is not JSON, and no stored hash equals ""
 		return ""
 	}
 	sum := sha256.Sum256(append([]byte(forEntry), text...))
 	return hex.EncodeToString(sum[:])
 }
 
-// Point is a place in the chain: after the entry of that number and hash. The zero value
-// is the beginning.
+// Point is a position in the chain: after the entry of that number and hash. The zero
+// value is the beginning.
 type Point struct {
 	Seq       uint64 `json:"seq"`
 	Hash      string `json:"hash,omitempty"`
-	Signature []byte `json:"signature,omitempty"` // of seq and hash; none at the beginning
+	Signature []byte `json:"signature,omitempty"` // of seq and hash; empty at the beginning
 }
 
 func (p Point) text() []byte { return fmt.Appendf(nil, "%s%d\n%s\n", forPoint, p.Seq, p.Hash) }
 
-// signed reports whether the key has signed the point.
+// signed reports whether the point has a valid signature of the key.
 func (p Point) signed(public ed25519.PublicKey) bool {
 	return p.Seq == 0 && p.Hash == "" || len(public) == ed25519.PublicKeySize && ed25519.Verify(public, p.text(), p.Signature)
 }
 
-// Head is where the chain begins and ends, signed with each change. It has the newest
-// entries itself, so that they and the signature are on the disk together or not at all.
+// Head is the signed beginning and end of the chain, rewritten with each change. It
+// includes the newest entries, so that these and the signature are stored atomically.
 type Head struct {
-	Root      Point     `json:"root"` // what is kept begins after it
+	Root      Point     `json:"root"` // the stored entries begin after it
 	Last      Point     `json:"last"`
 	At        time.Time `json:"at"`      // UTC
 	Address   string    `json:"address"` // of the key
 	Signature []byte    `json:"signature"`
 	Newest    []Entry   `json:"newest,omitempty"` // ascending; the last is at Last
-	Before    []Origin  `json:"before,omitempty"` // ascending; whose diary this goes on with
+	Before    []Origin  `json:"before,omitempty"` // ascending; the appliances whose diary this one continues
 }
 
-// Origin is another appliance, whose diary came with a backup.
+// Origin is another appliance whose diary was restored from a backup.
 type Origin struct {
 	Address string `json:"address"` // of its key
-	Last    Point  `json:"last"`    // what it has signed ends here
+	Last    Point  `json:"last"`    // the end of its entries
 }
 
 func (h Head) text() []byte {
@@ -79,8 +79,8 @@ func (h Head) text() []byte {
 	return text
 }
 
-// key is the key that has signed what there is at an entry. A head without an address
-// has none.
+// key returns the key that signed the entry of a number, or nil if the head has no
+// address.
 func (h Head) key(seq uint64) ed25519.PublicKey {
 	for _, o := range h.Before {
 		if seq <= o.Last.Seq {
@@ -90,7 +90,7 @@ func (h Head) key(seq uint64) ed25519.PublicKey {
 	return publicOf(h.Address)
 }
 
-// signed reports whether the key has signed the head.
+// signed reports whether the head has a valid signature of the key.
 func (h Head) signed(public ed25519.PublicKey) bool {
 	return len(public) == ed25519.PublicKeySize && ed25519.Verify(public, h.text(), h.Signature)
 }

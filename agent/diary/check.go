@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// mostFaults bounds those that are reported of one diary.
+// mostFaults bounds the reported faults.
 const mostFaults = 20
 
 // Fault is a place where the chain is broken.
@@ -17,30 +17,30 @@ type Fault struct {
 	What string `json:"what"` // text for people
 }
 
-// Report is what a look at the whole chain has found.
+// Report is the result of verifying the whole chain.
 type Report struct {
-	Whole   bool       `json:"whole"`          // and this appliance's own
+	Whole   bool       `json:"whole"`          // no faults, and signed by this appliance only
 	Entries int        `json:"entries"`        // number of them
 	From    uint64     `json:"from,omitempty"` // of the oldest
 	To      uint64     `json:"to,omitempty"`   // of the newest
 	Hash    string     `json:"hash,omitempty"` // of the newest
 	At      *time.Time `json:"at,omitempty"`   // of the newest signature
 	Address string     `json:"address"`        // of the appliance's key
-	Faults  []Fault    `json:"faults"`         // at most 20; empty where it is whole
-	Further int        `json:"further_faults"` // number of those beyond
-	// Foreign are the other appliances that have signed a part of it, ascending. A diary
-	// with them and without faults fits in itself; whether to trust their keys is the owner's to say.
+	Faults  []Fault    `json:"faults"`         // at most 20; empty if there are none
+	Further int        `json:"further_faults"` // number of further faults
+	// Foreign lists the other appliances that signed a part of it, ascending. Such a diary
+	// without faults is consistent; the owner decides whether to trust their keys.
 	Foreign []Foreign `json:"foreign,omitempty"`
 }
 
-// Foreign is another appliance, whose diary this one goes on with.
+// Foreign is another appliance whose diary this one continues.
 type Foreign struct {
 	Address string `json:"address"` // of its key
 	To      uint64 `json:"to"`      // the last entry that it has signed
 }
 
-// Fits reports whether the diary has no fault, and is signed by this appliance and by
-// those whose keys are given.
+// Fits reports whether the diary has no fault, and is signed only by this appliance and
+// by trusted keys.
 func (r Report) Fits(trusted ...string) bool {
 	for _, f := range r.Foreign {
 		if !slices.Contains(trusted, f.Address) {
@@ -58,8 +58,8 @@ func (r *Report) fault(seq uint64, format string, args ...any) {
 	r.Faults = append(r.Faults, Fault{seq, fmt.Sprintf(format, args...)})
 }
 
-// Check looks at a whole chain: every entry of the table, ascending by seq, and the head; one that is missing is a fault.
-// Public is the appliance's own key; who else has signed a part of it is told, and it is not whole then.
+// Check verifies a whole chain: the entries of the table, ascending by seq, and the head. A nil head is a fault.
+// Public is the appliance's key; other signers are listed in Foreign, and the report is then not Whole.
 func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	r := Report{Address: Address(public), Faults: []Fault{}}
 	if head == nil {
@@ -98,8 +98,8 @@ func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	return r
 }
 
-// joined are the entries of the table and then those that only the head has. What the
-// table has at or before the root was cut and waits to be removed.
+// joined yields the entries of the table and then those only in the head. Entries at or
+// before the root were cut off and wait to be removed; they are skipped.
 func joined(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		own := map[uint64]string{}
@@ -125,7 +125,7 @@ func joined(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 	}
 }
 
-// chain follows the entries.
+// chain verifies the entries in order.
 type chain struct {
 	report *Report
 	head   *Head

@@ -1,8 +1,8 @@
-// Package diary keeps what the characters of the appliance did, so that a change of it is
-// found: each entry has the hash of the one before, and the chain's head is signed with
-// the appliance's Ed25519 key. Whoever has that key can write another diary, and whoever
-// puts back an older copy of all of it shows an older diary: keep the hash of a head
-// elsewhere, and compare.
+// Package diary records what the appliance's characters did, so that manipulation is
+// detected: each entry contains the hash of the previous one, and the chain's head is
+// signed with the appliance's Ed25519 key. Somebody with that key can write another
+// diary, and an older copy of the whole diary passes as current: store the hash of a
+// head elsewhere, and compare.
 package diary
 
 import (
@@ -21,10 +21,10 @@ import (
 	"perch/event"
 )
 
-// headKey is where the table of heads has the only one.
+// headKey is the only key in the table of heads.
 const headKey = "head"
 
-// Sizes and pace. A batch is written at once: a card is spared, and the appliance's last seconds may be lost with its power.
+// Batch limits. A batch is stored at once to spare the SD card; a power cut may lose the last seconds.
 const (
 	mostBatch = 64              // entries
 	every     = 2 * time.Second // between the first event of a batch and its writing
@@ -43,18 +43,18 @@ type heads interface {
 	Put(key string, h Head) error
 }
 
-// Options are what a diary is made of.
+// Options of a diary.
 type Options struct {
 	Entries   entries
 	Heads     heads
 	Key       Key
-	Begins    bool             // the key was made just now, so that there is no diary yet
-	Keep      int              // entries at most, of all characters; 0 keeps none
-	Who       action.Who       // the character that acts
-	Sentiment action.Sentiment // of what is said; nil is neutral
-	// Publish publishes each entry that is on the disk, and does not call the diary; nil publishes
-	// nothing. The event is of no session: one that was over before the entry was written does
-	// not begin again.
+	Begins    bool             // the key is new, so there is no diary yet
+	Keep      int              // most entries, of all characters; 0 stores none
+	Who       action.Who       // returns the acting character
+	Sentiment action.Sentiment // of spoken text; nil is neutral
+	// Publish publishes each stored entry and must not call the diary; nil publishes
+	// nothing. The event has no session, because an ended session must not come back to
+	// life.
 	Publish func(robot device.ID, session string, e event.Event)
 	Log     *slog.Logger
 }
@@ -62,20 +62,20 @@ type Options struct {
 // Diary is safe for concurrent use. Run writes it.
 type Diary struct {
 	o    Options
-	keep atomic.Int64 // Options.Keep, or what Bound has made of it
+	keep atomic.Int64 // Options.Keep, or the bound set by Bound
 
-	changing sync.Mutex // held while the chain is changed, and while it is verified
-	reported []uint64   // ascending seqs of the entries that viewers have reported; Run's
-	full     bool       // what viewers report is not kept at the moment; Run's
+	changing sync.Mutex // held while the chain is changed or verified
+	reported []uint64   // ascending seqs of the entries reported by viewers; used by Run only
+	full     bool       // viewers' reports are being dropped; used by Run only
 
 	mu   sync.Mutex
 	head *Head // as stored; changed with changing held
-	err  error // why the latest batch is not stored
+	err  error // why the latest batch was not stored
 }
 
-// Open reads the head. With a new key it stores that of an empty diary. A head that is missing
-// or not this appliance's is not replaced by a good one: what follows is not bound to what is
-// there, so that Verify goes on to find it.
+// Open reads the head. With a new key it stores the head of an empty diary. A head that
+// is missing or not this appliance's is not replaced by a valid one: new entries are not
+// chained to the existing ones, so that Verify continues to report the fault.
 func Open(o Options) (*Diary, error) {
 	d := &Diary{o: o}
 	d.keep.Store(int64(o.Keep))
@@ -109,8 +109,8 @@ func Open(o Options) (*Diary, error) {
 	return d, nil
 }
 
-// inherited reports whether the diary is whole in itself, and signed with another key. It
-// is gone on with then: its entries stay bound to what follows, and the other's signatures with them.
+// inherited reports whether the diary is consistent and signed with another key. It is
+// then continued: new entries are chained to it, and the other signatures remain.
 func (d *Diary) inherited() bool {
 	found := *d.head
 	if found.Address == d.o.Key.Address() {
@@ -125,8 +125,8 @@ func (d *Diary) inherited() bool {
 	return true
 }
 
-// Placed is an entry as it lies at a key of the table. One that lies where it does not
-// belong has no hash, so that Check finds it.
+// Placed returns an entry as stored under a key of the table. One under a wrong key
+// loses its hash, so that Check finds it.
 func Placed(at string, e Entry) Entry {
 	if at != key(e.Seq) {
 		e.Hash = ""
@@ -136,7 +136,7 @@ func Placed(at string, e Entry) Entry {
 
 func key(seq uint64) string { return fmt.Sprintf("%020d", seq) }
 
-// Run keeps what is published until ctx or the bus ends, and then what it still has.
+// Run records published events until ctx or the bus ends, and then stores the rest.
 func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	events := make(chan event.Envelope)
 	var pump sync.WaitGroup
@@ -165,13 +165,13 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 		if d.write(batch); d.Err() == nil || len(batch) >= mostBatch {
 			batch = nil
 		}
-		if due = nil; len(batch) > 0 { // the disk may take it later
+		if due = nil; len(batch) > 0 { // retry later
 			due = time.After(every)
 		}
 	}
 }
 
-// take adds the entry of an event, if it is to have one.
+// appendEvent adds the entry of an event to a batch, if the diary records it.
 func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	if missed, lost := e.Event.(event.Missed); lost {
 		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
@@ -187,7 +187,7 @@ func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	return append(batch, entry)
 }
 
-// tally finds what viewers have reported before.
+// loadReported finds the stored entries reported by viewers.
 func (d *Diary) tally() {
 	d.reported = nil
 	for e := range joined(*d.head, d.table(), &Report{}) {
@@ -197,9 +197,9 @@ func (d *Diary) tally() {
 	}
 }
 
-// fits reports whether one more entry may be a viewer's: a tenth of what is kept. The
-// chain is cut at its beginning alone, so that without a bound viewers' entries would push
-// out the characters' own.
+// fits reports whether one more entry may be a viewer's: at most a tenth of the diary
+// may be. The chain is only cut at its beginning, so that without a bound viewers'
+// entries would displace the characters' own.
 func (d *Diary) fits(batch []Entry) bool {
 	n := len(d.reported)
 	for _, e := range batch {
@@ -214,7 +214,7 @@ func (d *Diary) fits(batch []Entry) bool {
 	return !d.full
 }
 
-// write binds a batch to the chain and stores it. What the disk refuses is lost, and logged.
+// write chains a batch and stores it. A batch that cannot be stored is lost, and logged.
 func (d *Diary) write(batch []Entry) {
 	if len(batch) == 0 {
 		return
@@ -232,7 +232,7 @@ func (d *Diary) write(batch []Entry) {
 	}
 }
 
-// went notes how the latest change went.
+// recordResult records the result of the latest change.
 func (d *Diary) went(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -242,8 +242,8 @@ func (d *Diary) went(err error) {
 	d.err = err
 }
 
-// append stores a batch of at least one entry. The entries of the head before go into the table: they are on the disk with a
-// signature already, so that no power cut leaves an entry without one. With changing held.
+// append stores a batch of at least one entry. The previous head's entries move to the table: they are on the disk with a
+// signature already, so that a power cut leaves no entry unsigned. The caller holds changing.
 func (d *Diary) append(batch []Entry) error {
 	next := Head{At: time.Now().UTC().Round(0), Root: d.head.Root, Last: d.head.Last, Before: d.head.Before, Newest: make([]Entry, len(batch))}
 	for _, e := range d.head.Newest {
@@ -269,13 +269,13 @@ func (d *Diary) append(batch []Entry) error {
 	return nil
 }
 
-// put signs and stores a head, cut to what is kept. What is cut off is removed only then. With changing held.
+// storeHead signs and stores a head, cut to the bound, and then removes what was cut off. The caller holds changing.
 func (d *Diary) put(next Head) error {
 	next.Address = d.o.Key.Address()
 	if next.Root = d.cutAt(next); next.Root.Seq == next.Last.Seq {
 		next.Newest = nil
 	}
-	if !next.Last.signed(d.o.Key.Public()) { // the other's, where a restored diary is cut before it has gone on
+	if !next.Last.signed(d.o.Key.Public()) { // the other appliance's: a restored diary is cut before its first new entry
 		next.Last = d.o.Key.signPoint(next.Last)
 	}
 	next.Before = slices.DeleteFunc(slices.Clone(next.Before), func(o Origin) bool { return o.Last.Seq < next.Root.Seq })
@@ -293,7 +293,7 @@ func (d *Diary) put(next Head) error {
 	return nil
 }
 
-// cutAt is the first signed point after which there are not too many entries. With changing held.
+// cutAt returns the first signed point after which the diary is within its bound. The caller holds changing.
 func (d *Diary) cutAt(h Head) Point {
 	if h.Last.Seq <= h.Root.Seq+uint64(d.keep.Load()) {
 		return h.Root
@@ -305,18 +305,18 @@ func (d *Diary) cutAt(h Head) Point {
 		}
 	}
 	if d.o.Entries.Err() != nil {
-		return h.Root // the rest is there and cannot be read
+		return h.Root // the remaining entries exist but cannot be read
 	}
 	return h.Last
 }
 
-// Bound keeps so many entries from now on, and cuts off older ones.
+// Bound sets the number of stored entries, and cuts off older ones.
 func (d *Diary) Bound(keep int) {
 	d.keep.Store(int64(keep))
 	d.cut()
 }
 
-// cut applies a smaller bound than the one before.
+// cut applies a reduced bound.
 func (d *Diary) cut() {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -328,7 +328,7 @@ func (d *Diary) cut() {
 	d.went(d.put(next))
 }
 
-// sweep removes entries before the root. With changing held, or before anybody has d.
+// sweep removes entries before the root. The caller holds changing, or is the only user of d.
 func (d *Diary) sweep() {
 	for k, e := range d.o.Entries.All() {
 		if e.Seq > d.head.Root.Seq {
@@ -338,17 +338,17 @@ func (d *Diary) sweep() {
 	}
 }
 
-// Err is why the latest entries are not stored; nil is fine.
+// Err returns why the latest entries were not stored, or nil.
 func (d *Diary) Err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.err
 }
 
-// Newest are the newest n entries, the newest first.
+// Newest returns the newest n entries, the newest first.
 func (d *Diary) Newest(n int) []Entry {
 	d.mu.Lock()
-	head := d.head // which is replaced, and never changed
+	head := d.head // replaced but never modified
 	d.mu.Unlock()
 	list := []Entry{}
 	for i := len(head.Newest) - 1; i >= 0 && len(list) < n; i-- {
@@ -357,7 +357,7 @@ func (d *Diary) Newest(n int) []Entry {
 		}
 	}
 	own := uint64(len(head.Newest))
-	for _, e := range d.o.Entries.Newest(n + len(head.Newest)) { // the table may have the head's own, too
+	for _, e := range d.o.Entries.Newest(n + len(head.Newest)) { // the table may contain the head's entries too
 		if e.Seq > head.Root.Seq && e.Seq+own <= head.Last.Seq && len(list) < n {
 			list = append(list, e)
 		}
@@ -365,7 +365,7 @@ func (d *Diary) Newest(n int) []Entry {
 	return list
 }
 
-// Verify looks at the whole chain as it is stored. Nothing is written meanwhile.
+// Verify checks the whole stored chain. Nothing is written during that time.
 func (d *Diary) Verify() (Report, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -380,7 +380,7 @@ func (d *Diary) Verify() (Report, error) {
 	return Check(d.Public(), stored, d.table()), d.o.Entries.Err()
 }
 
-// table are the entries that are not in the head alone, ascending.
+// table yields the entries that are not only in the head, ascending.
 func (d *Diary) table() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for k, e := range d.o.Entries.All() {
@@ -391,5 +391,5 @@ func (d *Diary) table() iter.Seq[Entry] {
 	}
 }
 
-// Public is the key that signatures are checked with.
+// Public returns the key to verify signatures with.
 func (d *Diary) Public() ed25519.PublicKey { return d.o.Key.Public() }

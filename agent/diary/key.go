@@ -11,7 +11,7 @@ import (
 // Key is the appliance's Ed25519 key. It is safe for concurrent use.
 type Key struct{ private ed25519.PrivateKey }
 
-// NewKey makes a key of a seed of 32 bytes, as 64 hex digits.
+// NewKey makes a key from a seed of 32 bytes, as 64 hex digits.
 func NewKey(seed string) (Key, error) {
 	raw, err := hex.DecodeString(seed)
 	if err != nil || len(raw) != ed25519.SeedSize {
@@ -20,24 +20,24 @@ func NewKey(seed string) (Key, error) {
 	return Key{ed25519.NewKeyFromSeed(raw)}, nil
 }
 
-// Public is the key that others check signatures with.
+// Public returns the public key.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
-// Private signs what has a purpose of its own at its beginning, such as a skill.
+// Private returns the private key, for messages with their own purpose prefix, such as a skill.
 func (k Key) Private() ed25519.PrivateKey { return k.private }
 
-// Address is the public key as text: "ed25519:" and base64.
+// Address returns the public key as text: "ed25519:" and base64.
 func (k Key) Address() string { return Address(k.Public()) }
 
-// addressOf begins the text of a public key.
+// addressOf is the prefix of a public key as text.
 const addressOf = "ed25519:"
 
-// Address is a public key as text: "ed25519:" and base64.
+// Address returns a public key as text: "ed25519:" and base64.
 func Address(public ed25519.PublicKey) string {
 	return addressOf + base64.StdEncoding.EncodeToString(public)
 }
 
-// publicOf is the key of an address, and nil of what is none.
+// publicOf returns the key of an address, or nil if it is invalid.
 func publicOf(address string) ed25519.PublicKey {
 	text, is := strings.CutPrefix(address, addressOf)
 	raw, err := base64.StdEncoding.DecodeString(text)
@@ -47,7 +47,7 @@ func publicOf(address string) ed25519.PublicKey {
 	return raw
 }
 
-// Purposes keep a signature of one thing from being taken for another.
+// Prefixes of signed texts, which prevent using a signature for another purpose.
 const (
 	forMessage = "perch message 1\n"
 	forPoint   = "perch diary point 1\n"
@@ -55,7 +55,7 @@ const (
 	forEntry   = "perch diary entry 1\n"
 )
 
-// Sign signs a message of the agent's: the text after the line "perch message 1". It
+// Sign signs a message of the agent: the text after the line "perch message 1". It
 // returns the signature in base64.
 func (k Key) Sign(message string) string {
 	return base64.StdEncoding.EncodeToString(ed25519.Sign(k.private, []byte(forMessage+message)))

@@ -10,12 +10,12 @@ import (
 	"perch/plain"
 )
 
-// Types are those of the actions that the diary keeps.
+// Types returns the types of the recorded actions.
 func Types() []action.Type {
 	return []action.Type{action.Speak, action.Remember, action.Sign, action.SkillDone, action.Validate, action.LoadEnd}
 }
 
-// reported reports whether a viewer has reported what is kept.
+// reported reports whether the entry was reported by a viewer.
 func (e Entry) reported() bool {
 	var p struct {
 		By string `json:"by"`
@@ -23,7 +23,7 @@ func (e Entry) reported() bool {
 	return json.Unmarshal(e.Payload, &p) == nil && p.By == event.ByViewer
 }
 
-// entryOf is the entry of an event; ok is false if the diary does not keep it.
+// entryOf returns the entry of an event; ok is false if the diary does not record it.
 func (d *Diary) entryOf(e event.Envelope) (_ Entry, ok bool) {
 	a, ok := action.Of(e, d.o.Who(e.Robot, e.Session), d.o.Sentiment)
 	if !ok || !slices.Contains(Types(), a.Type) {

@@ -1,8 +1,7 @@
-// Package feed renders what the agents do for all who show them: skins at the door, and
-// the avatar programs that the appliance connects to. Its frames are those of Tier-2 of
-// the VTuber adapter's RFC, and extensions; docs/skins.md is for who reads them.
+// Package feed renders the agents' activity for everything that shows them: skins that
+// connect to the server, and avatar programs that the appliance connects to. Its frames
+// are those of Tier-2 of the VTuber adapter's RFC, and extensions; see docs/skins.md.
 //
-// What is sent is rendered once for all viewers, from the board and the bus. A viewer
-// that does not take its frames delays no other: its outbox is bounded, and discards
-// outdated frames.
+// Frames are rendered once for all viewers, from the board and the bus. A slow viewer
+// delays no other: its outbox is bounded, and discards outdated frames.
 package feed

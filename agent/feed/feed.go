@@ -13,12 +13,12 @@ import (
 	"perch/event"
 )
 
-// notices are the notifications that are kept.
+// notices returns the stored notifications.
 type notices interface {
 	Open(now time.Time) []notice.Notification
 }
 
-// Options are what a feed is made of.
+// Options of a feed.
 type Options struct {
 	Board   *agent.Board
 	Bus     *event.Bus
@@ -27,10 +27,9 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Feed renders the bus for all viewers at once: one reader, one follower of the
-// board, one encoding of every frame. Its lock is held for as long as it takes
-// to put a frame into the outboxes, so that a viewer that joins gets a snapshot of
-// one moment and everything after it.
+// Feed renders the bus for all viewers: one reader, one follower of the board, one
+// encoding of each frame. Its lock is only held to fill the outboxes, so that a new
+// viewer gets a consistent snapshot and everything after it.
 type Feed struct {
 	o Options
 
@@ -38,19 +37,19 @@ type Feed struct {
 	viewers map[*Viewer]bool
 	states  *agent.Follower
 	views   map[string]*view // by agent.State.Key
-	notices []*waitingNotice // that were neither shown nor spoken, oldest first
+	notices []*waitingNotice // neither shown nor spoken, oldest first
 	moods   moods
 	reader  *event.Reader // of the events after the states
 }
 
-// waitingNotice is a notification, until it was shown or spoken or is over.
+// waitingNotice is a notification that is neither shown nor spoken nor over.
 type waitingNotice struct {
 	Notice // without its time
 	frame  *Frame
 }
 
-// New takes everything as it is now. What is published from here on is sent
-// once Run has begun, also to viewers that joined before.
+// New returns a feed with the present states. Later events are sent once Run has
+// started, also to viewers that joined before.
 func New(o Options) *Feed {
 	now := time.Now()
 	f := &Feed{o: o, viewers: map[*Viewer]bool{}, views: map[string]*view{}, states: o.Board.Follow(now), moods: moods{}}
@@ -88,7 +87,7 @@ func (f *Feed) Run(ctx context.Context) {
 	}
 }
 
-// readNotices takes the notifications that wait from where they are kept.
+// readNotices reads the waiting notifications from the store.
 func (f *Feed) readNotices(now time.Time) {
 	for _, n := range f.o.Notices.Open(now) {
 		if n.State == notice.Received {
@@ -98,7 +97,7 @@ func (f *Feed) readNotices(now time.Time) {
 	}
 }
 
-// take brings in an event.
+// handleEvent applies an event.
 func (f *Feed) take(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,20 +119,20 @@ func (f *Feed) take(e event.Envelope) {
 	case event.Mood:
 		f.feel(e)
 	case event.Said:
-		if ev.By != event.ByViewer { // whoever reports a sentence shows it
+		if ev.By != event.ByViewer { // a viewer has already shown the sentence that it reports
 			f.fan(newSaid(e, ev))
 		}
 	case event.RobotForgotten:
 		delete(f.moods, placeOf(e))
 	case event.TimerRang:
 		if !ev.OnRobot {
-			break // it comes as a notification
+			break // it is sent as a notification
 		}
 		f.fan(newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 	}
 }
 
-// changed brings in the states that an event changes, or time.
+// changed applies the state changes of an event or of passed time.
 func (f *Feed) changed(changes []agent.Change, e event.Envelope) {
 	for _, c := range changes {
 		f.change(c, e)
@@ -143,8 +142,8 @@ func (f *Feed) changed(changes []agent.Change, e event.Envelope) {
 	}
 }
 
-// change brings in a session's next state. Where it is another session's, the
-// one before is over.
+// change applies a session's new state. If a robot has a new session, the previous one
+// ends.
 func (f *Feed) change(c agent.Change, e event.Envelope) {
 	v := f.views[c.State.Key()]
 	if v == nil {
@@ -159,7 +158,7 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 	v.state = c.State
 	_, lost := c.By.(event.Missed)
 	if c.State.Tools == 0 || lost {
-		v.tools = nil // which the board does not hold
+		v.tools = nil // not part of the board's state
 	}
 	if c.State.At(c.At) != agent.Notification || lost {
 		v.asked = nil // answered, or over
@@ -170,7 +169,7 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 	f.settle(v, c.At)
 }
 
-// show sends what an event shows besides a state.
+// sendEvent sends the frames of an event that are not states.
 func (f *Feed) show(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
@@ -197,8 +196,8 @@ func (f *Feed) show(v *view, e event.Envelope) {
 	}
 }
 
-// settle sends a session's state, where it has changed for viewers that take all ten
-// states, or for those that take seven.
+// sendState sends a session's state if it has changed for viewers of all ten states, or
+// for those of seven.
 func (f *Feed) settle(v *view, at time.Time) {
 	news := [2]*Frame{v.news(false, at), v.news(true, at)}
 	if news != [2]*Frame{} {
@@ -206,59 +205,58 @@ func (f *Feed) settle(v *view, at time.Time) {
 	}
 }
 
-// over sends that a session shows nothing any more.
+// sendEnd sends that a session is idle.
 func (f *Feed) over(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
 	f.settle(v, at)
 }
 
-// end gives up a session that is no longer known, and one of no robot that is
-// over and was shown so. A robot's latest is kept, because events of an earlier
-// one do not count.
+// dropSession drops a session that is no longer known, and an idle one without a robot
+// that was shown as such. A robot's latest session is retained, because events of
+// earlier ones do not count.
 func (f *Feed) end(c agent.Change) {
 	if c.Gone || c.State.Robot == "" && !live(c.State, c.At) {
 		delete(f.views, c.State.Key())
 	}
 }
 
-// notify sends a notification to every viewer, and keeps it for the next until it
-// was shown or spoken.
+// notify sends a notification to every viewer, and stores it for later viewers until
+// it is shown or spoken.
 func (f *Feed) notify(at time.Time, n Notice) {
 	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Second)
 	for _, kept := range f.notices {
 		if kept.ID == n.ID && string(encode(kept.Notice)) == string(encode(n)) {
-			return // it was read from where it is kept before its event came
+			return // it was read from the store before its event arrived
 		}
 	}
-	f.drop(n.ID) // the later of one id counts
+	f.drop(n.ID) // a later one of the same id replaces it
 	kept := &waitingNotice{Notice: n}
 	n.TS = at.Unix()
 	kept.frame = newNotice(n)
 	f.notices = append(f.notices, kept)
 	if len(f.notices) > mostKept {
-		f.notices = f.notices[1:] // the store has given up as many
+		f.notices = f.notices[1:] // the store has dropped as many
 	}
 	f.fan(kept.frame)
 }
 
-// mostKept bounds the notifications that were neither shown nor spoken. The store
-// keeps as many.
+// mostKept bounds the waiting notifications, as the store does.
 const mostKept = 500
 
-// drop forgets a notification that was shown or spoken, or that is over.
+// drop removes a notification that was shown or spoken, or is over.
 func (f *Feed) drop(id string) (news bool) {
 	before := len(f.notices)
 	f.notices = slices.DeleteFunc(f.notices, func(n *waitingNotice) bool { return n.ID == id })
 	return len(f.notices) < before
 }
 
-// fan sends one frame to every viewer whose filter takes it.
+// fan sends a frame to every viewer whose filter matches.
 func (f *Feed) fan(made *Frame) {
 	f.each(func(*Filter) *Frame { return made })
 }
 
-// each sends every viewer the frame that is picked for it.
+// each sends every viewer the frame chosen for its filter.
 func (f *Feed) each(pick func(*Filter) *Frame) {
 	for v := range f.viewers {
 		if made := pick(&v.filter); made != nil && v.filter.takes(made) {
@@ -267,7 +265,7 @@ func (f *Feed) each(pick func(*Filter) *Frame) {
 	}
 }
 
-// snapshot is all that a filter takes of the present.
+// snapshot returns the frames of the present state that match a filter.
 func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 	add := func(made *Frame) {
 		if made != nil && w.takes(made) {
@@ -301,7 +299,7 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 	return all
 }
 
-// wait is the time until something changes by itself.
+// wait returns the time until something expires.
 func (f *Feed) wait(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -311,7 +309,7 @@ func (f *Feed) wait(now time.Time) time.Duration {
 	return time.Hour
 }
 
-// tick sends what has changed by itself.
+// tick sends what has expired.
 func (f *Feed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"perch/plain"
 )
 
-// The kinds of frames that a viewer may subscribe to. Those of the RFC are what a skin
-// gets that asks for nothing else; the others are extensions, for viewers that name them.
+// The kinds of frames that a viewer may subscribe to. Skins get those of the RFC by
+// default; the others are extensions, for viewers that request them.
 const (
 	KindState  = "agent_state"
 	KindTool   = "tool_status"
@@ -27,7 +27,7 @@ const (
 	KindSaid    = "said"
 )
 
-// State is what a session shows: a frame of kind agent_state.
+// State is a session's visible state: a frame of kind agent_state.
 type State struct {
 	Type    string       `json:"type"`
 	TS      int64        `json:"ts"` // seconds since 1970
@@ -37,13 +37,13 @@ type State struct {
 	Detail  *StateDetail `json:"detail,omitempty"`
 }
 
-// StateDetail is more on working and juggling.
+// StateDetail adds details to working and juggling.
 type StateDetail struct {
-	Tool      string `json:"tool_name,omitempty"` // the one that began last
+	Tool      string `json:"tool_name,omitempty"` // the latest to start
 	SubAgents int    `json:"subagent_count"`      // other agents at work for this one
 }
 
-// Tool is what a tool does: a frame of kind tool_status.
+// Tool is the status of a tool: a frame of kind tool_status.
 type Tool struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -62,17 +62,17 @@ type Face struct {
 	Session   string    `json:"session_id"`
 	Robot     device.ID `json:"robot,omitempty"`
 	Tag       string    `json:"tag"`
-	Intensity float64   `json:"intensity"` // over 0 to 1
+	Intensity float64   `json:"intensity"` // above 0, at most 1
 }
 
-// Notice is text to show: a frame of kind notification. It must not be taken for a prompt.
+// Notice is text to show: a frame of kind notification. It must never be used as a prompt.
 type Notice struct {
 	Type      string    `json:"type"`
 	TS        int64     `json:"ts"`
 	Text      string    `json:"text"`
 	Urgency   string    `json:"urgency"`
 	ActionURL string    `json:"action_url,omitempty"`
-	ID        string    `json:"id,omitempty"` // to acknowledge it by
+	ID        string    `json:"id,omitempty"` // for acknowledging it
 	Session   string    `json:"session_id,omitempty"`
 	Robot     device.ID `json:"robot,omitempty"`
 	Question  string    `json:"question_id,omitempty"` // it waits for a yes or no
@@ -80,7 +80,7 @@ type Notice struct {
 	Speak     bool      `json:"speak"`
 }
 
-// Step is what has become of a notification: a frame of kind notification_changed.
+// Step is the new state of a notification: a frame of kind notification_changed.
 type Step struct {
 	Type  string `json:"type"`
 	TS    int64  `json:"ts"`
@@ -88,14 +88,14 @@ type Step struct {
 	State string `json:"state"`
 }
 
-// Gesture is one that the agent makes: a frame of kind gesture.
+// Gesture is a gesture of the agent: a frame of kind gesture.
 type Gesture struct {
 	Type     string    `json:"type"`
 	TS       int64     `json:"ts"`
 	Session  string    `json:"session_id,omitempty"`
 	Robot    device.ID `json:"robot,omitempty"`
 	Name     string    `json:"name"`
-	Duration int64     `json:"duration_ms,omitempty"` // left out for the gesture's own
+	Duration int64     `json:"duration_ms,omitempty"` // omitted for the gesture's default
 	By       string    `json:"by"`
 }
 
@@ -109,7 +109,7 @@ type Look struct {
 	By      string    `json:"by"`
 }
 
-// Mood is what the agent feels: a frame of kind mood.
+// Mood is the agent's mood: a frame of kind mood.
 type Mood struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -118,7 +118,7 @@ type Mood struct {
 	event.Mood
 }
 
-// Said is a sentence that the agent says, when its sound begins: a frame of kind said.
+// Said is a sentence of the agent, sent when its sound begins: a frame of kind said.
 type Said struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -127,33 +127,32 @@ type Said struct {
 	Text    string    `json:"text"`
 }
 
-// Frame is one of them as it is sent. It is made and encoded once, and shared by all
-// the viewers it is for.
+// Frame is an encoded frame. It is encoded once, and shared by all its viewers.
 type Frame struct {
-	Kind    string // empty where it answers the viewer itself
+	Kind    string // empty for an answer to a single viewer
 	Session string
 	Robot   device.ID
-	Body    any    // State, Tool, Face, Notice, Step, Gesture, Look, Mood or Said; nil where it is an answer
+	Body    any    // State, Tool, Face, Notice, Step, Gesture, Look, Mood or Said; nil for an answer
 	Data    []byte // Body as JSON
 
-	key    string // what a later frame of the same key makes stale
-	low    bool   // a notification that may be given up
-	notice string // the id of the notification, where it counts as shown once it is sent
+	key    string // a later frame of the same key makes this one stale
+	low    bool   // a notification of low urgency, which may be dropped
+	notice string // the id of a notification that counts as shown once it is sent
 }
 
-// NewAnswer is a frame for one viewer alone. A later one of the same key takes its place
-// where too much waits.
+// NewAnswer returns a frame for a single viewer. In a crowded outbox a later one of the
+// same key replaces it.
 func NewAnswer(key string, body any) *Frame { return &Frame{key: key, Data: encode(body)} }
 
-// NewFrame is a frame of nobody's, for a viewer that makes its own.
+// NewFrame returns a frame without session and robot, for a viewer that makes its own.
 func NewFrame(kind string, body any) *Frame { return newFrame(kind, "", "", "", body) }
 
-// newFrame is a frame of an event of a session, a robot, or of neither.
+// newFrame returns a frame about a session, a robot, or neither.
 func newFrame(kind, session string, robot device.ID, key string, body any) *Frame {
 	return &Frame{Kind: kind, Session: session, Robot: robot, Body: body, Data: encode(body), key: key}
 }
 
-// encode writes what this package made itself, which can always be written.
+// encode marshals a value of this package, which cannot fail.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -162,7 +161,7 @@ func encode(v any) []byte {
 	return data
 }
 
-// ShownTo is a state for viewers that take all ten, or else only the
+// ShownTo returns a state as shown to viewers of all ten states, or else reduced to the
 // RFC's seven (contract: docs/skins.md).
 func ShownTo(all bool, s agent.Shown) agent.Shown {
 	if all {
@@ -222,8 +221,8 @@ func newSaid(e event.Envelope, s event.Said) *Frame {
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, limit.Text)})
 }
 
-// placeOf is whose mood an event is of: a robot's, or a session's without one; empty is
-// the household's character.
+// placeOf returns whose mood an event is about: a robot, or a session without one; empty
+// is the household's character.
 func placeOf(e event.Envelope) string {
 	if e.Robot != "" {
 		return string(e.Robot)

@@ -7,15 +7,15 @@ import (
 	"perch/event"
 )
 
-// mostMoods bounds the moods that are kept for viewers to come. The one that has not
-// changed for the longest gives way.
+// mostMoods bounds the stored moods. The one that has not changed for the longest is
+// dropped.
 const mostMoods = 200
 
-// moods are the latest of each robot, and of each session without one.
+// moods holds the latest mood of each robot, and of each session without one.
 type moods map[string]*felt
 
-// felt is a mood. Its frame is made when the first viewer takes it: most houses have none
-// that does, and moods change often.
+// felt is a mood. Its frame is made when the first viewer needs it: most houses have no
+// such viewer, and moods change often.
 type felt struct {
 	event.Envelope
 	frame *Frame
@@ -28,7 +28,7 @@ func (m *felt) made() *Frame {
 	return m.frame
 }
 
-// feel sends a mood to those who take moods, and keeps it in place of the one before.
+// feel sends a mood to the viewers of moods, and stores it.
 func (f *Feed) feel(e event.Envelope) {
 	key := placeOf(e)
 	if f.moods[key] == nil && len(f.moods) >= mostMoods {

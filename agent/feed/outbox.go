@@ -7,36 +7,34 @@ import (
 	"perch/limit"
 )
 
-// Bounds of what waits for one viewer.
+// Bounds of the frames waiting for one viewer.
 const (
-	crowded     = 32 // frames; from then on what is stale is dropped
+	crowded     = 32 // frames; from this number on stale ones are dropped
 	mostNotices = 64
-	mostPassing = 64 // of gestures, of looks and of sentences each
+	mostPassing = 64 // of gestures, looks and sentences each
 )
 
-// outbox is what waits to be sent to one viewer. It takes everything at once and
-// never blocks. While few frames wait, every one is kept, in order. Where
-// many do, a frame gives way to a later one of the same key: a state or a face
-// to the session's next, what a tool was doing to what it does now. Of too
-// many notifications the oldest of low urgency is given up, and of too many
-// gestures, looks, sentences and moods the oldest: a program may name as many
-// sessions as it likes, and each has frames of its own. A viewer for which even
-// then too much waits is late, and is let go.
+// outbox queues the frames for one viewer. Adding never blocks. While few frames wait,
+// all are retained, in order. In a crowded outbox a later frame replaces an earlier one
+// of the same key, such as a session's state or face, or a tool's status. Too many
+// notifications evict the oldest of low urgency; too many gestures, looks, sentences
+// and moods evict the oldest, because a program may name any number of sessions, each
+// with separate keys. A viewer whose outbox is still too full is late, and is
+// disconnected.
 type outbox struct {
-	news chan struct{} // something waits, or it is late
+	news chan struct{} // a frame waits, or the viewer is late
 
 	mu      sync.Mutex
 	waiting []*Frame
 	late    bool
-	began   int // notifications and tools that were there when it subscribed last, and may wait besides
+	began   int // notifications and tools in the snapshot of the last subscription; so many more may wait
 }
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// begin takes a filter for what waits from now on, the present as that filter shows it,
-// and what of it is to be sent. However much that is, it makes none late. Of what waits
-// already, all that the filter does not take is dropped: a viewer that changes its mind
-// again and again has no more waiting for it than one that does not.
+// subscribe sets the filter, given the present frames that match it and the ones to
+// send of them. Their number never makes the viewer late. Waiting frames that do not
+// match are dropped, so that repeated subscriptions do not accumulate frames.
 func (o *outbox) begin(w *Filter, present, news []*Frame) {
 	o.mu.Lock()
 	o.waiting = slices.DeleteFunc(o.waiting, func(f *Frame) bool { return !w.takes(f) })
@@ -50,7 +48,7 @@ func (o *outbox) begin(w *Filter, present, news []*Frame) {
 	o.put(news...)
 }
 
-// put adds frames. A late outbox takes none.
+// enqueue adds frames, unless the viewer is late.
 func (o *outbox) put(frames ...*Frame) {
 	if len(frames) == 0 {
 		return
@@ -65,17 +63,17 @@ func (o *outbox) put(frames ...*Frame) {
 	o.mu.Unlock()
 	select {
 	case o.news <- struct{}{}:
-	default: // the writer has yet to look
+	default: // the writer is already notified
 	}
 }
 
-// take returns the next frame, and whether the viewer is late: then there is
-// nothing more to come.
+// dequeue returns the next frame, and whether the viewer is late: then no more frames
+// follow.
 func (o *outbox) take() (f *Frame, late bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.late || len(o.waiting) == 0 {
-		o.waiting = nil // an idle viewer keeps no memory
+		o.waiting = nil // an idle viewer holds no memory
 		return nil, o.late
 	}
 	f = o.waiting[0]
@@ -84,8 +82,8 @@ func (o *outbox) take() (f *Frame, late bool) {
 	return f, false
 }
 
-// relieve drops what is stale. What is left keeps its order. more is how much may wait
-// beyond the bounds.
+// relieve drops stale frames, preserving the order of the others. more is how many may
+// wait beyond the bounds.
 func relieve(waiting []*Frame, more int) (left []*Frame, late bool) {
 	newest, passing := make(map[string]*Frame, len(waiting)), map[string]int{}
 	tools, notices := 0, 0
@@ -123,8 +121,7 @@ func relieve(waiting []*Frame, more int) (left []*Frame, late bool) {
 	return left, tools > limit.Tools+more || notices > mostNotices+more
 }
 
-// mostWaiting is how many frames wait of a kind of which the oldest may be lost; 0 is
-// any number.
+// mostWaiting returns how many frames of a droppable kind may wait; 0 means no limit.
 func mostWaiting(kind string) int {
 	switch kind {
 	case KindGesture, KindLook, KindSaid:

@@ -11,12 +11,12 @@ import (
 	"perch/plain"
 )
 
-// view is one session as viewers were shown it.
+// view is a session as it was sent to viewers.
 type view struct {
-	state  agent.State // the latest of the board's
-	states [2]shown    // as it was last sent: in seven states, and in ten
-	tools  []tool      // at work, in the order they began
-	asked  []asked     // questions that wait
+	state  agent.State // the board's latest
+	states [2]shown    // as last sent: in seven states, and in ten
+	tools  []tool      // running, in order of their start
+	asked  []asked     // open questions
 	felt   event.Emotion
 	feltAt event.Envelope
 	faces  map[agent.Vocabulary]*Frame
@@ -39,7 +39,7 @@ type asked struct {
 	frame *Frame
 }
 
-// index is where a view keeps what it sent in seven states, or in ten.
+// index returns the index of the seven or of all ten states.
 func index(all bool) int {
 	if all {
 		return 1
@@ -47,15 +47,14 @@ func index(all bool) int {
 	return 0
 }
 
-// live reports whether there is something to show of a session: it shows
-// something, or it is open.
+// isVisible reports whether a session shows something or is open.
 func live(s agent.State, now time.Time) bool {
 	due := s.Due()
 	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 
-// newView is a view of which nothing was sent, or nil where there is nothing to
-// send and nothing to remember. A robot at rest is not sent.
+// newView returns a view without sent frames, or nil if there is nothing to send or to
+// remember. A robot at rest is not sent.
 func newView(s agent.State, now time.Time) *view {
 	v := &view{state: s}
 	switch {
@@ -68,7 +67,7 @@ func newView(s agent.State, now time.Time) *view {
 	return v
 }
 
-// news is the frame of a state that was not sent yet, or nil.
+// news returns the frame of a state that was not sent yet, or nil.
 func (v *view) news(all bool, at time.Time) *Frame {
 	last := &v.states[index(all)]
 	now := shown{state: ShownTo(all, v.state.At(at))}
@@ -93,7 +92,7 @@ func (v *view) news(all bool, at time.Time) *Frame {
 	return now.frame
 }
 
-// tool notes one at work, or that it is done.
+// tool records that a tool is running, or has ended.
 func (v *view) tool(t event.ToolStatus, made *Frame) {
 	v.tools = slices.DeleteFunc(v.tools, func(one tool) bool { return one.id == t.ID })
 	if t.Status == event.ToolRunning {
@@ -101,8 +100,8 @@ func (v *view) tool(t event.ToolStatus, made *Frame) {
 	}
 }
 
-// feel notes a face, and reports whether it is another one, or is at least
-// called something else by the model.
+// feel records a face. It reports whether it is another one, and whether at least the
+// model's word for it is.
 func (v *view) feel(e event.Envelope, felt event.Emotion) (another, renamed bool) {
 	another = v.felt.Name != felt.Name || v.felt.Intensity != felt.Intensity
 	renamed = v.felt.Tag != felt.Tag
@@ -116,8 +115,7 @@ func (v *view) feel(e event.Envelope, felt event.Emotion) (another, renamed bool
 	return another, renamed
 }
 
-// face is the frame of the face that was shown last, in a vocabulary, or nil
-// where none was.
+// face returns the frame of the latest face in a vocabulary, or nil if there was none.
 func (v *view) face(words agent.Vocabulary, table *agent.Words) *Frame {
 	if v.felt.Name == "" {
 		return nil

@@ -10,30 +10,29 @@ import (
 	"perch/event"
 )
 
-// Filter is what one viewer is sent.
+// Filter selects the frames for one viewer.
 type Filter struct {
 	Kinds    []string
-	Sessions []string // nil is all; OfRobot and an id is that robot's, whichever they are
-	All      bool     // the ten states, not the RFC's seven
+	Sessions []string // nil means all; OfRobot and an id means all sessions of that robot
+	All      bool     // all ten states instead of the RFC's seven
 	Words    agent.Vocabulary
 }
 
-// RFCKinds are what a skin is sent that asks for nothing else.
+// RFCKinds returns the kinds that a skin gets by default.
 func RFCKinds() []string { return []string{KindState, KindTool, KindFace, KindNotice} }
 
-// AllKinds are what a viewer may subscribe to.
+// AllKinds returns the kinds that a viewer may subscribe to.
 func AllKinds() []string {
 	return append(RFCKinds(), KindStep, KindGesture, KindLook, KindMood, KindSaid)
 }
 
-// OfRobot begins the name of a robot's session, whichever it is.
+// OfRobot is the prefix of a filter for all sessions of a robot.
 const OfRobot = "robot:"
 
-// SessionsOf is the filter of one robot's sessions.
+// SessionsOf returns the filter for one robot's sessions.
 func SessionsOf(id device.ID) []string { return []string{OfRobot + string(id)} }
 
-// takes reports whether a frame is for the viewer. One of no session and no
-// robot is for all.
+// takes reports whether a frame matches. A frame without session and robot is for all.
 func (f *Filter) takes(x *Frame) bool {
 	if x.Kind == "" {
 		return true // an answer to the viewer itself
@@ -46,15 +45,15 @@ func (f *Filter) takes(x *Frame) bool {
 		x.Robot != "" && slices.Contains(f.Sessions, OfRobot+string(x.Robot))
 }
 
-// Viewer is one that shows the agent: a skin, or an avatar program. One goroutine takes
-// what waits for it; the other methods are for any.
+// Viewer is a program that shows the agent: a skin or an avatar program. One goroutine
+// calls Next; the other methods are safe for concurrent use.
 type Viewer struct {
 	feed   *Feed
 	out    *outbox
 	filter Filter // under the feed's lock
 }
 
-// Join adds a viewer, and sends it a snapshot. It is sent everything until it leaves.
+// Join adds a viewer, which gets a snapshot and everything after it until it leaves.
 func (f *Feed) Join(w Filter) *Viewer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,15 +64,15 @@ func (f *Feed) Join(w Filter) *Viewer {
 	return v
 }
 
-// Leave ends what a viewer is sent. It may be called more than once.
+// Leave removes the viewer. It may be called more than once.
 func (v *Viewer) Leave() {
 	v.feed.mu.Lock()
 	defer v.feed.mu.Unlock()
 	delete(v.feed.viewers, v)
 }
 
-// Subscribe gives a viewer another filter, and sends what this one takes of the
-// present and the one before did not. What waits and this one does not take is not sent.
+// Subscribe replaces the filter, and sends the present frames that match only the new
+// one. Waiting frames that do not match it are dropped.
 func (v *Viewer) Subscribe(w Filter) {
 	f := v.feed
 	f.mu.Lock()
@@ -88,26 +87,25 @@ func (v *Viewer) Subscribe(w Filter) {
 	v.out.begin(&v.filter, present, news)
 }
 
-// Answer sends a frame to this viewer alone.
+// Answer sends a frame to this viewer only.
 func (v *Viewer) Answer(a *Frame) { v.out.put(a) }
 
-// News has an element when something waits, or the viewer is late.
+// News has an element when a frame waits or the viewer is late.
 func (v *Viewer) News() <-chan struct{} { return v.out.news }
 
-// Take returns the next frame, nil where none waits, and whether the viewer is late:
-// then there is nothing more to come, and it may join anew.
+// Next returns the next frame, nil if none waits, and whether the viewer is late: then
+// no more frames follow, and it may join again.
 func (v *Viewer) Take() (f *Frame, late bool) { return v.out.take() }
 
-// Late reports whether so much waits that may not be lost that there is nothing more to
-// come.
+// Late reports whether too many frames wait, so that no more follow.
 func (v *Viewer) Late() bool {
 	v.out.mu.Lock()
 	defer v.out.mu.Unlock()
 	return v.out.late
 }
 
-// Shown publishes that a frame has been shown, where it is a notification for which that
-// counts and that nobody was shown before.
+// Shown publishes that a notification was shown, if the frame is one that counts as
+// shown when sent and nobody has shown it before.
 func (v *Viewer) Shown(made *Frame) {
 	if made.notice == "" {
 		return

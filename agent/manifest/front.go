@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// front reads the YAML before the instructions, whose keys are those of brain, or
+// front parses the YAML before the instructions, whose keys are those of brain, or
 // brain itself, and returns the text after it.
 func (m *Manifest) front(text string) (body string, err error) {
 	first, rest, _ := strings.Cut(text, "\n")
@@ -46,7 +46,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 	return body, nil
 }
 
-// take changes a value where there is another.
+// override sets *to to *from unless from is nil.
 func take[T any](to, from *T) {
 	if from != nil {
 		*to = *from

@@ -1,6 +1,6 @@
-// Package manifest reads characters as agent-manifest/0.1 and 0.2 describe them: a
-// JSON file, or a bundle of it with the Markdown file of its instructions. What this
-// appliance has no use for is kept and given back unchanged.
+// Package manifest parses characters in the formats agent-manifest/0.1 and 0.2: a JSON
+// file, or a bundle of it with the Markdown file of its instructions. Fields that this
+// appliance does not use are preserved unchanged.
 package manifest
 
 import (
@@ -27,27 +27,27 @@ const Most = 1 << 20
 // mostEntries bounds a list of a manifest.
 const mostEntries = 100
 
-// Err is wrapped by the errors of what is no manifest.
+// Err is wrapped by the errors for an invalid manifest.
 var Err error = errors.New("not an agent manifest")
 
 // Manifest is a character.
 type Manifest struct {
 	Name         string
 	Description  string
-	Instructions string   // what the model is told it is; empty is the household's text
+	Instructions string   // the system prompt; empty is the household's text
 	Language     string   // BCP 47, of the instructions' front matter; empty is the household's
-	Brain        Brain    //
+	Brain        Brain
 	Voice        Voice    //
-	Skills       []Skill  // the appliance's skills that it has; nil is all
-	Tools        []string // the built-in tools it has; nil is all
-	MemoryTokens int      // of the memory in its prompt; 0 is the brain's
-	// Remarks are what it asks for and does not get, a sentence each.
+	Skills       []Skill  // the enabled skills of the appliance; nil means all
+	Tools        []string // the enabled built-in tools; nil means all
+	MemoryTokens int      // of the memory in its prompt; 0 is the brain's default
+	// Remarks are sentences about unsupported requests of the manifest.
 	Remarks []string
 
-	raw map[string]json.RawMessage // as it was read, with the instructions in it
+	raw map[string]json.RawMessage // as it was parsed, with inlined instructions
 }
 
-// Brain is what answers.
+// Brain selects and configures the model.
 type Brain struct {
 	Provider    string // one of Providers; empty is the household's first
 	Model       string
@@ -55,19 +55,19 @@ type Brain struct {
 	MaxTokens   int      // of one answer
 }
 
-// Voice is what it speaks with.
+// Voice selects the synthesizer and its voice.
 type Voice struct{ Provider, ID string }
 
-// Skill is a bundle that it asks for.
+// Skill is a bundle that the manifest requests.
 type Skill struct {
 	URI     string `json:"uri"`
 	Version string `json:"version"`
 }
 
-// Name is that of the skill: the last part of its URI.
+// Name returns the name of the skill: the last part of its URI.
 func (s Skill) Name() string { return path.Base(strings.TrimSuffix(s.URI, "/")) }
 
-// The providers of a brain. Local is a server of the household's.
+// The providers of a brain. Local is a server in the household.
 const (
 	None      = agent.NoBrain
 	Anthropic = "anthropic"
@@ -76,13 +76,13 @@ const (
 )
 
 // Open reads another file of a bundle, by its slash-separated path below the
-// manifest. Its error wraps fs.ErrNotExist where there is none.
+// manifest. Its error wraps fs.ErrNotExist for a missing file.
 type Open func(name string) ([]byte, error)
 
-// Alone is the Open of a manifest that comes without a bundle.
+// Alone is the Open of a manifest without a bundle.
 func Alone(string) ([]byte, error) { return nil, fs.ErrNotExist }
 
-// document is the manifest's JSON, as far as it is of use here.
+// document is the part of the manifest's JSON that is used here.
 type document struct {
 	Spec        string `json:"spec"`
 	Name        string `json:"name"`
@@ -114,8 +114,8 @@ type document struct {
 	Tools []string `json:"tools"`
 }
 
-// Parse reads a manifest, and with open the file of its instructions. Errors wrap
-// Err and name the field.
+// Parse parses a manifest, and reads the file of its instructions with open. Errors
+// wrap Err and name the field.
 func Parse(data []byte, open Open) (Manifest, error) {
 	if len(data) > Most {
 		return Manifest{}, fault(fmt.Errorf("it has more than %d bytes", Most))
@@ -148,7 +148,7 @@ func Parse(data []byte, open Open) (Manifest, error) {
 	return m, nil
 }
 
-// check finds what is out of bounds.
+// check returns the values that are out of bounds.
 func (m *Manifest) check() error {
 	b := m.Brain
 	switch {
@@ -178,7 +178,7 @@ func (m *Manifest) check() error {
 	return short(errors.New("the front matter's language"), m.Language)
 }
 
-// short finds what is no short text in one line. field is a name, or a sentence.
+// checkShort returns an error unless text is short and one line. field is a name, or a sentence.
 func short(field any, text string) error {
 	if len(text) > limit.Name || agent.Speakable(text) != text {
 		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, limit.Name))
@@ -186,7 +186,7 @@ func short(field any, text string) error {
 	return nil
 }
 
-// remark notes what the manifest asks for that no appliance can give.
+// remark adds remarks on unsupported requests.
 func (m *Manifest) remark(d document) {
 	if m.Voice.Provider == "browser" || d.Voice.STT.Provider == "browser" {
 		m.say("A browser's voice or speech recognition is not here: it hears and speaks with the engines of this appliance.")
@@ -211,10 +211,10 @@ func (m *Manifest) say(format string, args ...any) {
 	m.Remarks = append(m.Remarks, fmt.Sprintf(format, args...))
 }
 
-// file is how instructions name a file of the bundle.
+// file matches instructions that name a file of the bundle.
 var file = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`) })
 
-// instructions takes over those that stand in the manifest, or in a file.
+// instructions sets the instructions from the manifest itself or from a file.
 func (m *Manifest) instructions(text string, open Open) error {
 	place := strings.TrimSpace(text)
 	switch {
@@ -241,7 +241,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 	return m.told(text)
 }
 
-// told takes over the text of instructions, and what their front matter changes.
+// setInstructions sets the instructions and applies their front matter.
 func (m *Manifest) told(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
@@ -259,7 +259,7 @@ func (m *Manifest) told(text string) error {
 }
 
 // inline puts the instructions into the manifest, so that it is one file. Their front
-// matter stays with them, also if there is no text after it.
+// matter is included, even without text after it.
 func (m *Manifest) inline(text string) error {
 	brain := map[string]json.RawMessage{}
 	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
@@ -276,7 +276,7 @@ func (m *Manifest) inline(text string) error {
 	return nil
 }
 
-// Export is the manifest as one file, with every field that it was read with.
+// Export returns the manifest as one file, with every field that it was parsed with.
 func (m Manifest) Export() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -288,8 +288,8 @@ func (m Manifest) Export() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Text is a field that has no other use here, as a text: Text("id", "chain"). It is empty
-// where there is none, or neither text nor number.
+// Text returns an otherwise unused field as text: Text("id", "chain"). It is "" if the
+// field is missing or neither text nor number.
 func (m Manifest) Text(path ...string) string {
 	fields := m.raw
 	for _, name := range path[:len(path)-1] {
@@ -311,7 +311,7 @@ func (m Manifest) Text(path ...string) string {
 	return ""
 }
 
-// Of is the manifest of a persona that was written as Markdown.
+// Of returns the manifest of a persona that was written as Markdown.
 func Of(p agent.Persona) (Manifest, error) {
 	brain := map[string]any{"instructions": p.Text}
 	if p.Language != "" {
@@ -337,14 +337,14 @@ func Of(p agent.Persona) (Manifest, error) {
 	return Parse(data, Alone)
 }
 
-// ID is the id that a character has by its name: "Coach Leo" is coach-leo. It is
-// empty where nothing of the name can be in an id.
+// ID returns the id of a character by its name: "Coach Leo" is coach-leo. It is
+// empty if the name has no usable characters.
 func (m Manifest) ID() string {
 	words := strings.FieldsFunc(strings.ToLower(m.Name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(words, "-")
 }
 
-// why is what is wrong with a text that should be JSON, in few words.
+// why describes a JSON error in few words.
 func why(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// usual is the manifest of a bundle.
+// usual is the name of a bundle's manifest.
 const usual = "manifest.json"
 
 // Read reads the manifest of a file, of a folder or zip with a manifest.json, or of an
@@ -33,7 +33,7 @@ func Read(ctx context.Context, client *http.Client, place string) (Manifest, err
 	if info.IsDir() {
 		dir, name = place, usual
 	}
-	root, err := os.OpenRoot(dir) // no link leads out of the bundle
+	root, err := os.OpenRoot(dir) // prevents links from leading out of the bundle
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
@@ -44,7 +44,7 @@ func Read(ctx context.Context, client *http.Client, place string) (Manifest, err
 	return bundle(root.FS(), name)
 }
 
-// bundle reads the manifest of that name, and what it names below its folder.
+// bundle reads the manifest of that name, and the files it names below its folder.
 func bundle(files fs.FS, name string) (Manifest, error) {
 	data, err := bounded(files, name)
 	if err != nil {
@@ -55,7 +55,7 @@ func bundle(files fs.FS, name string) (Manifest, error) {
 	for _, s := range m.Skills {
 		at := path.Clean(s.URI)
 		if !fs.ValidPath(at) {
-			continue // an address, or outside of the bundle
+			continue // an address, or outside the bundle
 		}
 		if _, wrong := fs.Stat(files, path.Join(dir, at, usual)); wrong == nil {
 			m.say("The skill in %s of the bundle is not imported with it: copy this folder into the appliance's directory of skills.", at)
@@ -103,7 +103,7 @@ func upToMost(r io.Reader, name string) ([]byte, error) {
 }
 
 // Fetch reads the manifest at an https address, and its instructions from the same
-// server. ipfs:// is answered by a sentence.
+// server. An ipfs:// address is an error.
 func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, error) {
 	at, err := url.Parse(address)
 	switch {
@@ -131,7 +131,7 @@ func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, 
 }
 
 func get(ctx context.Context, client *http.Client, at *url.URL) ([]byte, error) {
-	shown := at.Host + at.Path // what is behind it may be a key
+	shown := at.Host + at.Path // without the query, which may contain a key
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", shown, err)

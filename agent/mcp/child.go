@@ -16,21 +16,21 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// child is a server's process: a transport, and the one connection it makes.
+// child is a server's process: a transport with a single connection.
 type child struct {
 	server  *Server
-	program *program.Program // nil where it was never started
+	program *program.Program // nil if it was never started
 	lines   lines
 
-	closing func()        // begins the end of the connection
-	done    chan struct{} // closed where that has begun
+	closing func()        // starts closing the connection
+	done    chan struct{} // closed when closing has started
 
 	mu      sync.Mutex
 	queue   [][]byte
 	queued  int
-	pending chan struct{} // something is in the queue
-	spoke   atomic.Bool   // it has said something that is of the protocol
-	silent  atomic.Bool   // nothing more is read of it
+	pending chan struct{} // signals that the queue has messages
+	spoke   atomic.Bool   // a message of the protocol was read
+	silent  atomic.Bool   // reading has ended
 }
 
 func newChild(s *Server) *child {
@@ -59,22 +59,22 @@ func (c *child) Connect(context.Context) (sdk.Connection, error) {
 	return c, nil
 }
 
-// watch ends the process where the connection has ended, and the connection
-// where the process has.
+// watch stops the process when the connection has ended, and the connection when the
+// process has.
 func (c *child) watch() {
 	select {
 	case <-c.done:
 	case <-c.program.Gone():
 	}
-	if !c.silent.Load() { // else it may be about to end by itself, and is ended if not
+	if !c.silent.Load() { // else it may be about to end by itself, and is stopped if not
 		c.program.End()
 	}
 	<-c.program.Gone()
 	c.closing()
 }
 
-// ended waits for the end and is the sentence about a process that ended by
-// itself.
+// exitError waits for the end of the process and returns the error for one that ended
+// by itself.
 func (c *child) ended() error {
 	if c.program == nil {
 		return nil
@@ -89,7 +89,7 @@ func (c *child) ended() error {
 	return awayf("%s ended at once (%s); run it by hand to see why, and see that its arguments make it an MCP server", c.server.where(), how)
 }
 
-// Read is the next message of the protocol.
+// Read returns the next message of the protocol.
 func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	m, err := c.lines.next()
 	if err != nil {
@@ -104,8 +104,7 @@ func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// Write has a message written. It does not wait for a process that does not
-// read.
+// Write queues a message. It does not wait for a process that does not read.
 func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -119,7 +118,7 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	default:
 	}
 	if c.queued += len(data) + 1; c.queued > limit.File {
-		c.closing() // what it asks meanwhile would never end
+		c.closing() // further requests would never complete
 		return errNotReading
 	}
 	c.queue = append(c.queue, append(data, '\n'))
@@ -130,8 +129,8 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	return nil
 }
 
-// write writes what is queued until the end of the connection, or of the
-// process: then the reader ends the calls that wait for an answer.
+// write writes queued messages until the end of the connection or of the process. In
+// the latter case the reader fails the pending calls.
 func (c *child) write() {
 	for {
 		select {
@@ -154,11 +153,11 @@ func (c *child) write() {
 	}
 }
 
-// Close begins the end of the process.
+// Close starts stopping the process.
 func (c *child) Close() error {
 	c.closing()
 	return nil
 }
 
-// SessionID is none.
+// SessionID returns "": there are no session ids over standard input and output.
 func (*child) SessionID() string { return "" }

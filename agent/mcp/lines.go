@@ -16,29 +16,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Bounds of what is read of a process.
+// Bounds of a process's output.
 const (
-	mostGarbage = 200  // lines in a row that are not of the protocol
+	mostGarbage = 200  // consecutive lines that are not of the protocol
 	mostBatch   = 1000 // messages in one line
-	ends        = 256  // bytes kept of both ends of a line that is too long
+	ends        = 256  // bytes retained of both ends of a line that is too long
 )
 
-// lines reads messages, one to a line. Lines that hold none are passed over,
-// because many a server has a library that greets on standard output. Of one
-// that is too long both ends are looked at, so that the call which it answers
-// fails at once and alone.
+// lines reads messages, one per line. Other lines are skipped, because many servers use
+// libraries that print a greeting on standard output. Of a line that is too long both
+// ends are examined, so that only the call that it answers fails, and at once.
 type lines struct {
 	remote.Lines
-	waiting []jsonrpc.Message // of a line with several
-	garbage int               // lines in a row
+	waiting []jsonrpc.Message // from a line with several
+	garbage int               // consecutive lines
 }
 
 func (l *lines) from(r io.Reader) {
 	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: ends}
 }
 
-// next is the next message. The error is errNoMCP where too much comes that is
-// no message, and the reader's else.
+// next returns the next message. It returns errNoMCP after too many lines without a
+// message, and otherwise the reader's error.
 func (l *lines) next() (jsonrpc.Message, error) {
 	for len(l.waiting) == 0 {
 		line, err := l.Next()
@@ -64,8 +63,8 @@ func (l *lines) next() (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// messages are those of a line: none where it is no message, several where it
-// is an array of them, as an older revision of the protocol has it.
+// messages returns the messages of a line: none if it is not a message, several if it is
+// an array, as in an older revision of the protocol.
 func messages(line []byte) (all []jsonrpc.Message) {
 	raw := []json.RawMessage{line}
 	if line[0] == '[' {
@@ -85,8 +84,8 @@ func messages(line []byte) (all []jsonrpc.Message) {
 	return all
 }
 
-// tooLong makes an answer of one that is too long, where either end shows
-// to which call it belongs. The calls of this side have numbers.
+// tooLong returns an error response for an answer that is too long, if either end
+// contains its id. The calls from this side have numeric ids.
 func tooLong(ends []byte) []jsonrpc.Message {
 	found := answeredID().FindSubmatch(ends)
 	if found == nil {
@@ -103,7 +102,7 @@ func tooLong(ends []byte) []jsonrpc.Message {
 	return []jsonrpc.Message{&jsonrpc.Response{ID: id, Error: errTooLong}}
 }
 
-// answeredID finds the id of an answer that is cut out in the middle.
+// answeredID matches the id of an answer whose middle is missing.
 var answeredID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
 })

@@ -12,9 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The revisions of the protocol that a conversation is begun with. The older
-// one comes first, because there are servers that end when the first thing
-// they are asked is not "initialize".
+// The protocol revisions to open a connection with. The older one is tried first,
+// because some servers exit if the first request is not "initialize".
 const (
 	usual  = "2025-11-25"
 	latest = "2026-07-28"
@@ -22,18 +21,18 @@ const (
 
 // link is one connection.
 type link struct {
-	ctx     context.Context // ends with it; the cause says why
+	ctx     context.Context // ends with the connection; the cause is the reason
 	lose    context.CancelCauseFunc
 	session *sdk.ClientSession
 	child   *child        // nil over HTTP
 	client  *http.Client  // nil for a child
 	stale   chan struct{} // the list of tools has changed
-	gone    chan struct{} // closed when nothing is left of it
+	gone    chan struct{} // closed when the connection has ended completely
 }
 
 func (l *link) why() error { return context.Cause(l.ctx) }
 
-// way is a way to reach a server.
+// way is a way to connect to a server.
 type way struct {
 	version string
 	url     *url.URL // nil for a child
@@ -56,7 +55,7 @@ func (s *Server) connect() (*link, error) {
 			return l, nil
 		}
 		if len(s.older(other)) == 0 && !errors.Is(other, errNoMCP) {
-			err = other // a server is there, and refuses
+			err = other // a server answered, with a refusal
 		}
 	}
 	if err != nil {
@@ -71,9 +70,8 @@ func tooOld(err error) bool {
 	return refused != nil && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == sdk.CodeUnsupportedProtocolVersion)
 }
 
-// older are the addresses where a server may speak SSE that has nothing to say
-// to streamable HTTP. Home Assistant had it at another address than it has the
-// newer one.
+// older returns the addresses to try SSE at, for a server without streamable HTTP. Home
+// Assistant had SSE at another address than streamable HTTP.
 func (s *Server) older(err error) (all []*url.URL) {
 	var refused *refusal
 	if !errors.As(err, &refused) || s.url == nil {
@@ -94,7 +92,7 @@ func (s *Server) older(err error) (all []*url.URL) {
 	return all
 }
 
-// attempt connects in one way. Nothing is left of one that fails.
+// attempt connects in one way, and cleans up if that fails.
 func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	l := &link{stale: make(chan struct{}, 1), gone: make(chan struct{})}
 	l.ctx, l.lose = context.WithCancelCause(context.Background())
@@ -133,7 +131,7 @@ func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	return nil, err
 }
 
-// refuseQuestions is for servers that ask what was not offered.
+// refuseQuestions refuses requests of servers that were not offered.
 func refuseQuestions(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		switch method {
@@ -144,7 +142,7 @@ func refuseQuestions(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// open makes the connection, and takes the list of tools over it.
+// open opens the connection, and lists the tools.
 func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 	var transport sdk.Transport
 	if w.url == nil {
@@ -165,8 +163,8 @@ func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 	return nil
 }
 
-// waitTransport waits until nothing is left of what carried a connection, and returns
-// the sentence about a child that ended by itself.
+// waitTransport waits until the transport has ended completely, and returns the error
+// of a child that ended by itself.
 func (l *link) waitTransport() error {
 	if l.client != nil {
 		l.client.CloseIdleConnections()
@@ -177,8 +175,8 @@ func (l *link) waitTransport() error {
 	return l.child.ended()
 }
 
-// tied ties a connection to the context it was made with. That of HTTP has to
-// be closed, or it would try again for half a minute.
+// tied closes a connection when its context ends. Otherwise HTTP would retry for half a
+// minute.
 type tied struct{ sdk.Transport }
 
 func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
@@ -189,7 +187,7 @@ func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
 	return conn, err
 }
 
-// attend sees a connection to its end.
+// watch waits for the end of a connection, and cleans up.
 func (s *Server) attend(l *link) {
 	over := make(chan struct{})
 	s.wg.Go(func() {
@@ -206,7 +204,7 @@ func (s *Server) attend(l *link) {
 	select {
 	case <-l.ctx.Done():
 	case <-s.ctx.Done():
-		// HTTP has a session to end; a child is ended by it.
+		// An HTTP session must be ended; a child is stopped by closing its input.
 		s.wg.Go(func() { _ = l.session.Close() })
 		select {
 		case <-over:
@@ -217,8 +215,8 @@ func (s *Server) attend(l *link) {
 	<-over
 }
 
-// refresh reads the list of tools again when the server says that it has
-// changed, which it may say as often as it likes.
+// refresh lists the tools again when the server reports a change, which it may do at
+// any rate.
 func (s *Server) refresh(l *link) {
 	for {
 		select {

@@ -1,16 +1,15 @@
-// Package mcp has external servers of the Model Context Protocol offer their
-// tools to a thinker: a child process on its standard input and output, or a
-// server at an address, over streamable HTTP or the older SSE.
+// Package mcp makes the tools of external servers of the Model Context Protocol
+// available to a thinker. A server is a child process on its standard input and output,
+// or an address, over streamable HTTP or the older SSE.
 //
-// Who runs what: the first use starts one goroutine, the keeper, which owns the
-// connection until Close: it connects, waits until the connection is gone, and
-// connects anew after a pause. Everybody else reads what the keeper last found
-// out. A second goroutine lives as long as a connection and reads the list of
-// tools again when the server says that it has changed.
+// Concurrency: the first use starts one goroutine, keepConnected, which owns the
+// connection until Close: it connects, waits for the end of the connection, and
+// reconnects after a pause. All others read its latest result. A second goroutine per
+// connection lists the tools again when the server reports a change.
 //
-// The protocol is that of github.com/modelcontextprotocol/go-sdk. Processes,
-// the lines they write, and what HTTP may bring are kept in bounds here: a
-// server is a program of others, and may do anything.
+// The protocol is implemented by github.com/modelcontextprotocol/go-sdk. Processes,
+// their output, and HTTP responses are bounded here, because servers are foreign
+// programs with unknown behaviour.
 package mcp
 
 import (
@@ -32,38 +31,38 @@ import (
 	"perch/remote"
 )
 
-// Options of a server. Command or URL is needed, and Name and Log are; zero
-// values of the rest stand for the defaults given.
+// Options of a server. Command or URL, Name and Log are required; zero values of the
+// others mean the defaults given.
 type Options struct {
-	// Name is what the server is called here. It stands before the names of its
-	// tools ("files.read_file") so that those of two servers never clash: 1 to
-	// 32 letters, digits, hyphens and underscores.
+	// Name is the server's name, a prefix of its tools' names ("files.read_file") so
+	// that those of two servers never clash: 1 to 32 letters, digits, hyphens and
+	// underscores.
 	Name string
 
 	Command []string // the program and its arguments
 	Dir     string   // the folder it works in; the current one
-	// Env is added to the appliance's own environment, of which nothing that
-	// begins with PERCH_ or comes from the service manager is passed on.
+	// Env is added to the appliance's own environment, without variables that begin
+	// with PERCH_ or come from the service manager.
 	Env []string
 
 	URL string // http:// or https://, as the server's manual gives it
-	Key string // is sent as a bearer token
+	Key string // sent as a bearer token
 
-	// Only are the tools that are offered, all where there are none; Except
-	// those that are not. Both are the server's own names, and * stands for any
-	// letters. What is not offered cannot be called either.
+	// Only lists the available tools, all if it is empty; Except lists the excluded
+	// ones. Both contain the server's names, and * matches any characters. Other tools
+	// can neither be listed nor called.
 	Only, Except []string
 
-	CallWithin    time.Duration // for a call to be answered; 60 s
+	CallWithin    time.Duration // for the answer to a call; 60 s
 	ConnectWithin time.Duration // for a connection and the list of tools; 30 s for a command, 10 s for an address
 
-	// Pause waits between two attempts to connect. It fails where ctx ends.
-	// Tests set it; it sleeps where nil.
+	// Pause waits before the next attempt to connect, and fails if ctx ends. If nil it
+	// sleeps; tests set it.
 	Pause func(ctx context.Context, d time.Duration) error
 	Log   *slog.Logger
 }
 
-// What a server may bring, and how it is treated.
+// Bounds of a server, and retry limits.
 const (
 	mostTools = 100
 	mostPages = 20              // of a list of tools
@@ -73,36 +72,36 @@ const (
 	settled   = 2 * time.Minute // a connection that lasted so long was a good one
 )
 
-// errClosed is what is left after Close.
+// errClosed is returned after Close.
 var errClosed = awayf("the MCP server has been closed")
 
-// Server is one server, connected or not. Its methods may be called at a time.
+// Server is one server, connected or not. It is safe for concurrent use.
 type Server struct {
 	o      Options
 	url    *url.URL
-	server remote.Server // as sentences speak of it
+	server remote.Server // formats errors
 	ctx    context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	asked  chan struct{} // a caller wants to use it
+	asked  chan struct{} // signals that a caller needs the server
 
 	mu     sync.Mutex
-	kept   bool // the keeper runs
+	kept   bool // keepConnected runs
 	closed bool // by Close
 	tools  []thinker.Tool
 	listed bool
 	connecting
 }
 
-// connecting is how the connection to a server is, and was.
+// connecting is the state of the connection.
 type connecting struct {
-	trying   chan struct{} // closed when the attempt under way has ended; nil where there is none
-	link     *link         // nil where there is none
-	why      error         // there is none
-	away     bool          // so it was last logged
-	met      bool          // it has been connected at least once
-	failures int           // attempts in a row
-	silent   int           // calls in a row that were not answered in time
+	trying   chan struct{} // closed when the present attempt has ended; nil if there is none
+	link     *link         // nil if not connected
+	why      error         // why not connected
+	away     bool          // last logged as unavailable
+	met      bool          // it was connected at least once
+	failures int           // consecutive failed attempts
+	silent   int           // consecutive calls without a timely answer
 }
 
 // New checks the options. It starts nothing: the first use does.
@@ -112,7 +111,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	if o.URL != "" {
-		s.url, _ = address(o.URL) // it has been checked
+		s.url, _ = address(o.URL) // already checked
 	}
 	standard := 30 * time.Second
 	if s.url != nil {
@@ -131,7 +130,7 @@ func New(o Options) (*Server, error) {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// Check reports what New refuses.
+// Check returns what New would refuse.
 func (o Options) Check() error {
 	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
 		return fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
@@ -146,7 +145,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// check finds what is wrong with the options, the name and the address aside.
+// check checks the options except the name and the address.
 func (o *Options) check() error {
 	switch {
 	case o.Log == nil:
@@ -175,8 +174,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// address reads a server's address. The error does not hold it,
-// for it may hold a key.
+// address parses a server's address. The error does not contain it, because it may
+// contain a key.
 func address(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -186,12 +185,12 @@ func address(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Name is the server's, as the configuration spells it.
+// Name returns the server's name in the configuration.
 func (s *Server) Name() string { return s.o.Name }
 
-// where is how sentences call what the server is. A program's arguments and
-// an address's query may hold keys, so they are never shown; nor are parts of
-// its path that are too long for a word, which with a hosted server may be one.
+// where describes the server for errors. A program's arguments and an address's query
+// may contain keys, so they are never shown; nor are long parts of its path, which may
+// be keys of hosted servers.
 func (s *Server) where() string {
 	if s.url == nil {
 		return filepath.Base(s.o.Command[0])
@@ -205,5 +204,5 @@ func (s *Server) where() string {
 	return s.url.Scheme + "://" + s.url.Host + strings.Join(parts, "/")
 }
 
-// longestWord is how long a part of a path may be that is shown.
+// longestWord bounds the parts of a path that are shown, in bytes.
 const longestWord = 15

@@ -22,7 +22,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What goes wrong on the way; explain makes sentences of it.
+// Internal errors; explain turns them into sentences.
 var (
 	errSlow       = errors.New("it takes too long")
 	errCut        = errors.New("the connection was cut")
@@ -33,8 +33,8 @@ var (
 	errBusy       = errors.New("too many requests are under way")
 )
 
-// absence is why a server cannot be used, in one sentence. It is an
-// agent.ErrAway, whose own words are about brains.
+// absence is the reason why a server cannot be used, as one sentence. It is an
+// agent.ErrAway without that error's text, which is about brains.
 type absence struct{ error }
 
 func (absence) Is(target error) bool { return target == agent.ErrAway }
@@ -42,26 +42,26 @@ func (a absence) Unwrap() error      { return a.error }
 
 func awayf(format string, args ...any) error { return absence{fmt.Errorf(format, args...)} }
 
-// absent is absence, in a sentence that begins with the server's name.
+// absent returns an absence whose sentence begins with the server's name.
 func (s *Server) absent(sentence string) error { return absence{s.server.Fault(sentence)} }
 
-// refusal is what a server answers with over HTTP in place of success.
+// refusal is an unsuccessful HTTP response of a server.
 type refusal struct {
 	remote.Refusal
-	session bool // it was asked within a session
+	session bool // the request was part of a session
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.Status) }
 
-// forgotten reports whether a server refuses a call because it no longer knows
-// the session, as one that has been started anew.
+// forgotten reports whether a server refuses a call because it does not know the
+// session any more, for instance after a restart.
 func forgotten(l *link, err error) bool {
 	var r *refusal
 	return errors.Is(err, sdk.ErrSessionMissing) || errors.As(err, &r) && r.Status == http.StatusNotFound && r.session && l.ctx.Err() == nil
 }
 
-// answerOf is the error that a server gave as its answer, or nil. The SDK has
-// errors of its own in the same type.
+// answerOf returns the error that a server sent as its answer, or nil. The SDK uses the
+// same type for its own errors.
 func answerOf(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) || -32005 <= e.Code && e.Code <= -32003 && slices.Contains(
@@ -71,8 +71,7 @@ func answerOf(err error) *jsonrpc.Error {
 	return e
 }
 
-// broken makes a sentence of a request that failed, and gives up the connection
-// where it is at fault.
+// broken explains a failed request, and drops the connection if that is the cause.
 func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	refused := answerOf(err)
 	var status *refusal
@@ -92,7 +91,7 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	case errors.As(err, &status) && status.Status != http.StatusUnauthorized && status.Status != http.StatusNotFound:
 		return s.explain(err)
 	case l.child != nil && (errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF)), l.ctx.Err() != nil:
-		// The reason is set where the end of the process is handled.
+		// The reason is set when the end of the process is handled.
 		select {
 		case <-l.ctx.Done():
 			return l.why()
@@ -105,7 +104,8 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	return err
 }
 
-// countTimeout counts a call that was not answered in time.
+// countTimeout counts a call that was not answered in time, and reports whether there
+// were too many.
 func (s *Server) countTimeout() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Server) countTimeout() bool {
 	return s.silent >= silences
 }
 
-// slow is the error where a context has ended.
+// slow returns the error for an ended context.
 func (s *Server) slow(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return errClosed
@@ -124,7 +124,7 @@ func (s *Server) slow(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// explain makes one sentence of an error, with its cause and its cure.
+// explain returns a one-sentence error with cause and cure.
 func (s *Server) explain(err error) error {
 	var known absence
 	var status *refusal
@@ -157,7 +157,7 @@ func (s *Server) explain(err error) error {
 	return absence{s.server.Unreachable(err, false)}
 }
 
-// refusal decides on what has a meaning of its own at an MCP server.
+// refusal explains errors that are specific to an MCP server.
 func (s *Server) refusal(r *refusal) error {
 	if r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed {
 		return s.server.Faultf("there is no MCP server at %s (HTTP %d); is the path in url right (such as /mcp)?", s.where(), r.Status)
@@ -165,8 +165,8 @@ func (s *Server) refusal(r *refusal) error {
 	return s.server.Refused("", r.Refusal)
 }
 
-// secrets are the parts of the options that are never shown, longest first, so
-// that none is cut out of another's middle.
+// secrets returns the parts of the options that are never shown, the longest first, so
+// that none is replaced within another.
 func (s *Server) secrets() (all []string) {
 	add := func(text string, least int) {
 		if len(text) >= least {
@@ -204,5 +204,5 @@ func (s *Server) secrets() (all []string) {
 	return all
 }
 
-// secretive matches the name of an argument whose value is not shown.
+// secretive matches the names of arguments whose values are not shown.
 var secretive = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|auth|header)$`) })

@@ -16,10 +16,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tools are those that the server offers, under names that begin with its own.
-// It answers at once with what is known, also while the server is away; only
-// where nothing is known yet does it wait for a connection under way, as long
-// as ctx lives.
+// Tools returns the server's tools, with its name as prefix. It returns the known tools
+// at once, even while the server is unavailable; only before the first list does it
+// wait for an attempt to connect, until ctx ends.
 func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	s.mu.Lock()
 	listed := s.listed
@@ -34,14 +33,14 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	return append([]thinker.Tool(nil), s.tools...)
 }
 
-// Warm connects where there is no connection.
+// Warm connects if necessary.
 func (s *Server) Warm(ctx context.Context) error {
 	_, err := s.connected(ctx)
 	return err
 }
 
-// Check returns in one sentence why the server's tools could not be used. It
-// asks the server for a sign of life.
+// Check returns in one sentence why the server's tools cannot be used, or nil. It
+// pings the server.
 func (s *Server) Check(ctx context.Context) error {
 	l, err := s.connected(ctx)
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *Server) Check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.ConnectWithin, errSlow)
 	defer cancel()
-	// Also a refusal is a sign of life.
+	// An error response also shows that the server is alive.
 	if err := l.session.Ping(ctx, nil); err != nil && answerOf(err) == nil {
 		return s.broken(ctx, l, err)
 	}
@@ -61,9 +60,9 @@ func (s *Server) Check(ctx context.Context) error {
 	return nil
 }
 
-// Call has the server run a tool and returns what it says. The name is one
-// that Tools gave. A tool that fails is an error with its own words. Where ctx
-// ends the server is notified, and Call returns at once.
+// Call runs a tool, by a name from Tools, and returns its output. The error of a
+// failed tool has the tool's own words. If ctx ends the server is notified, and Call
+// returns at once.
 func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	own, ours := strings.CutPrefix(name, s.o.Name+".")
 	if !ours || !s.allowed(own) {
@@ -81,7 +80,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 		}
 		result, err := s.ask(ctx, l, own, args)
 		if again && forgotten(l, err) {
-			l.lose(s.explain(err)) // it has not run the tool
+			l.lose(s.explain(err)) // it did not run the tool
 			continue
 		}
 		if err != nil {
@@ -104,15 +103,15 @@ func (s *Server) ask(ctx context.Context, l *link, own string, args json.RawMess
 	return result, err
 }
 
-// noteAnswer notes that a call was answered.
+// recordAnswer resets the count of calls without an answer.
 func (s *Server) noteAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures, s.silent = 0, 0
 }
 
-// Close ends the connection, and a child with all of its group, and waits until
-// all has ended. Calls that run fail.
+// Close ends the connection, stops a child with its process group, and waits until all
+// have ended. Running calls fail.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -122,7 +121,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// use makes the keeper run.
+// start starts keepConnected if necessary.
 func (s *Server) use() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +138,8 @@ func (s *Server) use() {
 	}
 }
 
-// connected is the connection. It waits for an attempt under way, as long as
-// ctx lives, but not for one that is yet to begin.
+// connected returns the connection. It waits for an attempt under way, until ctx ends,
+// but not for one that has not started.
 func (s *Server) connected(ctx context.Context) (*link, error) {
 	s.use()
 	for {
@@ -155,7 +154,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 			return l, nil
 		case trying == nil && l == nil:
 			return nil, why
-		case trying == nil: // the keeper is about to see that it is gone
+		case trying == nil: // keepConnected has not noticed the end yet
 			trying = l.gone
 		}
 		select {
@@ -166,7 +165,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	}
 }
 
-// keep is the keeper.
+// keepConnected connects and reconnects until Close.
 func (s *Server) keep() {
 	for {
 		born := time.Now()
@@ -185,7 +184,7 @@ func (s *Server) keep() {
 	}
 }
 
-// tried notes how an attempt ended.
+// recordAttempt records the result of an attempt.
 func (s *Server) tried(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,9 +206,9 @@ func (s *Server) tried(l *link, err error) {
 	}
 }
 
-// lost notes that a connection is gone for good. Who asks meanwhile waits for
-// the next attempt where it is the first since, and does not learn of a
-// connection that was cut and made anew at once, as proxies have it.
+// lost records the end of a connection. If it is the first since the last attempt,
+// callers wait for the next one, and do not notice a connection that is cut and
+// restored at once, as proxies do.
 func (s *Server) lost(l *link) {
 	why := l.why()
 	defer close(l.gone)
@@ -225,15 +224,15 @@ func (s *Server) lost(l *link) {
 	}
 }
 
-// rest waits before the next attempt: longer from time to time, and in the end
-// until the next call.
+// backOff waits before the next attempt: increasingly long, and finally until the next
+// call.
 func (s *Server) rest() error {
 	s.mu.Lock()
 	d := limit.Restart(s.failures)
 	s.failures++
 	idle := s.failures > patience
 	select {
-	case <-s.asked: // before it was known to be away
+	case <-s.asked: // requested before it was known to be unavailable
 	default:
 	}
 	s.mu.Unlock()

@@ -19,8 +19,7 @@ import (
 	"perch/plain"
 )
 
-// list reads the list of tools. A server without any may say so by not knowing
-// the method.
+// list lists the tools. A server without tools may not support the method.
 func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []thinker.Tool, err error) {
 	passed, cursor := 0, ""
 	for range mostPages {
@@ -51,7 +50,7 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []
 	return tools, nil
 }
 
-// offered is a tool as a model may be offered it.
+// offered converts a tool for a model; ok is false if it cannot be offered.
 func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 	if !s.allowed(t.Name) {
 		return thinker.Tool{}, false
@@ -68,7 +67,7 @@ func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
-// allowed reports whether a tool may be used, by its own name.
+// allowed reports whether a tool may be used, by the server's name for it.
 func (s *Server) allowed(own string) bool {
 	if own == "" || len(own) > limit.ID || !utf8.ValidString(own) || strings.ContainsFunc(own, unicode.IsControl) {
 		return false
@@ -80,15 +79,15 @@ func (s *Server) allowed(own string) bool {
 	return (len(s.o.Only) == 0 || slices.ContainsFunc(s.o.Only, is)) && !slices.ContainsFunc(s.o.Except, is)
 }
 
-// know keeps a list of tools.
+// setTools stores a list of tools.
 func (s *Server) know(tools []thinker.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools, s.listed = tools, true
 }
 
-// textOf is what a result has to say to a model. Content that is not text
-// becomes a sentence: it cannot be shown from here.
+// textOf returns a result as text for a model. Content that is not text becomes a
+// sentence, because it cannot be shown.
 func textOf(r *sdk.CallToolResult) (string, error) {
 	var said strings.Builder
 	add := func(text string) {

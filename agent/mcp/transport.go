@@ -20,12 +20,12 @@ import (
 
 // Bounds of HTTP.
 const (
-	streamWithin = 3 * time.Second // for a stream of the server's own to begin
-	mostRequests = 48              // at a time
-	mostLines    = 1000            // of a stream, that are read in a second; more wait in the network
+	streamWithin = 3 * time.Second // for the server's event stream to begin
+	mostRequests = 48              // concurrent
+	mostLines    = 1000            // of a stream that are read per second; more wait in the network
 )
 
-// transport is the one over HTTP, which lives no longer than ctx.
+// transport returns the HTTP transport, which lives no longer than ctx.
 func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
 	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, mostRequests), base: remote.NewTransport()}
 	client := remote.NewHTTP(g)
@@ -35,9 +35,9 @@ func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Cli
 	return &sdk.StreamableClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
 }
 
-// guard stands between the SDK and the network. It adds the key, and sees that
-// it goes nowhere else; ends what outlives the connection; bounds what comes
-// back; and makes an explainable error of anything that is not an answer.
+// guard is an http.RoundTripper that adds the key and prevents sending it elsewhere,
+// cancels requests when the connection ends, bounds responses, and converts responses
+// that are not answers to explainable errors.
 type guard struct {
 	ctx   context.Context // the connection's
 	way   way
@@ -46,7 +46,7 @@ type guard struct {
 	base  *http.Transport
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections is called by http.Client.
 func (g *guard) CloseIdleConnections() { g.base.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper.
@@ -70,7 +70,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b := &body{Body: remote.Body{ReadCloser: response.Body, Left: limit.Message, Full: errTooLong}, release: release}
 	if kind(response) == "text/event-stream" {
-		b.Left, b.pace, b.over = -1, limit.PerSecond(mostLines), ctx.Done() // it may go on for ever; the SDK bounds its events
+		b.Left, b.pace, b.over = -1, limit.PerSecond(mostLines), ctx.Done() // it has no total limit; the SDK bounds its events
 	}
 	response.Body = b
 	if err := g.judge(r, response); err != nil {
@@ -87,8 +87,8 @@ func refuse(r *http.Request, err error) error {
 	return err
 }
 
-// send makes the request. A stream of the server's own that does not begin in
-// time is treated as missing, because the SDK waits for it.
+// send sends the request. A server's event stream that does not begin in time is
+// treated as unsupported, because the SDK waits for it.
 func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
 	out := r.Clone(ctx)
 	if g.key != "" {
@@ -109,17 +109,17 @@ func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *htt
 		Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// cause makes the request, and says why it was ended where the connection was.
+// cause sends the request, and returns the reason if the connection's end cancelled it.
 func (g *guard) cause(ctx context.Context, out *http.Request) (*http.Response, error) {
 	response, err := g.base.RoundTrip(out)
 	if err != nil && g.ctx.Err() != nil {
-		err = context.Cause(g.ctx) // ctx ends a moment after it, and may have no cause yet
+		err = context.Cause(g.ctx) // ctx ends slightly later, and may have no cause yet
 	}
 	return response, err
 }
 
-// judge finds what is no answer. The stream of the server's own is the SDK's to
-// judge: it is one that a server need not have.
+// judge returns an error for a response that is not an answer. The server's event
+// stream is left to the SDK, because it is optional.
 func (g *guard) judge(r *http.Request, response *http.Response) error {
 	if r.Method == http.MethodDelete || r.Method == http.MethodGet && !g.way.sse {
 		return nil
@@ -141,7 +141,7 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 		return nil
 	}
 	if g.way.sse || !asks(r) {
-		return nil // the answer comes elsewhere, or not at all
+		return nil // the answer comes over another stream, or there is none
 	}
 	switch kind(response) {
 	case "text/event-stream":
@@ -160,13 +160,13 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 	return errNoMCP
 }
 
-// put gives a body that has been read anew.
+// replaceBody replaces the body of a response by data already read.
 func put(response *http.Response, data []byte) {
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// asks reports whether a request wants an answer.
+// asks reports whether a request expects an answer.
 func asks(r *http.Request) bool {
 	if r.GetBody == nil {
 		return true
@@ -183,7 +183,7 @@ func asks(r *http.Request) bool {
 	return json.NewDecoder(copied).Decode(&head) != nil || len(head.ID) > 0 && head.Method != ""
 }
 
-// spoken reports whether a text is of JSON-RPC.
+// spoken reports whether data is JSON-RPC.
 func spoken(data []byte) bool {
 	var head struct {
 		Version string `json:"jsonrpc"`
@@ -199,18 +199,18 @@ func kind(response *http.Response) string {
 	return strings.ToLower(kind)
 }
 
-// body is what comes back.
+// body is a bounded response body.
 type body struct {
 	remote.Body
 	release func()
-	pace    limit.Pace      // of lines; zero where it is no stream
-	over    <-chan struct{} // of the request
+	pace    limit.Pace      // limits lines; zero unless it is a stream
+	over    <-chan struct{} // closed when the request ends
 }
 
-// Read implements io.Reader. A line costs as much to read without anything in it, so
-// lines are counted. As many as come in a second may come at once after a second of none.
+// Read implements io.Reader. Lines are limited because even empty ones are costly. After
+// a second without lines, a second's worth may arrive at once.
 func (b *body) Read(p []byte) (int, error) {
-	b.pace.Wait(b.over) // whose end is the read's, too
+	b.pace.Wait(b.over) // also ends the read
 	n, err := b.Body.Read(p)
 	b.pace.Took(bytes.Count(p[:n], []byte{'\n'}))
 	return n, err

@@ -1,7 +1,7 @@
-// Package mood is what an agent feels: six feelings that happenings raise and that fade
-// by themselves, the face and the head that show them, and the gestures they bring
-// about. Step is pure; Moods runs it for every robot and for every session without one.
-// docs/character.md says what an owner sees of it.
+// Package mood models what an agent feels: six feelings that events raise and that decay
+// over time, the face and head pose that show them, and the gestures they cause. Step is
+// pure; Moods runs it for every robot and for every session without one.
+// docs/character.md describes the visible behaviour.
 package mood
 
 import (
@@ -10,10 +10,10 @@ import (
 	"perch/event"
 )
 
-// Feeling is one of the six. Neutral is none of them: it is what they leave.
+// Feeling is one of the six feelings, or Neutral, which is the absence of them.
 type Feeling int
 
-// The feelings, in the order in which the first of two equal ones shows.
+// The feelings. Of two equal ones the first is dominant.
 const (
 	Neutral Feeling = iota - 1
 	Concern
@@ -33,8 +33,8 @@ func (f Feeling) String() string {
 	return [feelings]string{"concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}[f]
 }
 
-// Named is the feeling of that name. ok is false for any other name, and for neutral,
-// which nothing can raise.
+// Named returns the feeling of that name. ok is false for any other name, and for
+// neutral, which cannot be raised.
 func Named(name string) (f Feeling, ok bool) {
 	for f = range feelings {
 		if f.String() == name {
@@ -44,10 +44,10 @@ func Named(name string) (f Feeling, ok bool) {
 	return Neutral, false
 }
 
-// decay is what each feeling loses a second.
+// decay returns what each feeling loses per second.
 func decay() [feelings]float64 { return [feelings]float64{.08, .18, .035, .12, .055, .10} }
 
-// face is the firmware's emotion for a feeling.
+// face returns the firmware's emotion for a feeling.
 func (f Feeling) face() string {
 	if f < 0 || f >= feelings {
 		return "neutral"
@@ -55,7 +55,7 @@ func (f Feeling) face() string {
 	return [feelings]string{"sad", "happy", "relaxed", "thinking", "loving", "confused"}[f]
 }
 
-// Figures of what shows. Rates are the share of the way that is left to go, a second.
+// Constants of the rendering. Rates are the share of the remaining way per second.
 const (
 	morphRate = 4
 	tiltRate  = 3
@@ -68,62 +68,62 @@ const (
 	startleFor   = .6 // seconds
 	startledBrow = .9
 	startledJaw  = .3
-	meetingAfter = .6 // seconds from the first face to the joy of it
-	expressFor   = 6  // seconds that an expression stays before it fades
+	meetingAfter = .6 // seconds from the first face until joy
+	expressFor   = 6  // seconds until an expression fades
 	thinkingYaw  = -.15 * 180 / math.Pi
 
-	hysteresis = .15 // by this much a feeling has to be stronger than the one that shows
-	showFor    = 1   // seconds, at least, that a dominant feeling or a face shows
+	hysteresis = .15 // by which a feeling must exceed the dominant one to replace it
+	showFor    = 1   // minimum seconds that a dominant feeling or a face shows
 
 	gestureAbove = .6
 )
 
 // State is what one agent feels and shows. The zero value feels nothing. It is a value:
-// Step never changes one it was given.
+// Step never modifies its argument.
 type State struct {
 	feelings [feelings]float64 // each from 0 to 1
-	streak   int               // failures since something was done
+	streak   int               // consecutive failures
 	met      bool              // a face has been seen
 
-	morphs morphs  // of the feelings, on their way
-	mouth  float64 // what talking adds to the open mouth, on its way
-	tilt   float64 // degrees, on their way
+	morphs morphs  // of the feelings, interpolated
+	mouth  float64 // how far talking opens the mouth, interpolated
+	tilt   float64 // degrees, interpolated
 	lean   float64
 	yaw    float64
-	gaze   float64 // degrees that the yaw goes to
+	gaze   float64 // the target of yaw, in degrees
 
-	preset  Preset  // the expression that lies over the feelings
-	layer   morphs  // its morphs, on their way from those of the one before
-	cover   float64 // from 0 to 1: how much of the face it covers
-	covers  float64 // what cover goes to, while express lasts
-	express float64 // seconds left, as all that follow
+	preset  Preset  // the expression over the feelings
+	layer   morphs  // its morphs, interpolated from those of the previous one
+	cover   float64 // opacity of the expression, from 0 to 1
+	covers  float64 // target of cover while express lasts
+	express float64 // seconds left; so are talk, startle, meeting and busy
 
 	talk    float64
 	startle float64
-	meeting float64 // until the joy of the first face
-	busy    float64 // of the gesture that is being made
+	meeting float64 // until joy about the first face
+	busy    float64 // of the gesture under way
 
 	dominant Feeling // plus 1, so that the zero value is neutral
 	face     string  // empty is neutral
-	hold     float64 // seconds that dominant goes on showing, at least
+	hold     float64 // minimum seconds left for dominant
 	faceHold float64
 
 	gesture Gesture // that begins with this step
 }
 
-// Gesture is one that a feeling brings about, or what a viewer does with a model.
+// Gesture is a gesture caused by a feeling or by a viewer that handles a model.
 type Gesture struct {
 	Name    string // celebrate, concern, think or nod; empty is none
 	Seconds float64
 }
 
-// Gesture is the one that begins with the step that made the state.
+// Gesture returns the gesture that begins with the step that made the state.
 func (s State) Gesture() Gesture { return s.gesture }
 
-// Dominant is the feeling that shows.
+// Dominant returns the feeling that shows.
 func (s State) Dominant() Feeling { return s.dominant - 1 }
 
-// Face is the firmware's emotion that shows: the expression's, or the feeling's.
+// Face returns the firmware's emotion to show: the expression's, or the feeling's.
 func (s State) Face() string {
 	if s.face == "" {
 		return Neutral.face()
@@ -131,7 +131,7 @@ func (s State) Face() string {
 	return s.face
 }
 
-// Neutral is what the feelings leave of 1, and 0 at least.
+// Neutral returns 1 minus the sum of the feelings, and at least 0.
 func (s State) Neutral() float64 {
 	sum := 0.
 	for _, f := range s.feelings {
@@ -140,27 +140,27 @@ func (s State) Neutral() float64 {
 	return max(0, 1-sum)
 }
 
-// Head are the angles of the head, within the bounds of a neck.
+// Head returns the angles of the head, within a neck's bounds.
 func (s State) Head() event.HeadPose {
 	return event.HeadPose{Tilt: within(s.tilt, mostTilt), Lean: within(s.lean, mostLean), Yaw: within(s.yaw, mostYaw)}
 }
 
-// Feelings are the six and what they leave, each from 0 to 1.
+// Feelings returns the six feelings and neutral, each from 0 to 1.
 func (s State) Feelings() event.Feelings {
 	f := s.feelings
 	return event.Feelings{Neutral: s.Neutral(), Concern: f[Concern], Celebration: f[Celebration], Patience: f[Patience], Curiosity: f[Curiosity],
 		Empathy: f[Empathy], Uncertain: f[Uncertain]}
 }
 
-// Mood is all of it that is told to others.
+// Mood returns the published form of the state.
 func (s State) Mood() event.Mood {
 	return event.Mood{Dominant: s.Dominant().String(), Face: s.Face(), Feelings: s.Feelings(), Morphs: s.shown().event(), Head: s.Head()}
 }
 
-// Step is the state after dt seconds at whose end all of that happened. The order of
-// what happened does not matter. It allocates nothing.
+// Step returns the state after dt seconds, at whose end all stimuli happened. Their
+// order does not matter. It allocates nothing.
 func Step(s State, happened []Stimulus, dt float64) State {
-	if !(dt > 0) { // NaN, too
+	if !(dt > 0) { // also excludes NaN
 		dt = 0
 	}
 	s.gesture = Gesture{}
@@ -172,7 +172,7 @@ func Step(s State, happened []Stimulus, dt float64) State {
 	return s
 }
 
-// fade lets time pass over feelings and what lasts for a while.
+// fade lets feelings decay and timers run.
 func (s *State) fade(dt float64) {
 	for i, rate := range decay() {
 		s.feelings[i] = max(0, s.feelings[i]-rate*dt)
@@ -188,7 +188,7 @@ func (s *State) fade(dt float64) {
 
 func (s *State) raise(f Feeling, by float64) { s.feelings[f] = min(1, s.feelings[f]+by) }
 
-// move brings face and head on their way to where the feelings want them.
+// move interpolates face and head towards their targets.
 func (s *State) move(dt float64) {
 	to := s.wanted()
 	for i := range to {
@@ -204,7 +204,7 @@ func (s *State) move(dt float64) {
 	}
 }
 
-// toward goes that share of the way, and all of it where less than near is left.
+// toward moves by that share of the way, or to the target if less than near is left.
 func toward(from, to, share, near float64) float64 {
 	if at := from + (to-from)*min(1, share); math.Abs(to-at) >= near {
 		return at
@@ -236,11 +236,11 @@ func (s State) wantedCover() float64 {
 	return 0
 }
 
-// decide chooses the feeling and the face that show. Each stays a second at least.
+// decide chooses the feeling and the face to show, each for at least a second.
 func (s *State) decide() {
 	by := hysteresis
 	if s.Dominant() == Neutral {
-		by = 0 // no feeling has to give way
+		by = 0 // no feeling is being replaced
 	}
 	if strongest := s.strongest(); s.hold == 0 && s.strength(strongest) > s.strength(s.Dominant())+by {
 		s.dominant, s.hold = strongest+1, showFor
@@ -274,8 +274,8 @@ func (s State) wantedFace() string {
 	return s.Dominant().face()
 }
 
-// gesticulate begins a gesture where none is being made: that of what has happened, or
-// that of a feeling that is strong.
+// gesticulate starts a gesture unless one is under way: that of the stimuli, or that of
+// a strong feeling.
 func (s *State) gesticulate() {
 	if s.busy > 0 {
 		return
@@ -292,8 +292,8 @@ func (s *State) gesticulate() {
 	s.busy = s.gesture.Seconds
 }
 
-// Still reports whether time alone changes nothing that shows any more: nothing needs
-// to be computed until something happens.
+// Still reports whether time alone changes nothing visible any more, so that nothing
+// needs to be computed until the next stimulus.
 func (s State) Still() bool {
 	if s.feelings != [feelings]float64{} || s.talk > 0 || s.startle > 0 || s.meeting > 0 || s.express > 0 {
 		return false

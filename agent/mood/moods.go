@@ -14,50 +14,50 @@ import (
 
 // Bounds of Moods.
 const (
-	every     = 100 * time.Millisecond // a mood is told at most this often
-	mostMoods = 500                    // agents that are remembered; see keep
-	mostTools = 32                     // tool calls of one agent at a time that are known to run
-	mostSince = time.Hour              // as good as for ever: by then every feeling has faded
+	every     = 100 * time.Millisecond // the shortest interval between two published moods
+	mostMoods = 500                    // stored agents; see store
+	mostTools = 32                     // concurrent tool calls tracked for one agent
+	mostSince = time.Hour              // longest step: by then every feeling has faded
 
-	visible        = .02 // of a feeling or a morph
+	visible        = .02 // smallest visible change of a feeling or a morph
 	visibleDegrees = 1
 )
 
-// Options are what Moods works with.
+// Options of Moods.
 type Options struct {
 	Bus   *event.Bus
 	Words Words
-	// Language is what a robot speaks by preference: "de". Nil knows none.
+	// Language returns a robot's preferred language: "de". May be nil.
 	Language func(device.ID) string
-	// Off reports whether nothing is felt; what was felt before fades. Nil is never.
+	// Off reports whether moods are off; existing feelings then fade. Nil means never.
 	Off func() bool
 }
 
-// Moods keeps the mood of every robot, of every session without one, and of the default
-// character where it is neither, and publishes it while it changes. It computes only then.
+// Moods tracks the mood of every robot, of every session without one, and of the default
+// character otherwise, and publishes changes. It computes only while something changes.
 type Moods struct {
 	Options
 	agents map[string]*agent // by robot, or else by session; empty is the default character
 	moving map[string]*agent
 }
 
-// New returns moods that feel nothing yet.
+// New returns moods without any feelings.
 func New(o Options) *Moods {
 	return &Moods{Options: o, agents: map[string]*agent{}, moving: map[string]*agent{}}
 }
 
-// agent is one that feels.
+// agent is the mood of one robot or session.
 type agent struct {
 	robot   device.ID
 	session string // its latest
 
 	state    State
 	at       time.Time // of state
-	touched  time.Time // when something last happened to it
+	touched  time.Time // time of the latest stimulus
 	told     event.Mood
 	speaking bool
-	tools    []string // ids of calls that run
-	felt     int      // of these, how many were a skill's, whose end has been felt
+	tools    []string // ids of running calls
+	felt     int      // how many of them were skills, whose end was already felt
 }
 
 // Run reads the bus until ctx ends or the bus is closed.
@@ -91,9 +91,9 @@ func (m *Moods) Run(ctx context.Context) {
 	}
 }
 
-// take lets an event happen to the agent that it is about.
+// handleEvent applies an event to the agent that it is about.
 func (m *Moods) take(e event.Envelope) {
-	key := cmp.Or(string(e.Robot), e.Session) // empty is the default character, at no robot and in no session
+	key := cmp.Or(string(e.Robot), e.Session) // empty is the default character, without robot and session
 	if _, gone := e.Event.(event.RobotForgotten); gone {
 		delete(m.agents, key)
 		delete(m.moving, key)
@@ -116,10 +116,9 @@ func (m *Moods) take(e event.Envelope) {
 	m.moving[key] = a
 }
 
-// keep remembers an agent. Where there are too many, one in a session gives way, and others
-// only to one another: programs make up sessions, and robots are adopted. Of these it
-// is the one that nothing has happened to for longest. Who was shown its mood
-// is told that it is over.
+// store remembers an agent. Beyond the bound an agent of a session is dropped, before
+// any of a robot, because programs invent sessions while robots are adopted; of these,
+// the least recently touched. If its mood was published, its end is published too.
 func (m *Moods) keep(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {
 		oldest := limit.First(m.agents, (*agent).compare)
@@ -133,10 +132,10 @@ func (m *Moods) keep(key string, a *agent) {
 	m.agents[key] = a
 }
 
-// stays reports whether an agent is a robot, or the default character.
+// stays reports whether an agent is a robot or the default character.
 func (a *agent) stays() bool { return a.robot != "" || a.session == "" }
 
-// compare is negative for an agent that gives way before another.
+// compare is negative if an agent is dropped before another.
 func (a *agent) compare(other *agent) int {
 	switch {
 	case a.stays() == other.stays():
@@ -147,7 +146,7 @@ func (a *agent) compare(other *agent) int {
 	return -1
 }
 
-// stimulus is what an event does to an agent, and what the agent remembers of it.
+// stimulus returns the stimulus of an event, and updates the agent's memory of it.
 func (m *Moods) stimulus(a *agent, e event.Event) (Stimulus, bool) {
 	switch e := e.(type) {
 	case event.Said:
@@ -174,7 +173,7 @@ func (m *Moods) language(robot device.ID) string {
 	return m.Language(robot)
 }
 
-// tool is a tool call, which is told of more than once.
+// tool handles a tool call, which is reported more than once.
 func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
 	at := slices.Index(a.tools, e.ID)
 	if e.Status == event.ToolRunning {
@@ -200,8 +199,8 @@ func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
 	return Stimulus{}, false
 }
 
-// skill is what a skill tells of itself. A model uses one by a tool call: that is felt
-// once, at the call's beginning and at the skill's end, which has a sentiment.
+// skill handles a skill's events. A model uses a skill through a tool call: that is felt
+// once, at the call's start and at the skill's end, which has a sentiment.
 func (a *agent) skill(e event.Event) (Stimulus, bool) {
 	s, moves := Of(e)
 	_, begins := e.(event.SkillStarted)
@@ -214,7 +213,7 @@ func (a *agent) skill(e event.Event) (Stimulus, bool) {
 	return s, moves
 }
 
-// tick lets time pass for those who move, and tells what has changed.
+// tick advances the moving agents, and publishes what has changed.
 func (m *Moods) tick(now time.Time) {
 	for key, a := range m.moving {
 		m.step(a, now, nil)
@@ -230,7 +229,7 @@ func (m *Moods) tick(now time.Time) {
 	}
 }
 
-// step brings an agent to a time, at which that happened.
+// step advances an agent to a time, at which the stimuli happened.
 func (m *Moods) step(a *agent, now time.Time, happened []Stimulus) {
 	since := min(max(0, now.Sub(a.at)), mostSince)
 	if now.After(a.at) {
@@ -242,7 +241,7 @@ func (m *Moods) step(a *agent, now time.Time, happened []Stimulus) {
 	}
 }
 
-// differs reports whether somebody would see the difference.
+// differs reports whether the difference between two moods is visible.
 func differs(a, b event.Mood) bool {
 	if a.Dominant != b.Dominant || a.Face != b.Face {
 		return true

@@ -33,7 +33,7 @@ const (
 // morphs are the weights of all morph targets, each from 0 to 1.
 type morphs [morphTargets]float64
 
-// wanted are the weights that the feelings go to.
+// wanted returns the target weights of the feelings.
 func (s State) wanted() (m morphs) {
 	concern, celebration, curiosity := s.feelings[Concern], s.feelings[Celebration], s.feelings[Curiosity]
 	empathy, uncertain := s.feelings[Empathy], s.feelings[Uncertain]
@@ -53,8 +53,8 @@ func (s State) wanted() (m morphs) {
 	return m
 }
 
-// shown are the weights of the feelings, with the expression over them and the mouth of
-// one who talks. An expression covers feelings and leaves them as they are.
+// shown returns the weights of the feelings, covered by the expression, with the mouth
+// opened by talking.
 func (s State) shown() (m morphs) {
 	for i := range m {
 		m[i] = s.morphs[i]*(1-s.cover) + s.layer[i]*s.cover
@@ -83,8 +83,8 @@ func weightsOf(e event.Morphs) morphs {
 		e.NoseSneerLeft, e.NoseSneerRight}
 }
 
-// Preset is an expression that can be asked for. The zero value takes the expression
-// away, and what is felt shows again.
+// Preset is a requested expression. The zero value removes the expression, so that
+// feelings show again.
 type Preset int
 
 // The presets.
@@ -103,7 +103,7 @@ func (p Preset) String() string {
 	return [presets]string{"neutral", "happy", "sad", "surprised", "confused", "focused"}[p]
 }
 
-// PresetNamed is the preset of that name. ok is false for any other name.
+// PresetNamed returns the preset of that name. ok is false for any other name.
 func PresetNamed(name string) (p Preset, ok bool) {
 	for p = range presets {
 		if p.String() == name {
@@ -113,12 +113,12 @@ func PresetNamed(name string) (p Preset, ok bool) {
 	return Plain, false
 }
 
-// face is the firmware's emotion for a preset.
+// face returns the firmware's emotion for a preset.
 func (p Preset) face() string {
 	return [presets]string{"neutral", "happy", "sad", "surprised", "confused", "thinking"}[p]
 }
 
-// morphs are the weights of a preset.
+// morphs returns the weights of a preset.
 func (p Preset) morphs() (m morphs) {
 	switch p {
 	case Happy:

@@ -20,32 +20,32 @@ import (
 	"perch/plain"
 )
 
-// Sentiment is what the words of a sentence tell of a feeling.
+// Sentiment is the feeling in the words of a sentence.
 type Sentiment struct {
-	Valence   float64 // from -1, bad, to 1, good
+	Valence   float64 // from -1 (bad) to 1 (good)
 	Arousal   float64 // from 0 to 1
 	Uncertain float64 // from 0 to 1
 }
 
-// Words are the lists by which sentences are judged: those of this package, and an
-// owner's. It does not change.
+// Words holds the word lists for judging sentences: the built-in ones, and the owner's.
+// It is immutable.
 type Words struct {
 	languages []lexicon // in the order of their codes
 }
 
-// lexicon are the words of one language.
+// lexicon holds the words of one language.
 type lexicon struct {
 	code    string  // "en"
 	entries []entry // longest first, so that "not sure" is not also "sure"
 }
 
-// entry is a word, or several that follow one another, of one or more feelings.
+// entry is a word or phrase that expresses one or more feelings.
 type entry struct {
-	text     string // in small letters; between spaces where its script has them
+	text     string // lower case; with surrounding spaces in scripts that have them
 	feelings uint   // a bit each
 }
 
-// Bounds of what is read.
+// Bounds of word lists.
 const (
 	mostWords = 5000 // of a list
 	mostEntry = 100  // bytes of an entry
@@ -56,9 +56,9 @@ var own embed.FS
 
 var listName = regexp.MustCompile(`^([a-z]{2,3})\.txt$`)
 
-// ReadWords returns the lists of this package with those of an owner's directory added
-// to them: LANGUAGE.txt, such as de.txt. A directory that does not exist has none. A
-// list with an error is left out and told of in err, and the others are good all the same.
+// ReadWords returns the built-in lists merged with those of an owner's directory, named
+// LANGUAGE.txt, such as de.txt. The directory may be missing. Lists with errors are left
+// out and reported in err; the others are still returned.
 func ReadWords(directory string) (Words, error) {
 	lists := map[string]map[string]uint{}
 	builtIn, err := fs.Sub(own, "words")
@@ -126,7 +126,7 @@ func readList(from fs.FS, name string) (map[string]uint, error) {
 	return parseList(string(text))
 }
 
-// parseList reads lines such as "concern: error, went wrong".
+// parseList parses lines such as "concern: error, went wrong".
 func parseList(text string) (map[string]uint, error) {
 	list := map[string]uint{}
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -157,9 +157,9 @@ func parseList(text string) (map[string]uint, error) {
 	return list, lines.Err()
 }
 
-// normal brings a text to the form in which words are compared: small letters, no
-// punctuation, one space between words and at both ends. What is written without spaces
-// has none: it is found inside other text.
+// normal normalizes a text for comparing words: lower case, no punctuation, one space
+// between words and at both ends. Text in scripts without spaces has none, and is found
+// inside other text.
 func normal(text string) string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && r != '\'' && r != '’' && r != '-'
@@ -177,13 +177,13 @@ func normal(text string) string {
 	return " " + joined + " "
 }
 
-// unspaced holds for letters of scripts that put no spaces between words.
+// unspaced reports whether r is of a script without spaces between words.
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || r == 'ー'
 }
 
-// CountWords is the number of words of a text. In scripts without spaces two letters
-// count as one.
+// CountWords returns the number of words of a text. In scripts without spaces two
+// letters count as one word.
 func CountWords(text string) int { return countWords(normal(plain.Clip(text, limit.Data)), false) }
 
 func countWords(text string, unique bool) (n int) {
@@ -202,14 +202,14 @@ func countWords(text string, unique bool) (n int) {
 	return n + (letters+1)/2
 }
 
-// Analyse judges a sentence by the language whose words it has most of; of two, by the
-// one that is preferred ("de", or "de-CH"; may be empty).
+// Analyse judges a sentence by the language that matches most of its words; of equals,
+// by the preferred one ("de", or "de-CH"; may be empty).
 func (w Words) Analyse(text, preferred string) Sentiment {
 	text = plain.Clip(text, limit.Data)
 	preferred, _, _ = strings.Cut(strings.ToLower(preferred), "-")
 	sentence := normal(text)
 	if !strings.HasPrefix(sentence, " ") {
-		sentence = " " + sentence + " " // of mixed scripts: words with spaces are found there, too
+		sentence = " " + sentence + " " // in mixed scripts, words with spaces must be found too
 	}
 	var best [feelings]int
 	most, kana := 0, strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) })
@@ -225,13 +225,13 @@ func (w Words) Analyse(text, preferred string) Sentiment {
 	return sentiment(best, max(1, countWords(sentence, true)), text)
 }
 
-// count is in how many words of each feeling a sentence has a part, and in how many of all.
+// count returns how many words of a sentence express each feeling, and any feeling.
 func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	for _, e := range l.entries {
 		if !strings.Contains(sentence, e.text) {
 			continue
 		}
-		sentence = strings.ReplaceAll(sentence, e.text, "  ") // a shorter word inside it does not count again
+		sentence = strings.ReplaceAll(sentence, e.text, "  ") // prevents shorter words inside it from matching
 		for left := e.feelings; left != 0; left &= left - 1 {
 			hits[bits.TrailingZeros(left)]++
 		}
@@ -240,7 +240,7 @@ func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	return hits, n
 }
 
-// sentiment brings hits to scores, and these together.
+// sentiment converts the counts to a Sentiment.
 func sentiment(hits [feelings]int, words int, text string) Sentiment {
 	var score [feelings]float64
 	for i, n := range hits {

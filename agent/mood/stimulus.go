@@ -6,21 +6,21 @@ import (
 	"perch/event"
 )
 
-// Stimulus is what one happening does to an agent. Those of one step add up, in any
-// order.
+// Stimulus is the effect of one event on an agent. Stimuli of one step are combined
+// regardless of their order.
 type Stimulus struct {
 	raises   [feelings]float64 // by how much each feeling rises
-	calms    bool              // patience is over, before anything is raised
-	failures int               // how many more of a streak; each is felt
-	faults   int               // how many more of a streak that are felt as something else
-	ends     bool              // the streak is over
+	calms    bool              // ends patience, before anything is raised
+	failures int               // additional failures of a streak; each is felt
+	faults   int               // additional failures that are felt as something else
+	ends     bool              // ends the streak
 
 	startles bool
-	meets    bool    // a face is there
-	hushes   bool    // the agent is not talking any more
-	talk     float64 // seconds that it talks, at least
+	meets    bool    // a face is present
+	hushes   bool    // the agent has stopped talking
+	talk     float64 // minimum seconds of talking
 	busy     float64 // seconds that a gesture takes
-	gesture  Gesture // that goes with it, unless another is being made
+	gesture  Gesture // that accompanies it, unless another is under way
 
 	expresses bool
 	preset    Preset
@@ -35,13 +35,13 @@ func raised(f Feeling, by float64) (s Stimulus) {
 	return s
 }
 
-// and is a stimulus that raises another feeling, too.
+// and returns a stimulus that also raises another feeling.
 func (s Stimulus) and(f Feeling, by float64) Stimulus {
 	s.raises[f] += by
 	return s
 }
 
-// Spoken is a sentence of the agent that takes that many seconds to say.
+// Spoken returns the stimulus of a sentence that the agent takes that long to say.
 func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	switch {
 	case m.Valence > .3:
@@ -59,14 +59,14 @@ func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	return s
 }
 
-// TalkFor is for how many seconds the mouth moves for a sentence of that many words.
+// TalkFor returns for how many seconds the mouth moves for a sentence of so many words.
 func TalkFor(words int) float64 { return max(1.5, .3*float64(words)) }
 
-// Started is a tool or a skill that begins.
+// Started returns the stimulus of a tool or skill that starts.
 func Started() Stimulus { return raised(Patience, .4) }
 
-// Done is a tool or a skill that has done its work. Sentiment is from -1 to 1, or nil
-// where it says nothing about that.
+// Done returns the stimulus of a tool or skill that succeeded. Sentiment is from -1 to
+// 1, or nil if unknown.
 func Done(sentiment *float64) (s Stimulus) {
 	switch {
 	case sentiment == nil:
@@ -80,20 +80,20 @@ func Done(sentiment *float64) (s Stimulus) {
 	return s
 }
 
-// Failed is a tool or a skill that has failed. The more in a row, the more empathy.
+// Failed returns the stimulus of a tool or skill that failed. A longer streak raises more empathy.
 func Failed() Stimulus {
 	s := raised(Concern, .7)
 	s.failures = 1
 	return s
 }
 
-// with is a stimulus that brings about a gesture, however strong the feeling is.
+// with returns a stimulus that causes a gesture, regardless of the feeling's strength.
 func (s Stimulus) with(gesture string, seconds float64) Stimulus {
 	s.gesture = Gesture{gesture, seconds}
 	return s
 }
 
-// loadStarted, loadEnded and validated are what a viewer does with a model.
+// loadStarted, loadEnded and validated are a viewer's events about a model.
 func loadStarted() Stimulus { return raised(Patience, .6).and(Curiosity, .3).with("think", 2) }
 
 func loadEnded(failed bool) Stimulus {
@@ -107,7 +107,7 @@ func validated(errors, warnings int) Stimulus {
 	switch {
 	case errors > 0:
 		s := raised(Concern, min(.4+.1*float64(errors), .95))
-		s.faults = 1 // however many it has found
+		s.faults = 1 // regardless of how many
 		return s
 	case warnings > 0:
 		return raised(Concern, .3)
@@ -115,7 +115,7 @@ func validated(errors, warnings int) Stimulus {
 	return raised(Celebration, .85).with("celebrate", 1.5)
 }
 
-// emoted is a viewer's wish.
+// emoted returns the stimulus that a viewer requests.
 func emoted(trigger string, weight float64) (Stimulus, bool) {
 	f, ok := Named(trigger)
 	if !ok || math.IsNaN(weight) {
@@ -124,31 +124,30 @@ func emoted(trigger string, weight float64) (Stimulus, bool) {
 	return raised(f, within(max(0, weight), 1)), true
 }
 
-// Interrupted is a person who talks while the agent does.
+// Interrupted returns the stimulus of a person who interrupts the agent.
 func Interrupted() Stimulus {
 	s := raised(Curiosity, .5)
 	s.calms, s.startles, s.hushes, s.looks = true, true, true, true
 	return s
 }
 
-// FaceSeen is a person's face. Only the first one that an agent sees moves it.
+// FaceSeen returns the stimulus of a face. Only the first one has an effect.
 func FaceSeen() Stimulus { return Stimulus{meets: true} }
 
-// Addressed is a sign of a person that turns to the agent: a word, a key.
+// Addressed returns the stimulus of a person who addresses the agent, by a word or a key.
 func Addressed() Stimulus {
 	s := raised(Curiosity, .07)
 	s.looks = true
 	return s
 }
 
-// Express is an expression that is asked for.
+// Express returns the stimulus of a requested expression.
 func Express(p Preset, intensity float64) Stimulus {
 	return Stimulus{expresses: true, preset: p, intensity: min(1, max(0, intensity))}
 }
 
-// Of is what an event does to an agent by itself. ok is false for one that does
-// nothing. Speech and tool calls need more than the event: see Spoken, Started, Done
-// and Failed.
+// Of returns the stimulus of an event. ok is false for events without effect. Speech
+// and tool calls need more context: see Spoken, Started, Done and Failed.
 func Of(e event.Event) (s Stimulus, ok bool) {
 	switch e := e.(type) {
 	case event.SkillStarted:
@@ -186,7 +185,7 @@ func Of(e event.Event) (s Stimulus, ok bool) {
 	return Stimulus{}, false
 }
 
-// gestureSeconds is how long a gesture of somebody else takes.
+// gestureSeconds returns the duration of a requested gesture.
 func gestureSeconds(e event.Gesture) float64 {
 	if e.Duration <= 0 {
 		return 1.5
@@ -194,8 +193,8 @@ func gestureSeconds(e event.Gesture) float64 {
 	return min(float64(e.Duration)/1000, 10)
 }
 
-// feel takes in all that happened. Each part of it is a sum, an "or" or a maximum, so
-// that no order is left in it.
+// feel applies the stimuli. They are combined by sums, "or" and maxima, which makes
+// their order irrelevant.
 func (s *State) feel(happened []Stimulus) {
 	all := merged(happened)
 	if all.calms {
@@ -232,8 +231,8 @@ func (s *State) feel(happened []Stimulus) {
 	}
 }
 
-// merged is one stimulus for all. Of two expressions the stronger wins, of two looks
-// the wider, of two gestures the longer.
+// merged combines stimuli. The stronger expression, the wider look and the longer
+// gesture win.
 func merged(happened []Stimulus) (all Stimulus) {
 	for i := range happened {
 		one := &happened[i]
@@ -265,11 +264,11 @@ func wider(a, b float64) bool {
 	return math.Abs(a) > math.Abs(b) || math.Abs(a) == math.Abs(b) && a > b
 }
 
-// wear puts an expression over the feelings. From one to another the face moves, and
-// from none it begins where the feelings are.
+// setExpression puts an expression over the feelings. The face moves from a previous
+// expression, or starts at once from the feelings.
 func (s *State) wear(p Preset, intensity float64) {
 	if p == Plain {
-		s.express = 0 // the face of the one before fades
+		s.express = 0 // the previous face fades
 		return
 	}
 	if s.cover == 0 {

@@ -19,22 +19,22 @@ const (
 	announceWithin = 5 * time.Second
 )
 
-// dispatcher is the runtime state of a Notifier. One goroutine uses it.
+// dispatcher is the state of a running Notifier. It is not safe for concurrent use.
 type dispatcher struct {
 	*Notifier
 	robots  robots
-	open    map[device.ID]string // the robots that can be reached, each with its session, where it has one that is known
+	open    map[device.ID]string // the reachable robots, each with its session if that is known
 	waiting map[string]*waiting  // all notifications
 	held    map[device.ID]time.Time
-	refused map[device.ID]time.Duration // until when nothing is offered to a robot, on the running clock
+	refused map[device.ID]time.Duration // robots that get no offers until then, on the running clock
 
-	lastSeq  uint64             // Seq of the last event taken
-	listed   map[device.ID]bool // the robots that were open when they were last listed
-	listedAt uint64             // Seq of that moment
+	lastSeq  uint64             // Seq of the last handled event
+	listed   map[device.ID]bool // the robots that were open at listedAt
+	listedAt uint64             // Seq when robots were last listed
 
-	wall        time.Time     // both clocks at the same moment, to detect that one
-	running     time.Duration // of them jumps
-	storeDown   bool          // the store fails, and that is logged
+	wall        time.Time     // both clocks at the same moment, to detect a jump
+	running     time.Duration // of the wall clock
+	storeDown   bool          // the store fails, which was logged
 	storeFailed bool          // the store has failed in this pass
 }
 
@@ -42,7 +42,7 @@ type dispatcher struct {
 type waiting struct {
 	Notification
 	offered  map[device.ID]bool
-	unstored bool // the store failed to take it
+	unstored bool // not stored because of a fault
 	unsaved  bool // the store has an earlier state
 }
 
@@ -60,9 +60,9 @@ func newDispatcher(n *Notifier, r robots) *dispatcher {
 	return d
 }
 
-// await returns when there is something to do. It takes all events that were
-// published until then: a robot that has just said hello again must not be taken
-// for its earlier session. It reports false at the end of ctx or of the events.
+// await returns when there is something to do. It first handles all events published
+// until then, so that a robot that just said hello again is not mistaken for its earlier
+// session. It returns false at the end of ctx or of the events.
 func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, alarm <-chan time.Time) bool {
 	for wake := false; !wake; {
 		select {
@@ -89,8 +89,8 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 	return true
 }
 
-// reread reads everything anew, at the start and after missed events. Nothing
-// counts as offered then: a repeated announcement is better than none.
+// reread reads everything, at the start and after missed events. All offers are then
+// forgotten: a repeated announcement is better than none.
 func (d *dispatcher) reread() {
 	ids := d.robots.Open()
 	d.listedAt = d.o.Bus.Seq()
@@ -126,12 +126,12 @@ func (d *dispatcher) refresh() {
 		if stored[id] || w.unstored {
 			return false
 		}
-		_, there, err := d.o.Store.get(id) // a store that cannot be read says nothing
+		_, there, err := d.o.Store.get(id) // an unreadable store says nothing
 		return err == nil && !there
 	})
 }
 
-// take learns from an event, and reports whether there may be something to do.
+// handleEvent applies an event, and reports whether there may be something to do.
 func (d *dispatcher) take(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
@@ -149,9 +149,9 @@ func (d *dispatcher) take(e event.Envelope) bool {
 	return false
 }
 
-// session takes a session that has just said hello, or has ended. Notifications that
-// it was offered and did not announce are offered to the next one. A robot that was
-// listed after that is in its next session already.
+// session handles a session that has just said hello or has ended. Notifications that
+// were offered to it and not announced are offered to the next one. If the robot was
+// listed after the event, it already has its next session.
 func (d *dispatcher) session(e event.Envelope) {
 	if e.Seq > d.listedAt || !d.listed[e.Robot] {
 		d.closed(e.Robot)
@@ -160,7 +160,7 @@ func (d *dispatcher) session(e event.Envelope) {
 		d.open[e.Robot] = e.Session
 		return
 	}
-	// It may be connected by MQTT, and can be reached without a session then.
+	// A robot connected by MQTT is reachable without a session.
 	if _, known := d.open[e.Robot]; !known && slices.Contains(d.robots.Open(), e.Robot) {
 		d.open[e.Robot] = ""
 	}
@@ -175,7 +175,7 @@ func (d *dispatcher) closed(id device.ID) {
 	}
 }
 
-// received takes a new notification, unless refresh has read it already.
+// received adds a new notification, unless refresh has already read it.
 func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
 	n, there, err := d.o.Store.get(ev.ID)
 	switch {
@@ -190,13 +190,13 @@ func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
 	if ok && known.Received.Equal(n.Received) && known.Text == n.Text {
 		return false
 	}
-	// What robots have reported is about an earlier notification of the same id.
+	// Earlier reports of robots were about the previous notification of this id.
 	n.State = Received
 	d.waiting[ev.ID] = newWaiting(n)
 	return true
 }
 
-// changed takes a step of a notification, as a session or a screen reports it.
+// changed applies a step of a notification, as a session or a screen reports it.
 func (d *dispatcher) changed(e event.NotificationChanged) bool {
 	w, known := d.waiting[e.ID]
 	if !known {
@@ -223,7 +223,7 @@ func (d *dispatcher) save(w *waiting) {
 	d.fault(err)
 }
 
-// pass does all there is to do now, and returns the time until there may be more.
+// process does everything that is due, and returns the time until the next call.
 func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
 	d.storeFailed = false
 	d.followClock()
@@ -239,7 +239,7 @@ func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
 	return d.next()
 }
 
-// followClock corrects all times if the wall clock has jumped since the last pass.
+// followClock corrects all times if the wall clock has jumped since the last call.
 func (d *dispatcher) followClock() {
 	wall, running := d.o.Clock.Now(), d.o.Clock.Running()
 	by := wall.Sub(d.wall) - (running - d.running)
@@ -252,9 +252,9 @@ func (d *dispatcher) followClock() {
 	d.refresh()
 }
 
-// ring makes a notification of a timer whose time has come. The notification is
-// stored before the timer is removed, so that no crash can lose it. A robot that
-// rings by itself needs none.
+// ring turns a due timer into a notification, which is stored before the timer is
+// removed, so that a crash cannot lose it. A robot that rings by itself needs no
+// notification.
 func (d *dispatcher) ring(r agent.Timer) {
 	d.o.Timers.markRung(r.ID)
 	d.o.Bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text, OnRobot: r.OnRobot})
@@ -280,7 +280,7 @@ func (d *dispatcher) keep(w *waiting) {
 	d.publishExpired(dropped...)
 }
 
-// retryStore writes what the store did not take, and removes rung timers.
+// retryStore stores what could not be stored, and removes rung timers.
 func (d *dispatcher) retryStore() {
 	for _, w := range d.waiting {
 		if w.unstored && !w.announced() {
@@ -292,7 +292,7 @@ func (d *dispatcher) retryStore() {
 	}
 	for _, id := range d.o.Timers.rung() {
 		if w, waits := d.waiting[id]; waits && w.unstored && !w.announced() {
-			continue // the timer is its only copy on the disk
+			continue // the timer is its only stored copy
 		}
 		d.fault(d.o.Timers.remove(id))
 	}
@@ -308,7 +308,7 @@ func (d *dispatcher) expire() {
 		switch {
 		case err == nil || w.unstored:
 			d.publishExpired(w.Notification)
-		case !errors.Is(err, ErrNotFound): // not found: it was ended elsewhere, and that was published
+		case !errors.Is(err, ErrNotFound): // not found: it was already ended and published elsewhere
 			d.fault(err)
 			continue
 		}
@@ -316,7 +316,7 @@ func (d *dispatcher) expire() {
 	}
 }
 
-// offer hands out what no robot has announced, the urgent first.
+// offer hands unannounced notifications to robots, urgent ones first.
 func (d *dispatcher) offer(ctx context.Context) {
 	list := slices.Collect(maps.Values(d.waiting))
 	slices.SortFunc(list, func(a, b *waiting) int {
@@ -341,9 +341,9 @@ func urgent(w *waiting) int {
 	return 0
 }
 
-// recipients are the robots that a notification is for. One for all is offered
-// to all robots with an open channel. Others get it only after those have closed
-// their channels without announcing it.
+// recipients returns the robots for a notification. One for all robots is offered to
+// those with an open channel. Others get it only after those have closed their
+// channels without announcing it.
 func (d *dispatcher) recipients(w *waiting) []device.ID {
 	switch {
 	case w.Robot != "":
@@ -375,7 +375,7 @@ func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	}
 }
 
-// holdChannels holds the channels of robots that soon announce a timer.
+// holdChannels holds the channels of robots that will soon announce a timer.
 func (d *dispatcher) holdChannels() {
 	for id := range d.open {
 		until := d.o.Timers.hold(id)
@@ -386,8 +386,8 @@ func (d *dispatcher) holdChannels() {
 	}
 }
 
-// next returns the time until there may be something to do. It is short while a
-// notification waits, because clocks jump and stores recover.
+// next returns the time until the next call. It is short while a notification waits,
+// because clocks jump and stores recover.
 func (d *dispatcher) next() (wait time.Duration, some bool) {
 	wait, some = d.o.Timers.next()
 	if !some || wait > checkEvery {
@@ -396,7 +396,7 @@ func (d *dispatcher) next() (wait time.Duration, some bool) {
 	now := d.o.Clock.Now()
 	for _, w := range d.waiting {
 		some = true
-		if left := w.Expires.Sub(now); left > 0 { // not above 0: the store has failed to end it
+		if left := w.Expires.Sub(now); left > 0 { // otherwise the store has failed to end it
 			wait = min(wait, left)
 		}
 	}

@@ -10,34 +10,34 @@ import (
 	"perch/event"
 )
 
-// Announcement is a notification as one robot announces it.
+// Announcement is a notification for one robot.
 type Announcement struct {
 	ID     string // of the notification
 	Text   string
-	Speak  bool // false shows it only
+	Speak  bool // if false, it is only shown
 	Urgent bool // it may interrupt
 }
 
 // robots announce notifications to people.
 type robots interface {
-	// Open lists the robots that can be reached: whose channel is open and whose
-	// hello was answered, or that are connected by MQTT.
+	// Open lists the reachable robots: those whose channel is open and whose hello was
+	// answered, and those connected by MQTT.
 	Open() []device.ID
-	// Announce hands an announcement to the robot's session, which publishes
-	// NotificationChanged: shown when the robot shows it, spoken when it was
-	// played to its end. An announcement replaces a waiting one of the same id.
-	// Announce fails when the channel is closed.
+	// Announce passes an announcement to the robot's session, which publishes
+	// NotificationChanged: shown when the robot shows it, spoken when it was played
+	// completely. It replaces a waiting announcement of the same id. Announce fails if
+	// the channel is closed.
 	Announce(ctx context.Context, id device.ID, a Announcement) error
 	// Hold keeps the robot's channel open until then. The zero time ends the hold.
 	Hold(id device.ID, until time.Time)
 }
 
-// Options are what a Notifier works with.
+// Options of a Notifier.
 type Options struct {
 	Store  *Store
 	Timers *Timers
 	Bus    *event.Bus
-	Clock  clock // nil is the machine's
+	Clock  clock // nil means the system clock
 	Log    *slog.Logger
 }
 
@@ -47,7 +47,7 @@ type Options struct {
 // reported it as announced.
 type Notifier struct{ o Options }
 
-// New returns a notifier that does not run yet.
+// New returns a notifier that is not running yet.
 func New(o Options) *Notifier {
 	if o.Clock == nil {
 		o.Clock = systemClock{time.Now()}
@@ -56,10 +56,9 @@ func New(o Options) *Notifier {
 }
 
 // Notify stores a notification durably, publishes it and returns it with its id.
-// The robot it names announces it; without a robot, all robots with an open
-// channel do. If no such channel is open, it waits for the next hello. At most 20
-// wait for one robot: then the oldest of low urgency expires, or else the oldest.
-// Notify wraps ErrInvalid if n is not a notification.
+// The robot it names announces it; without a robot, all robots with an open channel do.
+// If there is none, it waits for the next hello. At most 40 wait for one robot: beyond
+// that the oldest of low urgency expires, or else the oldest. Errors wrap ErrInvalid.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
 	now := s.o.Clock.Now()
 	n, err := n.prepare(now)
@@ -91,7 +90,8 @@ func (s *Notifier) publishExpired(expired ...Notification) {
 	}
 }
 
-// Acknowledge ends a notification that was noted, durably. It may return ErrNotFound.
+// Acknowledge ends a notification durably, because a person has noticed it. It may
+// return ErrNotFound.
 func (s *Notifier) Acknowledge(id string) error {
 	n, err := s.o.Store.Change(id, Acknowledged)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Notifier) Acknowledge(id string) error {
 	return nil
 }
 
-// Run announces until ctx or the bus ends. It logs faults of the store and retries:
-// what cannot be stored is announced all the same.
+// Run announces until ctx or the bus ends. It logs faults of the store and retries;
+// notifications that cannot be stored are still announced.
 func (s *Notifier) Run(ctx context.Context, r robots) error {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)

@@ -1,6 +1,6 @@
-// Package notice keeps notifications and timers, and has robots announce them.
-// Each is announced at least once, through restarts of the appliance, jumps of
-// the wall clock and a store that fails.
+// Package notice stores notifications and timers, and has robots announce them.
+// Each is announced at least once, despite restarts of the appliance, jumps of the wall
+// clock and a failing store.
 package notice
 
 import (
@@ -23,14 +23,14 @@ import (
 	"perch/limit"
 )
 
-// How much a notification matters.
+// The urgencies of a notification.
 const (
 	UrgencyLow    = "low"
 	UrgencyNormal = "normal"
 	UrgencyHigh   = "high" // interrupts
 )
 
-// Steps in the life of a notification. Each of the last two ends it.
+// The states of a notification, in order. Acknowledged and Expired are final.
 const (
 	Received     = "received"
 	Shown        = "shown"
@@ -47,7 +47,7 @@ type Notification struct {
 	ActionURL string    `json:"action_url,omitempty"`
 	Robot     device.ID `json:"robot,omitempty"`      // the only robot that announces it
 	SessionID string    `json:"session_id,omitempty"` // the only session that announces it; without robot and session, all robots do
-	Speak     bool      `json:"speak"`                // false shows it only
+	Speak     bool      `json:"speak"`                // if false, it is only shown
 	State     string    `json:"state"`
 	Received  time.Time `json:"received"`
 	Expires   time.Time `json:"expires,omitzero"`
@@ -63,8 +63,8 @@ func (n Notification) announced() bool {
 	return n.State == Spoken || n.State == Shown && !n.Speak
 }
 
-// Waits reports whether a notification is still to be announced. Of one that cannot be
-// read now it is true.
+// Waits reports whether a notification still has to be announced. It is true if the
+// notification cannot be read.
 func (s *Store) Waits(id string) bool {
 	n, there, err := s.get(id)
 	return err != nil || there && !n.announced()
@@ -94,19 +94,19 @@ const (
 	lifetime    = 24 * time.Hour // of a notification without expires_at
 )
 
-// Store keeps the notifications. Its methods may be called from any goroutine.
+// Store stores the notifications. It is safe for concurrent use.
 type Store struct {
 	kept    table
 	mu      sync.Mutex
-	thisRun map[string]bool // the ids that were accepted in this run
+	thisRun map[string]bool // the ids accepted in this run
 }
 
-// NewStore returns the notifications kept in a table.
+// NewStore returns the notifications in a table.
 func NewStore(kept table) *Store { return &Store{kept: kept, thisRun: map[string]bool{}} }
 
 // Accept stores a notification durably and returns it with its id. It replaces an
 // earlier one of the same id. If too many are stored, the oldest of low urgency is
-// dropped, or else the oldest. Accept wraps ErrInvalid if n is not a notification.
+// dropped, or else the oldest. Errors wrap ErrInvalid.
 func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 	n, err := n.prepare(now)
 	if err != nil {
@@ -151,7 +151,7 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	return n, nil
 }
 
-// keep stores a prepared notification and returns those that it dropped.
+// store stores a prepared notification and returns the dropped ones.
 func (s *Store) keep(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,10 +193,10 @@ func least(list []Notification) Notification {
 	return list[0]
 }
 
-// Change moves a notification to a later state and returns it. It ignores an
-// earlier state: a notification that one robot has spoken stays spoken when
-// another has only shown it. Change deletes an ended notification: durably when it
-// was acknowledged, because that is answered to whoever did so.
+// Change moves a notification to a later state and returns it. Earlier states are
+// ignored: a notification spoken by one robot stays spoken when another has only
+// shown it. Change deletes a notification in a final state: durably if it was
+// acknowledged, because the caller is told so.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *Store) Change(id, state string) (Notification, error) {
 		}
 		n.State = state
 		delete(s.thisRun, id)
-	case state == Expired: // a start after a power cut sees that, too
+	case state == Expired: // found again at a start after a power cut
 		n.State = state
 		delete(s.thisRun, id)
 		s.kept.DeleteSoon(id)
@@ -225,12 +225,12 @@ func (s *Store) Change(id, state string) (Notification, error) {
 	return n, nil
 }
 
-// step numbers the states in their order.
+// step returns the position of a state in their order.
 func step(state string) int {
 	return slices.Index([]string{Received, Shown, Spoken, Acknowledged, Expired}, state)
 }
 
-// Open returns the notifications that have not ended, oldest first.
+// Open returns the notifications in a non-final state, oldest first.
 func (s *Store) Open(now time.Time) []Notification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *Store) open(now time.Time) []Notification {
 	return list
 }
 
-// get returns the notification of an id, if it is stored.
+// lookup returns the notification of an id, if it is stored.
 func (s *Store) get(id string) (Notification, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,8 +265,8 @@ func (s *Store) all() (list []Notification) {
 	return list
 }
 
-// clockJumped corrects this run's times after a jump of the wall clock. An expiry
-// that the sender named stays.
+// clockJumped corrects this run's times after a jump of the wall clock. Expiry times set
+// by the sender stay.
 func (s *Store) clockJumped(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,16 +289,15 @@ type request struct {
 	ActionURL string `json:"action_url"`
 	ID        string `json:"id"`
 	ExpiresAt string `json:"expires_at"` // RFC 3339
-	Speak     *bool  `json:"speak"`      // true where it is absent
+	Speak     *bool  `json:"speak"`      // true if absent
 	Robot     string `json:"robot"`      // a MAC in any spelling, or a name
 	SessionID string `json:"session_id"`
 }
 
-// ParseBy reads the JSON of a notification: {text, urgency: low|normal|high,
-// action_url?, id?, expires_at?, speak?, robot?|session_id?}. find finds the robot
+// ParseBy parses the JSON of a notification: {text, urgency: low|normal|high,
+// action_url?, id?, expires_at?, speak?, robot?|session_id?}. find returns the robot
 // of a name. Unknown keys are ignored, because clients of other servers send more.
-// Errors wrap ErrInvalid. ParseBy accepts all that Accept accepts, and an expires_at
-// in the past besides.
+// Errors wrap ErrInvalid. Unlike Accept, ParseBy allows an expires_at in the past.
 func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
 	if len(body) > limit.Question {
 		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), limit.Question)
@@ -322,14 +321,14 @@ func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notificat
 			return Notification{}, fmt.Errorf("%w: expires_at is in the past", ErrInvalid)
 		}
 	}
-	// The zero time is before every expiry, so that prepare checks all but the expiry.
+	// At the zero time no notification has expired, so that prepare checks everything else.
 	if _, err := n.prepare(time.Time{}); err != nil {
 		return Notification{}, err
 	}
 	return n, nil
 }
 
-// checkActionURL accepts the http and https addresses of web pages only.
+// checkActionURL accepts only http and https addresses.
 func checkActionURL(text string) error {
 	if text == "" {
 		return nil

@@ -35,8 +35,8 @@ type timerTable interface {
 	All() iter.Seq2[string, agent.Timer]
 }
 
-// Timers keeps the timers and reminders, through restarts and jumps of the wall
-// clock. A Notifier announces them. Its methods may be called from any goroutine.
+// Timers stores the timers and reminders, through restarts and jumps of the wall
+// clock. A Notifier announces them. It is safe for concurrent use.
 type Timers struct {
 	kept    timerTable
 	clock   clock
@@ -44,18 +44,18 @@ type Timers struct {
 
 	mu      sync.Mutex
 	pending map[string]*pending
-	told    func(id string) // of each change; nil tells nobody
+	told    func(id string) // called after each change; may be nil
 }
 
-// pending is a timer that has not rung, and its state in this run.
+// pending is a timer that has not rung, with its state in this run.
 type pending struct {
 	agent.Timer
-	thisRun bool          // it was set in this run
-	at      time.Duration // the latest time to ring, on the running clock; unused for a reminder at a clock time
-	rang    bool          // it has rung, and could not be deleted
+	thisRun bool          // set in this run
+	at      time.Duration // the latest time to ring, on the running clock; unused for a reminder at a time of day
+	rang    bool          // it has rung, but could not be deleted
 }
 
-// NewTimers returns the timers in a table. A nil clock is the computer's.
+// NewTimers returns the timers in a table. A nil clock means the system clock.
 func NewTimers(kept timerTable, c clock) *Timers {
 	if c == nil {
 		c = systemClock{time.Now()}
@@ -68,23 +68,22 @@ func NewTimers(kept timerTable, c clock) *Timers {
 	return s
 }
 
-// Watch has a function told the id of each timer that is set, cancelled, moved or has
-// rung from now on, once for each. It is called before any other method is. The
+// Watch sets a function that is called once with the id of each timer that is set,
+// cancelled, moved or has rung. It must be called before any other method, and the
 // function must not call the timers.
 func (s *Timers) Watch(changed func(id string)) { s.told = changed }
 
-// tell tells of a change. s.mu is held, so that two are told in their order.
+// notifyChanged calls onChange. The caller holds s.mu, so that changes stay in order.
 func (s *Timers) tell(id string) {
 	if s.told != nil {
 		s.told(id)
 	}
 }
 
-// Set stores a timer durably and returns it with its id. Only then may a robot say
-// that it is set. The timer rings after its Length, or, if that is 0, at its Due.
-// If the body has a tool for reminders, the robot rings by itself. Set wraps
-// ErrTimer and ErrTooManyTimers. If ctx ends first, Set returns its error and
-// nothing is set.
+// Set stores a timer durably and returns it with its id; only then may a robot confirm
+// it. The timer rings after its Length, or at its Due if Length is 0. If the body has a
+// tool for reminders, the robot rings by itself. Errors wrap ErrTimer and
+// ErrTooManyTimers. If ctx ends first, Set returns its error and sets nothing.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
 	began := s.clock.Running()
 	t, err := prepareTimer(t, now.Round(0))
@@ -113,11 +112,11 @@ func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now ti
 	return t, nil
 }
 
-// wake has the notifier look at the timers again.
+// wake makes the notifier check the timers.
 func (s *Timers) wake() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // it has not taken the last call yet
+	default: // a wake-up is already pending
 	}
 }
 
@@ -143,7 +142,7 @@ func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 	return t, nil
 }
 
-// checkLimit fails if the robot has all the timers it may have.
+// checkLimit returns an error if the robot has too many timers.
 func (s *Timers) checkLimit(t agent.Timer) error {
 	count := 0
 	for id, p := range s.pending {
@@ -157,7 +156,7 @@ func (s *Timers) checkLimit(t agent.Timer) error {
 	return nil
 }
 
-// keep stores a timer that began to count at that reading of the running clock.
+// store stores a timer that started at that reading of the running clock.
 func (s *Timers) keep(t agent.Timer, began time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +172,8 @@ func (s *Timers) keep(t agent.Timer, began time.Duration) error {
 }
 
 // Cancel removes a robot's timers, all of them or those with the ids, and returns
-// how many it has removed. If the robot rings a timer by itself, it is stopped on
-// the robot first. If that fails, the timer stays and the error says so.
+// how many it removed. A timer that the robot rings by itself is first stopped on the
+// robot. If that fails, the timer stays and an error is returned.
 func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error) {
 	var failures []error
 	cancelled := 0
@@ -203,15 +202,15 @@ func (s *Timers) remove(id string) error {
 	if err := s.kept.Delete(id); err != nil {
 		return fmt.Errorf("forget a timer: %w", err)
 	}
-	if p, there := s.pending[id]; there && !p.rang { // else it was told when it rang
+	if p, there := s.pending[id]; there && !p.rang { // otherwise onChange was called when it rang
 		s.tell(id)
 	}
 	delete(s.pending, id)
 	return nil
 }
 
-// Pending returns a robot's timers that have not rung, the next first. Due is right
-// whatever the clock has done.
+// Pending returns a robot's timers that have not rung, the next first. Due is correct
+// despite jumps of the clock.
 func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
 	return slices.DeleteFunc(s.All(now), func(t agent.Timer) bool { return t.Robot != robot })
 }
@@ -233,17 +232,17 @@ func (s *Timers) All(now time.Time) []agent.Timer {
 	return list
 }
 
-// The tools of the Stack-chan firmware for reminders on the robot itself. They are
+// The Stack-chan firmware's tools for reminders on the robot itself. They are
 // matched by the end of their names, because other builds use other prefixes.
 const (
-	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat} -> its id
-	stopTool   = "stop_reminder"   // {id} -> whether there was one
+	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat}; returns its id
+	stopTool   = "stop_reminder"   // {id}; returns whether it existed
 )
 
 // ErrOnRobot is wrapped by Cancel if a reminder on the robot cannot be stopped.
 var ErrOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
-// create sets a reminder on the robot, or else the appliance rings.
+// create sets a reminder on the robot. If onRobot is false, the appliance has to ring.
 func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
 	const duration = "duration_seconds"
 	tool, found := robotTool(body, createTool, duration)
@@ -267,7 +266,7 @@ func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onR
 	return reminderID(result.Text), true
 }
 
-// reminderID reads create_reminder's id: a number, or an object with one.
+// reminderID parses create_reminder's result: a number, or an object with one.
 func reminderID(text string) string {
 	text = strings.TrimSpace(text)
 	if _, err := strconv.Atoi(text); err == nil {
@@ -280,8 +279,8 @@ func reminderID(text string) string {
 	return strconv.Itoa(*object.ID)
 }
 
-// stop removes a reminder from the robot. A robot that does not know the reminder
-// has restarted since and will not ring.
+// stop removes a reminder from the robot. A robot that does not know the reminder was
+// restarted and will not ring.
 func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	if !t.OnRobot {
 		return nil
@@ -297,7 +296,7 @@ func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	return nil
 }
 
-// robotTool finds a tool by its name's end and an integer argument.
+// robotTool returns the tool whose name has that end and that has that integer argument.
 func robotTool(body agent.Body, name, argument string) (device.Tool, bool) {
 	if body == nil {
 		return device.Tool{}, false

@@ -13,18 +13,18 @@ import (
 // When the wall clock jumps:
 //   - A timer with a length that was set in this run follows the running clock,
 //     and its time of day is corrected.
-//   - A timer with a length from an earlier run follows the wall clock, because
-//     nothing else has counted while the appliance was off. It waits no longer
-//     than its length, in case the wall clock is behind.
-//   - A reminder at a time of day follows the wall clock. If that jumps by more
-//     than mostSlip, a reminder of this run was set on a wrong day, and moves to
-//     the next such time of day.
+//   - A timer with a length from an earlier run follows the wall clock, because no
+//     other clock ran while the appliance was off. It waits at most its length, in case
+//     the wall clock is behind.
+//   - A reminder at a time of day follows the wall clock. After a jump of more than
+//     mostSlip, a reminder of this run was set on a wrong day, and moves to the next
+//     such time of day.
 
 // mostSlip bounds how late a reminder rings after a jump of the clock.
 const mostSlip = time.Hour
 
-// mostDrift is how far a timer's time of day may be off before it is written
-// again. A clock that is being slewed to the right time must not wear the disk.
+// mostDrift is how wrong a stored time of day may be before it is corrected. A clock
+// that is being slewed must not wear out the disk.
 const mostDrift = time.Second
 
 // holdFor is how long before its time a timer keeps a robot's channel open.
@@ -67,7 +67,7 @@ func (s *Timers) clockJumped(by time.Duration) error {
 	return failure
 }
 
-// next returns the first time after another with due's time of day.
+// next returns the first time after after with due's time of day.
 func next(due, after time.Time) time.Time {
 	after = after.In(due.Location())
 	year, month, day := after.Date()
@@ -79,8 +79,8 @@ func next(due, after time.Time) time.Time {
 	}
 }
 
-// correctDue corrects the times of day that a jump of the clock has made wrong, so
-// that they are right after a restart.
+// correctDue corrects the times of day made wrong by a jump of the clock, so that they
+// are right after a restart.
 func (s *Timers) correctDue() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (s *Timers) correctDue() error {
 	return failure
 }
 
-// due returns the timers whose time has come, in order. They stay due until they
-// are removed or marked as rung.
+// dueTimers returns the timers that are due, in order. They stay due until they are
+// removed or marked as rung.
 func (s *Timers) due() []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Timers) rung() (ids []string) {
 	return ids
 }
 
-// next returns the time until a timer rings, or a channel is to be held for it.
+// next returns the time until a timer rings or needs an open channel.
 func (s *Timers) next() (wait time.Duration, some bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +171,8 @@ func (s *Timers) next() (wait time.Duration, some bool) {
 	return max(wait, 0), some
 }
 
-// hold returns the time until which a robot's channel is to be held open so that
-// the robot can announce its timers; the zero time if there are none.
+// holdUntil returns until when a robot's channel must stay open so that the robot can
+// announce its timers; the zero time if it has none.
 func (s *Timers) hold(robot device.ID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 // errEnough ends a message that is too long to be listened to.
 var errEnough = errors.New("the message is too long")
 
-// answer puts a message together, whichever API it came by. Text goes out as
-// it comes; calls, which may come in pieces, when the message ends.
+// answer assembles a message, of either API. Text is passed on at once; calls, which may
+// arrive in pieces, when the message ends.
 type answer struct {
 	out      func(thinker.Piece) error
-	invent   func() string // an id
+	invent   func() string // returns a new call id
 	thoughts thoughts
 	calls    []*call
 	spoken   int // bytes
@@ -30,11 +30,11 @@ type answer struct {
 	finish   string
 	refused  bool
 	began    bool
-	alive    bool          // something has come that is worth as much waiting as there is
-	worth    time.Duration // of waiting, of the text that has come: see remote.Worth
+	alive    bool          // a piece was received that deserves the full waiting time
+	worth    time.Duration // waiting time that the received text is worth: see remote.Worth
 }
 
-// call is a tool call as far as it is known.
+// call is a partially received tool call.
 type call struct {
 	index     int // as the server counts
 	id, name  string
@@ -60,8 +60,8 @@ func (a *answer) say(s string) error {
 	return nil
 }
 
-// piece adds a piece of a call to the one it belongs to. Servers differ: OpenAI numbers calls and names each once; others send every call
-// whole, all with the number 0 or none; some repeat the name in each piece.
+// piece adds a piece to the call it belongs to. Servers differ: OpenAI numbers calls and names each once; others send complete calls,
+// all with the number 0 or none; some repeat the name in each piece.
 func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	c := a.belongs(index, id, name)
 	if c == nil {
@@ -85,24 +85,24 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	return nil
 }
 
-// belongs finds the call that a piece goes on with, or nil where it begins one.
+// belongs returns the call that a piece continues, or nil if it begins one.
 func (a *answer) belongs(index *int, id, name string) *call {
 	for _, c := range slices.Backward(a.calls) {
 		switch {
 		case index != nil && c.index != *index:
 			continue
 		case id != "" && c.id != "" && id != c.id:
-			continue // another call under the same number
+			continue // another call with the same number
 		case id == "" && name != "" && c.name != "" && (name != c.name || json.Valid(c.arguments)):
-			continue // this names another tool, or that one is complete
+			continue // a different tool, or the call is complete
 		}
 		return c
 	}
 	return nil
 }
 
-// end gives the calls and says why the message ended. One that was cut off
-// gives none: they may not be whole.
+// finishMessage passes on the calls and returns why the message ended. A message that
+// was cut off has no calls, because they may be incomplete.
 func (a *answer) end() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
 	if err := a.say(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
@@ -134,8 +134,8 @@ func (a *answer) end() (thinker.Stop, error) {
 	return thinker.StopEnd, nil
 }
 
-// arguments are a call's as they came, nothing as an empty object, and an
-// object that was written as a JSON string as the object.
+// arguments returns a call's arguments unchanged, except that nothing becomes an empty
+// object, and an object encoded as a JSON string is decoded.
 func arguments(raw []byte) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == `""` {

@@ -18,19 +18,19 @@ import (
 	"perch/remote"
 )
 
-// ErrNoTools is wrapped by Check where the model answers but cannot use tools.
-// It talks all the same, so this is a warning and does not wrap agent.ErrAway.
+// ErrNoTools is wrapped by Check if the model answers but cannot use tools. It is a
+// warning and does not wrap agent.ErrAway, because the model can still talk.
 var ErrNoTools = errors.New("the model cannot use tools")
 
-// Deadlines of what is no turn.
+// Deadlines of requests outside of turns.
 const (
 	checkWithin = 5 * time.Second
 	warmWithin  = 2 * time.Minute // a large model from a slow disk
 )
 
-// Check finds out with one cheap request whether the engine would work. It wraps
-// agent.ErrAway where it would not, ErrNoTools where it would without tools,
-// and agent.ErrBlind where it would without the eyes it is set up with.
+// Check tests with one cheap request whether the engine would work. It wraps
+// agent.ErrAway if not, ErrNoTools if only without tools, and agent.ErrNoVision if only
+// without the configured vision.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -49,8 +49,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// Limits is ErrNoTools with what the server said, where a turn found out.
-// It names the cure at times, as llama.cpp's --jinja.
+// Limits returns ErrNoTools with the server's message, if a turn has found that out.
+// The message sometimes names the cure, such as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
 	reason, none := e.toolless, e.habits.noTools
@@ -61,7 +61,7 @@ func (e *Engine) Limits() error {
 	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(reason))
 }
 
-// checkOllama asks for the model itself, which also says what it can do.
+// checkOllama requests the model's details, which include its capabilities.
 func (e *Engine) checkOllama(ctx context.Context) error {
 	data, err := e.ask(ctx, e.root, "api/show", body{"model": e.o.Model})
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 		return e.server.Fault("is not Ollama, though its address looks so; set dialect to openai")
 	}
 	if shown.Capabilities == nil {
-		return nil // an older Ollama does not say
+		return nil // an older Ollama does not report them
 	}
 	if !slices.Contains(shown.Capabilities, "tools") {
 		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, remote.Address(e.base))
@@ -83,8 +83,8 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 	return err
 }
 
-// checkModels looks for the model in the server's list. A server that has no
-// such list is reachable, and more cannot be known of it.
+// checkModels looks for the model in the server's list. A server without a list counts
+// as reachable.
 func (e *Engine) checkModels(ctx context.Context) error {
 	names, anyName, err := e.models(ctx)
 	r := refused(err)
@@ -99,22 +99,21 @@ func (e *Engine) checkModels(ctx context.Context) error {
 	return nil
 }
 
-// listed reports whether the model is among those names. Some servers list it
-// with a path before it that they do not want to be asked with, as Google's
-// models/.
+// listed reports whether the model is among the names. Some servers list it with a path
+// prefix that requests must not have, such as Google's models/.
 func (e *Engine) listed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// tried asks for a message, because a list does not name all that a server can do:
-// routers and aliases are missing in it. It is enough that the answer begins.
+// probe requests a message, because lists omit the routers and aliases of some servers.
+// It reports whether an answer begins.
 func (e *Engine) tried(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
 	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)
 	if err != nil {
 		return false
 	}
-	defer response.Close() // the rest of the message is not waited for
+	defer response.Close() // the rest of the message is not read
 	a := &answer{out: func(thinker.Piece) error { return nil }, invent: e.invent}
 	r := e.read(response, a)
 	first, err := r.first()
@@ -125,7 +124,7 @@ func (e *Engine) tried(ctx context.Context) bool {
 	return err == nil && a.chunk(begun) == nil && a.began
 }
 
-// models lists what the server has. llama.cpp has one and takes any name for it.
+// models lists the server's models. anyName is true for llama.cpp, which accepts any name for its one model.
 func (e *Engine) models(ctx context.Context) (names []string, anyName bool, err error) {
 	data, err := e.ask(ctx, e.list(), "", nil)
 	if err != nil {
@@ -147,7 +146,7 @@ func (e *Engine) models(ctx context.Context) (names []string, anyName bool, err 
 	return names, anyName, nil
 }
 
-// list is where the server lists its models.
+// list returns the address of the server's list of models.
 func (e *Engine) list() *url.URL {
 	u := *e.base
 	if e.native {
@@ -157,7 +156,7 @@ func (e *Engine) list() *url.URL {
 	return &u
 }
 
-// ask makes a small request and returns all that is answered.
+// ask makes a small request and returns the whole answer.
 func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([]byte, error) {
 	response, err := e.send(ctx, base, path, b, warmWithin)
 	if err != nil {
@@ -197,10 +196,9 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 		remote.Address(e.base), e.server.StatusText(r.Refusal))
 }
 
-// Warm has the model loaded while the person still speaks. With Ollama it
-// loads it, for as long as keep_alive says; elsewhere it asks for /health,
-// which llama.cpp answers with 503 while it loads and which does no harm where
-// it is unknown. The key is not sent along then.
+// Warm loads the model while the person is still speaking. Ollama loads it, for as long
+// as keep_alive says; other servers are asked for /health, which llama.cpp answers with
+// 503 while it loads and which is harmless elsewhere. The key is not sent with it.
 func (e *Engine) Warm(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
@@ -212,7 +210,7 @@ func (e *Engine) Warm(ctx context.Context) error {
 		b["keep_alive"] = value
 	}
 	if e.o.NumCtx > 0 {
-		b["options"] = body{"num_ctx": e.o.NumCtx} // with another length it would be loaded anew
+		b["options"] = body{"num_ctx": e.o.NumCtx} // another length would reload the model
 	}
 	if _, err := e.ask(within, e.root, "api/generate", b); err != nil {
 		return e.explain(ctx, err)
@@ -222,10 +220,10 @@ func (e *Engine) Warm(ctx context.Context) error {
 
 func (e *Engine) health(ctx context.Context) error {
 	root := *e.root
-	root.RawQuery = "" // it may hold a key
+	root.RawQuery = "" // it may contain a key
 	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: &root, Path: "health", Bare: true, Within: warmWithin})
 	if err == nil {
-		_, _ = response.Whole(limit.Data) // for the connection's sake
+		_, _ = response.Whole(limit.Data) // so that the connection can be reused
 		response.Close()
 		return nil
 	}

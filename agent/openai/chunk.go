@@ -12,23 +12,22 @@ import (
 	"perch/remote"
 )
 
-// errGarbage says that something answered which speaks another language.
+// errGarbage reports an answer that is not of the protocol.
 var errGarbage = errors.New("answers with what is not of this protocol")
 
-// chunk is a piece of a message as /chat/completions sends it, or all of it.
-// Fields that servers disagree about are raw.
+// chunk is a piece of a message of /chat/completions, or the whole message. Fields whose
+// type differs between servers are raw.
 type chunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
 		Index        int     `json:"index"`
 		Delta        *delta  `json:"delta"`
-		Message      *delta  `json:"message"` // where it was not streamed
+		Message      *delta  `json:"message"` // if it was not streamed
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
 }
 
-// delta looks at thoughts for the signs of life they are. They are never passed
-// on.
+// delta includes thoughts, which count as signs of life but are never passed on.
 type delta struct {
 	Reasoning json.RawMessage `json:"reasoning_content"`
 	Thought   json.RawMessage `json:"reasoning"`
@@ -42,13 +41,13 @@ type delta struct {
 	} `json:"tool_calls"`
 }
 
-// function is the tool that a call uses.
+// function is the tool and arguments of a call.
 type function struct {
 	Name      string
-	Arguments json.RawMessage // text; some send the object
+	Arguments json.RawMessage // text; some servers send an object
 }
 
-// chunk takes a chunk of the OpenAI dialect.
+// chunk handles a chunk of the OpenAI dialect.
 func (a *answer) chunk(data []byte) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -81,17 +80,17 @@ func (a *answer) chunk(data []byte) error {
 	return nil
 }
 
-// begin takes note of the first sign of a message. Some servers send it before
-// they have read the question.
+// markStarted records the first sign of a message. Some servers send it before they have
+// read the prompt.
 func (a *answer) begin() {
 	a.alive = a.alive || !a.began
 	a.began = true
 }
 
-// holds reports whether there is something in a field.
+// holds reports whether a field has content.
 func holds(raw json.RawMessage) bool { return there(raw) && string(raw) != `""` && string(raw) != "[]" }
 
-// worth is remote.Worth of a field that holds text or something else.
+// worth returns remote.Worth of a field that holds text or something else.
 func worth(raw json.RawMessage) time.Duration {
 	if !holds(raw) {
 		return 0
@@ -133,7 +132,7 @@ func (a *answer) delta(d *delta) error {
 	return nil
 }
 
-// content is text in any of the forms it comes in.
+// content returns text in any of the forms that servers send.
 func content(raw json.RawMessage) (string, error) {
 	if !there(raw) {
 		return "", nil
@@ -157,8 +156,8 @@ func content(raw json.RawMessage) (string, error) {
 
 func there(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// statusOf is the HTTP status that an error within an answer names, as
-// llama.cpp and OpenRouter do, or a server's failure.
+// statusOf returns the HTTP status in an error within an answer, as llama.cpp and
+// OpenRouter send it, or else 502.
 func statusOf(raw json.RawMessage) int {
 	var e struct{ Code int }
 	if json.Unmarshal(raw, &e) == nil && e.Code >= 400 && e.Code < 600 {
@@ -182,8 +181,8 @@ type native struct {
 	DoneReason string `json:"done_reason"`
 }
 
-// native takes a line of Ollama's own API and says whether it was the last.
-// Its calls are always whole.
+// native handles a line of Ollama's own API and reports whether it was the last. Its
+// calls are always complete.
 func (a *answer) native(data []byte) (done bool, err error) {
 	var n native
 	if err := json.Unmarshal(data, &n); err != nil {

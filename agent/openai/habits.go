@@ -12,10 +12,10 @@ import (
 	"perch/remote"
 )
 
-// habits are what a server turned out not to take.
+// unsupported records the options that the server has rejected.
 type habits struct {
 	noTools, noTemperature, noThinking bool
-	newLimit                           bool // max_completion_tokens
+	newLimit                           bool // expects max_completion_tokens
 }
 
 func (h habits) and(more habits) habits {
@@ -27,11 +27,11 @@ func (h habits) and(more habits) habits {
 	}
 }
 
-// finding is one of them, as a refusal suggests it.
+// finding is an unsupported option that a refusal suggests.
 type finding struct {
 	habits
-	what   string // in words
-	reason string // by the server
+	what   string // description of the option
+	reason string // the server's message
 }
 
 // persist makes a request for a message, and again after a moment that the
@@ -70,7 +70,7 @@ func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker
 	}
 }
 
-// remember keeps findings for all requests to come. Each is logged once.
+// remember applies findings to all later requests. Each is logged once.
 func (e *Engine) remember(findings []finding) {
 	for _, f := range findings {
 		e.mu.Lock()
@@ -87,8 +87,8 @@ func (e *Engine) remember(findings []finding) {
 	}
 }
 
-// suggested finds out of a refusal what to leave out, if the request is worth
-// repeating.
+// suggested returns the option to leave out after a refusal. ok is false if repeating
+// the request makes no sense.
 func (e *Engine) suggested(r *refusal, p thinker.Prompt, used habits) (finding, bool) {
 	if r.midway || r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
 		return finding{}, false
@@ -110,17 +110,17 @@ func (e *Engine) suggested(r *refusal, p thinker.Prompt, used habits) (finding, 
 	return f, true
 }
 
-// aboutTools knows the ways in which servers say that tools are not for this
-// model: Ollama ("does not support tools"), llama.cpp ("tools param requires
-// --jinja flag"), vLLM ("requires --enable-auto-tool-choice"), OpenRouter ("no
-// endpoints found that support tool use"). LM Studio only says that the model's
-// template failed, which tools are one reason for.
+// aboutTools recognizes servers' messages that the model does not support tools: Ollama
+// ("does not support tools"), llama.cpp ("tools param requires --jinja flag"), vLLM
+// ("requires --enable-auto-tool-choice"), OpenRouter ("no endpoints found that support
+// tool use"). LM Studio only reports that the model's template failed, which tools may
+// have caused.
 func aboutTools(reason string) bool {
 	return mentions(reason, "rendering prompt with jinja template") ||
 		mentions(reason, "tool", "function call") && mentions(reason, "support", "require", "jinja", "not allowed", "not enabled")
 }
 
-// mentions reports whether a text holds one of the words.
+// mentions reports whether a text contains one of the words.
 func mentions(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

@@ -17,8 +17,8 @@ import (
 	"perch/remote"
 )
 
-// send makes a request below an address, without a body where b is nil. Within is
-// for all of the answer; it is 0 for one that comes in pieces.
+// send makes a request below an address, without a body if b is nil. within bounds the
+// whole answer; it is 0 for a streamed one.
 func (e *Engine) send(ctx context.Context, base *url.URL, path string, b body, within time.Duration) (*remote.Answer, error) {
 	r := remote.Request{Method: http.MethodGet, Base: base, Path: path, Within: within}
 	if b != nil {
@@ -31,7 +31,7 @@ func (e *Engine) send(ctx context.Context, base *url.URL, path string, b body, w
 	return e.server.Call(ctx, r)
 }
 
-// once makes one request for a message and passes it on as it comes.
+// once makes one request for a message and passes it on as it is received.
 func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out func(thinker.Piece) error) (thinker.Stop, error) {
 	base, path := e.base, "chat/completions"
 	if e.native {
@@ -62,7 +62,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out fu
 
 func (e *Engine) invent() string { return fmt.Sprintf("call_%d", e.calls.Add(1)) }
 
-// reading is an answer while it comes in.
+// reading is an answer while it is received.
 type reading struct {
 	e  *Engine
 	a  *answer
@@ -74,8 +74,8 @@ func (e *Engine) read(of *remote.Answer, into *answer) *reading {
 	return &reading{e: e, a: into, of: of, in: bufio.NewReader(of)}
 }
 
-// all reads the answer in whatever form it has. Its first character
-// says more than the headers of these servers do.
+// all reads the answer in any form. Its first character is more reliable than the
+// headers of these servers.
 func (r *reading) all() error {
 	first, err := r.first()
 	switch {
@@ -93,7 +93,7 @@ func (r *reading) all() error {
 	return r.events()
 }
 
-// first is the first character that is not white space.
+// first returns the first character that is not white space.
 func (r *reading) first() (byte, error) {
 	for {
 		next, err := r.in.Peek(1)
@@ -109,7 +109,7 @@ func (r *reading) first() (byte, error) {
 	}
 }
 
-// whole reads an answer that was not streamed, though it was asked to be.
+// whole reads an answer that was not streamed, although that was requested.
 func (r *reading) whole() error {
 	data, err := io.ReadAll(io.LimitReader(r.in, limit.File+1))
 	switch {
@@ -127,10 +127,10 @@ func (r *reading) whole() error {
 	return nil
 }
 
-// How long is waited for the end of what has come to its end.
+// How long to wait for the end of a complete message.
 const (
-	afterFinish = time.Second            // for [DONE], past usage
-	afterDone   = 100 * time.Millisecond // for the connection to be free again
+	afterFinish = time.Second            // for [DONE], after usage
+	afterDone   = 100 * time.Millisecond // until the connection can be reused
 )
 
 func (r *reading) events() error {
@@ -139,7 +139,7 @@ func (r *reading) events() error {
 		data, err := events.Next()
 		if err != nil {
 			if r.a.finish != "" || err == io.EOF && r.a.began {
-				return nil // some servers just stop
+				return nil // some servers send no end
 			}
 			return cut(err)
 		}
@@ -157,8 +157,8 @@ func (r *reading) events() error {
 	}
 }
 
-// wait gives the next piece its time. A piece without anything in it has bought
-// none, and one with a letter not much.
+// wait sets the time limit of the next piece. An empty piece adds no time, and one with
+// a letter little.
 func (r *reading) wait() {
 	within := r.e.o.IdleWithin
 	if r.a.finish != "" {
@@ -172,13 +172,13 @@ func (r *reading) wait() {
 	r.a.alive, r.a.worth = false, 0
 }
 
-// drain reads to the end, so that the connection can serve the next request.
+// drain reads to the end, so that the connection can be reused.
 func (r *reading) drain() {
 	r.of.Lives(afterDone)
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, limit.Data)) // a failure costs a new connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, limit.Data)) // a failure only costs a new connection
 }
 
-// native reads lines of JSON to the one that says it is the last.
+// native reads lines of JSON up to the last.
 func (r *reading) native() error {
 	lines := &remote.Lines{R: r.in, Most: limit.File, CR: true}
 	for {
@@ -202,7 +202,7 @@ func (r *reading) native() error {
 	}
 }
 
-// cut makes of a clean end in the wrong place what it is.
+// cut converts a premature end without an error to io.ErrUnexpectedEOF.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

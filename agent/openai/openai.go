@@ -1,15 +1,14 @@
-// Package openai drives language models behind the chat completions API that
-// OpenAI began and that llama.cpp, LocalAI, vLLM, LM Studio and others speak,
-// and behind Ollama's own API where its settings are asked for.
+// Package openai drives language models behind the chat completions API of OpenAI,
+// which llama.cpp, LocalAI, vLLM, LM Studio and others implement, and behind Ollama's
+// own API if its settings are used.
 //
-// Ollama serves both: /v1/chat/completions, and /api/chat, which alone knows
-// num_ctx and keep_alive. Where one of these is set and the address looks like
-// Ollama's (port 11434, or "ollama" in the host's name), the second is used.
-// Options.Dialect decides where the address does not show it.
+// Ollama serves both: /v1/chat/completions, and /api/chat, which is required for
+// num_ctx and keep_alive. If one of these is set and the address looks like Ollama's
+// (port 11434, or "ollama" in the host's name), the second is used. Options.Dialect
+// overrides the guess.
 //
-// What a server turns out not to take (tools, a temperature, the older name of
-// a limit) is left out from then on, and logged once. A model's
-// thinking is read and never passed on.
+// An option that a server rejects (tools, a temperature, the older name of a limit) is
+// left out from then on, and logged once. A model's thinking is read and never passed on.
 package openai
 
 import (
@@ -35,7 +34,7 @@ import (
 	"perch/secret"
 )
 
-// highest is the temperature that the APIs take at most.
+// highest is the highest temperature of the APIs.
 const highest = 2
 
 // The dialects.
@@ -44,7 +43,7 @@ const (
 	DialectOllama = "ollama" // /api/chat, a line of JSON for each piece
 )
 
-// Options of the engine. URL and Model are needed.
+// Options of the engine. URL and Model are required.
 type Options struct {
 	URL             string   `yaml:"url" doc:"The server's base address, as its manual gives it, with its /v1."`
 	Model           string   `yaml:"model" doc:"The name of the model."`
@@ -57,13 +56,13 @@ type Options struct {
 	KeepAlive       string   `yaml:"keep_alive" doc:"How long Ollama keeps the model loaded: 10m, or -1 for ever."`
 	NumCtx          int      `yaml:"num_ctx" doc:"The length of Ollama's context in tokens."`
 	Dialect         string   `yaml:"dialect" doc:"openai or ollama, if the address does not show which it is."`
-	// Extra may not hold what makes the conversation: model, messages, tools and stream.
+	// Extra must not contain the keys model, messages, tools and stream.
 	Extra map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
-	IdleWithin  time.Duration // between its pieces; 0 is remote.Patience
+	IdleWithin  time.Duration // between pieces; 0 is remote.Patience
 	Log         *slog.Logger  // nil: nothing is logged
-	// Transport carries the requests; nil is one of the engine's own.
+	// Transport carries the requests; nil means a transport that the engine makes.
 	Transport http.RoundTripper
 }
 
@@ -85,29 +84,29 @@ func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
 	return o, err
 }
 
-// Bounds of what a server may send, in bytes.
+// Bound of what a server may send, in bytes.
 const longestID = 4 << 10 // of a tool call
 
-// Engine implements agent.Model and agent.Seer. It serves many turns at once.
+// Engine implements thinker.Model and agent.Seer. It is safe for concurrent use.
 type Engine struct {
 	o      Options
-	base   *url.URL // without a slash at its end
-	root   *url.URL // base without /v1: where Ollama and llama.cpp keep the rest
-	ollama bool     // it is Ollama, as far as the address or the options say
-	native bool     // Ollama's own API
+	base   *url.URL // without a trailing slash
+	root   *url.URL // base without /v1, for the other APIs of Ollama and llama.cpp
+	ollama bool     // the server is Ollama, by its address or the options
+	native bool     // use Ollama's own API
 	server *remote.Client
-	calls  atomic.Uint64 // ids invented
+	calls  atomic.Uint64 // invented ids
 
 	mu       sync.Mutex
 	habits   habits
 	manner   manner
-	toolless string // what the server said when it took no tools
+	toolless string // the server's message when it rejected tools
 }
 
 // defaultFirst is longer than remote.Patience, because a model may have to be loaded.
 const defaultFirst = 30 * time.Second
 
-// New returns the engine. It asks the server nothing.
+// New returns the engine. It sends no request.
 func New(o Options) (*Engine, error) {
 	base, err := parseBase(o.URL)
 	if err == nil {
@@ -146,16 +145,15 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// wantsOllama reports whether an option belongs to Ollama's own API.
+// wantsOllama reports whether an option requires Ollama's own API.
 func (o Options) wantsOllama() bool { return o.NumCtx != 0 || o.KeepAlive != "" }
 
-// isOllama reports whether the server is Ollama, as far as its address or the
-// options say.
+// isOllama reports whether the server is Ollama, by its address or the options.
 func (o Options) isOllama(base *url.URL) bool {
 	return o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
 }
 
-// Check reports what New refuses.
+// Check returns what New would refuse.
 func (o Options) Check() error {
 	base, err := parseBase(o.URL)
 	switch {
@@ -202,8 +200,8 @@ func checkExtra(extra map[string]any) error {
 	return nil
 }
 
-// keepAlive is the text as Ollama takes it: a length of time, or a bare number
-// of seconds, which it wants as a number. A negative one means for ever.
+// keepAlive returns the value for Ollama: a duration as text, or a bare number of
+// seconds as a number. A negative one means for ever.
 func keepAlive(text string) (any, error) {
 	if text == "" {
 		return nil, nil
@@ -221,21 +219,21 @@ func looksLikeOllama(base *url.URL) bool {
 	return base.Port() == "11434" || strings.Contains(strings.ToLower(base.Hostname()), "ollama")
 }
 
-// Where names the model and the server.
+// Where returns the model and the server.
 func (e *Engine) Where() string { return e.o.Model + " at " + remote.Address(e.base) }
 
 // Name is "openai".
 func (*Engine) Name() string { return "openai" }
 
-// Close closes the connections that wait for the next turn.
+// Close closes idle connections.
 func (e *Engine) Close() error {
 	e.server.Close()
 	return nil
 }
 
-// Continue implements agent.Model. A call whose arguments are no JSON is given
-// as it came, and goes back to the server as "{}"; one without arguments has "{}". Where the server asks for none
-// by an id, one is invented.
+// Continue implements thinker.Model. Arguments that are not JSON are passed on unchanged,
+// and returned to the server as "{}"; missing ones become "{}". A call without an id
+// gets an invented one.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	stop, err := e.persist(ctx, p, out)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"perch/remote"
 )
 
-// refusal is what a server says instead of an answer, or in the middle of one.
+// refusal is an error response of a server, possibly in the middle of an answer.
 type refusal struct {
 	remote.Refusal
-	midway bool // something had been said by then
+	midway bool // part of the answer had been received
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.Status) }
 
-// refused finds the refusal in an error, or nil.
+// refused returns the refusal in an error, or nil.
 func refused(err error) *refusal {
 	var r *refusal
 	var f *remote.Fault
@@ -32,8 +32,8 @@ func refused(err error) *refusal {
 	return r
 }
 
-// pause is the moment for which a server asks before it is tried again. A date,
-// which few send, is not worth reading: it is further away than a turn waits.
+// pause returns how long the server asks to wait before a retry. A date, which few
+// servers send, is ignored: it is further away than a turn waits.
 func (r *refusal) pause() (time.Duration, bool) {
 	if r.Status != http.StatusTooManyRequests && r.Status != http.StatusServiceUnavailable {
 		return 0, false
@@ -45,7 +45,7 @@ func (r *refusal) pause() (time.Duration, bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-// explain makes one sentence of an error, with its cause and its cure.
+// explain returns a one-sentence error with cause and cure.
 func (e *Engine) explain(ctx context.Context, err error) error {
 	var out outError
 	var fault *remote.Fault
@@ -67,7 +67,7 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 	return e.server.Unreachable(err, errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// refusal decides on what has a meaning of its own for a language model.
+// refusal explains errors that are specific to language models.
 func (e *Engine) refusal(ctx context.Context, r *refusal) error {
 	reason := strings.ToLower(r.Reason)
 	switch {

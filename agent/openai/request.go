@@ -8,14 +8,14 @@ import (
 	"perch/agent/thinker"
 )
 
-// body is what is posted. Maps, because what a server does not take is left out
-// of them and the configuration may add to them.
+// body is a request's JSON. It is a map because options may be removed and the
+// configuration may add keys.
 type body = map[string]any
 
-// unseen stands for a picture in front of a model without eyes.
+// unseen replaces a picture for a model without vision.
 const unseen = "(There is a picture here, which you cannot see.)"
 
-// encode is the request for a prompt.
+// encode returns the request for a prompt.
 func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	var messages []body
 	if p.System != "" {
@@ -46,11 +46,11 @@ func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	}
 	for key, value := range e.o.Extra {
 		if b["tools"] == nil && (key == "tool_choice" || key == "parallel_tool_calls") {
-			continue // OpenAI refuses these where there are no tools
+			continue // OpenAI refuses these without tools
 		}
 		inner, both := value.(map[string]any)
 		if there, ok := b[key].(body); ok && both {
-			maps.Copy(there, inner) // Ollama's options hold some of ours
+			maps.Copy(there, inner) // Ollama's options contain some of ours
 			continue
 		}
 		b[key] = value
@@ -74,8 +74,8 @@ func (e *Engine) chatSettings(b body, p thinker.Prompt, used habits) {
 	}
 }
 
-// chatMessage always has content as a string or parts: null is legal beside
-// calls, and some servers' templates fall over it.
+// chatMessage always has content as a string or parts: null is legal with calls, but
+// breaks some servers' templates.
 func (e *Engine) chatMessage(m thinker.Message) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	switch {
@@ -95,9 +95,9 @@ func (e *Engine) chatMessage(m thinker.Message) body {
 	return b
 }
 
-// object is a call's arguments as a server takes them back. Strict ones refuse
-// what is no JSON object, and with it every turn that follows; the model already
-// has the error as the tool's answer.
+// object returns a call's arguments for the server. Strict servers refuse anything but
+// a JSON object, and with it every later turn; the model already has the error as the
+// tool's answer.
 func object(arguments json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(arguments, &fields) != nil || fields == nil {
@@ -122,7 +122,7 @@ func (e *Engine) parts(m thinker.Message) []body {
 	return parts
 }
 
-// result is what a tool answered; these APIs have no other place for failure.
+// result returns a tool's answer; these APIs have no field for failures.
 func result(m thinker.Message) string {
 	if m.Failed {
 		return "The tool failed: " + m.Text
@@ -150,8 +150,8 @@ func (e *Engine) nativeSettings(b body, p thinker.Prompt, used habits) {
 	}
 }
 
-// think is an effort as Ollama takes it: a level where it is one, else whether
-// to think at all.
+// think converts an effort for Ollama: a level if it is one, and otherwise whether to
+// think at all.
 func think(effort string) any {
 	switch effort {
 	case "low", "medium", "high":
@@ -160,8 +160,8 @@ func think(effort string) any {
 	return effort != "none" && effort != "minimal"
 }
 
-// nativeMessage has a tool's answer by the tool's name, and a call's arguments
-// as an object. Those that were none have been answered with an error already.
+// nativeMessage identifies a tool's answer by the tool's name, and has a call's
+// arguments as an object. Invalid ones were already answered by an error.
 func (e *Engine) nativeMessage(m thinker.Message, names map[string]string) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	if m.Role == thinker.RoleTool {
@@ -179,7 +179,7 @@ func (e *Engine) nativeMessage(m thinker.Message, names map[string]string) body 
 		b["tool_calls"] = calls
 	}
 	if len(m.Pictures) > 0 && e.o.Vision {
-		images := make([][]byte, 0, len(m.Pictures)) // in base64 once marshalled
+		images := make([][]byte, 0, len(m.Pictures)) // encoded as base64 by json.Marshal
 		for _, picture := range m.Pictures {
 			images = append(images, picture.Data)
 		}

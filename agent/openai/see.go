@@ -12,7 +12,7 @@ import (
 
 const largestPicture = 8 << 20 // bytes
 
-// See implements agent.Seer.
+// DescribePicture implements agent.Seer.
 func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
@@ -20,8 +20,8 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	return thinker.Look(ctx, l, largestPicture, e.look)
 }
 
-// look is Continue for a picture: a server that says that its model cannot
-// take one has no eyes, whatever status it says it with.
+// continueVision is Continue for a picture. A server's message that its model does not
+// accept pictures becomes agent.ErrNoVision, regardless of the status.
 func (e *Engine) look(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	stop, err := e.persist(ctx, p, out)
 	if err == nil {
@@ -33,8 +33,8 @@ func (e *Engine) look(ctx context.Context, p thinker.Prompt, out func(thinker.Pi
 	return "", e.explain(ctx, err)
 }
 
-// aboutPictures knows how servers say that a model is blind: llama.cpp "image
-// input is not supported", Ollama "missing data required for image input",
+// aboutPictures recognizes servers' messages that a model has no vision: llama.cpp
+// "image input is not supported", Ollama "missing data required for image input",
 // others "does not support images", "is not a multimodal model".
 func aboutPictures(r *refusal) bool {
 	return r.Status != 401 && r.Status != 403 && r.Status != 429 &&

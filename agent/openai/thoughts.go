@@ -7,8 +7,7 @@ import (
 	"perch/remote"
 )
 
-// The tags that models put around what they think, where the server leaves
-// them in the text.
+// The tags that models put around thinking, if the server leaves them in the text.
 var (
 	opening = []string{"<think>", "<thinking>"}
 	closing = []string{"</think>", "</thinking>"}
@@ -16,20 +15,20 @@ var (
 
 const longestTag = len("</thinking>")
 
-// thoughts takes a model's thinking out of its words, however the tags are
-// split. Some templates open a thought in the prompt, so that its end stands
-// alone in the text. Where that is to be expected the text is held until it has
-// come; where it is not, what came before has been said by then.
+// thoughts removes a model's thinking from its text, regardless of how tags are split.
+// Some templates open a thought in the prompt, so that only its end appears in the
+// text. If that is expected, the text is held until the end tag arrives; otherwise the
+// text before it has already been spoken.
 type thoughts struct {
 	inside   bool
-	opened   bool   // a thought had its beginning
+	opened   bool   // a thought had an opening tag
 	held     string // may be the beginning of a tag
-	expected bool   // the text may have begun inside, which is not known yet
-	kept     []byte // of such a text
-	unopened bool   // it had begun inside
+	expected bool   // the text may begin inside a thought
+	kept     []byte // text held for that reason
+	unopened bool   // it did begin inside a thought
 }
 
-// take returns what of the text is to be said, as far as that is known.
+// filter returns the part of the text that is known to be spoken text.
 func (t *thoughts) take(text string) string {
 	if t.expected {
 		return t.unknown(text)
@@ -53,7 +52,7 @@ func (t *thoughts) take(text string) string {
 		case at >= 0 && (end < 0 || at < end):
 			spoken.WriteString(text[:at])
 			text, t.inside, t.opened = text[at+length:], true, true
-		case end >= 0: // of a model that writes beginnings it is one too many, and means nothing
+		case end >= 0: // redundant for models that write opening tags; ignored
 			spoken.WriteString(text[:end])
 			text, t.unopened = text[end+endLength:], t.unopened || !t.opened
 		default:
@@ -65,9 +64,9 @@ func (t *thoughts) take(text string) string {
 	}
 }
 
-// unknown holds a text until a tag shows whether it has begun inside.
+// unknown holds a text until a tag shows whether it began inside a thought.
 func (t *thoughts) unknown(text string) string {
-	from := max(0, len(t.kept)-longestTag) // a tag that is split begins after it
+	from := max(0, len(t.kept)-longestTag) // a split tag begins after it
 	t.kept = append(t.kept, text...)
 	end, length := first(string(t.kept[from:]), closing)
 	begin, _ := first(string(t.kept[from:]), opening)
@@ -78,13 +77,13 @@ func (t *thoughts) unknown(text string) string {
 		rest := string(t.kept[from+end+length:])
 		t.expected, t.kept, t.unopened = false, nil, true
 		return t.take(rest)
-	case len(t.kept) > limit.List: // more than is spoken at once
+	case len(t.kept) > limit.List: // longer than any spoken text
 		t.expected, t.kept, t.inside = false, nil, true
 	}
 	return ""
 }
 
-// known says what was held: it was no thought.
+// release returns the held text, which was not a thought.
 func (t *thoughts) known() string {
 	if !t.expected {
 		return ""
@@ -94,8 +93,8 @@ func (t *thoughts) known() string {
 	return t.take(kept)
 }
 
-// rest is what was held back and turned out to be no tag. A text that was cut
-// off before that was known is a thought.
+// rest returns held text that turned out not to be a tag. If the message was cut off
+// before that was known, the text is assumed to be a thought.
 func (t *thoughts) rest(cut bool) string {
 	if t.expected && cut {
 		return ""
@@ -109,7 +108,7 @@ func (t *thoughts) rest(cut bool) string {
 	return spoken
 }
 
-// first finds the earliest of the tags.
+// first returns the position and length of the earliest of the tags.
 func first(text string, tags []string) (at, length int) {
 	at = -1
 	for _, tag := range tags {
@@ -120,7 +119,7 @@ func first(text string, tags []string) (at, length int) {
 	return at, length
 }
 
-// beginning is where the text's end may be the beginning of a tag, or its length.
+// beginning returns where a partial tag at the text's end begins, or the text's length.
 func beginning(text string, tags []string) int {
 	from := strings.LastIndexByte(text, '<')
 	if from < 0 {
@@ -134,17 +133,17 @@ func beginning(text string, tags []string) int {
 	return len(text)
 }
 
-// manner is what is known of how a model's thoughts come.
+// thinkingStyle is how a model's thoughts arrive.
 type manner int
 
 const (
 	mannerUnknown manner = iota
-	mannerPlain          // whole, apart, or not at all
-	mannerOpened         // the prompt opens them
+	mannerPlain          // with both tags, in a separate field, or not at all
+	mannerOpened         // opened by the prompt
 )
 
-// expects reports whether a message may begin inside a thought. Before the
-// first message only the model's name is known; Ollama keeps thoughts apart.
+// expects reports whether a message may begin inside a thought. Before the first message
+// this depends on the model's name; Ollama separates thoughts.
 func (e *Engine) expects() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -155,7 +154,7 @@ func (e *Engine) expects() bool {
 	return e.manner == mannerOpened
 }
 
-// learnManner takes note of how the thoughts of a whole message came.
+// learnStyle records how the thoughts of a complete message arrived.
 func (e *Engine) learnManner(a *answer) {
 	e.mu.Lock()
 	before := e.manner

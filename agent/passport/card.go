@@ -15,7 +15,7 @@ import (
 const cardType = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
 // Card is the registration file of ERC-8004 ("Agent URI and Agent Registration File"),
-// to which the agentURI of those who register themselves leads.
+// which an agentURI in a registry refers to.
 type Card struct {
 	Type        string    `json:"type"`
 	Name        string    `json:"name"`
@@ -29,13 +29,13 @@ type Card struct {
 	SupportedTrust []string       `json:"supportedTrust,omitempty"`
 }
 
-// Service is where an agent can be reached. Fields beyond the three are kept, such as
-// the skills and domains of an OASF service.
+// Service is an endpoint of an agent. Additional fields are preserved, such as the
+// skills and domains of an OASF service.
 type Service map[string]json.RawMessage
 
 // Registration is an entry of a registry.
 type Registration struct {
-	AgentID       json.Number `json:"agentId"`       // the number that the registry gave
+	AgentID       json.Number `json:"agentId"`       // assigned by the registry
 	AgentRegistry string      `json:"agentRegistry"` // namespace:chain:contract
 }
 
@@ -46,8 +46,8 @@ var (
 	number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) }) // a uint256
 )
 
-// NewRegistration is that of an agent id of decimal digits. It is nil if a part is not
-// filled in.
+// NewRegistration returns a registration with an agent id of decimal digits, or nil if a
+// part is missing or invalid.
 func NewRegistration(chain, contract, agentID string) *Registration {
 	if named, is := map[string]string{"ethereum": "1", "base": "8453", "base-sepolia": "84532"}[chain]; is {
 		chain = "eip155:" + named // as manifests call chains
@@ -65,8 +65,8 @@ func (r Registration) filledIn() bool {
 	return number().MatchString(string(r.AgentID)) && registry().MatchString(r.AgentRegistry)
 }
 
-// Card is the registration file, and what is missing in it for a register, a sentence
-// each. Nothing is in it that neither the owner nor the character says.
+// Card returns the registration file, and a sentence for each field that a registry
+// would miss. It contains only what the owner or the character states.
 func (p Passport) Card(own Own) (card Card, remarks []string) {
 	card = Card{Type: cardType, Name: own.Name, Description: own.Description, Image: own.Image, Services: []Service{}, Active: true}
 	home := ""
@@ -74,11 +74,11 @@ func (p Passport) Card(own Own) (card Card, remarks []string) {
 		"services": &card.Services, "active": &card.Active, "x402Support": &card.X402Support, "registrations": &card.Registrations,
 		"supportedTrust": &card.SupportedTrust} {
 		if raw, has := p[field]; has {
-			_ = json.Unmarshal(raw, into) // it was checked when it was written
+			_ = json.Unmarshal(raw, into) // checked when it was written
 		}
 	}
 	if len(card.Services) == 0 && len(home) > 1 && home[0] != '/' {
-		at, _ := json.Marshal(home) // a text
+		at, _ := json.Marshal(home) // cannot fail for a string
 		card.Services = []Service{{"name": json.RawMessage(`"web"`), "endpoint": at}}
 	}
 	if len(card.Registrations) == 0 {
@@ -104,12 +104,12 @@ func (p Passport) Card(own Own) (card Card, remarks []string) {
 	return card, remarks
 }
 
-// registration is that of the passport's own fields, or else of the character's manifest.
+// registration returns the passport's own registration, or else the manifest's.
 func (p Passport) registration(own Own) *Registration {
 	var chain, agentID json.Number
 	var contract string
 	for field, into := range map[string]any{"chainId": &chain, "erc8004AgentId": &agentID, "erc8004Registry": &contract} {
-		_ = json.Unmarshal(p[field], into) // what does not fit is not filled in
+		_ = json.Unmarshal(p[field], into) // invalid values count as missing
 	}
 	if r := NewRegistration(string(chain), contract, string(agentID)); r != nil {
 		return r
@@ -126,7 +126,7 @@ func services(raw json.RawMessage) (all []Service, err error) {
 			var s string
 			has := json.Unmarshal(one[field], &s) == nil && s != ""
 			if field == "version" && one[field] == nil {
-				continue // it should be there, and need not
+				continue // recommended, but optional
 			}
 			if !has || !line(s, limit.Line) {
 				return nil, fault("services.%d.%s is a line of 1 to %d bytes", i, field, limit.Line)

@@ -1,8 +1,7 @@
-// Package passport is the identity of a character as the three.ws agent system has it:
-// who it is, where it is at home, which wallet others know it by. A passport is what
-// its owner wrote, over what the character itself says. Perch signs nothing on a chain
-// and holds no key of a wallet: those fields are kept and given back, and fields whose
-// name is that of a secret are refused.
+// Package passport is the identity of a character in the three.ws agent system: its
+// name, home and wallet address. A passport contains what its owner wrote, which
+// overrides the character's own data. Perch signs nothing on a chain and holds no wallet
+// key: those fields are only stored, and fields named like secrets are refused.
 package passport
 
 import (
@@ -24,29 +23,29 @@ import (
 	"perch/limit"
 )
 
-// Most bounds a passport and a change of it, in bytes of JSON.
+// Most bounds a passport and a change to it, in bytes of JSON.
 const Most = 64 << 10
 
-// Bounds of what a passport says.
+// Bounds of a passport.
 const (
 	mostFields = 100
 	mostName   = 100 // letters
 	mostList   = 100
 	mostDeep   = 30      // levels of objects and lists
-	mostChain  = 1 << 53 // numbers up to which JSON is exact everywhere
+	mostChain  = 1 << 53 // largest integer that JSON numbers represent exactly everywhere
 )
 
-// Errors of a change. They are wrapped with the field.
+// Errors of a change, wrapped with the field's name.
 var (
 	Err       = errors.New("not a passport")
 	ErrOther  = errors.New("it is the passport of another character")
 	ErrSecret = errors.New("no key of a wallet is kept here")
 )
 
-// Passport is what an owner wrote, by the names of the fields. It is not changed in place.
+// Passport holds the owner's fields by name. It is never modified in place.
 type Passport map[string]json.RawMessage
 
-// Own is what a character says of itself.
+// Own is the character's own data.
 type Own struct {
 	ID, Name, Description string
 	Avatar                string // the address of its model; empty is none
@@ -56,12 +55,12 @@ type Own struct {
 	Registration          *Registration // nil is none
 }
 
-// spellings are the names that the agent system's own server has for fields.
+// spellings maps the field names of the agent system's server to ours.
 var spellings = map[string]string{"avatar_id": "avatarId", "home_url": "homeUrl", "wallet_address": "walletAddress", "chain_id": "chainId",
 	"is_registered": "isRegistered", "created_at": "createdAt", "erc8004_agent_id": "erc8004AgentId", "erc8004_registry": "erc8004Registry",
 	"registration_cid": "registrationCid"}
 
-// checks are those of the fields that this appliance knows. All others are kept as they are.
+// checks validates the fields known to this appliance. All others are stored unchecked.
 var checks = map[string]func(field string, raw json.RawMessage) error{
 	"name": func(field string, raw json.RawMessage) error {
 		return text(field, raw, "a line of 1 to 100 letters", func(s string) bool {
@@ -106,9 +105,9 @@ var checks = map[string]func(field string, raw json.RawMessage) error{
 	"supportedTrust": func(_ string, raw json.RawMessage) error { _, err := trust(raw); return err },
 }
 
-// Change is p with the fields of body, a JSON object, in place of its own. Fields that
-// body does not name stay, and null gives one back to the character. Errors wrap Err,
-// ErrOther or ErrSecret and name the field.
+// Change returns p with the fields of body, a JSON object, replaced. Other fields stay,
+// and null restores the character's own value. Errors wrap Err, ErrOther or ErrSecret
+// and name the field.
 func (p Passport) Change(id string, body []byte) (Passport, error) {
 	if len(body) > Most {
 		return nil, fault("it has more than %d bytes", Most)
@@ -157,8 +156,8 @@ func (p Passport) Change(id string, body []byte) (Passport, error) {
 	return next, nil
 }
 
-// Wallet is the change of a passport that links the wallet of body: walletAddress, and if
-// sent chainId and erc8004AgentId. What else is sent with it is left out.
+// Wallet returns the change that links the wallet in body: walletAddress, and optionally
+// chainId and erc8004AgentId. Other fields are ignored.
 func Wallet(body []byte) ([]byte, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(body, &given); err != nil || given == nil {
@@ -181,8 +180,8 @@ func Wallet(body []byte) ([]byte, error) {
 	return json.Marshal(change)
 }
 
-// Shown is the whole passport: the fields of the agent system, each from the owner or
-// else from the character, and whatever else the owner wrote.
+// Shown returns the whole passport: the fields of the agent system, from the owner or
+// else from the character, and all other fields of the owner.
 func (p Passport) Shown(own Own) map[string]any {
 	orNull := func(s string) any {
 		if s == "" {
@@ -202,11 +201,11 @@ func (p Passport) Shown(own Own) map[string]any {
 	return shown
 }
 
-// secrets are names of fields that hold what opens a wallet, without case, - and _.
+// secrets are names of fields that contain wallet secrets, in lower case without - and _.
 var secrets = []string{"privatekey", "secretkey", "walletkey", "signingkey", "keystore", "mnemonic", "seedphrase", "recoveryphrase", "secretphrase",
 	"walletseed", "seedword", "passphrase", "xprv"}
 
-// noSecret refuses fields, however deep, by whose name they hold what opens a wallet.
+// noSecret refuses fields at any depth whose names are those of wallet secrets.
 func noSecret(body []byte) error {
 	var all any
 	if err := json.Unmarshal(body, &all); err != nil {
@@ -215,7 +214,7 @@ func noSecret(body []byte) error {
 	return search("", all, mostDeep)
 }
 
-// search looks at v, which is at path, and so many levels below it.
+// search checks v, which is at path, at that depth.
 func search(path string, v any, levels int) error {
 	if levels == 0 {
 		return fault("%.200s has more than %d levels", path, mostDeep)
@@ -252,7 +251,7 @@ func page(s string) bool {
 		(s == "" || (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || strings.HasPrefix(s, "/"))
 }
 
-// Picture is an address if a picture can be there, and else empty.
+// Picture returns an address if it may be that of a picture, and otherwise "".
 func Picture(address string) string {
 	if !picture(address) {
 		return ""
@@ -260,7 +259,7 @@ func Picture(address string) string {
 	return address
 }
 
-// picture may be small enough to stand in its address.
+// picture also accepts a small picture as a data: address.
 func picture(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && agent.Speakable(s) == s && u.User == nil &&

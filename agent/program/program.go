@@ -1,12 +1,11 @@
-// Package program runs a program of others as a child: in a process group
-// of its own, without our keys in its environment, talked to over its standard
-// input and output, with the last of its standard error kept, and ended with
-// all it has started, as far as that can be found: see reach.go.
+// Package program runs a foreign program as a child: in a separate process group,
+// without our keys in its environment, connected by its standard input and output. It
+// retains the end of its standard error, and kills it with all processes it has
+// started, as far as these can be found: see descendants.go.
 //
-// Who runs what: one goroutine reads the standard error, one waits for the
-// process, and one sees it to its end. Its caller reads and writes on
-// goroutines of its own. Gone is closed when all three and the process have
-// ended, and the pipes are closed by then.
+// Concurrency: one goroutine reads the standard error, one waits for the process, and
+// one watches over it. The caller reads and writes on its own goroutines. Done is closed
+// when all three and the process have ended, and the pipes are closed by then.
 package program
 
 import (
@@ -24,41 +23,40 @@ import (
 	"perch/child"
 )
 
-// How a process is treated.
+// Grace periods.
 const (
 	termGrace  = 2 * time.Second        // between SIGTERM and SIGKILL
 	drainGrace = 500 * time.Millisecond // for output that is still in the pipes
 )
 
-// Options say what is started. Only Command is needed.
+// Options of Start. Only Command is required.
 type Options struct {
 	Command []string // the program and its arguments
 	Dir     string   // the folder it works in; the current one
-	// Env is added to what child.Environ passes on of our own environment.
+	// Env is added to the part of our environment that child.Environ passes on.
 	Env []string
 }
 
-// Program is a process that has been started. Its methods may be called at a
-// time.
+// Program is a process that has been started. It is safe for concurrent use.
 type Program struct {
 	cmd    *exec.Cmd
-	mark   string // in the environment of all it starts
+	mark   string // in the environment of all its processes
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
 	errors tail
 
 	ending func()        // closes ended, once
-	ended  chan struct{} // its end was asked for
+	ended  chan struct{} // Stop was called
 	hush   func()        // closes silent, once
-	silent chan struct{} // nothing more is read of its output
+	silent chan struct{} // its output is not read any more
 	gone   chan struct{}
 
 	how   string // set before gone is closed, as is asked
 	asked bool
 }
 
-// Environ returns variables as a process has them, sorted.
+// Environ returns variables in the form of a process environment, sorted.
 func Environ(variables map[string]string) (environ []string) {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		environ = append(environ, name+"="+variables[name])
@@ -66,10 +64,9 @@ func Environ(variables map[string]string) (environ []string) {
 	return environ
 }
 
-// Start starts a program. The error is the bare cause, without the program's
-// path: the sentence that the caller makes of it names the program in its own
-// way. It is exec.ErrNotFound or os.ErrNotExist, as errors.Is sees it, where
-// there is no such program or no such folder.
+// Start starts a program. The error is the bare cause without the program's path, so
+// that the caller can name the program. It is exec.ErrNotFound or os.ErrNotExist, by
+// errors.Is, if there is no such program or folder.
 func Start(o Options) (*Program, error) {
 	if len(o.Command) == 0 {
 		return nil, errors.New("no command is given")
@@ -97,7 +94,7 @@ func Start(o Options) (*Program, error) {
 	return p, nil
 }
 
-// bare is the cause without the path.
+// bare returns the cause without the path.
 func bare(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
@@ -108,8 +105,8 @@ func bare(err error) error {
 	return err
 }
 
-// pipes makes the three, and returns the child's ends. They are made here
-// because those of os/exec have Wait and a reader race for the last words.
+// pipes makes the three pipes, and returns the child's ends. With those of os/exec, Wait
+// could discard output that has not been read.
 func (p *Program) pipes() (theirs []*os.File, err error) {
 	var in, out, complaint *os.File
 	for _, ends := range [][2]**os.File{{&in, &p.stdin}, {&p.stdout, &out}, {&p.stderr, &complaint}} {
@@ -124,51 +121,49 @@ func (p *Program) pipes() (theirs []*os.File, err error) {
 
 func (p *Program) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
-		_ = f.Close() // one that was not made is nil, which is an error
+		_ = f.Close() // a nil file returns an error
 	}
 }
 
-// Read reads its standard output. It fails with io.EOF where that has ended,
-// and a moment after the process has ended, whatever process still holds it open.
+// Read reads its standard output. It fails with io.EOF at the end of the output, and
+// shortly after the process has ended, even if another process still holds it open.
 func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 
-// Write writes to its standard input, and waits for a program that does not
-// read. It fails where End has been called or the process has ended.
+// Write writes to its standard input, and blocks while the program does not read. It
+// fails after Stop or the end of the process.
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// Silent notes that its output has ended, or will not be read any further.
-// Its reader has to call this when it has made use of all it has read: a
-// process that ends by itself is gone only then. One that goes on is ended
-// after half a second, because it cannot be reached any more.
+// OutputDone reports that the output has ended, or will not be read any further. The
+// reader must call it after handling its output: Done is not closed before. A process
+// that continues is stopped after half a second, because it cannot be reached any more.
 func (p *Program) Silent() { p.hush() }
 
-// End begins its end, and does not wait for it: its input is closed, and its
-// group gets SIGTERM and, two seconds later, SIGKILL. What has left the group is
-// killed after that.
+// Stop starts stopping it without waiting: its input is closed, and its group gets
+// SIGTERM and, two seconds later, SIGKILL. Processes that have left the group are then
+// killed.
 func (p *Program) End() { p.ending() }
 
-// Gone is closed when nothing is left of it.
+// Done is closed when all of it has ended.
 func (p *Program) Gone() <-chan struct{} { return p.gone }
 
-// Close ends it, and waits until nothing is left of it.
+// Close stops it, and waits until all of it has ended.
 func (p *Program) Close() {
 	p.End()
 	<-p.gone
 }
 
-// How waits until it is gone and says how the process ended, such as "exit
-// status 0" or "signal: killed", and whether it was ended from here: by End, or
-// for its silence.
+// How waits for its end and returns how the process ended, such as "exit status 0" or
+// "signal: killed", and whether it was stopped by Stop or OutputDone.
 func (p *Program) How() (how string, asked bool) {
 	<-p.gone
 	return p.how, p.asked
 }
 
-// Stderr is the last of what it has written on standard error, MostStderr bytes at
-// the most. It is as the program wrote it: there may be keys in it.
+// Stderr returns the end of its standard error, at most MostStderr bytes. It is
+// unfiltered and may contain keys.
 func (p *Program) Stderr() string { return p.errors.String() }
 
-// watch sees the process to its end.
+// watch waits for the end of the process and cleans up.
 func (p *Program) watch() {
 	exited, complained := make(chan error, 1), make(chan struct{})
 	go func() { p.errors.read(p.stderr); close(complained) }()
@@ -176,8 +171,8 @@ func (p *Program) watch() {
 	go func() {
 		defer close(p.gone)
 		err, asked := p.leave(exited)
-		// What is in the pipes is still read. A process that left the group may
-		// hold them open for good, so only for a moment.
+		// The pipes are still read, but only for a moment: a process that left the group may
+		// hold them open for good.
 		_ = p.stdout.SetReadDeadline(time.Now().Add(drainGrace))
 		_ = p.stderr.SetReadDeadline(time.Now().Add(drainGrace))
 		<-complained
@@ -194,12 +189,12 @@ func (p *Program) watch() {
 	}()
 }
 
-// leave waits until the process has ended, and ends it where that is asked for:
-// by closing its input and SIGTERM, and then SIGKILL. What is left of its group
-// is killed in any case, and so are its children's children that have left it.
+// leave waits until the process has ended, and stops it if requested: by closing its
+// input and SIGTERM, and then SIGKILL. The rest of its group is killed in any case, and
+// so are descendants that have left it.
 func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 	group := -p.cmd.Process.Pid
-	var others []*os.Process // which have left the group
+	var others []*os.Process // that have left the group
 	defer func() { _ = syscall.Kill(group, syscall.SIGKILL); killAll(others) }()
 	select {
 	case err := <-exited:

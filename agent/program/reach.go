@@ -11,25 +11,24 @@ import (
 	"time"
 )
 
-// markName is a variable in the environment of a program and, unless they choose
-// otherwise, of all it starts. It finds those that have left its process group:
-// a process may leave that, its session and its parent, and keeps the
-// environment it was started with.
+// markName is a variable in the environment of a program and, unless they change it, of
+// all processes it starts. It identifies those that have left its process group: a
+// process can leave its group, session and parent, but keeps its initial environment.
 //
-// A subreaper would find them by their parents, but the orphans of every other
-// child of ours would then be ours to collect as well; a control group would
-// find all, but making one takes rights that a service does not have by itself.
-// What both leaves its parent and clears its environment stays until the service
+// A subreaper would find them by their parents, but would also have to collect the
+// orphans of every other child; a control group would find all, but needs permissions
+// that a service does not have by default. A process that leaves its parent and clears
+// its environment survives until the service ends, with its control group.
 // ends, whose control group ends with it.
 const markName = "STARTED_BY_PERCH"
 
-// How often what goes on starting others is looked for, and the pause between.
+// How often to look for processes that start others, and the pause between.
 const (
 	mostSweeps = 100
 	sweepPause = 5 * time.Millisecond
 )
 
-// sweep kills all that wear the mark, until there are none.
+// sweep kills all processes with the mark, until none is left.
 func sweep(mark string) {
 	wears := func(pid int) bool {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -45,11 +44,11 @@ func sweep(mark string) {
 		if found == 0 {
 			return
 		}
-		time.Sleep(sweepPause) // for them to end
+		time.Sleep(sweepPause) // until they have ended
 	}
 }
 
-// descendants are the children of a process and theirs, as they are now.
+// descendants returns the present descendants of a process.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, p := range processes() {
@@ -64,8 +63,7 @@ func descendants(pid int) []int {
 	return all
 }
 
-// hold keeps hold of processes, so that their numbers cannot come to mean
-// others.
+// openAll opens handles of processes, so that their ids cannot be reused for others.
 func hold(pids []int) (held []*os.Process) {
 	for _, pid := range pids {
 		if p, err := os.FindProcess(pid); err == nil {
@@ -75,7 +73,7 @@ func hold(pids []int) (held []*os.Process) {
 	return held
 }
 
-// killAll kills and lets go of processes.
+// killAll kills the processes and releases the handles.
 func killAll(held []*os.Process) {
 	for _, p := range held {
 		_ = p.Signal(syscall.SIGKILL)
@@ -83,8 +81,7 @@ func killAll(held []*os.Process) {
 	}
 }
 
-// kill kills a process that is what is looked for. It is held before it is
-// looked at.
+// kill kills a process if is reports true, which is called after opening a handle.
 func kill(pid int, is func(int) bool) bool {
 	if pid == os.Getpid() || !is(pid) {
 		return false
@@ -97,7 +94,7 @@ func kill(pid int, is func(int) bool) bool {
 	return is(pid) && p.Signal(syscall.SIGKILL) == nil
 }
 
-// processes are the numbers of all that can be seen.
+// processes returns the ids of all visible processes.
 func processes() (all []int) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -111,8 +108,8 @@ func processes() (all []int) {
 	return all
 }
 
-// parentOf reads a process's parent. Its name, which may hold anything, is in
-// brackets before it.
+// parentOf reads a process's parent. The process name before it is in brackets and may
+// contain anything.
 func parentOf(pid int) (parent int, known bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

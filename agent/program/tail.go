@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// MostStderr bounds what is kept of a program's standard error, in bytes.
+// MostStderr bounds the retained standard error of a program, in bytes.
 const MostStderr = 4 << 10
 
-// tail keeps the last of what a process complains of.
+// tail retains the end of a process's standard error.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
-	cut  bool // there was more before
+	cut  bool // earlier output was dropped
 }
 
 func (t *tail) read(r io.Reader) {
@@ -33,7 +33,7 @@ func (t *tail) read(r io.Reader) {
 	}
 }
 
-// String begins with a whole line: half a key would not be known for one.
+// String begins with a whole line, because half a key could not be recognized and blanked.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 )
 
 // action carries out a command and returns the answer. An error ends the turn. If
-// a robot cannot do something, the answer says so.
+// a robot lacks an ability, the answer says so.
 type action func(context.Context, *command) (string, error)
 
-// actions are the actions that an intent may name. The empty name only answers.
+// actions returns the actions by their names in intents. The empty name only answers.
 func actions() map[string]action {
 	return map[string]action{
 		"": func(_ context.Context, c *command) (string, error) { return c.intent.Answer, nil },
@@ -43,8 +43,8 @@ func actions() map[string]action {
 	}
 }
 
-// withTool finds the tool that an action needs, and answers if the robot has none
-// or the tool fails.
+// withTool wraps an action that needs a tool. It answers if the robot lacks the tool or
+// the tool fails.
 func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.turn.Body == nil {
@@ -64,8 +64,8 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 	}
 }
 
-// level sets a value from 0 to 100: to a number, or by a step up or down from the
-// robot's present value.
+// level returns the action that sets a value from 0 to 100: to a number, or by a step
+// up or down from the robot's present value.
 func level(find toolFinder) action {
 	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
 		value := c.value()
@@ -81,8 +81,8 @@ func level(find toolFinder) action {
 	})
 }
 
-// currentLevel asks the robot for its present value, which is taken to be half way
-// if the robot does not answer.
+// currentLevel returns the robot's present value, or the middle of the range if the
+// robot does not answer.
 func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	const halfWay = 50
 	tool, ok := find(c.turn.Body.Tools(), "get device status")
@@ -118,7 +118,7 @@ func look(ctx context.Context, c *command, t bodyTool) error {
 	return err
 }
 
-// moves is a gesture: the head goes to one angle after the other.
+// moves returns the action for a gesture: the head turns to one angle after the other.
 func moves(axis string, angles ...int) func(context.Context, *command, bodyTool) error {
 	const each = 350 * time.Millisecond // a servo turns 40 degrees in about 300 ms
 	return func(ctx context.Context, c *command, t bodyTool) error {
@@ -187,7 +187,7 @@ func remember(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// key is what a memory is found by again.
+// key returns the key of the memory that an intent stores or recalls.
 func (c *command) key() string { return strings.ToLower(c.fill(c.intent.Key)) }
 
 func recall(_ context.Context, c *command) (string, error) {

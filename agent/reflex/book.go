@@ -1,7 +1,7 @@
 // Package reflex is a brain without a model: sentences with slots, in a file that
-// people can read and extend, which are answered at once with the tools that the
-// robot has. Its sentences are also the grammar of the embedded recognizer, so
-// that it understands all that can be recognized.
+// people can read and extend, which are answered at once with the robot's tools. The
+// sentences are also the grammar of the embedded recognizer, so that the brain
+// understands everything that can be recognized.
 package reflex
 
 import (
@@ -30,17 +30,16 @@ import (
 //go:embed language/*.yaml
 var files embed.FS
 
-// Book is the sentences that a reflex brain understands, and its answers, in one
-// language.
+// Book holds the sentences of a reflex brain and their answers, in one language.
 type Book struct {
 	language language.Tag
-	all      *language.Catalogue // its words are in; nil has none
+	all      *language.Catalogue // contains its words; nil means none
 	intents  []intent
 	answers  []answer
 	lists    map[string]list
 	numbers  string
 	signs    map[string]string
-	phrases  map[string]string // the owner's own
+	phrases  map[string]string // overridden by the owner
 }
 
 type intent struct {
@@ -69,7 +68,7 @@ type list struct {
 }
 
 // Load reads the book of a language ("en", "de-AT") and, if own is not empty, a file of
-// the owner's own. Errors name all faults with file and line.
+// the owner. Errors list all faults with file and line.
 func Load(tag, own string) (*Book, error) {
 	books, err := LoadEach([]string{tag}, own)
 	if err != nil {
@@ -78,8 +77,8 @@ func Load(tag, own string) (*Book, error) {
 	return books[0], nil
 }
 
-// LoadEach reads the books of several languages, and the owner's own file into the book
-// of the language that it names, or else into the first.
+// LoadEach reads the books of several languages, and adds the owner's file to the book
+// of the language that it names, or else to the first.
 func LoadEach(tags []string, own string) ([]*Book, error) {
 	var books []*Book
 	all := new(language.Catalogue)
@@ -110,13 +109,13 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	return books, errors.Join(faults...)
 }
 
-// Share has the book use a catalogue that others have read, or will.
+// Share sets the catalogue, which may be shared with others.
 func (b *Book) Share(all *language.Catalogue) { b.all = all }
 
-// words are those of its language.
+// words returns the catalogue's words of the book's language.
 func (b *Book) words() *language.Words { return b.all.In(string(b.language)) }
 
-// names lists languages, with commas.
+// names joins languages by commas.
 func names(tags []language.Tag) string {
 	all := make([]string, len(tags))
 	for i, tag := range tags {
@@ -166,13 +165,11 @@ func readOwn(name string) ([]byte, error) {
 	return text, err
 }
 
-// OwnPhrase is a sentence that the owner has in the place of the appliance's; mostly
-// there is none.
+// OwnPhrase returns the owner's replacement of one of the appliance's phrases, or "".
 func (b *Book) OwnPhrase(name string) string { return b.phrases[name] }
 
-// Phrase is a sentence that the appliance says by itself, such as "misheard": the
-// owner's own, or that of the language. The zero Book, with which configurations are
-// checked, says nothing.
+// Phrase returns one of the appliance's phrases, such as "misheard": the owner's, or
+// that of the language. The zero Book, which is used to check configurations, has none.
 func (b *Book) Phrase(name string) string {
 	if own := b.OwnPhrase(name); own != "" || b.all == nil {
 		return own
@@ -180,7 +177,7 @@ func (b *Book) Phrase(name string) string {
 	return b.words().Say("phrases." + name)
 }
 
-// add reads one file into the book.
+// add parses one file into the book.
 func (b *Book) add(name string, text []byte) error {
 	f, err := readFile(name, text)
 	if err != nil {
@@ -189,7 +186,7 @@ func (b *Book) add(name string, text []byte) error {
 	return b.addFile(name, f)
 }
 
-// readFile reads the text of a file of sentences.
+// readFile parses a file of sentences.
 func readFile(name string, text []byte) (f file, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -217,8 +214,8 @@ func (b *Book) addFile(name string, f file) error {
 
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
-// addList adds the entries of a list. An entry of several ways to say the same, with
-// bars between them, is answered in the first of them, unless it stands for words.
+// addList adds the entries of a list. Of an entry with alternatives separated by bars,
+// the first is used in answers, unless the entry has a value.
 func (b *Book) addList(name string, f fileList, source string) error {
 	l := b.lists[name]
 	l.source = source
@@ -250,7 +247,7 @@ func (b *Book) addList(name string, f fileList, source string) error {
 	return errors.Join(faults...)
 }
 
-// addSigns adds what signs of a text are said as.
+// addSigns adds the spoken forms of signs.
 func (b *Book) addSigns(file string, signs map[string]string) error {
 	for sign, said := range signs {
 		if utf8.RuneCountInString(sign) != 1 || len(language.Split(sign)) > 0 || len(language.Split(said)) == 0 {
@@ -284,7 +281,7 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 	return errors.Join(faults...)
 }
 
-// readSentences reads the valid sentences, and returns the faults of the others.
+// readSentences parses the valid sentences, and returns the faults of the others.
 func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
 	var faults []error
 	for _, s := range fs {

@@ -13,7 +13,7 @@ import (
 	"perch/language"
 )
 
-// memory finds the memory of a turn.
+// memory returns the memory for a turn.
 type memory interface {
 	Of(t agent.Turn) *agent.Memory
 }
@@ -25,7 +25,7 @@ type timers interface {
 	Pending(robot device.ID, now time.Time) []agent.Timer
 }
 
-// Brain answers from a book of each of its languages.
+// Brain answers from one book for each of its languages.
 type Brain struct {
 	books  []*Book // of the household's languages
 	others map[language.Tag]func() *Book
@@ -35,29 +35,29 @@ type Brain struct {
 	skills skills // nil if there are none
 }
 
-// New returns a brain that calls itself name, with books of which one at least is
-// needed; the first is that of turns without a language. Without timers, it answers sentences
-// about them by saying so; without skills, it does not understand theirs.
+// New returns a brain that calls itself name. At least one book is required; the first is
+// for turns without a language. Without timers, it answers that it has none; without
+// skills, it does not understand their sentences.
 func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
 
-// Others has turns in further languages answered from a book of that language, which is
-// loaded for the first of them. It is called before the first turn.
+// Others sets a function that loads the book of another language at its first turn. It
+// must be called before the first turn.
 func (b *Brain) Others(load func(tag string) (*Book, error)) {
 	b.others = map[language.Tag]func() *Book{}
 	for _, tag := range language.All() {
 		b.others[tag] = sync.OnceValue(func() *Book {
 			book, err := load(string(tag))
 			if err != nil {
-				return b.books[0] // they are compiled in, and a test reads all of them
+				return b.books[0] // the books are compiled in, and tested
 			}
 			return book
 		})
 	}
 }
 
-// in is the book of a language: English where that has none.
+// in returns the book of a language, or the English one if it has none.
 func (b *Brain) in(tag string) *Book {
 	wanted, known := language.Match(tag)
 	if !known {
@@ -78,7 +78,7 @@ func (b *Brain) in(tag string) *Book {
 // Name is "reflex".
 func (*Brain) Name() string { return "reflex" }
 
-// recognized is an utterance that matches a sentence.
+// recognized is an utterance matched to an intent.
 type recognized struct {
 	intent intent
 	taken  map[string]item
@@ -95,8 +95,8 @@ func (b *Book) Understands(text string) bool {
 	return ok
 }
 
-// inOrder are the books in the order in which a turn is looked up: first that of its
-// language, and then those of the household, because people mix their languages.
+// inOrder returns the books to search for a turn: first that of its language, then
+// those of the household, because people mix languages.
 func (b *Brain) inOrder(tag string) []*Book {
 	first := b.in(tag)
 	order := []*Book{first}
@@ -108,7 +108,7 @@ func (b *Brain) inOrder(tag string) []*Book {
 	return order
 }
 
-// Think answers one turn, in the language in which it was said.
+// Think answers one turn, in the language of the matching book.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	c := &command{brain: b, turn: t, out: out}
 	books := b.inOrder(t.Language)
@@ -120,7 +120,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return say(out, books[0].Phrase("unknown"), agent.Continue)
 }
 
-// answer carries out what was recognized, and says so.
+// answer carries out a recognized utterance and sends the answer.
 func (c *command) answer(ctx context.Context, u recognized) error {
 	c.recognized = u
 	answer, err := actions()[u.intent.Action](ctx, c)
@@ -134,7 +134,7 @@ func (c *command) answer(ctx context.Context, u recognized) error {
 	return say(c.out, c.fill(answer), end)
 }
 
-// say sends an answer: its face, its sentences, and the end.
+// sendAnswer sends an answer: its face, its sentences, and the end.
 func say(out func(agent.Reply) error, answer string, end agent.End) error {
 	face, text := agent.SplitEmotion(answer)
 	replies := []agent.Reply{agent.Felt{Emotion: face}}
@@ -153,7 +153,7 @@ func say(out func(agent.Reply) error, answer string, end agent.End) error {
 type command struct {
 	recognized
 	brain *Brain
-	book  *Book // that of the language in which it was said
+	book  *Book // of the language in which it was said
 	turn  agent.Turn
 	out   func(agent.Reply) error
 	body  string    // the text to say now or later: a memory, the answer about a picture, a reminder
@@ -193,7 +193,7 @@ func (c *command) fill(text string) string {
 	})
 }
 
-// value is the value for the action: of a slot, or of the intent.
+// value returns the value for the action: of a slot, or of the intent.
 func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value
@@ -212,7 +212,7 @@ func (c *command) call(ctx context.Context, tool string, arguments map[string]an
 	return result.Text, err
 }
 
-// reportingBody is the turn's robot, with every call reported as a running tool.
+// reportingBody is the turn's robot, which reports each call as a running tool.
 type reportingBody struct {
 	agent.Body
 	command *command

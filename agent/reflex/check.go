@@ -11,8 +11,7 @@ import (
 	"perch/agent"
 )
 
-// check finds all faults in the files of sentences, so that they are reported
-// together.
+// check returns all faults in the files of sentences.
 func (b *Book) check() error {
 	var faults []error
 	for _, in := range b.intents {
@@ -50,8 +49,8 @@ func (b *Book) check() error {
 	return errors.Join(faults...)
 }
 
-// checkAnswers checks that answers are words alone, and that both a yes and a no
-// have some, if there are answers at all.
+// checkAnswers checks that answers consist of words only, and that there are both yes
+// and no answers, or none at all.
 func (b *Book) checkAnswers() error {
 	var faults []error
 	kinds := map[string]bool{}

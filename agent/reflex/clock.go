@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Slots of a length of time: a number of units, or a unit that stands for one of it
-// ("half an hour"), or both ("an hour and 20 minutes"); half of the unit in addition;
-// and a number of other units in addition.
+// Slots of a duration: a number of units, or a unit for one of it ("half an hour"), or
+// both ("an hour and 20 minutes"); optionally half a unit more; and optionally a number
+// of other units.
 const (
 	halfSlot      = "half"
 	numberMore    = "number_more"
 	unitsMoreSlot = "units_more"
 )
 
-// Slots of a time of day. The hour is a number, or has a name and then is of the day.
-// The minutes after and before it are numbers, and those of past are what is added to
-// it, such as -30 of "halb vier". Daytime is the hour at which a half of the day begins
-// in which the time lies.
+// Slots of a time of day. The hour is a number, or a name with a fixed half of the day.
+// Minute and before are the minutes after and before it, and past is an offset in
+// minutes, such as -30 of "halb vier". Daytime is the hour at which the named half of
+// the day begins.
 const (
 	hourSlot    = "hour"
 	minuteSlot  = "minute"
@@ -27,7 +27,7 @@ const (
 	daySlot     = "day" // 0 is today, and 1 tomorrow
 )
 
-// number is the value of a slot, and whether it was said.
+// number returns the value of a slot, and whether it was said.
 func (c *command) number(slot string) (n int, said bool) {
 	it, said := c.taken[slot]
 	if !said {
@@ -37,7 +37,7 @@ func (c *command) number(slot string) (n int, said bool) {
 	return n, err == nil
 }
 
-// length is the time in the sentence, from the turn on; not positive if there is none.
+// length returns the duration in the sentence; it is not positive if there is none.
 func (c *command) length() time.Duration {
 	if _, at := c.taken[hourSlot]; at {
 		return c.until().Sub(c.turn.Now)
@@ -62,9 +62,9 @@ func (c *command) length() time.Duration {
 	return time.Duration(seconds+more*ofMore) * time.Second
 }
 
-// until is when it is next the time of day in the sentence; zero for one that no day
-// has. An hour up to twelve that says no half of the day is the next of the two, or on a
-// day that is named, one from six to eighteen.
+// until returns the next occurrence of the time of day in the sentence, or zero if it is
+// invalid. An ambiguous hour up to twelve means the nearer half of the day, or, on a
+// named day, one from six to eighteen.
 func (c *command) until() time.Time {
 	hour, _ := c.number(hourSlot)
 	minute, _ := c.number(minuteSlot)

@@ -5,9 +5,9 @@ import (
 	"perch/driver"
 )
 
-// Setup is what the brain is made of besides its keys.
+// Setup is what the driver needs besides the keys.
 type Setup struct {
-	Books  func(sentences string) ([]*Book, error) // of the household's languages, with a file of the owner's
+	Books  func(sentences string) ([]*Book, error) // of the household's languages, with a file of the owner
 	Other  func(tag string) (*Book, error)         // of another language
 	Name   string
 	Memory memory

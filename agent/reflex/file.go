@@ -49,8 +49,7 @@ func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// fileIntents keeps the order of the file, because the first matching intent
-// applies.
+// fileIntents preserves the order of the file, because the first matching intent wins.
 type fileIntents []fileIntent
 
 type fileIntent struct {
@@ -58,7 +57,7 @@ type fileIntent struct {
 	line      int
 	Sentences []fileSentence
 	Action    string
-	Value     string // given to the action if no slot has a value
+	Value     string // for the action if no slot has a value
 	Type      string // of a memory
 	Key, Body string // of a memory
 	Answer    string
@@ -84,8 +83,8 @@ func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// knownKeys rejects unknown keys of an intent. The decoder's KnownFields does not
-// do so below a type with an UnmarshalYAML of its own.
+// knownKeys rejects unknown keys of an intent. The decoder's KnownFields has no effect
+// below a type with an UnmarshalYAML method.
 func knownKeys(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: an intent is a map", n.Line)

@@ -9,28 +9,27 @@ import (
 	"perch/language"
 )
 
-// Rule is a rule of the grammar of a recognizer, which then recognizes the
-// sentences of this brain only. Body is an expansion in the Java Speech Grammar
-// Format.
+// Rule is a rule of a recognizer's grammar, which restricts it to this brain's
+// sentences. Body is an expansion in the Java Speech Grammar Format.
 type Rule struct {
 	Name   string
 	Body   string
 	Source string // file and line of its sentence
 	Top    bool   // the rule may be a whole utterance
-	// Optional rules are those of bundled skills alone: a recognizer that cannot
-	// listen for one does without it.
+	// Optional rules are only for bundled skills: a recognizer that does not support one
+	// leaves it out.
 	Optional bool
 }
 
-// Rules is the grammar of all sentences of an English book, and empty for others: the
-// recognizers that there are for grammars know English alone. In an owner's file,
-// sentences and entries of lists in other letters are no part of it; see Unheard.
+// Rules returns the grammar of all sentences of an English book, and nothing for other
+// languages, because the grammar recognizers only support English. Sentences and list
+// entries of an owner's file with other letters are left out; see Unheard.
 func (b *Book) Rules() []Rule {
 	if b.language != language.English {
 		return nil
 	}
 	var rules []Rule
-	used, needed := map[string]bool{}, map[string]bool{} // lists; needed are those of more than bundled skills
+	used, needed := map[string]bool{}, map[string]bool{} // lists; needed are those used by more than bundled skills
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			if !b.heard(s) {
@@ -53,9 +52,9 @@ func (b *Book) Rules() []Rule {
 	return rules
 }
 
-// Unheard are the sentences of an English book that are no part of its grammar, by file
-// and line: those with letters that English has not, or with a slot of a list that has
-// no other entries.
+// Unheard returns the file and line of the sentences of an English book that are not
+// part of its grammar: those with other letters than English ones, or with a slot
+// whose list has no English entries.
 func (b *Book) Unheard() (sources []string) {
 	if b.language != language.English {
 		return nil
@@ -70,12 +69,12 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// heard reports whether a sentence is for a grammar of English words.
+// inGrammar reports whether a sentence consists of English words.
 func (b *Book) heard(s sentence) bool {
 	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(of slot) bool { return len(b.lists[of.list].heard()) == 0 })
 }
 
-// heard are the entries of a list that are for one.
+// grammarEntries returns the English entries of a list.
 func (l list) heard() (all []string) {
 	for _, it := range l.items {
 		if spoken := strings.Join(it.words, " "); isASCII(spoken) {
@@ -89,16 +88,16 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// rule is a whole utterance.
+// rule returns the rule of a whole utterance.
 func (s sentence) rule(name string) Rule {
 	var body strings.Builder
 	s.tree.jsgf(&body)
 	return Rule{Name: name, Body: body.String(), Source: s.source, Top: true}
 }
 
-// Answers is the grammar of answers to a question of yes or no, and of words that
-// are neither; empty if the book has none. Rules does not include it. A recognizer
-// uses one or the other, and their names do not collide.
+// Answers returns the grammar of answers to a yes-or-no question, including words that
+// are neither; it is empty if the book has none. It is an alternative to Rules, and
+// their names do not collide.
 func (b *Book) Answers() []Rule {
 	var rules []Rule
 	for i, a := range b.answers {
@@ -109,7 +108,7 @@ func (b *Book) Answers() []Rule {
 	return rules
 }
 
-// listRule keeps the names of lists apart from the names of sentences.
+// listRule returns the rule name of a list, distinct from those of sentences.
 func listRule(name string) string { return "list_" + name }
 
 func (w word) jsgf(b *strings.Builder) { b.WriteString(string(w)) }

@@ -9,30 +9,29 @@ import (
 	"perch/limit"
 )
 
-// matcher is the words of an utterance, and the entries that its slots have
-// matched.
+// matcher matches the words of an utterance, and records the list entries in its slots.
 type matcher struct {
 	words   []string
 	lists   map[string]list
-	numbers list // its entries may be written as digits
+	numbers list // its entries may be written in digits
 	taken   map[string]item
-	steps   int    // on this sentence
-	all     int    // on those before
-	goesOn  func() // the words have ended where the sentence has not; nil is nobody's business
+	steps   int    // for this sentence
+	all     int    // for the previous sentences
+	goesOn  func() // called when the words end before the sentence; may be nil
 }
 
-// Bounds of the work on one utterance, whatever the brackets of the sentences: steps on
-// one sentence, and on all of them.
+// Bounds of the work on one utterance, for any sentences: steps for one sentence, and
+// for all of them.
 const (
 	mostSteps    = 10_000
 	mostStepsAll = 200_000
 )
 
-// Bounds of an utterance: more than a person says to a robot in one breath.
-const mostWords = 60 // of which a character is one where a script has no spaces
+// Bound of an utterance: more than a person says to a robot in one breath.
+const mostWords = 60 // counts characters in scripts without spaces
 
-// normal returns the words of an utterance as sentences are written, with signs as
-// they are said: "40%" as "40 percent". It returns nothing for one that is too long.
+// normal returns the words of an utterance in the form of sentences, with signs as
+// spoken: "40%" as "40 percent". It returns nothing if the utterance is too long.
 func (b *Book) normal(text string) []string {
 	if len(text) > limit.Said {
 		return nil
@@ -50,7 +49,7 @@ func (b *Book) normal(text string) []string {
 	return words
 }
 
-// matcher is one for an utterance; without words for one that is too long.
+// matcher returns a matcher for an utterance; it has no words if that is too long.
 func (b *Book) matcher(text string) *matcher {
 	m := &matcher{words: b.normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
 	if len(m.words) > mostWords {
@@ -59,7 +58,7 @@ func (b *Book) matcher(text string) *matcher {
 	return m
 }
 
-// understand finds the first intent with a sentence that matches.
+// understand returns the first intent with a matching sentence.
 func (m *matcher) understand(intents []intent) (recognized, bool) {
 	if len(m.words) == 0 {
 		return recognized{}, false
@@ -74,14 +73,14 @@ func (m *matcher) understand(intents []intent) (recognized, bool) {
 	return recognized{}, false
 }
 
-// begin makes ready for another sentence, and reports whether there may be one.
+// startSentence resets the matcher, and reports whether its bounds allow another sentence.
 func (m *matcher) begin() bool {
 	m.all += m.steps
 	m.taken, m.steps = map[string]item{}, 0
 	return m.all <= mostStepsAll
 }
 
-// matches tries a whole sentence on the words.
+// matches reports whether a whole sentence matches the words.
 func (m *matcher) matches(n node) bool {
 	return m.begin() && n.match(m, 0, func(at int) bool { return at == len(m.words) })
 }
@@ -96,14 +95,14 @@ func (w word) match(m *matcher, at int, then func(int) bool) bool {
 	return at < len(m.words) && (m.words[at] == string(w) || m.isDigits(m.words[at], string(w))) && then(at+1)
 }
 
-// isDigits reports whether a word was written as digits: "1" for "one".
+// isDigits reports whether a word was written in digits: "1" for "one".
 func (m *matcher) isDigits(written, w string) bool {
 	return isNumber(written) && slices.ContainsFunc(m.numbers.items, func(it item) bool {
 		return it.value == written && len(it.words) == 1 && it.words[0] == w
 	})
 }
 
-// isNumber reports whether a word of an utterance is a number in digits.
+// isNumber reports whether a word is a number in digits.
 func isNumber(w string) bool { return w[0] >= '0' && w[0] <= '9' }
 
 func (s sequence) match(m *matcher, at int, then func(int) bool) bool {
@@ -126,7 +125,7 @@ func (o option) match(m *matcher, at int, then func(int) bool) bool {
 	return o.of.match(m, at, then) || then(at)
 }
 
-// match tries the longest entry first: "twenty one" before "twenty".
+// match tries the longest entries first: "twenty one" before "twenty".
 func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 	if m.steps++; m.steps > mostSteps {
 		return false
@@ -154,22 +153,21 @@ func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 	return false
 }
 
-// item is an entry of a list. An entry that may be said in several ways is as many
-// items.
+// item is an entry of a list. An entry with alternatives is several items.
 type item struct {
-	spoken string // as it is said in answers: "twenty one"
+	spoken string // as spoken in answers: "twenty one"
 	value  string // "21"
 	number bool
 	words  []string
 }
 
-// goesOn reports whether the entry begins with the words, and has more.
+// goesOn reports whether the words are a proper prefix of the entry.
 func (it item) goesOn(words []string) bool {
 	return len(it.words) > len(words) && slices.Equal(it.words[:len(words)], words)
 }
 
-// begins returns how many of the words are the entry, or its digits if it is a number;
-// 0 is none.
+// begins returns how many of the words match the entry, or its digits if it is a number;
+// 0 means no match.
 func (it item) begins(words []string) int {
 	if it.number && len(words) > 0 && words[0] == it.value {
 		return 1

@@ -18,8 +18,8 @@ const (
 	mostSeen     = 600
 )
 
-// photo has the robot take a picture, and says the answer. The robot has sent the
-// picture to a server by then, which has answered the question.
+// photo makes the robot take a picture and answers with the result. The robot sends the
+// picture to a server, which answers the question.
 func photo(ctx context.Context, c *command, t bodyTool) error {
 	question := plain.Clip(c.turn.Text, mostQuestion)
 	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
@@ -36,14 +36,14 @@ func photo(ctx context.Context, c *command, t bodyTool) error {
 		return errors.New("nothing came back of the picture")
 	}
 	if failed || strings.HasPrefix(said, face.Emoji) {
-		c.intent.Answer = face.Emoji + " {body}" // the answer has a face of its own, or reports a failure
+		c.intent.Answer = face.Emoji + " {body}" // the answer has a face, or reports a failure
 	}
 	return nil
 }
 
-// answered returns the text of a camera's answer: the vision door's JSON with a
-// response, JSON of others with a description, or plain text. The answer may
-// report a failure; the text is then the reason.
+// answered returns the text of a camera's answer: our vision server's JSON with a
+// response, other JSON with a description, or plain text. If failed, the text is the
+// reason.
 func answered(text string) (words string, failed bool) {
 	var object struct {
 		Success               *bool
@@ -59,7 +59,7 @@ func answered(text string) (words string, failed bool) {
 	return strings.TrimSpace(cmp.Or(object.Response, object.Description)), object.Success != nil && !*object.Success
 }
 
-// firstSentences is the beginning of a text, as long as a person will listen.
+// firstSentences returns the beginning of a text, as long as a person will listen.
 func firstSentences(text string) string {
 	var said string
 	for _, s := range thinker.Sentences(text) {

@@ -10,24 +10,24 @@ import (
 	"perch/language"
 )
 
-// A sentence is a tree of the nodes below, written as people write them:
+// node is a node of a sentence's syntax tree. Sentences are written as follows:
 //
 //	turn (the volume up|up the volume) [please]
 //	set the volume to {number} [percent]
 //	{hour:number}時{minute:number}分に起こして
 //
-// A slot is an entry of the list of its name, or of the one behind the colon.
-// The set is closed: word, slot, sequence, choice and option.
+// A slot is filled by an entry of the list of its name, or of the list after the colon.
+// The set of nodes is closed: word, slot, sequence, choice and option.
 type node interface {
 	// jsgf writes the node as an expansion of the Java Speech Grammar Format.
 	jsgf(b *strings.Builder)
-	// match tries the node on words from position at. It calls then with the
-	// position behind each way it fits, until then is content.
+	// match matches words from position at. It calls then with the end position of each
+	// possible match, until then returns true.
 	match(m *matcher, at int, then func(at int) bool) bool
 }
 
 type (
-	word     string // as language.Split cuts it
+	word     string // as split by language.Split
 	slot     struct{ name, list string }
 	sequence []node
 	choice   []node
@@ -37,13 +37,13 @@ type (
 // mostDepth bounds brackets within brackets; a person writes two or three.
 const mostDepth = 16
 
-// parser reads one sentence.
+// parser parses one sentence.
 type parser struct {
 	text  string
 	depth int
 }
 
-// parseSentence reads a sentence. Its error says why a sentence cannot be read.
+// parseSentence parses a sentence. Its error is the reason why it is invalid.
 func parseSentence(text string) (node, error) {
 	p := &parser{text: language.Fold(text)}
 	n, err := p.choices()
@@ -59,7 +59,7 @@ func parseSentence(text string) (node, error) {
 	return n, nil
 }
 
-// choices reads sequences separated by bars.
+// choices parses sequences separated by bars.
 func (p *parser) choices() (node, error) {
 	if p.depth++; p.depth > mostDepth {
 		return nil, fmt.Errorf("brackets nested more than %d deep", mostDepth)
@@ -97,7 +97,7 @@ func (p *parser) sequence() (node, error) {
 	}
 }
 
-// one reads a node, or nil where a sequence ends.
+// one parses a node; it returns nil at the end of a sequence.
 func (p *parser) one() (node, error) {
 	switch {
 	case p.text == "" || strings.ContainsRune("|)]", rune(p.text[0])):
@@ -131,7 +131,7 @@ func (p *parser) one() (node, error) {
 	return wordsOf(language.Split(w)), nil
 }
 
-// wordsOf is a node of one word or of several, one behind the other.
+// wordsOf returns a node for one word or for a sequence of words.
 func wordsOf(words []string) node {
 	if len(words) == 1 {
 		return word(words[0])
@@ -162,8 +162,8 @@ func (p *parser) take(s string) bool {
 	return found
 }
 
-// isWord reports whether a folded text is a word, or several with hyphens or without
-// spaces between them.
+// isWord reports whether a folded text is a word, or several joined by hyphens or
+// without spaces.
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.Cf) && !language.Spaceless(r) && r != '\'' && r != '-'
@@ -172,7 +172,7 @@ func isWord(s string) bool {
 
 func isName(s string) bool { return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == "" }
 
-// empty reports whether a node matches no words at all.
+// empty reports whether a node can match no words at all.
 func empty(n node) bool {
 	switch n := n.(type) {
 	case option:
@@ -185,7 +185,7 @@ func empty(n node) bool {
 	return false
 }
 
-// slots are the slots in n, in the order of the text.
+// slots returns the slots in n, in the order of the text.
 func slots(n node) (all []slot) {
 	var parts []node
 	switch n := n.(type) {

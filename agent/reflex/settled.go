@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Settled reports whether a text is a sentence of the book which nothing can follow
-// that means anything else: who has said it has finished, and need not be waited
-// for. One that ends with a number is none, for people pause within numbers; and a
-// slot that is still to be filled always means something else.
+// Complete reports whether a text is a sentence of the book that no continuation can
+// change, so that the recognizer need not wait for one. A sentence that ends with a
+// number is not complete, because people pause within numbers, nor is one with an
+// unfilled slot.
 func (b *Book) Settled(text string) bool {
 	is, ok := b.understand(text)
 	if !ok {
@@ -32,11 +32,11 @@ func (b *Book) Settled(text string) bool {
 			}
 		}
 	}
-	return m.all <= mostStepsAll // of more it is not known
+	return m.all <= mostStepsAll // beyond the bound it is unknown
 }
 
-// SettledAnswer reports whether a text is an answer to a question of yes or no which
-// nothing can follow that makes it another.
+// CompleteAnswer reports whether a text is an answer to a yes-or-no question that no
+// continuation can change.
 func (b *Book) SettledAnswer(text string) bool {
 	m := b.matcher(text)
 	at := slices.IndexFunc(b.answers, func(a answer) bool { return m.matches(a.tree) })
@@ -51,7 +51,7 @@ func (b *Book) SettledAnswer(text string) bool {
 	return settled
 }
 
-// ways tries every way in which the words are a sentence or begin one.
+// ways tries every way to match the words to a sentence or to its beginning.
 func (m *matcher) ways(n node) {
 	_ = m.begin() && n.match(m, 0, func(int) bool { return false })
 }

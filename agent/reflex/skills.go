@@ -12,9 +12,9 @@ import (
 	"perch/event"
 )
 
-// skills are what characters know how to do beside what is here.
+// skills are the additional abilities of characters.
 type skills interface {
-	// Say has a skill done for a turn, and returns what is said of it. It reports
+	// PerformAloud performs a skill for a turn, and returns the text to say. has reports
 	// whether the turn's character has the skill; args is an object.
 	Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error)
 }
@@ -22,14 +22,13 @@ type skills interface {
 // skillAction performs a skill.
 const skillAction = "skill"
 
-// Language is that of the book, BCP 47.
+// Language returns the book's language, BCP 47.
 func (b *Book) Language() string { return string(b.language) }
 
-// AddSkill has a skill done where one of the sentences is said. The values of their
-// slots are its arguments. A sentence that cannot be read, whose slot is no list
-// here, or which shares an utterance with a sentence that is there already is left
-// out; the error, one for each by errors.Join, says why. AddSkill must not be called
-// once the book is in use.
+// AddSkill makes sentences perform a skill. The values of their slots are its arguments.
+// A sentence is left out if it is invalid, has an unknown list, or can match the same
+// utterance as an existing sentence; the returned error joins one error for each.
+// AddSkill must not be called once the book is in use.
 func (b *Book) AddSkill(name string, sentences []string) error {
 	in := intent{fileIntent: fileIntent{name: "skill " + name, Action: skillAction, Value: name, Answer: "😊 {body}"},
 		source: "the skill " + name, bundled: true}
@@ -48,7 +47,7 @@ func (b *Book) AddSkill(name string, sentences []string) error {
 	return errors.Join(faults...)
 }
 
-// addition is a sentence that the book does not have yet.
+// addition parses a sentence and checks that it does not conflict with others.
 func (b *Book) addition(source, text string) (sentence, error) {
 	tree, err := parseSentence(text)
 	if err != nil {
@@ -70,7 +69,7 @@ func (b *Book) addition(source, text string) (sentence, error) {
 	return s, nil
 }
 
-// skill performs a skill, and answers with what it says.
+// skill performs a skill, and returns its text.
 func skill(ctx context.Context, c *command) (string, error) {
 	book := c.book
 	if c.brain.skills == nil {
@@ -98,8 +97,7 @@ func skill(ctx context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// arguments are the values of the slots: numbers as numbers, and all others as they
-// were said.
+// arguments returns the values of the slots: numbers as numbers, and all others as text.
 func (c *command) arguments() (json.RawMessage, error) {
 	all := map[string]any{}
 	for name, it := range c.taken {
@@ -111,7 +109,7 @@ func (c *command) arguments() (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// report has something done, and reports it as a running tool.
+// report calls do, reported as a running tool.
 func (c *command) report(tool string, do func() error) error {
 	c.calls++
 	status := event.ToolStatus{ID: c.turn.Session + "-" + strconv.Itoa(c.calls), Name: tool, Status: event.ToolRunning}
@@ -129,8 +127,8 @@ func (c *command) report(tool string, do func() error) error {
 	return failure
 }
 
-// mostShared bounds the work on two sentences. Two that have more ways than that
-// count as the same.
+// mostShared bounds the work of comparing two sentences. Beyond it they count as
+// conflicting.
 const mostShared = 50_000
 
 // shares reports whether some utterance matches both sentences.
@@ -139,13 +137,13 @@ func (b *Book) shares(x, y node) bool {
 	return s.meet([]node{x}, []node{y})
 }
 
-// sharing walks through two sentences, word by word.
+// sharing compares two sentences word by word.
 type sharing struct {
 	lists map[string]list
 	left  int // steps
 }
 
-// meet reports whether some utterance matches what is left of both.
+// overlap reports whether some utterance matches the rest of both sentences.
 func (s *sharing) meet(x, y []node) bool {
 	if s.left--; s.left < 0 || !slices.ContainsFunc(x, full) && !slices.ContainsFunc(y, full) {
 		return true
@@ -161,7 +159,7 @@ func (s *sharing) meet(x, y []node) bool {
 
 func full(n node) bool { return !empty(n) }
 
-// begin calls then with each word that can come first, and what is left behind it.
+// firstWords calls then with each possible first word, and the rest after it.
 func (s *sharing) begin(nodes []node, then func(first string, rest []node)) {
 	if s.left--; s.left < 0 || len(nodes) == 0 {
 		return

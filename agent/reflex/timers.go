@@ -8,15 +8,15 @@ import (
 	"perch/agent"
 )
 
-// The lists of the units of time, in the singular and in the plural. The value of
-// each entry is its length in seconds.
+// The lists of time units, in the singular and in the plural. An entry's value is its
+// length in seconds.
 const (
 	unitList  = "unit"
 	unitsList = "units"
 )
 
-// withTimers answers without the action if there are no timers, or if the turn is
-// untrusted: a timer rings for all in the household.
+// withTimers wraps an action on timers. It answers without it if there are no timers, or
+// if the turn is untrusted: a timer rings for the whole household.
 func withTimers(act action) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.brain.timers == nil || c.turn.Untrusted {
@@ -26,8 +26,8 @@ func withTimers(act action) action {
 	}
 }
 
-// setTimer sets a timer or reminder. It answers only after the timer is on the
-// disk, or on the robot.
+// setTimer returns the action that sets a timer or reminder. It answers only after that
+// is stored on the disk or on the robot.
 func setTimer(reminder bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		b := c.book
@@ -56,7 +56,7 @@ func (c *command) robot() agent.Body {
 	return reportingBody{c.turn.Body, c}
 }
 
-// timeLeft says the remaining time of the next timer, or of the next reminder if
+// timeLeft answers with the remaining time of the next timer, or of the next reminder if
 // there is no timer.
 func timeLeft(_ context.Context, c *command) (string, error) {
 	pending := c.brain.timers.Pending(c.turn.Robot, c.turn.Now)
@@ -68,8 +68,8 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// cancelTimers cancels the timers, or the reminders: cancelling an egg timer must
-// not cancel the reminder to take a medicine.
+// cancelTimers returns the action that cancels the timers, or the reminders: cancelling
+// an egg timer must not cancel the reminder to take a medicine.
 func cancelTimers(reminders bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		var ids []string

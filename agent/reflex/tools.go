@@ -7,31 +7,31 @@ import (
 	"perch/device"
 )
 
-// Builds of the firmware use different names for tools and arguments, so a tool is
-// found by words in its name and by arguments of a matching name and type.
+// Firmware builds use different names for tools and arguments, so a tool is identified
+// by words in its name and by arguments with a matching name and type.
 
-// bodyTool is a tool with its names for the needed arguments, in the order of the
-// search. A name is empty if the tool has no such argument.
+// bodyTool is a tool with its names for the requested arguments, in that order. A name
+// is empty if the tool lacks the argument.
 type bodyTool struct {
 	device.Tool
 	argument []string
 }
 
-// clamp brings n into the range of the i-th argument.
+// clamp limits n to the range of the i-th argument.
 func (t bodyTool) clamp(i, n int) int {
 	a := t.Schema.Properties[t.argument[i]]
-	// The firmware's range includes -9999 for "unchanged". The real range is
-	// smaller, and the maker advises to stay off both ends of the tilt.
+	// The firmware's range includes -9999 for "unchanged". The real range is smaller,
+	// and the maker advises against both ends of the tilt.
 	if strings.Contains(t.argument[i], "pitch") {
 		n = min(max(n, 5), 85)
 	}
 	return a.Clamp(n)
 }
 
-// toolFinder looks for a tool.
+// toolFinder searches a robot's tools for a certain one.
 type toolFinder func([]device.Tool) (bodyTool, bool)
 
-// levelTool looks for the tool that sets the volume or the brightness.
+// levelTool finds the tool that sets the volume or the brightness.
 func levelTool(of string) toolFinder {
 	return func(tools []device.Tool) (bodyTool, bool) {
 		return find(tools, "set "+of, []string{of, "level", "value"})
@@ -66,14 +66,14 @@ func photoTool(tools []device.Tool) (bodyTool, bool) {
 	return bodyTool{}, false
 }
 
-// find is findOf for tools that are given integers.
+// findIntTool is findOf for tools with integer arguments.
 func find(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
 	return findOf("integer", tools, words, arguments...)
 }
 
-// findOf returns the first tool with all the words in its name and all the
-// arguments of that type, under one of their names. A tool with further required
-// arguments, such as the number of a light, does not match.
+// findOf returns the first tool with all the words in its name and all the arguments
+// of that type, each under one of its names. A tool with other required arguments, such
+// as the number of a light, does not match.
 func findOf(kind string, tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
 	for _, t := range tools {
 		if !hasWords(t.Name, words) {
@@ -103,7 +103,7 @@ func hasWords(tool, words string) bool {
 	return true
 }
 
-// name is the tool's name for an argument of that type.
+// name returns the tool's name for an argument of that type, or "".
 func name(t device.Tool, kind string, names []string) string {
 	for own, a := range t.Schema.Properties {
 		if a.Type == kind && slices.Contains(names, strings.ToLower(own)) {

@@ -14,7 +14,7 @@ import (
 	"perch/plain"
 )
 
-// builtins are the skills that every character has, by name.
+// builtins returns the skills of every character, by name.
 func builtins() map[string]Skill {
 	all := map[string]Skill{}
 	add := func(s Skill, schema string, run func(*Library, *performance) (Result, error)) {
@@ -39,13 +39,13 @@ func felt(sentiment float64, output string) (Result, error) {
 	return Result{Success: true, Output: output, Sentiment: &sentiment}, nil
 }
 
-// text is an argument as one line.
+// text returns an argument as one line.
 func (p *performance) text(name string) string {
 	value, _ := p.args[name].(string)
 	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
-// said are the phrases of the language in which a skill is asked for.
+// phrases returns the words of the language in which a skill was requested.
 func (l *Library) said(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }
@@ -57,7 +57,7 @@ func greet(l *Library, p *performance) (Result, error) {
 	return felt(0.6, l.said(p).Say("skill.hello"))
 }
 
-// help lists what a character knows how to do.
+// help lists a character's skills.
 func (l *Library) help(p *performance) string {
 	said := l.said(p)
 	var names []string
@@ -83,7 +83,7 @@ func remember(l *Library, p *performance) (Result, error) {
 	return felt(0.2, l.said(p).Say("skill.kept"))
 }
 
-// mostSigned bounds a message to be signed, in bytes.
+// mostSigned bounds a message to sign, in bytes.
 const mostSigned = 1000
 
 // sign signs a message, and publishes what was signed.

@@ -23,16 +23,16 @@ import (
 	"perch/limit"
 )
 
-// Files of a bundle. Others are not read, but count for its digest.
+// Files of a bundle. Others are not used, but are part of its digest.
 const (
 	manifestFile     = "manifest.json"
 	instructionsFile = "SKILL.md"
 	toolsFile        = "tools.json"
-	signatureFile    = "signature.json" // does not count for the digest, which it signs
+	signatureFile    = "signature.json" // signs the digest, and is not part of it
 )
 
-// manifest is manifest.json. Keys that are not known are left alone: they are for
-// programs that show the agent.
+// manifest is manifest.json. Unknown keys are ignored, because they are for programs
+// that show the agent.
 type manifest struct {
 	Spec         string
 	Name         string
@@ -50,7 +50,7 @@ type manifest struct {
 	Integrity    map[string]string
 }
 
-// needs are dependencies, written as an object of versions or as a list of names.
+// needs are dependencies, encoded as an object of versions or as a list of names.
 type needs map[string]string
 
 func (n *needs) UnmarshalJSON(data []byte) error {
@@ -81,8 +81,8 @@ type toolsDocument struct {
 	}
 }
 
-// Read reads the bundle of a folder. Its error names the file that is at fault. A
-// bundle that can be read need not be trusted: see Trust.
+// Read reads the bundle of a folder. Its error names the invalid file. A bundle that
+// can be read is not necessarily trusted: see Trust.
 func Read(folder string) (Skill, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -121,14 +121,14 @@ func Read(folder string) (Skill, error) {
 	return s, err
 }
 
-// contents are the files of a bundle. Each is read once, so that what is used is what
-// was signed.
+// contents holds the files of a bundle. Each is read only once, so that the used data is
+// the signed data.
 type contents struct {
-	sums map[string]string // the SHA-256 of each but the signature, by its path
-	kept map[string][]byte // those that are used
+	sums map[string]string // SHA-256 by path, of all files except the signature
+	kept map[string][]byte // the files that are used
 }
 
-// contentsOf reads a bundle. What is no plain file is refused: a link could lead out of it.
+// contentsOf reads a bundle. Only regular files are allowed, because a link could lead outside.
 func contentsOf(files fs.FS) (contents, error) {
 	c, left := contents{map[string]string{}, map[string][]byte{}}, int64(limit.Answer)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -171,7 +171,7 @@ func contentsOf(files fs.FS) (contents, error) {
 	return c, nil
 }
 
-// digest is that of a bundle: of its files' names and digests, sorted by name.
+// digest returns the digest of a bundle: of its files' names and digests, sorted by name.
 func digest(sums map[string]string) string {
 	hash := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -180,7 +180,7 @@ func digest(sums map[string]string) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// intact compares the digests that a manifest gives, in hex, with those of the files.
+// intact compares a manifest's hexadecimal digests with those of the files.
 func intact(expected, sums map[string]string) error {
 	for name, want := range expected {
 		if name == manifestFile || strings.TrimPrefix(strings.ToLower(want), "sha256-") != sums[path.Clean(name)] {
@@ -190,7 +190,7 @@ func intact(expected, sums map[string]string) error {
 	return nil
 }
 
-// file is one of at most so many bytes; it is nil if there is none.
+// file returns a file of at most most bytes, or nil if it does not exist.
 func (c contents) file(name string, most int) ([]byte, error) {
 	if len(c.kept[name]) > most {
 		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", most)
@@ -212,8 +212,7 @@ func (c contents) manifest(into *manifest) error {
 	return nil
 }
 
-// instructions are SKILL.md without the front matter, which says again what the
-// manifest says.
+// instructions returns SKILL.md without its front matter, which repeats the manifest.
 func (c contents) instructions() (string, error) {
 	data, err := c.file(instructionsFile, limit.Result)
 	if err != nil {
@@ -231,7 +230,7 @@ func (c contents) instructions() (string, error) {
 	return strings.TrimSpace(text), nil
 }
 
-// check finds what is wrong with a manifest.
+// check returns the first fault of a manifest.
 func (m manifest) check() error {
 	switch {
 	case m.Spec != "" && !strings.HasPrefix(m.Spec, "skill/0."):
@@ -269,7 +268,7 @@ func (m manifest) check() error {
 	return err
 }
 
-// address reports whether a text is an address that can be called.
+// address returns an error for a text that is not an address to call.
 func address(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -278,7 +277,7 @@ func address(text string) error {
 	return nil
 }
 
-// needed are a manifest's dependencies by the name of the skill.
+// needed returns a manifest's dependencies by the name of the skill.
 func needed(m manifest) (map[string]string, error) {
 	if len(m.Dependencies) > mostNeeds {
 		return nil, fmt.Errorf("dependencies names more than %d skills", mostNeeds)
@@ -302,7 +301,7 @@ func needed(m manifest) (map[string]string, error) {
 	return all, nil
 }
 
-// tools are those of tools.json, which may be missing.
+// tools returns the tools of tools.json, which is optional.
 func (c contents) tools(m manifest) ([]Tool, error) {
 	data, err := c.file(toolsFile, limit.Body)
 	if err != nil || data == nil {

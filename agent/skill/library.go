@@ -25,19 +25,19 @@ import (
 	"perch/remote"
 )
 
-// Options are what a Library works with. All may be left out.
+// Options of a Library. All are optional.
 type Options struct {
-	Folder string // whose folders are the bundles; without one there are only the built-in skills
+	Folder string // contains a folder for each bundle; if empty, there are only built-in skills
 	Trust  Trust
-	// Publish tells of skills that start and end.
+	// Publish publishes events about skills.
 	Publish func(robot device.ID, session string, e event.Event)
-	// Remember keeps a fact, for the skill remember, which fails without it.
+	// Remember stores a fact for the skill remember, which fails without it.
 	Remember func(c Call, name, fact string) error
-	// Sign signs a message with the appliance's key, for the skill sign-action, which fails without it.
+	// Sign signs a message with the appliance's key for the skill sign-action, which fails without it.
 	Sign func(message string) (event.Signed, error)
-	// Server is the MCP server at an address, under the name that the bundle gives it.
+	// Server returns the MCP server at an address, under the name that the bundle gives it.
 	Server func(name, address string) (thinker.ToolSource, error)
-	// Skills are the names of those a character has; nil is all.
+	// Skills returns the names of a character's skills; nil means all.
 	Skills   func(character string) []string
 	Language func() string // of the household, BCP 47; nil is English
 	Within   time.Duration // for one tool; 20 s if 0
@@ -49,18 +49,18 @@ type Library struct {
 	o       Options
 	words   language.Catalogue
 	skills  map[string]Skill
-	order   []string // the names of bundles, those that are needed first; then the built-in ones
+	order   []string // the names of bundles, dependencies first; then the built-in skills
 	refused []Refusal
 	client  *remote.Client
-	servers map[string]thinker.ToolSource // by the skill's name, a slash and the server's
+	servers map[string]thinker.ToolSource // by the skill's name, a slash and the server's name
 	slots   chan struct{}
 }
 
-// performTool is the tool by which a model performs a skill.
+// performTool is the tool with which a model performs a skill.
 const performTool = "perform_skill"
 
-// New loads the bundles of a folder. A bundle at fault is refused, and hinders no
-// other; a folder that is not there has none. Close ends what it has opened.
+// New loads the bundles of a folder, which may be missing. A faulty bundle is refused
+// without affecting others. Close releases the resources.
 func New(o Options) (*Library, error) {
 	o.Within = cmp.Or(o.Within, 20*time.Second)
 	if o.Remember == nil {
@@ -126,7 +126,7 @@ func (l *Library) read() (all []Skill, err error) {
 	return all, nil
 }
 
-// connect prepares the MCP servers of a skill; they are reached with their first call.
+// connect prepares the MCP servers of a skill, which connect at their first call.
 func (l *Library) connect(s Skill) {
 	for name, at := range s.Servers {
 		if l.o.Server == nil {
@@ -141,22 +141,22 @@ func (l *Library) connect(s Skill) {
 	}
 }
 
-// Close ends the calls that are under way, and the connections to MCP servers. It may be called
-// more than once.
+// Close cancels running calls and closes the connections to MCP servers. It may be
+// called more than once.
 func (l *Library) Close() {
 	l.client.Close()
 	for _, server := range l.servers {
 		if c, ok := server.(io.Closer); ok {
-			_ = c.Close() // nobody waits for what it says
+			_ = c.Close() // there is nobody to report the error to
 		}
 	}
 }
 
-// Refused are the bundles that are not loaded, and why.
+// Refused returns the bundles that were not loaded, and why.
 func (l *Library) Refused() []Refusal { return l.refused }
 
-// All are the skills: bundles in the order in which they were loaded, then those
-// that are built in.
+// All returns the skills: bundles in the order in which they were loaded, then the
+// built-in ones.
 func (l *Library) All() []Skill {
 	all := make([]Skill, 0, len(l.order))
 	for _, name := range l.order {
@@ -165,7 +165,7 @@ func (l *Library) All() []Skill {
 	return all
 }
 
-// of are the skills of a character.
+// of returns the skills of a character.
 func (l *Library) of(character string) []Skill {
 	all := l.All()
 	if l.o.Skills == nil {
@@ -178,7 +178,7 @@ func (l *Library) of(character string) []Skill {
 	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// Find is why there is no skill of that name, if there is none: the error wraps
+// Available returns nil if there is a skill of that name, or else an error that wraps
 // ErrElsewhere or ErrUnknown.
 func (l *Library) Find(name string) error {
 	if _, has := l.skills[name]; has {
@@ -190,7 +190,7 @@ func (l *Library) Find(name string) error {
 	return fmt.Errorf("%w: %q", ErrUnknown, plain.Clip(agent.Speakable(name), mostNameLength))
 }
 
-// Names are the names of a character's skills.
+// Names returns the names of a character's skills.
 func (l *Library) Names(character string) []string {
 	names := []string{}
 	for _, s := range l.of(character) {
@@ -199,7 +199,7 @@ func (l *Library) Names(character string) []string {
 	return names
 }
 
-// character is the id of a turn's character.
+// character returns the id of a turn's character.
 func character(t agent.Turn) string {
 	if t.Persona == nil {
 		return agent.DefaultCharacter
@@ -207,7 +207,7 @@ func character(t agent.Turn) string {
 	return cmp.Or(t.Persona.ID, agent.DefaultCharacter)
 }
 
-// Block is what a model is told of a turn's skills: the instructions of bundles.
+// Block returns the part of the prompt about a turn's skills: the instructions of bundles.
 func (l *Library) Block(t agent.Turn) string {
 	if t.Untrusted {
 		return ""
@@ -221,7 +221,7 @@ func (l *Library) Block(t agent.Turn) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Tools are the tools of a turn's skills, and one that performs a skill.
+// Tools returns the tools of a turn's skills, and the one that performs a skill.
 func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 	if t.Untrusted {
 		return nil // a skill's tools may act on the home
@@ -233,7 +233,7 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 		for _, tool := range s.Tools {
 			all = append(all, tool.Tool)
 		}
-		if s.Handler != "" || s.Voice != "" || s.builtin != nil && s.Name != "remember" { // which is a tool of its own
+		if s.Handler != "" || s.Voice != "" || s.builtin != nil && s.Name != "remember" { // has its own tool
 			names = append(names, s.Name)
 			fmt.Fprintf(&about, " %s: %s", s.Name, s.Description)
 		}
@@ -249,7 +249,7 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 		Description: plain.Clip("Do something you know how to do."+about.String(), 1000)})
 }
 
-// Run runs one of Tools for a turn, and returns the text that the model reads.
+// Run runs one of Tools for a turn, and returns the result for the model.
 func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
 	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Language: t.Language,
 		Untrusted: t.Untrusted}
@@ -276,9 +276,9 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 	return "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
 }
 
-// Say performs a skill for a turn, and returns what is said of it: its voicePattern,
-// or else what it answers. It reports whether the turn's character has the skill; a
-// stranger has none.
+// PerformAloud performs a skill for a turn, and returns the text to say: its
+// voicePattern, or else its output. has reports whether the turn's character has the
+// skill; a stranger has none.
 func (l *Library) Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
 	own := l.of(character(t))
 	i := slices.IndexFunc(own, func(s Skill) bool { return s.Name == name })
@@ -303,7 +303,7 @@ func (l *Library) Say(ctx context.Context, t agent.Turn, name string, args json.
 	return r.Output, true, nil
 }
 
-// given are the values of slots under the names of arguments.
+// given returns the values of slots under the names of arguments.
 func (s Skill) given(slots json.RawMessage) (map[string]any, error) {
 	all, err := arguments(slots)
 	for slot, argument := range s.Slots {
@@ -315,7 +315,7 @@ func (s Skill) given(slots json.RawMessage) (map[string]any, error) {
 	return all, err
 }
 
-// text is what a model reads of a result.
+// text returns a result as text for a model.
 func text(r Result, err error) (string, error) {
 	switch {
 	case err != nil:
@@ -326,10 +326,10 @@ func text(r Result, err error) (string, error) {
 	return r.Output, nil
 }
 
-// exposedPrefix stands before the names of skills that other programs may call.
+// exposedPrefix is the prefix of exposed skills' tool names.
 const exposedPrefix = "skill_"
 
-// Exposed are the tools that other programs may call.
+// Exposed returns the tools that other programs may call.
 func (l *Library) Exposed() (all []thinker.Tool) {
 	for _, s := range l.All() {
 		if s.Exposed {
@@ -352,8 +352,7 @@ func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMes
 	return "", fmt.Errorf("%w: %.60q", ErrUnknown, name)
 }
 
-// input is the schema of what a skill is given: its own, or that of the tool which
-// carries it out.
+// input returns the schema of a skill's arguments: its own, or that of its handler.
 func (s Skill) input() json.RawMessage {
 	if len(s.Input) > 0 {
 		return s.Input
@@ -366,7 +365,7 @@ func (s Skill) input() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{}}`)
 }
 
-// SentencesIn are what people may say in a language, BCP 47, to have the skill done.
+// SentencesIn returns the sentences in a language, BCP 47, that invoke the skill.
 func (s Skill) SentencesIn(language string) []string {
 	base, _, _ := strings.Cut(language, "-")
 	return s.Sentences[base]

@@ -14,10 +14,9 @@ type Refusal struct {
 	Err    error
 }
 
-// order sorts skills so that each comes after those it needs, and otherwise by
-// name. A skill is refused if it is there twice or built in, if what it needs is
-// missing or refused, if it is part of a circle, or if an earlier one has a tool of
-// the same name.
+// order sorts skills so that each comes after its dependencies, and otherwise by name.
+// A skill is refused if it exists twice or is built in, if a dependency is missing or
+// refused, if it is part of a cycle, or if an earlier one has a tool of the same name.
 func order(all []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
 	o := ordering{byName: map[string]Skill{}, state: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
 	for _, s := range all {
@@ -31,7 +30,7 @@ func order(all []Skill, builtin map[string]Skill) (sorted []Skill, refused []Ref
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.byName)) {
-		_ = o.place(name, nil) // it is among the refused then
+		_ = o.place(name, nil) // a failure is recorded in refused
 	}
 	return o.sorted, o.refused
 }
@@ -39,8 +38,8 @@ func order(all []Skill, builtin map[string]Skill) (sorted []Skill, refused []Ref
 type ordering struct {
 	builtin map[string]Skill
 	byName  map[string]Skill
-	state   map[string]error  // of those that were looked at; nil if they are placed
-	tools   map[string]string // whose they are, by their names
+	state   map[string]error  // of visited skills; nil if placed
+	tools   map[string]string // the tools' owners, by tool name
 	sorted  []Skill
 	refused []Refusal
 }
@@ -50,7 +49,7 @@ func (o *ordering) refuse(s Skill, err error) error {
 	return err
 }
 
-// place puts a skill behind those that it needs. way are the skills that wait for it.
+// place puts a skill after its dependencies. way is the path of skills that depend on it.
 func (o *ordering) place(name string, way []string) error {
 	if err, seen := o.state[name]; seen {
 		return err
@@ -97,7 +96,7 @@ func (o *ordering) needs(s Skill, way []string) error {
 	return nil
 }
 
-// take takes the names of a skill's tools.
+// claimTools reserves the names of a skill's tools.
 func (o *ordering) take(s Skill) error {
 	for _, t := range s.Tools {
 		if whose, taken := o.tools[t.Name]; taken {

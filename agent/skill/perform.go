@@ -19,7 +19,7 @@ import (
 	"perch/remote"
 )
 
-// performance is a skill at work.
+// performance is a running skill.
 type performance struct {
 	Call
 	ctx   context.Context
@@ -27,13 +27,12 @@ type performance struct {
 	args  map[string]any
 }
 
-// unknownSentiment is how an agent feels about being asked for what it cannot do.
+// unknownSentiment is the sentiment of being asked for an unknown skill.
 const unknownSentiment = -0.3
 
-// Perform carries a skill out, and tells of its start and its end. One that ends
-// without success has failed, and its error is its output. A skill that is not there has an error that wraps
-// ErrUnknown. The arguments and, for a skill's tool, the answer are checked and
-// bounded.
+// Perform performs a skill, and publishes its start and its end. A result without
+// success is a failure with the output as error. An unknown skill's error wraps
+// ErrUnknown. The arguments and a tool's answer are checked and bounded.
 func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if err := elsewhere(c.Skill); err != nil {
 		return Result{}, err
@@ -64,11 +63,11 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 				return l.use(p, t)
 			}
 		}
-		return Result{Success: true}, nil // it is done by its gesture and its voice
+		return Result{Success: true}, nil // it consists of its gesture and its voice only
 	})
 }
 
-// work does what a skill does between its start and its end.
+// work calls do between the skill's start and its end.
 func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performance) (Result, error)) (Result, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -105,7 +104,7 @@ func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performanc
 	return r, nil
 }
 
-// arguments reads the arguments of a skill.
+// arguments decodes the arguments of a skill.
 func arguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -120,11 +119,11 @@ func arguments(raw json.RawMessage) (map[string]any, error) {
 	return args, nil
 }
 
-// fill puts values in the place of {{names}}: those of the arguments, or else of the
-// result, whose text is {{output}}. What is not there leaves nothing.
+// fill replaces {{names}} in a pattern by values of the arguments, or else of the
+// result, whose text is {{output}}. Unknown names are removed.
 func fill(pattern string, args map[string]any, r Result) string {
 	found := map[string]any{}
-	if json.Unmarshal(r.Data, &found) != nil || found == nil { // a result that is no object has no names
+	if json.Unmarshal(r.Data, &found) != nil || found == nil { // a result that is not an object has no names
 		found = map[string]any{}
 	}
 	if _, has := found["output"]; !has {
@@ -152,11 +151,11 @@ func fill(pattern string, args map[string]any, r Result) string {
 		}
 		pattern = after
 	}
-	// A name that is not there leaves no space before a sign.
+	// A removed name leaves no space before punctuation.
 	return strings.NewReplacer(", !", "!", ", .", ".", ", ?", "?", " ,", ",", " .", ".", " !", "!", " ?", "?").Replace(agent.Speakable(b.String()))
 }
 
-// use has a tool carried out where it lives.
+// use calls the tool's endpoint or server.
 func (l *Library) use(p *performance, t Tool) (Result, error) {
 	if err := fits(t.Schema, p.args); err != nil {
 		return Result{}, err
@@ -176,8 +175,8 @@ func (l *Library) use(p *performance, t Tool) (Result, error) {
 	return l.post(p, t)
 }
 
-// post has an endpoint carry a tool out. It answers with a result in JSON, or with
-// text, which is the output.
+// post calls an HTTP endpoint. It answers with a result in JSON, or with plain text,
+// which becomes the output.
 func (l *Library) post(p *performance, t Tool) (Result, error) {
 	base, err := url.Parse(t.URL)
 	if err != nil {
@@ -214,7 +213,7 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 	return r, nil
 }
 
-// elsewhere is why a skill of the seed is not here.
+// elsewhere returns why a known skill of the agent system is not available here.
 func elsewhere(name string) error {
 	if name == "present-model" || name == "validate-model" {
 		return fmt.Errorf("%w here: %s is done by the program that shows the agent's model, which a robot has not", ErrElsewhere, name)

@@ -10,15 +10,15 @@ import (
 	"perch/limit"
 )
 
-// schema is what arguments are compared with, of a JSON Schema of type object. The
-// endpoint checks the rest.
+// schema is the checked subset of a JSON Schema of type object. The endpoint checks the
+// rest.
 type schema struct {
 	Type       string
 	Required   []string
 	Properties map[string]property
 }
 
-// property is one argument. The zero value takes everything.
+// property is one argument. The zero value accepts any value.
 type property struct {
 	Type types
 	Enum []any
@@ -34,10 +34,10 @@ func (p *property) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// types are those that a value may have; none are all.
+// types are the allowed JSON types; none means all.
 type types []string
 
-// UnmarshalJSON takes one type or a list.
+// UnmarshalJSON accepts one type or a list.
 func (t *types) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
@@ -53,7 +53,7 @@ func (t *types) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// readSchema reads a schema as it can be offered to a model. A missing one takes every object.
+// readSchema parses a schema as it can be offered to a model. A missing one accepts any object.
 func readSchema(text json.RawMessage) (s schema, err error) {
 	if len(text) == 0 {
 		return s, nil
@@ -72,8 +72,8 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 
 var errSchema error = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", limit.Result)
 
-// fits compares arguments with a schema: what is required is there, and what is
-// named has its type and is one of its values.
+// fits checks arguments against a schema: required ones are present, and known ones have
+// an allowed type and value.
 func fits(text json.RawMessage, args map[string]any) error {
 	s, err := readSchema(text)
 	if err != nil {
@@ -96,7 +96,7 @@ func fits(text json.RawMessage, args map[string]any) error {
 	return nil
 }
 
-// isOf reports whether a value, as it was read of JSON, is of a type of JSON Schema.
+// isOf reports whether a decoded JSON value is of a JSON Schema type.
 func isOf(kind string, value any) bool {
 	switch v := value.(type) {
 	case string:

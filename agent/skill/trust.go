@@ -15,12 +15,12 @@ import (
 
 // Modes of trust.
 const (
-	Any       = "any"        // every bundle is loaded
-	OwnedOnly = "owned-only" // those that an owner of the character has signed
-	Whitelist = "whitelist"  // those whose digest the owner has listed
+	Any       = "any"        // every bundle is trusted
+	OwnedOnly = "owned-only" // bundles signed by an owner
+	Whitelist = "whitelist"  // bundles whose digest the owner has listed
 )
 
-// Trust says which bundles are loaded. The zero value loads none.
+// Trust decides which bundles are loaded. The zero value trusts none.
 type Trust struct {
 	Mode    string
 	Owners  []ed25519.PublicKey // whose signatures count, for OwnedOnly
@@ -33,12 +33,12 @@ type Signature struct {
 	Signature string `json:"signature"` // base64, of Message
 }
 
-// Message is what is signed of a bundle.
+// Message returns the signed text of a bundle.
 func Message(digest string) []byte { return []byte("perch skill " + digest) }
 
 const keyPrefix = "ed25519:"
 
-// ParseKey reads a public key, "ed25519:" and base64.
+// ParseKey parses a public key, "ed25519:" and base64.
 func ParseKey(text string) (ed25519.PublicKey, error) {
 	data, ours := strings.CutPrefix(text, keyPrefix)
 	key, err := base64.StdEncoding.DecodeString(data)
@@ -50,8 +50,8 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 
 var digestText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`) })
 
-// ParseTrust reads the settings of trust: a mode, which is owned-only if empty, and
-// owners' public keys and digests in one list.
+// ParseTrust parses the trust settings: a mode, by default owned-only, and owners'
+// public keys and digests in one list.
 func ParseTrust(mode string, allow []string) (Trust, error) {
 	t := Trust{Mode: mode}
 	if t.Mode == "" {
@@ -113,7 +113,7 @@ func (t Trust) owned(s Skill) error {
 	return nil
 }
 
-// signature is that of signature.json, which may be missing.
+// signature returns signature.json, which is optional.
 func (c contents) signature() (*Signature, error) {
 	data, err := c.file(signatureFile, 4<<10)
 	if err != nil || data == nil {
@@ -145,5 +145,5 @@ func Sign(s Skill, key ed25519.PrivateKey) (Signature, error) {
 	return made, nil
 }
 
-// KeyText is a public key as text, "ed25519:" and base64.
+// KeyText returns a public key as text, "ed25519:" and base64.
 func KeyText(key ed25519.PublicKey) string { return keyPrefix + base64.StdEncoding.EncodeToString(key) }

@@ -10,7 +10,7 @@ import (
 // version is major, minor and patch.
 type version [3]int
 
-// parseVersion reads "1.2.3"; what is left out is 0.
+// parseVersion parses "1.2.3"; missing parts are 0.
 func parseVersion(text string) (v version, err error) {
 	if text == "" {
 		return v, nil
@@ -33,8 +33,8 @@ func (v version) compare(o version) int {
 	return cmp.Or(cmp.Compare(v[0], o[0]), cmp.Compare(v[1], o[1]), cmp.Compare(v[2], o[2]))
 }
 
-// parseRange reads which versions will do: "*", "1.2.3", "^1.2.3" (none that breaks
-// what 1.2.3 promises), "~1.2.3" (only newer patches) or ">=1.2.3".
+// parseRange parses a version range: "*", "1.2.3", "^1.2.3" (compatible versions),
+// "~1.2.3" (newer patches) or ">=1.2.3".
 func parseRange(text string) (func(version) bool, error) {
 	text = strings.TrimSpace(text)
 	if text == "" || text == "*" {
@@ -53,7 +53,7 @@ func parseRange(text string) (func(version) bool, error) {
 	case "~":
 		return func(v version) bool { return v.compare(least) >= 0 && v[0] == least[0] && v[1] == least[1] }, nil
 	case "^":
-		// Before 1.0 the minor number is what breaks promises.
+		// Before 1.0 a new minor version is incompatible.
 		return func(v version) bool {
 			return v.compare(least) >= 0 && v[0] == least[0] && (v[0] > 0 || v[1] == least[1])
 		}, nil

@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// dotRules are how a language uses dots.
+// dotRules describe a language's use of dots.
 type dotRules struct {
 	abbreviations map[string]abbreviation
 	ordinals      bool // "3." means the third
-	nouns         bool // nouns begin with a capital, so a capital after a dot means nothing
+	nouns         bool // nouns are capitalized, so a capital after a dot means nothing
 }
 
-// abbreviation says when the dot of an abbreviation also ends the sentence.
+// abbreviation tells whether the dot of an abbreviation can also end the sentence.
 type abbreviation int
 
 const (
@@ -21,8 +21,8 @@ const (
 	beforeCapital                         // "etc." ends where a capital follows
 )
 
-// dotRulesOf returns the rules of a language in BCP 47. For an unknown language,
-// and for none, the abbreviations of all languages apply.
+// dotRulesOf returns the rules of a language in BCP 47. For an unknown or empty
+// language the abbreviations of all languages apply.
 func dotRulesOf(language string) dotRules {
 	language, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(language, "_", "-")), "-")
 	m := dotRules{abbreviations: map[string]abbreviation{}, nouns: language == "de"}
@@ -43,7 +43,7 @@ func dotRulesOf(language string) dotRules {
 	return m
 }
 
-// abbreviations are common ones, in lower case and without the last dot. Words
+// abbreviations returns common ones, in lower case and without the last dot. Words
 // that often end a sentence ("sun", "am") are left out.
 func abbreviations() map[string]map[abbreviation]string {
 	return map[string]map[abbreviation]string{

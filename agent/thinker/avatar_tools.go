@@ -14,22 +14,22 @@ import (
 	"perch/limit"
 )
 
-// turnHooks are what a tool may do to the turn that it is called in.
+// turnHooks let a tool affect the turn in which it is called.
 type turnHooks struct {
 	after *agent.End
-	// reply sends a reply as the model's own text does. It may be called from any
-	// goroutine while the turn lasts. Nil is a turn that nobody listens to.
+	// reply sends a reply as the model's own text does. It is safe for concurrent use
+	// during the turn. It is nil if the turn has no listener.
 	reply func(...agent.Reply) error
 }
 
-// Bounds of a gesture, in milliseconds, and of what is said with the tool.
+// Bounds of a gesture, in milliseconds, and of the text of a tool.
 const (
 	shortestWave, usualWave, longestWave = 500, 1500, 5000
-	loopFor                              = 10_000 // a gesture that is to go on has an end all the same
+	loopFor                              = 10_000 // even a looping gesture ends
 	mostAloud                            = 2000   // bytes
 )
 
-// expressions are the presets of setExpression, with the robots' faces for them.
+// expressions maps the presets of setExpression to the robots' faces.
 func expressions() map[string]agent.Emotion {
 	return map[string]agent.Emotion{
 		"neutral": agent.Neutral, "happy": {Name: "happy", Emoji: "😊"}, "sad": {Name: "sad", Emoji: "😢"},
@@ -37,9 +37,9 @@ func expressions() map[string]agent.Emotion {
 	}
 }
 
-// avatarTools are those that every agent has who is seen: wave, lookAt, play_clip,
-// setExpression, speak. With remember they are the six that a manifest's tools choose
-// among, under the names and schemas of agent-manifest/0.1.
+// avatarTools returns the tools of every visible agent: wave, lookAt, play_clip,
+// setExpression, speak. Together with remember they are the six that a manifest's tools
+// select, under the names and schemas of agent-manifest/0.1.
 func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) {
 		if k.mayUse(t, name) {
@@ -47,7 +47,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		}
 	}
 	if k.Publish == nil || t.Untrusted {
-		return nil // nobody sees it, or it would be a stranger who moves the owner's avatar
+		return nil // the agent is invisible, or a stranger would control the owner's avatar
 	}
 	offer("wave", "Wave: a greeting, a farewell, or to be noticed.",
 		`{"type":"object","properties":{"duration_ms":{"type":"integer","minimum":500,"maximum":5000,"default":1500}}}`,
@@ -115,7 +115,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	return all
 }
 
-// express shows a face over the mood, and at once on a robot that talks.
+// express shows a face over the mood, and at once on a talking robot.
 func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *float64) (string, error) {
 	face, known := expressions()[preset]
 	if !known {
@@ -138,9 +138,9 @@ func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	return tools == nil || slices.Contains(tools, name)
 }
 
-// publish tells of what the agent does in a turn. A turn that has joined a robot's talk
-// has a session of its own: it is told of there, and at the robot, which is no stranger:
-// a stranger's turn has none of these tools.
+// publish publishes an event of a turn. A turn of another session in a robot's talk
+// publishes it both there and at the robot, which is never a stranger: a stranger's turn
+// has none of these tools.
 func (k *Brain) publish(t agent.Turn, e event.Event) {
 	if !t.Unpublished {
 		k.Publish(t.Robot, t.Session, e)
@@ -150,7 +150,7 @@ func (k *Brain) publish(t agent.Turn, e event.Event) {
 	k.Publish(t.Robot, "", e)
 }
 
-// factArguments are those of remember, and fact, which stands for all of them.
+// factArguments are those of remember; Fact replaces all others.
 type factArguments struct {
 	Key, Name, Description, Type, Body string
 	Tags                               []string

@@ -1,6 +1,6 @@
-// Package thinker makes a brain of a language model: it writes the prompt, runs
-// the tools that the model asks for, and turns the stream of what the model writes
-// into sentences, faces and cues.
+// Package thinker turns a language model into a brain: it writes the prompt, runs
+// the tools that the model calls, and turns the streamed text into sentences, faces
+// and cues.
 package thinker
 
 import (
@@ -20,12 +20,12 @@ import (
 	"perch/limit"
 )
 
-// senses answer what a robot perceives.
+// senses provide what a robot perceives.
 type senses interface {
-	// Who names the people before the robot in a few words, "in front of you since
+	// Who names the people in front of the robot in a few words, "in front of you since
 	// 12 s: Ann". It is empty if nobody is known to be there.
 	Who(robot device.ID, now time.Time) string
-	// Perception is all that is known, ready for JSON.
+	// Perception returns everything that is known, ready for JSON.
 	Perception(robot device.ID, now time.Time) any
 }
 
@@ -36,8 +36,8 @@ type timers interface {
 	Pending(robot device.ID, now time.Time) []agent.Timer
 }
 
-// Options are what a Brain works with. Only Model is needed. A model is not
-// offered the tools of what is left out.
+// Options of a Brain. Only Model is required. The model is not offered tools that need
+// a missing option.
 type Options struct {
 	Model   Model
 	Deep    []Model // the models that think_hard asks, in order
@@ -48,7 +48,7 @@ type Options struct {
 	Sources []ToolSource                     // of further tools
 	Senses  senses
 	Skills  Skills // nil if there are none
-	// Publish tells of gestures, looks and expressions; nil is an agent that makes none.
+	// Publish publishes gestures, looks and expressions; if nil the agent makes none.
 	Publish func(robot device.ID, session string, e event.Event)
 
 	HistoryTokens int           // of the conversation so far; 3000 if 0
@@ -56,7 +56,7 @@ type Options struct {
 	ToolWithin    time.Duration // for one tool; a minute if 0
 	DeepWithin    time.Duration // for think_hard; 30 s if 0
 	ModelWithin   time.Duration // for all that a model writes in a turn; 5 minutes if 0
-	Phrases       agent.Phrases // what is spoken where the model says nothing that can be
+	Phrases       agent.Phrases // spoken if the model says nothing speakable
 	Log           *slog.Logger
 }
 
@@ -66,11 +66,11 @@ const (
 	mostCalls  = 16 // in one message
 )
 
-// Brain makes an agent.Brain of a Model: it writes the prompt, runs the tools that
-// the model asks for, and makes replies of what the model writes.
+// Brain implements agent.Brain with a Model: it writes the prompt, runs the called
+// tools, and converts the model's text to replies.
 type Brain struct {
 	Options
-	leftOut atomic.Value // the names of the tools that are not offered, as they were last logged
+	leftOut atomic.Value // the names of the tools that are not offered, as last logged
 }
 
 // New returns a brain of a model.
@@ -84,7 +84,7 @@ func New(o Options) *Brain {
 	return &Brain{Options: o}
 }
 
-// Where is the model's, if it has one.
+// Where returns the model's location, if it has one.
 func (k *Brain) Where() string {
 	if m, is := k.Model.(interface{ Where() string }); is {
 		return m.Where()
@@ -100,7 +100,7 @@ func (k *Brain) Close() error {
 	return nil
 }
 
-// Name is the model's name.
+// Name returns the model's name.
 func (k *Brain) Name() string { return k.Model.Name() }
 
 // Think has the model answer one turn. If the model fails, so does the turn. The
@@ -139,7 +139,7 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// See has the model look at a picture, within ModelWithin, or returns ErrBlind.
+// DescribePicture has the model look at a picture, within ModelWithin, or returns ErrNoVision.
 func (k *Brain) See(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
@@ -154,12 +154,12 @@ func (k *Brain) See(ctx context.Context, l agent.Look) (string, error) {
 	return text, err
 }
 
-// endless is a silent model's error, which has the next brain asked.
+// endless returns the error of a silent model, which makes the next brain answer.
 func (k *Brain) endless() error {
 	return fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", agent.ErrAway, k.ModelWithin)
 }
 
-// Warm prepares the model for the next turn, if it can be prepared.
+// Warm prepares the model for the next turn, if it supports that.
 func (k *Brain) Warm(ctx context.Context) error {
 	if w, ok := k.Model.(interface{ Warm(context.Context) error }); ok {
 		return w.Warm(ctx)
@@ -167,7 +167,7 @@ func (k *Brain) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Check returns why the model would not answer. Without a check it is ready.
+// Check returns why the model would not answer. A model without a check counts as ready.
 func (k *Brain) Check(ctx context.Context) error {
 	if c, ok := k.Model.(interface{ Check(context.Context) error }); ok {
 		return c.Check(ctx)
@@ -175,7 +175,7 @@ func (k *Brain) Check(ctx context.Context) error {
 	return nil
 }
 
-// Limits returns what the model cannot do, such as to use tools.
+// Limits returns the model's limitations, such as that it cannot use tools.
 func (k *Brain) Limits() error {
 	if l, ok := k.Model.(interface{ Limits() error }); ok {
 		return l.Limits()
@@ -192,7 +192,7 @@ type turnRun struct {
 	acted  bool          // a tool has run
 	wrote  bool          // the model has written text
 	after  agent.End     // what follows the turn
-	left   time.Duration // the time that the model has left
+	left   time.Duration // the remaining time of the model
 
 	mu    sync.Mutex // tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
@@ -216,13 +216,13 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 	return nil
 }
 
-// Why a message is ended before the model ends it.
+// Reasons for ending a message early.
 var (
 	errEnough    = errors.New("the message is too long")
 	errModelTime = errors.New("the model takes too long")
 )
 
-// message has the model write one message, and speaks it meanwhile.
+// message has the model write one message, and speaks it at the same time.
 func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
 	var words strings.Builder
@@ -268,7 +268,7 @@ type modelClock struct {
 	since  time.Time
 }
 
-// startClock returns a running clock with the time that the turn's model has left.
+// startClock returns a running clock with the remaining time of the turn's model.
 func (r *turnRun) startClock(ctx context.Context) *modelClock {
 	c := &modelClock{left: &r.left, since: time.Now()}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -286,7 +286,7 @@ func (c *modelClock) run() {
 	c.timer.Reset(*c.left)
 }
 
-// stop ends the clock and reports whether the time was up.
+// stop stops the clock and reports whether the time was up.
 func (c *modelClock) stop() (late bool) {
 	c.rest()
 	late = errors.Is(context.Cause(c.ctx), errModelTime)
@@ -294,8 +294,8 @@ func (c *modelClock) stop() (late bool) {
 	return late
 }
 
-// failed makes the turn's error of a model's. After a tool has run, no other brain
-// may answer the turn, because it could do the same a second time.
+// failed converts a model's error for the turn. After a tool has run, no other brain
+// may answer the turn, because it could repeat the action.
 func (r *turnRun) failed(err error) error {
 	if r.acted {
 		return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
@@ -303,7 +303,7 @@ func (r *turnRun) failed(err error) error {
 	return err
 }
 
-// end ends the turn, after the phrase of that name if there is one, in the turn's
+// finish ends the turn, after the phrase of that name if there is one, in the turn's
 // language.
 func (r *turnRun) end(why string) error {
 	var replies []agent.Reply
@@ -312,7 +312,7 @@ func (r *turnRun) end(why string) error {
 	case r.acted:
 		why = "done"
 	case r.wrote:
-		why = "unspeakable" // code, say: the model is well all the same
+		why = "unspeakable" // code, for instance: the model is still healthy
 	}
 	if why != "" {
 		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, why))

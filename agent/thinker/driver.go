@@ -8,10 +8,10 @@ import (
 	"perch/driver"
 )
 
-// ModelSetup is what a model is made of besides its options.
+// ModelSetup is what a model's driver needs besides the options.
 type ModelSetup struct {
-	Brain agent.BrainOptions // of the persona, for options without values of their own
-	// Within is how long the model may take to begin, if the options do not say. 0 leaves it to
+	Brain agent.BrainOptions // of the persona, defaults for the options
+	// Within bounds the time until the model begins, if the options do not. 0 leaves it to
 	// the driver.
 	Within time.Duration
 	Log    *slog.Logger
@@ -20,7 +20,7 @@ type ModelSetup struct {
 // ModelDriver declares a kind of model.
 type ModelDriver = driver.Driver[ModelSetup, Model]
 
-// ToolServer is an MCP server whose tools a brain has: a command, or a URL.
+// ToolServer configures an MCP server for a brain: a command, or a URL.
 type ToolServer struct {
 	Name    string            `yaml:"name"`
 	Command []string          `yaml:"command"`
@@ -33,13 +33,13 @@ type ToolServer struct {
 	Except  []string          `yaml:"except"`
 }
 
-// BrainKeys are the keys of a brain that is made of a model with the keys K.
+// BrainKeys are the keys of a brain whose model has the keys K.
 type BrainKeys[K any] struct {
 	MCP   []ToolServer `yaml:"mcp" doc:"MCP servers whose tools the model has, by a command or a url. only or except choose among the tools."`
 	Model K            `yaml:",inline"`
 }
 
-// BrainSetup is what a brain is made of besides its options.
+// BrainSetup is what a brain's driver needs besides the keys.
 type BrainSetup struct {
 	Options // without Model and Sources
 	Within  time.Duration
@@ -48,7 +48,7 @@ type BrainSetup struct {
 
 func (s BrainSetup) model() ModelSetup { return ModelSetup{s.Persona.Brain, s.Within, s.Log} }
 
-// sources returns those of some servers.
+// sources returns the tool sources of some servers.
 func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) {
 	for _, server := range servers {
 		source, err := s.Tools(server)
@@ -60,7 +60,7 @@ func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) 
 	return all, nil
 }
 
-// BrainDriver declares the brains that are made of a kind of model with the keys K.
+// BrainDriver declares the brains of a kind of model with the keys K.
 func BrainDriver[K any](d ModelDriver) driver.Driver[BrainSetup, agent.Brain] {
 	return driver.Driver[BrainSetup, agent.Brain]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample,
 		Options: func() any { return new(BrainKeys[K]) },

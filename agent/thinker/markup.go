@@ -8,7 +8,7 @@ import (
 	"perch/agent"
 )
 
-// mode is what the text being read belongs to.
+// mode is the kind of text being read.
 type mode int
 
 const (
@@ -28,7 +28,7 @@ const (
 	mostRow    = 300
 )
 
-// step reads what it can from the beginning of held, and reports whether it read
+// step reads as much as possible from the beginning of held, and reports whether it read
 // something. At the end of the text it always does.
 func (s *Speech) step(end bool) bool {
 	switch s.mode {
@@ -70,10 +70,10 @@ func (s *scanner) skip() rune {
 // enter changes the mode.
 func (s *scanner) enter(m mode) { s.mode, s.long = m, 0 }
 
-// drops drops the first n bytes.
+// drops removes the first n bytes.
 func (s *scanner) drops(n int) { s.held, s.gap = s.held[n:], true }
 
-// pass speaks the first letter.
+// speakFirst speaks the first letter.
 func (s *Speech) pass() bool {
 	r, size := utf8.DecodeRuneInString(s.held)
 	s.held = s.held[size:]
@@ -81,15 +81,14 @@ func (s *Speech) pass() bool {
 	return true
 }
 
-// lineStart reads markup that has a meaning only at the beginning of a line. If it
-// took nothing, sure reports that the line is text; otherwise it needs more of the
-// text.
+// lineStart reads markup that is only valid at the beginning of a line. If taken is
+// false, sure reports that the line is plain text; otherwise more text is needed.
 func (s *Speech) lineStart(end bool) (taken, sure bool) {
 	first, size := utf8.DecodeRuneInString(s.held)
 	rest := s.held[size:]
 	run := len(s.held) - len(strings.TrimLeft(s.held, string(first)))
 	next, _ := utf8.DecodeRuneInString(s.held[run:])
-	unsure := run == len(s.held) && !end // the run may go on
+	unsure := run == len(s.held) && !end // the run may continue
 	spaced := run == len(s.held) || next == ' ' || next == '\n' || next == '\t'
 	switch first {
 	case ' ', '\t', '>':
@@ -121,7 +120,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 		switch {
 		case unsure && run <= mostRow:
 			return false, false
-		case first == '*' && !spaced: // bold, or in italics
+		case first == '*' && !spaced: // bold or italics
 		case run > size || spaced || first == '•': // a rule, or an item
 			s.drops(run)
 			return true, true
@@ -174,7 +173,7 @@ func (s *Speech) inline(end bool) bool {
 			s.skip()
 		}
 		if next == '[' || next == '`' {
-			return true // these are not spoken, escaped or not
+			return true // not spoken, escaped or not
 		}
 		return s.pass()
 	case '*':
@@ -225,12 +224,12 @@ func (s *Speech) inline(end bool) bool {
 	return s.pass()
 }
 
-// between reports whether the first letter stands between two of a kind.
+// between reports whether the first letter is between two letters of a kind.
 func (s *Speech) between(kind func(rune) bool, next rune) bool { return kind(s.last) && kind(next) }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// cell separates two cells; the bar that closes a row separates nothing.
+// cell separates two cells; the bar at the end of a row separates nothing.
 func (s *Speech) cell(rest string, end bool) bool {
 	after := strings.TrimLeft(rest, " \t|")
 	if after == "" && !end && len(rest) < mostRow {
@@ -259,7 +258,7 @@ func (s *Speech) inFence(end bool) bool {
 	case r == '\n':
 		s.line, s.mode = true, modeFence
 	case r == '`' && s.mode == modeTicks:
-		s.mode = modeText // inline code has ended, and its line goes on
+		s.mode = modeText // inline code has ended, and its line continues
 	case r != ' ' && r != '\t':
 		s.line = false
 	}

@@ -19,7 +19,7 @@ const (
 	mostThought  = 6 << 10 // bytes
 )
 
-// ownTools are the appliance's own tools, as far as the options provide for them.
+// ownTools returns the appliance's own tools, as far as the options support them.
 func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
 		schema := json.RawMessage(`{"type":"object","properties":` + properties + `}`)
@@ -110,10 +110,10 @@ func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 	return b.String(), nil
 }
 
-// someOf are the entries with some of the words: first those with more of them, and of
-// equals the higher score.
+// someOf returns the entries with some of the words: first those with more of them, and
+// of equals the higher score.
 func someOf(memory *agent.Memory, words []string, now time.Time) (found []agent.Ranked, err error) {
-	has := map[string]int{} // words, by id
+	has := map[string]int{} // number of words by id
 	for _, w := range words {
 		if len(w) < 3 { // in bytes: one Han character has three
 			continue
@@ -219,7 +219,7 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	return "", errors.Join(failures...)
 }
 
-// with runs a tool with its arguments. The model reads its error.
+// with decodes a tool's arguments and runs it. The model reads its error.
 func with[A any](run func(ctx context.Context, a A) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		var a A

@@ -12,15 +12,15 @@ import (
 // letters, which is about how long it takes to speak.
 const (
 	mostSentence = 300
-	// fullClause is spoken for about two seconds. A model that writes no slower than
-	// speech has the next clause by then, so that the first sentence is cut at once
-	// behind one that long.
+	// fullClause takes about two seconds to speak. A model that writes no slower than
+	// speech has the next clause by then, so the first sentence is cut after a clause of
+	// this length.
 	fullClause  = 30
 	longFirst   = 60
 	leastClause = 12 // shorter clauses sound cut off
 )
 
-// Sentences cuts a text into sentences to be spoken one at a time. The end of a
+// Sentences splits a text into sentences to be spoken one at a time. The end of a
 // line ends a sentence. Pieces without a letter or digit are left out.
 func Sentences(text string) []string {
 	c := newCutter("")
@@ -36,19 +36,19 @@ func Sentences(text string) []string {
 	return all
 }
 
-// cutter cuts sentences out of a text that comes letter by letter. In doubt it
-// does not cut: two sentences spoken together do no harm.
+// cutter splits a text that arrives letter by letter into sentences. In doubt it
+// does not split: two sentences spoken together do no harm.
 type cutter struct {
 	rules  dotRules
 	early  bool // the next sentence is the first, and may be cut at a clause
 	text   []byte
-	clause int               // the end of the last clause in text; 0 is none
+	clause int               // the end of the last clause in text; 0 if there is none
 	doubt  func(r rune) bool // text ends in a dot and a space; the next letter decides
 }
 
 func newCutter(language string) *cutter { return &cutter{rules: dotRulesOf(language)} }
 
-// add takes one more letter and returns the sentence that is now complete, or
+// add adds a letter and returns the sentence that is now complete, or
 // nothing. Runs of spaces become one space; the end of a line ends a sentence.
 func (c *cutter) add(r rune) (sentence string) {
 	if r == '\n' {
@@ -80,10 +80,10 @@ func (c *cutter) add(r rune) (sentence string) {
 	return sentence
 }
 
-// flush ends the present sentence.
+// flush ends the current sentence.
 func (c *cutter) flush() string { return c.take(len(c.text)) }
 
-// take cuts off the first n bytes.
+// cutAt removes and returns the first n bytes.
 func (c *cutter) take(n int) string {
 	piece := strings.TrimSpace(string(c.text[:n]))
 	c.text = []byte(strings.TrimLeft(string(c.text[n:]), " "))
@@ -95,7 +95,7 @@ func (c *cutter) take(n int) string {
 	return piece
 }
 
-// cutPoint is where to cut a sentence that is too long: at a clause, at a space,
+// cutPoint returns where to split a sentence that is too long: at a clause, at a space,
 // or else between two letters.
 func (c *cutter) cutPoint() int {
 	if c.clause > mostSentence/2 && c.clause <= mostSentence {
@@ -134,7 +134,7 @@ func (c *cutter) ends(r rune, space bool) bool {
 	return false
 }
 
-// endsSentence reports whether the dot after a text ends its sentence so far.
+// endsSentence reports whether the dot after a text ends the sentence.
 func (c *cutter) endsSentence(text string) bool {
 	if strings.HasSuffix(text, ".") {
 		return false // "..." is a pause
@@ -144,23 +144,23 @@ func (c *cutter) endsSentence(text string) bool {
 	return ended
 }
 
-// closers may stand between the end of a sentence and the space after it.
+// closers are allowed between the end of a sentence and the space after it.
 const closers = `"'”’»«)]}」』）】》〉›“`
 
-// endsClause reports whether a text that a space follows ends a clause.
+// endsClause reports whether a text, followed by a space, ends a clause.
 func endsClause(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return strings.ContainsRune(",;:–—…", last) || strings.HasSuffix(text, " -") || strings.HasSuffix(text, "...")
 }
 
-// tighten removes a trailing space, after which letters were dropped.
+// tighten removes a trailing space after dropped letters.
 func (c *cutter) tighten() {
 	if n := len(c.text); n > 0 && c.text[n-1] == ' ' && c.doubt == nil {
 		c.text = c.text[:n-1]
 	}
 }
 
-// undo removes a letter if it is the last, and reports whether it was.
+// undo removes a trailing letter, and reports whether it was there.
 func (c *cutter) undo(letter byte) bool {
 	c.tighten()
 	n := len(c.text)

@@ -8,19 +8,19 @@ import (
 	"perch/agent"
 )
 
-// Skills are what the characters know how to do beside the appliance's tools. They are
-// asked for each turn, because each character has its own.
+// Skills are additional abilities of characters. They are queried for each turn, because
+// each character has different ones.
 type Skills interface {
-	// Block is what the model is told of them; empty is nothing.
+	// Block returns the part of the prompt about them; it may be empty.
 	Block(t agent.Turn) string
-	// Tools are those of a turn. It does not block.
+	// Tools returns the tools for a turn. It does not block.
 	Tools(t agent.Turn) []Tool
 	// Run runs one of Tools.
 	Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error)
 }
 
-// withSkills puts the tools of skills before all others, of which those of the same
-// names give way: an owner has put the skill there on purpose.
+// withSkills puts the tools of skills first. They replace others of the same names,
+// because an owner has installed the skill on purpose.
 func (k *Brain) withSkills(t agent.Turn, others []turnTool) []turnTool {
 	if k.Skills == nil {
 		return others
@@ -37,7 +37,7 @@ func (k *Brain) withSkills(t agent.Turn, others []turnTool) []turnTool {
 	})...)
 }
 
-// skilled is what the model is told of a turn's skills.
+// skilled returns the part of the prompt about a turn's skills.
 func (k *Brain) skilled(t agent.Turn) string {
 	if k.Skills == nil {
 		return ""

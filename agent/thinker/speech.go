@@ -8,21 +8,20 @@ import (
 	"perch/limit"
 )
 
-// Speech makes replies of what a model writes, while the model writes it. It finds
-// the face, removes what cannot be spoken, and cuts sentences, the first of them
+// Speech converts the text of a model to replies while it is being written. It finds
+// the face, removes what cannot be spoken, and splits sentences, the first of them
 // early. It reads letter by letter, so the result does not depend on how the text
 // was split.
 //
 // The face is the leading emoji, or a tag such as [happy] or [excited:0.8]. It is
-// always one of agent.Emotions, and keeps the word it was written with. Later
-// emoji are dropped; later tags change the face. [REMEMBER: ...] becomes a Note,
-// [anim:...] and [pause:...] become a Cue. Markdown, code, addresses and tables
-// become plain words.
+// always one of agent.Emotions, with the tag as it was written. Later emoji are
+// dropped; later tags change the face. [REMEMBER: ...] becomes a Note, [anim:...] and
+// [pause:...] become a Cue. Markdown, code, addresses and tables become plain words.
 //
 // Speech is bounded: text after mostSpoken letters, mostSentences sentences or
 // limit.Body letters of any kind is left out, and Full reports it.
 //
-// A Speech is for one turn and one goroutine.
+// A Speech is for one turn and not safe for concurrent use.
 type Speech struct {
 	cut   *cutter
 	words *agent.Words // see table
@@ -33,7 +32,7 @@ type Speech struct {
 	extent
 }
 
-// scanner is what the markup of a text is read with; see markup.go.
+// scanner is the state of the markup reader; see markup.go.
 type scanner struct {
 	held   string // text whose meaning is not clear yet
 	mode   mode
@@ -51,7 +50,7 @@ type expression struct {
 	begun bool       // the present message has a face or words
 }
 
-// extent is how much a turn holds.
+// extent measures the length of a turn.
 type extent struct {
 	read      int // letters, spoken or not
 	spoken    int // letters
@@ -66,12 +65,12 @@ const (
 	mostNotes     = 20
 )
 
-// Full reports whether the turn has said all it may: the model can stop.
+// Full reports whether the turn has reached a bound: the model can stop.
 func (s *Speech) Full() bool {
 	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= limit.Body
 }
 
-// table is the words for faces, made for the first tag: few turns have one.
+// table returns the words for faces, created at the first tag: few turns have one.
 func (s *Speech) table() *agent.Words {
 	if s.words == nil {
 		s.words = agent.StockWords()
@@ -86,8 +85,8 @@ func NewSpeech(language string) *Speech {
 	return s
 }
 
-// Write takes the next text of the model, and returns the replies that are
-// complete: Felt, Say, Cue and Note.
+// Write adds text of the model, and returns the replies that are complete: Felt, Say,
+// Cue and Note.
 func (s *Speech) Write(delta string) []agent.Reply {
 	s.part = append(s.part, delta...)
 	for len(s.part) > 0 && utf8.FullRune(s.part) && !s.Full() {
@@ -98,9 +97,9 @@ func (s *Speech) Write(delta string) []agent.Reply {
 	return s.drain()
 }
 
-// End ends a message and returns the rest of its replies. The same turn may have
-// another message, for example after a tool. That keeps the face of this one
-// unless it has its own.
+// Flush ends a message and returns the rest of its replies. The same turn may have
+// another message, for example after a tool. That retains the face of this one
+// unless it sets one.
 func (s *Speech) End() []agent.Reply {
 	s.part = nil
 	for s.held != "" {
@@ -133,7 +132,7 @@ func (s *Speech) emit(r rune) {
 		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Assumed: true})
 	}
 	if s.gap && r == ')' && s.cut.undo('(') {
-		return // the brackets held an address
+		return // the brackets contained an address
 	}
 	if s.gap && (r == '.' || r == ',' || r == '!' || r == '?' || r == ';' || r == ':') {
 		s.cut.tighten()

@@ -46,7 +46,7 @@ func (s *Speech) bracket(end bool) bool {
 	return true
 }
 
-// taken drops a tag, and speaks the exclamation mark before it.
+// taken removes a tag, and speaks the exclamation mark before it.
 func (s *Speech) taken(at, to int) {
 	mark := s.held[:at]
 	s.drops(to)
@@ -56,10 +56,10 @@ func (s *Speech) taken(at, to int) {
 	s.gap = true
 }
 
-const mostNote = 300 // bytes of what stands in [REMEMBER: ...]
+const mostNote = 300 // bytes of the content of [REMEMBER: ...]
 
 // remember emits a fact once its bracket is closed. A fact that is too long or has
-// no end is neither spoken nor kept.
+// no end is neither spoken nor remembered.
 func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	switch {
 	case n >= 0:
@@ -110,7 +110,7 @@ func (s *Speech) tag(content string) bool {
 	return true
 }
 
-// unknown reads an unknown word in brackets at the beginning of a message. A skin
+// unknown handles an unknown word in brackets at the beginning of a message. A skin
 // may know it as a face, so it is passed on as the tag.
 func (s *Speech) unknown(content string) bool {
 	if content == "" || strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) }) {
@@ -125,7 +125,7 @@ func (s *Speech) unknown(content string) bool {
 	return true
 }
 
-// tagOf is the model's own word for a face, or empty if it is not a word.
+// tagOf returns the model's word for a face, or "" if it is not a valid word.
 func tagOf(name string) string {
 	if name = strings.TrimSpace(name); agent.CheckWord(name) != nil {
 		return ""
@@ -133,7 +133,7 @@ func tagOf(name string) string {
 	return name
 }
 
-// intensityOf is from 0 to 1, and 1 for an invalid value.
+// intensityOf parses an intensity from 0 to 1; an invalid value is 1.
 func intensityOf(value string) float64 {
 	f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 	if err != nil || f != f {

@@ -19,40 +19,40 @@ import (
 	"perch/plain"
 )
 
-// ToolSource offers tools that are neither the robot's nor the appliance's own,
-// such as those of an MCP server. Tools returns those that it knows of by the end
-// of ctx, under their own names.
+// ToolSource provides tools that are neither the robot's nor the appliance's, such as
+// those of an MCP server. Tools returns those known by the end of ctx, under their
+// original names.
 type ToolSource interface {
 	Tools(ctx context.Context) []Tool
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
 }
 
-// Bounds of tools, of what a model reads of them and of their results; in bytes
-// unless noted. A robot's descriptions are shorter.
+// Bounds of tools and their descriptions; in bytes unless noted. A robot's
+// descriptions are shorter.
 const (
 	mostTools       = 100 // in all
 	mostDescription = 1024
 	sourceWithin    = 300 * time.Millisecond // for a source to list its tools
 )
 
-// toolset is the tools of one turn.
+// toolset holds the tools of one turn.
 type toolset struct {
 	names   device.ModelNames
 	offered []Tool
-	byName  map[string]turnTool // under their own names
+	byName  map[string]turnTool // by original name
 }
 
 // turnTool is a tool within a turn.
 type turnTool struct {
-	Tool            // under its own name
-	together bool   // it may run beside others
-	agent    bool   // it is another agent at work
+	Tool            // under its original name
+	together bool   // may run concurrently with others
+	agent    bool   // the tool is another agent
 	shown    string // its name on screens
 	run      func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
 // toolsOf collects a turn's tools: the appliance's, the robot's, the sources'. A
-// tool of the appliance may set what follows the turn, and speak in it.
+// tool of the appliance may set how the turn ends, and speak in it.
 func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) toolset {
 	all := k.ownTools(t, hooks)
 	if t.Body != nil {
@@ -92,8 +92,8 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 // mostOwn bounds a robot's description of one of its tools, in letters.
 const mostOwn = 500
 
-// Described is a robot's description of a tool, made safe for a model: one short
-// line without control characters. A robot may be a stranger's.
+// Described returns a robot's description of a tool, made safe for a model: one short
+// line without control characters. The robot may be a stranger's.
 func Described(text string) string {
 	text = plain.Text(plain.Line(agent.Speakable(text)))
 	n := 0
@@ -105,7 +105,7 @@ func Described(text string) string {
 	return text
 }
 
-// robotTools are the tools that a robot lists for models. Its tools for reminders
+// robotTools returns the tools that a robot lists for models. Its tools for reminders
 // are left out if the brain has timers, which use them.
 func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	for _, t := range body.Tools() {
@@ -139,8 +139,8 @@ func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	return all
 }
 
-// sourceTools are the tools of the sources. All sources are asked at the same
-// time, because a person is waiting.
+// sourceTools returns the tools of the sources, which are queried concurrently, because
+// a person is waiting.
 func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	ctx, cancel := context.WithTimeout(ctx, sourceWithin)
 	defer cancel()
@@ -169,8 +169,8 @@ func (k *Brain) logLeftOut(names []string) {
 }
 
 // run makes the calls of one message and returns their results in the same order.
-// Calls to the robot and the appliance run one after the other, all others at the
-// same time. It fails only if ctx or the receiver of the replies ends.
+// Calls to the robot and the appliance run one after the other, all others concurrently.
+// It fails only if ctx ends or sending replies fails.
 func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) {
 	r.acted = true
 	ctx, cancel := context.WithCancel(ctx)
@@ -201,14 +201,14 @@ func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) 
 	return answers, ctx.Err()
 }
 
-// find returns the tool of a name as the model writes it.
+// lookup returns the tool of a name as written by the model.
 func (s toolset) find(safe string) (turnTool, bool) {
 	own, found := s.names.Own(safe)
 	return s.byName[own], found
 }
 
-// answer makes one call and reports it. A tool's error becomes the result that the
-// model reads. The returned error is the receiver's.
+// answer makes one call and reports it. A tool's error becomes the result for the model.
+// The returned error is that of sending replies.
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	tool, found := r.tools.find(call.Name)
 	if !found {
@@ -234,7 +234,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	return m, r.send(agent.ToolStatus{ToolStatus: status})
 }
 
-// attempt runs a tool within its time.
+// attempt runs a tool within its time limit.
 func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
@@ -260,19 +260,19 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 
 // TurnTools are the tools of a turn for a model that runs elsewhere, such as a
 // coding agent's. They are the same tools, run in the same way, as Brain offers
-// its own model. They may be used from any goroutine.
+// its own model. It is safe for concurrent use.
 type TurnTools struct {
 	k     *Brain
 	set   toolset
-	slot  chan struct{} // of the one call that may not run beside others
+	slot  chan struct{} // held by a call that may not run concurrently with others
 	acted atomic.Bool
 
-	after agent.End    // set by the call in the slot
-	end   atomic.Value // the agent.End of the calls that are over
+	after agent.End    // set by the call that holds slot
+	end   atomic.Value // the agent.End of completed calls
 }
 
-// TurnTools collects the tools of a turn. What they say is sent through reply, which
-// has to take calls from several goroutines until the turn ends; nil takes none.
+// TurnTools collects the tools of a turn. Their speech is sent through reply, which
+// must be safe for concurrent use until the turn ends; nil disables it.
 func (k *Brain) TurnTools(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *TurnTools {
 	u := &TurnTools{k: k, slot: make(chan struct{}, 1)}
 	u.set = k.toolsOf(ctx, t, turnHooks{&u.after, reply})
@@ -285,7 +285,7 @@ func (u *TurnTools) Offered() []Tool { return u.set.offered }
 // Acted reports whether a tool has run.
 func (u *TurnTools) Acted() bool { return u.acted.Load() }
 
-// End is what follows the turn, if a tool has set it.
+// TurnEnd returns how the turn ends, if a tool has set it.
 func (u *TurnTools) End() agent.End {
 	end, _ := u.end.Load().(agent.End)
 	return end
