@@ -2,21 +2,21 @@ package perception
 
 import "time"
 
-// Act is done to a robot. The set is closed: the types of this file and rule.go.
+// Act is an action of a robot. The set is closed: the types of this file and rule.go.
 type Act interface{ act() }
 
 // Say has a text spoken.
 type Say struct {
 	Text     string
 	Person   string // fills {name} in the text
-	Usual    bool   // a text of DefaultTuning is said in the robot's language
+	Usual    bool   // the default text, which is spoken in the robot's language
 	Greeting bool   // it greets a face, and is dropped if that face has left
 }
 
 // Abort makes the robot quiet.
 type Abort struct{}
 
-// TurnHead turns it, in degrees and the firmware's steps of speed.
+// TurnHead turns the head, in degrees and the firmware's units of speed.
 type TurnHead struct {
 	Yaw      int // negative is the robot's own left
 	Pitch    *int
@@ -25,7 +25,7 @@ type TurnHead struct {
 	Hold     time.Duration // no lower or equal priority moves it for that long
 }
 
-// FindHead asks the robot where its head is: somebody else has turned it.
+// FindHead asks the robot for the position of its head, after somebody else has turned it.
 type FindHead struct{}
 
 // Lights sets the whole ring, each colour 0-168. All 0 is off.
@@ -34,7 +34,7 @@ type Lights struct{ Red, Green, Blue int }
 // Play plays a sound by its base name.
 type Play struct{ Sound string }
 
-// RefreshFace lights a known face's mark, which the firmware puts out after 4 s.
+// RefreshFace renews a known face's mark, which the firmware turns off after 4 s.
 type RefreshFace struct{}
 
 // SetState puts the firmware into one of its states.
@@ -49,7 +49,7 @@ func (Play) act()        {}
 func (RefreshFace) act() {}
 func (SetState) act()    {}
 
-// Priority says who may turn a head that another holds.
+// Priority decides who may turn a head that is in use.
 type Priority int
 
 // Priorities, the lowest first.
@@ -63,14 +63,14 @@ const (
 	InATalk                       // its brain is moving it, or a client of a door
 )
 
-// head owns where a robot's head turns.
+// head arbitrates who turns a robot's head.
 type head struct {
 	by    Priority
-	until time.Time // no other turns it before
+	until time.Time // reserved until then
 }
 
-// grant reports whether a turn may be made, and if so gives it the head. A gesture has
-// several turns: one does not keep the next off.
+// grant reports whether a turn is allowed, and if so reserves the head. The turns of one
+// gesture do not block each other.
 func (h *head) grant(now time.Time, by Priority, hold time.Duration) bool {
 	goesOn := by == h.by && (by == Gesturing || by == Feeling)
 	if now.Before(h.until) && by <= h.by && !goesOn {

@@ -7,38 +7,38 @@ import (
 )
 
 // behaviour reacts for one robot. It reads no clock: it receives every event in
-// order, and returns the acts to carry out.
+// order, and returns the acts to execute.
 type behaviour interface {
-	// name is its key in the configuration.
+	// name returns its key in the configuration.
 	name() string
-	// step receives an event, or the time that due asked for.
+	// step receives an event, or the time that nextStep requested.
 	step(m moment) []Act
-	// due is when step is to be called without an event; the zero time is never.
+	// nextStep returns when to call step without an event; the zero time means never.
 	due() time.Time
 }
 
-// moment is something that happens to a robot, and what is known then.
+// moment is an event of a robot, with the state at that time.
 type moment struct {
 	now   time.Time
 	local time.Time   // the same, in the owner's time zone
 	event event.Event // nil if only time has passed
-	state State       // as it is at now, with the event in it
+	state State       // at now, including the event
 
 	greeted time.Time // a face was last greeted
 	played  time.Time // a sound was last played
 	quiet   bool      // the quiet hours are on
-	poses   time.Time // a gesture is under way until then
-	told    bool      // an agent or a client has last turned the head
-	lit     time.Time // somebody has lit the lights: a rule, an agent or a client
+	poses   time.Time // until when a gesture is under way
+	told    bool      // an agent or a client was the last to turn the head
+	lit     time.Time // when a rule, an agent or a client last set the lights
 }
 
-// perceived is the name of what was sensed, and nothing for any other moment.
+// perceived returns the name of what was sensed, or "" for other events.
 func (m moment) perceived() string {
 	p, _ := m.event.(event.Perceived)
 	return p.Name
 }
 
-// free reports whether no person talked for that long, and the robot is silent.
+// idleFor reports whether nobody has talked for that long, and the robot is silent.
 func (m moment) free(after time.Duration) bool {
 	return !m.state.talk.turn && !m.state.talking(m.now, after)
 }
@@ -48,8 +48,8 @@ func (m moment) passed(since time.Time, d time.Duration) bool {
 	return since.IsZero() || m.now.Sub(since) >= d
 }
 
-// behaviours are those that are enabled, in the order in which they are asked. They
-// follow what is written into the tuning.
+// behaviours returns the enabled behaviours, in the order of their priority. They
+// observe later changes of the tuning.
 func behaviours(t *Tuning, known Gestures) []behaviour {
 	var on []behaviour
 	add := func(b behaviour, wanted bool) {
@@ -70,7 +70,7 @@ func behaviours(t *Tuning, known Gestures) []behaviour {
 	return on
 }
 
-// never is the due of a behaviour that only reacts.
+// never is embedded by behaviours that only react to events.
 type never struct{}
 
 func (never) due() time.Time { return time.Time{} }

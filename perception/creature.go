@@ -9,25 +9,25 @@ import (
 	"perch/event"
 )
 
-// creature is one robot as its behaviours see it: its state, the owner of its
-// head, and its last acts. It reads no clock either.
+// reactor holds the behaviours of one robot with the state, the head's reservation and
+// the latest acts. It reads no clock.
 type creature struct {
 	tuning     Tuning
 	zone       *time.Location
 	behaviours []behaviour
 	state      State
 	head       head
-	lost       time.Time // the robot is asked then where its head is; zero is never
+	lost       time.Time // when to ask the robot for its head's position; zero means never
 	greeted    time.Time
 	played     time.Time
-	lit        time.Time // the lights, by somebody who is no mood and no gesture
+	lit        time.Time // when the lights were last set, except by a mood or a gesture
 }
 
-// deed is an act, and who wants it.
+// request is an act requested by a behaviour.
 type deed struct {
 	by  string
 	act Act
-	// patient acts are ordered by the owner's rules and may wait for earlier ones.
+	// mayWait marks acts of the owner's rules, which may wait for earlier ones.
 	patient bool
 }
 
@@ -37,7 +37,7 @@ func newCreature(o Options) *creature {
 	return c
 }
 
-// follow takes over a tuning and rules. What a behaviour knows that goes on is kept.
+// configure applies a tuning and rules. Behaviours that stay enabled retain their state.
 func (c *creature) follow(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
@@ -52,10 +52,10 @@ func (c *creature) follow(o Options) {
 	}
 }
 
-// talkHolds is how long a head belongs to the brain or client that moved it.
+// talkHolds is how long a brain or client reserves the head that it moved.
 const talkHolds = 10 * time.Second
 
-// movesHead reports whether a tool moves the head, and not only reads its angles.
+// movesHead reports whether a tool moves the head, rather than only reading its angles.
 func movesHead(tool string) bool {
 	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 	return strings.Contains(tool, "head") && !slices.Contains(words, "get")
@@ -67,27 +67,27 @@ func lightsUp(tool string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return w == "led" || w == "light" || w == "lights" || w == "lamp" })
 }
 
-// movedAt gives the head to a client that moved it then; the zero time is none.
+// movedAt reserves the head for a client that moved it then; the zero time means no move.
 func (c *creature) movedAt(now, at time.Time) {
 	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
 		c.head, c.lost = head{InATalk, until}, until
 	}
 }
 
-// headFinder is who tells where a head is that a tool or a client has turned.
+// headFinder is the name under which FindHead is requested.
 const headFinder = "head"
 
-// finds reports whether to ask where the head is: nobody else holds it any more, and no
+// finds reports whether to ask for the head's position: it is not reserved, and no
 // gesture is under way.
 func (c *creature) finds() bool {
 	return !c.lost.IsZero() && c.state.Online && c.poses().IsZero()
 }
 
-// take receives an event and returns the acts that follow from it.
+// handleEvent applies an event and returns the requested acts.
 func (c *creature) take(e event.Envelope) []deed {
 	c.state = follow(c.state, e)
 	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
-		c.head = head{} // it is known where it is
+		c.head = head{} // its position is known
 	}
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && movesHead(t.Name) {
 		c.movedAt(e.At, e.At)
@@ -115,11 +115,11 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 		m.greeted, m.played, m.lit = c.greeted, c.played, c.lit
 		acts := b.step(m)
 		patient := isRule(b)
-		asked := false // it knows of the quiet hours itself
+		asked := false // it handles the quiet hours itself
 		switch b.(type) {
 		case *gesturer:
 			m.poses = c.poses()
-			asked, patient = true, m.poses.IsZero() // the robot is to be as it was, if late
+			asked, patient = true, m.poses.IsZero() // the robot must be restored, even if late
 		case *looker, *wearer:
 			asked = true
 		}
@@ -139,7 +139,7 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 	return deeds
 }
 
-// poses is when the gesture that is under way ends, and the zero time where none is.
+// poses returns when the gesture under way ends, or the zero time.
 func (c *creature) poses() time.Time {
 	for _, b := range c.behaviours {
 		if g, is := b.(*gesturer); is {
@@ -154,8 +154,8 @@ func isRule(b behaviour) bool {
 	return is
 }
 
-// may reports whether to carry out an act, and notes it. A robot with a closed
-// channel cannot be reached, and an act that is meant for now must not wait.
+// may reports whether to execute an act, and records it. A robot with a closed
+// channel cannot be reached, and immediate acts must not wait for it.
 func (c *creature) may(m moment, a Act, asked bool) bool {
 	if m.quiet && silences(a) && !asked {
 		return false
@@ -186,7 +186,7 @@ func (c *creature) may(m moment, a Act, asked bool) bool {
 	return true
 }
 
-// due is when tick must be called; the zero time is never.
+// nextStep returns when step must be called; the zero time means never.
 func (c *creature) due() (due time.Time) {
 	if c.finds() {
 		due = c.lost

@@ -9,26 +9,26 @@ import (
 
 // How gestures are carried out.
 const (
-	gestureEvery = 600 * time.Millisecond // none begins sooner after another
-	holdsBeyond  = 500 * time.Millisecond // a gesture's head is its own until so long after a keyframe is due
-	restPitch    = 15                     // degrees: a head that nobody has turned
+	gestureEvery = 600 * time.Millisecond // the shortest interval between gestures
+	holdsBeyond  = 500 * time.Millisecond // how long after a due keyframe a gesture reserves the head
+	restPitch    = 15                     // degrees: the default position of the head
 	restSpeed    = 250
 	neutralFace  = "neutral"
 )
 
-// gesturer carries out gestures, one at a time, and leaves the robot as it was before.
-// Words, a touch and a new talk break one off.
+// gesturer performs gestures, one at a time, and restores the robot afterwards.
+// Speech, a touch or a new talk cancels a gesture.
 type gesturer struct {
 	known Gestures
 
-	doing  Gesture // without frames none is
+	doing  Gesture // without frames there is none
 	asked  event.Gesture
 	began  time.Time
-	slower float64 // times stretch by this factor
+	slower float64 // factor by which times stretch
 	next   int     // of the keyframes
 	speed  int
 	from   Head // where the head was
-	to     Head // and is
+	to     Head // and where it is
 	moved  bool
 	faced  bool
 	lit    bool
@@ -46,8 +46,8 @@ func (g *gesturer) due() time.Time {
 	return g.ends()
 }
 
-// ends is when the robot is as it was before, and the zero time where no gesture is
-// under way.
+// ends returns when the gesture under way has ended and the robot is restored, or the
+// zero time.
 func (g *gesturer) ends() time.Time {
 	if len(g.doing.Frames) == 0 {
 		return time.Time{}
@@ -78,7 +78,7 @@ func (g *gesturer) step(m moment) (acts []Act) {
 	return acts
 }
 
-// interrupts reports whether a person comes before a gesture.
+// interrupts reports whether a person has precedence over a gesture.
 func interrupts(m moment) bool {
 	switch e := m.event.(type) {
 	case event.Heard, event.RobotOnline, event.RobotOffline:
@@ -89,8 +89,8 @@ func interrupts(m moment) bool {
 	return m.perceived() == petStarted || m.perceived() == petHold
 }
 
-// begin takes a gesture up. One that comes too soon after another is dropped; what is
-// felt gives way to any other gesture, and to the quiet hours.
+// start starts a gesture. It is dropped if it comes too soon after another. A gesture of
+// the mood yields to any other gesture and to the quiet hours.
 func (g *gesturer) begin(m moment, e event.Gesture) {
 	one, known := g.known.Named(e.Name)
 	felt := e.By == event.ByMood
@@ -110,8 +110,8 @@ func (g *gesturer) begin(m moment, e event.Gesture) {
 	g.slower = one.slower(time.Duration(min(e.Duration, mostGesture.Milliseconds())) * time.Millisecond)
 }
 
-// slower is the factor by which a gesture's times stretch to last that long, as far as
-// a robot can follow; nothing is the gesture's own time.
+// slower returns the factor that stretches a gesture to that duration, as far as a robot
+// can follow; 0 means the gesture's default duration.
 func (one Gesture) slower(lasts time.Duration) float64 {
 	if lasts <= 0 {
 		return 1
@@ -124,7 +124,7 @@ func (one Gesture) slower(lasts time.Duration) float64 {
 	return factor
 }
 
-// frame carries out the next keyframe. The face is an answer's while one is spoken.
+// frame executes the next keyframe. While an answer is spoken its face has precedence.
 func (g *gesturer) frame(m moment) (acts []Act) {
 	f := g.doing.Frames[g.next]
 	g.next++
@@ -152,7 +152,7 @@ func (g *gesturer) frame(m moment) (acts []Act) {
 	return acts
 }
 
-// turn is a turn of the head, within what its servos can do.
+// turn returns a turn of the head, within the range of its servos.
 func (g *gesturer) turn(m moment, to Head, speed int) TurnHead {
 	pitch := min(max(to.Pitch, device.MinHeadPitch), device.MaxHeadPitch)
 	hold := time.Duration(0)
@@ -166,7 +166,7 @@ func (g *gesturer) turn(m moment, to Head, speed int) TurnHead {
 	return TurnHead{Yaw: min(max(to.Yaw, -mostYaw), mostYaw), Pitch: &pitch, Speed: min(max(speed, leastSpeed), mostSpeed), Priority: by, Hold: hold}
 }
 
-// rest ends the gesture: the head is back, and lights and face are as without it.
+// rest ends the gesture: it restores the head, the lights and the face.
 func (g *gesturer) rest(m moment) (acts []Act) {
 	g.doing = Gesture{}
 	if g.moved {
@@ -182,13 +182,13 @@ func (g *gesturer) rest(m moment) (acts []Act) {
 	return acts
 }
 
-// looker turns the head to what the agent looks at.
+// looker turns the head to the target of a look.
 type looker struct{ never }
 
 func (*looker) name() string { return "look_at" }
 
-// How a robot looks at something. A person is higher than it, at the side from which
-// the last sound came, if that was not long ago.
+// Parameters of looks. A person is assumed to be above the robot, at the side of the
+// last sound if that is recent.
 const (
 	lookHolds   = 2 * time.Second
 	lookSpeed   = 250
@@ -214,13 +214,13 @@ func (*looker) step(m moment) []Act {
 		if !m.state.Sound.At.IsZero() && m.now.Sub(m.state.Sound.At) < soundIsWho {
 			yaw = toSide(m.state.Sound.Direction, lookAside)
 		}
-	case "camera", lookAtUpper: // the camera is in its face: who looks into it stands before it
+	case "camera", lookAtUpper: // the camera is in its face: who looks into it is in front
 		pitch = lookUp
 	case lookAtLower:
 		pitch = lookDown
 	case "center", "model":
 	default:
-		return nil // what only a drawn avatar can look at
+		return nil // possible only for a drawn avatar
 	}
 	by := Gesturing
 	if felt {

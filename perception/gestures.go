@@ -20,54 +20,54 @@ import (
 //go:embed gestures.json
 var gesturesFile []byte
 
-// ErrGesture is wrapped for a file of gestures that cannot be used.
+// ErrGesture is wrapped by the errors for an invalid file of gestures.
 var ErrGesture error = errors.New("not a file of gestures")
 
-// Gestures are the gestures that are known, in the order in which they are offered.
-// The value is not changed once it was made.
+// Gestures are the known gestures, in the order in which they are offered. The value is
+// immutable.
 type Gestures struct{ all []Gesture }
 
 // Gesture is a movement of head, face and lights.
 type Gesture struct {
 	Name     string     `json:"name"`
-	About    string     `json:"about"`       // what it says; text for people and models
-	Duration int64      `json:"duration_ms"` // milliseconds until the robot is as it was before
+	About    string     `json:"about"`       // its meaning; text for people and models
+	Duration int64      `json:"duration_ms"` // milliseconds until the robot is restored
 	Frames   []Keyframe `json:"frames"`      // in the order of At
 }
 
-// Keyframe is what a gesture has changed at one moment. What is nil stays as it is.
+// Keyframe is the target of a gesture at one moment. Nil fields stay unchanged.
 type Keyframe struct {
-	At    int64   `json:"at_ms"` // milliseconds since the gesture has begun
+	At    int64   `json:"at_ms"` // milliseconds since the gesture began
 	Yaw   *int    `json:"yaw"`   // degrees from where the head looked; negative is the robot's own left
 	Pitch *int    `json:"pitch"` // degrees, 5-85
-	Speed int     `json:"speed"` // of the head, 100-1000; 0 is that of the keyframe before
+	Speed int     `json:"speed"` // of the head, 100-1000; 0 is that of the previous keyframe
 	Face  string  `json:"face"`  // an emotion of robots
 	Light *[3]int `json:"light"` // red, green and blue, 0-168 each
 }
 
 // Bounds of gestures.
 const (
-	mostGestures     = 200                    // known at a time
-	mostGestureFiles = 100                    // read of the owner's directory
+	mostGestures     = 200                    // in all
+	mostGestureFiles = 100                    // in the owner's directory
 	mostFrames       = 64                     // of one gesture
-	leastGesture     = 500 * time.Millisecond // that one lasts
+	leastGesture     = 500 * time.Millisecond // the shortest duration
 	mostGesture      = 10 * time.Second
-	leastFrame       = 100 * time.Millisecond // between two keyframes: a robot carries out one call after the other
+	leastFrame       = 100 * time.Millisecond // between two keyframes: a robot executes one call at a time
 	gestureYaw       = 90                     // degrees to either side
-	gestureSpeed     = 300                    // where no keyframe says one
+	gestureSpeed     = 300                    // if no keyframe sets one
 	mostLight        = 168
 )
 
-// StockGestures are those that Perch comes with.
+// StockGestures returns the built-in gestures.
 func StockGestures() Gestures {
 	all, err := readGestures(bytes.NewReader(gesturesFile), nil)
 	if err != nil {
-		panic(err) // a test reads them
+		panic(err) // the file is compiled in, and tested
 	}
 	return Gestures{all}
 }
 
-// Named is a gesture, and whether it is known.
+// Named returns the gesture of a name; ok is false if it is unknown.
 func (g Gestures) Named(name string) (Gesture, bool) {
 	i := slices.IndexFunc(g.all, func(one Gesture) bool { return one.Name == name })
 	if i < 0 {
@@ -76,7 +76,7 @@ func (g Gestures) Named(name string) (Gesture, bool) {
 	return g.all[i], true
 }
 
-// Names lists the gestures.
+// Names returns the names of the gestures.
 func (g Gestures) Names() []string {
 	names := make([]string, len(g.all))
 	for i, one := range g.all {
@@ -85,13 +85,13 @@ func (g Gestures) Names() []string {
 	return names
 }
 
-// All are the gestures. They are not the caller's to change.
+// All returns the gestures. Callers must not modify them.
 func (g Gestures) All() []Gesture { return g.all }
 
-// WithOwners are the gestures with those of a directory's files, *.json. One with a
-// known name takes the place of that one. A file that cannot be used is left out, with
-// an error that wraps ErrGesture and names the file. A directory that is not there has
-// none. Each face must be one that isFace knows.
+// WithOwners returns the gestures with those of a directory's *.json files, which
+// replace others of the same names. Invalid files are left out and reported in an error
+// that wraps ErrGesture and names the file. The directory may be missing. isFace reports
+// whether a face is known.
 func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestures, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil {
@@ -116,7 +116,7 @@ func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestur
 	return Gestures{all}, errors.Join(faults...)
 }
 
-// merge puts gestures in the place of those of their names, or after all.
+// merge replaces gestures by name, and appends the new ones.
 func merge(all, more []Gesture) ([]Gesture, error) {
 	merged := slices.Clone(all)
 	for _, one := range more {
@@ -141,7 +141,7 @@ func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
 	return readGestures(f, isFace)
 }
 
-// readGestures reads a file of gestures, and checks it. A nil isFace knows all faces.
+// readGestures parses and checks a file of gestures. A nil isFace accepts all faces.
 func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 	text, err := io.ReadAll(io.LimitReader(r, limit.Body+1))
 	if err != nil {
@@ -154,7 +154,7 @@ func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
 		Gestures []Gesture `json:"gestures"`
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields() // a key that is misspelt would be missed
+	d.DisallowUnknownFields() // otherwise a misspelt key would go unnoticed
 	if err := d.Decode(&read); err != nil {
 		return nil, fmt.Errorf(
 			`%w: %w; write {"gestures": [{"name", "duration_ms", "frames": [{"at_ms", "yaw", "pitch", "speed", "face", "light"}]}]}`,

@@ -7,19 +7,19 @@ import (
 	"perch/limit"
 )
 
-// mostGreeted bounds the people that are remembered as greeted.
+// mostGreeted bounds the people remembered as greeted.
 const mostGreeted = 64
 
-// greeter greets a face that comes: at once, and again, with the
-// name, when it becomes known. Who stays is not greeted again.
+// greeter greets a face when it appears, and again with the name when it is recognized.
+// A person who stays is not greeted again.
 type greeter struct {
 	*GreeterTuning
-	hello time.Time // a face without a name was last greeted
-	at    time.Time // it is to be greeted; zero is not at all
+	hello time.Time // when a face without a name was last greeted
+	at    time.Time // when to greet; zero means not at all
 	known map[string]acquaintance
 }
 
-// acquaintance is what the greeter knows of somebody.
+// acquaintance is the greeter's memory of a person.
 type acquaintance struct{ seen, greeted time.Time }
 
 func (*greeter) name() string     { return "greeter" }
@@ -53,11 +53,11 @@ func (g *greeter) meets(m moment) bool {
 		m.passed(m.state.Woken, g.AfterTalk) && m.passed(g.hello, g.Every) && m.state.Face.Identity == "" && m.state.Face.Since.Equal(m.now)
 }
 
-// person greets one with a name, once while the person stays.
+// person greets a person by name, once per stay.
 func (g *greeter) person(m moment) []Act {
 	face := m.state.Face
 	if face.Identity == "" || !face.Identified.Equal(m.now) {
-		return nil // it has no name in it
+		return nil // there is no name in it
 	}
 	before := g.known[face.Identity]
 	now := before
@@ -73,11 +73,11 @@ func (g *greeter) person(m moment) []Act {
 }
 
 func (g *greeter) may(m moment) bool {
-	inHours := g.Hours == (Hours{}) || g.Hours.Contains(m.local) // none is all day, as for rules
+	inHours := g.Hours == (Hours{}) || g.Hours.Contains(m.local) // zero is all day, as for rules
 	return inHours && !m.quiet && !m.state.Dancing && !m.state.asleep() && m.state.Face.Present
 }
 
-// remember makes room by forgetting who was not seen for the longest time.
+// remember stores a person, and forgets the one not seen for the longest time if necessary.
 func (g *greeter) remember(name string, a acquaintance) {
 	if g.known == nil {
 		g.known = map[string]acquaintance{}

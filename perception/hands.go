@@ -12,25 +12,25 @@ import (
 	"perch/event"
 )
 
-// Bounds of what waits to be done.
+// Time limits of acts.
 const (
 	inTime     = 2 * time.Second  // an act that has waited longer is stale
-	inPatience = time.Minute      // for what an owner has ordered
-	mostActing = 15 * time.Second // one act
+	inPatience = time.Minute      // for acts of the owner's rules
+	mostActing = 15 * time.Second // for executing one act
 )
 
-// hands carry out the acts of behaviours.
+// executor executes the acts of behaviours.
 type hands struct {
 	o       Options
 	robots  robots
-	outside outside // nil can do nothing
+	outside outside // may be nil
 
 	lanes   device.Lanes
 	mu      sync.Mutex
-	failing map[failure]bool // logged already
+	failing map[failure]bool // already logged
 }
 
-// failure is one way of failing. It is logged once until it works again.
+// failure is a kind of failure. It is logged once until the act works again.
 type failure struct {
 	robot device.ID
 	by    string
@@ -40,7 +40,7 @@ func newHands(r robots, outside outside, o Options) *hands {
 	return &hands{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
 }
 
-// do queues acts, and drops those that do not fit.
+// enqueue queues acts, and drops those that do not fit.
 func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
 	for _, d := range deeds {
 		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
@@ -49,7 +49,7 @@ func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []dee
 	}
 }
 
-// work carries out one act, unless it has waited too long.
+// work executes one act, unless it has waited too long.
 func (h *hands) work(ctx context.Context, id device.ID, d deed, since time.Time) {
 	limit := inTime
 	if d.patient {
@@ -76,7 +76,7 @@ func (h *hands) logOnce(f failure, err error) {
 	h.failing[f] = true
 }
 
-// text is what a robot says: of the usual texts those of its language.
+// text returns the text to say, replacing a default text by the robot's language's.
 func (h *hands) text(id device.ID, a Say) string {
 	text := a.Text
 	if name := usual()[text]; a.Usual && name != "" && h.o.Phrase != nil {
@@ -88,13 +88,13 @@ func (h *hands) text(id device.ID, a Say) string {
 	return strings.ReplaceAll(text, "{name}", a.Person)
 }
 
-// usual are the texts of DefaultTuning, and the phrases for them.
+// usual maps the texts of DefaultTuning to the names of their phrases.
 func usual() map[string]string {
 	t := DefaultTuning()
 	return map[string]string{t.Greeter.Hello: "hello", t.Greeter.Named: "hello_named", t.Dance.Text: "danced"}
 }
 
-// Tools of the firmwares that acts use.
+// Tools of the firmware that acts use.
 const (
 	headTool  = "self.robot.set_head_angles"
 	lightTool = "self.robot.set_led_color"
@@ -102,7 +102,7 @@ const (
 	stateTool = "self.robot.set_state"
 )
 
-// carry carries out one act.
+// execute executes one act.
 func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostActing)
 	defer cancel()
@@ -146,8 +146,8 @@ func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) e
 	return nil
 }
 
-// find asks a robot where its head is, and publishes that as a turn. A robot that does
-// not tell, and angles that are none, change nothing.
+// findHead asks a robot for its head's position, and publishes that as a turn. Missing
+// or invalid angles change nothing.
 func (h *hands) find(ctx context.Context, id device.ID, by string) error {
 	tool, tells := device.FindAngles(h.robots.Tools(id))
 	if !tells {
@@ -175,8 +175,8 @@ func (h *hands) publishTurn(id device.ID, data map[string]any) {
 	h.o.Bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
 }
 
-// call runs one of the robot's tools, with the arguments in that robot's form. If
-// the robot has no such tool, called is false.
+// call calls one of the robot's tools, with the arguments in that robot's form. If
+// the robot lacks the tool, called is false.
 func (h *hands) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
 	tool, there := device.FindTool(h.robots.Tools(id), name)
 	if !there {

@@ -1,12 +1,12 @@
-// Package perception is what robots sense: checked, stamped, remembered, and
-// reacted to.
+// Package perception handles what robots sense: it checks, timestamps, stores and reacts
+// to it.
 //
 //	robot, program, broker -> Intake -> bus -> States      the state of each robot
 //	                                       \-> Behaviours  acts -> robots
 //
-// Every perception enters through an [Intake]. [Fold] turns a robot's events into
-// its state, and [States] owns and stores the states. [Behaviours] react. They
-// read no clock, so that a whole day of a robot is a table in a test.
+// Every perception enters through an [Intake]. [Fold] turns a robot's events into its
+// state, and [States] owns and stores the states. [Behaviours] react. Neither Fold nor
+// behaviours read a clock, so that tests can describe a whole day of a robot as a table.
 package perception
 
 import (
@@ -30,7 +30,7 @@ import (
 	"perch/plain"
 )
 
-// Names of events that this package knows. Others are relayed as they are.
+// Names of events known to this package. Others are passed on unchanged.
 const (
 	faceDetected   = "face_detected"
 	faceLost       = "face_lost"
@@ -46,17 +46,17 @@ const (
 	petHold        = "head_pet_hold"
 	chatStatus     = "chat_status"
 	idleMotion     = "idle_motion"
-	headTurn       = "head_turn" // ours: a behaviour has turned the head
+	headTurn       = "head_turn" // published here: a behaviour has turned the head
 )
 
 // oneFace is how long a face from the camera and a face from the text that opens
-// a talk count as one face: the channel must open in between.
+// a talk count as one face: the channel opens in between.
 const oneFace = 5 * time.Second
 
-// Errors of perceptions that come in. Each is wrapped in an error with a sentence,
+// Errors of incoming perceptions. Each is wrapped in an error with a sentence,
 // a Code and a Status for HTTP.
 var (
-	// ErrEvent is wrapped for what is not an event.
+	// ErrEvent is wrapped for an invalid event.
 	ErrEvent = errors.New("not an event")
 	// ErrTooMany is wrapped if a robot sends more than it may.
 	ErrTooMany = errors.New("too many events")
@@ -79,16 +79,16 @@ func refuse(format string, a ...any) error {
 	return &refusal{ErrEvent, "bad_event", 400, fmt.Sprintf(format, a...)}
 }
 
-// registry knows the robots.
+// registry contains the known robots.
 type registry interface {
 	Get(id device.ID) (device.Robot, error)
 	// Trusts reports whether a robot is adopted. It does not wait.
 	Trusts(id device.ID) bool
 }
 
-// Intake takes perceptions from robots, programs and brokers. Those of strangers
+// Intake accepts perceptions from robots, programs and brokers. Those of strangers
 // are dropped, because rules, feeds and the agent act on what is published here.
-// Its methods may be called from any goroutine, and never wait.
+// It is safe for concurrent use, and its methods never block.
 type Intake struct {
 	bus    *event.Bus
 	robots registry
@@ -100,13 +100,13 @@ type Intake struct {
 	sources map[device.ID]*source
 }
 
-// source is what is remembered of one robot's events.
+// source is the recent history of one robot's events.
 type source struct {
 	rate     *rate.Limiter
-	over     bool // a bout of too many, which ends when nothing came for so long that all may come again
+	over     bool // the limit was exceeded; reset once the full burst is available again
 	dropped  int
-	face     time.Time // the last face there was
-	fromText bool      // it came from a detected text, not from the camera's event
+	face     time.Time // the latest face
+	fromText bool      // the face was reported by a detected text, not by the camera's event
 }
 
 // NewIntake returns an intake that publishes on a bus.
@@ -114,13 +114,13 @@ func NewIntake(bus *event.Bus, robots registry, log *slog.Logger) *Intake {
 	return &Intake{bus: bus, robots: robots, log: log, sources: map[device.ID]*source{}}
 }
 
-// FromRobot takes an event frame of a robot's own channel. Data may be empty.
+// FromRobot accepts an event frame of a robot's own channel. Data may be empty.
 // It wraps ErrEvent and ErrTooMany.
 func (in *Intake) FromRobot(id device.ID, session, name string, data json.RawMessage) error {
 	return in.take(id, session, name, data, false)
 }
 
-// Detected takes the text that woke a robot. Forks also send words for a face and a
+// Detected accepts the text that woke a robot. Forks also send words for a face and a
 // hand. It wraps ErrTooMany.
 func (in *Intake) Detected(id device.ID, session, text string) error {
 	switch text {
@@ -136,9 +136,9 @@ func (in *Intake) Detected(id device.ID, session, text string) error {
 	return in.take(id, session, wakeWord, data, true)
 }
 
-// FromProgram takes what another program says that a robot has sensed, the
-// robot in any spelling of its MAC address. It wraps ErrEvent, ErrTooMany,
-// device.ErrID and device.ErrUnknownRobot.
+// FromProgram accepts what another program reports for a robot, named by its MAC
+// address in any spelling. It wraps ErrEvent, ErrTooMany, device.ErrID and
+// device.ErrUnknownRobot.
 func (in *Intake) FromProgram(robot, name string, data json.RawMessage) error {
 	id, err := device.ParseID(robot)
 	if err != nil {
@@ -147,8 +147,8 @@ func (in *Intake) FromProgram(robot, name string, data json.RawMessage) error {
 	return in.FromBroker(id, name, data)
 }
 
-// FromBroker takes what somebody says over MQTT that a robot has sensed. It
-// wraps ErrEvent, ErrTooMany and device.ErrUnknownRobot.
+// FromBroker accepts what an MQTT client reports for a robot. It wraps ErrEvent,
+// ErrTooMany and device.ErrUnknownRobot.
 func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) error {
 	robot, err := in.robots.Get(id)
 	if err != nil {
@@ -160,7 +160,7 @@ func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) er
 	return in.take(id, "", name, data, false)
 }
 
-// Dropped is how many events were too many, of all robots since the start.
+// Dropped returns the number of events above the limit, of all robots since the start.
 func (in *Intake) Dropped() uint64 { return in.dropped.Load() }
 
 func (in *Intake) take(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
@@ -187,7 +187,7 @@ func (in *Intake) take(id device.ID, session, name string, data json.RawMessage,
 	return nil
 }
 
-// admit returns an error if a robot sends too much. It logs that once.
+// admit returns an error if a robot sends too much. It logs the first one.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -205,7 +205,7 @@ func (in *Intake) admit(id device.ID, now time.Time) error {
 	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
 }
 
-// source must be called with the lock held.
+// source returns a robot's source. The caller holds the lock.
 func (in *Intake) source(id device.ID) *source {
 	s := in.sources[id]
 	if s == nil {
@@ -215,11 +215,11 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// known reports whether the camera or the text has just reported this face.
+// isRepeat reports whether the camera or the text has just reported this face.
 func (s *source) known(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:
-		if s.fromText { // the camera's event of that face has come; the next is of another
+		if s.fromText { // the camera's event of that face has arrived; the next is of another
 			s.face = time.Time{}
 		}
 	case faceDetected:
@@ -241,8 +241,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// object is data as one JSON object, on one line and in UTF-8: the firmware
-// joins it by hand, and a cut text would spoil every reader's JSON.
+// object returns data as one JSON object, on one line and in UTF-8: the firmware
+// concatenates it by hand, and a truncated text would break every reader's JSON.
 func object(data json.RawMessage) (json.RawMessage, error) {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -260,7 +260,7 @@ func object(data json.RawMessage) (json.RawMessage, error) {
 	return flat.Bytes(), nil
 }
 
-// How much a robot may perceive.
+// Rate limits of one robot's events.
 const (
 	eventsASecond = 50
 	eventsAtOnce  = 100

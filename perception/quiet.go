@@ -2,19 +2,19 @@ package perception
 
 import "time"
 
-// sleeper has the robot sleep in the quiet hours. It does not disturb a talk, and
-// wakes only a robot that it has sent to sleep.
+// sleeper makes the robot sleep in the quiet hours. It does not disturb a talk, and
+// wakes only a robot that it has put to sleep.
 type sleeper struct {
 	*QuietTuning
-	begun bool // these quiet hours were handled
-	put   bool // it is asleep because of them
+	begun bool // the start of these quiet hours was handled
+	put   bool // it put the robot to sleep
 	again time.Time
 }
 
 func (*sleeper) name() string     { return "quiet" }
 func (s *sleeper) due() time.Time { return s.again }
 
-// How often the sleeper looks, and how long after a talk a robot may sleep.
+// The sleeper's interval, and how long after a talk a robot may sleep.
 const (
 	sleeperLooks = 30 * time.Second
 	sleepsAfter  = 30 * time.Second
@@ -33,7 +33,7 @@ func (s *sleeper) step(m moment) []Act {
 			return []Act{SetState{modeSleep}}
 		}
 	case !m.quiet && s.begun:
-		wake := s.put && (m.state.Mode == modeSleep || m.state.Mode == "") // else it was woken otherwise
+		wake := s.put && (m.state.Mode == modeSleep || m.state.Mode == "") // otherwise something else has woken it
 		s.begun, s.put = false, false
 		if wake {
 			return []Act{SetState{modeIdle}}
@@ -42,8 +42,8 @@ func (s *sleeper) step(m moment) []Act {
 	return nil
 }
 
-// silences reports whether an act is left out in the quiet hours. Acts that make
-// a robot quieter, and acts that the robot does not carry out, remain.
+// suppressed reports whether an act is left out in the quiet hours. Acts that make
+// a robot quieter, and acts that the robot does not execute, remain.
 func silences(a Act) bool {
 	switch a := a.(type) {
 	case Abort, Publish, Notify:

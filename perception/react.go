@@ -12,8 +12,8 @@ import (
 	"perch/event"
 )
 
-// robots carry acts out. Each returns an error where the robot's channel is
-// closed, but Say, which keeps its text for the next hello.
+// robots execute acts. Each method returns an error if the robot's channel is closed,
+// except Say, which queues its text for the next hello.
 type robots interface {
 	// Say has a text spoken, at once or after the turn under way.
 	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
@@ -24,15 +24,15 @@ type robots interface {
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
-// Options are what behaviours need.
+// Options of Behaviours.
 type Options struct {
 	Tuning   Tuning
-	Rules    []Rule         // the owner's own; nil is none
-	Gestures Gestures       // those that are known
+	Rules    []Rule         // the owner's
+	Gestures Gestures       // the known ones
 	Zone     *time.Location // time zone of the hours; nil is the machine's
 	Bus      *event.Bus
-	// Phrase is one of the appliance's own sentences in a robot's language, by its name;
-	// nil says the texts as they are.
+	// Phrase returns one of the appliance's phrases by name, in a robot's language; if
+	// nil, texts are spoken unchanged.
 	Phrase func(id device.ID, name string) string
 	Log    *slog.Logger
 }
@@ -43,16 +43,16 @@ type Behaviours struct {
 	reader *event.Reader
 	herd   map[device.ID]*creature
 
-	woken chan struct{} // a head was moved, or the behaviours are others
+	woken chan struct{} // a head was moved, or the configuration changed
 	mu    sync.Mutex
-	next  *Options                // of Apply, that Run has not taken over yet
-	moved map[device.ID]time.Time // a head, by somebody who is no behaviour
-	lit   map[device.ID]time.Time // the lights, the same
+	next  *Options                // set by Apply, not yet applied by Run
+	moved map[device.ID]time.Time // heads moved by others than behaviours
+	lit   map[device.ID]time.Time // lights set by others than behaviours
 }
 
-// NewBehaviours checks the tuning and the rules and returns behaviours that
-// have yet to be run. They react to what is published from now on. It wraps
-// ErrTuning and ErrRule with a sentence for every key to correct.
+// NewBehaviours checks the tuning and the rules and returns behaviours for Run. They
+// react to what is published from now on. Errors wrap ErrTuning and ErrRule, with a
+// sentence for every invalid key.
 func NewBehaviours(o Options) (*Behaviours, error) {
 	o.Zone = cmp.Or(o.Zone, time.Local)
 	if err := o.Tuning.Check(); err != nil {
@@ -66,8 +66,8 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 		lit:   map[device.ID]time.Time{}}, nil
 }
 
-// Apply changes the tuning and the rules, which have been checked. Robots go on with what
-// they are doing.
+// Apply changes the tuning and the rules, which have been checked. Robots continue
+// their current acts.
 func (b *Behaviours) Apply(t Tuning, rules []Rule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,15 +75,15 @@ func (b *Behaviours) Apply(t Tuning, rules []Rule) {
 	b.wake()
 }
 
-// wake has Run look at what was changed.
+// wake notifies Run of a change.
 func (b *Behaviours) wake() {
 	select {
 	case b.woken <- struct{}{}:
-	default: // it is woken already
+	default: // already notified
 	}
 }
 
-// follow takes over what Apply has changed.
+// applyPending applies the options set by Apply.
 func (b *Behaviours) follow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	}
 }
 
-// take gives an event to the robot it is of.
+// handleEvent passes an event to its robot's reactor.
 func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 	if _, missed := e.Event.(event.Missed); missed {
 		for _, c := range b.herd {
@@ -159,9 +159,9 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 	hands.do(ctx, e.Robot, e.At, c.take(e))
 }
 
-// Moves reports that a client is about to call a robot's tool: a client of a door,
-// say. A head that it moves, and lights that it lights, are theirs for a while, as they are its brain's. It may be
-// called from any goroutine, and never waits.
+// Moves reports that a client is about to call a robot's tool. Like its brain, the
+// client then reserves a head that it moves and lights that it sets for a while. Moves
+// is safe for concurrent use and never blocks.
 func (b *Behaviours) Moves(id device.ID, tool string) {
 	now := time.Now()
 	b.mu.Lock()
@@ -177,7 +177,7 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 	}
 }
 
-// tell tells a creature what somebody who is no behaviour has done to its robot.
+// applyMoves passes the moves by others than behaviours to a robot's reactor.
 func (b *Behaviours) tell(c *creature, id device.ID, now time.Time) {
 	b.mu.Lock()
 	moved, lit := b.moved[id], b.lit[id]
@@ -188,7 +188,7 @@ func (b *Behaviours) tell(c *creature, id device.ID, now time.Time) {
 	}
 }
 
-// makeRoom gives up a robot that has sensed nothing yet.
+// makeRoom drops a robot that has not sensed anything yet.
 func (b *Behaviours) makeRoom() bool {
 	for id, c := range b.herd {
 		if c.state.Sensed.IsZero() {
@@ -199,8 +199,8 @@ func (b *Behaviours) makeRoom() bool {
 	return false
 }
 
-// looksAgain is how long behaviours wait at most. What they wait for is of
-// the running clock, but hours are of the wall's, which may be set.
+// looksAgain is the longest wait of behaviours. They wait by the monotonic clock, but
+// hours are those of the wall clock, which may be set.
 const looksAgain = time.Minute
 
 func (b *Behaviours) due() time.Time {

@@ -6,8 +6,8 @@ import (
 	"perch/event"
 )
 
-// soundTurner turns the head to where a sound comes from, while there is
-// no face to look at and no person to listen to.
+// soundTurner turns the head towards sounds while there is no face to look at and
+// nobody to listen to.
 type soundTurner struct {
 	*SoundTuning
 	never
@@ -27,7 +27,7 @@ func (t *soundTurner) step(m moment) []Act {
 	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Pitch: &pitch, Speed: t.Speed, Priority: ToASound, Hold: t.Every}}
 }
 
-// toSide is the yaw to a direction.
+// toSide returns the yaw of a direction.
 func toSide(direction string, yaw int) int {
 	switch direction {
 	case left:
@@ -55,8 +55,8 @@ func (t *wakeWordTurner) step(m moment) []Act {
 	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Speed: t.Speed, Priority: ToACall, Hold: t.Hold}}
 }
 
-// idleGazer has a robot look around that senses, but has nothing to do. One
-// that looks around by itself is left alone.
+// idleGazer makes an idle robot with working senses look around, unless it does so by
+// itself.
 type idleGazer struct {
 	*GazeTuning
 	next time.Time
@@ -77,7 +77,7 @@ func (g *idleGazer) step(m moment) []Act {
 		g.next = time.Time{}
 		return nil
 	case !g.idle || !before:
-		g.next = m.now.Add(g.Every) // it sees then whether it still has nothing to do
+		g.next = m.now.Add(g.Every) // checks again then
 		return nil
 	case m.now.Before(g.next):
 		return nil
@@ -88,15 +88,15 @@ func (g *idleGazer) step(m moment) []Act {
 	return []Act{TurnHead{Yaw: yaw, Speed: g.Speed, Priority: Idly}}
 }
 
-// gaze is where a robot looks one after the other, in parts of a hundred of
-// the farthest. It comes back to the middle, where people are.
+// gaze returns the sequence of directions in percent of the maximum. It returns to the
+// middle, where people are.
 func gaze() []int { return []int{-60, 0, 40, 100, 0, -100, -20, 0, 70, 0} }
 
-// faceLostAborter stops a greeting if its face has left and does not come
-// back. What a person has begun to talk about is not its to end.
+// faceLostAborter stops a greeting if its face has left and does not come back. It does
+// not interrupt a conversation.
 type faceLostAborter struct {
 	*FaceLostTuning
-	at time.Time // it breaks off; zero is not at all
+	at time.Time // when to stop; zero means not at all
 }
 
 func (*faceLostAborter) name() string     { return "face_lost" }
@@ -122,12 +122,12 @@ func (a *faceLostAborter) step(m moment) []Act {
 	}
 	a.at = time.Time{}
 	if !m.state.talk.turn || m.state.talk.person {
-		return nil // it is over already
+		return nil // it has already ended
 	}
 	return []Act{Abort{}}
 }
 
-// identifiedRefresher keeps a known face's mark alight.
+// identifiedRefresher keeps a known face's mark lit.
 type identifiedRefresher struct {
 	*IdentifiedTuning
 	next time.Time
@@ -154,7 +154,7 @@ func (r *identifiedRefresher) step(m moment) []Act {
 	return []Act{RefreshFace{}}
 }
 
-// purrPlayer has the robot purr when its head is stroked.
+// purrPlayer makes the robot purr when its head is stroked.
 type purrPlayer struct {
 	*PurrTuning
 	never
@@ -171,12 +171,12 @@ func (p *purrPlayer) step(m moment) []Act {
 	return []Act{Play{p.Sound}}
 }
 
-// danceReflector has the robot say something after a dance. The firmware
+// danceReflector makes the robot say something after a dance. The firmware
 // reports a dance by its events, by its state, or by both.
 type danceReflector struct {
 	*DanceTuning
 	never
-	since time.Time // it dances; zero is not
+	since time.Time // start of the dance; zero if there is none
 	said  time.Time
 }
 

@@ -16,49 +16,49 @@ import (
 	"perch/plain"
 )
 
-// ErrRule is wrapped for a rule that cannot be meant.
+// ErrRule is wrapped by the errors for an invalid rule.
 var ErrRule = errors.New("not a rule")
 
-// Rule is what an owner wants done when a robot senses something.
+// Rule is the owner's reaction to an event of a robot.
 type Rule struct {
-	Name string // as it is called in the log; empty is its number
+	Name string // for the log; empty means its number
 	When When
-	// Every is how long the rule rests after it was followed.
+	// Every is the shortest interval between two executions.
 	Every time.Duration
-	Hours Hours // in which it holds; none is all day
-	// InTalk follows the rule while a person is being talked with too.
+	Hours Hours // when it applies; zero means all day
+	// InTalk also executes the rule during a talk with a person.
 	InTalk bool
 	Do     []Act // in order
 }
 
-// When is what a rule waits for.
+// When is the condition of a rule.
 type When struct {
-	Event string             // its name, as the robot says it
-	Robot device.ID          // empty is every robot
+	Event string             // its name, as sent by the robot
+	Robot device.ID          // empty means every robot
 	If    map[string]Compare // on the event's data, by key; all must hold
 }
 
-// Compare is a condition on a value. What is nil or empty is not compared.
+// Compare is a condition on a value. Nil or empty fields are ignored.
 type Compare struct {
-	Is    any      // this text, number or truth
-	Not   any      // anything else, nothing included
+	Is    any      // equal to this text, number or boolean
+	Not   any      // anything else, including no value
 	OneOf []any    // one of these
 	Above *float64 // a number above this
 	Below *float64 // a number below this
 }
 
-// Acts that only rules do.
+// Acts of rules only.
 type (
-	// CallTool runs one of the robot's tools. Robots without it are left alone.
+	// CallTool calls one of the robot's tools. Robots without the tool are skipped.
 	CallTool struct {
 		Name      string
 		Arguments map[string]any
 	}
-	// Feel has the robot wear a face.
+	// Feel shows a face on the robot.
 	Feel struct{ Emotion string }
 	// Publish publishes on a topic of the MQTT broker.
 	Publish struct{ Topic, Payload string }
-	// Notify sends a notification, which is only shown in the quiet hours.
+	// Notify sends a notification, which is not spoken in the quiet hours.
 	Notify struct {
 		Text   string
 		Silent bool
@@ -70,14 +70,14 @@ func (Feel) act()     {}
 func (Publish) act()  {}
 func (Notify) act()   {}
 
-// outside carries out what is not done by the robot's own tools.
+// outside executes the acts that do not use the robot's tools.
 type outside interface {
 	Feel(ctx context.Context, id device.ID, emotion string) error
 	Publish(ctx context.Context, topic, payload string) error
 	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
 }
 
-// elsewhere does what needs more than the robot.
+// executeOutside executes an act through outside.
 func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
 	if h.outside == nil {
 		return errors.New("nothing here can do that")
@@ -100,7 +100,7 @@ const (
 	mostTopic = 256 // bytes
 )
 
-// CheckRules finds what cannot be meant, all of it at once, each by its key:
+// CheckRules returns all faults of the rules, each with its key, such as
 // "rules[2].do[0].say". It wraps ErrRule.
 func CheckRules(rules []Rule) error {
 	var c checker
@@ -197,17 +197,17 @@ func (c *checker) given(key, s string) {
 	}
 }
 
-// ruleHolds is how long a rule's turn of the head holds.
+// ruleHolds is how long a rule's turn reserves the head.
 const ruleHolds = 5 * time.Second
 
-// rule follows one rule for one robot.
+// rule executes one rule for one robot.
 type rule struct {
 	Rule
 	never
 	followed time.Time
 }
 
-// ruled are rules as behaviours.
+// ruled returns rules as behaviours.
 func ruled(rules []Rule) []behaviour {
 	all := make([]behaviour, 0, len(rules))
 	for i, r := range rules {
@@ -239,7 +239,7 @@ func (r *rule) step(m moment) []Act {
 	return r.Do
 }
 
-// holds reports whether an event's data meets a rule's condition.
+// holds reports whether an event's data meets the rule's conditions.
 func (w When) holds(data json.RawMessage) bool {
 	if len(w.If) == 0 {
 		return true
@@ -269,7 +269,7 @@ func (q Compare) holds(v any) bool {
 	return true
 }
 
-// same compares a value of JSON with one of the configuration's.
+// same compares a value of JSON with one of the configuration.
 func same(v, want any) bool {
 	if n, whole := want.(int); whole {
 		want = float64(n)

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	staleAfter = 300 * time.Second // without a sign of its senses, nothing is known of a robot's presence
-	mostRecent = 50                // events that are remembered,
-	samePerson = 2 * time.Second   // a face that is back within this is the one that was lost
+	staleAfter = 300 * time.Second // after so long without a perception the robot's surroundings are unknown
+	mostRecent = 50                // stored events
+	samePerson = 2 * time.Second   // a face that is back within this time is the one that was lost
 )
 
-// State is what is known of one robot: the fold of its events. It is a value;
-// Fold never changes one it was given.
+// State is the known state of one robot: the fold of its events. It is a value;
+// Fold never modifies its argument.
 type State struct {
 	Robot  device.ID `json:"robot"`
-	Sensed time.Time `json:"sensed,omitzero"` // its last sign
-	// Stale is a robot that has sensed nothing for so long that nobody knows
-	// what is before it. At says so.
+	Sensed time.Time `json:"sensed,omitzero"` // the latest perception
+	// Stale means that the latest perception is too old to know who is in front of the
+	// robot. At sets it.
 	Stale     bool      `json:"stale"`
 	Online    bool      `json:"online"`            // it can be reached: its channel is open, or it is connected by MQTT
 	Talking   bool      `json:"talking,omitempty"` // its channel is open
@@ -41,7 +41,7 @@ type State struct {
 	Charging  *bool     `json:"charging"`
 	Touch     Touch     `json:"touch,omitzero"`
 	Head      Head      `json:"head,omitzero"`
-	Recent    []Record  `json:"recent,omitempty"` // the latest, the oldest first
+	Recent    []Record  `json:"recent,omitempty"` // the latest, oldest first
 	Woken     time.Time `json:"woken,omitzero"`   // by its wake word
 	OwnGaze   time.Time `json:"own_gaze,omitzero"`
 
@@ -50,16 +50,16 @@ type State struct {
 	speaks    bool // also between talks
 }
 
-// Face is who is before the robot.
+// Face describes the person in front of the robot.
 type Face struct {
 	Present    bool      `json:"present"`
-	Since      time.Time `json:"since,omitzero"` // of the face that is or was last there
+	Since      time.Time `json:"since,omitzero"` // when the latest face appeared
 	Lost       time.Time `json:"lost,omitzero"`
 	Identity   string    `json:"identity,omitempty"`
 	Identified time.Time `json:"identified,omitzero"`
 }
 
-// Sound is the last that came from somewhere.
+// Sound is the latest sound with a direction.
 type Sound struct {
 	At        time.Time `json:"at"`
 	Direction string    `json:"direction"`         // left, centre, right, as the robot sees it
@@ -67,31 +67,31 @@ type Sound struct {
 	Energy    float64   `json:"energy,omitempty"`
 }
 
-// Touch is the last time somebody touched the robot's head.
+// Touch is the latest touch of the robot's head.
 type Touch struct {
 	At      time.Time `json:"at"`
 	Kind    string    `json:"kind"` // the event's name
 	Petting bool      `json:"petting"`
 }
 
-// Head is where a behaviour has last turned it, in degrees.
+// Head is the head's position in degrees, after the latest turn by a behaviour.
 type Head struct {
 	At    time.Time `json:"at"`
 	Yaw   int       `json:"yaw"` // negative is the robot's own left
 	Pitch int       `json:"pitch"`
 }
 
-// Record is an event as it is remembered.
+// Record is a stored event.
 type Record struct {
 	At   time.Time       `json:"at"`
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// size is about how many bytes an event takes as JSON.
+// size estimates the size of an event as JSON, in bytes.
 func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
 
-// size is about how many bytes the events take as JSON.
+// size estimates the size of the events as JSON, in bytes.
 func (s State) size() (n int) {
 	for _, r := range s.Recent {
 		n += r.size()
@@ -99,17 +99,17 @@ func (s State) size() (n int) {
 	return n
 }
 
-// talk is the talk under way, as behaviours need it. It is not stored.
+// talk is the current talk, as behaviours need it. It is not stored.
 type talk struct {
 	session  string
-	turn     bool      // one is under way
-	person   bool      // and somebody has a part in it
-	last     time.Time // a person had a part in one
-	listened time.Time // the microphone was opened
+	turn     bool      // a turn is under way
+	person   bool      // a person takes part in it
+	last     time.Time // when a person last took part in a turn
+	listened time.Time // when the microphone was opened
 }
 
-// At is the state as it is at that time: a robot that has sensed nothing for
-// 300 s has nobody before it that anybody knows of.
+// At returns the state at that time. After 300 s without a perception it is stale, and
+// nobody is known to be in front of the robot.
 func (s State) At(now time.Time) State {
 	if s.stale(now) {
 		s = s.forget()
@@ -122,14 +122,14 @@ func (s State) stale(now time.Time) bool {
 	return s.Stale || s.Sensed.IsZero() || now.Sub(s.Sensed) >= staleAfter
 }
 
-// forget leaves out what is only true while the robot says so.
+// forget clears what is only valid while the robot reports it.
 func (s State) forget() State {
 	s.Face.Present, s.Dancing, s.Touch.Petting, s.Mode = false, false, false, ""
 	return s
 }
 
-// Fold is the state after one more event of the robot. It is pure: all it
-// knows of time is when the event happened.
+// Fold returns the state after one more event of the robot. It is pure: its only time is
+// that of the event.
 func Fold(s State, e event.Envelope) State {
 	s = follow(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
@@ -142,20 +142,20 @@ func Fold(s State, e event.Envelope) State {
 				break
 			}
 		}
-		s.Recent = append(append(make([]Record, 0, len(before)+1), before...), latest) // never into the array it was given
+		s.Recent = append(append(make([]Record, 0, len(before)+1), before...), latest) // never appends to the argument's array
 	}
 	return s
 }
 
-// follow is Fold without the memory of single events.
+// foldState is Fold without recording the event.
 func follow(s State, e event.Envelope) State {
 	s.Robot = cmp.Or(s.Robot, e.Robot)
 	switch ev := e.Event.(type) {
 	case event.Perceived:
 		return s.perceive(ev, e.At)
-	case event.RobotSeen: // it has booted, and has not looked yet
+	case event.RobotSeen: // it has booted and not sensed anything yet
 		if ev.Waiting {
-			return s // it is another client that names itself by the robot's MAC
+			return s // another client uses the robot's MAC as its name
 		}
 		s = s.forget()
 		s.GoodNight = false
@@ -177,7 +177,7 @@ func follow(s State, e event.Envelope) State {
 		if ev.Charging != nil {
 			s.Charging = ev.Charging
 		}
-	case event.Missed: // the end of a turn may be among what was missed
+	case event.Missed: // the end of a turn may be among the missed events
 		s.talk = s.talk.over(e.At)
 	default:
 		return s.converse(e)
@@ -185,10 +185,10 @@ func follow(s State, e event.Envelope) State {
 	return s
 }
 
-// converse follows the talk.
+// converse applies the events of a talk.
 func (s State) converse(e event.Envelope) State {
 	if e.Session != s.talk.session {
-		return s // of a session that another has replaced
+		return s // another session has replaced this one
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted:
@@ -211,13 +211,13 @@ func (s State) converse(e event.Envelope) State {
 	return s
 }
 
-// with is a turn in which a person has a part.
+// with returns the talk with a turn in which a person takes part.
 func (t talk) with(now time.Time) talk {
 	t.turn, t.person, t.last = true, true, now
 	return t
 }
 
-// over is the end of a turn, if one was under way.
+// turnEnded returns the talk after the end of a turn, if one was under way.
 func (t talk) over(now time.Time) talk {
 	if t.turn && t.person {
 		t.last = now
@@ -226,7 +226,7 @@ func (t talk) over(now time.Time) talk {
 	return t
 }
 
-// talking reports whether a person talks with it, or did until so long ago.
+// talking reports whether a person talks with the robot, or did within that time.
 func (s State) talking(now time.Time, after time.Duration) bool {
 	return s.talk.person || !s.talk.last.IsZero() && now.Sub(s.talk.last) < after
 }
@@ -234,18 +234,18 @@ func (s State) talking(now time.Time, after time.Duration) bool {
 // asleep reports whether the robot sleeps.
 func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
 
-// perceive brings in what the robot has sensed.
+// perceive applies a perception.
 func (s State) perceive(p event.Perceived, at time.Time) State {
-	if p.Name == headTurn { // our own doing
+	if p.Name == headTurn { // published by a behaviour
 		f := field(p.Data)
 		s.Head = Head{at, f.Yaw, s.Head.Pitch}
-		if f.Pitch != nil { // else it stays as it is
+		if f.Pitch != nil { // otherwise unchanged
 			s.Head.Pitch = *f.Pitch
 		}
 		return s
 	}
 	if s.stale(at) {
-		s = s.forget() // what was true before so long a silence need not be now
+		s = s.forget() // what was true before so long a silence may not be true now
 	}
 	s.Sensed, s.Stale = at, false
 	switch p.Name {
@@ -283,7 +283,7 @@ func (s State) hear(p event.Perceived, at time.Time) State {
 	return s
 }
 
-// change brings in what the robot says that it does.
+// change applies a state change that the robot reports.
 func (s State) change(p event.Perceived, at time.Time) State {
 	switch p.Name {
 	case stateChanged:
@@ -304,7 +304,7 @@ func (s State) change(p event.Perceived, at time.Time) State {
 	return s
 }
 
-// seen is a face that is there.
+// seenAt returns the face after it was seen.
 func (f Face) seen(at time.Time) Face {
 	if f.Present {
 		return f
@@ -316,7 +316,7 @@ func (f Face) seen(at time.Time) Face {
 	return f
 }
 
-// fields are all that is read of any event's data.
+// fields are the used fields of any event's data.
 type fields struct {
 	Identity  string  `json:"identity"`
 	Direction string  `json:"direction"`
@@ -329,9 +329,9 @@ type fields struct {
 	By        string  `json:"by"`
 }
 
-// field reads an event's data. A value of another type is left out.
+// field decodes an event's data. A value of another type is left out.
 func field(data json.RawMessage) (f fields) {
-	// An error leaves out that one field.
+	// An error leaves out only that field.
 	_ = json.Unmarshal(data, &f)
 	return f
 }
@@ -347,7 +347,7 @@ func sound(data json.RawMessage) (Sound, bool) {
 	return Sound{Direction: f.Direction, Balance: max(-1, min(1, f.Balance)), Energy: max(0, min(math.MaxInt32, f.Energy))}, true
 }
 
-// The firmware's states that matter here, and directions of a sound.
+// The used states of the firmware, and directions of a sound.
 const (
 	modeIdle  = "idle"
 	modeSleep = "sleep"
@@ -358,8 +358,8 @@ const (
 	right  = "right"
 )
 
-// identity is the name of who was recognized: words that can be said, for it
-// is spoken, shown and sent to a language model.
+// identity returns the name of a recognized person, reduced to speakable words, because
+// it is spoken, shown and sent to a language model.
 func identity(data json.RawMessage) string {
 	var name strings.Builder
 	for _, word := range strings.FieldsFunc(field(data).Identity, func(r rune) bool {
@@ -390,7 +390,7 @@ func (s State) Who(now time.Time) string {
 	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
 }
 
-// rough is a duration in seconds or minutes, for people.
+// rough formats a duration in seconds or minutes, for people.
 func rough(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
@@ -398,9 +398,9 @@ func rough(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
-// Senses says in a few words each what a robot notices, for people: who is
-// before it, its last sound and touch of the last minute, and what it does by
-// its own state. It is nil where nothing is known.
+// Senses describes for people in a few words each what a robot notices: who is in front
+// of it, its last sound and touch of the last minute, and its activity. It is nil if
+// nothing is known.
 func (s State) Senses(now time.Time) (words []string) {
 	s = s.At(now)
 	if s.Stale {

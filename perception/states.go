@@ -24,25 +24,25 @@ type table interface {
 // keepEvery is how often changed states are stored, to spare an SD card.
 const keepEvery = 5 * time.Minute
 
-// mostRobots bounds the robots that are kept. Beyond limit.Message bytes of events of
-// all of them, a state is stored without its events.
+// mostRobots bounds the stored robots. If the events of all robots exceed limit.Message
+// bytes, a state is stored without its events.
 const mostRobots = 1000
 
-// States owns the state of every robot and the Seq it is true at. Feeds, mirror and
-// prompt all read it. Any goroutine may call its methods.
+// States owns the state of every robot and the Seq of its last event. Feeds, mirror and
+// prompt all read it. It is safe for concurrent use.
 type States struct {
 	kept table
 
-	keeping sync.Mutex        // held while something is kept or forgotten; taken before mu
-	bytes   map[device.ID]int // under keeping: of the events that are kept
+	keeping sync.Mutex        // held while states are stored or dropped; acquired before mu
+	bytes   map[device.ID]int // size of the stored events; guarded by keeping
 	mu      sync.Mutex
 	seq     uint64
 	states  map[device.ID]State
 	dirty   map[device.ID]bool
 }
 
-// NewStates returns the states that were stored in a table, marked as stale: what
-// has happened since is unknown. With a nil table nothing is stored.
+// NewStates returns the states stored in a table, marked as stale, because later events
+// are unknown. With a nil table nothing is stored.
 func NewStates(kept table) *States {
 	b := &States{kept: kept, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
 	if kept == nil {
@@ -59,7 +59,7 @@ func NewStates(kept table) *States {
 	return b
 }
 
-// Run folds and stores what the bus carries, until ctx or the bus ends.
+// Run applies and stores the events of the bus, until ctx or the bus ends.
 func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
@@ -69,7 +69,7 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	keeper.Wait()
 }
 
-// keepOn keeps what has changed from time to time, and at the end.
+// flushPeriodically stores changed states at intervals, and at the end.
 func (b *States) keepOn(ctx context.Context) {
 	t := time.NewTicker(keepEvery)
 	defer t.Stop()
@@ -84,7 +84,7 @@ func (b *States) keepOn(ctx context.Context) {
 	}
 }
 
-// Flush keeps what has changed.
+// Flush stores the changed states.
 func (b *States) Flush() {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()
@@ -110,7 +110,7 @@ func (b *States) Flush() {
 	}
 }
 
-// Take folds one event.
+// Apply folds one event.
 func (b *States) Take(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +127,7 @@ func (b *States) Take(e event.Envelope) {
 	}
 	before, known := b.states[e.Robot]
 	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
-		return // its owner has forgotten it
+		return // its owner has removed it
 	}
 	if e.Robot == "" || !known && len(b.states) >= mostRobots && !b.makeRoom() {
 		return
@@ -138,7 +138,7 @@ func (b *States) Take(e event.Envelope) {
 	}
 }
 
-// makeRoom drops a robot that has sensed nothing yet. b.mu is held.
+// makeRoom drops a robot that has not sensed anything yet. The caller holds b.mu.
 func (b *States) makeRoom() bool {
 	for id, s := range b.states {
 		if s.Sensed.IsZero() {
@@ -149,14 +149,14 @@ func (b *States) makeRoom() bool {
 	return false
 }
 
-// drop must be called with b.mu held.
+// drop removes a robot. The caller holds b.mu.
 func (b *States) drop(id device.ID) {
 	delete(b.states, id)
 	delete(b.dirty, id)
 }
 
-// Snapshot returns what is known of every robot at that time, by robot, and
-// the Seq it is true at: a reader goes on with the bus from Seq + 1.
+// Snapshot returns the states of all robots at that time, by robot, and the Seq of the
+// last event: a reader continues with the bus from Seq + 1.
 func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +168,7 @@ func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	return states, b.seq
 }
 
-// Robot returns what is known of a robot at that time.
+// Robot returns the state of a robot at that time.
 func (b *States) Robot(id device.ID, now time.Time) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,14 +177,13 @@ func (b *States) Robot(id device.ID, now time.Time) State {
 	return s.At(now)
 }
 
-// Who returns the name of the person before a robot; empty is nobody who is known.
+// Who returns the name of the person in front of a robot, or "" if unknown.
 func (b *States) Who(id device.ID, now time.Time) string { return b.Robot(id, now).Who(now) }
 
 // Senses returns what a robot notices, in words.
 func (b *States) Senses(id device.ID, now time.Time) []string { return b.Robot(id, now).Senses(now) }
 
-// Perception returns what an agent may know of a robot's senses: its state with the latest ten
-// events.
+// Perception returns a robot's state for an agent, with only the latest ten events.
 func (b *States) Perception(id device.ID, now time.Time) any {
 	const latest = 10
 	s := b.Robot(id, now)
@@ -192,14 +191,14 @@ func (b *States) Perception(id device.ID, now time.Time) any {
 	return s
 }
 
-// Known lists the robots that anything is known of.
+// Robots lists the robots with a state.
 func (b *States) Known() []device.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.states))
 }
 
-// Forget drops what is known of a robot.
+// Forget drops the state of a robot.
 func (b *States) Forget(id device.ID) {
 	b.keeping.Lock()
 	defer b.keeping.Unlock()

@@ -17,9 +17,9 @@ type Hours = device.Hours
 // ErrTuning is wrapped by Tuning.Check.
 var ErrTuning = errors.New("the behaviours cannot be set up")
 
-// Tuning is what an owner may change of the behaviours. Begin with
-// DefaultTuning, which has the numbers that the forks' own servers use, where
-// there are any. The tags are the configuration's keys; Check has them too.
+// Tuning holds the settings of the behaviours. Begin with DefaultTuning, which uses the
+// numbers of the forks' own servers where there are any. The tags are the configuration's
+// keys, which Check also uses.
 type Tuning struct {
 	Quiet      QuietTuning      `yaml:"quiet"`
 	Greeter    GreeterTuning    `yaml:"greeter"`
@@ -32,34 +32,34 @@ type Tuning struct {
 	Gaze       GazeTuning       `yaml:"gaze"`
 }
 
-// QuietTuning is when nothing speaks or moves by itself. People are answered.
+// QuietTuning sets when nothing speaks or moves by itself. People are still answered.
 type QuietTuning struct {
 	Hours Hours `yaml:"hours"` // none by default
-	Sleep bool  `yaml:"sleep"` // the robot is put into its own sleep then, camera and microphone off, and out of it afterwards
+	Sleep bool  `yaml:"sleep"` // also puts the robot into its own sleep, with camera and microphone off
 }
 
-// GreeterTuning greets faces that come.
+// GreeterTuning configures greeting faces.
 type GreeterTuning struct {
 	On        bool          `yaml:"enabled"`
-	Hello     string        `yaml:"hello"`      // to a face without a name; empty greets only those with one
-	Named     string        `yaml:"named"`      // to one with a name, which stands for {name}; empty greets none
-	Hours     Hours         `yaml:"hours"`      // in which it greets; none is all day
+	Hello     string        `yaml:"hello"`      // for a face without a name; if empty, only known people are greeted
+	Named     string        `yaml:"named"`      // for a face with a name, which replaces {name}; if empty, nobody is greeted by name
+	Hours     Hours         `yaml:"hours"`      // when it greets; zero means all day
 	Every     time.Duration `yaml:"every"`      // a face without a name
 	EveryName time.Duration `yaml:"every_name"` // one with a name
 	AfterTalk time.Duration `yaml:"after_talk"` // quiet after a talk
-	// Wait is how long a greeting waits at most for the talk that the same face
-	// opens: the begin of that would cut it off.
+	// Wait is how long a greeting waits at most for the talk that the same face opens,
+	// whose beginning would cut it off.
 	Wait time.Duration `yaml:"wait"`
 }
 
-// FaceLostTuning stops a greeting if its face has left.
+// FaceLostTuning configures stopping a greeting after its face has left.
 type FaceLostTuning struct {
 	On     bool          `yaml:"enabled"`
 	Within time.Duration `yaml:"within"` // of the greeting
 	Grace  time.Duration `yaml:"grace"`  // in which the face may come back
 }
 
-// SoundTuning turns the head to a sound.
+// SoundTuning configures turning the head towards sounds.
 type SoundTuning struct {
 	On        bool          `yaml:"enabled"`
 	Yaw       int           `yaml:"yaw"`   // degrees to either side
@@ -67,10 +67,10 @@ type SoundTuning struct {
 	Speed     int           `yaml:"speed"`
 	Every     time.Duration `yaml:"every"`
 	AfterTalk time.Duration `yaml:"after_talk"`
-	AfterPlay time.Duration `yaml:"after_play"` // so long it takes a sound for its own
+	AfterPlay time.Duration `yaml:"after_play"` // how long sounds may be the robot's own
 }
 
-// WakeWordTuning turns the head towards the wake word.
+// WakeWordTuning configures turning the head towards the wake word.
 type WakeWordTuning struct {
 	On    bool          `yaml:"enabled"`
 	Yaw   int           `yaml:"yaw"` // degrees to either side
@@ -78,7 +78,7 @@ type WakeWordTuning struct {
 	Hold  time.Duration `yaml:"hold"` // sounds do not turn it away
 }
 
-// IdentifiedTuning keeps the mark of a known face alight.
+// IdentifiedTuning configures keeping a known face's mark lit.
 type IdentifiedTuning struct {
 	On    bool          `yaml:"enabled"`
 	Every time.Duration `yaml:"every"`
@@ -86,33 +86,33 @@ type IdentifiedTuning struct {
 	Gone  time.Duration `yaml:"gone"` // after the face has left
 }
 
-// PurrTuning has a robot purr when its head is stroked.
+// PurrTuning configures purring when the head is stroked.
 type PurrTuning struct {
 	On    bool          `yaml:"enabled"`
 	Sound string        `yaml:"sound"`
 	Every time.Duration `yaml:"every"`
 }
 
-// DanceTuning has a robot say something after a dance.
+// DanceTuning configures the remark after a dance.
 type DanceTuning struct {
 	On    bool          `yaml:"enabled"`
 	Text  string        `yaml:"text"`
-	After time.Duration `yaml:"after"` // that a dance has lasted at least
+	After time.Duration `yaml:"after"` // the shortest dance that counts
 	Every time.Duration `yaml:"every"`
 }
 
-// GazeTuning has a robot look around that has nothing to do.
+// GazeTuning configures looking around while idle.
 type GazeTuning struct {
 	On        bool          `yaml:"enabled"`
 	Every     time.Duration `yaml:"every"`
 	Yaw       int           `yaml:"yaw"` // degrees to either side, at most
 	Speed     int           `yaml:"speed"`
 	AfterTalk time.Duration `yaml:"after_talk"`
-	// Robots that look around by themselves are let alone for so long after.
+	// AfterOwn is the pause after a robot has looked around by itself.
 	AfterOwn time.Duration `yaml:"after_own"`
 }
 
-// DefaultTuning has every behaviour on and no quiet hours.
+// DefaultTuning enables all behaviours, without quiet hours.
 func DefaultTuning() Tuning {
 	return Tuning{
 		Greeter: GreeterTuning{
@@ -136,11 +136,11 @@ const (
 	mostPitch  = device.FirmwareHeadPitch
 	leastSpeed = 100
 	mostSpeed  = 1000
-	leastEvery = time.Second // nothing repeats faster
+	leastEvery = time.Second // the shortest interval
 )
 
-// Check finds what cannot be meant, all of it at once, each by the key in the
-// configuration. It wraps ErrTuning.
+// Check returns all faults of the settings, each with its key in the configuration. It
+// wraps ErrTuning.
 func (t Tuning) Check() error {
 	var c checker
 	c.hours("quiet.hours", t.Quiet.Hours)
@@ -183,7 +183,7 @@ func (t Tuning) Check() error {
 	return nil
 }
 
-// checker collects what is wrong.
+// checker collects faults.
 type checker struct{ faults []error }
 
 func (c *checker) fault(key string, why error) { c.faults = append(c.faults, language.OfKey(key, why)) }
@@ -224,7 +224,7 @@ func (c *checker) head(key string, yaw, pitch, speed int) {
 	}
 }
 
-// sound is a base name: no folder, and nothing that leaves one.
+// sound checks a base name, which must not contain a folder.
 func (c *checker) sound(key, s string) {
 	if s == "" || len(s) > limit.Word || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
 		c.fault(key, fmt.Errorf("%.80q is no sound's base name", s))

@@ -8,38 +8,38 @@ import (
 	"perch/event"
 )
 
-// How a mood is worn.
+// Parameters of showing a mood.
 const (
-	wearEvery      = time.Second      // no change follows another sooner
-	wearAfter      = time.Second      // a turn: the firmware takes the face off when it listens again
+	wearEvery      = time.Second      // the shortest interval between changes
+	wearAfter      = time.Second      // after a turn: the firmware removes the face when it listens again
 	wearSpeed      = 120              // of the head
-	wearLeast      = 3                // degrees: less is not worth a servo's noise
+	wearLeast      = 3                // degrees: smaller turns are not worth a servo's noise
 	wearYaw        = 30               // degrees to either side
-	facesAreOthers = time.Minute      // after somebody else has asked for a face
-	lightsAreOther = 10 * time.Minute // after somebody else has lit the lights
-	ownFaceWithin  = 2 * time.Second  // the event of a face that was asked for here has come by then
-	expressionFor  = 8 * time.Second  // an expression lies over the mood
+	facesAreOthers = time.Minute      // how long others' faces have precedence
+	lightsAreOther = 10 * time.Minute // how long others' lights have precedence
+	ownFaceWithin  = 2 * time.Second  // the event of a face requested here arrives within this time
+	expressionFor  = 8 * time.Second  // how long an expression covers the mood
 )
 
-// wearer has a robot show what its agent feels while nobody talks with it: by its face,
-// by where the head points, and by a glow. Whoever else asks for any of these has it.
+// moodDisplay shows the agent's mood on a robot while nobody talks with it: by its face,
+// by its head's position, and by a glow. Requests of others for these have precedence.
 type wearer struct {
 	mood      event.Mood
 	felt      bool // there is a mood
 	over      string
 	overUntil time.Time
 
-	next   time.Time // zero is not at all
-	last   time.Time // something was last changed
-	rests  time.Time // nothing is shown before it
-	yields time.Time // the face is somebody else's until then
-	asked  time.Time // a face was asked for, and its event has not come
+	next   time.Time // zero means not at all
+	last   time.Time // when something was last changed
+	rests  time.Time // until when nothing is shown
+	yields time.Time // until when the face is somebody else's
+	asked  time.Time // when a face was requested whose event has not arrived
 
-	base  Head // where somebody else has turned the head
+	base  Head // the head's position, as set by others
 	face  string
 	light [3]int
-	dark  bool // a gesture may have put the light out
-	pose  Head // from base
+	dark  bool // a gesture may have turned off the light
+	pose  Head // relative to base
 }
 
 func (*wearer) name() string     { return "mood" }
@@ -77,13 +77,13 @@ func (w *wearer) step(m moment) []Act {
 	return acts
 }
 
-// may reports whether a mood is shown at all. Speech, sleep and the quiet hours have none.
+// may reports whether a mood may be shown: not during speech, sleep and the quiet hours.
 func (w *wearer) may(m moment) bool {
 	s := m.state
 	return s.Online && !m.quiet && !s.asleep() && !s.Dancing && m.free(0)
 }
 
-// off puts a glow out where the robot is to be dark.
+// off turns off the glow if the robot must be dark.
 func (w *wearer) off(m moment) []Act {
 	if w.light == ([3]int{}) || !m.quiet && !m.state.asleep() {
 		return nil
@@ -92,7 +92,7 @@ func (w *wearer) off(m moment) []Act {
 	return []Act{Lights{}}
 }
 
-// take brings in what has happened, and reports whether to look at what is worn.
+// handleEvent applies an event, and reports whether to update the display.
 func (w *wearer) take(m moment) (changed bool) {
 	switch e := m.event.(type) {
 	case event.Mood:
@@ -122,7 +122,7 @@ func (w *wearer) take(m moment) (changed bool) {
 	return false
 }
 
-// shown notes that the robot has been given a face: its own, a gesture's, or another's.
+// shown records that the robot was given a face: by the mood, a gesture, or others.
 func (w *wearer) shown(m moment) {
 	switch {
 	case !w.asked.IsZero() && m.now.Sub(w.asked) < ownFaceWithin:
@@ -132,8 +132,8 @@ func (w *wearer) shown(m moment) {
 	}
 }
 
-// expressionFace is the firmware's emotion for an expression; one that is hardly there
-// is none.
+// expressionFace returns the firmware's emotion for an expression, or "" if it is too
+// weak.
 func expressionFace(e event.Expression) string {
 	const least = 0.2
 	switch {
@@ -145,7 +145,7 @@ func expressionFace(e event.Expression) string {
 	return e.Preset
 }
 
-// wear returns what has changed.
+// update returns the acts for what has changed.
 func (w *wearer) wear(m moment) (acts []Act) {
 	face := w.mood.Face
 	if m.now.Before(w.overUntil) {
@@ -167,11 +167,11 @@ func (w *wearer) wear(m moment) (acts []Act) {
 	return append(acts, w.turn(m)...)
 }
 
-// turn is the head's, from where somebody else has turned it. A head that an agent or a
-// client has turned is where nobody here knows.
+// turn returns a turn of the head, relative to where others have turned it. After a turn
+// by an agent or a client that position is unknown.
 func (w *wearer) turn(m moment) []Act {
 	h := w.mood.Head
-	// A robot's head has no way to the shoulder: half of that shows as a turn aside.
+	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.
 	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -wearYaw), wearYaw))), Pitch: int(math.Round(-h.Lean))}
 	far := max(pose.Yaw-w.pose.Yaw, w.pose.Yaw-pose.Yaw, pose.Pitch-w.pose.Pitch, w.pose.Pitch-pose.Pitch)
 	if m.told || far < wearLeast && (pose != Head{} || w.pose == Head{}) {
@@ -187,11 +187,11 @@ func (w *wearer) turn(m moment) []Act {
 	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: wearSpeed, Priority: Feeling}}
 }
 
-// glow is the lights' colour for a mood, in steps, so that a fading feeling changes it
-// a few times and not all the time.
+// glow returns the lights' colour for a mood, in steps, so that a fading feeling changes
+// it only a few times.
 func glow(m event.Mood) [3]int {
 	const steps = 4
-	var colour [3]int // at its brightest: a glow, and no lamp
+	var colour [3]int // at its brightest: a glow, not a lamp
 	var felt float64
 	switch f := m.Feelings; m.Dominant {
 	case "concern":
