@@ -8,7 +8,7 @@ import (
 	"perch/plain"
 )
 
-// SpeakableTitle returns a tool's title without characters that a voice cannot
+// Aloud returns a tool's title without characters that a voice cannot
 // speak, and without formatting characters that reorder displayed text.
 func Aloud(title string) string {
 	title = strings.Map(func(r rune) rune {

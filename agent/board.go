@@ -20,7 +20,7 @@ type Board struct {
 	states states
 }
 
-// ChatSessionPrefix begins the id of every session of a chat without a microphone, so
+// OfChat begins the id of every session of a chat without a microphone, so
 // that it cannot pass for a robot's. A chat with a robot appends the robot's id.
 const OfChat = "vtb_"
 
@@ -32,7 +32,7 @@ func (b *Board) Run(ctx context.Context, r *event.Reader) {
 	r.Each(ctx, b.Take)
 }
 
-// Apply folds one event into the states.
+// Take folds one event into the states.
 func (b *Board) Take(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ const (
 	betweenLooks = time.Minute
 )
 
-// apply folds one event. It returns the changed session's key, or "" if nothing changed.
+// take folds one event. It returns the changed session's key, or "" if nothing changed.
 func (s *states) take(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
 	s.seq, s.gone = e.Seq, s.gone[:0]
@@ -197,10 +197,10 @@ func unknown(id device.ID, session string) State {
 // as of the last applied event; the board may be ahead or behind. A Follower is not
 // safe for concurrent use.
 //
-//	f := board.NewFollower(time.Now())
+//	f := board.Follow(time.Now())
 //	// show f.States()
 //	f.Reader(bus).Each(ctx, func(e event.Envelope) {
-//		for _, c := range f.Apply(e) {
+//		for _, c := range f.Take(e) {
 //			// show c.State as it is at c.At
 //		}
 //	})
@@ -221,7 +221,7 @@ type Change struct {
 	Gone bool // the session is no longer known; State is that of an unknown session
 }
 
-// NewFollower returns a follower that starts with the present states.
+// Follow returns a follower that starts with the present states.
 func (b *Board) Follow(now time.Time) *Follower {
 	f := &Follower{board: b, due: map[string]time.Time{}}
 	f.copy()
@@ -250,7 +250,7 @@ func (f *Follower) Seq() uint64 { return f.states.seq }
 // Reader returns a reader of the events after Seq.
 func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.states.seq + 1) }
 
-// Apply folds an event and returns the changes that it causes, in order: the expiry
+// Take folds an event and returns the changes that it causes, in order: the expiry
 // of the session's earlier state, sessions that are no longer known, and the event's
 // own change. After Missed it returns every state of the board. For an event older
 // than the states it returns nothing. The result is valid until the next call.
@@ -298,7 +298,7 @@ func (f *Follower) change(s State, e event.Envelope) {
 	f.changes = append(f.changes, Change{State: s, At: e.At, By: e.Event})
 }
 
-// schedule records when a state expires.
+// await records when a state expires.
 func (f *Follower) await(s State, now time.Time) {
 	if due := s.Due(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due
@@ -307,7 +307,7 @@ func (f *Follower) await(s State, now time.Time) {
 	}
 }
 
-// NextExpiry returns when the next state expires, or the zero time if none does.
+// Due returns when the next state expires, or the zero time if none does.
 func (f *Follower) Due() (first time.Time) {
 	for _, due := range f.due {
 		if first.IsZero() || due.Before(first) {
@@ -317,7 +317,7 @@ func (f *Follower) Due() (first time.Time) {
 	return first
 }
 
-// Expire returns the states that have expired by now. The result is valid until the next call.
+// Pass returns the states that have expired by now. The result is valid until the next call.
 func (f *Follower) Pass(now time.Time) []Change {
 	f.changes = f.changes[:0]
 	for key := range f.due {

@@ -12,7 +12,7 @@ import (
 	"perch/plain"
 )
 
-// PictureQuestion is a picture with a question about it.
+// Look is a picture with a question about it.
 type Look struct {
 	Robot    device.ID // the robot whose camera took the picture
 	Session  string
@@ -30,10 +30,10 @@ type Seer interface {
 	See(ctx context.Context, l Look) (string, error)
 }
 
-// ErrNoVision is returned by DescribePicture if no brain can look at pictures.
+// ErrBlind is returned by DescribePicture if no brain can look at pictures.
 var ErrBlind = errors.New("no brain can see")
 
-// DescribePicture has the first brain that can look at a picture answer the question.
+// See has the first brain that can look at a picture answer the question.
 // It belongs to no conversation and publishes nothing: a photo is taken inside a
 // turn, which waits for it and reports the tool. It returns ErrNoVision if no brain
 // accepts pictures, and wraps ErrNoBrain if none of those that do can answer.
@@ -70,7 +70,7 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	return "", fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// withoutMarkers returns an answer without its requests to remember facts, because
+// seen returns an answer without its requests to remember facts, because
 // anybody can hold a sign in front of a camera.
 func seen(text string) string {
 	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), limit.Said)

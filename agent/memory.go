@@ -110,7 +110,7 @@ func (m *Memory) Watch(changed func(id string)) { m.changed = changed }
 // call the memory.
 func (m *Memory) Announce(remembered func(Entry)) { m.remembered = remembered }
 
-// notifyChanged calls changed. The caller holds the lock, so that changes stay in order.
+// tell calls changed. The caller holds the lock, so that changes stay in order.
 func (m *Memory) tell(id string) {
 	if m.changed != nil {
 		m.changed(id)
@@ -197,7 +197,7 @@ func (m *Memory) rememberAll(all []*wanted) {
 	}
 }
 
-// makeRoomFor gives an entry its id. It returns the entries to evict so that it fits.
+// place gives an entry its id. It returns the entries to evict so that it fits.
 func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 	if old, there := m.index.keyed(m.kept, e.Key); there {
 		e.ID = old.ID

@@ -66,7 +66,7 @@ func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mi
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// UseHistories restores the stored conversations and stores them from now on. It must
+// Keep restores the stored conversations and stores them from now on. It must
 // be called before the first turn.
 func (m *Mind) Keep(h *Histories) {
 	m.mu.Lock()
@@ -322,7 +322,7 @@ func (m *Mind) takeMarkers(text string, t Turn) string {
 	}))
 }
 
-// rememberNote remembers a fact that was cut out of an answer.
+// note remembers a fact that was cut out of an answer.
 func (m *Mind) note(n Note, t Turn) {
 	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
 		Robot: t.Robot, Session: t.Session, Source: "marker"}

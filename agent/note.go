@@ -13,7 +13,7 @@ const (
 	mostHead  = 100 // bytes before the colon
 )
 
-// ParseNote parses the content of the square brackets around a fact.
+// ReadNote parses the content of the square brackets around a fact.
 func ReadNote(content string) (n Note, is bool) {
 	head, fact, found := strings.Cut(content, ":")
 	words, begun := noteHead(head)
@@ -39,7 +39,7 @@ func ReadNote(content string) (n Note, is bool) {
 	return n, true
 }
 
-// MayBeNote reports whether content, the beginning of a bracket's text, may become a note.
+// NoteBegun reports whether content, the beginning of a bracket's text, may become a note.
 func NoteBegun(content string) bool {
 	content = strings.ToLower(strings.TrimLeft(content, " *_`"))
 	if content != "" && len(content) < len(noteWord) {
@@ -55,7 +55,7 @@ func NoteBegun(content string) bool {
 	return begun
 }
 
-// markerHead returns the words between REMEMBER and the colon, in lower case.
+// noteHead returns the words between REMEMBER and the colon, in lower case.
 func noteHead(head string) (words []string, begun bool) {
 	head = strings.ToLower(strings.TrimLeft(head, " *_`"))
 	rest, begun := strings.CutPrefix(head, noteWord)
@@ -71,7 +71,7 @@ func noteHead(head string) (words []string, begun bool) {
 	return words, true
 }
 
-// isMarkerWord reports whether a word may stand before the colon; an open word may be
+// noteWordOf reports whether a word may stand before the colon; an open word may be
 // the beginning of one.
 func noteWordOf(word string, open bool) bool {
 	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {

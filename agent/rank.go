@@ -254,7 +254,7 @@ func (x *index) load(kept entries) {
 	}
 }
 
-// insert adds an entry, or replaces and returns the one of the same id.
+// put adds an entry, or replaces and returns the one of the same id.
 func (x *index) put(e Entry) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -297,7 +297,7 @@ func (x *index) drop(id string) (before *indexed) {
 	return before
 }
 
-// byID returns the entry of an id.
+// get returns the entry of an id.
 func (x *index) get(kept entries, id string) (Entry, bool) {
 	x.load(kept)
 	x.mu.RLock()
@@ -337,7 +337,7 @@ func (e *indexed) copied() (Entry, bool) {
 	return e.Entry, true
 }
 
-// search returns the entries that match a query, the best first.
+// find returns the entries that match a query, the best first.
 func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
@@ -384,7 +384,7 @@ func (x *index) least(kept entries, most int, now time.Time, kind func(*indexed)
 	return slices.Concat(places[:]...)[:surplus]
 }
 
-// evictionOrder returns the class in which an entry is deleted, the lowest first.
+// place returns the class in which an entry is deleted, the lowest first.
 func (e *indexed) place(now time.Time) int {
 	switch {
 	case e.expired(now):

@@ -88,7 +88,7 @@ func (s State) At(now time.Time) Shown {
 	return s.base
 }
 
-// ExpiresAt returns when the state changes without an event; the zero time means never.
+// Due returns when the state changes without an event; the zero time means never.
 func (s State) Due() time.Time {
 	if s.passing == "" || len(s.asked) > 0 {
 		return time.Time{}
@@ -183,7 +183,7 @@ func (s State) offline() State {
 	return s
 }
 
-// withBase returns the state with a new base, ending a transient state at once.
+// become returns the state with a new base, ending a transient state at once.
 func (s State) become(base Shown) State {
 	s.base, s.passing, s.until = base, "", time.Time{}
 	return s

@@ -87,7 +87,7 @@ func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	}
 }
 
-// dequeue returns Missed if events were lost, or else the next envelope if there is one.
+// take returns Missed if events were lost, or else the next envelope if there is one.
 func (r *Reader) take() (Envelope, bool) {
 	lowest, from := (*Envelope)(nil), 0
 	for i := range r.bus.rings {

@@ -53,7 +53,7 @@ func (c *splitter) add(r rune) {
 	}
 }
 
-// extendWord adds a rune to the word, or starts another if that is of the other kind.
+// begin adds a rune to the word, or starts another if that is of the other kind.
 func (c *splitter) begin(digits bool, r rune) {
 	if digits != c.digits {
 		c.flush()

@@ -13,7 +13,7 @@ type behaviour interface {
 	name() string
 	// step receives an event, or the time that nextStep requested.
 	step(m moment) []Act
-	// nextStep returns when to call step without an event; the zero time means never.
+	// due returns when to call step without an event; the zero time means never.
 	due() time.Time
 }
 
@@ -38,7 +38,7 @@ func (m moment) perceived() string {
 	return p.Name
 }
 
-// idleFor reports whether nobody has talked for that long, and the robot is silent.
+// free reports whether nobody has talked for that long, and the robot is silent.
 func (m moment) free(after time.Duration) bool {
 	return !m.state.talk.turn && !m.state.talking(m.now, after)
 }

@@ -9,7 +9,7 @@ import (
 	"perch/event"
 )
 
-// reactor holds the behaviours of one robot with the state, the head's reservation and
+// creature holds the behaviours of one robot with the state, the head's reservation and
 // the latest acts. It reads no clock.
 type creature struct {
 	tuning     Tuning
@@ -23,11 +23,11 @@ type creature struct {
 	lit        time.Time // when the lights were last set, except by a mood or a gesture
 }
 
-// request is an act requested by a behaviour.
+// deed is an act requested by a behaviour.
 type deed struct {
 	by  string
 	act Act
-	// mayWait marks acts of the owner's rules, which may wait for earlier ones.
+	// patient marks acts of the owner's rules, which may wait for earlier ones.
 	patient bool
 }
 
@@ -37,7 +37,7 @@ func newCreature(o Options) *creature {
 	return c
 }
 
-// configure applies a tuning and rules. Behaviours that stay enabled retain their state.
+// follow applies a tuning and rules. Behaviours that stay enabled retain their state.
 func (c *creature) follow(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
@@ -83,7 +83,7 @@ func (c *creature) finds() bool {
 	return !c.lost.IsZero() && c.state.Online && c.poses().IsZero()
 }
 
-// handleEvent applies an event and returns the requested acts.
+// take applies an event and returns the requested acts.
 func (c *creature) take(e event.Envelope) []deed {
 	c.state = follow(c.state, e)
 	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
@@ -186,7 +186,7 @@ func (c *creature) may(m moment, a Act, asked bool) bool {
 	return true
 }
 
-// nextStep returns when step must be called; the zero time means never.
+// due returns when step must be called; the zero time means never.
 func (c *creature) due() (due time.Time) {
 	if c.finds() {
 		due = c.lost

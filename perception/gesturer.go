@@ -89,7 +89,7 @@ func interrupts(m moment) bool {
 	return m.perceived() == petStarted || m.perceived() == petHold
 }
 
-// start starts a gesture. It is dropped if it comes too soon after another. A gesture of
+// begin starts a gesture. It is dropped if it comes too soon after another. A gesture of
 // the mood yields to any other gesture and to the quiet hours.
 func (g *gesturer) begin(m moment, e event.Gesture) {
 	one, known := g.known.Named(e.Name)

@@ -19,7 +19,7 @@ const (
 	mostActing = 15 * time.Second // for executing one act
 )
 
-// executor executes the acts of behaviours.
+// hands executes the acts of behaviours.
 type hands struct {
 	o       Options
 	robots  robots
@@ -40,7 +40,7 @@ func newHands(r robots, outside outside, o Options) *hands {
 	return &hands{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
 }
 
-// enqueue queues acts, and drops those that do not fit.
+// do queues acts, and drops those that do not fit.
 func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
 	for _, d := range deeds {
 		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
@@ -102,7 +102,7 @@ const (
 	stateTool = "self.robot.set_state"
 )
 
-// execute executes one act.
+// carry executes one act.
 func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostActing)
 	defer cancel()
@@ -146,7 +146,7 @@ func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) e
 	return nil
 }
 
-// findHead asks a robot for its head's position, and publishes that as a turn. Missing
+// find asks a robot for its head's position, and publishes that as a turn. Missing
 // or invalid angles change nothing.
 func (h *hands) find(ctx context.Context, id device.ID, by string) error {
 	tool, tells := device.FindAngles(h.robots.Tools(id))

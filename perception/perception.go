@@ -215,7 +215,7 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// isRepeat reports whether the camera or the text has just reported this face.
+// known reports whether the camera or the text has just reported this face.
 func (s *source) known(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:

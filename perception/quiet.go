@@ -42,7 +42,7 @@ func (s *sleeper) step(m moment) []Act {
 	return nil
 }
 
-// suppressed reports whether an act is left out in the quiet hours. Acts that make
+// silences reports whether an act is left out in the quiet hours. Acts that make
 // a robot quieter, and acts that the robot does not execute, remain.
 func silences(a Act) bool {
 	switch a := a.(type) {

@@ -83,7 +83,7 @@ func (b *Behaviours) wake() {
 	}
 }
 
-// applyPending applies the options set by Apply.
+// follow applies the options set by Apply.
 func (b *Behaviours) follow() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	}
 }
 
-// handleEvent passes an event to its robot's reactor.
+// take passes an event to its robot's reactor.
 func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 	if _, missed := e.Event.(event.Missed); missed {
 		for _, c := range b.herd {
@@ -177,7 +177,7 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 	}
 }
 
-// applyMoves passes the moves by others than behaviours to a robot's reactor.
+// tell passes the moves by others than behaviours to a robot's reactor.
 func (b *Behaviours) tell(c *creature, id device.ID, now time.Time) {
 	b.mu.Lock()
 	moved, lit := b.moved[id], b.lit[id]

@@ -77,7 +77,7 @@ type outside interface {
 	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
 }
 
-// executeOutside executes an act through outside.
+// elsewhere executes an act through outside.
 func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
 	if h.outside == nil {
 		return errors.New("nothing here can do that")

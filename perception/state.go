@@ -147,7 +147,7 @@ func Fold(s State, e event.Envelope) State {
 	return s
 }
 
-// foldState is Fold without recording the event.
+// follow is Fold without recording the event.
 func follow(s State, e event.Envelope) State {
 	s.Robot = cmp.Or(s.Robot, e.Robot)
 	switch ev := e.Event.(type) {
@@ -217,7 +217,7 @@ func (t talk) with(now time.Time) talk {
 	return t
 }
 
-// turnEnded returns the talk after the end of a turn, if one was under way.
+// over returns the talk after the end of a turn, if one was under way.
 func (t talk) over(now time.Time) talk {
 	if t.turn && t.person {
 		t.last = now
@@ -304,7 +304,7 @@ func (s State) change(p event.Perceived, at time.Time) State {
 	return s
 }
 
-// seenAt returns the face after it was seen.
+// seen returns the face after it was seen.
 func (f Face) seen(at time.Time) Face {
 	if f.Present {
 		return f

@@ -69,7 +69,7 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	keeper.Wait()
 }
 
-// flushPeriodically stores changed states at intervals, and at the end.
+// keepOn stores changed states at intervals, and at the end.
 func (b *States) keepOn(ctx context.Context) {
 	t := time.NewTicker(keepEvery)
 	defer t.Stop()
@@ -110,7 +110,7 @@ func (b *States) Flush() {
 	}
 }
 
-// Apply folds one event.
+// Take folds one event.
 func (b *States) Take(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -191,7 +191,7 @@ func (b *States) Perception(id device.ID, now time.Time) any {
 	return s
 }
 
-// Robots lists the robots with a state.
+// Known lists the robots with a state.
 func (b *States) Known() []device.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()

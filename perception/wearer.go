@@ -21,7 +21,7 @@ const (
 	expressionFor  = 8 * time.Second  // how long an expression covers the mood
 )
 
-// moodDisplay shows the agent's mood on a robot while nobody talks with it: by its face,
+// wearer shows the agent's mood on a robot while nobody talks with it: by its face,
 // by its head's position, and by a glow. Requests of others for these have precedence.
 type wearer struct {
 	mood      event.Mood
@@ -92,7 +92,7 @@ func (w *wearer) off(m moment) []Act {
 	return []Act{Lights{}}
 }
 
-// handleEvent applies an event, and reports whether to update the display.
+// take applies an event, and reports whether to update the display.
 func (w *wearer) take(m moment) (changed bool) {
 	switch e := m.event.(type) {
 	case event.Mood:
@@ -145,7 +145,7 @@ func expressionFace(e event.Expression) string {
 	return e.Preset
 }
 
-// update returns the acts for what has changed.
+// wear returns the acts for what has changed.
 func (w *wearer) wear(m moment) (acts []Act) {
 	face := w.mood.Face
 	if m.now.Before(w.overUntil) {

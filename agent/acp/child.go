@@ -85,7 +85,7 @@ func (b *Brain) start(l *launch, before *child) {
 	close(l.done)
 }
 
-// recordFailure records that the agent has ended or could not be started, and delays
+// failed records that the agent has ended or could not be started, and delays
 // its next start.
 func (b *Brain) failed(why error) {
 	b.mu.Lock()
@@ -94,7 +94,7 @@ func (b *Brain) failed(why error) {
 	b.failures++
 }
 
-// recordSuccess resets the failures after a successful turn.
+// good resets the failures after a successful turn.
 func (b *Brain) good() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *Brain) watch(c *child) {
 	})
 }
 
-// exitError returns the error for a process that ended by itself.
+// obituary returns the error for a process that ended by itself.
 func (b *Brain) obituary(c *child) error {
 	how, _ := c.program.How()
 	if !c.greeted.Load() {

@@ -53,7 +53,7 @@ func newConn(log *slog.Logger, ended func(error)) *conn {
 		pending: map[int64]func(json.RawMessage, error){}, sessions: map[string]*session{}}
 }
 
-// shutdown ends the connection. Only the first reason counts.
+// end ends the connection. Only the first reason counts.
 func (c *conn) end(why error) {
 	c.mu.Lock()
 	if c.over != nil {
@@ -113,7 +113,7 @@ func (c *conn) read(r io.Reader) {
 	}
 }
 
-// handleLine handles one line of the agent's output.
+// take handles one line of the agent's output.
 func (c *conn) take(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -132,7 +132,7 @@ func (c *conn) take(line []byte) {
 	}
 }
 
-// logMalformed counts malformed messages, and logs the first.
+// odd counts malformed messages, and logs the first.
 func (c *conn) odd(why string) {
 	c.mu.Lock()
 	c.garbage++
@@ -143,7 +143,7 @@ func (c *conn) odd(why string) {
 	}
 }
 
-// handleResponse handles a response of the agent.
+// answered handles a response of the agent.
 func (c *conn) answered(m message) {
 	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64) // some agents turn it into a string
 	c.mu.Lock()
@@ -160,7 +160,7 @@ func (c *conn) answered(m message) {
 	}
 }
 
-// handleRequest handles a request of the agent. Only permissions are supported:
+// serve handles a request of the agent. Only permissions are supported:
 // initialize declared neither files nor terminals.
 func (c *conn) serve(m message) {
 	if m.Method != "session/request_permission" {
@@ -177,7 +177,7 @@ func (c *conn) serve(m message) {
 	}
 }
 
-// handleNotification handles a notification of the agent.
+// notified handles a notification of the agent.
 func (c *conn) notified(m message) {
 	var session string
 	var it item

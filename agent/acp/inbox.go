@@ -28,7 +28,7 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{some: make(chan struct{}, 1)} }
 
-// enqueue reports whether the item was accepted. The end of the turn always is.
+// put reports whether the item was accepted. The end of the turn always is.
 func (in *inbox) put(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -81,7 +81,7 @@ type joined struct{ text []byte }
 
 func (*joined) isItem() {}
 
-// dequeue returns the next item, or nil if the inbox is empty. over reports, once only
+// take returns the next item, or nil if the inbox is empty. over reports, once only
 // the end remains, that something was left out.
 func (in *inbox) take() (it item, over bool) {
 	in.mu.Lock()

@@ -18,9 +18,9 @@ const serverName = "perch"
 // send its bearer token, and its tools work only during a turn.
 type ToolEndpoint interface {
 	Address() (url, bearer string)
-	// StartTurn makes the tools of a turn available until EndTurn.
+	// Begin makes the tools of a turn available until EndTurn.
 	Begin(ctx context.Context, tools *thinker.TurnTools)
-	// EndTurn returns when none of the turn's tools is running any more.
+	// End returns when none of the turn's tools is running any more.
 	End()
 	// Close closes the endpoint without waiting. EndTurn may still be called.
 	Close()
@@ -47,14 +47,14 @@ func (s *session) servers() []any {
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
-// closeEndpoint closes the endpoint of a session that is over.
+// void closes the endpoint of a session that is over.
 func (s *session) void() {
 	if s.endpoint != nil {
 		s.voiding.Do(s.endpoint.Close)
 	}
 }
 
-// endTools revokes the tools of a conversation's turn.
+// rest revokes the tools of a conversation's turn.
 func (b *Brain) rest(k *talk) {
 	if s := b.kept(k); s != nil && s.endpoint != nil {
 		s.endpoint.End()

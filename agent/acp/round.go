@@ -25,7 +25,7 @@ const (
 	askWithin = 60 * time.Second
 )
 
-// turnRun is one turn, from the sent prompt to its end.
+// round is one turn, from the sent prompt to its end.
 type round struct {
 	brain   *Brain
 	session *session
@@ -44,7 +44,7 @@ type round struct {
 	permissionState
 }
 
-// waitTimes measures how long the agent has let us wait.
+// patience measures how long the agent has let us wait.
 type patience struct {
 	waited time.Duration
 	worded time.Duration // waited since the latest words began
@@ -72,7 +72,7 @@ var (
 	errEndless = errors.New("the agent comes to no end")
 )
 
-// run handles the turn's events until the agent has ended the turn.
+// follow handles the turn's events until the agent has ended the turn.
 func (r *round) follow(ctx context.Context) (ended, error) {
 	for {
 		it, err := r.next(ctx)
@@ -202,7 +202,7 @@ func (r *round) show(t *tool, status string) error {
 	return r.give(agent.ToolStatus{ToolStatus: now})
 }
 
-// toolFor returns the tool of an id, and adds a new one while there is room.
+// follows returns the tool of an id, and adds a new one while there is room.
 func (r *round) follows(id string) *tool {
 	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
 		return r.seen[i]
@@ -228,7 +228,7 @@ func (r *round) title(s string) string {
 	return strings.Join(strings.Fields(r.brain.redacted(s, limit.Name)), " ")
 }
 
-// handlePermission answers a permission: by the options, by the person in the room,
+// permit answers a permission: by the options, by the person in the room,
 // or, failing both, with no.
 func (r *round) permit(ctx context.Context, p permission) error {
 	r.asking = &p
@@ -318,7 +318,7 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 	return refused, nil
 }
 
-// interpret maps an answer to a verdict.
+// judged maps an answer to a verdict.
 func (r *round) judged(a agent.Answer) (v verdict, understood bool) {
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:

@@ -158,7 +158,7 @@ func (c *conn) busy() bool {
 	return false
 }
 
-// errIgnoredCancel is the reason for stopping an agent that ignored a cancel.
+// errStubborn is the reason for stopping an agent that ignored a cancel.
 var errStubborn = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
 // cancel ends a turn early: the agent is notified, and every open permission is
@@ -210,7 +210,7 @@ func (c *conn) giveUp(s *session) {
 	}
 }
 
-// drained is closed when a cancelled prompt has been answered or given up.
+// quiet is closed when a cancelled prompt has been answered or given up.
 func (s *session) quiet() <-chan struct{} {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

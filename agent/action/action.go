@@ -45,7 +45,7 @@ func Types() []Type {
 	return []Type{Speak, Think, Gesture, Emote, LookAt, PerformSkill, SkillDone, SkillError, Remember, Sign, LoadStart, LoadEnd, Validate, Presence}
 }
 
-// Valid reports whether t is one of the fourteen types.
+// Known reports whether t is one of the fourteen types.
 func (t Type) Known() bool { return slices.Contains(Types(), t) }
 
 // Action is one thing that an agent did.
@@ -460,7 +460,7 @@ func (p validation) event() (event.Event, error) {
 	return event.Validated{Errors: int(p.Errors), Warnings: int(p.Warnings)}, nil
 }
 
-// requireText returns an error for a field that is empty or too long.
+// needs returns an error for a field that is empty or too long.
 func needs(field, text string, most int) error {
 	if strings.TrimSpace(text) == "" {
 		return bad("payload.%s is needed", field)
@@ -468,7 +468,7 @@ func needs(field, text string, most int) error {
 	return fits(field, text, most)
 }
 
-// checkLength returns an error for a field that is too long.
+// fits returns an error for a field that is too long.
 func fits(field, text string, most int) error {
 	if len(text) > most {
 		return bad("payload.%s has at most %d bytes, not %d", field, most, len(text))

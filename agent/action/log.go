@@ -49,7 +49,7 @@ func (l *Log) Of(e event.Envelope) (a Action, ok bool) {
 	return Of(e, l.who(e.Robot, e.Session), l.sentiment)
 }
 
-// Record records one event.
+// Take records one event.
 func (l *Log) Take(e event.Envelope) {
 	a, ok := l.Of(e)
 	l.mu.Lock()

@@ -74,7 +74,7 @@ type Ready[Place comparable] struct {
 // NewRates returns empty rates.
 func NewRates[Place comparable]() *Rates[Place] { return &Rates[Place]{of: map[Place]*rates{}} }
 
-// Admit handles an event of a type. pass reports whether to publish it now; otherwise it
+// Take handles an event of a type. pass reports whether to publish it now; otherwise it
 // is dropped, or delayed and possibly merged, until Ready returns it. The error wraps ErrRate.
 func (r *Rates[Place]) Take(now time.Time, at Place, kind Type, e event.Event) (pass bool, err error) {
 	one := r.place(now, at)
@@ -163,7 +163,7 @@ func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
 	return all
 }
 
-// Next returns when the next delayed event is due; the zero time means never.
+// Due returns when the next delayed event is due; the zero time means never.
 func (r *Rates[Place]) Due() (next time.Time) {
 	sooner := func(held *waiting) {
 		if held != nil && (next.IsZero() || held.due.Before(next)) {

@@ -110,7 +110,7 @@ func (a *answer) say(text string) error {
 	return nil
 }
 
-// finish passes on the calls and returns why the message ended. A message that was cut
+// end passes on the calls and returns why the message ended. A message that was cut
 // off has no calls, because they may be incomplete.
 func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch a.message.StopReason {

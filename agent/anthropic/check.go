@@ -68,7 +68,7 @@ func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) er
 // largestPicture is in bytes. The API accepts 5 MB of base64.
 const largestPicture = 3 << 20
 
-// DescribePicture implements agent.Seer.
+// See implements agent.Seer.
 func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind

@@ -8,7 +8,7 @@ import (
 	"perch/remote"
 )
 
-// unsupported records the options that the model has rejected.
+// habits records the options that the model has rejected.
 type habits struct{ noTemperature, noEffort bool }
 
 // learn records an option that an error rejects, and reports whether to repeat the

@@ -10,10 +10,10 @@ import (
 	"perch/limit"
 )
 
-// mostCached bounds the cached messages: the rounds of a few concurrent turns.
+// mostKept bounds the cached messages: the rounds of a few concurrent turns.
 const mostKept = 64
 
-// messageCache holds the latest messages with thinking and calls, unchanged. New
+// kept holds the latest messages with thinking and calls, unchanged. New
 // messages evict the oldest; an evicted message is sent without its thinking, which
 // only costs quality.
 type kept struct {
@@ -57,7 +57,7 @@ func (k *kept) find(calls []thinker.ToolCall) (keptMessage, bool) {
 	return keptMessage{}, false
 }
 
-// clear empties the cache and reports whether it held anything.
+// forget empties the cache and reports whether it held anything.
 func (k *kept) forget() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -187,7 +187,7 @@ func (b *Brain) pipeline() string {
 	return cmp.Or(b.o.Agent, b.o.Pipeline)
 }
 
-// asAway converts err for agent.Mind: to ctx's error if that has ended, and otherwise
+// away converts err for agent.Mind: to ctx's error if that has ended, and otherwise
 // to one that makes the next brain answer.
 func away(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {

@@ -35,7 +35,7 @@ func (k *talks) id(conversation string) string {
 	return t.id
 }
 
-// store records the id of a turn's answer, which is a new one if Home Assistant no
+// keep records the id of a turn's answer, which is a new one if Home Assistant no
 // longer knew the old one.
 func (k *talks) keep(conversation, id string) {
 	k.mu.Lock()

@@ -73,7 +73,7 @@ var errEndless = errors.New("the answer comes to no end")
 // Assistant.
 type listenerError struct{ error }
 
-// turnRun is one turn.
+// round is one turn.
 type round struct {
 	brain  *Brain
 	turn   agent.Turn
@@ -101,7 +101,7 @@ func (r *round) send(replies ...agent.Reply) error {
 // words returns what was said, cut to limit.Question.
 func (r *round) words() string { return plain.Clip(r.turn.Text, limit.Question) }
 
-// runREST runs the turn over the REST API.
+// post runs the turn over the REST API.
 func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
@@ -109,7 +109,7 @@ func (r *round) post(ctx context.Context, conversation string) (hass.Reply, erro
 	})
 }
 
-// runPipeline runs the turn with a pipeline.
+// run runs the turn with a pipeline.
 func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error) {
 	b := r.brain
 	conn, err := b.connection(ctx)
@@ -234,7 +234,7 @@ func (r *round) say(text string) error {
 	return r.send(r.speech.Write(text)...)
 }
 
-// toolStarted reports a running tool. Text before it is spoken first. A tool without
+// begun reports a running tool. Text before it is spoken first. A tool without
 // an id is ignored, because its end could not be reported.
 func (r *round) begun(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {

@@ -171,7 +171,7 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	}
 }
 
-// appendEvent adds the entry of an event to a batch, if the diary records it.
+// take adds the entry of an event to a batch, if the diary records it.
 func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	if missed, lost := e.Event.(event.Missed); lost {
 		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
@@ -187,7 +187,7 @@ func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	return append(batch, entry)
 }
 
-// loadReported finds the stored entries reported by viewers.
+// tally finds the stored entries reported by viewers.
 func (d *Diary) tally() {
 	d.reported = nil
 	for e := range joined(*d.head, d.table(), &Report{}) {
@@ -232,7 +232,7 @@ func (d *Diary) write(batch []Entry) {
 	}
 }
 
-// recordResult records the result of the latest change.
+// went records the result of the latest change.
 func (d *Diary) went(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,7 +269,7 @@ func (d *Diary) append(batch []Entry) error {
 	return nil
 }
 
-// storeHead signs and stores a head, cut to the bound, and then removes what was cut off. The caller holds changing.
+// put signs and stores a head, cut to the bound, and then removes what was cut off. The caller holds changing.
 func (d *Diary) put(next Head) error {
 	next.Address = d.o.Key.Address()
 	if next.Root = d.cutAt(next); next.Root.Seq == next.Last.Seq {

@@ -97,7 +97,7 @@ func (f *Feed) readNotices(now time.Time) {
 	}
 }
 
-// handleEvent applies an event.
+// take applies an event.
 func (f *Feed) take(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,7 +169,7 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 	f.settle(v, c.At)
 }
 
-// sendEvent sends the frames of an event that are not states.
+// show sends the frames of an event that are not states.
 func (f *Feed) show(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
@@ -196,7 +196,7 @@ func (f *Feed) show(v *view, e event.Envelope) {
 	}
 }
 
-// sendState sends a session's state if it has changed for viewers of all ten states, or
+// settle sends a session's state if it has changed for viewers of all ten states, or
 // for those of seven.
 func (f *Feed) settle(v *view, at time.Time) {
 	news := [2]*Frame{v.news(false, at), v.news(true, at)}
@@ -205,14 +205,14 @@ func (f *Feed) settle(v *view, at time.Time) {
 	}
 }
 
-// sendEnd sends that a session is idle.
+// over sends that a session is idle.
 func (f *Feed) over(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
 	f.settle(v, at)
 }
 
-// dropSession drops a session that is no longer known, and an idle one without a robot
+// end drops a session that is no longer known, and an idle one without a robot
 // that was shown as such. A robot's latest session is retained, because events of
 // earlier ones do not count.
 func (f *Feed) end(c agent.Change) {

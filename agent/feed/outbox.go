@@ -32,7 +32,7 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// subscribe sets the filter, given the present frames that match it and the ones to
+// begin sets the filter, given the present frames that match it and the ones to
 // send of them. Their number never makes the viewer late. Waiting frames that do not
 // match are dropped, so that repeated subscriptions do not accumulate frames.
 func (o *outbox) begin(w *Filter, present, news []*Frame) {
@@ -48,7 +48,7 @@ func (o *outbox) begin(w *Filter, present, news []*Frame) {
 	o.put(news...)
 }
 
-// enqueue adds frames, unless the viewer is late.
+// put adds frames, unless the viewer is late.
 func (o *outbox) put(frames ...*Frame) {
 	if len(frames) == 0 {
 		return
@@ -67,7 +67,7 @@ func (o *outbox) put(frames ...*Frame) {
 	}
 }
 
-// dequeue returns the next frame, and whether the viewer is late: then no more frames
+// take returns the next frame, and whether the viewer is late: then no more frames
 // follow.
 func (o *outbox) take() (f *Frame, late bool) {
 	o.mu.Lock()

@@ -47,7 +47,7 @@ func index(all bool) int {
 	return 0
 }
 
-// isVisible reports whether a session shows something or is open.
+// live reports whether a session shows something or is open.
 func live(s agent.State, now time.Time) bool {
 	due := s.Due()
 	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)

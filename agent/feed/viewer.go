@@ -93,7 +93,7 @@ func (v *Viewer) Answer(a *Frame) { v.out.put(a) }
 // News has an element when a frame waits or the viewer is late.
 func (v *Viewer) News() <-chan struct{} { return v.out.news }
 
-// Next returns the next frame, nil if none waits, and whether the viewer is late: then
+// Take returns the next frame, nil if none waits, and whether the viewer is late: then
 // no more frames follow, and it may join again.
 func (v *Viewer) Take() (f *Frame, late bool) { return v.out.take() }
 

@@ -46,7 +46,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 	return body, nil
 }
 
-// override sets *to to *from unless from is nil.
+// take sets *to to *from unless from is nil.
 func take[T any](to, from *T) {
 	if from != nil {
 		*to = *from

@@ -34,8 +34,8 @@ var Err error = errors.New("not an agent manifest")
 type Manifest struct {
 	Name         string
 	Description  string
-	Instructions string   // the system prompt; empty is the household's text
-	Language     string   // BCP 47, of the instructions' front matter; empty is the household's
+	Instructions string // the system prompt; empty is the household's text
+	Language     string // BCP 47, of the instructions' front matter; empty is the household's
 	Brain        Brain
 	Voice        Voice    //
 	Skills       []Skill  // the enabled skills of the appliance; nil means all
@@ -178,7 +178,7 @@ func (m *Manifest) check() error {
 	return short(errors.New("the front matter's language"), m.Language)
 }
 
-// checkShort returns an error unless text is short and one line. field is a name, or a sentence.
+// short returns an error unless text is short and one line. field is a name, or a sentence.
 func short(field any, text string) error {
 	if len(text) > limit.Name || agent.Speakable(text) != text {
 		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, limit.Name))
@@ -241,7 +241,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 	return m.told(text)
 }
 
-// setInstructions sets the instructions and applies their front matter.
+// told sets the instructions and applies their front matter.
 func (m *Manifest) told(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {

@@ -73,7 +73,7 @@ func (c *child) watch() {
 	c.closing()
 }
 
-// exitError waits for the end of the process and returns the error for one that ended
+// ended waits for the end of the process and returns the error for one that ended
 // by itself.
 func (c *child) ended() error {
 	if c.program == nil {

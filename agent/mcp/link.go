@@ -187,7 +187,7 @@ func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
 	return conn, err
 }
 
-// watch waits for the end of a connection, and cleans up.
+// attend waits for the end of a connection, and cleans up.
 func (s *Server) attend(l *link) {
 	over := make(chan struct{})
 	s.wg.Go(func() {

@@ -103,7 +103,7 @@ func (s *Server) ask(ctx context.Context, l *link, own string, args json.RawMess
 	return result, err
 }
 
-// recordAnswer resets the count of calls without an answer.
+// noteAnswer resets the count of calls without an answer.
 func (s *Server) noteAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// start starts keepConnected if necessary.
+// use starts keepConnected if necessary.
 func (s *Server) use() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	}
 }
 
-// keepConnected connects and reconnects until Close.
+// keep connects and reconnects until Close.
 func (s *Server) keep() {
 	for {
 		born := time.Now()
@@ -184,7 +184,7 @@ func (s *Server) keep() {
 	}
 }
 
-// recordAttempt records the result of an attempt.
+// tried records the result of an attempt.
 func (s *Server) tried(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *Server) lost(l *link) {
 	}
 }
 
-// backOff waits before the next attempt: increasingly long, and finally until the next
+// rest waits before the next attempt: increasingly long, and finally until the next
 // call.
 func (s *Server) rest() error {
 	s.mu.Lock()

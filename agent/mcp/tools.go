@@ -79,7 +79,7 @@ func (s *Server) allowed(own string) bool {
 	return (len(s.o.Only) == 0 || slices.ContainsFunc(s.o.Only, is)) && !slices.ContainsFunc(s.o.Except, is)
 }
 
-// setTools stores a list of tools.
+// know stores a list of tools.
 func (s *Server) know(tools []thinker.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

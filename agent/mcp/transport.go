@@ -160,7 +160,7 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 	return errNoMCP
 }
 
-// replaceBody replaces the body of a response by data already read.
+// put replaces the body of a response by data already read.
 func put(response *http.Response, data []byte) {
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(data))

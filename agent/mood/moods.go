@@ -91,7 +91,7 @@ func (m *Moods) Run(ctx context.Context) {
 	}
 }
 
-// handleEvent applies an event to the agent that it is about.
+// take applies an event to the agent that it is about.
 func (m *Moods) take(e event.Envelope) {
 	key := cmp.Or(string(e.Robot), e.Session) // empty is the default character, without robot and session
 	if _, gone := e.Event.(event.RobotForgotten); gone {
@@ -116,7 +116,7 @@ func (m *Moods) take(e event.Envelope) {
 	m.moving[key] = a
 }
 
-// store remembers an agent. Beyond the bound an agent of a session is dropped, before
+// keep remembers an agent. Beyond the bound an agent of a session is dropped, before
 // any of a robot, because programs invent sessions while robots are adopted; of these,
 // the least recently touched. If its mood was published, its end is published too.
 func (m *Moods) keep(key string, a *agent) {

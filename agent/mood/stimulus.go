@@ -264,7 +264,7 @@ func wider(a, b float64) bool {
 	return math.Abs(a) > math.Abs(b) || math.Abs(a) == math.Abs(b) && a > b
 }
 
-// setExpression puts an expression over the feelings. The face moves from a previous
+// wear puts an expression over the feelings. The face moves from a previous
 // expression, or starts at once from the feelings.
 func (s *State) wear(p Preset, intensity float64) {
 	if p == Plain {

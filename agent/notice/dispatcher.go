@@ -131,7 +131,7 @@ func (d *dispatcher) refresh() {
 	})
 }
 
-// handleEvent applies an event, and reports whether there may be something to do.
+// take applies an event, and reports whether there may be something to do.
 func (d *dispatcher) take(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
@@ -223,7 +223,7 @@ func (d *dispatcher) save(w *waiting) {
 	d.fault(err)
 }
 
-// process does everything that is due, and returns the time until the next call.
+// pass does everything that is due, and returns the time until the next call.
 func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
 	d.storeFailed = false
 	d.followClock()

@@ -151,7 +151,7 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	return n, nil
 }
 
-// store stores a prepared notification and returns the dropped ones.
+// keep stores a prepared notification and returns the dropped ones.
 func (s *Store) keep(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *Store) open(now time.Time) []Notification {
 	return list
 }
 
-// lookup returns the notification of an id, if it is stored.
+// get returns the notification of an id, if it is stored.
 func (s *Store) get(id string) (Notification, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,7 @@ func NewTimers(kept timerTable, c clock) *Timers {
 // function must not call the timers.
 func (s *Timers) Watch(changed func(id string)) { s.told = changed }
 
-// notifyChanged calls onChange. The caller holds s.mu, so that changes stay in order.
+// tell calls onChange. The caller holds s.mu, so that changes stay in order.
 func (s *Timers) tell(id string) {
 	if s.told != nil {
 		s.told(id)
@@ -156,7 +156,7 @@ func (s *Timers) checkLimit(t agent.Timer) error {
 	return nil
 }
 
-// store stores a timer that started at that reading of the running clock.
+// keep stores a timer that started at that reading of the running clock.
 func (s *Timers) keep(t agent.Timer, began time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

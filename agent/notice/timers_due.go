@@ -106,7 +106,7 @@ func (s *Timers) correctDue() error {
 	return failure
 }
 
-// dueTimers returns the timers that are due, in order. They stay due until they are
+// due returns the timers that are due, in order. They stay due until they are
 // removed or marked as rung.
 func (s *Timers) due() []agent.Timer {
 	s.mu.Lock()
@@ -171,7 +171,7 @@ func (s *Timers) next() (wait time.Duration, some bool) {
 	return max(wait, 0), some
 }
 
-// holdUntil returns until when a robot's channel must stay open so that the robot can
+// hold returns until when a robot's channel must stay open so that the robot can
 // announce its timers; the zero time if it has none.
 func (s *Timers) hold(robot device.ID) time.Time {
 	s.mu.Lock()

@@ -101,7 +101,7 @@ func (a *answer) belongs(index *int, id, name string) *call {
 	return nil
 }
 
-// finishMessage passes on the calls and returns why the message ended. A message that
+// end passes on the calls and returns why the message ended. A message that
 // was cut off has no calls, because they may be incomplete.
 func (a *answer) end() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"

@@ -105,7 +105,7 @@ func (e *Engine) listed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// probe requests a message, because lists omit the routers and aliases of some servers.
+// tried requests a message, because lists omit the routers and aliases of some servers.
 // It reports whether an answer begins.
 func (e *Engine) tried(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}

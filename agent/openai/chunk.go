@@ -80,7 +80,7 @@ func (a *answer) chunk(data []byte) error {
 	return nil
 }
 
-// markStarted records the first sign of a message. Some servers send it before they have
+// begin records the first sign of a message. Some servers send it before they have
 // read the prompt.
 func (a *answer) begin() {
 	a.alive = a.alive || !a.began

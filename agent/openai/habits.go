@@ -12,7 +12,7 @@ import (
 	"perch/remote"
 )
 
-// unsupported records the options that the server has rejected.
+// habits records the options that the server has rejected.
 type habits struct {
 	noTools, noTemperature, noThinking bool
 	newLimit                           bool // expects max_completion_tokens

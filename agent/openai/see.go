@@ -12,7 +12,7 @@ import (
 
 const largestPicture = 8 << 20 // bytes
 
-// DescribePicture implements agent.Seer.
+// See implements agent.Seer.
 func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
@@ -20,7 +20,7 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	return thinker.Look(ctx, l, largestPicture, e.look)
 }
 
-// continueVision is Continue for a picture. A server's message that its model does not
+// look is Continue for a picture. A server's message that its model does not
 // accept pictures becomes agent.ErrNoVision, regardless of the status.
 func (e *Engine) look(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	stop, err := e.persist(ctx, p, out)

@@ -28,7 +28,7 @@ type thoughts struct {
 	unopened bool   // it did begin inside a thought
 }
 
-// filter returns the part of the text that is known to be spoken text.
+// take returns the part of the text that is known to be spoken text.
 func (t *thoughts) take(text string) string {
 	if t.expected {
 		return t.unknown(text)
@@ -83,7 +83,7 @@ func (t *thoughts) unknown(text string) string {
 	return ""
 }
 
-// release returns the held text, which was not a thought.
+// known returns the held text, which was not a thought.
 func (t *thoughts) known() string {
 	if !t.expected {
 		return ""
@@ -133,7 +133,7 @@ func beginning(text string, tags []string) int {
 	return len(text)
 }
 
-// thinkingStyle is how a model's thoughts arrive.
+// manner is how a model's thoughts arrive.
 type manner int
 
 const (
@@ -154,7 +154,7 @@ func (e *Engine) expects() bool {
 	return e.manner == mannerOpened
 }
 
-// learnStyle records how the thoughts of a complete message arrived.
+// learnManner records how the thoughts of a complete message arrived.
 func (e *Engine) learnManner(a *answer) {
 	e.mu.Lock()
 	before := e.manner

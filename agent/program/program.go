@@ -1,7 +1,7 @@
 // Package program runs a foreign program as a child: in a separate process group,
 // without our keys in its environment, connected by its standard input and output. It
 // retains the end of its standard error, and kills it with all processes it has
-// started, as far as these can be found: see descendants.go.
+// started, as far as these can be found: see reach.go.
 //
 // Concurrency: one goroutine reads the standard error, one waits for the process, and
 // one watches over it. The caller reads and writes on its own goroutines. Done is closed
@@ -133,17 +133,17 @@ func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 // fails after Stop or the end of the process.
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// OutputDone reports that the output has ended, or will not be read any further. The
+// Silent reports that the output has ended, or will not be read any further. The
 // reader must call it after handling its output: Done is not closed before. A process
 // that continues is stopped after half a second, because it cannot be reached any more.
 func (p *Program) Silent() { p.hush() }
 
-// Stop starts stopping it without waiting: its input is closed, and its group gets
+// End starts stopping it without waiting: its input is closed, and its group gets
 // SIGTERM and, two seconds later, SIGKILL. Processes that have left the group are then
 // killed.
 func (p *Program) End() { p.ending() }
 
-// Done is closed when all of it has ended.
+// Gone is closed when all of it has ended.
 func (p *Program) Gone() <-chan struct{} { return p.gone }
 
 // Close stops it, and waits until all of it has ended.

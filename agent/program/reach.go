@@ -63,7 +63,7 @@ func descendants(pid int) []int {
 	return all
 }
 
-// openAll opens handles of processes, so that their ids cannot be reused for others.
+// hold opens handles of processes, so that their ids cannot be reused for others.
 func hold(pids []int) (held []*os.Process) {
 	for _, pid := range pids {
 		if p, err := os.FindProcess(pid); err == nil {

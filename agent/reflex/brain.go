@@ -134,7 +134,7 @@ func (c *command) answer(ctx context.Context, u recognized) error {
 	return say(c.out, c.fill(answer), end)
 }
 
-// sendAnswer sends an answer: its face, its sentences, and the end.
+// say sends an answer: its face, its sentences, and the end.
 func say(out func(agent.Reply) error, answer string, end agent.End) error {
 	face, text := agent.SplitEmotion(answer)
 	replies := []agent.Reply{agent.Felt{Emotion: face}}

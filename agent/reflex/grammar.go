@@ -69,12 +69,12 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// inGrammar reports whether a sentence consists of English words.
+// heard reports whether a sentence consists of English words.
 func (b *Book) heard(s sentence) bool {
 	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(of slot) bool { return len(b.lists[of.list].heard()) == 0 })
 }
 
-// grammarEntries returns the English entries of a list.
+// heard returns the English entries of a list.
 func (l list) heard() (all []string) {
 	for _, it := range l.items {
 		if spoken := strings.Join(it.words, " "); isASCII(spoken) {

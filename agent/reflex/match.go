@@ -73,7 +73,7 @@ func (m *matcher) understand(intents []intent) (recognized, bool) {
 	return recognized{}, false
 }
 
-// startSentence resets the matcher, and reports whether its bounds allow another sentence.
+// begin resets the matcher, and reports whether its bounds allow another sentence.
 func (m *matcher) begin() bool {
 	m.all += m.steps
 	m.taken, m.steps = map[string]item{}, 0

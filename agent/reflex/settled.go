@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Complete reports whether a text is a sentence of the book that no continuation can
+// Settled reports whether a text is a sentence of the book that no continuation can
 // change, so that the recognizer need not wait for one. A sentence that ends with a
 // number is not complete, because people pause within numbers, nor is one with an
 // unfilled slot.
@@ -35,7 +35,7 @@ func (b *Book) Settled(text string) bool {
 	return m.all <= mostStepsAll // beyond the bound it is unknown
 }
 
-// CompleteAnswer reports whether a text is an answer to a yes-or-no question that no
+// SettledAnswer reports whether a text is an answer to a yes-or-no question that no
 // continuation can change.
 func (b *Book) SettledAnswer(text string) bool {
 	m := b.matcher(text)

@@ -14,7 +14,7 @@ import (
 
 // skills are the additional abilities of characters.
 type skills interface {
-	// PerformAloud performs a skill for a turn, and returns the text to say. has reports
+	// Say performs a skill for a turn, and returns the text to say. has reports
 	// whether the turn's character has the skill; args is an object.
 	Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error)
 }
@@ -143,7 +143,7 @@ type sharing struct {
 	left  int // steps
 }
 
-// overlap reports whether some utterance matches the rest of both sentences.
+// meet reports whether some utterance matches the rest of both sentences.
 func (s *sharing) meet(x, y []node) bool {
 	if s.left--; s.left < 0 || !slices.ContainsFunc(x, full) && !slices.ContainsFunc(y, full) {
 		return true
@@ -159,7 +159,7 @@ func (s *sharing) meet(x, y []node) bool {
 
 func full(n node) bool { return !empty(n) }
 
-// firstWords calls then with each possible first word, and the rest after it.
+// begin calls then with each possible first word, and the rest after it.
 func (s *sharing) begin(nodes []node, then func(first string, rest []node)) {
 	if s.left--; s.left < 0 || len(nodes) == 0 {
 		return

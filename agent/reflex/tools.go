@@ -66,7 +66,7 @@ func photoTool(tools []device.Tool) (bodyTool, bool) {
 	return bodyTool{}, false
 }
 
-// findIntTool is findOf for tools with integer arguments.
+// find is findOf for tools with integer arguments.
 func find(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
 	return findOf("integer", tools, words, arguments...)
 }

@@ -45,7 +45,7 @@ func (p *performance) text(name string) string {
 	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
-// phrases returns the words of the language in which a skill was requested.
+// said returns the words of the language in which a skill was requested.
 func (l *Library) said(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }

@@ -96,7 +96,7 @@ func (o *ordering) needs(s Skill, way []string) error {
 	return nil
 }
 
-// claimTools reserves the names of a skill's tools.
+// take reserves the names of a skill's tools.
 func (o *ordering) take(s Skill) error {
 	for _, t := range s.Tools {
 		if whose, taken := o.tools[t.Name]; taken {

@@ -139,7 +139,7 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// DescribePicture has the model look at a picture, within ModelWithin, or returns ErrNoVision.
+// See has the model look at a picture, within ModelWithin, or returns ErrNoVision.
 func (k *Brain) See(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
@@ -303,7 +303,7 @@ func (r *turnRun) failed(err error) error {
 	return err
 }
 
-// finish ends the turn, after the phrase of that name if there is one, in the turn's
+// end ends the turn, after the phrase of that name if there is one, in the turn's
 // language.
 func (r *turnRun) end(why string) error {
 	var replies []agent.Reply

@@ -73,7 +73,7 @@ func (s *scanner) enter(m mode) { s.mode, s.long = m, 0 }
 // drops removes the first n bytes.
 func (s *scanner) drops(n int) { s.held, s.gap = s.held[n:], true }
 
-// speakFirst speaks the first letter.
+// pass speaks the first letter.
 func (s *Speech) pass() bool {
 	r, size := utf8.DecodeRuneInString(s.held)
 	s.held = s.held[size:]

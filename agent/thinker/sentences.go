@@ -83,7 +83,7 @@ func (c *cutter) add(r rune) (sentence string) {
 // flush ends the current sentence.
 func (c *cutter) flush() string { return c.take(len(c.text)) }
 
-// cutAt removes and returns the first n bytes.
+// take removes and returns the first n bytes.
 func (c *cutter) take(n int) string {
 	piece := strings.TrimSpace(string(c.text[:n]))
 	c.text = []byte(strings.TrimLeft(string(c.text[n:]), " "))

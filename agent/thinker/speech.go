@@ -97,7 +97,7 @@ func (s *Speech) Write(delta string) []agent.Reply {
 	return s.drain()
 }
 
-// Flush ends a message and returns the rest of its replies. The same turn may have
+// End ends a message and returns the rest of its replies. The same turn may have
 // another message, for example after a tool. That retains the face of this one
 // unless it sets one.
 func (s *Speech) End() []agent.Reply {

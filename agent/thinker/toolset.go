@@ -201,7 +201,7 @@ func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) 
 	return answers, ctx.Err()
 }
 
-// lookup returns the tool of a name as written by the model.
+// find returns the tool of a name as written by the model.
 func (s toolset) find(safe string) (turnTool, bool) {
 	own, found := s.names.Own(safe)
 	return s.byName[own], found
@@ -285,7 +285,7 @@ func (u *TurnTools) Offered() []Tool { return u.set.offered }
 // Acted reports whether a tool has run.
 func (u *TurnTools) Acted() bool { return u.acted.Load() }
 
-// TurnEnd returns how the turn ends, if a tool has set it.
+// End returns how the turn ends, if a tool has set it.
 func (u *TurnTools) End() agent.End {
 	end, _ := u.end.Load().(agent.End)
 	return end
