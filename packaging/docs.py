@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the pages: links lead somewhere, and the tests that pages name exist."""
+"""Checks the pages: links lead somewhere, and the tests and functions that pages name exist."""
 import glob, os, re, subprocess, sys
 
 pages = [p for g in ("*.md", "docs/*.md", "docs/how-to/*.md", "firmware-tools/discovery/*.md") for p in glob.glob(g)]
@@ -30,5 +30,17 @@ for page in ("docs/firmware.md", "CONTRIBUTING.md", "SECURITY.md"):
     for name in re.findall(r"`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\.txtar)`", plain[page]):
         if name not in named:
             faults.append(f"{page} names {name}, which does not exist")
+# A walk names functions, as `folder/file.go`: `Type.method`, `function`.
+for line in plain["docs/architecture.md"].splitlines():
+    file, names = "", ()
+    for word in re.findall(r"`([^`]+)`", line):
+        if word.endswith(".go"):
+            file = os.path.join("" if "/" in word else os.path.dirname(file), word)
+            code = open(file, encoding="utf-8").read() if os.path.exists(file) else ""
+        elif file and re.fullmatch(r"([A-Za-z]+[.])?[A-Za-z]+", word) and re.match(r"\d+\. `", line):
+            receiver, _, name = word.rpartition(".")
+            method = r"\(([a-zA-Z]+ )?[*]?" + receiver + r"\) " if receiver else r"(\([^)]*\) )?"
+            if not re.search(r"(?m)^(func " + method + name + r"[\[(]|type " + name + " )", code):
+                faults.append(f"docs/architecture.md: {file} has no {word}")
 print("\n".join(faults), file=sys.stderr)
 sys.exit(bool(faults))
