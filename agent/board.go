@@ -73,11 +73,11 @@ type stated struct {
 // a robot are dropped. A robot is dropped a week after its channel closed, and is
 // then unknown; a session without a robot after a day without an event.
 const (
-	mostStates   = 2000
-	manyStates   = 100
-	goneFor      = 7 * 24 * time.Hour
-	silentFor    = 24 * time.Hour
-	betweenLooks = time.Minute
+	mostStates = 2000
+	manyStates = 100
+	goneFor    = 7 * 24 * time.Hour
+	silentFor  = 24 * time.Hour
+	sweepEvery = time.Minute
 )
 
 // take folds one event. It returns the changed session's key, or "" if nothing changed.
@@ -101,7 +101,7 @@ func (s *states) take(e event.Envelope) (key string) {
 	if _, is := e.Event.(event.Notification); is {
 		return "" // it carries the sender's session, which may be unknown
 	}
-	if e.At.Sub(s.swept) >= betweenLooks {
+	if e.At.Sub(s.swept) >= sweepEvery {
 		s.swept = e.At
 		s.forget(e.At)
 	}
@@ -226,7 +226,7 @@ func (b *Board) Follow(now time.Time) *Follower {
 	f := &Follower{board: b, due: map[string]time.Time{}}
 	f.copy()
 	for _, s := range f.states.bySession {
-		f.await(s.State, now)
+		f.schedule(s.State, now)
 	}
 	return f
 }
@@ -294,12 +294,12 @@ func (f *Follower) forget(s State, at time.Time) {
 }
 
 func (f *Follower) change(s State, e event.Envelope) {
-	f.await(s, e.At)
+	f.schedule(s, e.At)
 	f.changes = append(f.changes, Change{State: s, At: e.At, By: e.Event})
 }
 
-// await records when a state expires.
-func (f *Follower) await(s State, now time.Time) {
+// schedule records when a state expires.
+func (f *Follower) schedule(s State, now time.Time) {
 	if due := s.Due(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due
 	} else {

@@ -9,7 +9,7 @@ type change struct {
 	before map[string]*indexed // nil means it did not exist
 }
 
-func (m *Memory) begin() change {
+func (m *Memory) newChange() change {
 	return change{m.kept, &m.index, map[string]*Entry{}, map[string]*indexed{}}
 }
 

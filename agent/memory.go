@@ -110,8 +110,8 @@ func (m *Memory) Watch(changed func(id string)) { m.changed = changed }
 // call the memory.
 func (m *Memory) Announce(remembered func(Entry)) { m.remembered = remembered }
 
-// tell calls changed. The caller holds the lock, so that changes stay in order.
-func (m *Memory) tell(id string) {
+// notifyChanged calls changed. The caller holds the lock, so that changes stay in order.
+func (m *Memory) notifyChanged(id string) {
 	if m.changed != nil {
 		m.changed(id)
 	}
@@ -172,7 +172,7 @@ func (q *queue) take() []*wanted {
 
 // rememberAll stores entries one after the other, in one write.
 func (m *Memory) rememberAll(all []*wanted) {
-	c := m.begin()
+	c := m.newChange()
 	for _, w := range all {
 		w.done = true
 		surplus, err := m.place(&w.entry)
@@ -190,7 +190,7 @@ func (m *Memory) rememberAll(all []*wanted) {
 		if w.err = cmp.Or(w.err, err); w.err != nil {
 			continue
 		}
-		m.tell(w.entry.ID)
+		m.notifyChanged(w.entry.ID)
 		if m.remembered != nil {
 			m.remembered(w.entry)
 		}
@@ -222,7 +222,7 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, there := m.index.get(m.kept, id)
+	e, there := m.index.byID(m.kept, id)
 	if err := m.kept.Err(); !there && err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
@@ -236,12 +236,12 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	if e.Body = text; !e.fits() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
 	}
-	c := m.begin()
+	c := m.newChange()
 	c.put(e)
 	if err := c.commit(); err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
-	m.tell(id)
+	m.notifyChanged(id)
 	return e, nil
 }
 
@@ -267,7 +267,7 @@ func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 // Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	found := []Entry{}
-	for _, e := range m.index.find(m.kept, Query{Text: query}, now) {
+	for _, e := range m.index.search(m.kept, Query{Text: query}, now) {
 		found = append(found, e.Entry)
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
@@ -277,7 +277,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 // All iterates over the entries, the best first, copying each when it is reached.
 func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		for _, e := range m.index.find(m.kept, Query{}, now) {
+		for _, e := range m.index.search(m.kept, Query{}, now) {
 			if !yield(e.Entry) {
 				return
 			}
@@ -292,18 +292,18 @@ func (m *Memory) Err() error { return m.kept.Err() }
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there := m.index.get(m.kept, id); !there {
+	if _, there := m.index.byID(m.kept, id); !there {
 		if err := m.kept.Err(); err != nil {
 			return fmt.Errorf("forget: %w", err)
 		}
 		return ErrForgotten
 	}
-	c := m.begin()
+	c := m.newChange()
 	c.remove(id)
 	if err := c.commit(); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
-	m.tell(id)
+	m.notifyChanged(id)
 	return nil
 }
 

@@ -16,7 +16,7 @@ const (
 // ReadNote parses the content of the square brackets around a fact.
 func ReadNote(content string) (n Note, is bool) {
 	head, fact, found := strings.Cut(content, ":")
-	words, begun := noteHead(head)
+	words, begun := markerHead(head)
 	if !found || !begun {
 		return Note{}, false
 	}
@@ -45,18 +45,18 @@ func NoteBegun(content string) bool {
 	if content != "" && len(content) < len(noteWord) {
 		return strings.HasPrefix(noteWord, content)
 	}
-	words, begun := noteHead(content)
+	words, begun := markerHead(content)
 	for i, w := range words {
 		open := i == len(words)-1 && strings.HasSuffix(content, w)
-		if !noteWordOf(w, open) {
+		if !isMarkerWord(w, open) {
 			return false
 		}
 	}
 	return begun
 }
 
-// noteHead returns the words between REMEMBER and the colon, in lower case.
-func noteHead(head string) (words []string, begun bool) {
+// markerHead returns the words between REMEMBER and the colon, in lower case.
+func markerHead(head string) (words []string, begun bool) {
 	head = strings.ToLower(strings.TrimLeft(head, " *_`"))
 	rest, begun := strings.CutPrefix(head, noteWord)
 	if !begun || len(rest) > mostHead || rest != "" && rest[0] != ' ' {
@@ -71,9 +71,9 @@ func noteHead(head string) (words []string, begun bool) {
 	return words, true
 }
 
-// noteWordOf reports whether a word may stand before the colon; an open word may be
+// isMarkerWord reports whether a word may stand before the colon; an open word may be
 // the beginning of one.
-func noteWordOf(word string, open bool) bool {
+func isMarkerWord(word string, open bool) bool {
 	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {
 		return w == word || open && strings.HasPrefix(w, word)
 	})

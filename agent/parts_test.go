@@ -43,7 +43,7 @@ func TestWhatIsFoundIsThatOfAPlainScan(t *testing.T) {
 			if r.IntN(4) == 0 {
 				q.Type = MemoryUser
 			}
-			got, want := x.find(nil, q, now), plainScan(x.ranked, q, now)
+			got, want := x.search(nil, q, now), plainScan(x.ranked, q, now)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: %+v finds %d, want %d: %+v", seed, q, len(got), len(want), want)
 			}

@@ -135,7 +135,7 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 		return nil, fmt.Errorf("%w: a query has at most %d words, and %d bytes; leave out some", ErrEntry, mostSought, mostQuery)
 	}
 	q.Tags = tags
-	found := m.index.find(m.kept, q, now)
+	found := m.index.search(m.kept, q, now)
 	ranked := make([]Ranked, len(found))
 	for i, e := range found {
 		ranked[i] = Ranked{e.Entry, e.Score(now)}
@@ -155,7 +155,7 @@ type MemoryStats struct {
 // Stats counts the entries that have not expired.
 func (m *Memory) Stats(now time.Time) MemoryStats {
 	s := MemoryStats{Most: int(m.most.Load()), Types: map[string]int{}, Tags: map[string]int{}}
-	for _, e := range m.index.find(m.kept, Query{}, now) {
+	for _, e := range m.index.search(m.kept, Query{}, now) {
 		s.Entries++
 		s.Types[e.Type]++
 		if e.Important {
@@ -297,8 +297,8 @@ func (x *index) drop(id string) (before *indexed) {
 	return before
 }
 
-// get returns the entry of an id.
-func (x *index) get(kept entries, id string) (Entry, bool) {
+// byID returns the entry of an id.
+func (x *index) byID(kept entries, id string) (Entry, bool) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -337,8 +337,8 @@ func (e *indexed) copied() (Entry, bool) {
 	return e.Entry, true
 }
 
-// find returns the entries that match a query, the best first.
-func (x *index) find(kept entries, q Query, now time.Time) (found []*indexed) {
+// search returns the entries that match a query, the best first.
+func (x *index) search(kept entries, q Query, now time.Time) (found []*indexed) {
 	x.load(kept)
 	x.mu.RLock()
 	defer x.mu.RUnlock()

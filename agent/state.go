@@ -126,19 +126,19 @@ func Fold(s State, e event.Envelope) State {
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted, event.Misheard:
-		return s.become(Listening)
+		return s.withBase(Listening)
 	case event.Heard, event.ThinkingStarted:
-		return s.become(Thinking)
+		return s.withBase(Thinking)
 	case event.SpeakingStarted, event.SoundStarted:
-		return s.become(Speaking)
+		return s.withBase(Speaking)
 	case event.Said:
 		if ev.By == event.ByViewer {
 			return s // no end of a turn would follow
 		}
-		return s.become(Speaking)
+		return s.withBase(Speaking)
 	case event.StateTold:
 		s.reports, s.SubAgents = true, ev.SubAgents
-		return s.become(Shown(ev.State))
+		return s.withBase(Shown(ev.State))
 	case event.ToolStatus:
 		return s.tool(ev)
 	case event.Emotion:
@@ -149,11 +149,11 @@ func Fold(s State, e event.Envelope) State {
 		s.asked = without(s.asked, func(id string) bool { return id == ev.ID })
 	case event.SoundEnded:
 		if ev.End == event.EndFailed {
-			return s.become(Idle).pass(Failed, e.At.Add(failedFor))
+			return s.withBase(Idle).pass(Failed, e.At.Add(failedFor))
 		}
-		return s.become(Idle) // a chime asks for no attention to an answer
+		return s.withBase(Idle) // a chime asks for no attention to an answer
 	case event.TurnEnded:
-		return s.ended(ev, e.At)
+		return s.turnEnded(ev, e.At)
 	case event.Fault:
 		return s.pass(Failed, e.At.Add(failedFor))
 	}
@@ -183,8 +183,8 @@ func (s State) offline() State {
 	return s
 }
 
-// become returns the state with a new base, ending a transient state at once.
-func (s State) become(base Shown) State {
+// withBase returns the state with a new base, ending a transient state at once.
+func (s State) withBase(base Shown) State {
 	s.base, s.passing, s.until = base, "", time.Time{}
 	return s
 }
@@ -194,17 +194,17 @@ func (s State) pass(passing Shown, until time.Time) State {
 	return s
 }
 
-func (s State) ended(e event.TurnEnded, at time.Time) State {
+func (s State) turnEnded(e event.TurnEnded, at time.Time) State {
 	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
 	switch e.End {
 	case event.EndCancelled:
-		return s.become(Idle)
+		return s.withBase(Idle)
 	case event.EndFailed:
-		return s.become(Idle).pass(Failed, at.Add(failedFor))
+		return s.withBase(Idle).pass(Failed, at.Add(failedFor))
 	case event.EndSleep:
-		return s.become(Sleeping).pass(Attention, at.Add(attentionFor))
+		return s.withBase(Sleeping).pass(Attention, at.Add(attentionFor))
 	}
-	return s.become(Idle).pass(Attention, at.Add(attentionFor))
+	return s.withBase(Idle).pass(Attention, at.Add(attentionFor))
 }
 
 func (s State) tool(e event.ToolStatus) State {
@@ -219,11 +219,11 @@ func (s State) tool(e event.ToolStatus) State {
 	s.SubAgents = len(without(s.running, func(r running) bool { return !r.agent }))
 	switch {
 	case s.Tools == 0:
-		return s.become(Thinking)
+		return s.withBase(Thinking)
 	case s.Tools > 1 || s.SubAgents > 0:
-		return s.become(Juggling)
+		return s.withBase(Juggling)
 	}
-	return s.become(Working)
+	return s.withBase(Working)
 }
 
 // without returns a new slice without the dropped elements, because States share slices.

@@ -42,7 +42,7 @@ type ring struct {
 	lost    uint64 // Seq of the newest envelope that was overwritten
 }
 
-func (r *ring) put(e Envelope) {
+func (r *ring) add(e Envelope) {
 	slot := r.at(r.written)
 	r.lost = slot.Seq // 0 in the first round
 	*slot = e
@@ -120,7 +120,7 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 		return
 	}
 	b.seq++
-	b.rings[ringOf(e)].put(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
+	b.rings[ringOf(e)].add(Envelope{Seq: b.seq, At: time.Now(), Robot: robot, Session: session, Event: e})
 	b.mu.Unlock()
 	b.wake()
 }

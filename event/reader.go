@@ -70,7 +70,7 @@ func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
 func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	for {
 		r.bus.mu.Lock()
-		e, ok := r.take()
+		e, ok := r.dequeue()
 		changed, closed := r.bus.changed, r.bus.closed
 		r.bus.mu.Unlock()
 		switch {
@@ -87,8 +87,8 @@ func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	}
 }
 
-// take returns Missed if events were lost, or else the next envelope if there is one.
-func (r *Reader) take() (Envelope, bool) {
+// dequeue returns Missed if events were lost, or else the next envelope if there is one.
+func (r *Reader) dequeue() (Envelope, bool) {
 	lowest, from := (*Envelope)(nil), 0
 	for i := range r.bus.rings {
 		ring := &r.bus.rings[i]

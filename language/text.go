@@ -40,9 +40,9 @@ func (c *splitter) add(r rune) {
 		c.flush()
 		c.words = append(c.words, string(r))
 	case unicode.Is(unicode.Nd, r):
-		c.begin(true, '0'+digit(r))
+		c.extendWord(true, '0'+digit(r))
 	case unicode.IsLetter(r):
-		c.begin(false, r)
+		c.extendWord(false, r)
 	case unicode.IsMark(r):
 		c.mark(r)
 	case r == '\'' && len(c.word) > 0 && !c.digits:
@@ -53,8 +53,8 @@ func (c *splitter) add(r rune) {
 	}
 }
 
-// begin adds a rune to the word, or starts another if that is of the other kind.
-func (c *splitter) begin(digits bool, r rune) {
+// extendWord adds a rune to the word, or starts another if that is of the other kind.
+func (c *splitter) extendWord(digits bool, r rune) {
 	if digits != c.digits {
 		c.flush()
 	}

@@ -306,11 +306,11 @@ func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 	switch kind {
 	case Speak:
 		return read(payload, func(p speech) (event.Event, error) {
-			return event.Said{Text: p.Text, By: event.ByViewer}, needs("text", p.Text, limit.Text)
+			return event.Said{Text: p.Text, By: event.ByViewer}, requireText("text", p.Text, limit.Text)
 		})
 	case Think:
 		return read(payload, func(p thought) (event.Event, error) {
-			return event.Thought{Text: p.Thought}, needs("thought", p.Thought, limit.Text)
+			return event.Thought{Text: p.Thought}, requireText("thought", p.Thought, limit.Text)
 		})
 	case Gesture:
 		return read(payload, gesture.event)
@@ -329,21 +329,21 @@ func inward(kind Type, payload json.RawMessage) (event.Event, error) {
 	case SkillError:
 		return read(payload, func(p failure) (event.Event, error) {
 			return event.SkillFailed{Skill: p.Skill, Error: p.Error, By: event.ByViewer},
-				errors.Join(needs("skill", p.Skill, limit.Name), fits("error", p.Error, limit.Text))
+				errors.Join(requireText("skill", p.Skill, limit.Name), checkLength("error", p.Error, limit.Text))
 		})
 	case LoadStart:
 		return read(payload, func(p load) (event.Event, error) {
-			return event.LoadStarted{URI: p.URI}, needs("uri", p.URI, limit.Line)
+			return event.LoadStarted{URI: p.URI}, requireText("uri", p.URI, limit.Line)
 		})
 	case LoadEnd:
 		return read(payload, func(p load) (event.Event, error) {
-			return event.LoadEnded{URI: p.URI, Error: p.Error}, errors.Join(fits("uri", p.URI, limit.Line), fits("error", p.Error, limit.Text))
+			return event.LoadEnded{URI: p.URI, Error: p.Error}, errors.Join(checkLength("uri", p.URI, limit.Line), checkLength("error", p.Error, limit.Text))
 		})
 	case Validate:
 		return read(payload, validation.event)
 	case Presence:
 		return read(payload, func(p state) (event.Event, error) {
-			return event.Presence{State: p.State}, needs("state", p.State, limit.Name)
+			return event.Presence{State: p.State}, requireText("state", p.State, limit.Name)
 		})
 	}
 	return nil, bad("there is no type %.40q", kind)
@@ -367,7 +367,7 @@ func read[P any](payload json.RawMessage, made func(P) (event.Event, error)) (ev
 }
 
 func (p gesture) event() (event.Event, error) {
-	err := needs("name", p.Name, limit.Name)
+	err := requireText("name", p.Name, limit.Name)
 	if !(p.Duration >= 0 && p.Duration <= mostDuration) {
 		err = errors.Join(err, bad("payload.duration is milliseconds, from 0 to %d", mostDuration))
 	}
@@ -402,7 +402,7 @@ func (p look) event() (event.Event, error) {
 }
 
 func (p perform) event() (event.Event, error) {
-	err := errors.Join(needs("skill", p.Skill, limit.Name), fits("animationHint", p.Hint, limit.Name))
+	err := errors.Join(requireText("skill", p.Skill, limit.Name), checkLength("animationHint", p.Hint, limit.Name))
 	if len(p.Args) > limit.Said {
 		err = errors.Join(err, bad("payload.args has at most %d bytes", limit.Said))
 	}
@@ -413,7 +413,7 @@ func (p perform) event() (event.Event, error) {
 }
 
 func (p done) event() (event.Event, error) {
-	err := errors.Join(needs("skill", p.Skill, limit.Name), fits("result.output", p.Result.Output, limit.Text))
+	err := errors.Join(requireText("skill", p.Skill, limit.Name), checkLength("result.output", p.Result.Output, limit.Text))
 	if s := p.Result.Sentiment; s != nil && !(math.Abs(*s) <= 1) {
 		err = errors.Join(err, bad("payload.result.sentiment is a number from -1 to 1"))
 	}
@@ -435,7 +435,7 @@ func (p memory) event() (event.Event, error) {
 		return nil, bad("payload.type is user, feedback, project or reference, not %.40q", p.Type)
 	}
 	return event.Remembered{Type: p.Type, Name: p.Name, Body: p.Content, By: event.ByViewer},
-		errors.Join(needs("content", p.Content, limit.Text), fits("name", p.Name, limit.Name))
+		errors.Join(requireText("content", p.Content, limit.Text), checkLength("name", p.Name, limit.Name))
 }
 
 // ours is the prefix of the appliance's key addresses. A viewer's signature is made
@@ -443,7 +443,7 @@ func (p memory) event() (event.Event, error) {
 const ours = "ed25519:"
 
 func (p signature) event() (event.Event, error) {
-	err := errors.Join(needs("message", p.Message, limit.Text), needs("address", p.Address, limit.Name), fits("signature", p.Signature, limit.Name))
+	err := errors.Join(requireText("message", p.Message, limit.Text), requireText("address", p.Address, limit.Name), checkLength("signature", p.Signature, limit.Name))
 	if strings.ContainsFunc(p.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		err = errors.Join(err, bad("payload.address is one word of ASCII"))
 	}
@@ -460,16 +460,16 @@ func (p validation) event() (event.Event, error) {
 	return event.Validated{Errors: int(p.Errors), Warnings: int(p.Warnings)}, nil
 }
 
-// needs returns an error for a field that is empty or too long.
-func needs(field, text string, most int) error {
+// requireText returns an error for a field that is empty or too long.
+func requireText(field, text string, most int) error {
 	if strings.TrimSpace(text) == "" {
 		return bad("payload.%s is needed", field)
 	}
-	return fits(field, text, most)
+	return checkLength(field, text, most)
 }
 
-// fits returns an error for a field that is too long.
-func fits(field, text string, most int) error {
+// checkLength returns an error for a field that is too long.
+func checkLength(field, text string, most int) error {
 	if len(text) > most {
 		return bad("payload.%s has at most %d bytes, not %d", field, most, len(text))
 	}

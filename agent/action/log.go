@@ -14,7 +14,7 @@ import (
 
 // Bounds of the log.
 const (
-	kept           = 200 // of each character
+	mostActions    = 200 // of each character
 	mostCharacters = 64  // beyond this the longest inactive is dropped
 )
 
@@ -55,7 +55,7 @@ func (l *Log) Take(e event.Envelope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ok {
-		l.keep(a)
+		l.append(a)
 	}
 	l.seen = e.Seq
 	if l.news != nil {
@@ -64,13 +64,13 @@ func (l *Log) Take(e event.Envelope) {
 	}
 }
 
-func (l *Log) keep(a Action) {
+func (l *Log) append(a Action) {
 	list, known := l.of[a.Agent]
 	if !known && len(l.of) >= mostCharacters {
 		delete(l.of, limit.First(l.of, func(a, b []Action) int { return cmp.Compare(a[len(a)-1].Timestamp, b[len(b)-1].Timestamp) }))
 	}
-	if len(list) >= kept {
-		list = slices.Delete(list, 0, len(list)-kept+1)
+	if len(list) >= mostActions {
+		list = slices.Delete(list, 0, len(list)-mostActions+1)
 	}
 	l.of[a.Agent] = append(list, a)
 }

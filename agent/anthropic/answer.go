@@ -64,7 +64,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *ans
 		}
 	}
 	if a.ended { // anything after the end is ignored
-		return e.end(a, params.Tools)
+		return e.finish(a, params.Tools)
 	}
 	err := stream.Err()
 	switch {
@@ -88,10 +88,10 @@ func (a *answer) event(event sdk.MessageStreamEventUnion) error {
 		if len(a.message.Content) > 4*limit.Calls {
 			return fmt.Errorf("it has more than %d parts", 4*limit.Calls)
 		}
-		return a.say(event.ContentBlock.Text)
+		return a.sendText(event.ContentBlock.Text)
 	case "content_block_delta":
 		if event.Delta.Type == "text_delta" {
-			return a.say(event.Delta.Text)
+			return a.sendText(event.Delta.Text)
 		}
 	case "message_stop":
 		a.ended = true
@@ -99,7 +99,7 @@ func (a *answer) event(event sdk.MessageStreamEventUnion) error {
 	return nil
 }
 
-func (a *answer) say(text string) error {
+func (a *answer) sendText(text string) error {
 	if text == "" {
 		return nil
 	}
@@ -110,9 +110,9 @@ func (a *answer) say(text string) error {
 	return nil
 }
 
-// end passes on the calls and returns why the message ended. A message that was cut
+// finish passes on the calls and returns why the message ended. A message that was cut
 // off has no calls, because they may be incomplete.
-func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
+func (e *Engine) finish(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch a.message.StopReason {
 	case sdk.StopReasonRefusal:
 		return thinker.StopRefused, nil
@@ -136,7 +136,7 @@ func (e *Engine) end(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error
 		return "", fmt.Errorf("it asks for more than %d tools at once", limit.Calls)
 	}
 	if thought {
-		e.kept.put(calls, a.message, tools)
+		e.kept.add(calls, a.message, tools)
 	}
 	for i := range calls {
 		if err := a.out(thinker.Piece{Call: &calls[i]}); err != nil {

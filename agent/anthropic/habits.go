@@ -21,7 +21,7 @@ func (e *Engine) learn(err error, p thinker.Prompt, used habits) bool {
 	reason := strings.ToLower(r.Reason)
 	next, what := used, ""
 	switch {
-	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) && e.kept.forget():
+	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) && e.kept.clear():
 		return true // something before the thinking has changed; repeat without it
 	case p.Temperature(e.o.Temperature, highest) != nil && !used.noTemperature && strings.Contains(reason, "temperature"):
 		next.noTemperature, what = true, "the model takes no temperature; it is left out from now on"

@@ -10,27 +10,27 @@ import (
 	"perch/limit"
 )
 
-// mostKept bounds the cached messages: the rounds of a few concurrent turns.
-const mostKept = 64
+// mostCached bounds the cached messages: the rounds of a few concurrent turns.
+const mostCached = 64
 
 // kept holds the latest messages with thinking and calls, unchanged. New
 // messages evict the oldest; an evicted message is sent without its thinking, which
 // only costs quality.
 type kept struct {
 	mu    sync.Mutex
-	all   []keptMessage
+	all   []cachedMessage
 	bytes int
 }
 
-type keptMessage struct {
+type cachedMessage struct {
 	calls []string // that the model was offered
 	param sdk.MessageParam
 	tools []sdk.ToolUnionParam // that it was offered
 	bytes int
 }
 
-func (k *kept) put(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
-	one := keptMessage{calls: ids(calls), param: m.ToParam(), tools: tools}
+func (k *kept) add(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
+	one := cachedMessage{calls: ids(calls), param: m.ToParam(), tools: tools}
 	for _, block := range m.Content {
 		one.bytes += len(block.RawJSON())
 	}
@@ -38,14 +38,14 @@ func (k *kept) put(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnio
 	defer k.mu.Unlock()
 	k.all = append(k.all, one)
 	k.bytes += one.bytes
-	for len(k.all) > mostKept || k.bytes > limit.Message {
+	for len(k.all) > mostCached || k.bytes > limit.Message {
 		k.bytes -= k.all[0].bytes
 		k.all = slices.Delete(k.all, 0, 1)
 	}
 }
 
-// find returns the message with exactly these calls.
-func (k *kept) find(calls []thinker.ToolCall) (keptMessage, bool) {
+// lookup returns the message with exactly these calls.
+func (k *kept) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := ids(calls)
@@ -54,11 +54,11 @@ func (k *kept) find(calls []thinker.ToolCall) (keptMessage, bool) {
 			return one, true
 		}
 	}
-	return keptMessage{}, false
+	return cachedMessage{}, false
 }
 
-// forget empties the cache and reports whether it held anything.
-func (k *kept) forget() bool {
+// clear empties the cache and reports whether it held anything.
+func (k *kept) clear() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	had := len(k.all) > 0

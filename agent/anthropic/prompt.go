@@ -71,7 +71,7 @@ func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionPa
 	if m.Role == thinker.RoleTool {
 		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, cmp.Or(m.Text, nothing), m.Failed)), nil
 	}
-	if one, ok := e.kept.find(m.Calls); ok && len(m.Calls) > 0 {
+	if one, ok := e.kept.lookup(m.Calls); ok && len(m.Calls) > 0 {
 		return one.param, one.tools
 	}
 	for _, picture := range m.Pictures {

@@ -99,7 +99,7 @@ func Open(o Options) (*Diary, error) {
 		last = e.Seq
 	}
 	if o.Begins && !found && last == 0 {
-		if err := d.put(Head{At: time.Now().UTC().Round(0)}); err != nil {
+		if err := d.storeHead(Head{At: time.Now().UTC().Round(0)}); err != nil {
 			return nil, fmt.Errorf("begin the diary: %w", err)
 		}
 		return d, nil
@@ -143,7 +143,7 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	pump.Go(func() { from.Pump(ctx, events) })
 	defer pump.Wait()
 	d.cut()
-	d.tally()
+	d.loadReported()
 	var batch []Entry
 	var due <-chan time.Time
 	for {
@@ -187,8 +187,8 @@ func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
 	return append(batch, entry)
 }
 
-// tally finds the stored entries reported by viewers.
-func (d *Diary) tally() {
+// loadReported finds the stored entries reported by viewers.
+func (d *Diary) loadReported() {
 	d.reported = nil
 	for e := range joined(*d.head, d.table(), &Report{}) {
 		if e.reported() {
@@ -222,7 +222,7 @@ func (d *Diary) write(batch []Entry) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	err := d.append(batch)
-	d.went(err)
+	d.recordResult(err)
 	if err != nil || d.o.Publish == nil {
 		return
 	}
@@ -232,8 +232,8 @@ func (d *Diary) write(batch []Entry) {
 	}
 }
 
-// went records the result of the latest change.
-func (d *Diary) went(err error) {
+// recordResult records the result of the latest change.
+func (d *Diary) recordResult(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil && d.err == nil {
@@ -257,7 +257,7 @@ func (d *Diary) append(batch []Entry) error {
 	}
 	next.Last = d.o.Key.signPoint(next.Last)
 	next.Newest[len(batch)-1].Signature = next.Last.Signature
-	if err := d.put(next); err != nil {
+	if err := d.storeHead(next); err != nil {
 		return err
 	}
 	for _, e := range d.head.Newest {
@@ -269,8 +269,8 @@ func (d *Diary) append(batch []Entry) error {
 	return nil
 }
 
-// put signs and stores a head, cut to the bound, and then removes what was cut off. The caller holds changing.
-func (d *Diary) put(next Head) error {
+// storeHead signs and stores a head, cut to the bound, and then removes what was cut off. The caller holds changing.
+func (d *Diary) storeHead(next Head) error {
 	next.Address = d.o.Key.Address()
 	if next.Root = d.cutAt(next); next.Root.Seq == next.Last.Seq {
 		next.Newest = nil
@@ -325,7 +325,7 @@ func (d *Diary) cut() {
 	}
 	next := *d.head
 	next.At = time.Now().UTC().Round(0)
-	d.went(d.put(next))
+	d.recordResult(d.storeHead(next))
 }
 
 // sweep removes entries before the root. The caller holds changing, or is the only user of d.

@@ -138,7 +138,7 @@ func (f *Feed) changed(changes []agent.Change, e event.Envelope) {
 		f.change(c, e)
 	}
 	for _, c := range changes {
-		f.end(c)
+		f.dropSession(c)
 	}
 }
 
@@ -152,7 +152,7 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 		}
 		f.views[c.State.Key()] = v
 	} else if v.state.Session != c.State.Session {
-		f.over(v, c.At)
+		f.sendEnd(v, c.At)
 		*v = view{}
 	}
 	v.state = c.State
@@ -164,13 +164,13 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 		v.asked = nil // answered, or over
 	}
 	if c.By != nil && c.State.Session == e.Session {
-		f.show(v, e)
+		f.sendEvent(v, e)
 	}
-	f.settle(v, c.At)
+	f.sendState(v, c.At)
 }
 
-// show sends the frames of an event that are not states.
-func (f *Feed) show(v *view, e event.Envelope) {
+// sendEvent sends the frames of an event that are not states.
+func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
 		made := newTool(e, ev)
@@ -196,27 +196,27 @@ func (f *Feed) show(v *view, e event.Envelope) {
 	}
 }
 
-// settle sends a session's state if it has changed for viewers of all ten states, or
+// sendState sends a session's state if it has changed for viewers of all ten states, or
 // for those of seven.
-func (f *Feed) settle(v *view, at time.Time) {
+func (f *Feed) sendState(v *view, at time.Time) {
 	news := [2]*Frame{v.news(false, at), v.news(true, at)}
 	if news != [2]*Frame{} {
 		f.each(func(w *Filter) *Frame { return news[index(w.All)] })
 	}
 }
 
-// over sends that a session is idle.
-func (f *Feed) over(v *view, at time.Time) {
+// sendEnd sends that a session is idle.
+func (f *Feed) sendEnd(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
-	f.settle(v, at)
+	f.sendState(v, at)
 }
 
-// end drops a session that is no longer known, and an idle one without a robot
+// dropSession drops a session that is no longer known, and an idle one without a robot
 // that was shown as such. A robot's latest session is retained, because events of
 // earlier ones do not count.
-func (f *Feed) end(c agent.Change) {
-	if c.Gone || c.State.Robot == "" && !live(c.State, c.At) {
+func (f *Feed) dropSession(c agent.Change) {
+	if c.Gone || c.State.Robot == "" && !isVisible(c.State, c.At) {
 		delete(f.views, c.State.Key())
 	}
 }
@@ -260,7 +260,7 @@ func (f *Feed) fan(made *Frame) {
 func (f *Feed) each(pick func(*Filter) *Frame) {
 	for v := range f.viewers {
 		if made := pick(&v.filter); made != nil && v.filter.takes(made) {
-			v.out.put(made)
+			v.out.enqueue(made)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.views)) {
 		v := f.views[key]
-		if !live(v.state, now) {
+		if !isVisible(v.state, now) {
 			continue
 		}
 		add(v.states[index(w.All)].frame)
@@ -288,7 +288,7 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.moods)) {
 		if slices.Contains(w.Kinds, KindMood) {
-			add(f.moods[key].made())
+			add(f.moods[key].ensureFrame())
 		}
 	}
 	for _, n := range f.notices {

@@ -21,7 +21,7 @@ type felt struct {
 	frame *Frame
 }
 
-func (m *felt) made() *Frame {
+func (m *felt) ensureFrame() *Frame {
 	if mood, is := m.Event.(event.Mood); is && m.frame == nil {
 		m.frame = newMood(m.Envelope, mood)
 	}
@@ -40,7 +40,7 @@ func (f *Feed) feel(e event.Envelope) {
 		if !slices.Contains(w.Kinds, KindMood) {
 			return nil
 		}
-		return m.made()
+		return m.ensureFrame()
 	})
 }
 

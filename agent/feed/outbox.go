@@ -32,10 +32,10 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// begin sets the filter, given the present frames that match it and the ones to
+// subscribe sets the filter, given the present frames that match it and the ones to
 // send of them. Their number never makes the viewer late. Waiting frames that do not
 // match are dropped, so that repeated subscriptions do not accumulate frames.
-func (o *outbox) begin(w *Filter, present, news []*Frame) {
+func (o *outbox) subscribe(w *Filter, present, news []*Frame) {
 	o.mu.Lock()
 	o.waiting = slices.DeleteFunc(o.waiting, func(f *Frame) bool { return !w.takes(f) })
 	o.began = 0
@@ -45,11 +45,11 @@ func (o *outbox) begin(w *Filter, present, news []*Frame) {
 		}
 	}
 	o.mu.Unlock()
-	o.put(news...)
+	o.enqueue(news...)
 }
 
-// put adds frames, unless the viewer is late.
-func (o *outbox) put(frames ...*Frame) {
+// enqueue adds frames, unless the viewer is late.
+func (o *outbox) enqueue(frames ...*Frame) {
 	if len(frames) == 0 {
 		return
 	}

@@ -44,7 +44,7 @@ func TestWhatWaitsForASlowViewer(t *testing.T) {
 		for n := range rapid.IntRange(0, 600).Draw(t, "frames") {
 			f := drawFrame(t, n)
 			newest[f.key], order[f] = f, n
-			o.put(f)
+			o.enqueue(f)
 			if len(o.waiting) > crowded+3*2+limit.Tools+mostNotices+2 {
 				t.Fatalf("%d frames wait", len(o.waiting))
 			}
@@ -79,7 +79,7 @@ func TestWhatWaitsForASlowViewer(t *testing.T) {
 func TestFewFramesAreAllKept(t *testing.T) {
 	o := newOutbox()
 	for range crowded {
-		o.put(&Frame{Kind: KindState, key: "s"})
+		o.enqueue(&Frame{Kind: KindState, key: "s"})
 	}
 	for n := range crowded {
 		if f, late := o.take(); f == nil || late {
@@ -87,7 +87,7 @@ func TestFewFramesAreAllKept(t *testing.T) {
 		}
 	}
 	for n := range 10 * crowded {
-		o.put(&Frame{Kind: KindState, key: "s", Data: fmt.Append(nil, n)})
+		o.enqueue(&Frame{Kind: KindState, key: "s", Data: fmt.Append(nil, n)})
 	}
 	for n := 0; ; n++ {
 		f, late := o.take()
@@ -118,7 +118,7 @@ func TestALateViewer(t *testing.T) {
 	} {
 		o := newOutbox()
 		for n := range c.n {
-			o.put(&Frame{Kind: c.kind, low: c.low, key: fmt.Sprint(n), Data: fmt.Append(nil, n)})
+			o.enqueue(&Frame{Kind: c.kind, low: c.low, key: fmt.Sprint(n), Data: fmt.Append(nil, n)})
 		}
 		if o.late != c.late {
 			t.Errorf("%d of %s, low %t: late %t", c.n, c.kind, c.low, o.late)
@@ -134,9 +134,9 @@ func TestALateViewer(t *testing.T) {
 func TestGesturesOfManySessionsGiveWay(t *testing.T) {
 	for _, kind := range []string{KindGesture, KindLook, KindSaid, KindMood} {
 		o := newOutbox()
-		o.put(&Frame{Kind: KindState, key: "s"})
+		o.enqueue(&Frame{Kind: KindState, key: "s"})
 		for n := range 1000 {
-			if o.put(&Frame{Kind: kind, key: fmt.Sprint(n), Data: fmt.Append(nil, n)}); len(o.waiting) > mostMoods+1 {
+			if o.enqueue(&Frame{Kind: kind, key: fmt.Sprint(n), Data: fmt.Append(nil, n)}); len(o.waiting) > mostMoods+1 {
 				t.Fatalf("%s: %d frames wait", kind, len(o.waiting))
 			}
 		}
@@ -157,14 +157,14 @@ func TestWhatThereIsMakesNobodyLate(t *testing.T) {
 	for n := range 8 * mostNotices {
 		all = append(all, &Frame{Kind: KindNotice, key: fmt.Sprint(n)})
 	}
-	o.begin(&Filter{}, all, all)
+	o.subscribe(&Filter{}, all, all)
 	for n := range mostNotices {
-		o.put(&Frame{Kind: KindNotice, key: fmt.Sprint("later ", n)})
+		o.enqueue(&Frame{Kind: KindNotice, key: fmt.Sprint("later ", n)})
 	}
 	if o.late || len(o.waiting) != 9*mostNotices {
 		t.Fatalf("late %t, %d wait", o.late, len(o.waiting))
 	}
-	if o.put(&Frame{Kind: KindNotice, key: "one more"}); !o.late {
+	if o.enqueue(&Frame{Kind: KindNotice, key: "one more"}); !o.late {
 		t.Error("what waits is not bounded")
 	}
 }

@@ -47,8 +47,8 @@ func index(all bool) int {
 	return 0
 }
 
-// live reports whether a session shows something or is open.
-func live(s agent.State, now time.Time) bool {
+// isVisible reports whether a session shows something or is open.
+func isVisible(s agent.State, now time.Time) bool {
 	due := s.Due()
 	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
@@ -58,7 +58,7 @@ func live(s agent.State, now time.Time) bool {
 func newView(s agent.State, now time.Time) *view {
 	v := &view{state: s}
 	switch {
-	case live(s, now):
+	case isVisible(s, now):
 	case s.Robot == "":
 		return nil
 	default:

@@ -60,7 +60,7 @@ func (f *Feed) Join(w Filter) *Viewer {
 	v := &Viewer{feed: f, out: newOutbox(), filter: w}
 	f.viewers[v] = true
 	present := f.snapshot(&v.filter, time.Now())
-	v.out.begin(&v.filter, present, present)
+	v.out.subscribe(&v.filter, present, present)
 	return v
 }
 
@@ -84,11 +84,11 @@ func (v *Viewer) Subscribe(w Filter) {
 	v.filter = w
 	present := f.snapshot(&v.filter, now)
 	news := slices.DeleteFunc(slices.Clone(present), func(made *Frame) bool { return had[made] })
-	v.out.begin(&v.filter, present, news)
+	v.out.subscribe(&v.filter, present, news)
 }
 
 // Answer sends a frame to this viewer only.
-func (v *Viewer) Answer(a *Frame) { v.out.put(a) }
+func (v *Viewer) Answer(a *Frame) { v.out.enqueue(a) }
 
 // News has an element when a frame waits or the viewer is late.
 func (v *Viewer) News() <-chan struct{} { return v.out.news }

@@ -35,9 +35,9 @@ func (m *Manifest) front(text string) (body string, err error) {
 		return "", fault(fmt.Errorf("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " ")))
 	}
 	for _, b := range []brain{said.brain, said.Brain} {
-		take(&m.Brain.Provider, b.Provider)
-		take(&m.Brain.Model, b.Model)
-		take(&m.Brain.MaxTokens, b.MaxTokens)
+		override(&m.Brain.Provider, b.Provider)
+		override(&m.Brain.Model, b.Model)
+		override(&m.Brain.MaxTokens, b.MaxTokens)
 		if b.Temperature != nil {
 			m.Brain.Temperature = b.Temperature
 		}
@@ -46,8 +46,8 @@ func (m *Manifest) front(text string) (body string, err error) {
 	return body, nil
 }
 
-// take sets *to to *from unless from is nil.
-func take[T any](to, from *T) {
+// override sets *to to *from unless from is nil.
+func override[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}

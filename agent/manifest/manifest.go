@@ -171,15 +171,15 @@ func (m *Manifest) check() error {
 		words[fmt.Sprintf("tools.%d", i)] = name
 	}
 	for _, field := range slices.Sorted(maps.Keys(words)) {
-		if err := short(field, words[field]); err != nil {
+		if err := checkShort(field, words[field]); err != nil {
 			return err
 		}
 	}
-	return short(errors.New("the front matter's language"), m.Language)
+	return checkShort(errors.New("the front matter's language"), m.Language)
 }
 
-// short returns an error unless text is short and one line. field is a name, or a sentence.
-func short(field any, text string) error {
+// checkShort returns an error unless text is short and one line. field is a name, or a sentence.
+func checkShort(field any, text string) error {
 	if len(text) > limit.Name || agent.Speakable(text) != text {
 		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, limit.Name))
 	}
@@ -189,25 +189,25 @@ func short(field any, text string) error {
 // remark adds remarks on unsupported requests.
 func (m *Manifest) remark(d document) {
 	if m.Voice.Provider == "browser" || d.Voice.STT.Provider == "browser" {
-		m.say("A browser's voice or speech recognition is not here: it hears and speaks with the engines of this appliance.")
+		m.addRemark("A browser's voice or speech recognition is not here: it hears and speaks with the engines of this appliance.")
 	}
 	if m.Voice.Provider == "none" {
-		m.say("A character that does not speak is not possible: robots speak with the voice of this appliance.")
+		m.addRemark("A character that does not speak is not possible: robots speak with the voice of this appliance.")
 	}
 	if strings.HasPrefix(d.Body.URI, "ipfs://") {
-		m.say("body.uri is on IPFS, which is not read here: the body is the robot, or the skin's own model.")
+		m.addRemark("body.uri is on IPFS, which is not read here: the body is the robot, or the skin's own model.")
 	}
 	for _, s := range m.Skills {
 		if strings.HasPrefix(s.URI, "ipfs://") {
-			m.say("The skill %s is on IPFS, which is not read here: put its folder into the directory of skills.", s.URI)
+			m.addRemark("The skill %s is on IPFS, which is not read here: put its folder into the directory of skills.", s.URI)
 		}
 	}
 	if mode := d.Memory.Mode; mode != "" && mode != "local" {
-		m.say("memory.mode %.60q is not possible: its memory is on the disk of this appliance, as with local.", mode)
+		m.addRemark("memory.mode %.60q is not possible: its memory is on the disk of this appliance, as with local.", mode)
 	}
 }
 
-func (m *Manifest) say(format string, args ...any) {
+func (m *Manifest) addRemark(format string, args ...any) {
 	m.Remarks = append(m.Remarks, fmt.Sprintf(format, args...))
 }
 
@@ -221,7 +221,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 	case place == "":
 		return nil
 	case strings.HasPrefix(place, "ipfs://"):
-		m.say("brain.instructions are on IPFS, which is not read here: it has the household's.")
+		m.addRemark("brain.instructions are on IPFS, which is not read here: it has the household's.")
 		return nil
 	case file().MatchString(place):
 		name := path.Clean(place)
@@ -230,7 +230,7 @@ func (m *Manifest) instructions(text string, open Open) error {
 		}
 		data, err := open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			m.say("brain.instructions names %s, which is not beside the manifest: it has the household's.", name)
+			m.addRemark("brain.instructions names %s, which is not beside the manifest: it has the household's.", name)
 			return nil
 		}
 		if err != nil {
@@ -238,11 +238,11 @@ func (m *Manifest) instructions(text string, open Open) error {
 		}
 		text = string(data)
 	}
-	return m.told(text)
+	return m.setInstructions(text)
 }
 
-// told sets the instructions and applies their front matter.
-func (m *Manifest) told(text string) error {
+// setInstructions sets the instructions and applies their front matter.
+func (m *Manifest) setInstructions(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
 	case len(text) > limit.Instructions:

@@ -58,7 +58,7 @@ func bundle(files fs.FS, name string) (Manifest, error) {
 			continue // an address, or outside the bundle
 		}
 		if _, wrong := fs.Stat(files, path.Join(dir, at, usual)); wrong == nil {
-			m.say("The skill in %s of the bundle is not imported with it: copy this folder into the appliance's directory of skills.", at)
+			m.addRemark("The skill in %s of the bundle is not imported with it: copy this folder into the appliance's directory of skills.", at)
 		}
 	}
 	return m, err
@@ -121,16 +121,16 @@ func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, 
 		}
 		return nil
 	}
-	data, err := get(ctx, &c, at)
+	data, err := fetchFile(ctx, &c, at)
 	if err != nil {
 		return Manifest{}, err
 	}
 	return Parse(data, func(name string) ([]byte, error) {
-		return get(ctx, &c, at.ResolveReference(&url.URL{Path: name}))
+		return fetchFile(ctx, &c, at.ResolveReference(&url.URL{Path: name}))
 	})
 }
 
-func get(ctx context.Context, client *http.Client, at *url.URL) ([]byte, error) {
+func fetchFile(ctx context.Context, client *http.Client, at *url.URL) ([]byte, error) {
 	shown := at.Host + at.Path // without the query, which may contain a key
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {

@@ -73,9 +73,9 @@ func (c *child) watch() {
 	c.closing()
 }
 
-// ended waits for the end of the process and returns the error for one that ended
+// exitError waits for the end of the process and returns the error for one that ended
 // by itself.
-func (c *child) ended() error {
+func (c *child) exitError() error {
 	if c.program == nil {
 		return nil
 	}

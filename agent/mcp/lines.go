@@ -20,7 +20,7 @@ import (
 const (
 	mostGarbage = 200  // consecutive lines that are not of the protocol
 	mostBatch   = 1000 // messages in one line
-	ends        = 256  // bytes retained of both ends of a line that is too long
+	keptEnds    = 256  // bytes retained of both ends of a line that is too long
 )
 
 // lines reads messages, one per line. Other lines are skipped, because many servers use
@@ -33,7 +33,7 @@ type lines struct {
 }
 
 func (l *lines) from(r io.Reader) {
-	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: ends}
+	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: keptEnds}
 }
 
 // next returns the next message. It returns errNoMCP after too many lines without a
@@ -86,8 +86,8 @@ func messages(line []byte) (all []jsonrpc.Message) {
 
 // tooLong returns an error response for an answer that is too long, if either end
 // contains its id. The calls from this side have numeric ids.
-func tooLong(ends []byte) []jsonrpc.Message {
-	found := answeredID().FindSubmatch(ends)
+func tooLong(keptEnds []byte) []jsonrpc.Message {
+	found := answeredID().FindSubmatch(keptEnds)
 	if found == nil {
 		return nil
 	}

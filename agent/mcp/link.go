@@ -159,7 +159,7 @@ func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 	if err != nil {
 		return err
 	}
-	s.know(tools)
+	s.setTools(tools)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (l *link) waitTransport() error {
 	if l.child == nil {
 		return nil
 	}
-	return l.child.ended()
+	return l.child.exitError()
 }
 
 // tied closes a connection when its context ends. Otherwise HTTP would retry for half a
@@ -187,8 +187,8 @@ func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
 	return conn, err
 }
 
-// attend waits for the end of a connection, and cleans up.
-func (s *Server) attend(l *link) {
+// watch waits for the end of a connection, and cleans up.
+func (s *Server) watch(l *link) {
 	over := make(chan struct{})
 	s.wg.Go(func() {
 		err := l.session.Wait()
@@ -208,7 +208,7 @@ func (s *Server) attend(l *link) {
 		s.wg.Go(func() { _ = l.session.Close() })
 		select {
 		case <-over:
-		case <-time.After(goodbye):
+		case <-time.After(closeWithin):
 		}
 		l.lose(errClosed)
 	}
@@ -229,7 +229,7 @@ func (s *Server) refresh(l *link) {
 		cancel()
 		switch {
 		case err == nil:
-			s.know(tools)
+			s.setTools(tools)
 		case l.ctx.Err() == nil:
 			s.o.Log.Debug("an MCP server does not list its tools again", "server", s.o.Name, "err", s.explain(err))
 		}

@@ -64,12 +64,12 @@ type Options struct {
 
 // Bounds of a server, and retry limits.
 const (
-	mostTools = 100
-	mostPages = 20              // of a list of tools
-	patience  = 10              // attempts that fail in a row before one waits to be asked
-	goodbye   = time.Second     // for a session to be ended in good order
-	silences  = 3               // calls in a row without an answer in time before it is connected anew
-	settled   = 2 * time.Minute // a connection that lasted so long was a good one
+	mostTools    = 100
+	mostPages    = 20              // of a list of tools
+	mostAttempts = 10              // consecutive failed attempts before waiting for the next use
+	closeWithin  = time.Second     // for an orderly end of a session
+	mostTimeouts = 3               // consecutive calls without a timely answer before reconnecting
+	stableAfter  = 2 * time.Minute // a connection that lasted so long resets the failures
 )
 
 // errClosed is returned after Close.

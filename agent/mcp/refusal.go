@@ -86,7 +86,7 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	case errors.Is(err, errTooLong), errors.Is(err, errNoMCP), errors.Is(err, errBusy):
 		return s.explain(err)
 	case refused != nil:
-		s.noteAnswer()
+		s.recordAnswer()
 		return errors.New("it refuses: " + cmp.Or(s.server.Quote(refused.Message), "it does not say why"))
 	case errors.As(err, &status) && status.Status != http.StatusUnauthorized && status.Status != http.StatusNotFound:
 		return s.explain(err)
@@ -110,7 +110,7 @@ func (s *Server) countTimeout() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silent++
-	return s.silent >= silences
+	return s.silent >= mostTimeouts
 }
 
 // slow returns the error for an ended context.

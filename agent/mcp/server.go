@@ -24,7 +24,7 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	listed := s.listed
 	s.mu.Unlock()
 	if listed {
-		s.use()
+		s.start()
 	} else if _, err := s.connected(ctx); err != nil {
 		return nil // the reason is logged
 	}
@@ -86,7 +86,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 		if err != nil {
 			return "", s.broken(ctx, l, err)
 		}
-		s.noteAnswer()
+		s.recordAnswer()
 		return textOf(result)
 	}
 }
@@ -103,8 +103,8 @@ func (s *Server) ask(ctx context.Context, l *link, own string, args json.RawMess
 	return result, err
 }
 
-// noteAnswer resets the count of calls without an answer.
-func (s *Server) noteAnswer() {
+// recordAnswer resets the count of calls without an answer.
+func (s *Server) recordAnswer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures, s.silent = 0, 0
@@ -121,8 +121,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// use starts keepConnected if necessary.
-func (s *Server) use() {
+// start starts keepConnected if necessary.
+func (s *Server) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -130,7 +130,7 @@ func (s *Server) use() {
 	}
 	if !s.kept {
 		s.kept, s.trying = true, make(chan struct{})
-		s.wg.Go(s.keep)
+		s.wg.Go(s.keepConnected)
 	}
 	select {
 	case s.asked <- struct{}{}:
@@ -141,7 +141,7 @@ func (s *Server) use() {
 // connected returns the connection. It waits for an attempt under way, until ctx ends,
 // but not for one that has not started.
 func (s *Server) connected(ctx context.Context) (*link, error) {
-	s.use()
+	s.start()
 	for {
 		s.mu.Lock()
 		l, trying, why := s.link, s.trying, s.why
@@ -165,27 +165,27 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	}
 }
 
-// keep connects and reconnects until Close.
-func (s *Server) keep() {
+// keepConnected connects and reconnects until Close.
+func (s *Server) keepConnected() {
 	for {
 		born := time.Now()
 		l, err := s.connect()
-		s.tried(l, err)
+		s.recordAttempt(l, err)
 		if err == nil {
-			s.attend(l)
-			if time.Since(born) > settled {
-				s.noteAnswer()
+			s.watch(l)
+			if time.Since(born) > stableAfter {
+				s.recordAnswer()
 			}
 			s.lost(l)
 		}
-		if s.rest() != nil {
+		if s.backOff() != nil {
 			return
 		}
 	}
 }
 
-// tried records the result of an attempt.
-func (s *Server) tried(l *link, err error) {
+// recordAttempt records the result of an attempt.
+func (s *Server) recordAttempt(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link, s.why = l, err
@@ -224,13 +224,13 @@ func (s *Server) lost(l *link) {
 	}
 }
 
-// rest waits before the next attempt: increasingly long, and finally until the next
+// backOff waits before the next attempt: increasingly long, and finally until the next
 // call.
-func (s *Server) rest() error {
+func (s *Server) backOff() error {
 	s.mu.Lock()
 	d := limit.Restart(s.failures)
 	s.failures++
-	idle := s.failures > patience
+	idle := s.failures > mostAttempts
 	select {
 	case <-s.asked: // requested before it was known to be unavailable
 	default:

@@ -79,8 +79,8 @@ func (s *Server) allowed(own string) bool {
 	return (len(s.o.Only) == 0 || slices.ContainsFunc(s.o.Only, is)) && !slices.ContainsFunc(s.o.Except, is)
 }
 
-// know stores a list of tools.
-func (s *Server) know(tools []thinker.Tool) {
+// setTools stores a list of tools.
+func (s *Server) setTools(tools []thinker.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools, s.listed = tools, true

@@ -127,7 +127,7 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 	if response.StatusCode >= 300 {
 		data, err := io.ReadAll(io.LimitReader(response.Body, limit.Body))
 		if err == nil && kind(response) == "application/json" && spoken(data) {
-			put(response, data)
+			replaceBody(response, data)
 			return nil
 		}
 		_, reason := remote.Message(data)
@@ -154,14 +154,14 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 		if !spoken(data) {
 			return errNoMCP
 		}
-		put(response, data)
+		replaceBody(response, data)
 		return nil
 	}
 	return errNoMCP
 }
 
-// put replaces the body of a response by data already read.
-func put(response *http.Response, data []byte) {
+// replaceBody replaces the body of a response by data already read.
+func replaceBody(response *http.Response, data []byte) {
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(data))
 }

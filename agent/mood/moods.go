@@ -79,7 +79,7 @@ func (m *Moods) Run(ctx context.Context) {
 			if !ok {
 				return
 			}
-			m.take(e)
+			m.handleEvent(e)
 		case now := <-next.C:
 			runs = false
 			m.tick(now)
@@ -91,8 +91,8 @@ func (m *Moods) Run(ctx context.Context) {
 	}
 }
 
-// take applies an event to the agent that it is about.
-func (m *Moods) take(e event.Envelope) {
+// handleEvent applies an event to the agent that it is about.
+func (m *Moods) handleEvent(e event.Envelope) {
 	key := cmp.Or(string(e.Robot), e.Session) // empty is the default character, without robot and session
 	if _, gone := e.Event.(event.RobotForgotten); gone {
 		delete(m.agents, key)
@@ -111,15 +111,15 @@ func (m *Moods) take(e event.Envelope) {
 		a.session = e.Session
 	}
 	a.touched = e.At
-	m.keep(key, a)
+	m.store(key, a)
 	m.step(a, e.At, []Stimulus{s})
 	m.moving[key] = a
 }
 
-// keep remembers an agent. Beyond the bound an agent of a session is dropped, before
+// store remembers an agent. Beyond the bound an agent of a session is dropped, before
 // any of a robot, because programs invent sessions while robots are adopted; of these,
 // the least recently touched. If its mood was published, its end is published too.
-func (m *Moods) keep(key string, a *agent) {
+func (m *Moods) store(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {
 		oldest := limit.First(m.agents, (*agent).compare)
 		gives := m.agents[oldest]

@@ -224,7 +224,7 @@ func (s *State) feel(happened []Stimulus) {
 		s.gaze = within(all.yaw, mostYaw)
 	}
 	if all.expresses {
-		s.wear(all.preset, all.intensity)
+		s.setExpression(all.preset, all.intensity)
 	}
 	if s.busy == 0 {
 		s.gesture = all.gesture
@@ -264,9 +264,9 @@ func wider(a, b float64) bool {
 	return math.Abs(a) > math.Abs(b) || math.Abs(a) == math.Abs(b) && a > b
 }
 
-// wear puts an expression over the feelings. The face moves from a previous
+// setExpression puts an expression over the feelings. The face moves from a previous
 // expression, or starts at once from the feelings.
-func (s *State) wear(p Preset, intensity float64) {
+func (s *State) setExpression(p Preset, intensity float64) {
 	if p == Plain {
 		s.express = 0 // the previous face fades
 		return

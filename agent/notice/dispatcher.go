@@ -70,7 +70,7 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 			if !open {
 				return false
 			}
-			wake = d.take(e)
+			wake = d.handleEvent(e)
 		case <-d.o.Timers.changed:
 			wake = true
 		case <-alarm:
@@ -84,7 +84,7 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 		if !open {
 			return false
 		}
-		d.take(e)
+		d.handleEvent(e)
 	}
 	return true
 }
@@ -126,13 +126,13 @@ func (d *dispatcher) refresh() {
 		if stored[id] || w.unstored {
 			return false
 		}
-		_, there, err := d.o.Store.get(id) // an unreadable store says nothing
+		_, there, err := d.o.Store.lookup(id) // an unreadable store says nothing
 		return err == nil && !there
 	})
 }
 
-// take applies an event, and reports whether there may be something to do.
-func (d *dispatcher) take(e event.Envelope) bool {
+// handleEvent applies an event, and reports whether there may be something to do.
+func (d *dispatcher) handleEvent(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
 	case event.RobotOnline, event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
@@ -177,7 +177,7 @@ func (d *dispatcher) closed(id device.ID) {
 
 // received adds a new notification, unless refresh has already read it.
 func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
-	n, there, err := d.o.Store.get(ev.ID)
+	n, there, err := d.o.Store.lookup(ev.ID)
 	switch {
 	case err != nil:
 		d.fault(err)
@@ -228,7 +228,7 @@ func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
 	d.storeFailed = false
 	d.followClock()
 	d.fault(d.o.Timers.correctDue())
-	for _, due := range d.o.Timers.due() {
+	for _, due := range d.o.Timers.dueTimers() {
 		d.ring(due)
 	}
 	d.retryStore()
@@ -378,7 +378,7 @@ func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 // holdChannels holds the channels of robots that will soon announce a timer.
 func (d *dispatcher) holdChannels() {
 	for id := range d.open {
-		until := d.o.Timers.hold(id)
+		until := d.o.Timers.holdUntil(id)
 		if until.Sub(d.held[id]).Abs() > mostDrift {
 			d.held[id] = until
 			d.robots.Hold(id, until)

@@ -66,7 +66,7 @@ func (n Notification) announced() bool {
 // Waits reports whether a notification still has to be announced. It is true if the
 // notification cannot be read.
 func (s *Store) Waits(id string) bool {
-	n, there, err := s.get(id)
+	n, there, err := s.lookup(id)
 	return err != nil || there && !n.announced()
 }
 
@@ -248,8 +248,8 @@ func (s *Store) open(now time.Time) []Notification {
 	return list
 }
 
-// get returns the notification of an id, if it is stored.
-func (s *Store) get(id string) (Notification, bool, error) {
+// lookup returns the notification of an id, if it is stored.
+func (s *Store) lookup(id string) (Notification, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept.Get(id)

@@ -73,8 +73,8 @@ func NewTimers(kept timerTable, c clock) *Timers {
 // function must not call the timers.
 func (s *Timers) Watch(changed func(id string)) { s.told = changed }
 
-// tell calls onChange. The caller holds s.mu, so that changes stay in order.
-func (s *Timers) tell(id string) {
+// notifyChanged calls onChange. The caller holds s.mu, so that changes stay in order.
+func (s *Timers) notifyChanged(id string) {
 	if s.told != nil {
 		s.told(id)
 	}
@@ -167,7 +167,7 @@ func (s *Timers) keep(t agent.Timer, began time.Duration) error {
 		return fmt.Errorf("keep a timer: %w", err)
 	}
 	s.pending[t.ID] = &pending{Timer: t, thisRun: true, at: began + t.Length}
-	s.tell(t.ID)
+	s.notifyChanged(t.ID)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (s *Timers) remove(id string) error {
 		return fmt.Errorf("forget a timer: %w", err)
 	}
 	if p, there := s.pending[id]; there && !p.rang { // otherwise onChange was called when it rang
-		s.tell(id)
+		s.notifyChanged(id)
 	}
 	delete(s.pending, id)
 	return nil

@@ -59,7 +59,7 @@ func (s *Timers) clockJumped(by time.Duration) error {
 			continue
 		}
 		p.Timer = t
-		s.tell(id)
+		s.notifyChanged(id)
 		if err := s.kept.Put(id, t); err != nil {
 			failure = fmt.Errorf("keep a timer: %w", err)
 		}
@@ -101,14 +101,14 @@ func (s *Timers) correctDue() error {
 			continue
 		}
 		p.Timer = t
-		s.tell(id)
+		s.notifyChanged(id)
 	}
 	return failure
 }
 
-// due returns the timers that are due, in order. They stay due until they are
+// dueTimers returns the timers that are due, in order. They stay due until they are
 // removed or marked as rung.
-func (s *Timers) due() []agent.Timer {
+func (s *Timers) dueTimers() []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, running := s.clock.Now(), s.clock.Running()
@@ -134,7 +134,7 @@ func (s *Timers) markRung(id string) {
 	defer s.mu.Unlock()
 	if p, there := s.pending[id]; there && !p.rang {
 		p.rang = true
-		s.tell(id)
+		s.notifyChanged(id)
 	}
 }
 
@@ -171,9 +171,9 @@ func (s *Timers) next() (wait time.Duration, some bool) {
 	return max(wait, 0), some
 }
 
-// hold returns until when a robot's channel must stay open so that the robot can
+// holdUntil returns until when a robot's channel must stay open so that the robot can
 // announce its timers; the zero time if it has none.
-func (s *Timers) hold(robot device.ID) time.Time {
+func (s *Timers) holdUntil(robot device.ID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, running := s.clock.Now(), s.clock.Running()

@@ -209,7 +209,7 @@ func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 		case <-time.After(drainGrace):
 		}
 	}
-	others = hold(descendants(p.cmd.Process.Pid))
+	others = openAll(descendants(p.cmd.Process.Pid))
 	_ = p.stdin.Close()
 	_ = syscall.Kill(group, syscall.SIGTERM)
 	select {

@@ -63,8 +63,8 @@ func descendants(pid int) []int {
 	return all
 }
 
-// hold opens handles of processes, so that their ids cannot be reused for others.
-func hold(pids []int) (held []*os.Process) {
+// openAll opens handles of processes, so that their ids cannot be reused for others.
+func openAll(pids []int) (held []*os.Process) {
 	for _, pid := range pids {
 		if p, err := os.FindProcess(pid); err == nil {
 			held = append(held, p)

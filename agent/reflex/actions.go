@@ -25,7 +25,7 @@ func actions() map[string]action {
 
 		"volume":     level(levelTool("volume")),
 		"brightness": level(levelTool("brightness")),
-		"look":       withTool(headTool, look),
+		"look":       withTool(headTool, turnHead),
 		"nod":        withTool(headTool, moves("pitch", 45, 15, 45, 20)),
 		"shake":      withTool(headTool, moves("yaw", -25, 25, -25, 0)),
 		"lights":     withTool(lightTool, lights),
@@ -45,12 +45,12 @@ func actions() map[string]action {
 
 // withTool wraps an action that needs a tool. It answers if the robot lacks the tool or
 // the tool fails.
-func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
+func withTool(findIntTool toolFinder, act func(context.Context, *command, bodyTool) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.turn.Body == nil {
 			return c.book.Phrase("no_tool"), nil
 		}
-		tool, ok := find(c.turn.Body.Tools())
+		tool, ok := findIntTool(c.turn.Body.Tools())
 		if !ok {
 			return c.book.Phrase("no_tool"), nil
 		}
@@ -66,8 +66,8 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 
 // level returns the action that sets a value from 0 to 100: to a number, or by a step
 // up or down from the robot's present value.
-func level(find toolFinder) action {
-	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
+func level(findIntTool toolFinder) action {
+	return withTool(findIntTool, func(ctx context.Context, c *command, t bodyTool) error {
 		value := c.value()
 		n, err := strconv.Atoi(value)
 		if err != nil {
@@ -85,7 +85,7 @@ func level(find toolFinder) action {
 // robot does not answer.
 func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	const halfWay = 50
-	tool, ok := find(c.turn.Body.Tools(), "get device status")
+	tool, ok := findIntTool(c.turn.Body.Tools(), "get device status")
 	if !ok {
 		return halfWay
 	}
@@ -105,7 +105,7 @@ func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	return halfWay
 }
 
-func look(ctx context.Context, c *command, t bodyTool) error {
+func turnHead(ctx context.Context, c *command, t bodyTool) error {
 	n, err := numbers(c.value())
 	if err != nil || len(n) != 2 {
 		return fmt.Errorf("%q is no direction", c.value())

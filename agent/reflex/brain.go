@@ -117,7 +117,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 			return c.answer(ctx, u)
 		}
 	}
-	return say(out, books[0].Phrase("unknown"), agent.Continue)
+	return sendAnswer(out, books[0].Phrase("unknown"), agent.Continue)
 }
 
 // answer carries out a recognized utterance and sends the answer.
@@ -131,11 +131,11 @@ func (c *command) answer(ctx context.Context, u recognized) error {
 	if u.intent.End != "" {
 		end = agent.End(u.intent.End)
 	}
-	return say(c.out, c.fill(answer), end)
+	return sendAnswer(c.out, c.fill(answer), end)
 }
 
-// say sends an answer: its face, its sentences, and the end.
-func say(out func(agent.Reply) error, answer string, end agent.End) error {
+// sendAnswer sends an answer: its face, its sentences, and the end.
+func sendAnswer(out func(agent.Reply) error, answer string, end agent.End) error {
 	face, text := agent.SplitEmotion(answer)
 	replies := []agent.Reply{agent.Felt{Emotion: face}}
 	for _, s := range thinker.Sentences(text) {

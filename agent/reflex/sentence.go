@@ -72,7 +72,7 @@ func (p *parser) choices() (node, error) {
 			return nil, err
 		}
 		all = append(all, s)
-		if !p.take("|") {
+		if !p.accept("|") {
 			break
 		}
 	}
@@ -102,12 +102,12 @@ func (p *parser) one() (node, error) {
 	switch {
 	case p.text == "" || strings.ContainsRune("|)]", rune(p.text[0])):
 		return nil, nil
-	case p.take("("):
+	case p.accept("("):
 		return p.closed(")")
-	case p.take("["):
+	case p.accept("["):
 		n, err := p.closed("]")
 		return option{n}, err
-	case p.take("{"):
+	case p.accept("{"):
 		name, rest, found := strings.Cut(p.text, "}")
 		name, list, other := strings.Cut(name, ":")
 		if !other {
@@ -148,13 +148,13 @@ func (p *parser) closed(by string) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.take(by) {
+	if !p.accept(by) {
 		return nil, fmt.Errorf("a %q is missing", by)
 	}
 	return n, nil
 }
 
-func (p *parser) take(s string) bool {
+func (p *parser) accept(s string) bool {
 	rest, found := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
 	if found {
 		p.text = rest

@@ -134,7 +134,7 @@ const mostShared = 50_000
 // shares reports whether some utterance matches both sentences.
 func (b *Book) shares(x, y node) bool {
 	s := &sharing{lists: b.lists, left: mostShared}
-	return s.meet([]node{x}, []node{y})
+	return s.overlap([]node{x}, []node{y})
 }
 
 // sharing compares two sentences word by word.
@@ -143,8 +143,8 @@ type sharing struct {
 	left  int // steps
 }
 
-// meet reports whether some utterance matches the rest of both sentences.
-func (s *sharing) meet(x, y []node) bool {
+// overlap reports whether some utterance matches the rest of both sentences.
+func (s *sharing) overlap(x, y []node) bool {
 	if s.left--; s.left < 0 || !slices.ContainsFunc(x, full) && !slices.ContainsFunc(y, full) {
 		return true
 	}
@@ -152,7 +152,7 @@ func (s *sharing) meet(x, y []node) bool {
 	s.begin(y, func(first string, rest []node) { after[first] = append(after[first], rest) })
 	found := false
 	s.begin(x, func(first string, rest []node) {
-		found = found || slices.ContainsFunc(after[first], func(other []node) bool { return s.meet(rest, other) })
+		found = found || slices.ContainsFunc(after[first], func(other []node) bool { return s.overlap(rest, other) })
 	})
 	return found || s.left < 0
 }

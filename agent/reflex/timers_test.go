@@ -43,8 +43,8 @@ func asked(t *testing.T, b *reflex.Brain, text string) (string, error) {
 	t.Helper()
 	var said []string
 	err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Now: noon}, func(r agent.Reply) error {
-		if say, ok := r.(agent.Say); ok {
-			said = append(said, say.Text)
+		if sendAnswer, ok := r.(agent.Say); ok {
+			said = append(said, sendAnswer.Text)
 		}
 		return nil
 	})

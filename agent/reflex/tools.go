@@ -34,12 +34,12 @@ type toolFinder func([]device.Tool) (bodyTool, bool)
 // levelTool finds the tool that sets the volume or the brightness.
 func levelTool(of string) toolFinder {
 	return func(tools []device.Tool) (bodyTool, bool) {
-		return find(tools, "set "+of, []string{of, "level", "value"})
+		return findIntTool(tools, "set "+of, []string{of, "level", "value"})
 	}
 }
 
 func headTool(tools []device.Tool) (bodyTool, bool) {
-	t, ok := find(tools, "set head", []string{"yaw", "pan", "x"})
+	t, ok := findIntTool(tools, "set head", []string{"yaw", "pan", "x"})
 	if ok {
 		t.argument = append(t.argument, name(t.Tool, "integer", []string{"pitch", "tilt", "y"}))
 	}
@@ -49,7 +49,7 @@ func headTool(tools []device.Tool) (bodyTool, bool) {
 func lightTool(tools []device.Tool) (bodyTool, bool) {
 	colours := [][]string{{"red", "r"}, {"green", "g"}, {"blue", "b"}}
 	for _, words := range []string{"set led color", "set all color", "set rgb", "set color", "led set"} {
-		if t, ok := find(tools, words, colours...); ok {
+		if t, ok := findIntTool(tools, words, colours...); ok {
 			return t, true
 		}
 	}
@@ -66,8 +66,8 @@ func photoTool(tools []device.Tool) (bodyTool, bool) {
 	return bodyTool{}, false
 }
 
-// find is findOf for tools with integer arguments.
-func find(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
+// findIntTool is findOf for tools with integer arguments.
+func findIntTool(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
 	return findOf("integer", tools, words, arguments...)
 }
 

@@ -45,21 +45,21 @@ func (p *performance) text(name string) string {
 	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
-// said returns the words of the language in which a skill was requested.
-func (l *Library) said(p *performance) *language.Words {
+// phrases returns the words of the language in which a skill was requested.
+func (l *Library) phrases(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }
 
 func greet(l *Library, p *performance) (Result, error) {
 	if name := p.text("name"); name != "" {
-		return felt(0.6, l.said(p).Say("skill.hello_to", "name", name))
+		return felt(0.6, l.phrases(p).Say("skill.hello_to", "name", name))
 	}
-	return felt(0.6, l.said(p).Say("skill.hello"))
+	return felt(0.6, l.phrases(p).Say("skill.hello"))
 }
 
 // help lists a character's skills.
 func (l *Library) help(p *performance) string {
-	said := l.said(p)
+	said := l.phrases(p)
 	var names []string
 	for _, s := range l.of(p.Agent) {
 		name := s.Name
@@ -80,7 +80,7 @@ func remember(l *Library, p *performance) (Result, error) {
 	if err := l.o.Remember(p.Call, p.text("name"), fact); err != nil {
 		return Result{}, err
 	}
-	return felt(0.2, l.said(p).Say("skill.kept"))
+	return felt(0.2, l.phrases(p).Say("skill.kept"))
 }
 
 // mostSigned bounds a message to sign, in bytes.
@@ -104,7 +104,7 @@ func sign(l *Library, p *performance) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, _ := felt(0.3, l.said(p).Say("skill.signed"))
+	r, _ := felt(0.3, l.phrases(p).Say("skill.signed"))
 	r.Data = data
 	return r, nil
 }

@@ -59,9 +59,9 @@ func (o *ordering) place(name string, way []string) error {
 		return fmt.Errorf("these skills need one another in a circle: %s; remove one of these dependencies",
 			strings.Join(append(way[i:], name), ", "))
 	}
-	err := o.needs(s, append(slices.Clip(way), name))
+	err := o.placeNeeds(s, append(slices.Clip(way), name))
 	if err == nil {
-		err = o.take(s)
+		err = o.claimTools(s)
 	}
 	if o.state[name] = err; err != nil {
 		return o.refuse(s, err)
@@ -70,7 +70,7 @@ func (o *ordering) place(name string, way []string) error {
 	return nil
 }
 
-func (o *ordering) needs(s Skill, way []string) error {
+func (o *ordering) placeNeeds(s Skill, way []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Needs)) {
 		other, there := o.byName[name]
 		if own, has := o.builtin[name]; has {
@@ -96,8 +96,8 @@ func (o *ordering) needs(s Skill, way []string) error {
 	return nil
 }
 
-// take reserves the names of a skill's tools.
-func (o *ordering) take(s Skill) error {
+// claimTools reserves the names of a skill's tools.
+func (o *ordering) claimTools(s Skill) error {
 	for _, t := range s.Tools {
 		if whose, taken := o.tools[t.Name]; taken {
 			return fmt.Errorf("its tool %s has the name of a tool of %s; rename one of them", t.Name, whose)

@@ -124,11 +124,11 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		case err != nil:
 			return r.failed(err)
 		case stop == StopRefused:
-			return r.end("refused")
+			return r.finish("refused")
 		case stop == StopLength:
-			return r.end("cut_off") // its calls may be cut off as well
+			return r.finish("cut_off") // its calls may be cut off as well
 		case len(m.Calls) == 0 || p.Tools == nil:
-			return r.end("")
+			return r.finish("")
 		}
 		answers, err := r.run(ctx, m.Calls)
 		if err != nil {
@@ -303,9 +303,9 @@ func (r *turnRun) failed(err error) error {
 	return err
 }
 
-// end ends the turn, after the phrase of that name if there is one, in the turn's
+// finish ends the turn, after the phrase of that name if there is one, in the turn's
 // language.
-func (r *turnRun) end(why string) error {
+func (r *turnRun) finish(why string) error {
 	var replies []agent.Reply
 	switch {
 	case why != "" || r.spoke:

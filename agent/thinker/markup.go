@@ -73,8 +73,8 @@ func (s *scanner) enter(m mode) { s.mode, s.long = m, 0 }
 // drops removes the first n bytes.
 func (s *scanner) drops(n int) { s.held, s.gap = s.held[n:], true }
 
-// pass speaks the first letter.
-func (s *Speech) pass() bool {
+// speakFirst speaks the first letter.
+func (s *Speech) speakFirst() bool {
 	r, size := utf8.DecodeRuneInString(s.held)
 	s.held = s.held[size:]
 	s.emit(r)
@@ -175,10 +175,10 @@ func (s *Speech) inline(end bool) bool {
 		if next == '[' || next == '`' {
 			return true // not spoken, escaped or not
 		}
-		return s.pass()
+		return s.speakFirst()
 	case '*':
 		if !s.gap && (s.between(unicode.IsSpace, next) || s.between(unicode.IsDigit, next)) {
-			return s.pass() // a multiplication sign
+			return s.speakFirst() // a multiplication sign
 		}
 		s.skip()
 		return true
@@ -221,7 +221,7 @@ func (s *Speech) inline(end bool) bool {
 		}
 		return true
 	}
-	return s.pass()
+	return s.speakFirst()
 }
 
 // between reports whether the first letter is between two letters of a kind.
@@ -320,14 +320,14 @@ func (s *Speech) inAddress(end bool) bool {
 func (s *Speech) angle(end bool) bool {
 	next, _ := utf8.DecodeRuneInString(s.held[1:])
 	if !unicode.IsLetter(next) && next != '/' && next != '!' {
-		return s.pass()
+		return s.speakFirst()
 	}
 	n := strings.IndexAny(s.held, ">\n")
 	switch {
 	case n < 0 && !end && len(s.held) < mostTag:
 		return false
 	case n < 0 || s.held[n] == '\n':
-		return s.pass()
+		return s.speakFirst()
 	}
 	s.drops(n + 1)
 	s.emit(' ')

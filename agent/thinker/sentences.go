@@ -56,7 +56,7 @@ func (c *cutter) add(r rune) (sentence string) {
 	}
 	space := unicode.IsSpace(r)
 	if c.ends(r, space) {
-		sentence = c.take(len(c.text))
+		sentence = c.cutAt(len(c.text))
 	}
 	switch {
 	case !space:
@@ -73,18 +73,18 @@ func (c *cutter) add(r rune) (sentence string) {
 	switch {
 	case sentence != "": // one letter is left
 	case c.early && (c.clause >= fullClause || c.clause >= leastClause && len(c.text) > longFirst):
-		sentence = c.take(c.clause)
+		sentence = c.cutAt(c.clause)
 	case len(c.text) > mostSentence:
-		sentence = c.take(c.cutPoint())
+		sentence = c.cutAt(c.cutPoint())
 	}
 	return sentence
 }
 
 // flush ends the current sentence.
-func (c *cutter) flush() string { return c.take(len(c.text)) }
+func (c *cutter) flush() string { return c.cutAt(len(c.text)) }
 
-// take removes and returns the first n bytes.
-func (c *cutter) take(n int) string {
+// cutAt removes and returns the first n bytes.
+func (c *cutter) cutAt(n int) string {
 	piece := strings.TrimSpace(string(c.text[:n]))
 	c.text = []byte(strings.TrimLeft(string(c.text[n:]), " "))
 	c.clause, c.doubt = 0, nil

@@ -105,7 +105,7 @@ func (s *Speech) End() []agent.Reply {
 	for s.held != "" {
 		s.step(true)
 	}
-	s.say(s.cut.flush())
+	s.emitSentence(s.cut.flush())
 	s.mode, s.line, s.last, s.gap, s.begun = modeText, true, 0, false, false
 	return s.drain()
 }
@@ -138,7 +138,7 @@ func (s *Speech) emit(r rune) {
 		s.cut.tighten()
 	}
 	s.gap, s.last, s.line = false, r, false
-	s.say(s.cut.add(r))
+	s.emitSentence(s.cut.add(r))
 }
 
 // comma separates the cells of a table.
@@ -151,11 +151,11 @@ func (s *Speech) comma() {
 
 // newline ends a line, and its sentence.
 func (s *Speech) newline() {
-	s.say(s.cut.flush())
+	s.emitSentence(s.cut.flush())
 	s.line, s.last, s.gap = true, 0, false
 }
 
-func (s *Speech) say(sentence string) {
+func (s *Speech) emitSentence(sentence string) {
 	if sentence != "" && s.spoken < mostSpoken && s.sentences < mostSentences {
 		s.spoken += utf8.RuneCountInString(sentence)
 		s.sentences++

@@ -27,9 +27,9 @@ func (s *Speech) bracket(end bool) bool {
 		}
 		return end
 	case strings.ContainsRune(content, '\n'), len(content) > mostTag:
-		return s.pass()
+		return s.speakFirst()
 	case n < 0:
-		return end && s.pass()
+		return end && s.speakFirst()
 	}
 	after := inner[n+1:]
 	if after == "" && !end {
@@ -40,7 +40,7 @@ func (s *Speech) bracket(end bool) bool {
 		return true
 	}
 	if !s.tag(content) {
-		return s.pass()
+		return s.speakFirst()
 	}
 	s.taken(at, at+1+n+1)
 	return true

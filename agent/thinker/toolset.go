@@ -183,12 +183,12 @@ func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) 
 		}
 	}
 	for i, call := range calls {
-		if tool, _ := r.tools.find(call.Name); tool.together {
+		if tool, _ := r.tools.lookup(call.Name); tool.together {
 			others.Go(func() { answer(i) })
 		}
 	}
 	for i, call := range calls {
-		if tool, _ := r.tools.find(call.Name); !tool.together && ctx.Err() == nil {
+		if tool, _ := r.tools.lookup(call.Name); !tool.together && ctx.Err() == nil {
 			answer(i)
 		}
 	}
@@ -201,8 +201,8 @@ func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) 
 	return answers, ctx.Err()
 }
 
-// find returns the tool of a name as written by the model.
-func (s toolset) find(safe string) (turnTool, bool) {
+// lookup returns the tool of a name as written by the model.
+func (s toolset) lookup(safe string) (turnTool, bool) {
 	own, found := s.names.Own(safe)
 	return s.byName[own], found
 }
@@ -210,7 +210,7 @@ func (s toolset) find(safe string) (turnTool, bool) {
 // answer makes one call and reports it. A tool's error becomes the result for the model.
 // The returned error is that of sending replies.
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
-	tool, found := r.tools.find(call.Name)
+	tool, found := r.tools.lookup(call.Name)
 	if !found {
 		tool.shown = plain.Clip(call.Name, limit.Name)
 		tool.run = func(context.Context, json.RawMessage) (string, error) {
@@ -296,7 +296,7 @@ var errNoTool = errors.New("there is no such tool; use one of those offered")
 
 // Call runs a tool. The model reads its error.
 func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
-	tool, found := u.set.find(name)
+	tool, found := u.set.lookup(name)
 	if !found {
 		return "", errNoTool
 	}
