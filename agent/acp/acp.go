@@ -209,7 +209,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 			return nil
 		})
 	}
-	defer b.rest(k)
+	defer b.endTools(k)
 	for again := true; ; again = false {
 		s, err := b.session(ctx, k, tools)
 		if err != nil {
@@ -240,9 +240,9 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 	if err != nil {
 		return err
 	}
-	r := &round{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
+	r := &turnRun{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
 		said: b.languages.In(t.Language), speech: thinker.NewSpeech(t.Language)}
-	end, err := r.follow(ctx)
+	end, err := r.run(ctx)
 	s.used = b.o.Now()
 	if err != nil {
 		s.conn.cancel(s, in, b.o.Grace, r.asking)
@@ -260,7 +260,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 	if err := r.finish(end); err != nil {
 		return err
 	}
-	b.good()
+	b.recordSuccess()
 	return nil
 }
 
@@ -298,7 +298,7 @@ func (b *Brain) Close() {
 	b.mu.Unlock()
 	b.end()
 	if c != nil {
-		c.conn.end(errClosed)
+		c.conn.shutdown(errClosed)
 	}
 	b.wg.Wait()
 }

@@ -73,9 +73,9 @@ func (b *Brain) start(l *launch, before *child) {
 	}
 	c, err := b.spawn()
 	if err != nil {
-		b.failed(err)
+		b.recordFailure(err)
 	} else if err = b.greet(c); err != nil {
-		c.conn.end(err)
+		c.conn.shutdown(err)
 		err = c.conn.why() // the process may have had a better reason
 	}
 	l.child, l.err = c, err
@@ -85,17 +85,17 @@ func (b *Brain) start(l *launch, before *child) {
 	close(l.done)
 }
 
-// failed records that the agent has ended or could not be started, and delays
+// recordFailure records that the agent has ended or could not be started, and delays
 // its next start.
-func (b *Brain) failed(why error) {
+func (b *Brain) recordFailure(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.again, b.why = b.o.Now().Add(limit.Restart(b.failures)), why
 	b.failures++
 }
 
-// good resets the failures after a successful turn.
-func (b *Brain) good() {
+// recordSuccess resets the failures after a successful turn.
+func (b *Brain) recordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures, b.again, b.barred = 0, time.Time{}, nil
@@ -126,14 +126,14 @@ func (b *Brain) spawn() (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s cannot be started: %w", agent.ErrAway, b.name(), err)
 	}
-	c := &child{conn: newConn(b.o.Log, b.failed), program: started, gone: make(chan struct{})}
+	c := &child{conn: newConn(b.o.Log, b.recordFailure), program: started, gone: make(chan struct{})}
 	b.mu.Lock()
 	b.child = c
 	closed := b.closed
 	b.mu.Unlock()
 	b.watch(c)
 	if closed {
-		c.conn.end(errClosed) // Close did not see this child
+		c.conn.shutdown(errClosed) // Close did not see this child
 	}
 	return c, nil
 }
@@ -152,13 +152,13 @@ func (b *Brain) watch(c *child) {
 		case <-c.program.Gone():
 		}
 		<-heard
-		c.conn.end(b.obituary(c))
+		c.conn.shutdown(b.exitError(c))
 		b.logEnd(c)
 	})
 }
 
-// obituary returns the error for a process that ended by itself.
-func (b *Brain) obituary(c *child) error {
+// exitError returns the error for a process that ended by itself.
+func (b *Brain) exitError(c *child) error {
 	how, _ := c.program.How()
 	if !c.greeted.Load() {
 		return fmt.Errorf("%w: %s ended at once (%s); run it by hand to see why, and see that its arguments make it an agent", agent.ErrAway,
@@ -200,7 +200,7 @@ func (b *Brain) greet(c *child) error {
 		return errClosed
 	case <-answered:
 		if failure == nil {
-			return b.acquainted(c, result)
+			return b.readCapabilities(c, result)
 		}
 		if c.conn.why() == nil {
 			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))
@@ -209,7 +209,7 @@ func (b *Brain) greet(c *child) error {
 	}
 }
 
-func (b *Brain) acquainted(c *child, result json.RawMessage) error {
+func (b *Brain) readCapabilities(c *child, result json.RawMessage) error {
 	var r struct {
 		Version      *json.Number `json:"protocolVersion"`
 		Capabilities struct {

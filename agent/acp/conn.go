@@ -53,8 +53,8 @@ func newConn(log *slog.Logger, ended func(error)) *conn {
 		pending: map[int64]func(json.RawMessage, error){}, sessions: map[string]*session{}}
 }
 
-// end ends the connection. Only the first reason counts.
-func (c *conn) end(why error) {
+// shutdown ends the connection. Only the first reason counts.
+func (c *conn) shutdown(why error) {
 	c.mu.Lock()
 	if c.over != nil {
 		c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *conn) end(why error) {
 	sessions := slices.Collect(maps.Values(c.sessions))
 	c.mu.Unlock()
 	for _, s := range sessions {
-		s.void()
+		s.closeEndpoint()
 	}
 	c.ended(why)
 	close(c.done)
@@ -104,7 +104,7 @@ func (c *conn) read(r io.Reader) {
 		line = bytes.TrimSpace(line)
 		switch {
 		case errors.Is(err, remote.ErrTooLong):
-			c.odd(err.Error())
+			c.logMalformed(err.Error())
 		case err != nil:
 			return
 		case len(line) > 0:
@@ -117,23 +117,23 @@ func (c *conn) read(r io.Reader) {
 func (c *conn) take(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		c.odd("it is no JSON object")
+		c.logMalformed("it is no JSON object")
 		return
 	}
 	switch {
 	case m.Method != "" && m.identified():
-		c.serve(m)
+		c.handleRequest(m)
 	case m.Method != "":
-		c.notified(m)
+		c.handleNotification(m)
 	case m.identified():
-		c.answered(m)
+		c.handleResponse(m)
 	default:
-		c.odd("it has neither a method nor an id")
+		c.logMalformed("it has neither a method nor an id")
 	}
 }
 
-// odd counts malformed messages, and logs the first.
-func (c *conn) odd(why string) {
+// logMalformed counts malformed messages, and logs the first.
+func (c *conn) logMalformed(why string) {
 	c.mu.Lock()
 	c.garbage++
 	first := c.garbage == 1
@@ -143,8 +143,8 @@ func (c *conn) odd(why string) {
 	}
 }
 
-// answered handles a response of the agent.
-func (c *conn) answered(m message) {
+// handleResponse handles a response of the agent.
+func (c *conn) handleResponse(m message) {
 	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64) // some agents turn it into a string
 	c.mu.Lock()
 	then := c.pending[id]
@@ -152,7 +152,7 @@ func (c *conn) answered(m message) {
 	c.mu.Unlock()
 	switch {
 	case err != nil || then == nil:
-		c.odd("it answers what was not asked")
+		c.logMalformed("it answers what was not asked")
 	case m.Error != nil:
 		then(nil, m.Error)
 	default:
@@ -160,9 +160,9 @@ func (c *conn) answered(m message) {
 	}
 }
 
-// serve handles a request of the agent. Only permissions are supported:
+// handleRequest handles a request of the agent. Only permissions are supported:
 // initialize declared neither files nor terminals.
-func (c *conn) serve(m message) {
+func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{codeNoMethod, "method not found"}})
 		return
@@ -172,13 +172,13 @@ func (c *conn) serve(m message) {
 		c.send(message{ID: m.ID, Error: &rpcError{codeBadParams, err.Error()}})
 		return
 	}
-	if in := c.inboxOf(p.session); in == nil || !in.put(p) {
+	if in := c.inboxOf(p.session); in == nil || !in.enqueue(p) {
 		c.answer(p, cancelled)
 	}
 }
 
-// notified handles a notification of the agent.
-func (c *conn) notified(m message) {
+// handleNotification handles a notification of the agent.
+func (c *conn) handleNotification(m message) {
 	var session string
 	var it item
 	var err error
@@ -191,11 +191,11 @@ func (c *conn) notified(m message) {
 		return // of an extension
 	}
 	if err != nil {
-		c.odd(err.Error())
+		c.logMalformed(err.Error())
 		return
 	}
 	if in := c.inboxOf(session); in != nil && it != nil {
-		in.put(it)
+		in.enqueue(it)
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *conn) send(m message) {
 	case c.out <- line:
 	case <-c.done:
 	default:
-		c.end(errNotReading)
+		c.shutdown(errNotReading)
 	}
 }
 

@@ -19,7 +19,7 @@ func Take(lines ...[]byte) (answers [][]byte) {
 		case line := <-c.out:
 			answers = append(answers, line)
 		default:
-			c.end(errClosed)
+			c.shutdown(errClosed)
 			return answers
 		}
 	}

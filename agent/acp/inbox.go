@@ -28,8 +28,8 @@ type inbox struct {
 
 func newInbox() *inbox { return &inbox{some: make(chan struct{}, 1)} }
 
-// put reports whether the item was accepted. The end of the turn always is.
-func (in *inbox) put(it item) bool {
+// enqueue reports whether the item was accepted. The end of the turn always is.
+func (in *inbox) enqueue(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {

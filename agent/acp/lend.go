@@ -47,15 +47,15 @@ func (s *session) servers() []any {
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
-// void closes the endpoint of a session that is over.
-func (s *session) void() {
+// closeEndpoint closes the endpoint of a session that is over.
+func (s *session) closeEndpoint() {
 	if s.endpoint != nil {
 		s.voiding.Do(s.endpoint.Close)
 	}
 }
 
-// rest revokes the tools of a conversation's turn.
-func (b *Brain) rest(k *talk) {
+// endTools revokes the tools of a conversation's turn.
+func (b *Brain) endTools(k *talk) {
 	if s := b.kept(k); s != nil && s.endpoint != nil {
 		s.endpoint.End()
 	}
@@ -63,7 +63,7 @@ func (b *Brain) rest(k *talk) {
 
 // lent reports whether a tool is ours and available in this turn, by the name in the
 // agent's metadata. A title cannot be trusted, because the model may write it.
-func (r *round) lent(name string) (own string, is bool) {
+func (r *turnRun) lent(name string) (own string, is bool) {
 	own, is = strings.CutPrefix(name, "mcp__"+serverName+"__")
 	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t thinker.Tool) bool { return t.Name == own })
 }

@@ -25,8 +25,8 @@ const (
 	askWithin = 60 * time.Second
 )
 
-// round is one turn, from the sent prompt to its end.
-type round struct {
+// turnRun is one turn, from the sent prompt to its end.
+type turnRun struct {
 	brain   *Brain
 	session *session
 	inbox   *inbox
@@ -40,12 +40,12 @@ type round struct {
 	face   agent.Felt
 	began  bool // part of the turn has been seen
 	spoke  bool
-	patience
+	waitTimes
 	permissionState
 }
 
-// patience measures how long the agent has let us wait.
-type patience struct {
+// waitTimes measures how long the agent has let us wait.
+type waitTimes struct {
 	waited time.Duration
 	worded time.Duration // waited since the latest words began
 	words  bool          // words are being streamed
@@ -72,8 +72,8 @@ var (
 	errEndless = errors.New("the agent comes to no end")
 )
 
-// follow handles the turn's events until the agent has ended the turn.
-func (r *round) follow(ctx context.Context) (ended, error) {
+// run handles the turn's events until the agent has ended the turn.
+func (r *turnRun) run(ctx context.Context) (ended, error) {
 	for {
 		it, err := r.next(ctx)
 		if err != nil {
@@ -89,7 +89,7 @@ func (r *round) follow(ctx context.Context) (ended, error) {
 			r.words, r.worded = false, 0
 			err = r.tool(it)
 		case permission:
-			err = r.permit(ctx, it)
+			err = r.handlePermission(ctx, it)
 		case ended:
 			if it.err != nil {
 				return it, nil // an incomplete sentence is better left out
@@ -103,7 +103,7 @@ func (r *round) follow(ctx context.Context) (ended, error) {
 }
 
 // next waits for the next item within the turn's time limits.
-func (r *round) next(ctx context.Context) (item, error) {
+func (r *turnRun) next(ctx context.Context) (item, error) {
 	left := r.brain.o.Turn - r.waited
 	if r.words {
 		left = min(left, r.brain.o.Words-r.worded)
@@ -140,12 +140,12 @@ func (r *round) next(ctx context.Context) (item, error) {
 	}
 }
 
-func (r *round) give(reply agent.Reply) error {
+func (r *turnRun) send(reply agent.Reply) error {
 	r.began = true
 	return r.out(reply)
 }
 
-func (r *round) say(replies []agent.Reply) error {
+func (r *turnRun) say(replies []agent.Reply) error {
 	for _, reply := range replies {
 		switch reply := reply.(type) {
 		case agent.Say:
@@ -156,7 +156,7 @@ func (r *round) say(replies []agent.Reply) error {
 			}
 			r.face = reply
 		}
-		if err := r.give(reply); err != nil {
+		if err := r.send(reply); err != nil {
 			return err
 		}
 	}
@@ -164,15 +164,15 @@ func (r *round) say(replies []agent.Reply) error {
 }
 
 // phrase says one of the appliance's phrases as one sentence.
-func (r *round) phrase(sentence string) error {
+func (r *turnRun) phrase(sentence string) error {
 	face, words := agent.SplitEmotion(sentence)
 	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: words}))
 }
 
 // tool reports a running tool. A tool of kind think is not reported, unless it is
 // another agent.
-func (r *round) tool(change toolChange) error {
-	t := r.follows(change.id)
+func (r *turnRun) tool(change toolChange) error {
+	t := r.toolFor(change.id)
 	if t == nil {
 		return nil
 	}
@@ -181,10 +181,10 @@ func (r *round) tool(change toolChange) error {
 		return nil
 	}
 	ended := map[string]string{toolCompleted: event.ToolDone, toolFailed: event.ToolFailed}
-	return r.show(t, cmp.Or(ended[t.status], event.ToolRunning))
+	return r.reportTool(t, cmp.Or(ended[t.status], event.ToolRunning))
 }
 
-func (r *round) show(t *tool, status string) error {
+func (r *turnRun) reportTool(t *tool, status string) error {
 	name, is := r.lent(t.name)
 	if !is {
 		name = cmp.Or(t.kind, "other")
@@ -199,11 +199,11 @@ func (r *round) show(t *tool, status string) error {
 		}
 	}
 	t.shown = now
-	return r.give(agent.ToolStatus{ToolStatus: now})
+	return r.send(agent.ToolStatus{ToolStatus: now})
 }
 
-// follows returns the tool of an id, and adds a new one while there is room.
-func (r *round) follows(id string) *tool {
+// toolFor returns the tool of an id, and adds a new one while there is room.
+func (r *turnRun) toolFor(id string) *tool {
 	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
 		return r.seen[i]
 	}
@@ -224,15 +224,15 @@ func (t *tool) merge(change toolChange) {
 }
 
 // title returns a tool's title for display: one line, without keys.
-func (r *round) title(s string) string {
+func (r *turnRun) title(s string) string {
 	return strings.Join(strings.Fields(r.brain.redacted(s, limit.Name)), " ")
 }
 
-// permit answers a permission: by the options, by the person in the room,
+// handlePermission answers a permission: by the options, by the person in the room,
 // or, failing both, with no.
-func (r *round) permit(ctx context.Context, p permission) error {
+func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
 	r.asking = &p
-	v, err := r.judge(ctx, p)
+	v, err := r.decide(ctx, p)
 	if err != nil {
 		return err // cancelled with the rest
 	}
@@ -242,13 +242,13 @@ func (r *round) permit(ctx context.Context, p permission) error {
 	r.session.conn.answer(p, v)
 	for _, t := range r.seen {
 		if v == refused && t.id == p.call.id && t.shown.Status == event.ToolRunning {
-			return r.show(t, event.ToolFailed) // few agents report that themselves
+			return r.reportTool(t, event.ToolFailed) // few agents report that themselves
 		}
 	}
 	return nil
 }
 
-func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
+func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
 	call := p.call
 	for _, t := range r.seen {
 		if t.id == call.id {
@@ -290,10 +290,10 @@ func (r *round) judge(ctx context.Context, p permission) (verdict, error) {
 
 // ask asks the person in the room, and repeats the question once if the answer is not
 // understood.
-func (r *round) ask(ctx context.Context, question string) (verdict, error) {
+func (r *turnRun) ask(ctx context.Context, question string) (verdict, error) {
 	for _, words := range []string{question, r.said.Say("ask.again", "question", question)} {
 		answered := make(chan agent.Answer, 1)
-		err := r.give(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
+		err := r.send(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
 			select {
 			case answered <- a:
 			default:
@@ -308,7 +308,7 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 		select {
 		case a := <-answered:
 			r.how = string(a.Outcome)
-			if v, understood := r.judged(a); understood {
+			if v, understood := r.interpret(a); understood {
 				return v, nil
 			}
 		default:
@@ -318,8 +318,8 @@ func (r *round) ask(ctx context.Context, question string) (verdict, error) {
 	return refused, nil
 }
 
-// judged maps an answer to a verdict.
-func (r *round) judged(a agent.Answer) (v verdict, understood bool) {
+// interpret maps an answer to a verdict.
+func (r *turnRun) interpret(a agent.Answer) (v verdict, understood bool) {
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 		return allowed, true
@@ -334,10 +334,10 @@ func (r *round) judged(a agent.Answer) (v verdict, understood bool) {
 }
 
 // finish speaks the rest of the text, and ends the turn.
-func (r *round) finish(end ended) error {
+func (r *turnRun) finish(end ended) error {
 	for _, t := range r.seen {
 		if t.shown.Status == event.ToolRunning {
-			if err := r.show(t, event.ToolDone); err != nil {
+			if err := r.reportTool(t, event.ToolDone); err != nil {
 				return err
 			}
 		}
@@ -372,5 +372,5 @@ func (r *round) finish(end ended) error {
 	if r.tools != nil {
 		after = cmp.Or(r.tools.End(), after)
 	}
-	return r.give(agent.Done{End: after})
+	return r.send(agent.Done{End: after})
 }

@@ -46,11 +46,11 @@ func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session,
 			s.err = c.admit(s, result)
 		}
 		if s.err != nil {
-			s.void()
+			s.closeEndpoint()
 		}
 	})
 	if err != nil {
-		s.void()
+		s.closeEndpoint()
 	}
 	return s, err
 }
@@ -79,7 +79,7 @@ func (c *conn) admit(s *session, result json.RawMessage) error {
 
 // drop forgets a session, and closes it at the agent if the agent supports that.
 func (c *conn) drop(s *session) {
-	s.void()
+	s.closeEndpoint()
 	c.mu.Lock()
 	if s.id == "" || c.sessions[s.id] != s {
 		s.dropped = true
@@ -121,7 +121,7 @@ func (c *conn) prompt(s *session, words []string) (*inbox, error) {
 		if err == nil {
 			end = parseEnded(result)
 		}
-		in.put(end)
+		in.enqueue(end)
 	})
 }
 
@@ -138,7 +138,7 @@ func (c *conn) answeredPrompt(s *session, in *inbox) {
 		close(drained)
 	}
 	if last {
-		c.end(errStubborn)
+		c.shutdown(errIgnoredCancel)
 	}
 }
 
@@ -158,8 +158,8 @@ func (c *conn) busy() bool {
 	return false
 }
 
-// errStubborn is the reason for stopping an agent that ignored a cancel.
-var errStubborn = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
+// errIgnoredCancel is the reason for stopping an agent that ignored a cancel.
+var errIgnoredCancel = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
 // cancel ends a turn early: the agent is notified, and every open permission is
 // answered as the protocol requires, including the one being asked. It does not
@@ -206,12 +206,12 @@ func (c *conn) giveUp(s *session) {
 	idle := !c.busy()
 	c.mu.Unlock()
 	if idle {
-		c.end(errStubborn)
+		c.shutdown(errIgnoredCancel)
 	}
 }
 
-// quiet is closed when a cancelled prompt has been answered or given up.
-func (s *session) quiet() <-chan struct{} {
+// drained is closed when a cancelled prompt has been answered or given up.
+func (s *session) drained() <-chan struct{} {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	return s.draining

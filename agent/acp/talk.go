@@ -26,7 +26,7 @@ type talk struct {
 
 // enter waits for the turn of a conversation, which is not dropped until leave.
 func (b *Brain) enter(ctx context.Context, id string) (*talk, error) {
-	k, err := b.find(id)
+	k, err := b.talkFor(id)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (b *Brain) enter(ctx context.Context, id string) (*talk, error) {
 	}
 }
 
-func (b *Brain) find(id string) (*talk, error) {
+func (b *Brain) talkFor(id string) (*talk, error) {
 	var oldest *talk
 	defer func() {
 		if oldest != nil {
@@ -119,7 +119,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 		return nil, err
 	}
 	if s := b.kept(k); s != nil {
-		if drained := s.quiet(); drained != nil {
+		if drained := s.drained(); drained != nil {
 			select {
 			case <-drained:
 			case <-s.conn.done:
@@ -128,7 +128,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 			case <-time.After(b.o.Grace):
 			}
 		}
-		if s.conn == c && c.why() == nil && b.fresh(s) && s.quiet() == nil {
+		if s.conn == c && c.why() == nil && b.fresh(s) && s.drained() == nil {
 			if s.endpoint != nil {
 				s.endpoint.Begin(ctx, tools)
 			}
@@ -209,7 +209,7 @@ func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error
 	}
 	b.discard(k)
 	if !s.conn.inUse() {
-		s.conn.end(err)
+		s.conn.shutdown(err)
 	}
 	return nil, err
 }
@@ -246,7 +246,7 @@ func (b *Brain) refused(s *session, failure error, began bool) error {
 		b.mu.Lock()
 		b.barred = err
 		b.mu.Unlock()
-		s.conn.end(err)
+		s.conn.shutdown(err)
 		return err
 	}
 	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))

@@ -18,24 +18,24 @@ func TestInboxIsBounded(t *testing.T) {
 	in := newInbox()
 	piece := text(strings.Repeat("a", 1000))
 	for range 2000 {
-		in.put(piece)
+		in.enqueue(piece)
 	}
 	if len(in.items) != 1 {
 		t.Fatalf("text is not joined: %d items", len(in.items))
 	}
 	for range 2 * mostAsked {
-		in.put(permission{})
+		in.enqueue(permission{})
 	}
 	if in.asked != mostAsked {
 		t.Errorf("%d permissions wait", in.asked)
 	}
 	for range 2 * mostItems {
-		in.put(toolChange{id: "x"})
+		in.enqueue(toolChange{id: "x"})
 	}
 	if len(in.items) != mostItems {
 		t.Errorf("%d items wait", len(in.items))
 	}
-	if !in.put(ended{}) {
+	if !in.enqueue(ended{}) {
 		t.Error("the end was not taken")
 	}
 	it, over := in.take()
@@ -45,7 +45,7 @@ func TestInboxIsBounded(t *testing.T) {
 	if n := len(in.close()); n != mostAsked {
 		t.Errorf("%d permissions are given back", n)
 	}
-	if in.put(piece) {
+	if in.enqueue(piece) {
 		t.Error("a closed inbox takes more")
 	}
 }
@@ -55,15 +55,15 @@ func TestInboxIsBounded(t *testing.T) {
 func TestSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const silence = time.Second
-		r := &round{brain: &Brain{o: Options{Silence: silence, Turn: time.Hour, Words: time.Hour}}, inbox: newInbox()}
+		r := &turnRun{brain: &Brain{o: Options{Silence: silence, Turn: time.Hour, Words: time.Hour}}, inbox: newInbox()}
 		began := time.Now()
 		go func() {
 			for range 3 { // thoughts, of which only that they came is told
 				time.Sleep(silence - 1)
-				r.inbox.put(pulse{})
+				r.inbox.enqueue(pulse{})
 			}
 			time.Sleep(silence - 1)
-			r.inbox.put(text("Now."))
+			r.inbox.enqueue(text("Now."))
 		}()
 		if it, err := r.next(t.Context()); err != nil || it != text("Now.") || time.Since(began) != 4*(silence-1) {
 			t.Errorf("%v, %v after %v", it, err, time.Since(began))

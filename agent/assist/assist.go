@@ -157,7 +157,7 @@ func (b *Brain) Close() {
 // connection.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {
-		return away(ctx, err)
+		return asAway(ctx, err)
 	}
 	return nil
 }
@@ -187,9 +187,9 @@ func (b *Brain) pipeline() string {
 	return cmp.Or(b.o.Agent, b.o.Pipeline)
 }
 
-// away converts err for agent.Mind: to ctx's error if that has ended, and otherwise
+// asAway converts err for agent.Mind: to ctx's error if that has ended, and otherwise
 // to one that makes the next brain answer.
-func away(ctx context.Context, err error) error {
+func asAway(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}

@@ -191,7 +191,7 @@ func TestAnInterruptedTurnIsOfTheConversation(t *testing.T) {
 	}
 }
 
-func away(t *testing.T, err error, words string) {
+func asAway(t *testing.T, err error, words string) {
 	t.Helper()
 	if !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), canary[2:20]) ||
 		strings.Contains(err.Error(), "\n") {
@@ -239,7 +239,7 @@ func TestTurnsThatFail(t *testing.T) {
 				}
 			})
 			got, err := say(t, b, "x")
-			away(t, err, c.words)
+			asAway(t, err, c.words)
 			if strings.Contains(got, ".done") {
 				t.Error(got)
 			}
@@ -264,8 +264,8 @@ func TestWhoIsNotThere(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t, func(o *assist.Options) { o.Token = "wrong" })
 	_, err := say(t, b, "x")
-	away(t, err, "refuses the token")
-	away(t, b.Check(t.Context()), "refuses the token")
+	asAway(t, err, "refuses the token")
+	asAway(t, b.Check(t.Context()), "refuses the token")
 }
 
 // TestARestartCostsNothing: the connection that is gone is made anew.
@@ -325,9 +325,9 @@ func TestCloseEndsATurn(t *testing.T) {
 	go func() { _, err := say(t, b, "x"); done <- err }()
 	<-begun
 	b.Close()
-	away(t, <-done, "is closed")
+	asAway(t, <-done, "is closed")
 	_, err := say(t, b, "x")
-	away(t, err, "is closed")
+	asAway(t, err, "is closed")
 }
 
 func TestCheck(t *testing.T) {
@@ -350,7 +350,7 @@ func TestCheck(t *testing.T) {
 	if n := h.conns.Load(); n != 1 || h.commands("assist_pipeline/run")[0].Pipeline != "conversation.home_assistant" {
 		t.Errorf("%d connections, %+v", n, h.commands("assist_pipeline/run"))
 	}
-	away(t, h.brain(t, func(o *assist.Options) { o.Pipeline = "nope" }).Check(t.Context()), "has no such Assist pipeline")
+	asAway(t, h.brain(t, func(o *assist.Options) { o.Pipeline = "nope" }).Check(t.Context()), "has no such Assist pipeline")
 }
 
 func TestREST(t *testing.T) {
@@ -375,7 +375,7 @@ func TestREST(t *testing.T) {
 	want(t, b, "on", "😊|It is on.|And warm.|.done")
 	want(t, b, "on", "😊|It is on.|And warm.|.done")
 	_, err := say(t, b, "fail")
-	away(t, err, "invalid agent ID); check agent")
+	asAway(t, err, "invalid agent ID); check agent")
 	if err := b.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -387,9 +387,9 @@ func TestREST(t *testing.T) {
 	}) {
 		t.Errorf("%q", asked)
 	}
-	away(t, h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "conversation.nope" }).Check(t.Context()),
+	asAway(t, h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "conversation.nope" }).Check(t.Context()),
 		"has no conversation agent conversation.nope")
-	away(t, h.brain(t, func(o *assist.Options) { o.REST, o.Token = true, "wrong" }).Check(t.Context()), "refuses the token")
+	asAway(t, h.brain(t, func(o *assist.Options) { o.REST, o.Token = true, "wrong" }).Check(t.Context()), "refuses the token")
 	if err := h.brain(t, func(o *assist.Options) { o.REST, o.Agent = true, "homeassistant" }).Check(t.Context()); err != nil ||
 		asked[len(asked)-1] != "GET /api/ " {
 		t.Errorf("%v, %q", err, asked)

@@ -99,7 +99,7 @@ func TestSlowAnswersAreGivenUp(t *testing.T) {
 			case c.want == "" && err != nil:
 				t.Error(err)
 			case c.want != "":
-				away(t, err, c.want)
+				asAway(t, err, c.want)
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("it took %s", took)
 				}

@@ -35,9 +35,9 @@ func (k *talks) id(conversation string) string {
 	return t.id
 }
 
-// keep records the id of a turn's answer, which is a new one if Home Assistant no
+// store records the id of a turn's answer, which is a new one if Home Assistant no
 // longer knew the old one.
-func (k *talks) keep(conversation, id string) {
+func (k *talks) store(conversation, id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if id == "" || len(id) > limit.Name {

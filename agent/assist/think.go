@@ -32,15 +32,15 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if t.Stranger() {
 		return agent.ErrStranger
 	}
-	r := &round{brain: b, turn: t, out: out, speech: thinker.NewSpeech(t.Language)}
-	ask := r.run
+	r := &turnRun{brain: b, turn: t, out: out, speech: thinker.NewSpeech(t.Language)}
+	ask := r.runPipeline
 	if b.o.REST {
-		ask = r.post
+		ask = r.runREST
 	}
 	reply, err := ask(ctx, b.talks.id(t.Conversation))
 	switch {
 	case err == nil:
-		b.talks.keep(t.Conversation, reply.Conversation)
+		b.talks.store(t.Conversation, reply.Conversation)
 		err = r.finish(reply)
 	case errors.Is(err, errEndless) && ctx.Err() == nil:
 		b.talks.forget(t.Conversation)
@@ -51,7 +51,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	case err == nil:
 		return nil
 	case interrupted && r.conversation != "":
-		b.talks.keep(t.Conversation, r.conversation) // Home Assistant has stored the exchange
+		b.talks.store(t.Conversation, r.conversation) // Home Assistant has stored the exchange
 	case !interrupted:
 		b.talks.forget(t.Conversation) // the history may be why it failed
 	}
@@ -62,7 +62,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		// Not wrapped, so that ErrAway ends here: another brain must not repeat actions.
 		return fmt.Errorf("after its tools had run: %v", err)
 	}
-	return away(ctx, err)
+	return asAway(ctx, err)
 }
 
 // errEndless is the reason for stopping an answer that does not end. The robot says
@@ -73,8 +73,8 @@ var errEndless = errors.New("the answer comes to no end")
 // Assistant.
 type listenerError struct{ error }
 
-// round is one turn.
-type round struct {
+// turnRun is one turn.
+type turnRun struct {
 	brain  *Brain
 	turn   agent.Turn
 	out    func(agent.Reply) error
@@ -88,7 +88,7 @@ type round struct {
 	tools  []*event.ToolStatus
 }
 
-func (r *round) send(replies ...agent.Reply) error {
+func (r *turnRun) send(replies ...agent.Reply) error {
 	for _, reply := range replies {
 		if err := r.out(reply); err != nil {
 			return listenerError{err}
@@ -99,18 +99,18 @@ func (r *round) send(replies ...agent.Reply) error {
 }
 
 // words returns what was said, cut to limit.Question.
-func (r *round) words() string { return plain.Clip(r.turn.Text, limit.Question) }
+func (r *turnRun) words() string { return plain.Clip(r.turn.Text, limit.Question) }
 
-// post runs the turn over the REST API.
-func (r *round) post(ctx context.Context, conversation string) (hass.Reply, error) {
+// runREST runs the turn over the REST API.
+func (r *turnRun) runREST(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
 		Text: r.words(), Language: cmp.Or(o.Language, r.turn.Language), Agent: o.Agent, Conversation: conversation,
 	})
 }
 
-// run runs the turn with a pipeline.
-func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error) {
+// runPipeline runs the turn with a pipeline.
+func (r *turnRun) runPipeline(ctx context.Context, conversation string) (hass.Reply, error) {
 	b := r.brain
 	conn, err := b.connection(ctx)
 	if err != nil {
@@ -185,21 +185,21 @@ func (r *round) run(ctx context.Context, conversation string) (hass.Reply, error
 
 // progress handles a piece of the conversation's log. It reports whether something has
 // started or ended, and how much waiting time its text is worth.
-func (r *round) progress(e hass.Event) (lives bool, worth time.Duration, err error) {
+func (r *turnRun) progress(e hass.Event) (lives bool, worth time.Duration, err error) {
 	d, there, err := e.Delta()
 	if err != nil || !there {
 		return false, 0, nil // the whole answer also comes at the end
 	}
 	lives = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
-	return lives, remote.Worth(d.Content) + remote.Worth(d.Thought), r.take(d)
+	return lives, remote.Worth(d.Content) + remote.Worth(d.Thought), r.handleDelta(d)
 }
 
 // working reports whether a tool is running.
-func (r *round) working() bool {
+func (r *turnRun) working() bool {
 	return slices.ContainsFunc(r.tools, func(t *event.ToolStatus) bool { return t.Status == event.ToolRunning })
 }
 
-func (r *round) take(d hass.Delta) error {
+func (r *turnRun) handleDelta(d hass.Delta) error {
 	if d.Role != "" {
 		r.role = d.Role
 		if err := r.send(r.speech.End()...); err != nil {
@@ -212,7 +212,7 @@ func (r *round) take(d hass.Delta) error {
 		}
 	}
 	for _, call := range d.Calls {
-		if err := r.begun(call); err != nil {
+		if err := r.toolStarted(call); err != nil {
 			return err
 		}
 	}
@@ -221,12 +221,12 @@ func (r *round) take(d hass.Delta) error {
 		if d.Failed {
 			status = event.ToolFailed
 		}
-		return r.ended(d.CallID, status)
+		return r.toolEnded(d.CallID, status)
 	}
 	return nil
 }
 
-func (r *round) say(text string) error {
+func (r *turnRun) say(text string) error {
 	if r.spoken.Len()+len(text) > limit.Body {
 		return errEndless
 	}
@@ -234,9 +234,9 @@ func (r *round) say(text string) error {
 	return r.send(r.speech.Write(text)...)
 }
 
-// begun reports a running tool. Text before it is spoken first. A tool without
+// toolStarted reports a running tool. Text before it is spoken first. A tool without
 // an id is ignored, because its end could not be reported.
-func (r *round) begun(call hass.ToolCall) error {
+func (r *turnRun) toolStarted(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (r *round) begun(call hass.ToolCall) error {
 	return r.send(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
 }
 
-func (r *round) ended(id, status string) error {
+func (r *turnRun) toolEnded(id, status string) error {
 	for _, t := range r.tools {
 		if t.ID == plain.Clip(id, limit.Name) && t.Status == event.ToolRunning {
 			t.Status = status
@@ -261,12 +261,12 @@ func (r *round) ended(id, status string) error {
 // finish speaks the rest of the answer, and ends the turn. A streamed answer is
 // complete; an error message may follow it. An answer without words is valid: the lamp
 // is on.
-func (r *round) finish(reply hass.Reply) error {
+func (r *turnRun) finish(reply hass.Reply) error {
 	if err := r.send(r.speech.End()...); err != nil {
 		return err
 	}
 	for _, t := range r.tools {
-		if err := r.ended(t.ID, event.ToolDone); err != nil {
+		if err := r.toolEnded(t.ID, event.ToolDone); err != nil {
 			return err
 		}
 	}
@@ -284,9 +284,9 @@ func (r *round) finish(reply hass.Reply) error {
 }
 
 // cutOff ends a turn whose answer does not end.
-func (r *round) cutOff() error {
+func (r *turnRun) cutOff() error {
 	for _, t := range r.tools {
-		if err := r.ended(t.ID, event.ToolDone); err != nil {
+		if err := r.toolEnded(t.ID, event.ToolDone); err != nil {
 			return err
 		}
 	}

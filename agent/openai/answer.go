@@ -46,7 +46,7 @@ type outError struct{ error }
 
 func (e outError) Unwrap() error { return e.error }
 
-func (a *answer) say(s string) error {
+func (a *answer) sendText(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -101,11 +101,11 @@ func (a *answer) belongs(index *int, id, name string) *call {
 	return nil
 }
 
-// end passes on the calls and returns why the message ended. A message that
+// finishMessage passes on the calls and returns why the message ended. A message that
 // was cut off has no calls, because they may be incomplete.
-func (a *answer) end() (thinker.Stop, error) {
+func (a *answer) finishMessage() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
-	if err := a.say(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
+	if err := a.sendText(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
 	switch {

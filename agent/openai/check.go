@@ -93,7 +93,7 @@ func (e *Engine) checkModels(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return e.explain(ctx, err)
-	case len(names) > 0 && !anyName && !e.listed(names) && !e.tried(ctx):
+	case len(names) > 0 && !anyName && !e.listed(names) && !e.probe(ctx):
 		return e.noModel(names)
 	}
 	return nil
@@ -105,9 +105,9 @@ func (e *Engine) listed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// tried requests a message, because lists omit the routers and aliases of some servers.
+// probe requests a message, because lists omit the routers and aliases of some servers.
 // It reports whether an answer begins.
-func (e *Engine) tried(ctx context.Context) bool {
+func (e *Engine) probe(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
 	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)
 	if err != nil {

@@ -61,7 +61,7 @@ func (a *answer) chunk(data []byte) error {
 		if choice.Index != 0 {
 			continue
 		}
-		a.begin()
+		a.markStarted()
 		d := choice.Delta
 		if d == nil {
 			d = choice.Message
@@ -80,9 +80,9 @@ func (a *answer) chunk(data []byte) error {
 	return nil
 }
 
-// begin records the first sign of a message. Some servers send it before they have
+// markStarted records the first sign of a message. Some servers send it before they have
 // read the prompt.
-func (a *answer) begin() {
+func (a *answer) markStarted() {
 	a.alive = a.alive || !a.began
 	a.began = true
 }
@@ -106,7 +106,7 @@ func (a *answer) delta(d *delta) error {
 	apart := holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking)
 	a.worth += remote.Worth(d.Refusal) + worth(d.Reasoning) + worth(d.Thought) + worth(d.Thinking)
 	if apart {
-		if err := a.say(a.thoughts.known()); err != nil {
+		if err := a.sendText(a.thoughts.release()); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (a *answer) delta(d *delta) error {
 		return err
 	}
 	a.worth += remote.Worth(text)
-	if err := a.say(a.thoughts.take(text)); err != nil {
+	if err := a.sendText(a.thoughts.filter(text)); err != nil {
 		return err
 	}
 	for _, t := range d.ToolCalls {
@@ -194,9 +194,9 @@ func (a *answer) native(data []byte) (done bool, err error) {
 	if n.Done == nil {
 		return false, fmt.Errorf("%w: a line has no done", errGarbage)
 	}
-	a.begin()
+	a.markStarted()
 	a.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
-	if err := a.say(a.thoughts.take(n.Message.Content)); err != nil {
+	if err := a.sendText(a.thoughts.filter(n.Message.Content)); err != nil {
 		return false, err
 	}
 	for _, t := range n.Message.ToolCalls {

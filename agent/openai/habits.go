@@ -34,11 +34,10 @@ type finding struct {
 	reason string // the server's message
 }
 
-// persist makes a request for a message, and again after a moment that the
-// server asks for, or without what it says that it does not take. That is
-// remembered once such a request was answered: what a server blames is not
-// always what it fails at.
-func (e *Engine) persist(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
+// retry requests a message, and repeats the request after a pause that the server asks
+// for, or without an option that it rejects. The rejection is remembered only if the
+// repeated request succeeds, because servers sometimes blame the wrong option.
+func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	var findings []finding
 	e.mu.Lock()
 	used := e.habits

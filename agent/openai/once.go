@@ -53,9 +53,9 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out fu
 	if err != nil {
 		return "", err
 	}
-	stop, err := a.end()
+	stop, err := a.finishMessage()
 	if err == nil {
-		e.learnManner(a)
+		e.learnStyle(a)
 	}
 	return stop, err
 }

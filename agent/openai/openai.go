@@ -235,7 +235,7 @@ func (e *Engine) Close() error {
 // and returned to the server as "{}"; missing ones become "{}". A call without an id
 // gets an invented one.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	stop, err := e.persist(ctx, p, out)
+	stop, err := e.retry(ctx, p, out)
 	if err != nil {
 		return "", e.explain(ctx, err)
 	}

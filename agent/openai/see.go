@@ -17,13 +17,13 @@ func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
 	}
-	return thinker.Look(ctx, l, largestPicture, e.look)
+	return thinker.Look(ctx, l, largestPicture, e.continueVision)
 }
 
-// look is Continue for a picture. A server's message that its model does not
+// continueVision is Continue for a picture. A server's message that its model does not
 // accept pictures becomes agent.ErrNoVision, regardless of the status.
-func (e *Engine) look(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	stop, err := e.persist(ctx, p, out)
+func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
+	stop, err := e.retry(ctx, p, out)
 	if err == nil {
 		return stop, nil
 	}

@@ -28,8 +28,8 @@ type thoughts struct {
 	unopened bool   // it did begin inside a thought
 }
 
-// take returns the part of the text that is known to be spoken text.
-func (t *thoughts) take(text string) string {
+// filter returns the part of the text that is known to be spoken text.
+func (t *thoughts) filter(text string) string {
 	if t.expected {
 		return t.unknown(text)
 	}
@@ -72,25 +72,25 @@ func (t *thoughts) unknown(text string) string {
 	begin, _ := first(string(t.kept[from:]), opening)
 	switch {
 	case begin >= 0 && (end < 0 || begin < end):
-		return t.known()
+		return t.release()
 	case end >= 0:
 		rest := string(t.kept[from+end+length:])
 		t.expected, t.kept, t.unopened = false, nil, true
-		return t.take(rest)
+		return t.filter(rest)
 	case len(t.kept) > limit.List: // longer than any spoken text
 		t.expected, t.kept, t.inside = false, nil, true
 	}
 	return ""
 }
 
-// known returns the held text, which was not a thought.
-func (t *thoughts) known() string {
+// release returns the held text, which was not a thought.
+func (t *thoughts) release() string {
 	if !t.expected {
 		return ""
 	}
 	kept := string(t.kept)
 	t.expected, t.kept = false, nil
-	return t.take(kept)
+	return t.filter(kept)
 }
 
 // rest returns held text that turned out not to be a tag. If the message was cut off
@@ -99,7 +99,7 @@ func (t *thoughts) rest(cut bool) string {
 	if t.expected && cut {
 		return ""
 	}
-	spoken := t.known()
+	spoken := t.release()
 	if t.inside {
 		return spoken
 	}
@@ -137,9 +137,9 @@ func beginning(text string, tags []string) int {
 type manner int
 
 const (
-	mannerUnknown manner = iota
-	mannerPlain          // with both tags, in a separate field, or not at all
-	mannerOpened         // opened by the prompt
+	styleUnknown manner = iota
+	stylePlain          // with both tags, in a separate field, or not at all
+	styleOpened         // opened by the prompt
 )
 
 // expects reports whether a message may begin inside a thought. Before the first message
@@ -147,24 +147,24 @@ const (
 func (e *Engine) expects() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.manner == mannerUnknown && !e.native && !looksLikeOllama(e.base) {
+	if e.manner == styleUnknown && !e.native && !looksLikeOllama(e.base) {
 		// Parts of the names of models whose templates open a thought.
 		return mentions(strings.ToLower(e.o.Model), "-r1", "qwq", "think", "reason", "magistral", "-z1")
 	}
-	return e.manner == mannerOpened
+	return e.manner == styleOpened
 }
 
-// learnManner records how the thoughts of a complete message arrived.
-func (e *Engine) learnManner(a *answer) {
+// learnStyle records how the thoughts of a complete message arrived.
+func (e *Engine) learnStyle(a *answer) {
 	e.mu.Lock()
 	before := e.manner
 	switch {
 	case a.thoughts.unopened:
-		e.manner = mannerOpened
-	case before == mannerUnknown && (a.spoken > 0 || len(a.calls) > 0):
-		e.manner = mannerPlain
+		e.manner = styleOpened
+	case before == styleUnknown && (a.spoken > 0 || len(a.calls) > 0):
+		e.manner = stylePlain
 	}
-	news := e.manner == mannerOpened && before != mannerOpened
+	news := e.manner == styleOpened && before != styleOpened
 	e.mu.Unlock()
 	if news {
 		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; "+
