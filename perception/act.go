@@ -3,7 +3,7 @@ package perception
 import "time"
 
 // Act is an action of a robot. The set is closed: the types of this file and rule.go.
-type Act interface{ act() }
+type Act interface{ isAct() }
 
 // Say has a text spoken.
 type Say struct {
@@ -40,27 +40,27 @@ type RefreshFace struct{}
 // SetState puts the firmware into one of its states.
 type SetState struct{ State string }
 
-func (Say) act()         {}
-func (Abort) act()       {}
-func (TurnHead) act()    {}
-func (FindHead) act()    {}
-func (Lights) act()      {}
-func (Play) act()        {}
-func (RefreshFace) act() {}
-func (SetState) act()    {}
+func (Say) isAct()         {}
+func (Abort) isAct()       {}
+func (TurnHead) isAct()    {}
+func (FindHead) isAct()    {}
+func (Lights) isAct()      {}
+func (Play) isAct()        {}
+func (RefreshFace) isAct() {}
+func (SetState) isAct()    {}
 
 // Priority decides who may turn a head that is in use.
 type Priority int
 
 // Priorities, the lowest first.
 const (
-	Feeling   Priority = iota + 1 // what its agent feels shows
-	Idly                          // looking around
-	ToASound                      // a sound came from a side
-	ToACall                       // its wake word came from a side
-	Gesturing                     // a gesture, or a look, was asked for
-	AsTold                        // a rule of its owner's
-	InATalk                       // its brain is moving it, or a client of a door
+	PriorityMood     Priority = iota + 1 // what its agent feels shows
+	PriorityIdle                         // looking around
+	PrioritySound                        // a sound came from a side
+	PriorityWakeWord                     // its wake word came from a side
+	PriorityGesture                      // a gesture, or a look, was asked for
+	PriorityRule                         // a rule of its owner's
+	PriorityTalk                         // its brain is moving it, or a client of a door
 )
 
 // head arbitrates who turns a robot's head.
@@ -72,7 +72,7 @@ type head struct {
 // grant reports whether a turn is allowed, and if so reserves the head. The turns of one
 // gesture do not block each other.
 func (h *head) grant(now time.Time, by Priority, hold time.Duration) bool {
-	goesOn := by == h.by && (by == Gesturing || by == Feeling)
+	goesOn := by == h.by && (by == PriorityGesture || by == PriorityMood)
 	if now.Before(h.until) && by <= h.by && !goesOn {
 		return false
 	}

@@ -13,8 +13,8 @@ type behaviour interface {
 	name() string
 	// step receives an event, or the time that nextStep requested.
 	step(m moment) []Act
-	// due returns when to call step without an event; the zero time means never.
-	due() time.Time
+	// nextStep returns when to call step without an event; the zero time means never.
+	nextStep() time.Time
 }
 
 // moment is an event of a robot, with the state at that time.
@@ -38,8 +38,8 @@ func (m moment) perceived() string {
 	return p.Name
 }
 
-// free reports whether nobody has talked for that long, and the robot is silent.
-func (m moment) free(after time.Duration) bool {
+// idleFor reports whether nobody has talked for that long, and the robot is silent.
+func (m moment) idleFor(after time.Duration) bool {
 	return !m.state.talk.turn && !m.state.talking(m.now, after)
 }
 
@@ -66,11 +66,11 @@ func behaviours(t *Tuning, known Gestures) []behaviour {
 	add(&purrPlayer{PurrTuning: &t.Purr}, t.Purr.On)
 	add(&danceReflector{DanceTuning: &t.Dance}, t.Dance.On)
 	add(&idleGazer{GazeTuning: &t.Gaze}, t.Gaze.On)
-	on = append(on, &looker{}, &gesturer{known: known}, &wearer{})
+	on = append(on, &looker{}, &gesturer{known: known}, &moodDisplay{})
 	return on
 }
 
 // never is embedded by behaviours that only react to events.
 type never struct{}
 
-func (never) due() time.Time { return time.Time{} }
+func (never) nextStep() time.Time { return time.Time{} }

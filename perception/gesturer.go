@@ -36,7 +36,7 @@ type gesturer struct {
 
 func (*gesturer) name() string { return "gesture" }
 
-func (g *gesturer) due() time.Time {
+func (g *gesturer) nextStep() time.Time {
 	switch {
 	case len(g.doing.Frames) == 0:
 		return time.Time{}
@@ -61,7 +61,7 @@ func (g *gesturer) stretched(ms int64) time.Duration {
 
 func (g *gesturer) step(m moment) (acts []Act) {
 	if e, is := m.event.(event.Gesture); is {
-		g.begin(m, e)
+		g.start(m, e)
 	}
 	if len(g.doing.Frames) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (g *gesturer) step(m moment) (acts []Act) {
 	if interrupts(m) || !m.state.Online {
 		return g.rest(m)
 	}
-	for g.next < len(g.doing.Frames) && !m.now.Before(g.due()) {
+	for g.next < len(g.doing.Frames) && !m.now.Before(g.nextStep()) {
 		acts = append(acts, g.frame(m)...)
 	}
 	if !m.now.Before(g.ends()) {
@@ -89,9 +89,9 @@ func interrupts(m moment) bool {
 	return m.perceived() == petStarted || m.perceived() == petHold
 }
 
-// begin starts a gesture. It is dropped if it comes too soon after another. A gesture of
+// start starts a gesture. It is dropped if it comes too soon after another. A gesture of
 // the mood yields to any other gesture and to the quiet hours.
-func (g *gesturer) begin(m moment, e event.Gesture) {
+func (g *gesturer) start(m moment, e event.Gesture) {
 	one, known := g.known.Named(e.Name)
 	felt := e.By == event.ByMood
 	under := len(g.doing.Frames) > 0
@@ -156,12 +156,12 @@ func (g *gesturer) frame(m moment) (acts []Act) {
 func (g *gesturer) turn(m moment, to Head, speed int) TurnHead {
 	pitch := min(max(to.Pitch, device.MinHeadPitch), device.MaxHeadPitch)
 	hold := time.Duration(0)
-	if due := g.due(); due.After(m.now) {
+	if due := g.nextStep(); due.After(m.now) {
 		hold = due.Sub(m.now) + holdsBeyond
 	}
-	by := Gesturing
+	by := PriorityGesture
 	if g.asked.By == event.ByMood {
-		by = Feeling
+		by = PriorityMood
 	}
 	return TurnHead{Yaw: min(max(to.Yaw, -mostYaw), mostYaw), Pitch: &pitch, Speed: min(max(speed, leastSpeed), mostSpeed), Priority: by, Hold: hold}
 }
@@ -222,9 +222,9 @@ func (*looker) step(m moment) []Act {
 	default:
 		return nil // possible only for a drawn avatar
 	}
-	by := Gesturing
+	by := PriorityGesture
 	if felt {
-		by = Feeling
+		by = PriorityMood
 	}
 	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: lookSpeed, Priority: by, Hold: lookHolds}}
 }

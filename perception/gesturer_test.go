@@ -52,7 +52,7 @@ func TestALookTurnsTheHead(t *testing.T) {
 func TestNoGestureGoesBeyondARobot(t *testing.T) {
 	for _, one := range StockGestures().All() {
 		for _, lasts := range []int64{-1, 0, 1, 500, 5000, 1 << 62} {
-			c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
+			c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 			now := noon
 			c.take(envelope(now, event.RobotOnline{}))
 			c.take(envelope(now, event.Perceived{Name: headTurn, Data: []byte(`{"yaw":120,"pitch":80,"by":"rule"}`)}))
@@ -89,7 +89,7 @@ func TestNoGestureGoesBeyondARobot(t *testing.T) {
 
 // TestTenThousandGesturesASecond begins two of them, and leaves the robot as it was.
 func TestTenThousandGesturesASecond(t *testing.T) {
-	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
+	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 	c.take(envelope(noon, event.RobotOnline{}))
 	names := StockGestures().Names()
 	acts := 0
@@ -103,7 +103,7 @@ func TestTenThousandGesturesASecond(t *testing.T) {
 	for !c.poses().IsZero() {
 		c.step(c.poses(), nil)
 	}
-	if h := c.head; h.by != Gesturing {
+	if h := c.head; h.by != PriorityGesture {
 		t.Errorf("the head is %+v", h)
 	}
 }

@@ -22,8 +22,8 @@ type greeter struct {
 // acquaintance is the greeter's memory of a person.
 type acquaintance struct{ seen, greeted time.Time }
 
-func (*greeter) name() string     { return "greeter" }
-func (g *greeter) due() time.Time { return g.at }
+func (*greeter) name() string          { return "greeter" }
+func (g *greeter) nextStep() time.Time { return g.at }
 
 func (g *greeter) step(m moment) []Act {
 	switch m.perceived() {
@@ -39,7 +39,7 @@ func (g *greeter) step(m moment) []Act {
 		return nil
 	}
 	g.at = time.Time{}
-	if !g.may(m) || !m.free(g.AfterTalk) {
+	if !g.may(m) || !m.idleFor(g.AfterTalk) {
 		return nil
 	}
 	g.hello = m.now

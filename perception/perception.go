@@ -180,7 +180,7 @@ func (in *Intake) take(id device.ID, session, name string, data json.RawMessage,
 	// The lock is held while publishing, so that a robot's events keep their order.
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.source(id).known(name, time.Now(), fromText) {
+	if in.source(id).isRepeat(name, time.Now(), fromText) {
 		return nil
 	}
 	in.bus.Publish(id, session, event.Perceived{Name: name, Data: data})
@@ -215,8 +215,8 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// known reports whether the camera or the text has just reported this face.
-func (s *source) known(name string, now time.Time, fromText bool) bool {
+// isRepeat reports whether the camera or the text has just reported this face.
+func (s *source) isRepeat(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:
 		if s.fromText { // the camera's event of that face has arrived; the next is of another

@@ -319,7 +319,7 @@ func FuzzIntake(f *testing.F) {
 		if who := s.Who(e.At); len(who) > limit.Word+60 || strings.ContainsAny(who, "\n\"{}<>") {
 			t.Errorf("it says %q", who)
 		}
-		c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC,
+		c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC,
 			Rules: []Rule{{When: When{Event: name, If: map[string]Compare{"state": {Is: "sleep"}}}}}})
 		c.take(event.Envelope{At: e.At, Robot: chan1, Event: event.RobotOnline{}})
 		c.take(e)

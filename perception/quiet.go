@@ -11,8 +11,8 @@ type sleeper struct {
 	again time.Time
 }
 
-func (*sleeper) name() string     { return "quiet" }
-func (s *sleeper) due() time.Time { return s.again }
+func (*sleeper) name() string          { return "quiet" }
+func (s *sleeper) nextStep() time.Time { return s.again }
 
 // The sleeper's interval, and how long after a talk a robot may sleep.
 const (
@@ -27,7 +27,7 @@ func (s *sleeper) step(m moment) []Act {
 	switch {
 	case !m.state.Online:
 		return nil // it is put to sleep when its channel opens
-	case m.quiet && !s.begun && m.free(sleepsAfter):
+	case m.quiet && !s.begun && m.idleFor(sleepsAfter):
 		s.begun, s.put = true, m.state.Mode != modeSleep
 		if s.put {
 			return []Act{SetState{modeSleep}}
@@ -42,9 +42,9 @@ func (s *sleeper) step(m moment) []Act {
 	return nil
 }
 
-// silences reports whether an act is left out in the quiet hours. Acts that make
+// suppressed reports whether an act is left out in the quiet hours. Acts that make
 // a robot quieter, and acts that the robot does not execute, remain.
-func silences(a Act) bool {
+func suppressed(a Act) bool {
 	switch a := a.(type) {
 	case Abort, Publish, Notify:
 		return false

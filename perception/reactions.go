@@ -19,12 +19,12 @@ func (*soundTurner) name() string { return "sound" }
 func (t *soundTurner) step(m moment) []Act {
 	heard := m.state.Sound
 	if m.perceived() != soundEvent || !heard.At.Equal(m.now) || m.quiet || m.state.asleep() || m.state.Dancing || m.state.Face.Present ||
-		!m.free(t.AfterTalk) || !m.passed(m.played, t.AfterPlay) || !m.passed(t.turned, t.Every) {
+		!m.idleFor(t.AfterTalk) || !m.passed(m.played, t.AfterPlay) || !m.passed(t.turned, t.Every) {
 		return nil
 	}
 	t.turned = m.now
 	pitch := t.Pitch
-	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Pitch: &pitch, Speed: t.Speed, Priority: ToASound, Hold: t.Every}}
+	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Pitch: &pitch, Speed: t.Speed, Priority: PrioritySound, Hold: t.Every}}
 }
 
 // toSide returns the yaw of a direction.
@@ -52,7 +52,7 @@ func (t *wakeWordTurner) step(m moment) []Act {
 		m.state.asleep() || m.state.Dancing || m.state.Face.Present || m.state.talk.person {
 		return nil
 	}
-	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Speed: t.Speed, Priority: ToACall, Hold: t.Hold}}
+	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Speed: t.Speed, Priority: PriorityWakeWord, Hold: t.Hold}}
 }
 
 // idleGazer makes an idle robot with working senses look around, unless it does so by
@@ -64,14 +64,14 @@ type idleGazer struct {
 	n    int
 }
 
-func (*idleGazer) name() string     { return "gaze" }
-func (g *idleGazer) due() time.Time { return g.next }
+func (*idleGazer) name() string          { return "gaze" }
+func (g *idleGazer) nextStep() time.Time { return g.next }
 
 func (g *idleGazer) step(m moment) []Act {
 	s := m.state
 	before := g.idle
 	g.idle = s.Online && !s.Stale && !s.Face.Present && !s.Touch.Petting && !s.Listening && !s.Dancing && !s.asleep() && !m.quiet &&
-		(s.Mode == "" || s.Mode == modeIdle) && m.free(g.AfterTalk) && m.passed(s.OwnGaze, g.AfterOwn) && m.passed(s.Sound.At, g.Every)
+		(s.Mode == "" || s.Mode == modeIdle) && m.idleFor(g.AfterTalk) && m.passed(s.OwnGaze, g.AfterOwn) && m.passed(s.Sound.At, g.Every)
 	switch {
 	case !s.Online:
 		g.next = time.Time{}
@@ -85,7 +85,7 @@ func (g *idleGazer) step(m moment) []Act {
 	g.next = m.now.Add(g.Every)
 	yaw := gaze()[g.n%len(gaze())] * g.Yaw / 100
 	g.n++
-	return []Act{TurnHead{Yaw: yaw, Speed: g.Speed, Priority: Idly}}
+	return []Act{TurnHead{Yaw: yaw, Speed: g.Speed, Priority: PriorityIdle}}
 }
 
 // gaze returns the sequence of directions in percent of the maximum. It returns to the
@@ -99,8 +99,8 @@ type faceLostAborter struct {
 	at time.Time // when to stop; zero means not at all
 }
 
-func (*faceLostAborter) name() string     { return "face_lost" }
-func (a *faceLostAborter) due() time.Time { return a.at }
+func (*faceLostAborter) name() string          { return "face_lost" }
+func (a *faceLostAborter) nextStep() time.Time { return a.at }
 
 func (a *faceLostAborter) step(m moment) []Act {
 	switch m.event.(type) {
@@ -133,8 +133,8 @@ type identifiedRefresher struct {
 	next time.Time
 }
 
-func (*identifiedRefresher) name() string     { return "identified" }
-func (r *identifiedRefresher) due() time.Time { return r.next }
+func (*identifiedRefresher) name() string          { return "identified" }
+func (r *identifiedRefresher) nextStep() time.Time { return r.next }
 
 func (r *identifiedRefresher) step(m moment) []Act {
 	face := m.state.Face
@@ -192,7 +192,7 @@ func (d *danceReflector) step(m moment) []Act {
 	since := d.since
 	d.since = time.Time{}
 	ended := m.perceived() == danceEnded || m.perceived() == stateChanged
-	if since.IsZero() || !ended || m.now.Sub(since) < d.After || d.Text == "" || m.quiet || m.state.asleep() || !m.free(0) ||
+	if since.IsZero() || !ended || m.now.Sub(since) < d.After || d.Text == "" || m.quiet || m.state.asleep() || !m.idleFor(0) ||
 		!m.passed(d.said, d.Every) {
 		return nil
 	}

@@ -45,7 +45,7 @@ func TestSoundTurner(t *testing.T) {
 }
 
 func TestSoundTurnerTurnsAsTheFirmwareWants(t *testing.T) {
-	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
+	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	play(t, c, "", "0s .")
 	deeds := c.take(envelope(noon.Add(time.Second), happening(t, "sound left")))
 	turn := deeds[0].act.(TurnHead)
@@ -239,7 +239,7 @@ func TestGreeter(t *testing.T) {
 }
 
 func TestGreeterForgetsTheOldest(t *testing.T) {
-	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC})
+	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	g := c.behaviours[0].(*greeter)
 	for i := range 3 * mostGreeted {
 		c.take(event.Envelope{At: noon.Add(time.Duration(i) * time.Second), Robot: chan1, Event: happening(t, fmt.Sprintf("known N%d", i))})

@@ -65,10 +65,10 @@ type (
 	}
 )
 
-func (CallTool) act() {}
-func (Feel) act()     {}
-func (Publish) act()  {}
-func (Notify) act()   {}
+func (CallTool) isAct() {}
+func (Feel) isAct()     {}
+func (Publish) isAct()  {}
+func (Notify) isAct()   {}
 
 // outside executes the acts that do not use the robot's tools.
 type outside interface {
@@ -77,8 +77,8 @@ type outside interface {
 	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
 }
 
-// elsewhere executes an act through outside.
-func (h *hands) elsewhere(ctx context.Context, id device.ID, a Act) error {
+// executeOutside executes an act through outside.
+func (h *executor) executeOutside(ctx context.Context, id device.ID, a Act) error {
 	if h.outside == nil {
 		return errors.New("nothing here can do that")
 	}
@@ -217,7 +217,7 @@ func ruled(rules []Rule) []behaviour {
 		r.Do = slices.Clone(r.Do)
 		for i, a := range r.Do {
 			if turn, ok := a.(TurnHead); ok {
-				turn.Priority, turn.Hold = AsTold, ruleHolds
+				turn.Priority, turn.Hold = PriorityRule, ruleHolds
 				r.Do[i] = turn
 			}
 		}

@@ -61,8 +61,8 @@ func TestRules(t *testing.T) {
 			must.Succeed(t, CheckRules([]Rule{c.rule}))
 			tuning := Tuning{}
 			nightly(&tuning)
-			creature := newCreature(Options{Tuning: tuning, Zone: time.UTC, Rules: []Rule{c.rule}})
-			if got := play(t, creature, c.begin, c.script); got != c.want {
+			reactor := newReactor(Options{Tuning: tuning, Zone: time.UTC, Rules: []Rule{c.rule}})
+			if got := play(t, reactor, c.begin, c.script); got != c.want {
 				t.Errorf("%s\n     done: %s\nshould be: %s", c.script, got, c.want)
 			}
 		})
@@ -72,7 +72,7 @@ func TestRules(t *testing.T) {
 // TestARuleHasTheHead before the behaviours do.
 func TestARuleHasTheHead(t *testing.T) {
 	rules := []Rule{{When: When{Event: "sound_event"}, Every: time.Second, Do: []Act{TurnHead{Yaw: 7, Speed: 100}}}}
-	c := newCreature(Options{Tuning: DefaultTuning(), Zone: time.UTC, Rules: rules})
+	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Rules: rules})
 	if got, want := play(t, c, "", "0s sound left; 4s sound right; 20s sound right"), "0s turn -45; 0s turn 7; 20s turn 45; 20s turn 7"; got != want {
 		t.Errorf("done: %s", got)
 	}

@@ -46,7 +46,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 				s.tune(&tuning)
 			}
 			must.Succeed(t, tuning.Check())
-			c := newCreature(Options{Tuning: tuning, Zone: time.UTC, Gestures: StockGestures()})
+			c := newReactor(Options{Tuning: tuning, Zone: time.UTC, Gestures: StockGestures()})
 			c.behaviours = slices.DeleteFunc(c.behaviours, func(b behaviour) bool { return !slices.Contains(on, b.name()) })
 			if got := play(t, c, s.begin, s.script); got != s.want {
 				t.Errorf("%s\n     done: %s\nshould be: %s", s.script, got, s.want)
@@ -56,7 +56,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 }
 
 // play runs a script on virtual time: whenever the creature is due, it takes a step.
-func play(t *testing.T, c *creature, begin, script string) string {
+func play(t *testing.T, c *reactor, begin, script string) string {
 	t.Helper()
 	start := noon
 	if begin != "" {
@@ -65,7 +65,7 @@ func play(t *testing.T, c *creature, begin, script string) string {
 		start = noon.Add(time.Duration(clock.Hour()-12)*time.Hour + time.Duration(clock.Minute())*time.Minute)
 	}
 	var done []string
-	keep := func(now time.Time, deeds []deed) {
+	keep := func(now time.Time, deeds []request) {
 		for _, d := range deeds {
 			done = append(done, fmt.Sprintf("%s %s", now.Sub(start), shown(d.act)))
 		}
@@ -76,9 +76,9 @@ func play(t *testing.T, c *creature, begin, script string) string {
 		after, err := time.ParseDuration(when)
 		must.Succeed(t, err)
 		now := start.Add(after)
-		for due := c.due(); !due.IsZero() && !due.After(now); due = c.due() {
+		for due := c.nextStep(); !due.IsZero() && !due.After(now); due = c.nextStep() {
 			keep(due, c.step(due, nil))
-			if again := c.due(); again.Equal(due) {
+			if again := c.nextStep(); again.Equal(due) {
 				t.Fatalf("it is due at %s for ever", due)
 			}
 		}
@@ -156,7 +156,7 @@ func shown(a Act) string {
 	case Abort:
 		return "abort"
 	case TurnHead:
-		if a.Priority == Feeling || a.Priority == Gesturing {
+		if a.Priority == PriorityMood || a.Priority == PriorityGesture {
 			return fmt.Sprintf("head %d %d", a.Yaw, *a.Pitch)
 		}
 		return fmt.Sprintf("turn %d", a.Yaw)

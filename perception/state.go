@@ -161,11 +161,11 @@ func follow(s State, e event.Envelope) State {
 		s.GoodNight = false
 	case event.RobotOnline:
 		s.Online, s.Talking, s.Listening = true, true, false
-		s.talk = s.talk.over(e.At)
+		s.talk = s.talk.turnEnded(e.At)
 		s.talk.session = e.Session
 	case event.RobotOffline:
 		s.Online, s.Talking, s.Listening = s.connected, false, false
-		s.talk = s.talk.over(e.At)
+		s.talk = s.talk.turnEnded(e.At)
 	case event.RobotConnected:
 		s.connected, s.Online, s.speaks = true, true, ev.Speaks
 	case event.RobotDisconnected:
@@ -178,7 +178,7 @@ func follow(s State, e event.Envelope) State {
 			s.Charging = ev.Charging
 		}
 	case event.Missed: // the end of a turn may be among the missed events
-		s.talk = s.talk.over(e.At)
+		s.talk = s.talk.turnEnded(e.At)
 	default:
 		return s.converse(e)
 	}
@@ -203,9 +203,9 @@ func (s State) converse(e event.Envelope) State {
 	case event.ThinkingStarted, event.SpeakingStarted, event.Said, event.SoundStarted:
 		s.Listening, s.talk.turn = false, true
 	case event.SoundEnded:
-		s.talk = s.talk.over(e.At)
+		s.talk = s.talk.turnEnded(e.At)
 	case event.TurnEnded:
-		s.talk = s.talk.over(e.At)
+		s.talk = s.talk.turnEnded(e.At)
 		s.GoodNight = s.GoodNight || ev.End == event.EndSleep
 	}
 	return s
@@ -217,8 +217,8 @@ func (t talk) with(now time.Time) talk {
 	return t
 }
 
-// over returns the talk after the end of a turn, if one was under way.
-func (t talk) over(now time.Time) talk {
+// turnEnded returns the talk after the end of a turn, if one was under way.
+func (t talk) turnEnded(now time.Time) talk {
 	if t.turn && t.person {
 		t.last = now
 	}
@@ -250,18 +250,18 @@ func (s State) perceive(p event.Perceived, at time.Time) State {
 	s.Sensed, s.Stale = at, false
 	switch p.Name {
 	case faceDetected:
-		s.Face = s.Face.seen(at)
+		s.Face = s.Face.seenAt(at)
 	case faceLost:
 		if s.Face.Present {
 			s.Face.Present, s.Face.Lost = false, at
 		}
 	case faceRecognized:
 		if who := identity(p.Data); who != "" {
-			s.Face = s.Face.seen(at)
+			s.Face = s.Face.seenAt(at)
 			s.Face.Identity, s.Face.Identified = who, at
 		}
 	case soundEvent, wakeWord, wakeDetected:
-		s = s.hear(p, at)
+		s = s.withSound(p, at)
 	case petStarted, petHold:
 		s.Touch, s.GoodNight = Touch{at, p.Name, true}, false
 	case petEnded:
@@ -272,7 +272,7 @@ func (s State) perceive(p event.Perceived, at time.Time) State {
 	return s
 }
 
-func (s State) hear(p event.Perceived, at time.Time) State {
+func (s State) withSound(p event.Perceived, at time.Time) State {
 	if heard, ok := sound(p.Data); ok {
 		heard.At = at
 		s.Sound = heard
@@ -304,8 +304,8 @@ func (s State) change(p event.Perceived, at time.Time) State {
 	return s
 }
 
-// seen returns the face after it was seen.
-func (f Face) seen(at time.Time) Face {
+// seenAt returns the face after it was seen.
+func (f Face) seenAt(at time.Time) Face {
 	if f.Present {
 		return f
 	}

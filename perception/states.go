@@ -63,14 +63,14 @@ func NewStates(kept table) *States {
 func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
-	keeper.Go(func() { b.keepOn(ctx) })
+	keeper.Go(func() { b.flushPeriodically(ctx) })
 	r.Each(ctx, b.Take)
 	cancel()
 	keeper.Wait()
 }
 
-// keepOn stores changed states at intervals, and at the end.
-func (b *States) keepOn(ctx context.Context) {
+// flushPeriodically stores changed states at intervals, and at the end.
+func (b *States) flushPeriodically(ctx context.Context) {
 	t := time.NewTicker(keepEvery)
 	defer t.Stop()
 	for {

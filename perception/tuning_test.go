@@ -14,7 +14,7 @@ import (
 // TestHoursInTheOwnersZone are those of its own clock.
 func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
-	c := newCreature(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
+	c := newReactor(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.take(envelope(noon, event.RobotOnline{}))
 	if deeds := c.take(envelope(noon, happening(t, "face"))); len(deeds) != 0 { // 21:00 there
 		t.Errorf("it does %v", deeds)
@@ -63,17 +63,17 @@ func TestOneOwnsTheHead(t *testing.T) {
 		hold time.Duration
 		want bool
 	}{
-		{0, Idly, 0, true},
-		{0, Idly, 0, true}, // it was not held
-		{1, ToASound, 5, true},
-		{2, Idly, 0, false},
-		{3, ToASound, 5, false},
-		{3, ToACall, 3, true},
-		{5, ToASound, 5, false},
-		{6, ToASound, 5, true},
-		{7, AsTold, 5, true},
-		{11, ToACall, 3, false},
-		{12, Idly, 0, true},
+		{0, PriorityIdle, 0, true},
+		{0, PriorityIdle, 0, true}, // it was not held
+		{1, PrioritySound, 5, true},
+		{2, PriorityIdle, 0, false},
+		{3, PrioritySound, 5, false},
+		{3, PriorityWakeWord, 3, true},
+		{5, PrioritySound, 5, false},
+		{6, PrioritySound, 5, true},
+		{7, PriorityRule, 5, true},
+		{11, PriorityWakeWord, 3, false},
+		{12, PriorityIdle, 0, true},
 	} {
 		if got := h.grant(noon.Add(c.at), c.by, c.hold); got != c.want {
 			t.Errorf("%d: at %d it is %t", i, c.at, got)

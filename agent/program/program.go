@@ -1,7 +1,7 @@
 // Package program runs a foreign program as a child: in a separate process group,
 // without our keys in its environment, connected by its standard input and output. It
 // retains the end of its standard error, and kills it with all processes it has
-// started, as far as these can be found: see reach.go.
+// started, as far as these can be found: see descendants.go.
 //
 // Concurrency: one goroutine reads the standard error, one waits for the process, and
 // one watches over it. The caller reads and writes on its own goroutines. Done is closed

@@ -10,20 +10,20 @@ import (
 
 // Parameters of showing a mood.
 const (
-	wearEvery      = time.Second      // the shortest interval between changes
-	wearAfter      = time.Second      // after a turn: the firmware removes the face when it listens again
-	wearSpeed      = 120              // of the head
-	wearLeast      = 3                // degrees: smaller turns are not worth a servo's noise
-	wearYaw        = 30               // degrees to either side
+	moodEvery      = time.Second      // the shortest interval between changes
+	moodAfterTurn  = time.Second      // after a turn: the firmware removes the face when it listens again
+	moodHeadSpeed  = 120              // of the head
+	moodLeastTurn  = 3                // degrees: smaller turns are not worth a servo's noise
+	moodYaw        = 30               // degrees to either side
 	facesAreOthers = time.Minute      // how long others' faces have precedence
 	lightsAreOther = 10 * time.Minute // how long others' lights have precedence
 	ownFaceWithin  = 2 * time.Second  // the event of a face requested here arrives within this time
 	expressionFor  = 8 * time.Second  // how long an expression covers the mood
 )
 
-// wearer shows the agent's mood on a robot while nobody talks with it: by its face,
+// moodDisplay shows the agent's mood on a robot while nobody talks with it: by its face,
 // by its head's position, and by a glow. Requests of others for these have precedence.
-type wearer struct {
+type moodDisplay struct {
 	mood      event.Mood
 	felt      bool // there is a mood
 	over      string
@@ -42,10 +42,10 @@ type wearer struct {
 	pose  Head // relative to base
 }
 
-func (*wearer) name() string     { return "mood" }
-func (w *wearer) due() time.Time { return w.next }
+func (*moodDisplay) name() string          { return "mood" }
+func (w *moodDisplay) nextStep() time.Time { return w.next }
 
-func (w *wearer) step(m moment) []Act {
+func (w *moodDisplay) step(m moment) []Act {
 	changed := w.take(m)
 	if !changed && (w.next.IsZero() || m.now.Before(w.next)) {
 		return nil
@@ -57,7 +57,7 @@ func (w *wearer) step(m moment) []Act {
 	case !w.may(m):
 		return w.off(m)
 	}
-	for _, from := range []time.Time{w.rests, m.poses, w.last.Add(wearEvery)} {
+	for _, from := range []time.Time{w.rests, m.poses, w.last.Add(moodEvery)} {
 		if m.now.Before(from) && w.next.Before(from) {
 			w.next = from
 		}
@@ -70,7 +70,7 @@ func (w *wearer) step(m moment) []Act {
 	} else {
 		w.overUntil = time.Time{}
 	}
-	acts := w.wear(m)
+	acts := w.update(m)
 	if len(acts) > 0 {
 		w.last = m.now
 	}
@@ -78,13 +78,13 @@ func (w *wearer) step(m moment) []Act {
 }
 
 // may reports whether a mood may be shown: not during speech, sleep and the quiet hours.
-func (w *wearer) may(m moment) bool {
+func (w *moodDisplay) may(m moment) bool {
 	s := m.state
-	return s.Online && !m.quiet && !s.asleep() && !s.Dancing && m.free(0)
+	return s.Online && !m.quiet && !s.asleep() && !s.Dancing && m.idleFor(0)
 }
 
 // off turns off the glow if the robot must be dark.
-func (w *wearer) off(m moment) []Act {
+func (w *moodDisplay) off(m moment) []Act {
 	if w.light == ([3]int{}) || !m.quiet && !m.state.asleep() {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (w *wearer) off(m moment) []Act {
 }
 
 // take applies an event, and reports whether to update the display.
-func (w *wearer) take(m moment) (changed bool) {
+func (w *moodDisplay) take(m moment) (changed bool) {
 	switch e := m.event.(type) {
 	case event.Mood:
 		w.mood, w.felt = e, true
@@ -102,10 +102,10 @@ func (w *wearer) take(m moment) (changed bool) {
 		w.over, w.overUntil = expressionFace(e), m.now.Add(expressionFor)
 		return true
 	case event.TurnEnded, event.ListeningStarted:
-		w.face, w.rests = "", m.now.Add(wearAfter)
+		w.face, w.rests = "", m.now.Add(moodAfterTurn)
 		return true
 	case event.RobotOnline:
-		w.face, w.rests = "", m.now.Add(wearAfter)
+		w.face, w.rests = "", m.now.Add(moodAfterTurn)
 		return true
 	case event.RobotSeen: // it has booted
 		w.light, w.pose, w.base = [3]int{}, Head{}, Head{}
@@ -123,11 +123,11 @@ func (w *wearer) take(m moment) (changed bool) {
 }
 
 // shown records that the robot was given a face: by the mood, a gesture, or others.
-func (w *wearer) shown(m moment) {
+func (w *moodDisplay) shown(m moment) {
 	switch {
 	case !w.asked.IsZero() && m.now.Sub(w.asked) < ownFaceWithin:
 		w.asked = time.Time{}
-	case !m.now.Before(m.poses) && m.free(0):
+	case !m.now.Before(m.poses) && m.idleFor(0):
 		w.face, w.yields = "", m.now.Add(facesAreOthers)
 	}
 }
@@ -145,8 +145,8 @@ func expressionFace(e event.Expression) string {
 	return e.Preset
 }
 
-// wear returns the acts for what has changed.
-func (w *wearer) wear(m moment) (acts []Act) {
+// update returns the acts for what has changed.
+func (w *moodDisplay) update(m moment) (acts []Act) {
 	face := w.mood.Face
 	if m.now.Before(w.overUntil) {
 		face = w.over
@@ -169,12 +169,12 @@ func (w *wearer) wear(m moment) (acts []Act) {
 
 // turn returns a turn of the head, relative to where others have turned it. After a turn
 // by an agent or a client that position is unknown.
-func (w *wearer) turn(m moment) []Act {
+func (w *moodDisplay) turn(m moment) []Act {
 	h := w.mood.Head
 	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.
-	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -wearYaw), wearYaw))), Pitch: int(math.Round(-h.Lean))}
+	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -moodYaw), moodYaw))), Pitch: int(math.Round(-h.Lean))}
 	far := max(pose.Yaw-w.pose.Yaw, w.pose.Yaw-pose.Yaw, pose.Pitch-w.pose.Pitch, w.pose.Pitch-pose.Pitch)
-	if m.told || far < wearLeast && (pose != Head{} || w.pose == Head{}) {
+	if m.told || far < moodLeastTurn && (pose != Head{} || w.pose == Head{}) {
 		return nil
 	}
 	w.pose = pose
@@ -184,7 +184,7 @@ func (w *wearer) turn(m moment) []Act {
 	}
 	pitch := min(max(base+pose.Pitch, device.MinHeadPitch), device.MaxHeadPitch)
 	yaw := min(max(w.base.Yaw+pose.Yaw, -mostYaw), mostYaw)
-	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: wearSpeed, Priority: Feeling}}
+	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: moodHeadSpeed, Priority: PriorityMood}}
 }
 
 // glow returns the lights' colour for a mood, in steps, so that a fading feeling changes

@@ -9,9 +9,9 @@ import (
 	"perch/event"
 )
 
-// creature holds the behaviours of one robot with the state, the head's reservation and
+// reactor holds the behaviours of one robot with the state, the head's reservation and
 // the latest acts. It reads no clock.
-type creature struct {
+type reactor struct {
 	tuning     Tuning
 	zone       *time.Location
 	behaviours []behaviour
@@ -23,22 +23,22 @@ type creature struct {
 	lit        time.Time // when the lights were last set, except by a mood or a gesture
 }
 
-// deed is an act requested by a behaviour.
-type deed struct {
+// request is an act requested by a behaviour.
+type request struct {
 	by  string
 	act Act
 	// patient marks acts of the owner's rules, which may wait for earlier ones.
 	patient bool
 }
 
-func newCreature(o Options) *creature {
-	c := &creature{zone: o.Zone}
+func newReactor(o Options) *reactor {
+	c := &reactor{zone: o.Zone}
 	c.follow(o)
 	return c
 }
 
 // follow applies a tuning and rules. Behaviours that stay enabled retain their state.
-func (c *creature) follow(o Options) {
+func (c *reactor) follow(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
 	c.behaviours = append(behaviours(&c.tuning, o.Gestures), ruled(o.Rules)...)
@@ -68,9 +68,9 @@ func lightsUp(tool string) bool {
 }
 
 // movedAt reserves the head for a client that moved it then; the zero time means no move.
-func (c *creature) movedAt(now, at time.Time) {
+func (c *reactor) movedAt(now, at time.Time) {
 	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
-		c.head, c.lost = head{InATalk, until}, until
+		c.head, c.lost = head{PriorityTalk, until}, until
 	}
 }
 
@@ -79,12 +79,12 @@ const headFinder = "head"
 
 // finds reports whether to ask for the head's position: it is not reserved, and no
 // gesture is under way.
-func (c *creature) finds() bool {
+func (c *reactor) finds() bool {
 	return !c.lost.IsZero() && c.state.Online && c.poses().IsZero()
 }
 
 // take applies an event and returns the requested acts.
-func (c *creature) take(e event.Envelope) []deed {
+func (c *reactor) take(e event.Envelope) []request {
 	c.state = follow(c.state, e)
 	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
 		c.head = head{} // its position is known
@@ -99,17 +99,17 @@ func (c *creature) take(e event.Envelope) []deed {
 }
 
 // step returns the acts for an event, or those that are due if it is nil.
-func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
+func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 	if c.finds() && !now.Before(c.lost) {
 		c.lost = time.Time{}
-		deeds = append(deeds, deed{by: headFinder, act: FindHead{}})
+		requests = append(requests, request{by: headFinder, act: FindHead{}})
 	}
 	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
 	m.poses = c.poses()
-	m.told = c.head.by == InATalk
+	m.told = c.head.by == PriorityTalk
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)
 	for _, b := range c.behaviours {
-		if due := b.due(); e == nil && (due.IsZero() || now.Before(due)) {
+		if due := b.nextStep(); e == nil && (due.IsZero() || now.Before(due)) {
 			continue
 		}
 		m.greeted, m.played, m.lit = c.greeted, c.played, c.lit
@@ -120,7 +120,7 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 		case *gesturer:
 			m.poses = c.poses()
 			asked, patient = true, m.poses.IsZero() // the robot must be restored, even if late
-		case *looker, *wearer:
+		case *looker, *moodDisplay:
 			asked = true
 		}
 		for _, a := range acts {
@@ -132,15 +132,15 @@ func (c *creature) step(now time.Time, e event.Event) (deeds []deed) {
 				c.lit = now
 			}
 			if c.may(m, a, asked) {
-				deeds = append(deeds, deed{b.name(), a, patient})
+				requests = append(requests, request{b.name(), a, patient})
 			}
 		}
 	}
-	return deeds
+	return requests
 }
 
 // poses returns when the gesture under way ends, or the zero time.
-func (c *creature) poses() time.Time {
+func (c *reactor) poses() time.Time {
 	for _, b := range c.behaviours {
 		if g, is := b.(*gesturer); is {
 			return g.ends()
@@ -156,8 +156,8 @@ func isRule(b behaviour) bool {
 
 // may reports whether to execute an act, and records it. A robot with a closed
 // channel cannot be reached, and immediate acts must not wait for it.
-func (c *creature) may(m moment, a Act, asked bool) bool {
-	if m.quiet && silences(a) && !asked {
+func (c *reactor) may(m moment, a Act, asked bool) bool {
+	if m.quiet && suppressed(a) && !asked {
 		return false
 	}
 	switch a.(type) {
@@ -186,13 +186,13 @@ func (c *creature) may(m moment, a Act, asked bool) bool {
 	return true
 }
 
-// due returns when step must be called; the zero time means never.
-func (c *creature) due() (due time.Time) {
+// nextStep returns when step must be called; the zero time means never.
+func (c *reactor) nextStep() (due time.Time) {
 	if c.finds() {
 		due = c.lost
 	}
 	for _, b := range c.behaviours {
-		if at := b.due(); !at.IsZero() && (due.IsZero() || at.Before(due)) {
+		if at := b.nextStep(); !at.IsZero() && (due.IsZero() || at.Before(due)) {
 			due = at
 		}
 	}

@@ -14,13 +14,13 @@ import (
 
 // Time limits of acts.
 const (
-	inTime     = 2 * time.Second  // an act that has waited longer is stale
-	inPatience = time.Minute      // for acts of the owner's rules
-	mostActing = 15 * time.Second // for executing one act
+	actWithin        = 2 * time.Second  // an act that has waited longer is stale
+	waitingActWithin = time.Minute      // for acts of the owner's rules
+	mostActing       = 15 * time.Second // for executing one act
 )
 
-// hands executes the acts of behaviours.
-type hands struct {
+// executor executes the acts of behaviours.
+type executor struct {
 	o       Options
 	robots  robots
 	outside outside // may be nil
@@ -36,13 +36,13 @@ type failure struct {
 	by    string
 }
 
-func newHands(r robots, outside outside, o Options) *hands {
-	return &hands{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
+func newExecutor(r robots, outside outside, o Options) *executor {
+	return &executor{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
 }
 
-// do queues acts, and drops those that do not fit.
-func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []deed) {
-	for _, d := range deeds {
+// enqueue queues acts, and drops those that do not fit.
+func (h *executor) enqueue(ctx context.Context, id device.ID, now time.Time, requests []request) {
+	for _, d := range requests {
 		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
 			h.logOnce(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
 		}
@@ -50,20 +50,20 @@ func (h *hands) do(ctx context.Context, id device.ID, now time.Time, deeds []dee
 }
 
 // work executes one act, unless it has waited too long.
-func (h *hands) work(ctx context.Context, id device.ID, d deed, since time.Time) {
-	limit := inTime
+func (h *executor) work(ctx context.Context, id device.ID, d request, since time.Time) {
+	limit := actWithin
 	if d.patient {
-		limit = inPatience
+		limit = waitingActWithin
 	}
 	var err error
 	if time.Since(since) <= limit {
-		err = h.carry(ctx, id, d)
+		err = h.execute(ctx, id, d)
 	}
 	h.logOnce(failure{id, d.by}, err)
 }
 
 // logOnce logs a failure once, until the act works again.
-func (h *hands) logOnce(f failure, err error) {
+func (h *executor) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && !h.failing[f] {
@@ -77,7 +77,7 @@ func (h *hands) logOnce(f failure, err error) {
 }
 
 // text returns the text to say, replacing a default text by the robot's language's.
-func (h *hands) text(id device.ID, a Say) string {
+func (h *executor) text(id device.ID, a Say) string {
 	text := a.Text
 	if name := usual()[text]; a.Usual && name != "" && h.o.Phrase != nil {
 		text = h.o.Phrase(id, name)
@@ -102,8 +102,8 @@ const (
 	stateTool = "self.robot.set_state"
 )
 
-// carry executes one act.
-func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
+// execute executes one act.
+func (h *executor) execute(ctx context.Context, id device.ID, d request) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostActing)
 	defer cancel()
 	switch a := d.act.(type) {
@@ -116,7 +116,7 @@ func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	case TurnHead:
 		err = h.turn(ctx, id, d.by, a)
 	case FindHead:
-		err = h.find(ctx, id, d.by)
+		err = h.findHead(ctx, id, d.by)
 	case Lights:
 		_, err = h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
 	case RefreshFace:
@@ -126,13 +126,13 @@ func (h *hands) carry(ctx context.Context, id device.ID, d deed) (err error) {
 	case CallTool:
 		_, err = h.call(ctx, id, a.Name, a.Arguments)
 	default:
-		err = h.elsewhere(ctx, id, a)
+		err = h.executeOutside(ctx, id, a)
 	}
 	return err
 }
 
 // turn turns the head and publishes the turn.
-func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) error {
+func (h *executor) turn(ctx context.Context, id device.ID, by string, a TurnHead) error {
 	arguments := map[string]any{"yaw": a.Yaw, "speed": a.Speed}
 	data := map[string]any{"yaw": a.Yaw, "by": by}
 	if a.Pitch != nil {
@@ -146,9 +146,9 @@ func (h *hands) turn(ctx context.Context, id device.ID, by string, a TurnHead) e
 	return nil
 }
 
-// find asks a robot for its head's position, and publishes that as a turn. Missing
+// findHead asks a robot for its head's position, and publishes that as a turn. Missing
 // or invalid angles change nothing.
-func (h *hands) find(ctx context.Context, id device.ID, by string) error {
+func (h *executor) findHead(ctx context.Context, id device.ID, by string) error {
 	tool, tells := device.FindAngles(h.robots.Tools(id))
 	if !tells {
 		return nil
@@ -167,7 +167,7 @@ func (h *hands) find(ctx context.Context, id device.ID, by string) error {
 	return nil
 }
 
-func (h *hands) publishTurn(id device.ID, data map[string]any) {
+func (h *executor) publishTurn(id device.ID, data map[string]any) {
 	text, err := json.Marshal(data)
 	if err != nil {
 		panic(err) // a map of numbers and a name
@@ -177,7 +177,7 @@ func (h *hands) publishTurn(id device.ID, data map[string]any) {
 
 // call calls one of the robot's tools, with the arguments in that robot's form. If
 // the robot lacks the tool, called is false.
-func (h *hands) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
+func (h *executor) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
 	tool, there := device.FindTool(h.robots.Tools(id), name)
 	if !there {
 		return false, nil

@@ -41,7 +41,7 @@ type Options struct {
 type Behaviours struct {
 	o      Options
 	reader *event.Reader
-	herd   map[device.ID]*creature
+	herd   map[device.ID]*reactor
 
 	woken chan struct{} // a head was moved, or the configuration changed
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*creature{}, woken: make(chan struct{}, 1),
+	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*reactor{}, woken: make(chan struct{}, 1),
 		moved: map[device.ID]time.Time{},
 		lit:   map[device.ID]time.Time{}}, nil
 }
@@ -99,8 +99,8 @@ func (b *Behaviours) follow() {
 // Run reacts until ctx ends or the bus is closed, and all acts are done.
 func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	ctx, cancel := context.WithCancel(ctx)
-	hands := newHands(r, o, b.o)
-	defer hands.lanes.Wait()
+	executor := newExecutor(r, o, b.o)
+	defer executor.lanes.Wait()
 	var pump sync.WaitGroup
 	defer pump.Wait()
 	defer cancel()
@@ -110,30 +110,30 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	defer timer.Stop()
 	for {
 		b.follow()
-		timer.Reset(time.Until(b.due()))
+		timer.Reset(time.Until(b.nextStep()))
 		select {
 		case e, open := <-events:
 			if !open {
 				return
 			}
-			b.take(ctx, hands, e)
+			b.take(ctx, executor, e)
 		case <-b.woken:
 			now := time.Now()
 			for id, c := range b.herd {
-				b.tell(c, id, now)
+				b.applyMoves(c, id, now)
 			}
 		case <-timer.C:
 			now := time.Now()
 			for id, c := range b.herd {
-				b.tell(c, id, now)
-				hands.do(ctx, id, now, c.step(now, nil))
+				b.applyMoves(c, id, now)
+				executor.enqueue(ctx, id, now, c.step(now, nil))
 			}
 		}
 	}
 }
 
 // take passes an event to its robot's reactor.
-func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
+func (b *Behaviours) take(ctx context.Context, executor *executor, e event.Envelope) {
 	if _, missed := e.Event.(event.Missed); missed {
 		for _, c := range b.herd {
 			c.state = follow(c.state, e)
@@ -152,11 +152,11 @@ func (b *Behaviours) take(ctx context.Context, hands *hands, e event.Envelope) {
 		if len(b.herd) >= mostRobots && !b.makeRoom() {
 			return
 		}
-		c = newCreature(b.o)
+		c = newReactor(b.o)
 		b.herd[e.Robot] = c
 	}
-	b.tell(c, e.Robot, e.At)
-	hands.do(ctx, e.Robot, e.At, c.take(e))
+	b.applyMoves(c, e.Robot, e.At)
+	executor.enqueue(ctx, e.Robot, e.At, c.take(e))
 }
 
 // Moves reports that a client is about to call a robot's tool. Like its brain, the
@@ -177,8 +177,8 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 	}
 }
 
-// tell passes the moves by others than behaviours to a robot's reactor.
-func (b *Behaviours) tell(c *creature, id device.ID, now time.Time) {
+// applyMoves passes the moves by others than behaviours to a robot's reactor.
+func (b *Behaviours) applyMoves(c *reactor, id device.ID, now time.Time) {
 	b.mu.Lock()
 	moved, lit := b.moved[id], b.lit[id]
 	b.mu.Unlock()
@@ -203,10 +203,10 @@ func (b *Behaviours) makeRoom() bool {
 // hours are those of the wall clock, which may be set.
 const looksAgain = time.Minute
 
-func (b *Behaviours) due() time.Time {
+func (b *Behaviours) nextStep() time.Time {
 	due := time.Now().Add(looksAgain)
 	for _, c := range b.herd {
-		if at := c.due(); !at.IsZero() && at.Before(due) {
+		if at := c.nextStep(); !at.IsZero() && at.Before(due) {
 			due = at
 		}
 	}
