@@ -3,6 +3,8 @@ package robot
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,20 +16,30 @@ import (
 // noted is a synthesizer that writes down what it speaks.
 type noted struct {
 	beepSynthesizer
+	mu    sync.Mutex
 	texts []string
-	users int // of its options
+	users atomic.Int32 // of its options
+}
+
+// spoken returns what it has begun to speak.
+func (n *noted) spoken() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.texts)
 }
 
 func (n *noted) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	n.mu.Lock()
 	n.texts = append(n.texts, text)
+	n.mu.Unlock()
 	return n.beepSynthesizer.Synthesize(ctx, text, o, out)
 }
 
 func (n *noted) use(o *Options) {
 	o.Synthesizer, o.Voice = n, n
 	o.Hold = func() func() {
-		n.users++
-		return func() { n.users-- }
+		n.users.Add(1)
+		return func() { n.users.Add(-1) }
 	}
 }
 
@@ -40,25 +52,25 @@ func TestApply(t *testing.T) {
 	talking(t, answer("One, and a little more.", "Two, and a little more.", "Three, and a little more."), func(k *talk) {
 		k.hears(xiaozhi.Auto, "hello", "hello")
 		k.pass(2 * time.Second)
-		if before.users != 1 || len(before.texts) == 0 {
-			t.Errorf("the turn has %d users of %q", before.users, before.texts)
+		if before.users.Load() != 1 || len(before.spoken()) == 0 {
+			t.Errorf("the turn has %d users of %q", before.users.Load(), before.spoken())
 		}
 		after.use(&o)
 		o.Idle = 20 * time.Second
 		k.server.Apply(o)
 		k.pass(10 * time.Second)
-		if before.users != 0 || after.users != 0 || len(before.texts) != 3+1 || len(after.texts) != 0 {
-			t.Errorf("after the turn: %d and %d users of %q and %q", before.users, after.users, before.texts, after.texts)
+		if before.users.Load() != 0 || after.users.Load() != 0 || len(before.spoken()) != 3+1 || len(after.spoken()) != 0 {
+			t.Errorf("after the turn: %d and %d users of %q and %q", before.users.Load(), after.users.Load(), before.spoken(), after.spoken())
 		}
 		k.speak()
 		k.pass(10 * time.Second)
-		if len(before.texts) != 3+1 || len(after.texts) != 3 || after.users != 0 {
-			t.Errorf("after the next: %q and %q", before.texts, after.texts)
+		if len(before.spoken()) != 3+1 || len(after.spoken()) != 3 || after.users.Load() != 0 {
+			t.Errorf("after the next: %q and %q", before.spoken(), after.spoken())
 		}
 		k.server.Prepare()
 		k.pass(time.Second)
-		if !slices.Contains(after.texts, "Yes?") {
-			t.Errorf("the new voice has said %q", after.texts)
+		if !slices.Contains(after.spoken(), "Yes?") {
+			t.Errorf("the new voice has said %q", after.spoken())
 		}
 		k.pass(25 * time.Second)
 		if len(k.server.List()) > 0 {
