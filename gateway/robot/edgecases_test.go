@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -248,4 +252,35 @@ func up(l *fakeChannel, m xiaozhi.FromRobot) {
 		case <-l.closed:
 		}
 	}()
+}
+
+// TestTokensOfOneChannel are two at most, however often the robot says hello in it: the latest
+// ones, with which it may send pictures.
+func TestTokensOfOneChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.robot.BaseURL = "http://a:1" })
+		for range 5 {
+			k.say(xiaozhi.Hello{Features: xiaozhi.Features{MCP: true}})
+		}
+		var tokens []string
+		for _, s := range k.channel.sent {
+			if found := regexp.MustCompile(`"token":"([^"]+)"`).FindStringSubmatch(fmt.Sprintf("%s", s.message)); found != nil {
+				tokens = append(tokens, found[1])
+			}
+		}
+		if len(tokens) != 5 {
+			t.Fatalf("the robot got %d tokens", len(tokens))
+		}
+		engine := routesOf(t, k.server)
+		for i, token := range tokens {
+			r := httptest.NewRequest(http.MethodPost, "/xiaozhi/vision/explain", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			engine.ServeHTTP(w, r)
+			if good := w.Code != http.StatusUnauthorized; good != (i >= 3) {
+				t.Errorf("token %d of 5: %d %s", i, w.Code, w.Body)
+			}
+		}
+		k.close()
+	})
 }
