@@ -15,7 +15,7 @@ type Driver[Setup, Engine any] struct {
 	Kind string // as the configuration spells it
 	// Runs lists what its users run, such as "Home Assistant": rows of the table in docs/engines.md.
 	Runs []string
-	// Sample has entries for packaging/perch.yaml, one per line, in YAML's flow style. A
+	// Sample has entries for cmd/perch/config/perch.yaml, one per line, in YAML's flow style. A
 	// comment may follow.
 	Sample string
 	// Options returns a pointer to a new struct. Its yaml tags are the keys, its doc tags

@@ -17,7 +17,7 @@ import (
 )
 
 // Config is the configuration file: this struct, its comments in
-// packaging/perch.yaml, and nothing else. Other packages get what concerns
+// cmd/perch/config/perch.yaml, and nothing else. Other packages get what concerns
 // them as their own small options.
 type Config struct {
 	Listen         []string  `yaml:"listen"`

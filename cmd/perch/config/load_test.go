@@ -15,14 +15,13 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
 	"perch/must"
-	"perch/packaging"
 	"perch/voice/espeak"
 	"perch/voice/openai"
 )
 
 // TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
 func TestTheSampleIsTheDefaults(t *testing.T) {
-	const sample = "../../../packaging/perch.yaml"
+	const sample = "perch.yaml"
 	c, err := appliancetest.Load(sample)
 	must.Succeed(t, err)
 	want := config.Default()
@@ -35,7 +34,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
-	text := drivers.Sample(packaging.Sample())
+	text := drivers.Sample(config.Sample())
 	c, err = appliancetest.Load(appliancetest.Written(t, text)) // as it is installed
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v, %v", c, want, err)
@@ -283,7 +282,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	sample, err := os.ReadFile("../../../packaging/perch.yaml")
+	sample, err := os.ReadFile("perch.yaml")
 	must.Succeed(f, err)
 	f.Add(sample, "PERCH_NAME=x")
 	f.Add([]byte("robots: {idle: 1s}\nbrains: [{kind: reflex}]"), "PERCH_LISTEN_0=:1")

@@ -25,15 +25,6 @@ func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	return &Overlay{Source: source, Now: time.Now}
 }
 
-func sample(t testing.TB) string {
-	t.Helper()
-	text, err := os.ReadFile("../../../packaging/perch.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // text is what a file holds; nothing where there is none.
 func text(t testing.TB, path string) string {
 	t.Helper()
@@ -334,7 +325,7 @@ func TestChangesAtOnce(t *testing.T) {
 // TestSettingWhatIsShownChangesNothing: keys of the sample, in which every key is, that are set
 // to the values that are shown of them mean the same.
 func TestSettingWhatIsShownChangesNothing(t *testing.T) {
-	o := overlaid(t, sample(t))
+	o := overlaid(t, Sample())
 	shown, err := o.Show()
 	if err != nil || len(shown.Keys) < 80 {
 		t.Fatalf("%d keys, %v", len(shown.Keys), err)
@@ -353,7 +344,7 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	if after, err := o.Load(); err != nil || len(Changed(&before, &after)) > 0 {
 		t.Errorf("%q, %v", Changed(&before, &after), err)
 	}
-	if text(t, o.File) != sample(t) {
+	if text(t, o.File) != Sample() {
 		t.Error("the owner's file was changed")
 	}
 }

@@ -1,14 +1,19 @@
 package config
 
 import (
+	_ "embed" // the sample
 	"slices"
 	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
-
-	"perch/packaging"
 )
+
+//go:embed perch.yaml
+var annotated string
+
+// Sample returns the configuration with every key, its default and its documentation.
+func Sample() string { return annotated }
 
 // comment is what the annotated sample says of a key.
 type comment struct{ text, about string }
@@ -16,8 +21,8 @@ type comment struct{ text, about string }
 // sampleDocs are what the annotated sample says of each key.
 var sampleDocs = sync.OnceValue(func() map[string]comment {
 	docs := map[string]comment{}
-	if root, err := parsed(packaging.Sample()); err == nil && len(root.Content) > 0 {
-		sampleLines(strings.Split(packaging.Sample(), "\n")).docs("", root.Content[0], comment{}, docs)
+	if root, err := parsed(Sample()); err == nil && len(root.Content) > 0 {
+		sampleLines(strings.Split(Sample(), "\n")).docs("", root.Content[0], comment{}, docs)
 	}
 	return docs
 })

@@ -26,7 +26,7 @@ func kinds[S, E any](list string, of driver.List[S, E]) (all []Kind) {
 	return all
 }
 
-// sampleMark stands in packaging/perch.yaml where Sample puts the kinds of a list.
+// sampleMark stands in cmd/perch/config/perch.yaml where Sample puts the kinds of a list.
 const sampleMark = "# The kinds of "
 
 // Sample returns the annotated configuration with an entry and the keys of every kind of engine.

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
+	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
 	"perch/gateway/relay"
-	"perch/packaging"
 )
 
 func main() {
@@ -23,7 +23,7 @@ func main() {
 	sample := flag.Bool("sample", false, "print the annotated configuration")
 	flag.Parse()
 	if *sample {
-		fmt.Print(drivers.Sample(packaging.Sample()))
+		fmt.Print(drivers.Sample(config.Sample()))
 		return
 	}
 	for _, region := range []struct{ page, name, text string }{
