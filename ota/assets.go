@@ -29,8 +29,8 @@ type Asset struct {
 const (
 	// assetFiles is the URL path of the asset files.
 	assetFiles = "/xiaozhi/ota/assets/"
-	// assetsFolder is their folder, within the folder of the catalogue.
-	assetsFolder = "assets"
+	// AssetsFolder is their folder, within the folder of the catalogue.
+	AssetsFolder = "assets"
 	// mostAssets bounds their number.
 	mostAssets = 32
 )
@@ -45,7 +45,7 @@ var (
 	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, errors.New("there is no such asset file here")}
 )
 
-func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, assetsFolder, name) }
+func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, AssetsFolder, name) }
 
 // openAssets removes incomplete uploads. The folder is created with the first file.
 func (f *Firmware) openAssets() error {

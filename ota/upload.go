@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,7 +36,24 @@ const (
 	orphanage  = "orphaned"  // folder of images without a record
 )
 
-func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, sha+imageExt) }
+// ImageFile returns the name of an image's file in the folder, by its SHA-256 hash in hex.
+func ImageFile(sha256 string) string { return sha256 + imageExt }
+
+// imageFile matches the names of files of images.
+var imageFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}\.bin$`) })
+
+// AllowedFile returns the largest size in bytes of a file of the folder, which is an image or an
+// asset, and an image's SHA-256 hash in hex. name is relative to the folder. ok is false for other
+// files, such as unfinished uploads.
+func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
+	if imageFile().MatchString(name) {
+		return espimage.MaxSize, strings.TrimSuffix(name, imageExt), true
+	}
+	asset, ok := strings.CutPrefix(name, AssetsFolder+"/")
+	return espimage.MaxSize, "", ok && assetName().MatchString(asset)
+}
+
+func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, ImageFile(sha)) }
 
 // Add reads an image, checks it and adds it to the catalogue; no rollout offers it yet. An
 // image that exists already is declared for more boards. Errors have a code and a status.

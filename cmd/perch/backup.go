@@ -91,7 +91,7 @@ func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.
 	defer answer.Body.Close()
 	progress := command.NewProgress(stderr, answer.ContentLength)
 	defer progress.Finish()
-	return archive.Receive(progress.Reader(answer.Body), w)
+	return archive.Receive(progress.Reader(answer.Body), datadir.Firmware(), w)
 }
 
 // exchange sends a request whose body or answer may be of any length, and takes

@@ -1,5 +1,5 @@
 // Package archive makes and restores backups of a data directory: one tar with a
-// manifest, the database and the files of firmware.
+// manifest, the database, the settings and the files of a folder.
 package archive
 
 import (
@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,20 +23,17 @@ import (
 	"time"
 
 	"perch/limit"
-	"perch/ota/espimage"
 	"perch/plain"
 	"perch/store"
 )
 
 // A backup is a tar with a manifest first, followed by the files that it lists: the
-// database, the settings, and the files of the firmware folder. Old backups have no
+// database, the settings, and the files of a folder. Old backups have no
 // settings; restoring one leaves the present settings.
 const (
 	manifestName  = "manifest.json"
 	databaseName  = "perch.db"
 	settingsName  = "settings.yaml"
-	firmwareName  = "firmware"
-	assetsName    = firmwareName + "/assets"
 	archiveFormat = 1
 )
 
@@ -61,11 +60,45 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hex
 }
 
-var (
-	imageFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^firmware/([0-9a-f]{64})\.bin$`) })
-	assetFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^firmware/assets/[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
-	hexHash   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
-)
+// Folder is a folder of the data directory whose files belong in a backup, as the package
+// that owns it describes it.
+type Folder struct {
+	Name  string   // in the data directory
+	Below []string // its folders that have files of the backup, too
+	// Allowed returns the largest size in bytes of a file, and the SHA-256 hash in hex that its name
+	// says, or "". name is relative to the folder. ok is false for a file that no backup holds.
+	Allowed func(name string) (maxSize int64, sha256 string, ok bool)
+	Table   string                  // each record of it should have a file in the folder
+	FileOf  func(key string) string // the name of a record's file in the folder
+}
+
+// allowed is Allowed for a name in the data directory.
+func (l Folder) allowed(name string) (maxSize int64, sha256 string, ok bool) {
+	if name, ok = strings.CutPrefix(name, l.Name+"/"); !ok {
+		return 0, "", false
+	}
+	return l.Allowed(name)
+}
+
+// list returns the names, in the data directory, of the files that a backup holds.
+func (l Folder) list(data string) (names []string, err error) {
+	for _, folder := range append([]string{""}, l.Below...) {
+		folder = path.Join(l.Name, folder)
+		entries, err := os.ReadDir(filepath.Join(data, folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read the folder %s: %w", l.Name, err)
+		}
+		for _, e := range entries {
+			name := folder + "/" + e.Name()
+			if _, _, ok := l.allowed(name); ok && e.Type().IsRegular() {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+var hexHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 func badBackup(format string, args ...any) error {
 	return store.NewShown("bad_backup", http.StatusUnprocessableEntity,
@@ -74,7 +107,7 @@ func badBackup(format string, args ...any) error {
 
 // check rejects an invalid manifest. A valid one names only permitted files, each
 // once, and none above its size limit.
-func (m Manifest) check() error {
+func (m Manifest) check(folder Folder) error {
 	if m.Format > archiveFormat {
 		return store.NewShown("newer_backup", http.StatusUnprocessableEntity,
 			fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format))
@@ -84,7 +117,7 @@ func (m Manifest) check() error {
 	}
 	names := map[string]bool{}
 	for _, f := range m.Files {
-		if err := f.check(); err != nil {
+		if err := f.check(folder); err != nil {
 			return err
 		}
 		if names[f.Name] {
@@ -98,15 +131,14 @@ func (m Manifest) check() error {
 	return nil
 }
 
-func (f File) check() error {
-	image := imageFile().FindStringSubmatch(f.Name)
-	most := int64(espimage.MaxSize)
+func (f File) check(folder Folder) error {
+	most, hash, ok := folder.allowed(f.Name)
 	switch {
 	case f.Name == databaseName:
 		most = mostDatabase
 	case f.Name == settingsName:
 		most = limit.File
-	case image == nil && !assetFile().MatchString(f.Name):
+	case !ok:
 		return badBackup("a backup cannot contain %.100q", f.Name)
 	}
 	switch {
@@ -114,8 +146,8 @@ func (f File) check() error {
 		return badBackup("%s cannot have %d bytes", f.Name, f.Size)
 	case !hexHash().MatchString(f.SHA256):
 		return badBackup("%s has an invalid hash", f.Name)
-	case image != nil && image[1] != f.SHA256:
-		return badBackup("%s is not the image that its name says", f.Name)
+	case hash != "" && hash != f.SHA256:
+		return badBackup("%s is not the file that its name says", f.Name)
 	}
 	return nil
 }
@@ -137,14 +169,8 @@ func (m Manifest) Plain() Manifest {
 // String describes the backup in one line.
 func (m Manifest) String() string {
 	m = m.Plain()
-	firmware := 0
-	for _, f := range m.Files {
-		if strings.HasPrefix(f.Name, firmwareName+"/") {
-			firmware++
-		}
-	}
-	return fmt.Sprintf("made %s by Perch %s on appliance %s; files of firmware: %d; %.1f MB in all", m.Created.Local().Format(time.DateTime),
-		m.Perch, m.Appliance, firmware, float64(m.Bytes())/1e6)
+	return fmt.Sprintf("made %s by Perch %s on appliance %s; %d files, %.1f MB", m.Created.Local().Format(time.DateTime),
+		m.Perch, m.Appliance, len(m.Files), float64(m.Bytes())/1e6)
 }
 
 // Backup is a backup about to be written. Its files are open, so that none can be lost.
@@ -215,12 +241,12 @@ func (s contextReader) Read(p []byte) (int, error) {
 // unpack reads a backup to its end. It calls agree once the manifest has been checked, and
 // writes each file to the writer that place returns, which it closes. Errors in the backup
 // have a code and a status.
-func unpack(r io.Reader, agree func(Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
+func unpack(r io.Reader, folder Folder, agree func(Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
 		return m, err
 	}
-	if err := m.check(); err != nil {
+	if err := m.check(folder); err != nil {
 		return m, err
 	}
 	if err := agree(m); err != nil {
@@ -330,19 +356,13 @@ type Directory struct {
 	Path       string
 	Perch      string            // version of this program
 	Migrations []store.Migration // known to this program
-	Outdated   []string          // files that a restore removes, because they belong to the previous database
+	Folder     Folder
+	Outdated   []string // files that a restore removes, because they belong to the previous database
 	Log        *slog.Logger
 }
 
-// FirmwareFiles counts the images and asset files in a data directory.
-func FirmwareFiles(data string) (n int) {
-	for _, folder := range []string{firmwareName, assetsName} {
-		list, _ := os.ReadDir(filepath.Join(data, folder)) // an unreadable folder counts as empty
-		for _, f := range list {
-			if name := folder + "/" + f.Name(); imageFile().MatchString(name) || assetFile().MatchString(name) {
-				n++
-			}
-		}
-	}
-	return n
+// FolderFiles counts the files of the folder that a backup holds. An unreadable folder counts as empty.
+func (d Directory) FolderFiles() int {
+	names, _ := d.Folder.list(d.Path)
+	return len(names)
 }

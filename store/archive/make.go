@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,8 +20,8 @@ import (
 	"perch/store"
 )
 
-// backupTries bounds the attempts to find the file of every image that the database knows,
-// since images may come and go.
+// backupTries bounds the attempts to find the file of every record of the folder's table,
+// since files may come and go.
 const backupTries = 3
 
 // Running makes a backup while an appliance uses the directory and has its database open.
@@ -33,7 +34,7 @@ func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
 	return d.pack(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockWithin, w) })
 }
 
-// pack makes a backup whose database is written by database. An image's file exists longer than its record, so
+// pack makes a backup whose database is written by database. A file exists longer than its record, so
 // the folder is read before and after the database is copied.
 func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*Backup, error) {
 	for try := 1; ; try++ {
@@ -47,17 +48,17 @@ func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*B
 			return p, nil
 		}
 		if try == backupTries {
-			d.Log.Warn("images of the catalogue have no file, and are not in the backup", "sha256", lost)
+			d.Log.Warn("files are missing, and are not in the backup", "folder", d.Folder.Name, "records", lost)
 			return p, nil
 		}
-		p.Close() // an image came or went
+		p.Close() // a file came or went
 	}
 }
 
-// collect opens the files of a backup. lost are images that the database knows but whose
+// collect opens the files of a backup. lost are the records whose
 // files are missing.
 func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writer) error) (lost []string, err error) {
-	if err := openFirmwareFiles(d.Path, p.files); err != nil {
+	if err := d.openFolder(p.files); err != nil {
 		return nil, err
 	}
 	if p.files[settingsName], err = openSettings(d.Path); err != nil {
@@ -71,7 +72,7 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 	if err := database(spool); err != nil {
 		return nil, diskFault(err)
 	}
-	if err := openFirmwareFiles(d.Path, p.files); err != nil {
+	if err := d.openFolder(p.files); err != nil {
 		return nil, err
 	}
 	p.Manifest = Manifest{Format: archiveFormat, Perch: d.Perch, Created: time.Now().UTC().Truncate(time.Second)}
@@ -79,7 +80,7 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 		switch {
 		case table == "appliance" && key == "id":
 			return json.Unmarshal(value, &p.Manifest.Appliance)
-		case table == "firmware" && p.files[imagePath(key)] == nil:
+		case table == d.Folder.Table && p.files[path.Join(d.Folder.Name, d.Folder.FileOf(key))] == nil:
 			lost = append(lost, key)
 		}
 		return nil
@@ -88,13 +89,11 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 		return nil, fmt.Errorf("check the copy of the database: %w", err)
 	}
 	p.Manifest.Schema = found.Schema
-	return lost, p.inventory(ctx, d.Log)
+	return lost, p.inventory(ctx, d.Folder, d.Log)
 }
 
-func imagePath(sha string) string { return firmwareName + "/" + sha + ".bin" }
-
 // inventory adds the files to the manifest, the database first.
-func (p *Backup) inventory(ctx context.Context, log *slog.Logger) (err error) {
+func (p *Backup) inventory(ctx context.Context, folder Folder, log *slog.Logger) (err error) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.files)), func(name string) bool { return name == databaseName })
 	names = append([]string{databaseName}, names...)
 	for _, name := range names {
@@ -104,13 +103,13 @@ func (p *Backup) inventory(ctx context.Context, log *slog.Logger) (err error) {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 		f := File{Name: name, Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))}
-		if err := f.check(); err != nil {
+		if err := f.check(folder); err != nil {
 			log.Warn("a file is not in the backup, for it is damaged; remove it, and publish it again", "file", name, "err", err)
 			continue
 		}
 		p.Manifest.Files = append(p.Manifest.Files, f)
 	}
-	if err := p.Manifest.check(); err != nil {
+	if err := p.Manifest.check(folder); err != nil {
 		return err
 	}
 	p.text, err = json.MarshalIndent(p.Manifest, "", "  ")
@@ -130,28 +129,24 @@ func openSettings(data string) (*os.File, error) {
 	return f, nil
 }
 
-// openFirmwareFiles opens the images and asset files that are not open yet, without
-// unfinished uploads.
-func openFirmwareFiles(data string, files map[string]*os.File) error {
-	for _, folder := range []string{firmwareName, assetsName} {
-		list, err := os.ReadDir(filepath.Join(data, folder))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read the folder for firmware: %w", err)
+// openFolder opens the files of the folder that are not open yet.
+func (d Directory) openFolder(files map[string]*os.File) error {
+	names, err := d.Folder.list(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if files[name] != nil {
+			continue
 		}
-		for _, entry := range list {
-			name := folder + "/" + entry.Name()
-			if files[name] != nil || !entry.Type().IsRegular() || !imageFile().MatchString(name) && !assetFile().MatchString(name) {
-				continue
-			}
-			f, err := os.Open(filepath.Join(data, name))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue // it has just been removed
-			}
-			if err != nil {
-				return fmt.Errorf("read the folder for firmware: %w", err)
-			}
-			files[name] = f
+		f, err := os.Open(filepath.Join(d.Path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has just been removed
 		}
+		if err != nil {
+			return fmt.Errorf("read the folder %s: %w", d.Folder.Name, err)
+		}
+		files[name] = f
 	}
 	return nil
 }
@@ -221,10 +216,10 @@ func nameNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// Receive copies a backup from r to w, and checks it against its manifest.
-func Receive(r io.Reader, w io.Writer) (Manifest, error) {
+// Receive copies a backup with files of a folder from r to w, and checks it against its manifest.
+func Receive(r io.Reader, folder Folder, w io.Writer) (Manifest, error) {
 	received := io.TeeReader(r, w)
-	m, err := unpack(received, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return discarded{io.Discard}, nil })
+	m, err := unpack(received, folder, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return discarded{io.Discard}, nil })
 	if err != nil {
 		return m, err
 	}

@@ -39,13 +39,13 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	for _, folder := range []string{dir, filepath.Join(dir, firmwareName)} {
+	for _, folder := range []string{dir, filepath.Join(dir, d.Folder.Name)} {
 		if err := os.Mkdir(folder, 0o750); err != nil {
 			return m, diskFault(fmt.Errorf("make a folder for the backup: %w", err))
 		}
 	}
-	agree := func(m Manifest) error { return errors.Join(replaceable(d.Path), hasRoom(d.Path, m.Bytes())) }
-	m, err = unpack(contextReader{ctx, r}, agree, func(f File) (io.WriteCloser, error) { return placeStaged(dir, f) })
+	agree := func(m Manifest) error { return errors.Join(d.replaceable(), hasRoom(d.Path, m.Bytes())) }
+	m, err = unpack(contextReader{ctx, r}, d.Folder, agree, func(f File) (io.WriteCloser, error) { return placeStaged(dir, f) })
 	if err != nil {
 		return m, err
 	}
@@ -71,15 +71,15 @@ func unstage(dir string) error {
 	return nil
 }
 
-// replaceable returns an error if path cannot be renamed atomically: a link, or a
-// mount point.
-func replaceable(data string) error {
+// replaceable returns an error if a part of the directory cannot be renamed atomically: a
+// link, or a mount point.
+func (d Directory) replaceable() error {
 	var home syscall.Stat_t
-	if err := syscall.Stat(data, &home); err != nil {
+	if err := syscall.Stat(d.Path, &home); err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
-	for _, name := range []string{databaseName, settingsName, firmwareName} {
-		path := filepath.Join(data, name)
+	for _, name := range []string{databaseName, settingsName, d.Folder.Name} {
+		path := filepath.Join(d.Path, name)
 		var there syscall.Stat_t
 		err := syscall.Lstat(path, &there)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -18,13 +18,19 @@ import (
 	"time"
 
 	"perch/must"
+	"perch/ota"
 	"perch/store"
 	"perch/store/archive/archivetest"
 )
 
 // at is the data directory of a program that knows no migrations.
 func at(data string, log *slog.Logger) Directory {
-	return Directory{Path: data, Perch: "dev", Log: log}
+	return Directory{Path: data, Perch: "dev", Folder: firmware(), Log: log}
+}
+
+// firmware is the folder with files of firmware.
+func firmware() Folder {
+	return Folder{Name: "firmware", Below: []string{ota.AssetsFolder}, Allowed: ota.AllowedFile, Table: "firmware", FileOf: ota.ImageFile}
 }
 
 // database is a small one that says which it is.
@@ -59,7 +65,7 @@ func newParcel(schema int, files ...entry) *parcel {
 
 // image is a file of the catalogue.
 func image(text string) entry {
-	return entry{name: imagePath(fmt.Sprintf("%x", sha256.Sum256([]byte(text)))), text: []byte(text)}
+	return entry{name: "firmware/" + ota.ImageFile(fmt.Sprintf("%x", sha256.Sum256([]byte(text)))), text: []byte(text)}
 }
 
 // small is a right one.
@@ -115,7 +121,7 @@ func which(t *testing.T, data string) string {
 	is, _, err := store.NewTable[string](db, "is").Get("which")
 	must.Succeed(t, err)
 	want := map[string][]string{"old": {filepath.Base(image("old").name)}, "new": {"assets/fonts", filepath.Base(image("new").name)}}[is]
-	if got := archivetest.Names(t, filepath.Join(data, firmwareName)); !slices.Equal(got, want) {
+	if got := archivetest.Names(t, filepath.Join(data, "firmware")); !slices.Equal(got, want) {
 		t.Fatalf("the database is %s, the firmware %v", is, got)
 	}
 	if settings := archivetest.Read(t, filepath.Join(data, settingsName)); string(settings) != "name: "+is+"\n" {
@@ -180,7 +186,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 		"a secret":                    {alone(entry{name: "token-key", text: outside}), "bad_backup", "cannot contain"},
 		"the marker":                  {alone(entry{name: "ready", text: outside}), "bad_backup", "cannot contain"},
 		"a hidden asset":              {alone(entry{name: "firmware/assets/.upload-1", text: outside}), "bad_backup", "cannot contain"},
-		"an image under a wrong name": {alone(entry{name: imagePath(strings.Repeat("0", 64)), text: outside}), "bad_backup", "not the image"},
+		"an image under a wrong name": {alone(entry{name: "firmware/" + ota.ImageFile(strings.Repeat("0", 64)), text: outside}), "bad_backup", "not the file"},
 		"a hash that is none":         {change(func(p *parcel) { p.manifest.Files[2].SHA256 = "../../x" }), "bad_backup", "hash"},
 		"a size that is none":         {change(func(p *parcel) { p.manifest.Files[2].Size = -1 }), "bad_backup", "cannot have"},
 		"an image too large":          {change(func(p *parcel) { p.manifest.Files[1].Size = 17 << 20 }), "bad_backup", "cannot have"},
@@ -317,7 +323,7 @@ func finish(t *testing.T, data string) {
 // those that do more than one thing, also twice, and the next start finishes
 // it. Before the marker is there, nothing has happened.
 func TestCutShort(t *testing.T) {
-	steps := len(swap("x"))
+	steps := len(at("x", slog.Default()).swap())
 	cuts := map[string]func(t *testing.T, data string) (want string){
 		"while it arrives": func(t *testing.T, data string) string {
 			must.Succeed(t, os.Remove(filepath.Join(data, stageName, markerName)))
@@ -342,7 +348,7 @@ func TestCutShort(t *testing.T) {
 			return "new"
 		},
 		"while it is swept": func(t *testing.T, data string) string {
-			for _, s := range swap(data) {
+			for _, s := range at(data, slog.Default()).swap() {
 				must.Succeed(t, s.do())
 			}
 			must.Succeed(t, os.RemoveAll(filepath.Join(data, stageName, "before")))
@@ -352,7 +358,7 @@ func TestCutShort(t *testing.T) {
 	for first := range steps + 1 {
 		for second := range steps + 1 {
 			cuts[fmt.Sprintf("after %d and %d steps", first, second)] = func(t *testing.T, data string) string {
-				for _, s := range append(swap(data)[:first:first], swap(data)[:second]...) {
+				for _, s := range append(at(data, slog.Default()).swap()[:first:first], at(data, slog.Default()).swap()[:second]...) {
 					if err := s.do(); err != nil {
 						t.Fatalf("%s: %v", s.name, err)
 					}
@@ -478,7 +484,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("hello"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		placed := map[string]*bytes.Buffer{}
-		m, err := unpack(bytes.NewReader(text), func(Manifest) error { return nil }, func(f File) (io.WriteCloser, error) {
+		m, err := unpack(bytes.NewReader(text), firmware(), func(Manifest) error { return nil }, func(f File) (io.WriteCloser, error) {
 			if !filepath.IsLocal(f.Name) || strings.Contains(f.Name, "..") || placed[f.Name] != nil {
 				t.Errorf("placed: %q", f.Name)
 			}
@@ -508,7 +514,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := readManifest(tar.NewReader(bytes.NewReader(pile(t, entry{name: manifestName, text: text}))))
 		if err == nil {
-			err = m.check()
+			err = m.check(firmware())
 		}
 		for _, f := range m.Files {
 			if err == nil && (!filepath.IsLocal(f.Name) || f.Size < 0 || f.Size > mostDatabase || strings.Contains(f.Name, "..")) {

@@ -45,7 +45,7 @@ func (d Directory) swapIn(log *slog.Logger) error {
 		if err := d.removeOutdated(); err != nil {
 			return fmt.Errorf("restore the backup that is staged in %s: %w", filepath.Join(data, stageName), err)
 		}
-		for _, s := range swap(data) {
+		for _, s := range d.swap() {
 			if err := s.do(); err != nil {
 				return fmt.Errorf("restore the backup that is staged in %s: %s: %w", filepath.Join(data, stageName), s.name, err)
 			}
@@ -114,9 +114,10 @@ type step struct {
 // swap returns the steps that replace the present files by the staged ones. As long as the
 // marker exists, the next start repeats all of them; a step that is done finds nothing to
 // do. The renames of each step are synced before the next begins.
-func swap(data string) []step {
+func (d Directory) swap() []step {
+	data := d.Path
 	at := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
-	dir, database, firmware := at(stageName), at(stageName, databaseName), at(stageName, firmwareName)
+	dir, database, folder := at(stageName), at(stageName, databaseName), at(stageName, d.Folder.Name)
 	move := func(from, to string) error {
 		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -131,13 +132,13 @@ func swap(data string) []step {
 			return keepAs(at(databaseName), at(keptName))
 		}},
 		{"put the database in its place", func() error { return move(database, at(databaseName)) }},
-		{"put the firmware of before aside", func() error {
-			if !store.Exists(firmware) {
+		{"put the folder of before aside", func() error {
+			if !store.Exists(folder) {
 				return nil
 			}
-			return move(at(firmwareName), at(stageName, "before"))
+			return move(at(d.Folder.Name), at(stageName, "before"))
 		}},
-		{"put the firmware in its place", func() error { return move(firmware, at(firmwareName)) }},
+		{"put the folder in its place", func() error { return move(folder, at(d.Folder.Name)) }},
 		{"put the settings in their place", func() error { return move(at(stageName, settingsName), at(settingsName)) }},
 		{"take the marker away", func() error { return move(at(stageName, markerName), at(stageName, "done")) }},
 	}

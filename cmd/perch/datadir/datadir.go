@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"perch/ota"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -44,9 +45,14 @@ func StoreOptions(log *slog.Logger) store.Options {
 	return store.Options{Migrations: Migrations(), Log: log}
 }
 
+// Firmware is the folder with the files of firmware, as backups hold it.
+func Firmware() archive.Folder {
+	return archive.Folder{Name: "firmware", Below: []string{ota.AssetsFolder}, Allowed: ota.AllowedFile, Table: "firmware", FileOf: ota.ImageFile}
+}
+
 // Archive returns a data directory as it is backed up and restored by this program of a version.
 func Archive(data, version string, log *slog.Logger) archive.Directory {
-	return archive.Directory{Path: data, Perch: version, Migrations: Migrations(), Outdated: []string{sessionsFile}, Log: log}
+	return archive.Directory{Path: data, Perch: version, Migrations: Migrations(), Folder: Firmware(), Outdated: []string{sessionsFile}, Log: log}
 }
 
 // Prepare makes the directory if it is missing, and finishes a restore that is staged there.
@@ -83,7 +89,7 @@ func Traces(data string) (left []string) {
 			left = append(left, name)
 		}
 	}
-	if files := archive.FirmwareFiles(data); files > 0 {
+	if files := (archive.Directory{Path: data, Folder: Firmware()}).FolderFiles(); files > 0 {
 		left = append(left, fmt.Sprintf("%d files of firmware", files))
 	}
 	return left
