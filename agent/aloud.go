@@ -32,21 +32,21 @@ func Permission(w *language.Words, kind, title string, most int, cut bool) strin
 		title = shellAloud(title, w)
 	}
 	if title = Aloud(title); cut || len(title) > most {
-		title = w.Say("ask.cut", "title", strings.TrimSpace(plain.Clip(title, most)))
+		title = w.Message("ask.cut", "title", strings.TrimSpace(plain.Clip(title, most)))
 	}
 	if !w.Has("may." + kind) {
 		kind = "other"
 	}
 	if title == "" {
-		return w.Say("may_untitled." + kind)
+		return w.Message("may_untitled." + kind)
 	}
-	return w.Say("may."+kind, "title", title)
+	return w.Message("may."+kind, "title", title)
 }
 
 // shellAloud replaces the operators of a shell command by words, because voices
 // skip them: a person must hear where a command writes, and what follows.
 func shellAloud(command string, w *language.Words) string {
-	spoken := func(key string) string { return " " + w.Say(key) + " " }
+	spoken := func(key string) string { return " " + w.Message(key) + " " }
 	return strings.NewReplacer(">>", spoken("shell.append"), ">", spoken("shell.into"), "<", spoken("shell.from"), "|", spoken("shell.pipe"),
 		"\n", spoken("shell.then")).Replace(command)
 }

@@ -23,7 +23,7 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 	v := vocabulary{kinds: map[string]string{}}
 	for _, tag := range language.All() {
 		w := words.In(string(tag))
-		for kind, text := range map[string]string{"fillers": w.Say("answers.fillers"), "yes": w.Say("answers.yes"), "no": w.Say("answers.no")} {
+		for kind, text := range map[string]string{"fillers": w.Message("answers.fillers"), "yes": w.Message("answers.yes"), "no": w.Message("answers.no")} {
 			for word := range strings.FieldsSeq(text) {
 				// A word that means no in any language means no; yes outranks a filler.
 				if had := v.kinds[word]; had != "no" && (had != "yes" || kind == "no") {
@@ -32,7 +32,7 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 				v.longest = max(v.longest, len(word))
 			}
 		}
-		for together := range strings.SplitSeq(w.Say("answers.together"), ",") {
+		for together := range strings.SplitSeq(w.Message("answers.together"), ",") {
 			v.together = append(v.together, strings.TrimSpace(together))
 		}
 	}

@@ -29,14 +29,14 @@ func NewBoard() *Board { return &Board{states: states{bySession: map[string]stat
 
 // Run applies the events of r until ctx ends or the bus is closed.
 func (b *Board) Run(ctx context.Context, r *event.Reader) {
-	r.Each(ctx, b.Take)
+	r.Each(ctx, b.HandleEvent)
 }
 
-// Take folds one event into the states.
-func (b *Board) Take(e event.Envelope) {
+// HandleEvent folds one event into the states.
+func (b *Board) HandleEvent(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.states.take(e)
+	b.states.fold(e)
 }
 
 // Snapshot returns every state, in a fixed order, and the Seq they are true
@@ -80,8 +80,8 @@ const (
 	sweepEvery = time.Minute
 )
 
-// take folds one event. It returns the changed session's key, or "" if nothing changed.
-func (s *states) take(e event.Envelope) (key string) {
+// fold folds one event. It returns the changed session's key, or "" if nothing changed.
+func (s *states) fold(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
 	s.seq, s.gone = e.Seq, s.gone[:0]
 	if _, gone := e.Event.(event.RobotForgotten); gone {
@@ -221,8 +221,8 @@ type Change struct {
 	Gone bool // the session is no longer known; State is that of an unknown session
 }
 
-// Follow returns a follower that starts with the present states.
-func (b *Board) Follow(now time.Time) *Follower {
+// NewFollower returns a follower that starts with the present states.
+func (b *Board) NewFollower(now time.Time) *Follower {
 	f := &Follower{board: b, due: map[string]time.Time{}}
 	f.copy()
 	for _, s := range f.states.bySession {
@@ -250,11 +250,11 @@ func (f *Follower) Seq() uint64 { return f.states.seq }
 // Reader returns a reader of the events after Seq.
 func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.states.seq + 1) }
 
-// Take folds an event and returns the changes that it causes, in order: the expiry
+// HandleEvent folds an event and returns the changes that it causes, in order: the expiry
 // of the session's earlier state, sessions that are no longer known, and the event's
 // own change. After Missed it returns every state of the board. For an event older
 // than the states it returns nothing. The result is valid until the next call.
-func (f *Follower) Take(e event.Envelope) []Change {
+func (f *Follower) HandleEvent(e event.Envelope) []Change {
 	f.changes = f.changes[:0]
 	if _, lost := e.Event.(event.Missed); lost {
 		f.reread(e)
@@ -263,8 +263,8 @@ func (f *Follower) Take(e event.Envelope) []Change {
 	if e.Seq <= f.states.seq {
 		return nil
 	}
-	f.pass(keyOf(e.Robot, e.Session), e.At)
-	key := f.states.take(e)
+	f.expireOne(keyOf(e.Robot, e.Session), e.At)
+	key := f.states.fold(e)
 	for _, s := range f.states.gone {
 		f.forget(s, e.At)
 	}
@@ -300,15 +300,15 @@ func (f *Follower) change(s State, e event.Envelope) {
 
 // schedule records when a state expires.
 func (f *Follower) schedule(s State, now time.Time) {
-	if due := s.Due(); due.After(now) && s.At(due) != s.At(now) {
+	if due := s.ExpiresAt(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due
 	} else {
 		delete(f.due, s.Key())
 	}
 }
 
-// Due returns when the next state expires, or the zero time if none does.
-func (f *Follower) Due() (first time.Time) {
+// NextExpiry returns when the next state expires, or the zero time if none does.
+func (f *Follower) NextExpiry() (first time.Time) {
 	for _, due := range f.due {
 		if first.IsZero() || due.Before(first) {
 			first = due
@@ -317,16 +317,16 @@ func (f *Follower) Due() (first time.Time) {
 	return first
 }
 
-// Pass returns the states that have expired by now. The result is valid until the next call.
-func (f *Follower) Pass(now time.Time) []Change {
+// Expire returns the states that have expired by now. The result is valid until the next call.
+func (f *Follower) Expire(now time.Time) []Change {
 	f.changes = f.changes[:0]
 	for key := range f.due {
-		f.pass(key, now)
+		f.expireOne(key, now)
 	}
 	return f.changes
 }
 
-func (f *Follower) pass(key string, now time.Time) {
+func (f *Follower) expireOne(key string, now time.Time) {
 	if due, waits := f.due[key]; waits && !due.After(now) {
 		delete(f.due, key)
 		f.changes = append(f.changes, Change{State: f.states.bySession[key].State, At: due})

@@ -3,21 +3,21 @@ package agent
 // change is a set of changes to the memory that is stored in one write. The index has
 // them at once and is restored if the write fails. The caller holds Memory.mu.
 type change struct {
-	kept   entries
-	index  *index
-	now    map[string]*Entry   // by id; nil means removed
-	before map[string]*indexed // nil means it did not exist
+	entries entries
+	index   *index
+	now     map[string]*Entry   // by id; nil means removed
+	before  map[string]*indexed // nil means it did not exist
 }
 
 func (m *Memory) newChange() change {
-	return change{m.kept, &m.index, map[string]*Entry{}, map[string]*indexed{}}
+	return change{m.entries, &m.index, map[string]*Entry{}, map[string]*indexed{}}
 }
 
-func (c *change) put(e Entry) { c.note(e.ID, &e, c.index.put(e)) }
+func (c *change) insert(e Entry) { c.record(e.ID, &e, c.index.insert(e)) }
 
-func (c *change) remove(id string) { c.note(id, nil, c.index.remove(id)) }
+func (c *change) remove(id string) { c.record(id, nil, c.index.remove(id)) }
 
-func (c *change) note(id string, now *Entry, before *indexed) {
+func (c *change) record(id string, now *Entry, before *indexed) {
 	if _, noted := c.now[id]; !noted {
 		c.before[id] = before
 	}
@@ -37,11 +37,11 @@ func (c *change) commit() error {
 	if len(c.now) == 0 {
 		return nil
 	}
-	err := c.kept.Change(put, removed)
+	err := c.entries.Change(put, removed)
 	if err != nil {
 		for id, e := range c.before {
 			if c.index.remove(id); e != nil {
-				c.index.put(e.Entry)
+				c.index.insert(e.Entry)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func ExampleFold() {
 		s = agent.Fold(s, event.Envelope{Seq: uint64(i + 1), At: at, Robot: "a0b1c2d3e4f5", Session: "s1", Event: e})
 		fmt.Println(event.Kind(e), "→", s.At(at))
 	}
-	fmt.Println(s.Due().Sub(noon), "→", s.At(s.Due()))
+	fmt.Println(s.ExpiresAt().Sub(noon), "→", s.At(s.ExpiresAt()))
 	// Output:
 	// robot_online → idle
 	// listening_started → listening

@@ -26,14 +26,14 @@ type conversations interface {
 // Histories stores conversations across restarts. A new exchange is on the disk
 // within seconds. Its methods may be called from any goroutine.
 type Histories struct {
-	kept conversations
-	mu   sync.Mutex
-	ids  map[string]bool // of the stored conversations
+	table conversations
+	mu    sync.Mutex
+	ids   map[string]bool // of the stored conversations
 }
 
 // NewHistories returns the histories stored in a table.
 func NewHistories(kept conversations) *Histories {
-	return &Histories{kept: kept, ids: map[string]bool{}}
+	return &Histories{table: kept, ids: map[string]bool{}}
 }
 
 // load returns the stored conversations, and deletes the oldest above the bound.
@@ -42,7 +42,7 @@ func (h *Histories) load() map[string]Conversation {
 	defer h.mu.Unlock()
 	all := map[string]Conversation{}
 	var ids []string
-	for id, c := range h.kept.All() {
+	for id, c := range h.table.All() {
 		c.Exchanges = latest(c.Exchanges)
 		all[id] = c
 		ids = append(ids, id)
@@ -51,7 +51,7 @@ func (h *Histories) load() map[string]Conversation {
 	for i, id := range ids {
 		if i >= mostConversations {
 			delete(all, id)
-			h.kept.DeleteSoon(id)
+			h.table.DeleteSoon(id)
 			continue
 		}
 		h.ids[id] = true
@@ -59,15 +59,15 @@ func (h *Histories) load() map[string]Conversation {
 	return all
 }
 
-// put stores a conversation as it is now.
-func (h *Histories) put(id string, c Conversation) {
+// store stores a conversation as it is now.
+func (h *Histories) store(id string, c Conversation) {
 	if id == "" || len(id) > limit.Session {
 		return // an unstorable conversation lasts as long as this run
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ids[id] = true
-	h.kept.PutSoon(id, c)
+	h.table.PutSoon(id, c)
 }
 
 // drop deletes a conversation soon.
@@ -76,7 +76,7 @@ func (h *Histories) drop(id string) {
 	defer h.mu.Unlock()
 	if h.ids[id] {
 		delete(h.ids, id)
-		h.kept.DeleteSoon(id)
+		h.table.DeleteSoon(id)
 	}
 }
 
@@ -87,7 +87,7 @@ func (h *Histories) forget(id string) error {
 	if !h.ids[id] {
 		return nil
 	}
-	if err := h.kept.Delete(id); err != nil {
+	if err := h.table.Delete(id); err != nil {
 		return err
 	}
 	delete(h.ids, id)

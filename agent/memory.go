@@ -79,7 +79,7 @@ type entries interface {
 
 // Memory is what agents remember. It is safe for concurrent use.
 type Memory struct {
-	kept       entries
+	entries    entries
 	most       atomic.Int64 // entries
 	index      index
 	queue      queue
@@ -91,7 +91,7 @@ type Memory struct {
 
 // NewMemory returns the memory stored in a table.
 func NewMemory(kept entries) *Memory {
-	m := &Memory{kept: kept, strangers: map[device.ID]*stranger{}}
+	m := &Memory{entries: kept, strangers: map[device.ID]*stranger{}}
 	m.Bound(mostEntries)
 	return m
 }
@@ -135,7 +135,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !w.done { // otherwise the previous lock holder stored it
-		m.rememberAll(m.queue.take())
+		m.rememberAll(m.queue.drain())
 	}
 	if w.err != nil {
 		return Entry{}, fmt.Errorf("remember: %w", w.err)
@@ -162,7 +162,7 @@ func (q *queue) add(w *wanted) {
 	q.waiting = append(q.waiting, w)
 }
 
-func (q *queue) take() []*wanted {
+func (q *queue) drain() []*wanted {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.waiting
@@ -183,7 +183,7 @@ func (m *Memory) rememberAll(all []*wanted) {
 		for _, one := range surplus {
 			c.remove(one.ID)
 		}
-		c.put(w.entry)
+		c.insert(w.entry)
 	}
 	err := c.commit()
 	for _, w := range all {
@@ -199,13 +199,13 @@ func (m *Memory) rememberAll(all []*wanted) {
 
 // place gives an entry its id. It returns the entries to evict so that it fits.
 func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
-	if old, there := m.index.keyed(m.kept, e.Key); there {
+	if old, there := m.index.keyed(m.entries, e.Key); there {
 		e.ID = old.ID
 		return nil, nil
 	}
 	e.ID = rand.Text()[:12]
 	most := int(m.most.Load())
-	surplus = m.index.least(m.kept, most-1, e.Created, nil)
+	surplus = m.index.least(m.entries, most-1, e.Created, nil)
 	if !e.reported() {
 		return surplus, nil
 	}
@@ -214,7 +214,7 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 			return nil, ErrFull
 		}
 	}
-	return append(surplus, m.index.least(m.kept, max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
+	return append(surplus, m.index.least(m.entries, max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
 }
 
 // Edit replaces the text of an entry durably and returns the entry. An entry named
@@ -222,8 +222,8 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, there := m.index.byID(m.kept, id)
-	if err := m.kept.Err(); !there && err != nil {
+	e, there := m.index.byID(m.entries, id)
+	if err := m.entries.Err(); !there && err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
 	if !there || e.expired(now) {
@@ -237,7 +237,7 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
 	}
 	c := m.newChange()
-	c.put(e)
+	c.insert(e)
 	if err := c.commit(); err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
@@ -261,13 +261,13 @@ func (e Entry) LastUsed() time.Time {
 // Recall returns the entry of a key and records that it was used. It does not wait for
 // the disk.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
-	return m.index.use(m.kept, key, now)
+	return m.index.use(m.entries, key, now)
 }
 
 // Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	found := []Entry{}
-	for _, e := range m.index.search(m.kept, Query{Text: query}, now) {
+	for _, e := range m.index.search(m.entries, Query{Text: query}, now) {
 		found = append(found, e.Entry)
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
@@ -277,7 +277,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 // All iterates over the entries, the best first, copying each when it is reached.
 func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		for _, e := range m.index.search(m.kept, Query{}, now) {
+		for _, e := range m.index.search(m.entries, Query{}, now) {
 			if !yield(e.Entry) {
 				return
 			}
@@ -286,14 +286,14 @@ func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 }
 
 // Err returns why All, Recall and Search may have missed entries, or nil.
-func (m *Memory) Err() error { return m.kept.Err() }
+func (m *Memory) Err() error { return m.entries.Err() }
 
 // Forget deletes an entry durably.
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there := m.index.byID(m.kept, id); !there {
-		if err := m.kept.Err(); err != nil {
+	if _, there := m.index.byID(m.entries, id); !there {
+		if err := m.entries.Err(); err != nil {
 			return fmt.Errorf("forget: %w", err)
 		}
 		return ErrForgotten

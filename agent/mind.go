@@ -66,9 +66,9 @@ func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mi
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Keep restores the stored conversations and stores them from now on. It must
+// Restore restores the stored conversations and stores them from now on. It must
 // be called before the first turn.
-func (m *Mind) Keep(h *Histories) {
+func (m *Mind) Restore(h *Histories) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.histories = h
@@ -149,7 +149,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	defer done()
 	for _, brain := range order(brains, t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
-		err := brain.Think(ctx, t, sink.take)
+		err := brain.Think(ctx, t, sink.send)
 		if err == nil {
 			return nil
 		}
@@ -197,7 +197,7 @@ func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	e.Emoji = cmp.Or(e.Emoji, c.emoji) // a model continues in the style of its own answers
 	c.history = latest(append(c.history, e))
 	if m.histories != nil && !c.stranger {
-		m.histories.put(id, Conversation{Exchanges: c.history, Used: c.used})
+		m.histories.store(id, Conversation{Exchanges: c.history, Used: c.used})
 	}
 }
 
@@ -251,12 +251,12 @@ type sink struct {
 	face, tag    string // the face and tag shown in this turn; empty before the first
 }
 
-func (s *sink) take(r Reply) error {
-	s.refused = s.pass(r)
+func (s *sink) send(r Reply) error {
+	s.refused = s.handleReply(r)
 	return s.refused
 }
 
-func (s *sink) pass(r Reply) error {
+func (s *sink) handleReply(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
 		if r.Assumed && s.face != "" {
@@ -287,7 +287,7 @@ func (s *sink) pass(r Reply) error {
 		s.spoke = true
 		return s.out(r)
 	case Note:
-		s.mind.note(r, s.turn)
+		s.mind.remember(r, s.turn)
 		return nil
 	case ToolStatus:
 		s.mind.publish(s.turn, r.ToolStatus)
@@ -317,13 +317,13 @@ func (m *Mind) takeMarkers(text string, t Turn) string {
 		if !is {
 			return found
 		}
-		m.note(note, t)
+		m.remember(note, t)
 		return ""
 	}))
 }
 
-// note remembers a fact that was cut out of an answer.
-func (m *Mind) note(n Note, t Turn) {
+// remember remembers a fact that was cut out of an answer.
+func (m *Mind) remember(n Note, t Turn) {
 	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
 		Robot: t.Robot, Session: t.Session, Source: "marker"}
 	if _, err := m.memory.Of(t).Remember(fact, t.Now); err != nil {

@@ -275,7 +275,7 @@ func TestTheWantedBrainIsAskedFirst(t *testing.T) {
 		}
 	}
 	first, second := &eyes{says: "A cat."}, &eyes{says: "A dog."}
-	if said, err := newMind(&published{}, nil, first, second).See(t.Context(), agent.Look{Brain: second.Name() + " 2"}); err != nil ||
+	if said, err := newMind(&published{}, nil, first, second).DescribeImage(t.Context(), agent.Look{Brain: second.Name() + " 2"}); err != nil ||
 		said != "A dog." {
 		t.Errorf("seen is %q, %v", said, err)
 	}
@@ -318,7 +318,7 @@ type eyes struct {
 	fail error
 }
 
-func (e *eyes) See(_ context.Context, l agent.Look) (string, error) {
+func (e *eyes) DescribeImage(_ context.Context, l agent.Look) (string, error) {
 	e.seen = append(e.seen, l)
 	return e.says, e.fail
 }
@@ -346,7 +346,7 @@ func TestSeeing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, kept := &published{}, &storetest.Table[agent.Entry]{}
 			m := newMind(p, agent.NewMemory(kept), c.brains...)
-			said, err := m.See(t.Context(), agent.Look{Question: "What is it?", Picture: device.Picture{Type: "image/jpeg", Data: []byte("x")}})
+			said, err := m.DescribeImage(t.Context(), agent.Look{Question: "What is it?", Picture: device.Picture{Type: "image/jpeg", Data: []byte("x")}})
 			if said != c.said || !errors.Is(err, c.err) || c.not != nil && errors.Is(err, c.not) {
 				t.Errorf("%q, %v", said, err)
 			}
@@ -358,7 +358,7 @@ func TestSeeing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	other := &eyes{says: "A cat."}
-	if _, err := newMind(&published{}, nil, &eyes{fail: context.Canceled}, other).See(ctx, agent.Look{}); err != context.Canceled ||
+	if _, err := newMind(&published{}, nil, &eyes{fail: context.Canceled}, other).DescribeImage(ctx, agent.Look{}); err != context.Canceled ||
 		len(other.seen) > 0 {
 		t.Errorf("a cancelled look: %v", err)
 	}
@@ -369,7 +369,7 @@ func TestSeeingWaitsForNoTurn(t *testing.T) {
 	var m *agent.Mind
 	see := &eyes{says: "A cat."}
 	taking := brainFunc(func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
-		text, err := m.See(ctx, agent.Look{Robot: turn.Robot, Question: turn.Text})
+		text, err := m.DescribeImage(ctx, agent.Look{Robot: turn.Robot, Question: turn.Text})
 		if err != nil {
 			return err
 		}
@@ -403,7 +403,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 	b := &brain{replies: []agent.Reply{felt("sad", 1), felt("happy", 1), agent.Done{}}}
 	start := func() *agent.Mind {
 		m := newMind(&published{}, nil, b)
-		m.Keep(agent.NewHistories(table))
+		m.Restore(agent.NewHistories(table))
 		return m
 	}
 	m := start()
@@ -435,7 +435,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	table := &storetest.Table[agent.Conversation]{}
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
-	m.Keep(agent.NewHistories(table))
+	m.Restore(agent.NewHistories(table))
 	m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's stays
 	for i := range 600 {
 		m.Remembered(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
@@ -461,7 +461,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 		table.Kept[fmt.Sprint("more", i)] = agent.Conversation{Used: noon.Add(-time.Hour), Exchanges: make([]agent.Exchange, 40)}
 	}
 	m = newMind(&published{}, nil, b)
-	m.Keep(agent.NewHistories(table))
+	m.Restore(agent.NewHistories(table))
 	if len(table.Kept) != 500 {
 		t.Errorf("%d are kept after a start", len(table.Kept))
 	}

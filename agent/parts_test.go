@@ -36,7 +36,7 @@ func TestWhatIsFoundIsThatOfAPlainScan(t *testing.T) {
 			if r.IntN(5) == 0 {
 				e.Expires = now.Add(time.Duration(r.IntN(3)-1) * time.Minute)
 			}
-			x.put(e)
+			x.insert(e)
 		}
 		for range 100 {
 			q := Query{Text: text(alphabets[r.IntN(len(alphabets))], 20), N: r.IntN(6)}

@@ -10,7 +10,7 @@ type Phrases func(tag, name string) string
 // Of returns one sentence.
 func (p Phrases) Of(tag, name string) string {
 	if p == nil {
-		return new(language.Catalogue).In(tag).Say("phrases." + name)
+		return new(language.Catalogue).In(tag).Message("phrases." + name)
 	}
 	return p(tag, name)
 }

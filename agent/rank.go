@@ -135,7 +135,7 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 		return nil, fmt.Errorf("%w: a query has at most %d words, and %d bytes; leave out some", ErrEntry, mostSought, mostQuery)
 	}
 	q.Tags = tags
-	found := m.index.search(m.kept, q, now)
+	found := m.index.search(m.entries, q, now)
 	ranked := make([]Ranked, len(found))
 	for i, e := range found {
 		ranked[i] = Ranked{e.Entry, e.Score(now)}
@@ -155,7 +155,7 @@ type MemoryStats struct {
 // Stats counts the entries that have not expired.
 func (m *Memory) Stats(now time.Time) MemoryStats {
 	s := MemoryStats{Most: int(m.most.Load()), Types: map[string]int{}, Tags: map[string]int{}}
-	for _, e := range m.index.search(m.kept, Query{}, now) {
+	for _, e := range m.index.search(m.entries, Query{}, now) {
 		s.Entries++
 		s.Types[e.Type]++
 		if e.Important {
@@ -254,8 +254,8 @@ func (x *index) load(kept entries) {
 	}
 }
 
-// put adds an entry, or replaces and returns the one of the same id.
-func (x *index) put(e Entry) (before *indexed) {
+// insert adds an entry, or replaces and returns the one of the same id.
+func (x *index) insert(e Entry) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.replace(e)

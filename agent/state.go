@@ -88,8 +88,8 @@ func (s State) At(now time.Time) Shown {
 	return s.base
 }
 
-// Due returns when the state changes without an event; the zero time means never.
-func (s State) Due() time.Time {
+// ExpiresAt returns when the state changes without an event; the zero time means never.
+func (s State) ExpiresAt() time.Time {
 	if s.passing == "" || len(s.asked) > 0 {
 		return time.Time{}
 	}
@@ -149,13 +149,13 @@ func Fold(s State, e event.Envelope) State {
 		s.asked = without(s.asked, func(id string) bool { return id == ev.ID })
 	case event.SoundEnded:
 		if ev.End == event.EndFailed {
-			return s.withBase(Idle).pass(Failed, e.At.Add(failedFor))
+			return s.withBase(Idle).withPassing(Failed, e.At.Add(failedFor))
 		}
 		return s.withBase(Idle) // a chime asks for no attention to an answer
 	case event.TurnEnded:
 		return s.turnEnded(ev, e.At)
 	case event.Fault:
-		return s.pass(Failed, e.At.Add(failedFor))
+		return s.withPassing(Failed, e.At.Add(failedFor))
 	}
 	return s
 }
@@ -189,7 +189,7 @@ func (s State) withBase(base Shown) State {
 	return s
 }
 
-func (s State) pass(passing Shown, until time.Time) State {
+func (s State) withPassing(passing Shown, until time.Time) State {
 	s.passing, s.until = passing, until
 	return s
 }
@@ -200,11 +200,11 @@ func (s State) turnEnded(e event.TurnEnded, at time.Time) State {
 	case event.EndCancelled:
 		return s.withBase(Idle)
 	case event.EndFailed:
-		return s.withBase(Idle).pass(Failed, at.Add(failedFor))
+		return s.withBase(Idle).withPassing(Failed, at.Add(failedFor))
 	case event.EndSleep:
-		return s.withBase(Sleeping).pass(Attention, at.Add(attentionFor))
+		return s.withBase(Sleeping).withPassing(Attention, at.Add(attentionFor))
 	}
-	return s.withBase(Idle).pass(Attention, at.Add(attentionFor))
+	return s.withBase(Idle).withPassing(Attention, at.Add(attentionFor))
 }
 
 func (s State) tool(e event.ToolStatus) State {

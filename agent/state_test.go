@@ -110,11 +110,11 @@ func TestWhatShows(t *testing.T) {
 
 func TestDueIsWhenItChangesByItself(t *testing.T) {
 	s := fold(agent.State{}, log(event.RobotOnline{}, event.TurnEnded{End: event.EndDone}))
-	due := s.Due()
+	due := s.ExpiresAt()
 	if s.At(due.Add(-1)) != agent.Attention || s.At(due) != agent.Idle {
 		t.Errorf("due at %s: %s before, %s then", due, s.At(due.Add(-1)), s.At(due))
 	}
-	if !fold(agent.State{}, log(event.RobotOnline{})).Due().IsZero() {
+	if !fold(agent.State{}, log(event.RobotOnline{})).ExpiresAt().IsZero() {
 		t.Error("an idle state is due")
 	}
 }
@@ -156,7 +156,7 @@ func TestPresence(t *testing.T) {
 		{"", event.RobotDisconnected{}, false, false, true},
 		{"", event.RobotConnected{}, true, false, false},
 	} {
-		b.Take(event.Envelope{Seq: uint64(i + 1), At: noon, Robot: "a0b1c2d3e4f5", Session: step.session, Event: step.event})
+		b.HandleEvent(event.Envelope{Seq: uint64(i + 1), At: noon, Robot: "a0b1c2d3e4f5", Session: step.session, Event: step.event})
 		if s := b.Robot("a0b1c2d3e4f5"); s.Online != step.online || s.Talking != step.talks || s.Gone != step.gone {
 			t.Errorf("step %d, %T: online %v, talking %v, gone %v", i, step.event, s.Online, s.Talking, s.Gone)
 		}
@@ -233,7 +233,7 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 				bus.Publish("a0b1c2d3e4f5", session, e)
 				taken, err := follow.Next(t.Context())
 				must.Succeed(t, err)
-				board.Take(taken)
+				board.HandleEvent(taken)
 			}
 		}
 		publish(rapid.IntRange(0, 20).Draw(t, "before"))
@@ -262,7 +262,7 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 // board has a limit.
 func TestANotificationMakesNoState(t *testing.T) {
 	b := agent.NewBoard()
-	b.Take(event.Envelope{Seq: 1, Session: "unknown", Event: event.Notification{ID: "a"}})
+	b.HandleEvent(event.Envelope{Seq: 1, Session: "unknown", Event: event.Notification{ID: "a"}})
 	if states, seq := b.Snapshot(); len(states) > 0 || seq != 1 {
 		t.Errorf("%+v at %d", states, seq)
 	}
@@ -273,7 +273,7 @@ func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 	b, seq := agent.NewBoard(), uint64(0)
 	happens := func(session string, at time.Time, e event.Event) {
 		seq++
-		b.Take(event.Envelope{Seq: seq, At: at, Session: session, Event: e})
+		b.HandleEvent(event.Envelope{Seq: seq, At: at, Session: session, Event: e})
 	}
 	happens("busy", noon, event.ThinkingStarted{})
 	for i := range 3000 {
@@ -301,7 +301,7 @@ func TestTheBoardForgets(t *testing.T) {
 	b, seq := agent.NewBoard(), uint64(0)
 	happens := func(robot device.ID, session string, at time.Time, e event.Event) {
 		seq++
-		b.Take(event.Envelope{Seq: seq, At: at, Robot: robot, Session: session, Event: e})
+		b.HandleEvent(event.Envelope{Seq: seq, At: at, Robot: robot, Session: session, Event: e})
 	}
 	names := func() (all []string) {
 		states, _ := b.Snapshot()
@@ -372,7 +372,7 @@ func TestFollowersAgreeWithTheBoard(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
 			if rapid.IntRange(0, 7).Draw(t, "joins") == 0 {
-				r := &reader{board.Follow(now), map[string]agent.Shown{}, false}
+				r := &reader{board.NewFollower(now), map[string]agent.Shown{}, false}
 				for _, s := range r.States() {
 					r.shown[s.Key()] = s.At(now)
 				}
@@ -390,19 +390,19 @@ func TestFollowersAgreeWithTheBoard(t *testing.T) {
 				e.Robot, e.Session, e.Event = "a0b1c2d3e4f5", "", event.RobotForgotten{}
 			}
 			e.Session, e.Event = sessionOf(e.Session, e.Event)
-			board.Take(e)
+			board.HandleEvent(e)
 			for _, r := range readers {
 				switch rapid.IntRange(0, 9).Draw(t, "reader") {
 				case 0:
 					r.deaf = true
 				case 1:
-					take(r, r.Take(event.Envelope{Seq: 0, At: now, Event: event.Missed{N: 1}}))
+					take(r, r.HandleEvent(event.Envelope{Seq: 0, At: now, Event: event.Missed{N: 1}}))
 					r.deaf = false
 				case 2, 3:
-					take(r, r.Pass(now))
+					take(r, r.Expire(now))
 				}
 				if !r.deaf {
-					take(r, r.Take(e))
+					take(r, r.HandleEvent(e))
 				}
 			}
 		}
@@ -413,10 +413,10 @@ func TestFollowersAgreeWithTheBoard(t *testing.T) {
 		}
 		for i, r := range readers {
 			if r.deaf {
-				take(r, r.Take(event.Envelope{At: now, Event: event.Missed{N: 1}}))
+				take(r, r.HandleEvent(event.Envelope{At: now, Event: event.Missed{N: 1}}))
 			}
-			take(r, r.Pass(now))
-			if due := r.Due(); !due.IsZero() && !due.After(now) {
+			take(r, r.Expire(now))
+			if due := r.NextExpiry(); !due.IsZero() && !due.After(now) {
 				t.Fatalf("reader %d waits for %s, which is over", i, due)
 			}
 			if r.Seq() != at || fmt.Sprintf("%+v", r.States()) != fmt.Sprintf("%+v", states) {
@@ -439,21 +439,21 @@ func TestFollowersAgreeWithTheBoard(t *testing.T) {
 // TestAFollowerGivesAStateThatEndsBeforeWhatComesNext, at the time it ended.
 func TestAFollowerGivesAStateThatEndsBeforeWhatComesNext(t *testing.T) {
 	const robot device.ID = "a0b1c2d3e4f5"
-	f := agent.NewBoard().Follow(noon)
+	f := agent.NewBoard().NewFollower(noon)
 	take := func(seq uint64, after time.Duration, e event.Event) (got []string) {
-		for _, c := range f.Take(event.Envelope{Seq: seq, At: noon.Add(after), Robot: robot, Session: "s", Event: e}) {
+		for _, c := range f.HandleEvent(event.Envelope{Seq: seq, At: noon.Add(after), Robot: robot, Session: "s", Event: e}) {
 			got = append(got, fmt.Sprintf("%s at %s by itself %t", c.State.At(c.At), c.At.Sub(noon), c.By == nil))
 		}
 		return got
 	}
 	take(1, 0, event.TurnEnded{End: event.EndDone})
-	if due := f.Due(); due != noon.Add(4*time.Second) {
+	if due := f.NextExpiry(); due != noon.Add(4*time.Second) {
 		t.Errorf("it is due at %s", due)
 	}
 	if got := fmt.Sprint(take(2, time.Minute, event.ListeningStarted{})); got != "[idle at 4s by itself true listening at 1m0s by itself false]" {
 		t.Error(got)
 	}
-	if got := take(2, time.Hour, event.ThinkingStarted{}); len(got) > 0 || f.Robot(robot).At(noon) != agent.Listening || !f.Due().IsZero() {
+	if got := take(2, time.Hour, event.ThinkingStarted{}); len(got) > 0 || f.Robot(robot).At(noon) != agent.Listening || !f.NextExpiry().IsZero() {
 		t.Errorf("an event was taken twice: %q", got)
 	}
 }
@@ -463,12 +463,12 @@ func TestAFollowerGivesAStateThatEndsBeforeWhatComesNext(t *testing.T) {
 func TestAMoodOutlivesATalk(t *testing.T) {
 	b := agent.NewBoard()
 	seq := uint64(0)
-	follower := b.Follow(time.Now())
+	follower := b.NewFollower(time.Now())
 	take := func(robot device.ID, session string, e event.Event) []agent.Change {
 		seq++
 		envelope := event.Envelope{Seq: seq, At: time.Now(), Robot: robot, Session: session, Event: e}
-		b.Take(envelope)
-		return follower.Take(envelope)
+		b.HandleEvent(envelope)
+		return follower.HandleEvent(envelope)
 	}
 	glad, calm := event.Mood{Dominant: "celebration"}, event.Mood{Dominant: "neutral"}
 	for _, session := range []string{"", "s1"} {

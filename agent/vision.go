@@ -27,17 +27,17 @@ type Look struct {
 // words. It wraps ErrAway if the brain cannot be reached, and ErrNoVision if its model
 // does not accept pictures.
 type Seer interface {
-	See(ctx context.Context, l Look) (string, error)
+	DescribeImage(ctx context.Context, l Look) (string, error)
 }
 
 // ErrBlind is returned by DescribePicture if no brain can look at pictures.
 var ErrBlind = errors.New("no brain can see")
 
-// See has the first brain that can look at a picture answer the question.
+// DescribeImage has the first brain that can look at a picture answer the question.
 // It belongs to no conversation and publishes nothing: a photo is taken inside a
 // turn, which waits for it and reports the tool. It returns ErrNoVision if no brain
 // accepts pictures, and wraps ErrNoBrain if none of those that do can answer.
-func (m *Mind) See(ctx context.Context, l Look) (string, error) {
+func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	brains, done := m.brains()
 	defer done()
 	var failures []error
@@ -46,11 +46,11 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 		if !ok {
 			continue
 		}
-		text, err := seer.See(ctx, l)
+		text, err := seer.DescribeImage(ctx, l)
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		if text = seen(text); err == nil && text != "" {
+		if text = withoutMarkers(text); err == nil && text != "" {
 			return text, nil
 		}
 		if err == nil {
@@ -70,8 +70,8 @@ func (m *Mind) See(ctx context.Context, l Look) (string, error) {
 	return "", fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// seen returns an answer without its requests to remember facts, because
+// withoutMarkers returns an answer without its requests to remember facts, because
 // anybody can hold a sign in front of a camera.
-func seen(text string) string {
+func withoutMarkers(text string) string {
 	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), limit.Said)
 }

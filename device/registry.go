@@ -135,8 +135,8 @@ func (r *Registry) visited(robot Robot, news bool) {
 	r.set(robot)
 }
 
-// Seen records that a robot opens its channel.
-func (r *Registry) Seen(id ID, now time.Time) {
+// RecordSeen records that a robot opens its channel.
+func (r *Registry) RecordSeen(id ID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if robot, known := r.robots[id]; known {
@@ -307,7 +307,7 @@ func (r *Registry) resolve(idOrCode string, now time.Time) (robot Robot, client 
 		}
 		return r.robots[id], client, true, err
 	}
-	id, err := r.Find(idOrCode)
+	id, err := r.Resolve(idOrCode)
 	if robot, known := r.robots[id]; err == nil && known && !robot.Forgotten() {
 		return robot, Client{}, false, nil
 	}

@@ -299,12 +299,12 @@ func TestARobotThatTalksIsSeen(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
-	r.Seen(robotA, noon.Add(5*time.Minute))
+	r.RecordSeen(robotA, noon.Add(5*time.Minute))
 	if n := kept.writes(); n != 0 {
 		t.Errorf("a channel soon after the boot is %d writes", n)
 	}
-	r.Seen(robotA, noon.Add(48*time.Hour))
-	r.Seen("a0b1c2d3e4ff", noon)
+	r.RecordSeen(robotA, noon.Add(48*time.Hour))
+	r.RecordSeen("a0b1c2d3e4ff", noon)
 	robot, err := device.NewRegistry(key, device.AdoptOpen, kept).Get(robotA)
 	if err != nil || !robot.LastSeen.Equal(noon.Add(48*time.Hour)) || !robot.Booted.Equal(noon) || len(r.List()) != 1 {
 		t.Errorf("kept is %+v (%v)", robot, err)
@@ -429,7 +429,7 @@ func TestAClockThatJumps(t *testing.T) {
 				t.Errorf("its token: %v", err)
 			}
 			kept.writes()
-			r.Seen(earlier, now)
+			r.RecordSeen(earlier, now)
 			if kept.writes() != 1 {
 				t.Error("a visit by the clock as it is now is not kept")
 			}

@@ -177,10 +177,10 @@ func (r *Registry) Settings(id ID) Settings {
 	return Settings{}
 }
 
-// Find returns the robot with the given MAC address, in any spelling, or name, in any
+// Resolve returns the robot with the given MAC address, in any spelling, or name, in any
 // case. It does not check that a MAC address is known. Errors wrap ErrID. It does not
 // wait for the disk.
-func (r *Registry) Find(robot string) (ID, error) {
+func (r *Registry) Resolve(robot string) (ID, error) {
 	id, err := ParseID(robot)
 	if err == nil {
 		return id, nil

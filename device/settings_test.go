@@ -38,14 +38,14 @@ func TestARobotHasAName(t *testing.T) {
 	}
 	for _, r := range []*device.Registry{r, device.NewRegistry(key, device.AdoptOpen, kept)} {
 		for _, spelled := range []string{"Kitchen", "kitchen", " KITCHEN ", "A0:B1:C2:D3:E4:F5", string(robotA)} {
-			if id, err := r.Find(spelled); id != robotA || err != nil {
+			if id, err := r.Resolve(spelled); id != robotA || err != nil {
 				t.Errorf("%q is %q, %v", spelled, id, err)
 			}
 		}
 		if got, err := r.Get(robotA); err != nil || got.Settings.Name != "Kitchen" || r.Settings(robotA).Name != "Kitchen" {
 			t.Errorf("it is shown as %+v, %v", got.Settings, err)
 		}
-		_, err := r.Find("kitchn")
+		_, err := r.Resolve("kitchn")
 		if !errors.Is(err, device.ErrID) || !strings.Contains(err.Error(), "kitchn") || !strings.Contains(err.Error(), "perch robot list") {
 			t.Errorf("a name that nobody has: %v", err)
 		}
@@ -56,7 +56,7 @@ func TestARobotHasAName(t *testing.T) {
 	if robot, err := r.Configure(robotA, name("")); err != nil || robot.Settings.Name != "" {
 		t.Errorf("a name taken away: %+v, %v", robot.Settings, err)
 	}
-	if _, err := r.Find("kitchen"); err == nil {
+	if _, err := r.Resolve("kitchen"); err == nil {
 		t.Error("the name it had before still finds it")
 	}
 }
@@ -109,7 +109,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 	if robot, err := r.Replace(robotA, ""); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
 	}
-	if _, err := r.Find("hall"); err == nil {
+	if _, err := r.Resolve("hall"); err == nil {
 		t.Error("a stranger is found by the name of the robot that it replaced")
 	}
 	if robot, err := r.Adopt(string(robotA), noon.Add(2*time.Hour)); err != nil || robot.Settings.Name != "hall" {
@@ -143,7 +143,7 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 	if got := r.Settings(robotA); got != (device.Settings{Name: "Hall", Voice: "af_sky", Language: "de"}) {
 		t.Errorf("with the file: %+v", got)
 	}
-	if id, err := r.Find("hall"); id != robotA || err != nil {
+	if id, err := r.Resolve("hall"); id != robotA || err != nil {
 		t.Errorf("hall is %q, %v", id, err)
 	}
 	if got := r.Settings(robotB); got.Name != "" {

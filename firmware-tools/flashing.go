@@ -34,7 +34,7 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 	robot, err := identify(printed)
 	if err == nil {
 		s.tool.chip = robot.chip.String()
-		err = s.look(ctx, &robot)
+		err = s.inspect(ctx, &robot)
 	}
 	var p flashPlan
 	if err == nil && !s.flags.save {
@@ -45,7 +45,7 @@ func (s *flashing) run(ctx context.Context, file flashFile) error {
 	case s.flags.save:
 		err = s.save(ctx, robot)
 	default:
-		s.show(p)
+		s.printPlan(p)
 		if !s.flags.dry {
 			return s.write(ctx, p)
 		}
@@ -136,8 +136,8 @@ func (s *flashing) security(ctx context.Context, chip espimage.Chip) error {
 	return locked(false, bits.OnesCount64(crypt>>20&0x7F)%2 == 1, done>>4&3 != 0)
 }
 
-// look reads the robot's security settings, its partition table, and its start partition.
-func (s *flashing) look(ctx context.Context, r *flashed) error {
+// inspect reads the robot's security settings, its partition table, and its start partition.
+func (s *flashing) inspect(ctx context.Context, r *flashed) error {
 	if err := s.security(ctx, r.chip); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *flashing) running(ctx context.Context, r *flashed) error {
 	return nil
 }
 
-func (s *flashing) show(p flashPlan) {
+func (s *flashing) printPlan(p flashPlan) {
 	s.out.step("file", "%s", p.what)
 	for _, w := range p.writes {
 		s.out.step("write", "%s: %#x to %#x", w.where, w.at, w.at+int64(len(w.data)))

@@ -27,7 +27,7 @@ func (l *liveLog) line(who, does, words string) {
 
 func (l *liveLog) observe(h simrobot.Observation) {
 	if l.picture != nil {
-		l.picture.look(h)
+		l.picture.update(h)
 	}
 	switch h := h.(type) {
 	case simrobot.CheckedIn:

@@ -78,7 +78,7 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 		fmt.Fprintln(notes, "damaged:", plain.Text(d))
 	}
 	if !f.writes() {
-		return f.show(stdout, p)
+		return f.print(stdout, p)
 	}
 	if n := len(p.Damaged()); n > 0 && !f.drop {
 		return fmt.Errorf("%d entries are damaged and would be lost, as a robot would lose them; --drop-damaged agrees to it", n)
@@ -199,7 +199,7 @@ type shownItem struct {
 	Value     string `json:"value"` // numbers in decimal, blobs in hex
 }
 
-func (f *nvsFlags) show(w io.Writer, p *nvs.Partition) error {
+func (f *nvsFlags) print(w io.Writer, p *nvs.Partition) error {
 	items := []shownItem{}
 	for _, i := range p.Items() {
 		value := i.Value.String()

@@ -28,8 +28,8 @@ var features = map[string][2]string{
 	"sleepy": {"--", "."},
 }
 
-// look updates the picture after an observation.
-func (p *picture) look(h simrobot.Observation) {
+// update updates the picture after an observation.
+func (p *picture) update(h simrobot.Observation) {
 	switch h := h.(type) {
 	case simrobot.EmotionShown:
 		p.emotion = h.Face

@@ -130,15 +130,15 @@ const judgeWithin = time.Minute
 
 // send sends a request and returns the error that it is answered with.
 func send(request *http.Request) error {
-	answer, err := begin(request, judgeWithin)
+	answer, err := openRequest(request, judgeWithin)
 	if err != nil {
 		return err
 	}
 	return answer.Body.Close()
 }
 
-// begin sends a request, and returns the start of the answer, or its error.
-func begin(request *http.Request, within time.Duration) (*http.Response, error) {
+// openRequest sends a request, and returns the start of the answer, or its error.
+func openRequest(request *http.Request, within time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true, DialContext: dial}}
 	answer, err := client.Do(request)

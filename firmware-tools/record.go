@@ -47,7 +47,7 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	answer, err := begin(request, beginWithin)
+	answer, err := openRequest(request, beginWithin)
 	if err != nil && ctx.Err() != nil {
 		return nil // it was interrupted before anything came
 	}

@@ -178,7 +178,7 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 	log := &liveLog{out: out, mac: o.MAC, upgrades: o.Upgrades}
 	o.Observe = log.observe
 	if f.picture {
-		defer f.show(ctx, log, &o)()
+		defer f.startDisplay(ctx, log, &o)()
 	}
 	if f.script != "" {
 		file, err := os.Create(f.script)
@@ -205,9 +205,9 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 	return err
 }
 
-// show makes a picture of the log and plays the talk, with both voices. It
+// startDisplay makes a picture of the log and plays the talk, with both voices. It
 // returns a function that waits until all was played.
-func (f *robotFlags) show(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
+func (f *robotFlags) startDisplay(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)
 	how := "not played: no sound device, or neither aplay nor pacat"

@@ -258,13 +258,13 @@ func FuzzFromHeader(f *testing.F) {
 
 func TestSay(t *testing.T) {
 	c := new(Catalogue)
-	if got := c.In("xx").Say("phrases.awake"); got != "😊 Yes?" {
+	if got := c.In("xx").Message("phrases.awake"); got != "😊 Yes?" {
 		t.Errorf("in an unknown language it says %q", got)
 	}
-	if got := c.In("de-AT").Say("phrases.nothing"); got != "phrases.nothing" {
+	if got := c.In("de-AT").Message("phrases.nothing"); got != "phrases.nothing" {
 		t.Errorf("an unknown message is %q", got)
 	}
-	if got := c.In("es").Say("duration.two", "first", "{second}"); got != "{second} y {second}" {
+	if got := c.In("es").Message("duration.two", "first", "{second}"); got != "{second} y {second}" {
 		t.Errorf("a value that is not given, and one with braces: %q", got)
 	}
 	if c.In("de") != c.In("de-CH") {

@@ -32,7 +32,7 @@ func (w *Words) ofTime(key string, t time.Time) string {
 	if key == "time.clock" {
 		pairs = append(pairs, "time", w.ofTime(timeKey(t), t))
 	}
-	return w.Say(key, pairs...)
+	return w.Message(key, pairs...)
 }
 
 // Weekday returns the name of a day.
@@ -44,7 +44,7 @@ func (w *Words) Date(t time.Time) string {
 	if t.Day() == 1 {
 		key = "date.first" // the first of a month has a special form in some languages
 	}
-	return w.Say(key, "weekday", w.Weekday(t.Weekday()), "month", w.calendar.Months[t.Month()-1], "day", t.Day())
+	return w.Message(key, "weekday", w.Weekday(t.Weekday()), "month", w.calendar.Months[t.Month()-1], "day", t.Day())
 }
 
 // Duration returns a length of time in its two largest units of hours, minutes and
@@ -57,12 +57,12 @@ func (w *Words) Duration(d time.Duration) string {
 		length time.Duration
 	}{{"duration.hours", time.Hour}, {"duration.minutes", time.Minute}, {"duration.seconds", time.Second}} {
 		if n := d / unit.length; len(parts) < 2 && n > 0 {
-			parts = append(parts, w.Say(unit.key, "n", int(n)))
+			parts = append(parts, w.Message(unit.key, "n", int(n)))
 			d -= n * unit.length
 		}
 	}
 	if len(parts) == 2 {
-		return w.Say("duration.two", "first", parts[0], "second", parts[1])
+		return w.Message("duration.two", "first", parts[0], "second", parts[1])
 	}
 	return parts[0]
 }

@@ -109,14 +109,14 @@ func (w *Words) add(from fs.FS, name string) error {
 }
 
 // Name returns the language's own name for itself.
-func (w *Words) Name() string { return w.Say("language.name") }
+func (w *Words) Name() string { return w.Message("language.name") }
 
 // Has reports whether there is a message of that name.
 func (w *Words) Has(key string) bool { return w.messages[key] != nil }
 
-// Say returns the message of a key such as "phrases.awake", with pairs of a name and its
+// Message returns the message of a key such as "phrases.awake", with pairs of a name and its
 // value: a text, or a whole number. If there is no such message it returns the key.
-func (w *Words) Say(key string, pairs ...any) string {
+func (w *Words) Message(key string, pairs ...any) string {
 	m, known := w.messages[key]
 	if !known {
 		return key

@@ -234,7 +234,7 @@ func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.T
 		// Without a challenge the robot would not ask whether it was adopted.
 		by := cmp.Or(a.Code, string(id))
 		words := s.words.In(append(language.Accepted(tag), s.o.Language())...)
-		reply.Activation = &activation{Message: words.Say("robot.adopt", "code", by), Code: a.Code, Challenge: by}
+		reply.Activation = &activation{Message: words.Message("robot.adopt", "code", by), Code: a.Code, Challenge: by}
 	}
 	return reply
 }

@@ -15,8 +15,8 @@ import (
 // robots execute acts. Each method returns an error if the robot's channel is closed,
 // except Say, which queues its text for the next hello.
 type robots interface {
-	// Say has a text spoken, at once or after the turn under way.
-	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// Speak has a text spoken, at once or after the turn under way.
+	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
 	// Play plays a sound by its base name, unless the robot speaks.
 	Play(ctx context.Context, id device.ID, sound string) error
@@ -39,9 +39,9 @@ type Options struct {
 
 // Behaviours react to what robots sense.
 type Behaviours struct {
-	o      Options
-	reader *event.Reader
-	herd   map[device.ID]*reactor
+	o        Options
+	reader   *event.Reader
+	reactors map[device.ID]*reactor
 
 	woken chan struct{} // a head was moved, or the configuration changed
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), herd: map[device.ID]*reactor{}, woken: make(chan struct{}, 1),
+	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, woken: make(chan struct{}, 1),
 		moved: map[device.ID]time.Time{},
 		lit:   map[device.ID]time.Time{}}, nil
 }
@@ -83,16 +83,16 @@ func (b *Behaviours) wake() {
 	}
 }
 
-// follow applies the options set by Apply.
-func (b *Behaviours) follow() {
+// applyOptions applies the options set by Apply.
+func (b *Behaviours) applyOptions() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
 		return
 	}
 	b.o.Tuning, b.o.Rules, b.next = b.next.Tuning, b.next.Rules, nil
-	for _, c := range b.herd {
-		c.follow(b.o)
+	for _, c := range b.reactors {
+		c.applyOptions(b.o)
 	}
 }
 
@@ -109,22 +109,22 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		b.follow()
+		b.applyOptions()
 		timer.Reset(time.Until(b.nextStep()))
 		select {
 		case e, open := <-events:
 			if !open {
 				return
 			}
-			b.take(ctx, executor, e)
+			b.handleEvent(ctx, executor, e)
 		case <-b.woken:
 			now := time.Now()
-			for id, c := range b.herd {
+			for id, c := range b.reactors {
 				b.applyMoves(c, id, now)
 			}
 		case <-timer.C:
 			now := time.Now()
-			for id, c := range b.herd {
+			for id, c := range b.reactors {
 				b.applyMoves(c, id, now)
 				executor.enqueue(ctx, id, now, c.step(now, nil))
 			}
@@ -132,11 +132,11 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	}
 }
 
-// take passes an event to its robot's reactor.
-func (b *Behaviours) take(ctx context.Context, executor *executor, e event.Envelope) {
+// handleEvent passes an event to its robot's reactor.
+func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e event.Envelope) {
 	if _, missed := e.Event.(event.Missed); missed {
-		for _, c := range b.herd {
-			c.state = follow(c.state, e)
+		for _, c := range b.reactors {
+			c.state = fold(c.state, e)
 		}
 		return
 	}
@@ -144,19 +144,19 @@ func (b *Behaviours) take(ctx context.Context, executor *executor, e event.Envel
 		return
 	}
 	if _, gone := e.Event.(event.RobotForgotten); gone {
-		delete(b.herd, e.Robot)
+		delete(b.reactors, e.Robot)
 		return
 	}
-	c := b.herd[e.Robot]
+	c := b.reactors[e.Robot]
 	if c == nil {
-		if len(b.herd) >= mostRobots && !b.makeRoom() {
+		if len(b.reactors) >= mostRobots && !b.makeRoom() {
 			return
 		}
 		c = newReactor(b.o)
-		b.herd[e.Robot] = c
+		b.reactors[e.Robot] = c
 	}
 	b.applyMoves(c, e.Robot, e.At)
-	executor.enqueue(ctx, e.Robot, e.At, c.take(e))
+	executor.enqueue(ctx, e.Robot, e.At, c.handleEvent(e))
 }
 
 // Moves reports that a client is about to call a robot's tool. Like its brain, the
@@ -190,9 +190,9 @@ func (b *Behaviours) applyMoves(c *reactor, id device.ID, now time.Time) {
 
 // makeRoom drops a robot that has not sensed anything yet.
 func (b *Behaviours) makeRoom() bool {
-	for id, c := range b.herd {
+	for id, c := range b.reactors {
 		if c.state.Sensed.IsZero() {
-			delete(b.herd, id)
+			delete(b.reactors, id)
 			return true
 		}
 	}
@@ -205,7 +205,7 @@ const looksAgain = time.Minute
 
 func (b *Behaviours) nextStep() time.Time {
 	due := time.Now().Add(looksAgain)
-	for _, c := range b.herd {
+	for _, c := range b.reactors {
 		if at := c.nextStep(); !at.IsZero() && at.Before(due) {
 			due = at
 		}

@@ -108,7 +108,7 @@ func (h *executor) execute(ctx context.Context, id device.ID, d request) (err er
 	defer cancel()
 	switch a := d.act.(type) {
 	case Say:
-		_, err = h.robots.Say(ctx, id, h.text(id, a))
+		_, err = h.robots.Speak(ctx, id, h.text(id, a))
 	case Abort:
 		err = h.robots.Abort(ctx, id)
 	case Play:

@@ -54,9 +54,9 @@ func TestNoGestureGoesBeyondARobot(t *testing.T) {
 		for _, lasts := range []int64{-1, 0, 1, 500, 5000, 1 << 62} {
 			c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 			now := noon
-			c.take(envelope(now, event.RobotOnline{}))
-			c.take(envelope(now, event.Perceived{Name: headTurn, Data: []byte(`{"yaw":120,"pitch":80,"by":"rule"}`)}))
-			deeds := c.take(envelope(now, event.Gesture{Name: one.Name, Duration: lasts, By: event.ByModel}))
+			c.handleEvent(envelope(now, event.RobotOnline{}))
+			c.handleEvent(envelope(now, event.Perceived{Name: headTurn, Data: []byte(`{"yaw":120,"pitch":80,"by":"rule"}`)}))
+			deeds := c.handleEvent(envelope(now, event.Gesture{Name: one.Name, Duration: lasts, By: event.ByModel}))
 			var last time.Time
 			for {
 				for _, d := range deeds {
@@ -90,12 +90,12 @@ func TestNoGestureGoesBeyondARobot(t *testing.T) {
 // TestTenThousandGesturesASecond begins two of them, and leaves the robot as it was.
 func TestTenThousandGesturesASecond(t *testing.T) {
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
-	c.take(envelope(noon, event.RobotOnline{}))
+	c.handleEvent(envelope(noon, event.RobotOnline{}))
 	names := StockGestures().Names()
 	acts := 0
 	for i := range 10_000 {
 		now := noon.Add(time.Duration(i) * 100 * time.Microsecond)
-		acts += len(c.take(envelope(now, event.Gesture{Name: names[i%len(names)], By: event.ByModel})))
+		acts += len(c.handleEvent(envelope(now, event.Gesture{Name: names[i%len(names)], By: event.ByModel})))
 	}
 	if acts > 2*10 {
 		t.Errorf("they brought about %d acts", acts)

@@ -46,7 +46,7 @@ func (*moodDisplay) name() string          { return "mood" }
 func (w *moodDisplay) nextStep() time.Time { return w.next }
 
 func (w *moodDisplay) step(m moment) []Act {
-	changed := w.take(m)
+	changed := w.handleEvent(m)
 	if !changed && (w.next.IsZero() || m.now.Before(w.next)) {
 		return nil
 	}
@@ -92,8 +92,8 @@ func (w *moodDisplay) off(m moment) []Act {
 	return []Act{Lights{}}
 }
 
-// take applies an event, and reports whether to update the display.
-func (w *moodDisplay) take(m moment) (changed bool) {
+// handleEvent applies an event, and reports whether to update the display.
+func (w *moodDisplay) handleEvent(m moment) (changed bool) {
 	switch e := m.event.(type) {
 	case event.Mood:
 		w.mood, w.felt = e, true

@@ -117,7 +117,7 @@ func NewIntake(bus *event.Bus, robots registry, log *slog.Logger) *Intake {
 // FromRobot accepts an event frame of a robot's own channel. Data may be empty.
 // It wraps ErrEvent and ErrTooMany.
 func (in *Intake) FromRobot(id device.ID, session, name string, data json.RawMessage) error {
-	return in.take(id, session, name, data, false)
+	return in.accept(id, session, name, data, false)
 }
 
 // Detected accepts the text that woke a robot. Forks also send words for a face and a
@@ -125,15 +125,15 @@ func (in *Intake) FromRobot(id device.ID, session, name string, data json.RawMes
 func (in *Intake) Detected(id device.ID, session, text string) error {
 	switch text {
 	case "face":
-		return in.take(id, session, faceDetected, nil, true)
+		return in.accept(id, session, faceDetected, nil, true)
 	case petHold:
-		return in.take(id, session, petHold, nil, true)
+		return in.accept(id, session, petHold, nil, true)
 	}
 	data, err := json.Marshal(map[string]string{"text": plain.Clip(text, limit.Name)})
 	if err != nil {
 		panic(err) // a map of strings
 	}
-	return in.take(id, session, wakeWord, data, true)
+	return in.accept(id, session, wakeWord, data, true)
 }
 
 // FromProgram accepts what another program reports for a robot, named by its MAC
@@ -157,13 +157,13 @@ func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) er
 	if !robot.Adopted() {
 		return &refusal{ErrEvent, "not_adopted", 409, fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", id, id)}
 	}
-	return in.take(id, "", name, data, false)
+	return in.accept(id, "", name, data, false)
 }
 
 // Dropped returns the number of events above the limit, of all robots since the start.
 func (in *Intake) Dropped() uint64 { return in.dropped.Load() }
 
-func (in *Intake) take(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
+func (in *Intake) accept(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
 	if !in.robots.Trusts(id) {
 		return nil
 	}

@@ -321,8 +321,8 @@ func FuzzIntake(f *testing.F) {
 		}
 		c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC,
 			Rules: []Rule{{When: When{Event: name, If: map[string]Compare{"state": {Is: "sleep"}}}}}})
-		c.take(event.Envelope{At: e.At, Robot: chan1, Event: event.RobotOnline{}})
-		c.take(e)
+		c.handleEvent(event.Envelope{At: e.At, Robot: chan1, Event: event.RobotOnline{}})
+		c.handleEvent(e)
 	})
 }
 

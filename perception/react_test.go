@@ -43,7 +43,7 @@ func (r *troupe) all() string {
 	return strings.Join(r.done, "; ")
 }
 
-func (r *troupe) Say(_ context.Context, id device.ID, text string) (bool, error) {
+func (r *troupe) Speak(_ context.Context, id device.ID, text string) (bool, error) {
 	r.note("say %s", text)
 	return false, r.fail
 }
@@ -400,15 +400,15 @@ func TestTooMuchToDo(t *testing.T) {
 
 // TestAGapEndsATalk: its end may be among what was missed.
 func TestAGapEndsATalk(t *testing.T) {
-	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC}, herd: map[device.ID]*reactor{}}
+	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
 	executor := newExecutor(nil, nil, b.o)
-	b.take(t.Context(), executor, envelope(noon, event.RobotOnline{}))
-	b.take(t.Context(), executor, envelope(noon, event.Heard{Text: "x"}))
-	if c := b.herd[chan1]; !c.state.talking(noon, 0) {
+	b.handleEvent(t.Context(), executor, envelope(noon, event.RobotOnline{}))
+	b.handleEvent(t.Context(), executor, envelope(noon, event.Heard{Text: "x"}))
+	if c := b.reactors[chan1]; !c.state.talking(noon, 0) {
 		t.Fatal("nobody talks")
 	}
-	b.take(t.Context(), executor, event.Envelope{At: noon, Event: event.Missed{N: 9}})
-	if c := b.herd[chan1]; c.state.talking(noon, 0) || !c.state.Online {
+	b.handleEvent(t.Context(), executor, event.Envelope{At: noon, Event: event.Missed{N: 9}})
+	if c := b.reactors[chan1]; c.state.talking(noon, 0) || !c.state.Online {
 		t.Error("the talk goes on for ever")
 	}
 }
@@ -416,15 +416,15 @@ func TestAGapEndsATalk(t *testing.T) {
 // TestSoManyRobots and no more are followed: ids are cheap.
 func TestSoManyRobots(t *testing.T) {
 	board := NewStates(nil)
-	b := &Behaviours{o: Options{Zone: time.UTC}, herd: map[device.ID]*reactor{}}
+	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
 	for n := range mostRobots + 50 {
 		e := envelope(noon, event.RobotOnline{})
 		e.Robot = device.ID(fmt.Sprintf("%012x", n))
-		board.Take(e)
-		b.take(t.Context(), newExecutor(nil, nil, b.o), e)
+		board.HandleEvent(e)
+		b.handleEvent(t.Context(), newExecutor(nil, nil, b.o), e)
 	}
-	if states, _ := board.Snapshot(noon); len(states) != mostRobots || len(b.herd) != mostRobots {
-		t.Errorf("%d and %d are followed", len(states), len(b.herd))
+	if states, _ := board.Snapshot(noon); len(states) != mostRobots || len(b.reactors) != mostRobots {
+		t.Errorf("%d and %d are followed", len(states), len(b.reactors))
 	}
 }
 

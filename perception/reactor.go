@@ -33,12 +33,12 @@ type request struct {
 
 func newReactor(o Options) *reactor {
 	c := &reactor{zone: o.Zone}
-	c.follow(o)
+	c.applyOptions(o)
 	return c
 }
 
-// follow applies a tuning and rules. Behaviours that stay enabled retain their state.
-func (c *reactor) follow(o Options) {
+// applyOptions applies a tuning and rules. Behaviours that stay enabled retain their state.
+func (c *reactor) applyOptions(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
 	c.behaviours = append(behaviours(&c.tuning, o.Gestures), ruled(o.Rules)...)
@@ -83,9 +83,9 @@ func (c *reactor) finds() bool {
 	return !c.lost.IsZero() && c.state.Online && c.poses().IsZero()
 }
 
-// take applies an event and returns the requested acts.
-func (c *reactor) take(e event.Envelope) []request {
-	c.state = follow(c.state, e)
+// handleEvent applies an event and returns the requested acts.
+func (c *reactor) handleEvent(e event.Envelope) []request {
+	c.state = fold(c.state, e)
 	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
 		c.head = head{} // its position is known
 	}

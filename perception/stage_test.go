@@ -70,7 +70,7 @@ func play(t *testing.T, c *reactor, begin, script string) string {
 			done = append(done, fmt.Sprintf("%s %s", now.Sub(start), shown(d.act)))
 		}
 	}
-	keep(start, c.take(event.Envelope{At: start, Robot: chan1, Session: "s", Event: event.RobotOnline{}}))
+	keep(start, c.handleEvent(event.Envelope{At: start, Robot: chan1, Session: "s", Event: event.RobotOnline{}}))
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		after, err := time.ParseDuration(when)
@@ -83,7 +83,7 @@ func play(t *testing.T, c *reactor, begin, script string) string {
 			}
 		}
 		if e := happening(t, strings.TrimSpace(what)); e != nil {
-			keep(now, c.take(event.Envelope{At: now, Robot: chan1, Session: "s", Event: e}))
+			keep(now, c.handleEvent(event.Envelope{At: now, Robot: chan1, Session: "s", Event: e}))
 		}
 	}
 	return strings.Join(done, "; ")

@@ -131,7 +131,7 @@ func (s State) forget() State {
 // Fold returns the state after one more event of the robot. It is pure: its only time is
 // that of the event.
 func Fold(s State, e event.Envelope) State {
-	s = follow(s, e)
+	s = fold(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
 		latest := Record{e.At, p.Name, p.Data}
 		before := s.Recent[max(0, len(s.Recent)-mostRecent+1):]
@@ -147,8 +147,8 @@ func Fold(s State, e event.Envelope) State {
 	return s
 }
 
-// follow is Fold without recording the event.
-func follow(s State, e event.Envelope) State {
+// fold is Fold without recording the event.
+func fold(s State, e event.Envelope) State {
 	s.Robot = cmp.Or(s.Robot, e.Robot)
 	switch ev := e.Event.(type) {
 	case event.Perceived:

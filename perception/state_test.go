@@ -302,11 +302,11 @@ func TestBoardThroughARestart(t *testing.T) {
 		if s.Face.Identity != "Ann" || s.Sound.Direction != left || len(s.Recent) != 3 || *s.Battery != 70 || !s.Sensed.Equal(folded.Sensed) {
 			t.Errorf("after a restart it has forgotten: %+v", s)
 		}
-		again.Take(event.Envelope{Seq: 1, At: time.Now(), Robot: chan1, Session: "s2", Event: event.RobotOnline{}})
+		again.HandleEvent(event.Envelope{Seq: 1, At: time.Now(), Robot: chan1, Session: "s2", Event: event.RobotOnline{}})
 		if s := again.Robot(chan1, time.Now()); !s.Stale || !s.Online {
 			t.Errorf("its channel alone says nothing of who is there: %+v", s)
 		}
-		again.Take(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: happening(t, "sound right")})
+		again.HandleEvent(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: happening(t, "sound right")})
 		if s := again.Robot(chan1, time.Now()); s.Stale || s.Face.Present || len(s.Recent) != 4 {
 			t.Errorf("sensed anew it is %+v", s)
 		}
@@ -349,12 +349,12 @@ func TestBoardSparesTheDisk(t *testing.T) {
 // TestBoardAfterAGap: the end of a turn may be among what was missed.
 func TestBoardAfterAGap(t *testing.T) {
 	board := NewStates(nil)
-	board.Take(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: happening(t, "face")})
-	board.Take(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
+	board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: happening(t, "face")})
+	board.HandleEvent(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
 	if !board.Robot(chan1, noon).talking(noon, 0) {
 		t.Fatal("nobody talks")
 	}
-	board.Take(event.Envelope{Seq: 9, At: noon, Event: event.Missed{N: 7}})
+	board.HandleEvent(event.Envelope{Seq: 9, At: noon, Event: event.Missed{N: 7}})
 	if s := board.Robot(chan1, noon); s.talking(noon, 0) || !s.Face.Present {
 		t.Errorf("it is %+v", s)
 	}
@@ -373,7 +373,7 @@ func TestAllSensesAreBounded(t *testing.T) {
 	b := NewStates(kept)
 	for n := range 500 {
 		for range 5 {
-			b.Take(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon,
+			b.HandleEvent(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon,
 				Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
 		}
 	}

@@ -64,7 +64,7 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { b.flushPeriodically(ctx) })
-	r.Each(ctx, b.Take)
+	r.Each(ctx, b.HandleEvent)
 	cancel()
 	keeper.Wait()
 }
@@ -110,8 +110,8 @@ func (b *States) Flush() {
 	}
 }
 
-// Take folds one event.
-func (b *States) Take(e event.Envelope) {
+// HandleEvent folds one event.
+func (b *States) HandleEvent(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq = e.Seq
@@ -191,8 +191,8 @@ func (b *States) Perception(id device.ID, now time.Time) any {
 	return s
 }
 
-// Known lists the robots with a state.
-func (b *States) Known() []device.ID {
+// Robots lists the robots with a state.
+func (b *States) Robots() []device.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.states))

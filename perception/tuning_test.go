@@ -15,8 +15,8 @@ import (
 func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
 	c := newReactor(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
-	c.take(envelope(noon, event.RobotOnline{}))
-	if deeds := c.take(envelope(noon, happening(t, "face"))); len(deeds) != 0 { // 21:00 there
+	c.handleEvent(envelope(noon, event.RobotOnline{}))
+	if deeds := c.handleEvent(envelope(noon, happening(t, "face"))); len(deeds) != 0 { // 21:00 there
 		t.Errorf("it does %v", deeds)
 	}
 }

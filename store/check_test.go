@@ -163,18 +163,18 @@ func FuzzCheck(f *testing.F) {
 
 func TestHold(t *testing.T) {
 	path := dbPath(t)
-	held, err := Hold(path, time.Second) // where there is none
+	held, err := AcquireLock(path, time.Second) // where there is none
 	must.Succeed(t, err)
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("made meanwhile: %v", err)
 	}
 	held.Release()
 	db := open(t, path, Options{})
-	if _, err := Hold(path, time.Millisecond); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
+	if _, err := AcquireLock(path, time.Millisecond); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Errorf("of an open one: %v", err)
 	}
 	must.Succeed(t, db.Close())
-	held, err = Hold(path, time.Millisecond)
+	held, err = AcquireLock(path, time.Millisecond)
 	must.Succeed(t, err)
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("opened meanwhile: %v", err)
@@ -191,7 +191,7 @@ func TestReplacedWhileWaiting(t *testing.T) {
 	must.Succeed(t, NewTable[int](db, "numbers").Put("new", 1))
 	must.Succeed(t, db.Close())
 	must.Succeed(t, open(t, path, Options{}).Close())
-	held, err := Hold(path, time.Second)
+	held, err := AcquireLock(path, time.Second)
 	must.Succeed(t, err)
 	waits := make(chan error, 1)
 	var waited *DB

@@ -92,12 +92,12 @@ func (e *Echo) Silence() {
 	}
 }
 
-// Heard processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp
+// Process processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp
 // that came with it, or 0. It returns the sound without our voice, which is pcm itself
 // or valid until the next call, and whether it contains only our voice. If nothing of
 // ours can be heard it changes nothing. If a robot does not mark its packets, all sound
 // counts as ours while we speak.
-func (e *Echo) Heard(stamp uint32, pcm []int16) (clean []int16, ours bool) {
+func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	talking := e.receive()
 	e.mark(stamp)
 	from := e.at

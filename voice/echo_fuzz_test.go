@@ -24,7 +24,7 @@ func talking(t testing.TB) (*voice.Echo, func()) {
 		if n > 5 {
 			stamp = uint32(60 + 60*(n-5))
 		}
-		e.Heard(stamp, frames[n%len(frames)].pcm)
+		e.Process(stamp, frames[n%len(frames)].pcm)
 		n++
 	}
 	for range 200 {
@@ -48,7 +48,7 @@ func FuzzEcho(f *testing.F) {
 			for i := range pcm {
 				pcm[i] = int16(dice.Uint32())
 			}
-			if clean, _ := e.Heard(stamp, pcm); len(clean) != n {
+			if clean, _ := e.Process(stamp, pcm); len(clean) != n {
 				t.Fatalf("%d samples became %d", n, len(clean))
 			}
 		}

@@ -65,8 +65,8 @@ func (r *reference) positionOf(stamp uint32) (at int64, known bool) {
 	return 0, false
 }
 
-// end returns the position after the last packet.
-func (r *reference) end() int64 { return r.packets * MicFrame }
+// endPosition returns the position after the last packet.
+func (r *reference) endPosition() int64 { return r.packets * MicFrame }
 
 // read fills to with the sound starting at a position.
 func (r *reference) read(at int64, to []int16) {
@@ -79,7 +79,7 @@ func (r *reference) read(at int64, to []int16) {
 }
 
 func (r *reference) audible(at int64) bool {
-	return at >= max(0, r.end()-echoSamples) && at < r.end()
+	return at >= max(0, r.endPosition()-echoSamples) && at < r.endPosition()
 }
 
 // loudest raises l to the levels of the steps between from and to, weakened by a factor.

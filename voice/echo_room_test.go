@@ -344,7 +344,7 @@ func talkUntil(t testing.TB, answers []answer, frames []frame, stop time.Duratio
 		for ; stopped < len(answers) && (stopped < sent || stop > 0) && over(stopped); stopped++ {
 			e.Silence()
 		}
-		clean, ours := e.Heard(in.stamp, in.pcm)
+		clean, ours := e.Process(in.stamp, in.pcm)
 		h := heard{at: in.at, pcm: append([]int16(nil), clean...), ours: ours, frame: in}
 		if ours {
 			h.edge = points.Feed(silence)

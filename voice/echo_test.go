@@ -232,12 +232,12 @@ func TestWithoutOurSpeechNothingChanges(t *testing.T) {
 	for range 100 {
 		pcm := noise(voice.FrameDuration, 2000, r)
 		want := slices.Clone(pcm)
-		if clean, ours := e.Heard(r.Uint32(), pcm); ours || !slices.Equal(clean, want) {
+		if clean, ours := e.Process(r.Uint32(), pcm); ours || !slices.Equal(clean, want) {
 			t.Fatal("a frame was changed, or taken for ours")
 		}
 	}
 	e.Silence()
-	if _, ours := e.Heard(0, noise(voice.FrameDuration, 2000, r)); ours {
+	if _, ours := e.Process(0, noise(voice.FrameDuration, 2000, r)); ours {
 		t.Error("after a silence that followed none of our speech a frame is ours")
 	}
 }
@@ -319,7 +319,7 @@ func TestUnheardSpeechIsNotKept(t *testing.T) {
 		for i := range 1000 {
 			e.Sent(stampOf(round, i), answers[0].packets[i%len(answers[0].packets)])
 		}
-		if _, ours := e.Heard(stampOf(round, 990), pcm); !ours {
+		if _, ours := e.Process(stampOf(round, 990), pcm); !ours {
 			t.Error("a silent frame is not ours while we speak")
 		}
 	}
@@ -339,7 +339,7 @@ func TestTwoGoroutines(t *testing.T) {
 	})
 	pcm := make([]int16, voice.MicFrame)
 	for i := range answers[0].packets {
-		e.Heard(stampOf(0, i), pcm)
+		e.Process(stampOf(0, i), pcm)
 	}
 	writer.Wait()
 }

@@ -14,7 +14,7 @@ func ExamplePacer() {
 	now := start
 	p := voice.Pacer{Queue: 40}
 	for packet := range 8 {
-		if due := p.Due(); due.After(now) {
+		if due := p.NextSend(); due.After(now) {
 			now = due // a writer would wait here
 		}
 		p.Sent(now)

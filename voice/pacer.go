@@ -28,8 +28,8 @@ type Pacer struct {
 	underrun int
 }
 
-// Due returns the earliest time to send the next packet, the zero time for the first.
-func (p *Pacer) Due() time.Time {
+// NextSend returns the earliest time to send the next packet, the zero time for the first.
+func (p *Pacer) NextSend() time.Time {
 	if p.until.IsZero() {
 		return time.Time{}
 	}

@@ -16,7 +16,7 @@ func TestPacerGivesALeadAndThenKeepsTime(t *testing.T) {
 	now := start
 	atOnce := 0
 	for range 100 {
-		if due := p.Due(); due.After(now) {
+		if due := p.NextSend(); due.After(now) {
 			if now.Equal(start) {
 				atOnce = int(p.Lead(now) / voice.FrameDuration)
 			} else if gap := due.Sub(now); gap != voice.FrameDuration {
@@ -41,7 +41,7 @@ func TestPacerDoesNotCarryADelayOn(t *testing.T) {
 	var p voice.Pacer
 	now := start
 	for i := range 50 {
-		if due := p.Due(); due.After(now) {
+		if due := p.NextSend(); due.After(now) {
 			now = due
 		}
 		if i == 20 {
@@ -63,7 +63,7 @@ func TestPacerGrowsItsLeadAfterTheRobotRanDry(t *testing.T) {
 		t.Errorf("%d underruns, want 1", p.Underruns())
 	}
 	sent := 1
-	for !p.Due().After(late) {
+	for !p.NextSend().After(late) {
 		p.Sent(late)
 		sent++
 	}
@@ -79,7 +79,7 @@ func TestPacerFitsTheQueue(t *testing.T) {
 		p := voice.Pacer{Queue: queue}
 		fill := func(now time.Time) (n int) {
 			p.Sent(now)
-			for n = 1; !p.Due().After(now); n++ {
+			for n = 1; !p.NextSend().After(now); n++ {
 				p.Sent(now)
 			}
 			return n
@@ -107,7 +107,7 @@ func TestPacerProperties(t *testing.T) {
 		}
 		now := start
 		for range rapid.IntRange(1, 300).Draw(t, "packets") {
-			if due := p.Due(); due.After(now) {
+			if due := p.NextSend(); due.After(now) {
 				now = due
 			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "delay")) * time.Millisecond)

@@ -149,7 +149,7 @@ func (b *Brain) watch(c *child) {
 		select {
 		case <-c.conn.done:
 			c.program.Close()
-		case <-c.program.Gone():
+		case <-c.program.Done():
 		}
 		<-heard
 		c.conn.shutdown(b.exitError(c))

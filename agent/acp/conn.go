@@ -108,13 +108,13 @@ func (c *conn) read(r io.Reader) {
 		case err != nil:
 			return
 		case len(line) > 0:
-			c.take(line)
+			c.handleLine(line)
 		}
 	}
 }
 
-// take handles one line of the agent's output.
-func (c *conn) take(line []byte) {
+// handleLine handles one line of the agent's output.
+func (c *conn) handleLine(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		c.logMalformed("it is no JSON object")

@@ -18,10 +18,10 @@ const serverName = "perch"
 // send its bearer token, and its tools work only during a turn.
 type ToolEndpoint interface {
 	Address() (url, bearer string)
-	// Begin makes the tools of a turn available until EndTurn.
-	Begin(ctx context.Context, tools *thinker.TurnTools)
-	// End returns when none of the turn's tools is running any more.
-	End()
+	// StartTurn makes the tools of a turn available until EndTurn.
+	StartTurn(ctx context.Context, tools *thinker.TurnTools)
+	// EndTurn returns when none of the turn's tools is running any more.
+	EndTurn()
 	// Close closes the endpoint without waiting. EndTurn may still be called.
 	Close()
 }
@@ -33,7 +33,7 @@ func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools)
 		return nil
 	}
 	p := b.o.Lend()
-	p.Begin(ctx, tools)
+	p.StartTurn(ctx, tools)
 	return p
 }
 
@@ -56,8 +56,8 @@ func (s *session) closeEndpoint() {
 
 // endTools revokes the tools of a conversation's turn.
 func (b *Brain) endTools(k *talk) {
-	if s := b.kept(k); s != nil && s.endpoint != nil {
-		s.endpoint.End()
+	if s := b.sessionOf(k); s != nil && s.endpoint != nil {
+		s.endpoint.EndTurn()
 	}
 }
 

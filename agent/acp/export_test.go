@@ -12,7 +12,7 @@ var (
 func Take(lines ...[]byte) (answers [][]byte) {
 	c := newConn(silentLog(), func(error) {})
 	for _, line := range lines {
-		c.take(line)
+		c.handleLine(line)
 	}
 	for {
 		select {

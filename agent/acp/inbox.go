@@ -81,9 +81,9 @@ type joined struct{ text []byte }
 
 func (*joined) isItem() {}
 
-// take returns the next item, or nil if the inbox is empty. over reports, once only
+// pop returns the next item, or nil if the inbox is empty. over reports, once only
 // the end remains, that something was left out.
-func (in *inbox) take() (it item, over bool) {
+func (in *inbox) pop() (it item, over bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.items) == 0 {

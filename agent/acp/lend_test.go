@@ -77,7 +77,7 @@ func (p *endpoint) Address() (url, bearer string) {
 	return fmt.Sprintf("http://127.0.0.1:1/%d", p.n), fmt.Sprint("bearer-", p.n)
 }
 
-func (p *endpoint) Begin(_ context.Context, tools *thinker.TurnTools) {
+func (p *endpoint) StartTurn(_ context.Context, tools *thinker.TurnTools) {
 	var names []string
 	for _, t := range tools.Offered() {
 		names = append(names, t.Name)
@@ -85,8 +85,8 @@ func (p *endpoint) Begin(_ context.Context, tools *thinker.TurnTools) {
 	p.tools = tools
 	p.note("begin %d with %s", p.n, strings.Join(names, " "))
 }
-func (p *endpoint) End()   { p.note("end %d", p.n) }
-func (p *endpoint) Close() { p.note("close %d", p.n) }
+func (p *endpoint) EndTurn() { p.note("end %d", p.n) }
+func (p *endpoint) Close()   { p.note("close %d", p.n) }
 
 // lending is a rig whose agent is lent what a thinker would offer.
 func lending(t *testing.T, mode string) (*rig, *fakeEndpoints) {

@@ -118,7 +118,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 	if err != nil {
 		return nil, err
 	}
-	if s := b.kept(k); s != nil {
+	if s := b.sessionOf(k); s != nil {
 		if drained := s.drained(); drained != nil {
 			select {
 			case <-drained:
@@ -130,7 +130,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 		}
 		if s.conn == c && c.why() == nil && b.fresh(s) && s.drained() == nil {
 			if s.endpoint != nil {
-				s.endpoint.Begin(ctx, tools)
+				s.endpoint.StartTurn(ctx, tools)
 			}
 			return b.ready(ctx, k, s)
 		}
@@ -151,7 +151,7 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 	return b.ready(ctx, k, s)
 }
 
-func (b *Brain) kept(k *talk) *session {
+func (b *Brain) sessionOf(k *talk) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return k.session

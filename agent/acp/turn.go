@@ -82,7 +82,7 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 		switch it := it.(type) {
 		case text:
 			r.words = true
-			if err = r.say(r.speech.Write(string(it))); err == nil && r.speech.Full() {
+			if err = r.sendReplies(r.speech.Write(string(it))); err == nil && r.speech.Full() {
 				err = errTooMuch
 			}
 		case toolChange:
@@ -94,7 +94,7 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 			if it.err != nil {
 				return it, nil // an incomplete sentence is better left out
 			}
-			return it, r.say(r.speech.End())
+			return it, r.sendReplies(r.speech.Flush())
 		}
 		if err != nil {
 			return ended{}, err
@@ -121,7 +121,7 @@ func (r *turnRun) next(ctx context.Context) (item, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		it, over := r.inbox.take()
+		it, over := r.inbox.pop()
 		switch {
 		case over:
 			return nil, errTooMuch
@@ -145,7 +145,7 @@ func (r *turnRun) send(reply agent.Reply) error {
 	return r.out(reply)
 }
 
-func (r *turnRun) say(replies []agent.Reply) error {
+func (r *turnRun) sendReplies(replies []agent.Reply) error {
 	for _, reply := range replies {
 		switch reply := reply.(type) {
 		case agent.Say:
@@ -166,7 +166,7 @@ func (r *turnRun) say(replies []agent.Reply) error {
 // phrase says one of the appliance's phrases as one sentence.
 func (r *turnRun) phrase(sentence string) error {
 	face, words := agent.SplitEmotion(sentence)
-	return r.say(append(r.speech.End(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: words}))
+	return r.sendReplies(append(r.speech.Flush(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: words}))
 }
 
 // tool reports a running tool. A tool of kind think is not reported, unless it is
@@ -194,7 +194,7 @@ func (r *turnRun) reportTool(t *tool, status string) error {
 		return nil
 	}
 	if t.shown.Status == "" {
-		if err := r.say(r.speech.End()); err != nil { // what was said before it began
+		if err := r.sendReplies(r.speech.Flush()); err != nil { // what was said before it began
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
 	switch {
 	case p.allow == "" && !p.old:
 		r.how = "only to be had for good"
-		return refused, r.phrase(r.said.Say("acp.for_good"))
+		return refused, r.phrase(r.said.Message("acp.for_good"))
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
 	case lent:
@@ -271,16 +271,16 @@ func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
 		return allowed, nil
 	case remote.Conceals(call.title):
 		r.how = "a part of it cannot be read aloud"
-		return refused, r.phrase(r.said.Say("acp.hidden"))
+		return refused, r.phrase(r.said.Message("acp.hidden"))
 	case may == nil || !may(r.turn.Robot):
 		r.how = "the robot is not its owner's own"
 		if r.refusalSpoken {
 			return refused, nil
 		}
 		r.refusalSpoken = true
-		return refused, r.phrase(r.said.Say("acp.not_you"))
+		return refused, r.phrase(r.said.Message("acp.not_you"))
 	}
-	if err := r.say(r.speech.End()); err != nil {
+	if err := r.sendReplies(r.speech.Flush()); err != nil {
 		return refused, err
 	}
 	r.how = "no answer"
@@ -291,7 +291,7 @@ func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
 // ask asks the person in the room, and repeats the question once if the answer is not
 // understood.
 func (r *turnRun) ask(ctx context.Context, question string) (verdict, error) {
-	for _, words := range []string{question, r.said.Say("ask.again", "question", question)} {
+	for _, words := range []string{question, r.said.Message("ask.again", "question", question)} {
 		answered := make(chan agent.Answer, 1)
 		err := r.send(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
 			select {
@@ -343,7 +343,7 @@ func (r *turnRun) finish(end ended) error {
 		}
 	}
 	if !r.spoke && end.content != "" {
-		if err := r.say(append(r.speech.Write(end.content), r.speech.End()...)); err != nil {
+		if err := r.sendReplies(append(r.speech.Write(end.content), r.speech.Flush()...)); err != nil {
 			return err
 		}
 		if r.speech.Full() {
@@ -355,11 +355,11 @@ func (r *turnRun) finish(end ended) error {
 	case end.reason == "refusal":
 		sentence = r.brain.o.Phrases.Of(r.turn.Language, "refused")
 	case end.reason == "max_tokens":
-		sentence = r.said.Say("acp.cut_off")
+		sentence = r.said.Message("acp.cut_off")
 	case end.reason == "max_turn_requests":
-		sentence = r.said.Say("acp.too_long")
+		sentence = r.said.Message("acp.too_long")
 	case end.reason == "cancelled":
-		sentence = r.said.Say("acp.stopped")
+		sentence = r.said.Message("acp.stopped")
 	case !r.spoke:
 		sentence = r.brain.o.Phrases.Of(r.turn.Language, "done")
 	}
@@ -370,7 +370,7 @@ func (r *turnRun) finish(end ended) error {
 	}
 	after := agent.Continue
 	if r.tools != nil {
-		after = cmp.Or(r.tools.End(), after)
+		after = cmp.Or(r.tools.Outcome(), after)
 	}
 	return r.send(agent.Done{End: after})
 }

@@ -38,7 +38,7 @@ func TestInboxIsBounded(t *testing.T) {
 	if !in.enqueue(ended{}) {
 		t.Error("the end was not taken")
 	}
-	it, over := in.take()
+	it, over := in.pop()
 	if said, ok := it.(text); !ok || over || len(said) > limit.List || len(said) < limit.List-1000 {
 		t.Errorf("%T of %d bytes, %v", it, len(said), over)
 	}

@@ -45,8 +45,8 @@ func Types() []Type {
 	return []Type{Speak, Think, Gesture, Emote, LookAt, PerformSkill, SkillDone, SkillError, Remember, Sign, LoadStart, LoadEnd, Validate, Presence}
 }
 
-// Known reports whether t is one of the fourteen types.
-func (t Type) Known() bool { return slices.Contains(Types(), t) }
+// Valid reports whether t is one of the fourteen types.
+func (t Type) Valid() bool { return slices.Contains(Types(), t) }
 
 // Action is one thing that an agent did.
 type Action struct {
@@ -279,7 +279,7 @@ func bad(format string, args ...any) error {
 // Event returns the event of a viewer's action. Errors wrap ErrBad and name the
 // invalid field.
 func (a Action) Event() (event.Event, error) {
-	if !a.Type.Known() {
+	if !a.Type.Valid() {
 		return nil, bad("there is no type %.40q; there are %s", a.Type, names())
 	}
 	e, err := inward(a.Type, a.Payload)

@@ -167,7 +167,7 @@ func TestTheLogIsBounded(t *testing.T) {
 	l := NewLog(func(_ device.ID, session string) string { return session }, nil)
 	for c := range mostCharacters + 3 {
 		for n := range mostActions + 5 {
-			l.Take(event.Envelope{Seq: uint64(n), At: time.UnixMilli(int64(c*1000 + n)), Session: fmt.Sprint(c),
+			l.Record(event.Envelope{Seq: uint64(n), At: time.UnixMilli(int64(c*1000 + n)), Session: fmt.Sprint(c),
 				Event: event.Presence{State: fmt.Sprint(n)}})
 		}
 	}

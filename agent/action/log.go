@@ -38,7 +38,7 @@ func NewLog(who Who, sentiment Sentiment) *Log {
 }
 
 // Run records the events of a reader until ctx or the bus ends.
-func (l *Log) Run(ctx context.Context, r *event.Reader) { r.Each(ctx, l.Take) }
+func (l *Log) Run(ctx context.Context, r *event.Reader) { r.Each(ctx, l.Record) }
 
 // Of returns the action of an event, with its character. ok is false if the event is
 // not an action.
@@ -49,8 +49,8 @@ func (l *Log) Of(e event.Envelope) (a Action, ok bool) {
 	return Of(e, l.who(e.Robot, e.Session), l.sentiment)
 }
 
-// Take records one event.
-func (l *Log) Take(e event.Envelope) {
+// Record records one event.
+func (l *Log) Record(e event.Envelope) {
 	a, ok := l.Of(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,9 +74,9 @@ type Ready[Place comparable] struct {
 // NewRates returns empty rates.
 func NewRates[Place comparable]() *Rates[Place] { return &Rates[Place]{of: map[Place]*rates{}} }
 
-// Take handles an event of a type. pass reports whether to publish it now; otherwise it
+// Admit handles an event of a type. pass reports whether to publish it now; otherwise it
 // is dropped, or delayed and possibly merged, until Ready returns it. The error wraps ErrRate.
-func (r *Rates[Place]) Take(now time.Time, at Place, kind Type, e event.Event) (pass bool, err error) {
+func (r *Rates[Place]) Admit(now time.Time, at Place, kind Type, e event.Event) (pass bool, err error) {
 	one := r.place(now, at)
 	if !one.within(now, kind) {
 		return false, fmt.Errorf("%w: more than %d of %s within %d ms; none is taken for %d ms", ErrRate,
@@ -163,8 +163,8 @@ func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
 	return all
 }
 
-// Due returns when the next delayed event is due; the zero time means never.
-func (r *Rates[Place]) Due() (next time.Time) {
+// NextReady returns when the next delayed event is due; the zero time means never.
+func (r *Rates[Place]) NextReady() (next time.Time) {
 	sooner := func(held *waiting) {
 		if held != nil && (next.IsZero() || held.due.Before(next)) {
 			next = held.due

@@ -17,7 +17,7 @@ func TestTheRatesByTheirNumbers(t *testing.T) {
 		ms   int
 		pass bool
 	}{{0, true}, {1, false}, {599, false}, {600, true}, {1199, false}, {1200, true}} {
-		if pass, err := gestures.Take(at(c.ms), 0, action.Gesture, event.Gesture{Name: "wave"}); err != nil || pass != c.pass {
+		if pass, err := gestures.Admit(at(c.ms), 0, action.Gesture, event.Gesture{Name: "wave"}); err != nil || pass != c.pass {
 			t.Errorf("a gesture after %d ms passes: %t, %v", c.ms, pass, err)
 		}
 	}
@@ -34,12 +34,12 @@ func TestTheRatesByTheirNumbers(t *testing.T) {
 	} {
 		r := action.NewRates[int]()
 		for i, e := range []event.Event{c.first, c.second} {
-			if pass, err := r.Take(at(60*i), 0, c.kind, e); pass || err != nil {
+			if pass, err := r.Admit(at(60*i), 0, c.kind, e); pass || err != nil {
 				t.Errorf("%s passes at once: %t, %v", c.kind, pass, err)
 			}
 		}
-		if early := r.Ready(at(c.due - 1)); len(early) > 0 || !r.Due().Equal(at(c.due)) {
-			t.Errorf("%s is due after %s, and %v is ready before", c.kind, r.Due().Sub(at(0)), early)
+		if early := r.Ready(at(c.due - 1)); len(early) > 0 || !r.NextReady().Equal(at(c.due)) {
+			t.Errorf("%s is due after %s, and %v is ready before", c.kind, r.NextReady().Sub(at(0)), early)
 		}
 		if ready := r.Ready(at(c.due)); len(ready) != 1 || ready[0].Event != c.together {
 			t.Errorf("%s: %v is ready", c.kind, ready)

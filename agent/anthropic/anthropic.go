@@ -82,7 +82,7 @@ type Engine struct {
 	messages sdk.MessageService
 	models   sdk.ModelService
 	extra    []option.RequestOption
-	kept     kept
+	kept     messageCache
 
 	mu     sync.Mutex
 	habits habits

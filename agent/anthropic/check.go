@@ -68,10 +68,10 @@ func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) er
 // largestPicture is in bytes. The API accepts 5 MB of base64.
 const largestPicture = 3 << 20
 
-// See implements agent.Seer.
-func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
+// DescribeImage implements agent.Seer.
+func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
 	}
-	return thinker.Look(ctx, l, largestPicture, e.Continue)
+	return thinker.DescribeImage(ctx, l, largestPicture, e.Continue)
 }

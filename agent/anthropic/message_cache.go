@@ -13,10 +13,10 @@ import (
 // mostCached bounds the cached messages: the rounds of a few concurrent turns.
 const mostCached = 64
 
-// kept holds the latest messages with thinking and calls, unchanged. New
+// messageCache holds the latest messages with thinking and calls, unchanged. New
 // messages evict the oldest; an evicted message is sent without its thinking, which
 // only costs quality.
-type kept struct {
+type messageCache struct {
 	mu    sync.Mutex
 	all   []cachedMessage
 	bytes int
@@ -29,7 +29,7 @@ type cachedMessage struct {
 	bytes int
 }
 
-func (k *kept) add(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
+func (k *messageCache) add(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
 	one := cachedMessage{calls: ids(calls), param: m.ToParam(), tools: tools}
 	for _, block := range m.Content {
 		one.bytes += len(block.RawJSON())
@@ -45,7 +45,7 @@ func (k *kept) add(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnio
 }
 
 // lookup returns the message with exactly these calls.
-func (k *kept) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
+func (k *messageCache) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := ids(calls)
@@ -58,7 +58,7 @@ func (k *kept) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
 }
 
 // clear empties the cache and reports whether it held anything.
-func (k *kept) clear() bool {
+func (k *messageCache) clear() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	had := len(k.all) > 0

@@ -190,12 +190,12 @@ func TestSee(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
 	look := agent.Look{Picture: device.Picture{Data: []byte("jpeg")}, Language: "de"}
 	o := options(s.URL)
-	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {
+	if _, err := engine(t, o).DescribeImage(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {
 		t.Error(err)
 	}
 	o.Vision = true
 	e := engine(t, o)
-	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "😊 It is sunny." {
+	if spoken, err := e.DescribeImage(t.Context(), look); err != nil || spoken != "😊 It is sunny." {
 		t.Error(spoken, err)
 	}
 	if text := fmt.Sprint(s.Requests()[0].Body); !strings.Contains(text, "tag de.") || !strings.Contains(text, "image/jpeg") ||
@@ -203,7 +203,7 @@ func TestSee(t *testing.T) {
 		t.Error(text)
 	}
 	look.Picture.Data = nil
-	if _, err := e.See(t.Context(), look); err == nil {
+	if _, err := e.DescribeImage(t.Context(), look); err == nil {
 		t.Error("no picture was looked at")
 	}
 }

@@ -105,7 +105,7 @@ func New(o Options) (*Brain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Brain{o: o, client: client, talks: &talks{now: o.Now, kept: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
+	return &Brain{o: o, client: client, talks: &talks{now: o.Now, byConversation: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
 }
 
 // Check returns what New would refuse.

@@ -14,8 +14,8 @@ const idle = 5 * time.Minute
 type talks struct {
 	now func() time.Time
 
-	mu   sync.Mutex
-	kept map[string]talk
+	mu             sync.Mutex
+	byConversation map[string]talk
 }
 
 type talk struct {
@@ -27,9 +27,9 @@ type talk struct {
 func (k *talks) id(conversation string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t := k.kept[conversation]
+	t := k.byConversation[conversation]
 	if k.now().Sub(t.used) >= idle {
-		delete(k.kept, conversation)
+		delete(k.byConversation, conversation)
 		return ""
 	}
 	return t.id
@@ -41,17 +41,17 @@ func (k *talks) store(conversation, id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if id == "" || len(id) > limit.Name {
-		delete(k.kept, conversation)
+		delete(k.byConversation, conversation)
 		return
 	}
-	if _, known := k.kept[conversation]; !known && len(k.kept) >= limit.Talks {
-		delete(k.kept, limit.First(k.kept, func(a, b talk) int { return a.used.Compare(b.used) }))
+	if _, known := k.byConversation[conversation]; !known && len(k.byConversation) >= limit.Talks {
+		delete(k.byConversation, limit.First(k.byConversation, func(a, b talk) int { return a.used.Compare(b.used) }))
 	}
-	k.kept[conversation] = talk{id, k.now()}
+	k.byConversation[conversation] = talk{id, k.now()}
 }
 
 func (k *talks) forget(conversation string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.kept, conversation)
+	delete(k.byConversation, conversation)
 }

@@ -202,12 +202,12 @@ func (r *turnRun) working() bool {
 func (r *turnRun) handleDelta(d hass.Delta) error {
 	if d.Role != "" {
 		r.role = d.Role
-		if err := r.send(r.speech.End()...); err != nil {
+		if err := r.send(r.speech.Flush()...); err != nil {
 			return err
 		}
 	}
 	if r.role == "assistant" && d.Content != "" {
-		if err := r.say(d.Content); err != nil {
+		if err := r.sendText(d.Content); err != nil {
 			return err
 		}
 	}
@@ -226,7 +226,7 @@ func (r *turnRun) handleDelta(d hass.Delta) error {
 	return nil
 }
 
-func (r *turnRun) say(text string) error {
+func (r *turnRun) sendText(text string) error {
 	if r.spoken.Len()+len(text) > limit.Body {
 		return errEndless
 	}
@@ -245,7 +245,7 @@ func (r *turnRun) toolStarted(call hass.ToolCall) error {
 		return nil
 	}
 	r.tools = append(r.tools, t)
-	return r.send(append(r.speech.End(), agent.ToolStatus{ToolStatus: *t})...)
+	return r.send(append(r.speech.Flush(), agent.ToolStatus{ToolStatus: *t})...)
 }
 
 func (r *turnRun) toolEnded(id, status string) error {
@@ -262,7 +262,7 @@ func (r *turnRun) toolEnded(id, status string) error {
 // complete; an error message may follow it. An answer without words is valid: the lamp
 // is on.
 func (r *turnRun) finish(reply hass.Reply) error {
-	if err := r.send(r.speech.End()...); err != nil {
+	if err := r.send(r.speech.Flush()...); err != nil {
 		return err
 	}
 	for _, t := range r.tools {
@@ -273,7 +273,7 @@ func (r *turnRun) finish(reply hass.Reply) error {
 	said := r.spoken.String()
 	rest := plain.Clip(reply.Speech, limit.Body)
 	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
-		if err := r.send(append(r.speech.Write(rest), r.speech.End()...)...); err != nil {
+		if err := r.send(append(r.speech.Write(rest), r.speech.Flush()...)...); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (r *turnRun) cutOff() error {
 	}
 	face, words := agent.SplitEmotion(r.brain.o.Phrases.Of(r.turn.Language, "cut_off"))
 	felt := agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}
-	return r.send(append(r.speech.End(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
+	return r.send(append(r.speech.Flush(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
 }
 
 // unheeded marks an error of out.

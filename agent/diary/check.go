@@ -87,7 +87,7 @@ func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	}
 	c := chain{report: &r, head: head, at: head.Root}
 	for e := range joined(*head, table, &r) {
-		c.take(e)
+		c.verify(e)
 	}
 	if c.at.Seq != head.Last.Seq {
 		r.fault(head.Last.Seq, "the diary ends with entry %d, and the head is signed for entry %d", c.at.Seq, head.Last.Seq)
@@ -132,7 +132,7 @@ type chain struct {
 	at     Point // after the entry before
 }
 
-func (c *chain) take(e Entry) {
+func (c *chain) verify(e Entry) {
 	c.report.Entries++
 	if c.report.From == 0 {
 		c.report.From = e.Seq

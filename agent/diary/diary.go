@@ -153,7 +153,7 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 				d.write(batch)
 				return
 			}
-			batch = d.take(batch, e)
+			batch = d.appendEvent(batch, e)
 			if due == nil && len(batch) > 0 {
 				due = time.After(every)
 			}
@@ -171,8 +171,8 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	}
 }
 
-// take adds the entry of an event to a batch, if the diary records it.
-func (d *Diary) take(batch []Entry, e event.Envelope) []Entry {
+// appendEvent adds the entry of an event to a batch, if the diary records it.
+func (d *Diary) appendEvent(batch []Entry, e event.Envelope) []Entry {
 	if missed, lost := e.Event.(event.Missed); lost {
 		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
 		return batch

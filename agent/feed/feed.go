@@ -52,7 +52,7 @@ type waitingNotice struct {
 // started, also to viewers that joined before.
 func New(o Options) *Feed {
 	now := time.Now()
-	f := &Feed{o: o, viewers: map[*Viewer]bool{}, views: map[string]*view{}, states: o.Board.Follow(now), moods: moods{}}
+	f := &Feed{o: o, viewers: map[*Viewer]bool{}, views: map[string]*view{}, states: o.Board.NewFollower(now), moods: moods{}}
 	f.reader = f.states.Reader(o.Bus)
 	for _, s := range f.states.States() {
 		f.change(agent.Change{State: s, At: now}, event.Envelope{})
@@ -78,7 +78,7 @@ func (f *Feed) Run(ctx context.Context) {
 			if !open {
 				return
 			}
-			f.take(e)
+			f.handleEvent(e)
 		case <-timer.C:
 			f.tick(time.Now())
 		case <-ctx.Done():
@@ -97,11 +97,11 @@ func (f *Feed) readNotices(now time.Time) {
 	}
 }
 
-// take applies an event.
-func (f *Feed) take(e event.Envelope) {
+// handleEvent applies an event.
+func (f *Feed) handleEvent(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed(f.states.Take(e), e)
+	f.changed(f.states.HandleEvent(e), e)
 	switch ev := e.Event.(type) {
 	case event.Missed:
 		f.o.Log.Warn("the viewers' feed fell behind; events were lost", "events", ev.N)
@@ -303,7 +303,7 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 func (f *Feed) wait(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if due := f.states.Due(); !due.IsZero() {
+	if due := f.states.NextExpiry(); !due.IsZero() {
 		return max(due.Sub(now), 0)
 	}
 	return time.Hour
@@ -313,5 +313,5 @@ func (f *Feed) wait(now time.Time) time.Duration {
 func (f *Feed) tick(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed(f.states.Pass(now), event.Envelope{})
+	f.changed(f.states.Expire(now), event.Envelope{})
 }

@@ -42,7 +42,7 @@ func screen(f *Feed, all bool) *Viewer {
 func (v *Viewer) shows(t testing.TB) (states []string) {
 	t.Helper()
 	for {
-		f, late := v.Take()
+		f, late := v.Pop()
 		if late {
 			t.Fatal("it is late")
 		}
@@ -163,11 +163,11 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 			case 2:
 				e.Robot, e.Session = robotB, "b1"
 			}
-			board.Take(e)
-			f.take(e)
+			board.HandleEvent(e)
+			f.handleEvent(e)
 			for _, s := range skins {
 				for {
-					made, _ := s.Take()
+					made, _ := s.Pop()
 					if made == nil {
 						break
 					}
@@ -214,10 +214,10 @@ func TestLongNamesAreCut(t *testing.T) {
 	defer bus.Close()
 	f := newFeedOf(bus, agent.NewBoard())
 	s := screen(f, false)
-	f.take(event.Envelope{Seq: 1, At: noon, Session: "s", Event: event.ToolStatus{
+	f.handleEvent(event.Envelope{Seq: 1, At: noon, Session: "s", Event: event.ToolStatus{
 		ID: strings.Repeat("é", 500), Name: strings.Repeat("é", 500), Status: event.ToolRunning, Detail: strings.Repeat("é", 5000)}})
 	for {
-		made, _ := s.Take()
+		made, _ := s.Pop()
 		if made == nil {
 			break
 		}

@@ -67,9 +67,9 @@ func (o *outbox) enqueue(frames ...*Frame) {
 	}
 }
 
-// take returns the next frame, and whether the viewer is late: then no more frames
+// pop returns the next frame, and whether the viewer is late: then no more frames
 // follow.
-func (o *outbox) take() (f *Frame, late bool) {
+func (o *outbox) pop() (f *Frame, late bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.late || len(o.waiting) == 0 {

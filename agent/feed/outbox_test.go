@@ -52,7 +52,7 @@ func TestWhatWaitsForASlowViewer(t *testing.T) {
 		var taken []*Frame
 		late := false
 		for {
-			f, tooLate := o.take()
+			f, tooLate := o.pop()
 			if late = late || tooLate; f == nil {
 				break
 			}
@@ -82,7 +82,7 @@ func TestFewFramesAreAllKept(t *testing.T) {
 		o.enqueue(&Frame{Kind: KindState, key: "s"})
 	}
 	for n := range crowded {
-		if f, late := o.take(); f == nil || late {
+		if f, late := o.pop(); f == nil || late {
 			t.Fatalf("%d were kept", n)
 		}
 	}
@@ -90,14 +90,14 @@ func TestFewFramesAreAllKept(t *testing.T) {
 		o.enqueue(&Frame{Kind: KindState, key: "s", Data: fmt.Append(nil, n)})
 	}
 	for n := 0; ; n++ {
-		f, late := o.take()
+		f, late := o.pop()
 		if late || n > crowded {
 			t.Fatal("it is late")
 		}
 		if f == nil {
 			break
 		}
-		if next, _ := o.take(); next == nil && string(f.Data) != "319" {
+		if next, _ := o.pop(); next == nil && string(f.Data) != "319" {
 			t.Errorf("the last is %s", f.Data)
 		} else if next != nil {
 			o.waiting = append([]*Frame{next}, o.waiting...)
@@ -123,7 +123,7 @@ func TestALateViewer(t *testing.T) {
 		if o.late != c.late {
 			t.Errorf("%d of %s, low %t: late %t", c.n, c.kind, c.low, o.late)
 		}
-		if f, _ := o.take(); c.low && string(f.Data) != fmt.Sprint(c.n-mostNotices) {
+		if f, _ := o.pop(); c.low && string(f.Data) != fmt.Sprint(c.n-mostNotices) {
 			t.Errorf("not the oldest were given up: %s is left", f.Data)
 		}
 	}
@@ -140,7 +140,7 @@ func TestGesturesOfManySessionsGiveWay(t *testing.T) {
 				t.Fatalf("%s: %d frames wait", kind, len(o.waiting))
 			}
 		}
-		if first, late := o.take(); late || first == nil || first.Kind != KindState {
+		if first, late := o.pop(); late || first == nil || first.Kind != KindState {
 			t.Errorf("%s: the state is lost, and it is late: %t", kind, late)
 		}
 		if last := o.waiting[len(o.waiting)-1]; string(last.Data) != "999" {
@@ -177,11 +177,11 @@ func TestSubscribingAgain(t *testing.T) {
 	f := newFeedOf(bus, agent.NewBoard())
 	none, notices := Filter{Kinds: []string{KindMood}}, Filter{Kinds: []string{KindNotice}}
 	for n := range mostKept {
-		f.take(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint(n), Text: "Tea.", Urgency: "normal"}})
+		f.handleEvent(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint(n), Text: "Tea.", Urgency: "normal"}})
 	}
 	v := f.Join(notices)
 	feel := func() {
-		f.take(event.Envelope{At: noon, Robot: robotA, Event: event.Mood{}})
+		f.handleEvent(event.Envelope{At: noon, Robot: robotA, Event: event.Mood{}})
 	}
 	for range 10 {
 		v.Subscribe(none)
@@ -195,12 +195,12 @@ func TestSubscribingAgain(t *testing.T) {
 		}
 	}
 	for n := range mostNotices {
-		f.take(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint("later ", n), Text: "Tea.", Urgency: "normal"}})
+		f.handleEvent(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint("later ", n), Text: "Tea.", Urgency: "normal"}})
 	}
 	if v.Late() {
 		t.Error("what there is makes it late")
 	}
-	if f.take(event.Envelope{At: noon, Event: event.Notification{ID: "one more", Text: "Tea.", Urgency: "normal"}}); !v.Late() {
+	if f.handleEvent(event.Envelope{At: noon, Event: event.Notification{ID: "one more", Text: "Tea.", Urgency: "normal"}}); !v.Late() {
 		t.Error("what waits is not bounded")
 	}
 }

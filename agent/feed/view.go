@@ -49,7 +49,7 @@ func index(all bool) int {
 
 // isVisible reports whether a session shows something or is open.
 func isVisible(s agent.State, now time.Time) bool {
-	due := s.Due()
+	due := s.ExpiresAt()
 	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 

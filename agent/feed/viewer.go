@@ -93,9 +93,9 @@ func (v *Viewer) Answer(a *Frame) { v.out.enqueue(a) }
 // News has an element when a frame waits or the viewer is late.
 func (v *Viewer) News() <-chan struct{} { return v.out.news }
 
-// Take returns the next frame, nil if none waits, and whether the viewer is late: then
+// Pop returns the next frame, nil if none waits, and whether the viewer is late: then
 // no more frames follow, and it may join again.
-func (v *Viewer) Take() (f *Frame, late bool) { return v.out.take() }
+func (v *Viewer) Pop() (f *Frame, late bool) { return v.out.pop() }
 
 // Late reports whether too many frames wait, so that no more follow.
 func (v *Viewer) Late() bool {

@@ -64,12 +64,12 @@ func (c *child) Connect(context.Context) (sdk.Connection, error) {
 func (c *child) watch() {
 	select {
 	case <-c.done:
-	case <-c.program.Gone():
+	case <-c.program.Done():
 	}
 	if !c.silent.Load() { // else it may be about to end by itself, and is stopped if not
-		c.program.End()
+		c.program.Terminate()
 	}
-	<-c.program.Gone()
+	<-c.program.Done()
 	c.closing()
 }
 

@@ -51,13 +51,13 @@ type agent struct {
 	robot   device.ID
 	session string // its latest
 
-	state    State
-	at       time.Time // of state
-	touched  time.Time // time of the latest stimulus
-	told     event.Mood
-	speaking bool
-	tools    []string // ids of running calls
-	felt     int      // how many of them were skills, whose end was already felt
+	state     State
+	at        time.Time // of state
+	touched   time.Time // time of the latest stimulus
+	published event.Mood
+	speaking  bool
+	tools     []string // ids of running calls
+	felt      int      // how many of them were skills, whose end was already felt
 }
 
 // Run reads the bus until ctx ends or the bus is closed.
@@ -101,7 +101,7 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	}
 	a := m.agents[key]
 	if a == nil {
-		a = &agent{robot: e.Robot, session: e.Session, at: e.At, told: State{}.Mood()}
+		a = &agent{robot: e.Robot, session: e.Session, at: e.At, published: State{}.Mood()}
 	}
 	s, moves := m.stimulus(a, e.Event)
 	if !moves || m.Off != nil && m.Off() {
@@ -125,7 +125,7 @@ func (m *Moods) store(key string, a *agent) {
 		gives := m.agents[oldest]
 		delete(m.agents, oldest)
 		delete(m.moving, oldest)
-		if rest := (State{}).Mood(); gives.told != rest {
+		if rest := (State{}).Mood(); gives.published != rest {
 			m.Bus.Publish(gives.robot, gives.session, rest)
 		}
 	}
@@ -222,8 +222,8 @@ func (m *Moods) tick(now time.Time) {
 			delete(m.moving, key)
 		}
 		mood := a.state.Mood()
-		if differs(mood, a.told) || still && mood != a.told {
-			a.told = mood
+		if differs(mood, a.published) || still && mood != a.published {
+			a.published = mood
 			m.Bus.Publish(a.robot, a.session, mood)
 		}
 	}

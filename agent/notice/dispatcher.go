@@ -223,8 +223,8 @@ func (d *dispatcher) save(w *waiting) {
 	d.fault(err)
 }
 
-// pass does everything that is due, and returns the time until the next call.
-func (d *dispatcher) pass(ctx context.Context) (wait time.Duration, some bool) {
+// dispatchDue does everything that is due, and returns the time until the next call.
+func (d *dispatcher) dispatchDue(ctx context.Context) (wait time.Duration, some bool) {
 	d.storeFailed = false
 	d.followClock()
 	d.fault(d.o.Timers.correctDue())
@@ -269,12 +269,12 @@ func (d *dispatcher) ring(r agent.Timer) {
 	}
 	w := newWaiting(n)
 	d.waiting[n.ID] = w
-	d.keep(w)
+	d.persist(w)
 	d.publish(n)
 }
 
-func (d *dispatcher) keep(w *waiting) {
-	dropped, err := d.o.Store.keep(w.Notification, d.o.Clock.Now())
+func (d *dispatcher) persist(w *waiting) {
+	dropped, err := d.o.Store.insert(w.Notification, d.o.Clock.Now())
 	d.fault(err)
 	w.unstored = err != nil
 	d.publishExpired(dropped...)
@@ -284,7 +284,7 @@ func (d *dispatcher) keep(w *waiting) {
 func (d *dispatcher) retryStore() {
 	for _, w := range d.waiting {
 		if w.unstored && !w.announced() {
-			d.keep(w)
+			d.persist(w)
 		}
 		if w.unsaved {
 			d.save(w)
@@ -381,7 +381,7 @@ func (d *dispatcher) holdChannels() {
 		until := d.o.Timers.holdUntil(id)
 		if until.Sub(d.held[id]).Abs() > mostDrift {
 			d.held[id] = until
-			d.robots.Hold(id, until)
+			d.robots.KeepOpen(id, until)
 		}
 	}
 }

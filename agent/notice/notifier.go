@@ -28,8 +28,8 @@ type robots interface {
 	// completely. It replaces a waiting announcement of the same id. Announce fails if
 	// the channel is closed.
 	Announce(ctx context.Context, id device.ID, a Announcement) error
-	// Hold keeps the robot's channel open until then. The zero time ends the hold.
-	Hold(id device.ID, until time.Time)
+	// KeepOpen keeps the robot's channel open until then. The zero time ends the hold.
+	KeepOpen(id device.ID, until time.Time)
 }
 
 // Options of a Notifier.
@@ -65,7 +65,7 @@ func (s *Notifier) Notify(n Notification) (Notification, error) {
 	if err != nil {
 		return Notification{}, err
 	}
-	dropped, err := s.o.Store.keep(n, now)
+	dropped, err := s.o.Store.insert(n, now)
 	if err != nil {
 		return Notification{}, err
 	}
@@ -115,7 +115,7 @@ func (s *Notifier) Run(ctx context.Context, r robots) error {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
-		if wait, some := d.pass(ctx); some {
+		if wait, some := d.dispatchDue(ctx); some {
 			alarm.Reset(wait)
 		} else {
 			alarm.Stop()

@@ -159,7 +159,7 @@ func (h *fixture) Announce(_ context.Context, id device.ID, a notice.Announcemen
 	return nil
 }
 
-func (h *fixture) Hold(id device.ID, until time.Time) {
+func (h *fixture) KeepOpen(id device.ID, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := "not"

@@ -96,13 +96,13 @@ const (
 
 // Store stores the notifications. It is safe for concurrent use.
 type Store struct {
-	kept    table
+	table   table
 	mu      sync.Mutex
 	thisRun map[string]bool // the ids accepted in this run
 }
 
 // NewStore returns the notifications in a table.
-func NewStore(kept table) *Store { return &Store{kept: kept, thisRun: map[string]bool{}} }
+func NewStore(kept table) *Store { return &Store{table: kept, thisRun: map[string]bool{}} }
 
 // Accept stores a notification durably and returns it with its id. It replaces an
 // earlier one of the same id. If too many are stored, the oldest of low urgency is
@@ -112,7 +112,7 @@ func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 	if err != nil {
 		return Notification{}, err
 	}
-	_, err = s.keep(n, now)
+	_, err = s.insert(n, now)
 	return n, err
 }
 
@@ -151,18 +151,18 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	return n, nil
 }
 
-// keep stores a prepared notification and returns the dropped ones.
-func (s *Store) keep(n Notification, now time.Time) (dropped []Notification, err error) {
+// insert stores a prepared notification and returns the dropped ones.
+func (s *Store) insert(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.kept.Put(n.ID, n); err != nil {
+	if err := s.table.Put(n.ID, n); err != nil {
 		return nil, fmt.Errorf("keep a notification: %w", err)
 	}
 	s.thisRun[n.ID] = true
 	dropped = s.tooMany(n, now)
 	for _, g := range dropped {
 		delete(s.thisRun, g.ID)
-		s.kept.DeleteSoon(g.ID)
+		s.table.DeleteSoon(g.ID)
 	}
 	return dropped, nil
 }
@@ -200,7 +200,7 @@ func least(list []Notification) Notification {
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, there, err := s.kept.Get(id)
+	n, there, err := s.table.Get(id)
 	if err != nil {
 		return Notification{}, fmt.Errorf("change a notification: %w", err)
 	}
@@ -209,7 +209,7 @@ func (s *Store) Change(id, state string) (Notification, error) {
 	}
 	switch {
 	case state == Acknowledged:
-		if err := s.kept.Delete(id); err != nil {
+		if err := s.table.Delete(id); err != nil {
 			return Notification{}, fmt.Errorf("acknowledge a notification: %w", err)
 		}
 		n.State = state
@@ -217,10 +217,10 @@ func (s *Store) Change(id, state string) (Notification, error) {
 	case state == Expired: // found again at a start after a power cut
 		n.State = state
 		delete(s.thisRun, id)
-		s.kept.DeleteSoon(id)
+		s.table.DeleteSoon(id)
 	case step(state) > step(n.State):
 		n.State = state
-		s.kept.PutSoon(id, n)
+		s.table.PutSoon(id, n)
 	}
 	return n, nil
 }
@@ -239,7 +239,7 @@ func (s *Store) Open(now time.Time) []Notification {
 
 func (s *Store) open(now time.Time) []Notification {
 	list := []Notification{}
-	for _, n := range s.kept.All() {
+	for _, n := range s.table.All() {
 		if now.Before(n.Expires) {
 			list = append(list, n)
 		}
@@ -252,14 +252,14 @@ func (s *Store) open(now time.Time) []Notification {
 func (s *Store) lookup(id string) (Notification, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept.Get(id)
+	return s.table.Get(id)
 }
 
 // all returns all stored notifications, including expired ones.
 func (s *Store) all() (list []Notification) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.kept.All() {
+	for _, n := range s.table.All() {
 		list = append(list, n)
 	}
 	return list
@@ -270,7 +270,7 @@ func (s *Store) all() (list []Notification) {
 func (s *Store) clockJumped(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, n := range s.kept.All() {
+	for id, n := range s.table.All() {
 		if !s.thisRun[id] {
 			continue
 		}
@@ -278,7 +278,7 @@ func (s *Store) clockJumped(by time.Duration) {
 			n.Expires = n.Expires.Add(by)
 		}
 		n.Received = n.Received.Add(by)
-		s.kept.PutSoon(id, n)
+		s.table.PutSoon(id, n)
 	}
 }
 

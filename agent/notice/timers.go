@@ -38,13 +38,13 @@ type timerTable interface {
 // Timers stores the timers and reminders, through restarts and jumps of the wall
 // clock. A Notifier announces them. It is safe for concurrent use.
 type Timers struct {
-	kept    timerTable
+	table   timerTable
 	clock   clock
 	changed chan struct{} // wakes the notifier
 
-	mu      sync.Mutex
-	pending map[string]*pending
-	told    func(id string) // called after each change; may be nil
+	mu       sync.Mutex
+	pending  map[string]*pending
+	onChange func(id string) // called after each change; may be nil
 }
 
 // pending is a timer that has not rung, with its state in this run.
@@ -60,7 +60,7 @@ func NewTimers(kept timerTable, c clock) *Timers {
 	if c == nil {
 		c = systemClock{time.Now()}
 	}
-	s := &Timers{kept: kept, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
+	s := &Timers{table: kept, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
 	running := c.Running()
 	for id, t := range kept.All() {
 		s.pending[id] = &pending{Timer: t, at: running + t.Length}
@@ -71,12 +71,12 @@ func NewTimers(kept timerTable, c clock) *Timers {
 // Watch sets a function that is called once with the id of each timer that is set,
 // cancelled, moved or has rung. It must be called before any other method, and the
 // function must not call the timers.
-func (s *Timers) Watch(changed func(id string)) { s.told = changed }
+func (s *Timers) Watch(changed func(id string)) { s.onChange = changed }
 
 // notifyChanged calls onChange. The caller holds s.mu, so that changes stay in order.
 func (s *Timers) notifyChanged(id string) {
-	if s.told != nil {
-		s.told(id)
+	if s.onChange != nil {
+		s.onChange(id)
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now ti
 	}
 	t.RobotID, t.OnRobot = create(ctx, body, t)
 	if err = ctx.Err(); err == nil {
-		err = s.keep(t, began)
+		err = s.insert(t, began)
 	}
 	if err != nil {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
@@ -156,14 +156,14 @@ func (s *Timers) checkLimit(t agent.Timer) error {
 	return nil
 }
 
-// keep stores a timer that started at that reading of the running clock.
-func (s *Timers) keep(t agent.Timer, began time.Duration) error {
+// insert stores a timer that started at that reading of the running clock.
+func (s *Timers) insert(t agent.Timer, began time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.checkLimit(t); err != nil {
 		return err
 	}
-	if err := s.kept.Put(t.ID, t); err != nil {
+	if err := s.table.Put(t.ID, t); err != nil {
 		return fmt.Errorf("keep a timer: %w", err)
 	}
 	s.pending[t.ID] = &pending{Timer: t, thisRun: true, at: began + t.Length}
@@ -199,7 +199,7 @@ func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, i
 func (s *Timers) remove(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.kept.Delete(id); err != nil {
+	if err := s.table.Delete(id); err != nil {
 		return fmt.Errorf("forget a timer: %w", err)
 	}
 	if p, there := s.pending[id]; there && !p.rang { // otherwise onChange was called when it rang

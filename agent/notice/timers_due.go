@@ -60,7 +60,7 @@ func (s *Timers) clockJumped(by time.Duration) error {
 		}
 		p.Timer = t
 		s.notifyChanged(id)
-		if err := s.kept.Put(id, t); err != nil {
+		if err := s.table.Put(id, t); err != nil {
 			failure = fmt.Errorf("keep a timer: %w", err)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *Timers) correctDue() error {
 		}
 		t := p.Timer
 		t.Due, t.Set = due, due.Add(-t.Length)
-		if err := s.kept.Put(id, t); err != nil {
+		if err := s.table.Put(id, t); err != nil {
 			failure = fmt.Errorf("keep a timer: %w", err)
 			continue
 		}

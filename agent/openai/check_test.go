@@ -103,12 +103,12 @@ func TestSee(t *testing.T) {
 		io.WriteString(w, body)
 	})
 	o := options(s.URL)
-	if _, err := engine(t, o).See(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {
+	if _, err := engine(t, o).DescribeImage(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {
 		t.Error(err)
 	}
 	o.Vision = true
 	e := engine(t, o)
-	if spoken, err := e.See(t.Context(), look); err != nil || spoken != "A cup." {
+	if spoken, err := e.DescribeImage(t.Context(), look); err != nil || spoken != "A cup." {
 		t.Error(spoken, err)
 	}
 	messages := s.Requests()[0].Body["messages"].([]any)
@@ -116,19 +116,19 @@ func TestSee(t *testing.T) {
 		t.Error(text)
 	}
 	body = "data: {\"choices\":[{\"delta\":{\"content\":\"" + strings.Repeat("a", 5000) + "\"}}]}\n\n"
-	if spoken, err := e.See(t.Context(), look); err != nil || len(spoken) != 5000 {
+	if spoken, err := e.DescribeImage(t.Context(), look); err != nil || len(spoken) != 5000 {
 		t.Error(len(spoken), err)
 	}
 	status, body = 500, `{"error":{"code":500,"message":"image input is not supported - hint: you may need to provide the mmproj"}}`
-	if _, err := e.See(t.Context(), look); !errors.Is(err, agent.ErrBlind) {
+	if _, err := e.DescribeImage(t.Context(), look); !errors.Is(err, agent.ErrBlind) {
 		t.Error(err)
 	}
 	status, body = 500, `{"error":"out of memory"}`
-	if _, err := e.See(t.Context(), look); !errors.Is(err, agent.ErrAway) || errors.Is(err, agent.ErrBlind) {
+	if _, err := e.DescribeImage(t.Context(), look); !errors.Is(err, agent.ErrAway) || errors.Is(err, agent.ErrBlind) {
 		t.Error(err)
 	}
 	look.Picture.Data = nil
-	if _, err := e.See(t.Context(), look); err == nil {
+	if _, err := e.DescribeImage(t.Context(), look); err == nil {
 		t.Error("no picture was looked at")
 	}
 }

@@ -12,12 +12,12 @@ import (
 
 const largestPicture = 8 << 20 // bytes
 
-// See implements agent.Seer.
-func (e *Engine) See(ctx context.Context, l agent.Look) (string, error) {
+// DescribeImage implements agent.Seer.
+func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
 	}
-	return thinker.Look(ctx, l, largestPicture, e.continueVision)
+	return thinker.DescribeImage(ctx, l, largestPicture, e.continueVision)
 }
 
 // continueVision is Continue for a picture. A server's message that its model does not

@@ -138,17 +138,17 @@ func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 // that continues is stopped after half a second, because it cannot be reached any more.
 func (p *Program) Silent() { p.hush() }
 
-// End starts stopping it without waiting: its input is closed, and its group gets
+// Terminate starts stopping it without waiting: its input is closed, and its group gets
 // SIGTERM and, two seconds later, SIGKILL. Processes that have left the group are then
 // killed.
-func (p *Program) End() { p.ending() }
+func (p *Program) Terminate() { p.ending() }
 
-// Gone is closed when all of it has ended.
-func (p *Program) Gone() <-chan struct{} { return p.gone }
+// Done is closed when all of it has ended.
+func (p *Program) Done() <-chan struct{} { return p.gone }
 
 // Close stops it, and waits until all of it has ended.
 func (p *Program) Close() {
-	p.End()
+	p.Terminate()
 	<-p.gone
 }
 

@@ -134,7 +134,7 @@ func line(t *testing.T, p io.Reader) (text string, pid int) {
 func ended(t *testing.T, p *program.Program, want string, byUs bool) {
 	t.Helper()
 	select {
-	case <-p.Gone():
+	case <-p.Done():
 	case <-time.After(20 * time.Second):
 		t.Fatal("it is still there")
 	}
@@ -244,7 +244,7 @@ func TestLastWordsAreKept(t *testing.T) {
 
 	p = start(t, "exit 3")
 	select {
-	case <-p.Gone():
+	case <-p.Done():
 		t.Error("it is gone before it is heard")
 	case <-time.After(100 * time.Millisecond):
 	}
@@ -262,14 +262,14 @@ func TestWhatItComplainsOf(t *testing.T) {
 	} {
 		p := start(t, steps)
 		_ = all(t, p)
-		<-p.Gone()
+		<-p.Done()
 		if got := p.Stderr(); got != want {
 			t.Errorf("%s: %q", steps, got)
 		}
 	}
 	p := start(t, "complain 9000;drone 100")
 	_ = all(t, p)
-	<-p.Gone()
+	<-p.Done()
 	got := p.Stderr()
 	if len(got) > program.MostStderr || len(got) < program.MostStderr-20 || !strings.HasPrefix(got, "half a key\nhalf") ||
 		!strings.HasSuffix(got, "key\nlast words\n"+strings.Repeat("x", 100)) {
@@ -338,7 +338,7 @@ func TestNobodyEscapes(t *testing.T) {
 				p.Close()
 			}
 			select {
-			case <-p.Gone():
+			case <-p.Done():
 			case <-time.After(20 * time.Second):
 				t.Fatal("it is still there")
 			}
@@ -365,7 +365,7 @@ func TestSilence(t *testing.T) {
 	}
 	ended(t, p, "signal: terminated", true)
 	p.Silent()
-	p.End()
+	p.Terminate()
 }
 
 func TestWhatCannotStart(t *testing.T) {

@@ -174,7 +174,7 @@ func (b *Book) Phrase(name string) string {
 	if own := b.OwnPhrase(name); own != "" || b.all == nil {
 		return own
 	}
-	return b.words().Say("phrases." + name)
+	return b.words().Message("phrases." + name)
 }
 
 // add parses one file into the book.

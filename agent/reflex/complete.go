@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Settled reports whether a text is a sentence of the book that no continuation can
+// Complete reports whether a text is a sentence of the book that no continuation can
 // change, so that the recognizer need not wait for one. A sentence that ends with a
 // number is not complete, because people pause within numbers, nor is one with an
 // unfilled slot.
-func (b *Book) Settled(text string) bool {
+func (b *Book) Complete(text string) bool {
 	is, ok := b.understand(text)
 	if !ok {
 		return false
@@ -35,9 +35,9 @@ func (b *Book) Settled(text string) bool {
 	return m.all <= mostStepsAll // beyond the bound it is unknown
 }
 
-// SettledAnswer reports whether a text is an answer to a yes-or-no question that no
+// CompleteAnswer reports whether a text is an answer to a yes-or-no question that no
 // continuation can change.
-func (b *Book) SettledAnswer(text string) bool {
+func (b *Book) CompleteAnswer(text string) bool {
 	m := b.matcher(text)
 	at := slices.IndexFunc(b.answers, func(a answer) bool { return m.matches(a.tree) })
 	if at < 0 {
@@ -53,7 +53,7 @@ func (b *Book) SettledAnswer(text string) bool {
 
 // ways tries every way to match the words to a sentence or to its beginning.
 func (m *matcher) ways(n node) {
-	_ = m.begin() && n.match(m, 0, func(int) bool { return false })
+	_ = m.reset() && n.match(m, 0, func(int) bool { return false })
 }
 
 func endsWith(words []string, it item) bool {

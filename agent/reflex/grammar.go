@@ -32,7 +32,7 @@ func (b *Book) Rules() []Rule {
 	used, needed := map[string]bool{}, map[string]bool{} // lists; needed are those used by more than bundled skills
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			if !b.heard(s) {
+			if !b.inEnglish(s) {
 				continue
 			}
 			for _, of := range s.slots {
@@ -45,7 +45,7 @@ func (b *Book) Rules() []Rule {
 	}
 	for name, l := range b.lists {
 		if used[name] {
-			rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(l.heard(), " | "), Source: l.source, Optional: !needed[name]})
+			rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(l.english(), " | "), Source: l.source, Optional: !needed[name]})
 		}
 	}
 	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
@@ -61,7 +61,7 @@ func (b *Book) Unheard() (sources []string) {
 	}
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			if !b.heard(s) {
+			if !b.inEnglish(s) {
 				sources = append(sources, s.source)
 			}
 		}
@@ -69,13 +69,13 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// heard reports whether a sentence consists of English words.
-func (b *Book) heard(s sentence) bool {
-	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(of slot) bool { return len(b.lists[of.list].heard()) == 0 })
+// inEnglish reports whether a sentence consists of English words.
+func (b *Book) inEnglish(s sentence) bool {
+	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(of slot) bool { return len(b.lists[of.list].english()) == 0 })
 }
 
-// heard returns the English entries of a list.
-func (l list) heard() (all []string) {
+// english returns the English entries of a list.
+func (l list) english() (all []string) {
 	for _, it := range l.items {
 		if spoken := strings.Join(it.words, " "); isASCII(spoken) {
 			all = append(all, spoken)

@@ -73,8 +73,8 @@ func (m *matcher) understand(intents []intent) (recognized, bool) {
 	return recognized{}, false
 }
 
-// begin resets the matcher, and reports whether its bounds allow another sentence.
-func (m *matcher) begin() bool {
+// reset resets the matcher, and reports whether its bounds allow another sentence.
+func (m *matcher) reset() bool {
 	m.all += m.steps
 	m.taken, m.steps = map[string]item{}, 0
 	return m.all <= mostStepsAll
@@ -82,7 +82,7 @@ func (m *matcher) begin() bool {
 
 // matches reports whether a whole sentence matches the words.
 func (m *matcher) matches(n node) bool {
-	return m.begin() && n.match(m, 0, func(at int) bool { return at == len(m.words) })
+	return m.reset() && n.match(m, 0, func(at int) bool { return at == len(m.words) })
 }
 
 func (w word) match(m *matcher, at int, then func(int) bool) bool {

@@ -23,7 +23,7 @@ func TestSettled(t *testing.T) {
 		"tell me about cats":                   false,
 		"remember that my keys are in the car": true,
 	} {
-		if got := b.Settled(text); got != want {
+		if got := b.Complete(text); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
@@ -31,7 +31,7 @@ func TestSettled(t *testing.T) {
 		"yes": true, "no": true, "never mind": true, "you may": false, "go": false, "of course": false, "not": false, "perhaps": true, "": false,
 		"what time is it": false, "okay": true,
 	} {
-		if got := b.SettledAnswer(text); got != want {
+		if got := b.CompleteAnswer(text); got != want {
 			t.Errorf("the answer %q: %v", text, got)
 		}
 	}

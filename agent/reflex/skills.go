@@ -14,9 +14,9 @@ import (
 
 // skills are the additional abilities of characters.
 type skills interface {
-	// Say performs a skill for a turn, and returns the text to say. has reports
+	// Answer performs a skill for a turn, and returns the text to say. has reports
 	// whether the turn's character has the skill; args is an object.
-	Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error)
+	Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error)
 }
 
 // skillAction performs a skill.
@@ -81,7 +81,7 @@ func skill(ctx context.Context, c *command) (string, error) {
 	}
 	has := false
 	failure := c.report(c.intent.Value, func() (err error) {
-		c.body, has, err = c.brain.skills.Say(ctx, c.turn, c.intent.Value, args)
+		c.body, has, err = c.brain.skills.Answer(ctx, c.turn, c.intent.Value, args)
 		return err
 	})
 	switch {
@@ -149,9 +149,9 @@ func (s *sharing) overlap(x, y []node) bool {
 		return true
 	}
 	after := map[string][][]node{}
-	s.begin(y, func(first string, rest []node) { after[first] = append(after[first], rest) })
+	s.split(y, func(first string, rest []node) { after[first] = append(after[first], rest) })
 	found := false
-	s.begin(x, func(first string, rest []node) {
+	s.split(x, func(first string, rest []node) {
 		found = found || slices.ContainsFunc(after[first], func(other []node) bool { return s.overlap(rest, other) })
 	})
 	return found || s.left < 0
@@ -159,8 +159,8 @@ func (s *sharing) overlap(x, y []node) bool {
 
 func full(n node) bool { return !empty(n) }
 
-// begin calls then with each possible first word, and the rest after it.
-func (s *sharing) begin(nodes []node, then func(first string, rest []node)) {
+// split calls then with each possible first word, and the rest after it.
+func (s *sharing) split(nodes []node, then func(first string, rest []node)) {
 	if s.left--; s.left < 0 || len(nodes) == 0 {
 		return
 	}
@@ -171,16 +171,16 @@ func (s *sharing) begin(nodes []node, then func(first string, rest []node)) {
 		then(string(n), rest)
 	case slot:
 		for _, it := range s.lists[n.list].items {
-			s.begin(before(wordsOf(it.words)), then)
+			s.split(before(wordsOf(it.words)), then)
 		}
 	case sequence:
-		s.begin(before(n...), then)
+		s.split(before(n...), then)
 	case choice:
 		for _, one := range n {
-			s.begin(before(one), then)
+			s.split(before(one), then)
 		}
 	case option:
-		s.begin(before(n.of), then)
-		s.begin(rest, then)
+		s.split(before(n.of), then)
+		s.split(rest, then)
 	}
 }

@@ -21,7 +21,7 @@ type known struct {
 	fails      error
 }
 
-func (a *known) Say(_ context.Context, _ agent.Turn, name string, args json.RawMessage) (string, bool, error) {
+func (a *known) Answer(_ context.Context, _ agent.Turn, name string, args json.RawMessage) (string, bool, error) {
 	a.name, a.args = name, string(args)
 	return a.said, a.has, a.fails
 }

@@ -52,9 +52,9 @@ func (l *Library) phrases(p *performance) *language.Words {
 
 func greet(l *Library, p *performance) (Result, error) {
 	if name := p.text("name"); name != "" {
-		return felt(0.6, l.phrases(p).Say("skill.hello_to", "name", name))
+		return felt(0.6, l.phrases(p).Message("skill.hello_to", "name", name))
 	}
-	return felt(0.6, l.phrases(p).Say("skill.hello"))
+	return felt(0.6, l.phrases(p).Message("skill.hello"))
 }
 
 // help lists a character's skills.
@@ -64,12 +64,12 @@ func (l *Library) help(p *performance) string {
 	for _, s := range l.of(p.Agent) {
 		name := s.Name
 		if key := "skill_names." + s.Name; said.Has(key) {
-			name = said.Say(key)
+			name = said.Message(key)
 		}
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	return said.Say("skill.knows", "skills", strings.Join(names, said.Say("skill.between")))
+	return said.Message("skill.knows", "skills", strings.Join(names, said.Message("skill.between")))
 }
 
 func remember(l *Library, p *performance) (Result, error) {
@@ -80,7 +80,7 @@ func remember(l *Library, p *performance) (Result, error) {
 	if err := l.o.Remember(p.Call, p.text("name"), fact); err != nil {
 		return Result{}, err
 	}
-	return felt(0.2, l.phrases(p).Say("skill.kept"))
+	return felt(0.2, l.phrases(p).Message("skill.kept"))
 }
 
 // mostSigned bounds a message to sign, in bytes.
@@ -104,7 +104,7 @@ func sign(l *Library, p *performance) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r, _ := felt(0.3, l.phrases(p).Say("skill.signed"))
+	r, _ := felt(0.3, l.phrases(p).Message("skill.signed"))
 	r.Data = data
 	return r, nil
 }

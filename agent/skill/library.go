@@ -178,9 +178,9 @@ func (l *Library) of(character string) []Skill {
 	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// Find returns nil if there is a skill of that name, or else an error that wraps
+// Check returns nil if there is a skill of that name, or else an error that wraps
 // ErrElsewhere or ErrUnknown.
-func (l *Library) Find(name string) error {
+func (l *Library) Check(name string) error {
 	if _, has := l.skills[name]; has {
 		return nil
 	}
@@ -276,10 +276,10 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 	return "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
 }
 
-// Say performs a skill for a turn, and returns the text to say: its
+// Answer performs a skill for a turn, and returns the text to say: its
 // voicePattern, or else its output. has reports whether the turn's character has the
 // skill; a stranger has none.
-func (l *Library) Say(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
+func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
 	own := l.of(character(t))
 	i := slices.IndexFunc(own, func(s Skill) bool { return s.Name == name })
 	if i < 0 || t.Untrusted {

@@ -139,15 +139,15 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// See has the model look at a picture, within ModelWithin, or returns ErrNoVision.
-func (k *Brain) See(ctx context.Context, l agent.Look) (string, error) {
+// DescribeImage has the model look at a picture, within ModelWithin, or returns ErrNoVision.
+func (k *Brain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
 		return "", agent.ErrBlind
 	}
 	within, cancel := context.WithTimeout(ctx, k.ModelWithin)
 	defer cancel()
-	text, err := seer.See(within, l)
+	text, err := seer.DescribeImage(within, l)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return "", k.endless()
 	}
@@ -241,7 +241,7 @@ func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) 
 			return cmp.Or(err, ctx.Err())
 		}
 		m.Calls = append(m.Calls, *piece.Call)
-		return r.send(r.speech.End()...) // the text before a call is spoken before the call is made
+		return r.send(r.speech.Flush()...) // the text before a call is spoken before the call is made
 	})
 	late := clock.stop()
 	switch {
@@ -251,7 +251,7 @@ func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) 
 		stop, err = StopLength, nil
 	}
 	if err == nil {
-		err = r.send(r.speech.End()...)
+		err = r.send(r.speech.Flush()...)
 	}
 	m.Text = strings.TrimSpace(words.String())
 	r.wrote = r.wrote || m.Text != ""

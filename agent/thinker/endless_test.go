@@ -115,8 +115,8 @@ func TestSpeakingTakesNoneOfTheModelsTime(t *testing.T) {
 	})
 }
 
-// See looks at a picture without an end.
-func (m endless) See(ctx context.Context, _ agent.Look) (string, error) {
+// DescribeImage looks at a picture without an end.
+func (m endless) DescribeImage(ctx context.Context, _ agent.Look) (string, error) {
 	_, err := m.Continue(ctx, thinker.Prompt{}, func(thinker.Piece) error { return nil })
 	return "", err
 }
@@ -124,7 +124,7 @@ func (m endless) See(ctx context.Context, _ agent.Look) (string, error) {
 func TestLookingAtAPictureHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := thinker.New(thinker.Options{Model: endless{"a ", time.Second}}).See(t.Context(), agent.Look{})
+		_, err := thinker.New(thinker.Options{Model: endless{"a ", time.Second}}).DescribeImage(t.Context(), agent.Look{})
 		if took := time.Since(began); took > 5*time.Minute || !errors.Is(err, agent.ErrAway) {
 			t.Errorf("after %s: %v", took, err)
 		}

@@ -97,10 +97,10 @@ func (s *Speech) Write(delta string) []agent.Reply {
 	return s.drain()
 }
 
-// End ends a message and returns the rest of its replies. The same turn may have
+// Flush ends a message and returns the rest of its replies. The same turn may have
 // another message, for example after a tool. That retains the face of this one
 // unless it sets one.
-func (s *Speech) End() []agent.Reply {
+func (s *Speech) Flush() []agent.Reply {
 	s.part = nil
 	for s.held != "" {
 		s.step(true)

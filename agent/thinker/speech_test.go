@@ -19,7 +19,7 @@ func spoken(language string, deltas ...string) (all []agent.Reply) {
 	for _, d := range deltas {
 		all = append(all, s.Write(d)...)
 	}
-	return append(all, s.End()...)
+	return append(all, s.Flush()...)
 }
 
 func says(replies []agent.Reply) (texts []string) {
@@ -98,8 +98,8 @@ func TestAllFacesAreKept(t *testing.T) {
 // face.
 func TestAnUnknownFace(t *testing.T) {
 	s := thinker.NewSpeech("en")
-	all := append(s.Write("[sad:0.5] One."), s.End()...)
-	all = append(append(all, s.Write("[blush] Two.")...), s.End()...)
+	all := append(s.Write("[sad:0.5] One."), s.Flush()...)
+	all = append(append(all, s.Write("[blush] Two.")...), s.Flush()...)
 	want := []agent.Reply{tagged("sad", 0.5, "sad"), agent.Say{Text: "One."}, tagged("sad", 0.5, "blush"), agent.Say{Text: "Two."}}
 	if !slices.Equal(all, want) {
 		t.Errorf("%+v", all)
@@ -203,9 +203,9 @@ func TestTheFirstSentenceBeginsEarly(t *testing.T) {
 
 func TestAMessageAfterATool(t *testing.T) {
 	s := thinker.NewSpeech("en")
-	got := append(s.Write("😊 Let me look."), s.End()...)
-	got = append(append(got, s.Write("It is late.")...), s.End()...)
-	got = append(append(got, s.Write("😢 And dark.")...), s.End()...)
+	got := append(s.Write("😊 Let me look."), s.Flush()...)
+	got = append(append(got, s.Write("It is late.")...), s.Flush()...)
+	got = append(append(got, s.Write("😢 And dark.")...), s.Flush()...)
 	want := []agent.Reply{felt("happy", 1), agent.Say{Text: "Let me look."}, agent.Say{Text: "It is late."}, felt("sad", 1),
 		agent.Say{Text: "And dark."}}
 	if !reflect.DeepEqual(got, want) {

@@ -285,8 +285,8 @@ func (u *TurnTools) Offered() []Tool { return u.set.offered }
 // Acted reports whether a tool has run.
 func (u *TurnTools) Acted() bool { return u.acted.Load() }
 
-// End returns how the turn ends, if a tool has set it.
-func (u *TurnTools) End() agent.End {
+// Outcome returns how the turn ends, if a tool has set it.
+func (u *TurnTools) Outcome() agent.End {
 	end, _ := u.end.Load().(agent.End)
 	return end
 }

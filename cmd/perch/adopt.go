@@ -55,7 +55,7 @@ func forgetCommand() *cobra.Command {
 					fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
 				})
 			}
-			if err := r.do(c, http.MethodDelete, robotAt(args[0]), nil, nil); err != nil {
+			if err := r.call(c, http.MethodDelete, robotAt(args[0]), nil, nil); err != nil {
 				return err
 			}
 			return r.print(c, gone, func(out io.Writer) { fmt.Fprintf(out, "%s is forgotten\n", args[0]) })

@@ -93,7 +93,7 @@ func importCharacterCommand() *cobra.Command {
 				return err
 			}
 			var l characterLine
-			if err := r.do(c, http.MethodPost, charactersAt+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
+			if err := r.call(c, http.MethodPost, charactersAt+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
 				return err
 			}
 			for _, text := range m.Remarks { // those that its bundle explains
@@ -175,7 +175,7 @@ func cardCharacterCommand() *cobra.Command {
 				File    json.RawMessage `json:"file"`
 				Remarks []string        `json:"remarks"`
 			}
-			if err := r.do(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0])+"/card", nil, &card); err != nil {
+			if err := r.call(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0])+"/card", nil, &card); err != nil {
 				return err
 			}
 			for _, text := range card.Remarks {

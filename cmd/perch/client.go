@@ -175,8 +175,8 @@ func (c *client) tokenRefused() error {
 	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.from, right)
 }
 
-// do sends a request and decodes its answer into into, where that is not nil.
-func (c *client) do(ctx context.Context, method, path string, body, into any) error {
+// call sends a request and decodes its answer into into, where that is not nil.
+func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
@@ -226,7 +226,7 @@ func (c *client) send(ctx context.Context, by *http.Client, method, path string,
 
 // Get decodes what lies at a path of the admin API.
 func (c *client) Get(ctx context.Context, path string, into any) error {
-	return c.do(ctx, http.MethodGet, path, nil, into)
+	return c.call(ctx, http.MethodGet, path, nil, into)
 }
 
 // errorOf is the sentence of an error the appliance answered with.
@@ -238,25 +238,25 @@ func errorOf(status string, answer []byte) error {
 	return fmt.Errorf("the appliance answered %s", status)
 }
 
-// do sends a request of a command, and decodes the appliance's answer into answer.
-func (r *target) do(c *cobra.Command, method, path string, body, answer any) error {
+// call sends a request of a command, and decodes the appliance's answer into answer.
+func (r *target) call(c *cobra.Command, method, path string, body, answer any) error {
 	a, err := r.client()
 	if err != nil {
 		return err
 	}
-	return a.do(c.Context(), method, path, body, answer)
+	return a.call(c.Context(), method, path, body, answer)
 }
 
 // ask sends a request of a command, and prints the appliance's answer.
 func (r *target) ask(c *cobra.Command, method, path string, body, answer any, show func(out io.Writer)) error {
-	if err := r.do(c, method, path, body, answer); err != nil {
+	if err := r.call(c, method, path, body, answer); err != nil {
 		return err
 	}
 	return r.print(c, answer, show)
 }
 
-// follow sends a request of a command, and prints the lines of the answer as they come.
-func (r *target) follow(c *cobra.Command, method, path string) error {
+// stream sends a request of a command, and prints the lines of the answer as they come.
+func (r *target) stream(c *cobra.Command, method, path string) error {
 	a, err := r.client()
 	if err != nil {
 		return err

@@ -33,10 +33,10 @@ func listCommand() *cobra.Command {
 		Example:    "perch robot list --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list := robotList{Robots: []deviceLine{}, Refused: []doctor.Refused{}}
-			if err := r.do(c, http.MethodGet, "/api/v1/devices", nil, &list.Robots); err != nil {
+			if err := r.call(c, http.MethodGet, "/api/v1/devices", nil, &list.Robots); err != nil {
 				return err
 			}
-			if err := r.do(c, http.MethodGet, "/api/v1/refused", nil, &list.Refused); err != nil {
+			if err := r.call(c, http.MethodGet, "/api/v1/refused", nil, &list.Refused); err != nil {
 				return err
 			}
 			return r.print(c, list, func(out io.Writer) { list.write(out, command.ScreenOf(c.OutOrStdout(), os.Getenv)) })
@@ -54,7 +54,7 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	}
 	for _, d := range l.Robots {
 		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
-			plain.Text(d.Address), plain.Text(d.state()), d.seen())
+			plain.Text(d.Address), plain.Text(d.state()), d.lastSeen())
 		for _, more := range append([]string{d.called(), strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
 			if more != "" {
 				fmt.Fprintf(out, "              %s\n", plain.Text(more))
@@ -86,7 +86,7 @@ type deviceLine struct {
 	Senses    []string          `json:"senses"`
 }
 
-func (d deviceLine) seen() string { return d.LastSeen.Local().Format(time.DateTime) }
+func (d deviceLine) lastSeen() string { return d.LastSeen.Local().Format(time.DateTime) }
 
 func (d deviceLine) state() string {
 	if !d.Connected {

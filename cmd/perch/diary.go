@@ -77,7 +77,7 @@ func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) 
 	case err != nil:
 		return report, err
 	case running:
-		return report, a.do(c.Context(), http.MethodGet, diaryAt+"/verify", nil, &report)
+		return report, a.call(c.Context(), http.MethodGet, diaryAt+"/verify", nil, &report)
 	}
 	return datadir.CheckDiary(config.Data(r.data))
 }

@@ -132,7 +132,7 @@ func memoryCommand() *cobra.Command {
 		Short: "Show an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
 			var list []agent.Entry
-			if err := r.do(c, http.MethodGet, memoryAt, nil, &list); err != nil {
+			if err := r.call(c, http.MethodGet, memoryAt, nil, &list); err != nil {
 				return err
 			}
 			i := slices.IndexFunc(list, func(e agent.Entry) bool { return e.ID == args[0] })

@@ -68,7 +68,7 @@ func tryRelayCommand() *cobra.Command {
 			perch relay try obs --each 3s`,
 		RunE: func(c *cobra.Command, args []string) error {
 			at := relaysAt + "/" + url.PathEscape(args[0]) + "/try?each_ms=" + strconv.FormatInt(each.Milliseconds(), 10)
-			return r.follow(c, http.MethodPost, at)
+			return r.stream(c, http.MethodPost, at)
 		},
 	})
 	c.Flags().DurationVar(&each, "each", 1500*time.Millisecond, "how long each is shown")

@@ -80,7 +80,7 @@ func (s *setting) change(c *cobra.Command, key string, value any) error {
 		if value == nil {
 			method = http.MethodDelete
 		}
-		err = a.do(c.Context(), method, "/api/v1/config/"+url.PathEscape(key), value, &changes)
+		err = a.call(c.Context(), method, "/api/v1/config/"+url.PathEscape(key), value, &changes)
 	} else {
 		changes, err = (&settings{config: s.config, data: s.data}).change(key, value)
 	}

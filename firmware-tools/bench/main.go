@@ -157,7 +157,7 @@ func bench(ctx context.Context, s settings) error {
 		}
 	}
 	if s.keep {
-		return errors.Join(keep(baseline{machine, commit, was.Figures}, results), verdict(nil, failed))
+		return errors.Join(saveBaseline(baseline{machine, commit, was.Figures}, results), verdict(nil, failed))
 	}
 	return verdict(results, failed)
 }
@@ -180,8 +180,8 @@ func verdict(results []result, failed []string) error {
 	return errors.Join(errs...)
 }
 
-// keep stores the figures as the baseline, and keeps those of rows that were not measured.
-func keep(kept baseline, results []result) error {
+// saveBaseline stores the figures as the baseline, and keeps those of rows that were not measured.
+func saveBaseline(kept baseline, results []result) error {
 	for _, r := range results {
 		if !r.absent {
 			kept.Figures[r.name] = r.seen

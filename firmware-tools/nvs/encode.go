@@ -36,7 +36,7 @@ func (p *Partition) Encode(size int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a partition has a multiple of %d bytes, from %d to %d, not %d", ErrFormat, PageSize, MinSize, MaxSize, size)
 	}
 	e := &encoder{image: bytes.Repeat([]byte{0xFF}, size)}
-	e.begin()
+	e.startPage()
 	for _, r := range p.records {
 		if err := e.record(r); err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ type encoder struct {
 
 func (e *encoder) at(offset int) []byte { return e.image[e.page*PageSize+offset:] }
 
-func (e *encoder) begin() {
+func (e *encoder) startPage() {
 	header := e.at(0)[:32]
 	binary.LittleEndian.PutUint32(header, pageActive)
 	binary.LittleEndian.PutUint32(header[4:], uint32(e.page))
@@ -73,7 +73,7 @@ func (e *encoder) room(entries int) error {
 	}
 	binary.LittleEndian.PutUint32(e.at(0), pageFull)
 	e.page++
-	e.begin()
+	e.startPage()
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (e *encoder) record(r record) error {
 		if err := e.room(spanOf(len(r.raw))); err != nil {
 			return err
 		}
-		e.put(r.raw, nil)
+		e.write(r.raw, nil)
 		return nil
 	case r.value.Type == Blob:
 		return e.blob(r)
@@ -95,7 +95,7 @@ func (e *encoder) record(r record) error {
 	if err := e.room(1); err != nil {
 		return err
 	}
-	e.put(e.head(r, r.value.Type, 1, anyChunk, r.value.Data), nil)
+	e.write(e.head(r, r.value.Type, 1, anyChunk, r.value.Data), nil)
 	return nil
 }
 
@@ -116,8 +116,8 @@ func length(data []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc(data))
 }
 
-// put writes an entry and its bytes. The page must have room for them.
-func (e *encoder) put(head, data []byte) {
+// write writes an entry and its bytes. The page must have room for them.
+func (e *encoder) write(head, data []byte) {
 	at := e.at(firstEntry + e.used*entrySize)
 	copy(at, head)
 	copy(at[len(head):], data)
@@ -138,7 +138,7 @@ func (e *encoder) onePage(r record, data []byte) error {
 	if err := e.room(min(span+1, pageEntries)); err != nil {
 		return err
 	}
-	e.put(e.head(r, r.value.Type, span, anyChunk, length(data)), data)
+	e.write(e.head(r, r.value.Type, span, anyChunk, length(data)), data)
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (e *encoder) blob(r record) error {
 		room := (pageEntries - e.used - 1) * entrySize
 		chunk := left[:min(room, len(left))]
 		left = left[len(chunk):]
-		e.put(e.head(r, blobData, 1+spanOf(len(chunk)), byte(chunks), length(chunk)), chunk)
+		e.write(e.head(r, blobData, 1+spanOf(len(chunk)), byte(chunks), length(chunk)), chunk)
 		chunks++
 		if chunks == mostChunks && len(left) > 0 {
 			return fmt.Errorf("%w: the blob %q takes more than %d parts", ErrFull, r.key, mostChunks)
@@ -162,6 +162,6 @@ func (e *encoder) blob(r record) error {
 		}
 	}
 	index := binary.LittleEndian.AppendUint32(nil, uint32(len(r.value.Data)))
-	e.put(e.head(r, blobIndex, 1, anyChunk, append(index, byte(chunks), 0)), nil)
+	e.write(e.head(r, blobIndex, 1, anyChunk, append(index, byte(chunks), 0)), nil)
 	return nil
 }

@@ -91,7 +91,7 @@ func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 // Get returns a value.
 func (p *Partition) Get(namespace, key string) (Value, bool) {
 	index, there := p.index(namespace)
-	at := p.find(index, key)
+	at := p.indexOf(index, key)
 	if !there || at < 0 {
 		return Value{}, false
 	}
@@ -106,13 +106,13 @@ func (p *Partition) Set(namespace, key string, v Value) error {
 	}
 	index, there := p.index(namespace)
 	if !there {
-		if index = p.free(); index == namespaces {
+		if index = p.freeIndex(); index == namespaces {
 			return fmt.Errorf("%s/%s: %w: there are %d namespaces already, and no more numbers", namespace, key, ErrItem, mostNamespaces)
 		}
 		p.records = append(p.records, record{namespace: namespaces, key: namespace, value: Value{U8, []byte{index}}})
 	}
 	r := record{namespace: index, key: key, value: v.clone()}
-	at := p.find(index, key)
+	at := p.indexOf(index, key)
 	if at < 0 {
 		p.records = append(p.records, r)
 		return nil
@@ -135,22 +135,22 @@ func (p *Partition) Delete(namespace, key string) bool {
 	return len(p.records) < before
 }
 
-// find returns the index of a key, or -1.
-func (p *Partition) find(namespace byte, key string) int {
+// indexOf returns the index of a key, or -1.
+func (p *Partition) indexOf(namespace byte, key string) int {
 	return slices.IndexFunc(p.records, func(r record) bool { return r.namespace == namespace && r.key == key })
 }
 
 // index returns the number of a namespace.
 func (p *Partition) index(name string) (byte, bool) {
-	at := p.find(namespaces, name)
+	at := p.indexOf(namespaces, name)
 	if at < 0 || p.records[at].value.Type != U8 {
 		return namespaces, false
 	}
 	return p.records[at].value.Data[0], true
 }
 
-// free returns the lowest number that no namespace and no item uses, or 0.
-func (p *Partition) free() byte {
+// freeIndex returns the lowest number that no namespace and no item uses, or 0.
+func (p *Partition) freeIndex() byte {
 	var used [256]bool
 	for _, r := range p.records {
 		if r.namespace == namespaces && r.value.Type == U8 {

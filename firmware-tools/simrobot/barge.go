@@ -70,5 +70,5 @@ func (s *session) maybeInterrupt(now time.Time) error {
 	s.interrupts(now)
 	s.turnOver(now)
 	p.overlap = true
-	return s.begin(now)
+	return s.startSentence(now)
 }

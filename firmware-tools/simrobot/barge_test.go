@@ -150,9 +150,9 @@ func TestButton(t *testing.T) {
 		s.opens()
 		r.Release() // it is not down
 		s.quiet(time.Second)
-		r.Press()
+		r.PressButton()
 		s.next(`"state":"start","mode":"manual"`)
-		r.Press() // it is down
+		r.PressButton() // it is down
 		if n := s.quiet(605 * time.Millisecond); n != 10 {
 			t.Errorf("%d packets in 600 ms", n)
 		}
@@ -160,14 +160,14 @@ func TestButton(t *testing.T) {
 		s.next(`"state":"stop"`)
 		s.speaks(10)
 		time.Sleep(20 * time.Millisecond)
-		r.Press()
+		r.PressButton()
 		s.next(`{"session_id":"s1","type":"abort"}`)
 		s.next(`"state":"start","mode":"manual"`)
 		r.Release()
 		s.next(`"state":"stop"`)
 		r.Tap() // listens in its default mode
 		s.next(listenAuto)
-		r.Sense(xiaozhi.Event{Name: "poked", Data: []byte("{}")})
+		r.SendEvents(xiaozhi.Event{Name: "poked", Data: []byte("{}")})
 		s.next(`"event","name":"poked"`)
 		r.Tap()
 		<-s.closed

@@ -43,8 +43,8 @@ func (r *Robot) ring(now time.Time) {
 	r.body.reminders = kept
 }
 
-// due returns when the next reminder rings, or the zero time.
-func (b *body) due() (due time.Time) {
+// nextReminder returns when the next reminder rings, or the zero time.
+func (b *body) nextReminder() (due time.Time) {
 	for _, m := range b.reminders {
 		if due.IsZero() || m.due.Before(due) {
 			due = m.due

@@ -39,18 +39,18 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 		return Bootstrap{}, errors.New("check in: the reply is no JSON object")
 	}
 	var b Bootstrap
-	mqtt, socket := parseObject(reply.get("mqtt")), parseObject(reply.get("websocket"))
+	mqtt, socket := parseObject(reply.lookup("mqtt")), parseObject(reply.lookup("websocket"))
 	if err := errors.Join(storable("mqtt", mqtt), storable("websocket", socket)); err != nil {
 		return Bootstrap{}, err
 	}
-	if err := r.upgrade(&b, parseObject(reply.get("firmware"))); err != nil {
+	if err := r.upgrade(&b, parseObject(reply.lookup("firmware"))); err != nil {
 		return Bootstrap{}, err
 	}
-	activation := parseObject(reply.get("activation"))
+	activation := parseObject(reply.lookup("activation"))
 	b.Code, _ = activation.text("code")
 	b.Challenge, _ = activation.text("challenge")
 	b.Message, _ = activation.text("message")
-	r.keep(&b, socket)
+	r.storeSection(&b, socket)
 	b.URL, b.Token, b.Framing = r.flash.WebSocket.URL, r.flash.WebSocket.Token, r.flash.WebSocket.framing()
 	if b.Code != "" || b.Challenge != "" {
 		return b, nil // before it has a transport
@@ -89,8 +89,8 @@ func storable(section string, o object) error {
 	return nil
 }
 
-// keep stores the section. Keys that are missing stay as they were.
-func (r *Robot) keep(b *Bootstrap, o object) {
+// storeSection stores the section. Keys that are missing stay as they were.
+func (r *Robot) storeSection(b *Bootstrap, o object) {
 	w := &r.flash.WebSocket
 	if s, ok := o.text("url"); ok {
 		w.URL = s
@@ -98,7 +98,7 @@ func (r *Robot) keep(b *Bootstrap, o object) {
 	if s, ok := o.text("token"); ok {
 		w.Token = s
 	}
-	if raw := o.get("version"); raw != nil {
+	if raw := o.lookup("version"); raw != nil {
 		n, ok := asNumber(raw)
 		if !ok {
 			b.Oddities = append(b.Oddities, "websocket.version is not a number, and is never read")
@@ -123,7 +123,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 	if err != nil {
 		return err
 	}
-	force, _ := asNumber(o.get("force"))
+	force, _ := asNumber(o.lookup("force"))
 	// The first part that differs decides, and else the longer version is newer.
 	if slices.Compare(offered, running) > 0 || force == 1 {
 		b.Upgrade = link
@@ -131,7 +131,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 			b.Oddities = append(b.Oddities, "firmware "+version+" is newer than ours, but has no url")
 		}
 	}
-	if raw := string(o.get("force")); raw == "true" {
+	if raw := string(o.lookup("force")); raw == "true" {
 		b.Oddities = append(b.Oddities, "firmware.force must be the number 1; true is ignored")
 	}
 	return nil

@@ -90,7 +90,7 @@ func (r *Robot) upload(ctx context.Context, to, boundary, name, question string,
 
 // previewImage fetches a picture, whose length must be announced.
 func previewImage(ctx context.Context, r *Robot, v values) (string, error) {
-	answer, err := r.get(ctx, v.text("url"), otaLimit)
+	answer, err := r.httpGet(ctx, v.text("url"), otaLimit)
 	if err != nil {
 		return "", err
 	}

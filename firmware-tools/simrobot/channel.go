@@ -118,7 +118,7 @@ func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))
 	}
-	s.r.note(now, "robot", true, text)
+	s.r.record(now, "robot", true, text)
 	if err := s.ch.SendText(text); err != nil {
 		return &gone{err}
 	}
@@ -132,7 +132,7 @@ func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 // sendAudio sends a packet of the microphone. Only framing 2 has a timestamp.
 func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
-	s.r.note(now, "robot", false, s.frame)
+	s.r.record(now, "robot", false, s.frame)
 	if err := s.ch.SendBinary(s.frame); err != nil {
 		return &gone{err}
 	}

@@ -233,19 +233,19 @@ func TestObjectIsCJSONs(t *testing.T) {
 	if s, ok := o.text("KEY"); !ok || s != "first" {
 		t.Errorf("KEY is %q, want the first that fits", s)
 	}
-	if n, ok := asNumber(o.get("n")); !ok || n != -2 {
+	if n, ok := asNumber(o.lookup("n")); !ok || n != -2 {
 		t.Errorf("n is %d, want it truncated", n)
 	}
-	if n, _ := asNumber(o.get("big")); n != 1<<31-1 {
+	if n, _ := asNumber(o.lookup("big")); n != 1<<31-1 {
 		t.Errorf("big is %d, want the largest int", n)
 	}
 	if _, ok := o.text("s"); ok {
 		t.Error("a number is a string")
 	}
-	if _, ok := asNumber(o.get("b")); ok {
+	if _, ok := asNumber(o.lookup("b")); ok {
 		t.Error("a boolean is a number")
 	}
-	if x := parseObject(o.get("o")); len(x) != 1 || parseObject(o.get("nothing")) != nil {
+	if x := parseObject(o.lookup("o")); len(x) != 1 || parseObject(o.lookup("nothing")) != nil {
 		t.Errorf("o is %v", x)
 	}
 	for _, bad := range []string{"", "[]", `"x"`, "{", `{"a"}`, `{"a":}`, `{"a":1`, `{1:2}`, "null"} {

@@ -31,7 +31,7 @@ func TestStaleChannel(t *testing.T) {
 			case "wake":
 				r.WakeWord("robot")
 			case "press":
-				r.Press()
+				r.PressButton()
 				mode = "manual"
 			}
 			<-first.closed
@@ -112,7 +112,7 @@ func TestDottyOpensForAnEvent(t *testing.T) {
 		time.Sleep(time.Hour)
 		<-n.dials
 		n.refuse.Store(2)
-		r.Sense(event)
+		r.SendEvents(event)
 		s = n.channel()
 		first := <-n.dials
 		if apart := []time.Duration{(<-n.dials).Sub(first), (<-n.dials).Sub(first)}; apart[0] != 500*time.Millisecond || apart[1] != time.Second {
@@ -124,7 +124,7 @@ func TestDottyOpensForAnEvent(t *testing.T) {
 		s.hangUp()
 		<-s.closed
 		n.refuse.Store(3)
-		r.Sense(event)
+		r.SendEvents(event)
 		time.Sleep(time.Minute)
 		if tries := len(n.dials); tries != 3 {
 			t.Errorf("%d tries, want three and no more", tries)
@@ -150,13 +150,13 @@ func TestForever(t *testing.T) {
 		s.answer(3)
 		s.next(listenAuto)
 		<-s.closed // after the last answer
-		r.Sense(xiaozhi.Event{Name: "x", Data: []byte("{}")})
+		r.SendEvents(xiaozhi.Event{Name: "x", Data: []byte("{}")})
 		r.Release()
 		time.Sleep(time.Hour) // stock opens for neither
 		n.refuse.Store(1)
 		r.Tap()
 		time.Sleep(time.Second)
-		r.Press()
+		r.PressButton()
 		s = n.channel()
 		s.next(`"mode":"manual"`)
 		r.Release()

@@ -34,15 +34,17 @@ func (r *Robot) Tap() { r.command(command{do: doTap}) }
 // listens, or does not (2.2.4, dotty). A listening one does not detect wake words.
 func (r *Robot) WakeWord(phrase string) { r.command(command{do: doWake, phrase: phrase}) }
 
-// Press pushes the button of push-to-talk. A speaking robot asks the server to
+// PressButton pushes the button of push-to-talk. A speaking robot asks the server to
 // stop, and then listens. A listening one ignores it.
-func (r *Robot) Press() { r.command(command{do: doPress}) }
+func (r *Robot) PressButton() { r.command(command{do: doPress}) }
 
 // Release releases the button. A listening robot stops, and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
-// Sense makes the robot send an event. Dotty's build opens a channel for it.
-func (r *Robot) Sense(e xiaozhi.Event) { r.command(command{do: doSense, events: []xiaozhi.Event{e}}) }
+// SendEvents makes the robot send an event. Dotty's build opens a channel for it.
+func (r *Robot) SendEvents(e xiaozhi.Event) {
+	r.command(command{do: doSense, events: []xiaozhi.Event{e}})
+}
 
 func (r *Robot) command(c command) {
 	select {
@@ -56,7 +58,7 @@ func (s *session) obey(now time.Time, c command) error {
 	case doWake:
 		return s.wake(now, c.phrase)
 	case doPress:
-		return s.press(now)
+		return s.pressButton(now)
 	case doRelease:
 		return s.release(now)
 	case doSense:
@@ -124,9 +126,9 @@ func (s *session) wakeSpeaking(now time.Time, phrase string) error {
 	return s.openMic(now)
 }
 
-// press handles the pressed button. In realtime mode the microphone is open
+// pressButton handles the pressed button. In realtime mode the microphone is open
 // already, and the server gets no message.
-func (s *session) press(now time.Time) error {
+func (s *session) pressButton(now time.Time) error {
 	switch {
 	case s.state == Listening:
 		return nil
@@ -175,7 +177,7 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 	for {
 		r.ring(time.Now())
 		wait := time.Hour
-		if due := r.body.due(); !due.IsZero() {
+		if due := r.body.nextReminder(); !due.IsZero() {
 			wait = time.Until(due)
 		}
 		select {

@@ -88,7 +88,7 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 		if !s.rebootAt.IsZero() && !now.Before(s.rebootAt) {
 			return nil, errRebooted
 		}
-		timer.Reset(time.Until(s.earliest(s.notification.due())))
+		timer.Reset(time.Until(s.earliest(s.notification.soundEnd())))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -12,10 +12,10 @@ func (s *session) arrive(a arrival) (welcomed bool, err error) {
 	if a.err != nil {
 		return false, &gone{a.err}
 	}
-	s.r.note(a.at, "server", a.isText, a.data)
+	s.r.record(a.at, "server", a.isText, a.data)
 	s.lastIn, s.stale = a.at, false
 	if !a.isText {
-		return false, s.hear(a)
+		return false, s.queuePacket(a)
 	}
 	s.lastText = a.at
 	o := parseObject(a.data)
@@ -39,15 +39,15 @@ func (s *session) welcome(o object) (bool, error) {
 	if id, ok := o.text("session_id"); ok {
 		s.id = id
 	}
-	params := parseObject(o.get("audio_params"))
-	if n, ok := asNumber(params.get("sample_rate")); ok {
+	params := parseObject(o.lookup("audio_params"))
+	if n, ok := asNumber(params.lookup("sample_rate")); ok {
 		s.r.audio.SampleRate = n
 	}
-	if n, ok := asNumber(params.get("frame_duration")); ok {
+	if n, ok := asNumber(params.lookup("frame_duration")); ok {
 		s.r.audio.FrameDuration = n
 	}
 	if s.talk != nil {
-		if err := s.talk.openSound(parseObject(o.get("udp"))); err != nil {
+		if err := s.talk.openSound(parseObject(o.lookup("udp"))); err != nil {
 			s.puzzled("%s", err)
 			return false, nil
 		}
@@ -63,8 +63,8 @@ func (s *session) transport() string {
 	return "websocket"
 }
 
-// hear queues a packet, if the robot speaks. The firmware trusts sizes in a frame.
-func (s *session) hear(a arrival) error {
+// queuePacket queues a packet, if the robot speaks. The firmware trusts sizes in a frame.
+func (s *session) queuePacket(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++
 	audio, err := s.framing.Parse(a.data)
@@ -100,7 +100,7 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 	case "tts":
 		return s.tts(now, o)
 	case "mcp":
-		if payload := parseObject(o.get("payload")); payload != nil {
+		if payload := parseObject(o.lookup("payload")); payload != nil {
 			return s.rpc(now, payload)
 		}
 		s.puzzled("mcp without a payload object")

@@ -38,8 +38,8 @@ func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
 
 func (m *mic) open() bool { return !m.next.IsZero() }
 
-// say starts the speech of a person: silence, the speech, silence.
-func (m *mic) say(pcm []int16, lead, tail time.Duration) {
+// startSpeech starts the speech of a person: silence, the speech, silence.
+func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)
 	m.lastly = samples(lead)
@@ -54,8 +54,8 @@ func (m *mic) say(pcm []int16, lead, tail time.Duration) {
 
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
 
-// hush stops the person.
-func (m *mic) hush(now time.Time) {
+// stopSpeech stops the person.
+func (m *mic) stopSpeech(now time.Time) {
 	m.speech, m.at = nil, 0
 	if m.spokeAt.IsZero() {
 		m.spokeAt = now

@@ -38,7 +38,7 @@ func (r *Robot) keepMQTT(o object) {
 			*to = s
 		}
 	}
-	if n, ok := asNumber(o.get("keepalive")); ok {
+	if n, ok := asNumber(o.lookup("keepalive")); ok {
 		m.Alive = n
 	}
 }
@@ -257,7 +257,7 @@ func (c *talkChannel) Drop() {
 func (c *talkChannel) openSound(o object) error {
 	secret := xiaozhi.UDP{}
 	secret.Server, _ = o.text("server")
-	secret.Port, _ = asNumber(o.get("port"))
+	secret.Port, _ = asNumber(o.lookup("port"))
 	for name, to := range map[string][]byte{"key": secret.Key[:], "nonce": secret.Nonce[:]} {
 		text, _ := o.text(name)
 		bytes, err := hex.DecodeString(text)

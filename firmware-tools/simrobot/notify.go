@@ -62,7 +62,7 @@ func (s *session) notify(now time.Time, o object) {
 		return
 	}
 	*n = notification{packets: make(chan noticePacket), begun: now, from: now.Add(popup)}
-	if raw := o.get("subtitles"); raw != nil {
+	if raw := o.lookup("subtitles"); raw != nil {
 		if err := json.Unmarshal(raw, &n.subtitles); err != nil {
 			s.puzzled("notify with subtitles that cannot be read: %s", err)
 		}
@@ -137,8 +137,8 @@ func (s *session) input() <-chan noticePacket {
 	return s.notification.packets
 }
 
-// due returns the end of the popup sound.
-func (n *notification) due() time.Time {
+// soundEnd returns the end of the popup sound.
+func (n *notification) soundEnd() time.Time {
 	if n.cancel == nil || !time.Now().Before(n.from) {
 		return time.Time{}
 	}

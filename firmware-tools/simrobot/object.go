@@ -39,8 +39,8 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// get finds a key as cJSON_GetObjectItem does: the first, ignoring case.
-func (o object) get(key string) json.RawMessage {
+// lookup finds a key as cJSON_GetObjectItem does: the first, ignoring case.
+func (o object) lookup(key string) json.RawMessage {
 	for _, m := range o {
 		if strings.EqualFold(m.key, key) {
 			return m.value
@@ -50,7 +50,7 @@ func (o object) get(key string) json.RawMessage {
 }
 
 // text returns a member that is a string.
-func (o object) text(key string) (string, bool) { return asString(o.get(key)) }
+func (o object) text(key string) (string, bool) { return asString(o.lookup(key)) }
 
 func asString(raw json.RawMessage) (string, bool) {
 	var s string

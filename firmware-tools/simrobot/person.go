@@ -85,23 +85,23 @@ func (s *session) maybeSpeak(now time.Time) error {
 	case now.Before(p.speakAt):
 		return nil
 	case s.stale && s.state == Idle:
-		return s.press(now) // which opens a new channel, where the person starts again
+		return s.pressButton(now) // which opens a new channel, where the person starts again
 	}
-	return s.begin(now)
+	return s.startSentence(now)
 }
 
-// begin starts the next sentence, after a press if the robot does not listen.
-func (s *session) begin(now time.Time) error {
+// startSentence starts the next sentence, after a press if the robot does not listen.
+func (s *session) startSentence(now time.Time) error {
 	p := &s.r.person
 	sentence := p.sentences[p.next]
 	p.doing, p.speakAt, p.first, p.tried = speaking, time.Time{}, time.Time{}, false
 	p.turn, p.before = Turn{Text: sentence.Text}, s.r.stats
 	s.r.o.Observe(Spoken{Text: sentence.Text})
 	if s.r.o.Mode == xiaozhi.Manual && s.state != Listening {
-		s.mic.say(sentence.PCM, press, press)
-		return s.press(now)
+		s.mic.startSpeech(sentence.PCM, press, press)
+		return s.pressButton(now)
 	}
-	s.mic.say(sentence.PCM, 0, 0)
+	s.mic.startSpeech(sentence.PCM, 0, 0)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (s *session) interrupted(now time.Time) {
 	if p.doing != speaking {
 		return
 	}
-	s.mic.hush(now)
+	s.mic.stopSpeech(now)
 	p.doing = resting
 	if p.turn.Transcript != "" {
 		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)
@@ -147,8 +147,8 @@ func (s *session) turnOver(now time.Time) {
 	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
-// due is when the person must act, and the zero time if never.
-func (p *person) due() time.Time {
+// nextAction is when the person must act, and the zero time if never.
+func (p *person) nextAction() time.Time {
 	switch {
 	case p.doing != waiting:
 		return p.speakAt

@@ -134,8 +134,8 @@ func (p *player) finish() {
 	}
 }
 
-// due is when the player must be advanced, and the zero time if never.
-func (p *player) due() time.Time {
+// nextAdvance is when the player must be advanced, and the zero time if never.
+func (p *player) nextAdvance() time.Time {
 	if !p.playing {
 		return time.Time{}
 	}

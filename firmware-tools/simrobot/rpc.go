@@ -11,7 +11,7 @@ import (
 func (s *session) rpc(now time.Time, request object) error {
 	version, _ := request.text("jsonrpc")
 	method, isString := request.text("method")
-	rawParams := request.get("params")
+	rawParams := request.lookup("params")
 	params := parseObject(rawParams)
 	switch {
 	case version != "2.0" || !isString:
@@ -23,9 +23,9 @@ func (s *session) rpc(now time.Time, request object) error {
 		s.puzzled("mcp params that are no object")
 		return nil
 	}
-	id, isNumber := asNumber(request.get("id"))
+	id, isNumber := asNumber(request.lookup("id"))
 	if !isNumber {
-		s.puzzled("mcp %s with the id %s: it answers numbers only, so this one is never answered", method, request.get("id"))
+		s.puzzled("mcp %s with the id %s: it answers numbers only, so this one is never answered", method, request.lookup("id"))
 		return nil
 	}
 	switch method {
@@ -56,7 +56,7 @@ func (s *session) fail(now time.Time, id int, message string) error {
 
 // initialize reads only the address for photos from its parameters.
 func (s *session) initialize(now time.Time, id int, params object) error {
-	vision := parseObject(parseObject(params.get("capabilities")).get("vision"))
+	vision := parseObject(parseObject(params.lookup("capabilities")).lookup("vision"))
 	if url, ok := vision.text("url"); ok {
 		s.r.body.visionURL = url
 		s.r.body.visionToken, _ = vision.text("token")
@@ -67,7 +67,7 @@ func (s *session) initialize(now time.Time, id int, params object) error {
 
 func (s *session) list(now time.Time, id int, params object) error {
 	cursor, _ := params.text("cursor")
-	withUserTools := string(params.get("withUserTools")) == "true"
+	withUserTools := string(params.lookup("withUserTools")) == "true"
 	result, listed, err := page(s.r.tools, cursor, withUserTools)
 	if err != nil {
 		return s.fail(now, id, err.Error())
@@ -117,7 +117,7 @@ func page(tools []tool, cursor string, withUserTools bool) (string, Listed, erro
 // call runs a tool. User-only tools are not listed, but can be called.
 func (s *session) call(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
-	rawArguments := params.get("arguments")
+	rawArguments := params.lookup("arguments")
 	arguments := parseObject(rawArguments)
 	switch {
 	case params == nil:

@@ -155,7 +155,7 @@ func (s *session) leave(why error) {
 	s.r.talked = s.id
 	for range len(s.in) { // its sender has ended
 		if a := <-s.in; a.isText && a.err == nil {
-			s.r.note(a.at, "server", true, a.data)
+			s.r.record(a.at, "server", true, a.data)
 			s.inbox = append(s.inbox, a)
 		}
 	}
@@ -200,7 +200,7 @@ func (s *session) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		timer.Reset(time.Until(s.due()))
+		timer.Reset(time.Until(s.nextDeadline()))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -272,12 +272,12 @@ func (s *session) maybeEnd(now time.Time) error {
 	return nil
 }
 
-func (s *session) due() time.Time {
+func (s *session) nextDeadline() time.Time {
 	var end time.Time
 	if !s.stays && len(s.r.o.Say) == 0 {
 		end = s.lastText.Add(lastWords)
 	}
-	return s.earliest(s.mic.next, s.r.person.due(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt, end)
+	return s.earliest(s.mic.next, s.r.person.nextAction(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt, end)
 }
 
 // earliest returns the earliest of times and of the timers that also run between talks. Zero
@@ -287,7 +287,7 @@ func (s *session) earliest(times ...time.Time) time.Time {
 	if !s.stuck() && len(s.inbox) > 0 {
 		times = append(times, s.inbox[0].at.Add(mainLoopLag))
 	}
-	for _, t := range append(times, s.play.due(), s.r.body.due(), s.rebootAt) {
+	for _, t := range append(times, s.play.nextAdvance(), s.r.body.nextReminder(), s.rebootAt) {
 		if !t.IsZero() && t.Before(due) {
 			due = t
 		}

@@ -76,13 +76,13 @@ func (s *sound) receive(conn net.Conn) {
 		delay, lost := s.network.fate(s.fate)
 		s.mu.Unlock()
 		if !lost {
-			s.later(delay, func() { s.take(datagram) })
+			s.later(delay, func() { s.handleDatagram(datagram) })
 		}
 	}
 }
 
-// take handles a datagram as the firmware does: one older than the last is dropped.
-func (s *sound) take(datagram []byte) {
+// handleDatagram handles a datagram as the firmware does: one older than the last is dropped.
+func (s *sound) handleDatagram(datagram []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, err := s.in.Parse(datagram)

@@ -35,7 +35,7 @@ func (r *Robot) Talk(ctx context.Context) error {
 			how = *next
 			continue
 		}
-		again, failed := r.ended(ctx, err, before)
+		again, failed := r.channelClosed(ctx, err, before)
 		if failed != nil || !again && !r.o.Forever {
 			return errors.Join(failed, r.flash.save())
 		}
@@ -61,9 +61,9 @@ func (r *Robot) next(ctx context.Context, again, rebooted bool) (opening, error)
 	return r.idle(ctx)
 }
 
-// ended decides whether the end of a channel failed the talk, and if not, whether
+// channelClosed decides whether the end of a channel failed the talk, and if not, whether
 // the talk goes on in another channel.
-func (r *Robot) ended(ctx context.Context, err error, before int) (again bool, failed error) {
+func (r *Robot) channelClosed(ctx context.Context, err error, before int) (again bool, failed error) {
 	lost, isLost := errors.AsType[*gone](err)
 	_, never := errors.AsType[*unopened](err)
 	switch {

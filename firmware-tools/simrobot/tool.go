@@ -85,7 +85,7 @@ func (t tool) json() string {
 func (t tool) bind(given object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {
-		raw := given.get(a.name)
+		raw := given.lookup(a.name)
 		if !a.fits(raw) {
 			raw = json.RawMessage(a.fallback)
 		}

@@ -18,8 +18,8 @@ type line struct {
 	Bytes *int            `json:"bytes,omitempty"` // of a binary frame
 }
 
-// note writes a frame to the transcript. An error does not end the talk.
-func (r *Robot) note(at time.Time, from string, isText bool, data []byte) {
+// record writes a frame to the transcript. An error does not end the talk.
+func (r *Robot) record(at time.Time, from string, isText bool, data []byte) {
 	if r.o.Transcript == nil {
 		return
 	}

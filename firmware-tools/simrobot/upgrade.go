@@ -80,8 +80,8 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
 }
 
-// get sends a plain GET. The answer may take so long to arrive.
-func (r *Robot) get(ctx context.Context, url string, within time.Duration) (*http.Response, error) {
+// httpGet sends a plain GET. The answer may take so long to arrive.
+func (r *Robot) httpGet(ctx context.Context, url string, within time.Duration) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (r *Robot) get(ctx context.Context, url string, within time.Duration) (*htt
 
 // fetch fetches a file for a partition of so many bytes.
 func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
-	answer, err := r.get(ctx, url, downloadTime)
+	answer, err := r.httpGet(ctx, url, downloadTime)
 	if err != nil {
 		return nil, fmt.Errorf("download: %w", err)
 	}

@@ -24,8 +24,8 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	// Find returns the robot with a MAC address or a name.
-	Find(robot string) (device.ID, error)
+	// Resolve returns the robot with a MAC address or a name.
+	Resolve(robot string) (device.ID, error)
 	// Settings returns the owner's settings of a robot.
 	Settings(id device.ID) device.Settings
 	Configure(id device.ID, c device.Change) (device.Robot, error)
@@ -43,7 +43,7 @@ type registry interface {
 // it connects, and queued is true; other actions fail with an error that has a code and a
 // status.
 type talk interface {
-	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
@@ -224,12 +224,12 @@ func (d *Door) waiting(now time.Time) (n int) {
 func (d *Door) devices(now time.Time) []Device {
 	list := []Device{}
 	for _, r := range d.o.Robots.List() {
-		list = append(list, d.show(r, now))
+		list = append(list, d.viewOf(r, now))
 	}
 	return list
 }
 
-func (d *Door) show(r device.Robot, now time.Time) Device {
+func (d *Door) viewOf(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
 		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Character: d.o.Characters.Who(r.ID, ""),
@@ -274,7 +274,7 @@ func (d *Door) adopt(ctx context.Context, idOrCode, client string, replace bool)
 	}
 	adopt := func() (device.Robot, error) { return d.o.Robots.Adopt(idOrCode, time.Now()) }
 	if replace || client != "" {
-		id, err := d.o.Robots.Find(idOrCode)
+		id, err := d.o.Robots.Resolve(idOrCode)
 		if err != nil {
 			return device.Robot{}, err
 		}
@@ -321,7 +321,7 @@ func (d *Door) forgetConversation(name string) error {
 		return &door.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
 			Sentence: "a conversation is a robot's id or a name, of at most 512 bytes"}
 	}
-	if id, err := d.o.Robots.Find(name); err == nil {
+	if id, err := d.o.Robots.Resolve(name); err == nil {
 		name = string(id)
 	}
 	return d.o.ForgetConversation(name)
@@ -329,7 +329,7 @@ func (d *Door) forgetConversation(name string) error {
 
 // notify takes a notification's JSON and returns the id it goes by.
 func (d *Door) notify(body []byte) (id string, err error) {
-	n, err := notice.ParseBy(body, d.o.Robots.Find)
+	n, err := notice.ParseBy(body, d.o.Robots.Resolve)
 	if err == nil && n.Robot != "" {
 		var robot device.Robot
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes

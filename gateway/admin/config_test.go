@@ -23,7 +23,7 @@ type settings struct {
 	err     error
 }
 
-func (s *settings) Show() (any, error) { return map[string]string{"text": "name: a"}, s.err }
+func (s *settings) Read() (any, error) { return map[string]string{"text": "name: a"}, s.err }
 
 func (s *settings) Check(text string) (any, error) { return map[string]string{"checked": text}, s.err }
 
@@ -148,7 +148,7 @@ type logs struct {
 	open  int
 }
 
-func (l *logs) Follow(least slog.Level, after string) (admin.LogFollower, bool) {
+func (l *logs) NewFollower(least slog.Level, after string) (admin.LogFollower, bool) {
 	l.least, l.after = least, after
 	if l.full {
 		return nil, false

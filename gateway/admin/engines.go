@@ -44,8 +44,8 @@ var ErrNoEngine = errors.New("there is no such engine")
 // engines are those that are configured, and can each be used once by name.
 type engines interface {
 	Engines() []Engine
-	// Hear understands a recording of 16 kHz.
-	Hear(ctx context.Context, part string, pcm []int16) (string, error)
+	// Recognize understands a recording of 16 kHz.
+	Recognize(ctx context.Context, part string, pcm []int16) (string, error)
 	// Speak calls out with pieces of sound of 24 kHz.
 	Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error
 	// Answer calls out with the sentences of an answer.
@@ -69,18 +69,18 @@ type Tried struct {
 // errEnough ends a try that has all that is wanted.
 var errEnough = errors.New("that is enough")
 
-// try uses an engine once, with a text in JSON or a recording. Of a synthesizer the
+// testEngine uses an engine once, with a text in JSON or a recording. Of a synthesizer the
 // result is a WAV file, of any other what was understood or answered.
-func (d *Door) try(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
+func (d *Door) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
 	all := d.o.Engines.Engines()
 	i := slices.IndexFunc(all, func(e Engine) bool { return e.Part == part })
 	if i < 0 {
 		return nil, tried, ErrNoEngine
 	}
-	if !d.trying.begin(part) {
+	if !d.trying.start(part) {
 		return nil, tried, &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "this engine is being tried already; wait for the result"}
 	}
-	defer d.trying.end(part)
+	defer d.trying.finish(part)
 	var text string
 	var pcm []int16
 	if all[i].Try == TrySound {
@@ -96,7 +96,7 @@ func (d *Door) try(ctx context.Context, part string, body io.Reader) (wav []byte
 	began := time.Now()
 	switch all[i].List {
 	case "recognizer":
-		tried.Text, err = d.o.Engines.Hear(ctx, part, pcm)
+		tried.Text, err = d.o.Engines.Recognize(ctx, part, pcm)
 	case "synthesizer":
 		wav, err = d.speak(ctx, part, text)
 	default:

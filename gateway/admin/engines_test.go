@@ -41,7 +41,7 @@ func (e *engines) wait(ctx context.Context) error {
 	return e.err
 }
 
-func (e *engines) Hear(ctx context.Context, _ string, pcm []int16) (string, error) {
+func (e *engines) Recognize(ctx context.Context, _ string, pcm []int16) (string, error) {
 	e.heard = len(pcm)
 	return "what time is it", e.wait(ctx)
 }

@@ -49,7 +49,7 @@ type feed struct {
 // feed returns a stream that begins with a snapshot of the board and goes on with all that came after it. For a client
 // that sends the last id it saw in this run of the appliance it begins with what came after that.
 func (d *Door) feed(lastID string, withStates bool) *feed {
-	f := &feed{door: d, states: d.o.Board.Follow(time.Now()), withStates: withStates}
+	f := &feed{door: d, states: d.o.Board.NewFollower(time.Now()), withStates: withStates}
 	seq, resumes := d.o.Bus.Resumes(lastID)
 	kind, from := "states", seq
 	if !resumes {
@@ -87,7 +87,7 @@ func (f *feed) next(ctx context.Context) (m door.Message, err error) {
 // read waits for an event, or for a state that ends by itself.
 func (f *feed) read(ctx context.Context) error {
 	wait, cancel := ctx, context.CancelFunc(func() {})
-	if due := f.states.Due(); f.withStates && !due.IsZero() {
+	if due := f.states.NextExpiry(); f.withStates && !due.IsZero() {
 		wait, cancel = context.WithDeadline(ctx, due)
 	}
 	defer cancel()
@@ -95,14 +95,14 @@ func (f *feed) read(ctx context.Context) error {
 	var changes []agent.Change
 	switch {
 	case err == nil:
-		changes = f.states.Take(e)
+		changes = f.states.HandleEvent(e)
 		if _, missed := e.Event.(event.Missed); missed || e.Seq > f.sent {
 			f.sent = e.Seq
 			f.waiting = append(f.waiting, door.Message{ID: f.door.o.Bus.ID(e.Seq), Event: event.Kind(e.Event),
 				Data: shownEvent{e, f.door.o.Robots.Settings(e.Robot).Name}})
 		}
 	case ctx.Err() == nil && wait.Err() != nil:
-		changes = f.states.Pass(time.Now())
+		changes = f.states.Expire(time.Now())
 	default:
 		return err
 	}

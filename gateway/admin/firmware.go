@@ -47,10 +47,10 @@ func (s *steady) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// take has an upload taken. One that is refused before its end is read on: its
+// receiveUpload has an upload taken. One that is refused before its end is read on: its
 // sender is busy writing, and would see a reset instead of the answer. Who has
 // asked first whether to send it, and got no consent, has sent nothing.
-func take[T any](w http.ResponseWriter, r *http.Request, to func(body io.Reader) (T, error)) (T, error) {
+func receiveUpload[T any](w http.ResponseWriter, r *http.Request, to func(body io.Reader) (T, error)) (T, error) {
 	body := &steady{Reader: r.Body, control: http.NewResponseController(w)}
 	taken, err := to(body)
 	if err != nil && (body.begun || r.Header.Get("Expect") == "") {
@@ -66,7 +66,7 @@ func (d *Door) publish(ctx context.Context, body io.Reader, q url.Values) (ota.S
 }
 
 func (d *Door) rollOut(sha string, body []byte) (ota.Shown, error) {
-	plan, err := ota.ParseRollout(body, d.o.Robots.Find)
+	plan, err := ota.ParseRollout(body, d.o.Robots.Resolve)
 	if err != nil {
 		return ota.Shown{}, err
 	}

@@ -31,12 +31,12 @@ type FoundModels struct {
 // findWithin bounds a search.
 const findWithin = 4 * time.Second
 
-// find looks on the network, once at a time: it asks everybody there.
-func (d *Door) find(ctx context.Context) (Found, error) {
-	if !d.finding.begin(struct{}{}) {
+// scanNetwork looks on the network, once at a time: it asks everybody there.
+func (d *Door) scanNetwork(ctx context.Context) (Found, error) {
+	if !d.finding.start(struct{}{}) {
 		return Found{}, &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
 	}
-	defer d.finding.end(struct{}{})
+	defer d.finding.finish(struct{}{})
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
 	return d.o.Find(ctx), nil

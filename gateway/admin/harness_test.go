@@ -52,7 +52,7 @@ func (t *talk) note(parts ...string) error {
 	return t.err
 }
 
-func (t *talk) Say(_ context.Context, id device.ID, text string) (bool, error) {
+func (t *talk) Speak(_ context.Context, id device.ID, text string) (bool, error) {
 	return t.queued, t.note("say", string(id), text)
 }
 
@@ -169,7 +169,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h.memory.Watch(func(id string) { h.bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	h.partsOf = func() []admin.Part { return h.parts }
 	h.mind = agent.NewMind(agent.Always(), h.memory, h.bus, slog.New(slog.DiscardHandler))
-	h.mind.Keep(agent.NewHistories(h.histories))
+	h.mind.Restore(agent.NewHistories(h.histories))
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	var err error
 	h.firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{},

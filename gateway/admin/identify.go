@@ -31,8 +31,8 @@ type busy[K comparable] struct {
 	now map[K]bool
 }
 
-// begin reports whether the action may start; it may not while one is running.
-func (b *busy[K]) begin(one K) bool {
+// start reports whether the action may start; it may not while one is running.
+func (b *busy[K]) start(one K) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.now[one] {
@@ -45,7 +45,7 @@ func (b *busy[K]) begin(one K) bool {
 	return true
 }
 
-func (b *busy[K]) end(one K) {
+func (b *busy[K]) finish(one K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.now, one)
@@ -60,17 +60,17 @@ func (d *Door) identify(ctx context.Context, r device.Robot) (Taken, error) {
 	if err != nil || queued {
 		return Taken{err == nil, queued}, err
 	}
-	if !d.identifying.begin(r.ID) {
+	if !d.identifying.start(r.ID) {
 		return Taken{OK: true}, nil
 	}
-	defer d.identifying.end(r.ID)
+	defer d.identifying.finish(r.ID)
 	if d.o.Board.Robot(r.ID).Talking {
 		// It shows that it is there already: what else it cannot do is no failure.
-		_, _ = d.o.Talk.Say(ctx, r.ID, d.o.Phrase(r.ID, phraseHere))
+		_, _ = d.o.Talk.Speak(ctx, r.ID, d.o.Phrase(r.ID, phraseHere))
 	}
 	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
 	defer cancel()
-	gestures{ctx, d.o.Talk, r.ID}.show()
+	gestures{ctx, d.o.Talk, r.ID}.identify()
 	return Taken{OK: true}, nil
 }
 
@@ -82,9 +82,9 @@ type gestures struct {
 	robot device.ID
 }
 
-// show blinks and nods. Whatever comes between, the lights are off in the end, for
+// identify blinks and nods. Whatever comes between, the lights are off in the end, for
 // nobody can ask what they were, and the head is where it was.
-func (g gestures) show() {
+func (g gestures) identify() {
 	tools := g.talk.Tools(g.robot)
 	lights, shines := device.FindLights(tools)
 	head, pitch, nods := g.head(tools)

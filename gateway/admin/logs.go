@@ -12,9 +12,9 @@ import (
 
 // logs are the lines that were logged last, and those to come.
 type logs interface {
-	// Follow reads the lines of a level and above: all that are kept, or those after
+	// NewFollower reads the lines of a level and above: all that are kept, or those after
 	// the one of an id. ok is false where too many read already. Close ends it.
-	Follow(least slog.Level, after string) (f LogFollower, ok bool)
+	NewFollower(least slog.Level, after string) (f LogFollower, ok bool)
 }
 
 // LogFollower reads what is logged.
@@ -34,7 +34,7 @@ func (d *Door) followLogs(ctx context.Context, w http.ResponseWriter, level, las
 	if level != "" && least.UnmarshalText([]byte(level)) != nil || strings.ContainsAny(level, "+-") {
 		return &door.Fault{Word: "bad_level", Sentence: "level is debug, info, warn or error", HTTP: http.StatusBadRequest}
 	}
-	f, ok := d.o.Logs.Follow(least, lastID)
+	f, ok := d.o.Logs.NewFollower(least, lastID)
 	if !ok {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many pages follow the log already; close one",
 			HTTP: http.StatusServiceUnavailable}

@@ -62,7 +62,7 @@ func NewMetrics(o Options) *Metrics {
 	registry := prometheus.NewRegistry()
 	m := &Metrics{door: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
 	m.count(promauto.With(registry))
-	m.look(registry)
+	m.registerGauges(registry)
 	// A part that cannot be looked at hides no other. It is counted, and not
 	// shown: the error holds a stack.
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -103,8 +103,8 @@ func (m *Metrics) count(registered promauto.Factory) {
 	}
 }
 
-// look registers the gauges, which are read at each scrape.
-func (m *Metrics) look(registry *prometheus.Registry) {
+// registerGauges registers the gauges, which are read at each scrape.
+func (m *Metrics) registerGauges(registry *prometheus.Registry) {
 	gauge := func(name, help string, read func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
@@ -141,10 +141,10 @@ func (m *Metrics) Run(ctx context.Context, r *event.Reader) {
 		m.parts[name] = true
 		m.faults.WithLabelValues(name)
 	}
-	r.Each(ctx, m.take)
+	r.Each(ctx, m.handleEvent)
 }
 
-func (m *Metrics) take(e event.Envelope) {
+func (m *Metrics) handleEvent(e event.Envelope) {
 	switch what := e.Event.(type) {
 	case event.RobotOnline:
 		m.sessions.Inc()

@@ -35,11 +35,11 @@ type speech struct {
 	Text string `json:"text"`
 }
 
-func (d *Door) say(ctx context.Context, id device.ID, s speech) (Taken, error) {
+func (d *Door) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
 		return Taken{}, door.BadBody("text is needed, of at most 4000 bytes")
 	}
-	queued, err := d.o.Talk.Say(ctx, id, s.Text)
+	queued, err := d.o.Talk.Speak(ctx, id, s.Text)
 	return Taken{true, queued}, err
 }
 

@@ -63,7 +63,7 @@ func (d *Door) Routes(r gin.IRouter) {
 			return nil, door.BadBody("client goes with robot; a code names its client by itself")
 		}
 		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), strings.TrimSpace(b.Client), b.Replace)
-		return d.show(robot, time.Now()), err
+		return d.viewOf(robot, time.Now()), err
 	}))
 	api.GET("/notifications", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Notices(time.Now()), nil }))
 	api.POST("/notifications", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
@@ -171,7 +171,7 @@ func (d *Door) timerRoutes(api gin.IRouter) {
 func (d *Door) engineRoutes(api gin.IRouter) {
 	api.GET("/engines", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Engines.Engines(), nil }))
 	api.POST("/engines/try", func(c *gin.Context) {
-		wav, tried, err := d.try(c.Request.Context(), c.Query("part"), c.Request.Body)
+		wav, tried, err := d.testEngine(c.Request.Context(), c.Query("part"), c.Request.Body)
 		switch {
 		case err != nil:
 			_ = c.Error(fault(err))
@@ -188,14 +188,14 @@ func (d *Door) engineRoutes(api gin.IRouter) {
 // connectionRoutes mounts the programs around the appliance.
 func (d *Door) connectionRoutes(api gin.IRouter) {
 	api.GET("/connections", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Connections(), nil }))
-	api.GET("/found", answer(http.StatusOK, func(c *gin.Context) (any, error) { return d.find(c.Request.Context()) }))
+	api.GET("/found", answer(http.StatusOK, func(c *gin.Context) (any, error) { return d.scanNetwork(c.Request.Context()) }))
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all
 // others, and has limits of its own.
 func (d *Door) firmwareRoutes(large, api gin.IRouter) {
 	large.POST("/firmware", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
-		return take(c.Writer, c.Request, func(body io.Reader) (ota.Shown, error) {
+		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Shown, error) {
 			return d.publish(c.Request.Context(), body, c.Request.URL.Query())
 		})
 	}))
@@ -243,7 +243,7 @@ func (d *Door) archiveRoutes(large, api gin.IRouter) {
 		if err != nil {
 			return nil, &door.Fault{Word: "bad_restart", Sentence: "restart is true or false", HTTP: http.StatusBadRequest}
 		}
-		return take(c.Writer, c.Request, func(body io.Reader) (Restored, error) {
+		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (Restored, error) {
 			return d.o.Archives.Restore(c.Request.Context(), body, restart)
 		})
 	}))
@@ -311,7 +311,7 @@ func (d *Door) answerChange(c *gin.Context, values map[string]any) {
 // large as images are.
 func (d *Door) assetRoutes(large, api gin.IRouter) {
 	large.POST("/assets/:name", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
-		return take(c.Writer, c.Request, func(body io.Reader) (ota.Asset, error) {
+		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Asset, error) {
 			return d.o.Firmware.AddAsset(c.Request.Context(), c.Param("name"), body)
 		})
 	}))
@@ -337,24 +337,24 @@ func (m *Metrics) Routes(r gin.IRouter) {
 // robotRoutes mounts what is known of one robot and done to it.
 func (d *Door) robotRoutes(r gin.IRouter) {
 	r.GET("", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
-		return d.show(robot, time.Now()), nil
+		return d.viewOf(robot, time.Now()), nil
 	}))
 	r.PUT("", d.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
 		change, err := readChange(c.Request.Body)
 		if err == nil {
 			robot, err = d.o.Robots.Configure(robot.ID, change)
 		}
-		return d.show(robot, time.Now()), err
+		return d.viewOf(robot, time.Now()), err
 	}))
-	r.DELETE("", d.act(d.forget))
+	r.DELETE("", d.robotAction(d.forget))
 	r.POST("/token", withBody(d, http.StatusOK, true, func(c *gin.Context, robot device.Robot, w tokenWanted) (any, error) {
 		c.Header("Cache-Control", "no-store")
 		return d.token(robot, w)
 	}))
-	r.POST("/abort", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Abort(ctx, id) }))
-	r.POST("/reboot", d.act(func(ctx context.Context, id device.ID) error { return d.o.Talk.Reboot(ctx, id) }))
+	r.POST("/abort", d.robotAction(func(ctx context.Context, id device.ID) error { return d.o.Talk.Abort(ctx, id) }))
+	r.POST("/reboot", d.robotAction(func(ctx context.Context, id device.ID) error { return d.o.Talk.Reboot(ctx, id) }))
 	r.POST("/say", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b speech) (any, error) {
-		return d.say(c.Request.Context(), robot.ID, b)
+		return d.sendSpeech(c.Request.Context(), robot.ID, b)
 	}))
 	r.POST("/alert", withBody(d, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return d.alert(c.Request.Context(), robot.ID, b)
@@ -369,7 +369,7 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	r.POST("/tools/:name", withBody(d, http.StatusOK, true, func(c *gin.Context, robot device.Robot, b call) (any, error) {
 		return d.call(c.Request.Context(), robot.ID, c.Param("name"), b)
 	}))
-	r.GET("/picture", d.known(func(c *gin.Context, robot device.Robot) error {
+	r.GET("/picture", d.withRobot(func(c *gin.Context, robot device.Robot) error {
 		p, err := d.picture(robot.ID)
 		if err == nil {
 			c.Header("Cache-Control", "no-store") // the next one has the same address
@@ -378,7 +378,7 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 		}
 		return err
 	}))
-	r.GET("/record", d.known(func(c *gin.Context, robot device.Robot) error {
+	r.GET("/record", d.withRobot(func(c *gin.Context, robot device.Robot) error {
 		err := door.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
 			return d.o.Talk.Record(ctx, robot.ID, out)
 		})
@@ -389,10 +389,10 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 	}))
 }
 
-// known is a handler of something about a robot that has been here.
-func (d *Door) known(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
+// withRobot is a handler of something about a robot that has been here.
+func (d *Door) withRobot(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		id, err := d.o.Robots.Find(c.Param("id"))
+		id, err := d.o.Robots.Resolve(c.Param("id"))
 		var robot device.Robot
 		if err == nil {
 			robot, err = d.o.Robots.Get(id)
@@ -409,7 +409,7 @@ func (d *Door) known(work func(*gin.Context, device.Robot) error) gin.HandlerFun
 
 // robot is a known robot's handler that answers with JSON.
 func (d *Door) robot(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
-	return d.known(func(c *gin.Context, robot device.Robot) error {
+	return d.withRobot(func(c *gin.Context, robot device.Robot) error {
 		body, err := work(c, robot)
 		if err == nil {
 			c.JSON(status, body)
@@ -430,8 +430,8 @@ func withBody[T any](d *Door, status int, mayBeEmpty bool, work func(*gin.Contex
 	})
 }
 
-// act is a known robot's handler of what is done to it and has no answer.
-func (d *Door) act(do func(context.Context, device.ID) error) gin.HandlerFunc {
+// robotAction is a known robot's handler of what is done to it and has no answer.
+func (d *Door) robotAction(do func(context.Context, device.ID) error) gin.HandlerFunc {
 	return d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return gin.H{"ok": true}, do(c.Request.Context(), robot.ID)
 	})

@@ -10,8 +10,8 @@ import (
 // settings are the configuration, as its owner sees and changes it. Their errors say
 // themselves how they are shown.
 type settings interface {
-	// Show is the configuration: its keys, and the text of the owner's file, without secrets.
-	Show() (any, error)
+	// Read is the configuration: its keys, and the text of the owner's file, without secrets.
+	Read() (any, error)
 	// Check is what is wrong with a text in the place of the owner's file.
 	Check(text string) (any, error)
 	// CheckChange is what is wrong with a change, which it does not make.
@@ -61,7 +61,7 @@ func (d *Door) showConfig() (any, error) {
 	if d.o.Settings == nil {
 		return nil, errNot("its configuration")
 	}
-	return d.o.Settings.Show()
+	return d.o.Settings.Read()
 }
 
 // toCheck is a text in the place of the owner's file, or values of keys.

@@ -67,9 +67,9 @@ func (c *client) Greet(ctx context.Context) error {
 	return c.send(ctx, typeReady, "", ready{version, capabilities()})
 }
 
-// Take deals with a message. How far the page has come with speaking (character.*) is
+// Handle deals with a message. How far the page has come with speaking (character.*) is
 // taken and changes nothing.
-func (c *client) Take(ctx context.Context, data []byte) error {
+func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
 		return c.send(ctx, typeAck, "", receipt{Status: "error", Message: err.Error()})
@@ -129,7 +129,7 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return newEnvelope(c.session, typeError, m.id, failure{c.conn.Told(err)})
+		return newEnvelope(c.session, typeError, m.id, failure{c.conn.ErrorText(err)})
 	}
 	return newEnvelope(c.session, typeDone, m.id, nil)
 }
@@ -137,9 +137,9 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 // word is the page's for a face: they are those of VRM 1.0.
 func (c *client) word(face string) string { return c.door.o.Words.Word(agent.VocabularyVRM, face) }
 
-// Show tells of tools and notifications: a notification that is to be spoken is, and all
+// MessageFor tells of tools and notifications: a notification that is to be spoken is, and all
 // else is shown as code is.
-func (c *client) Show(f *feed.Frame) any {
+func (c *client) MessageFor(f *feed.Frame) any {
 	s := said{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
 	switch b := f.Body.(type) {
 	case feed.Tool:

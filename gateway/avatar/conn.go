@@ -85,7 +85,7 @@ func (c *Conn) read(ctx context.Context) error {
 		case !isText:
 			continue // neither protocol has any
 		}
-		if err := c.program.Take(ctx, message); err != nil && ctx.Err() == nil {
+		if err := c.program.Handle(ctx, message); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (c *Conn) write(ctx context.Context) {
 		case <-greeted:
 			greeted, news = nil, c.view.News()
 		case <-news:
-			err = c.show()
+			err = c.sendFrames()
 		case <-ping.C:
 			err = c.socket.Ping()
 		}
@@ -122,10 +122,10 @@ func (c *Conn) write(ctx context.Context) {
 // errLate is the error of a program for which too much waits.
 var errLate = errors.New("the program does not read fast enough")
 
-// show sends the frames that wait.
-func (c *Conn) show() error {
+// sendFrames sends the frames that wait.
+func (c *Conn) sendFrames() error {
 	for {
-		f, late := c.view.Take()
+		f, late := c.view.Pop()
 		switch {
 		case late:
 			c.socket.Close(socket.TryLater, "you do not read fast enough; come back")
@@ -133,7 +133,7 @@ func (c *Conn) show() error {
 		case f == nil:
 			return nil
 		}
-		told := c.program.Show(f)
+		told := c.program.MessageFor(f)
 		if told == nil {
 			continue
 		}
@@ -189,9 +189,9 @@ func (c *Conn) Chat(ctx context.Context, text string, take func(agent.Reply) err
 	return c.door.o.Chat.Chat(ctx, c.talk, c.character, text, take)
 }
 
-// Told is an error of Chat as a program is told it. The text of an error without a Code
+// ErrorText is an error of Chat as a program is told it. The text of an error without a Code
 // stays inside, and is logged.
-func (c *Conn) Told(err error) string {
+func (c *Conn) ErrorText(err error) string {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {
 		return err.Error()

@@ -39,12 +39,12 @@ type Chat interface {
 type Program interface {
 	// Greet sends the first messages. It is called once, before Take.
 	Greet(ctx context.Context) error
-	// Take deals with a message, on the goroutine that receives. An error ends the
+	// Handle deals with a message, on the goroutine that receives. An error ends the
 	// connection.
-	Take(ctx context.Context, message []byte) error
-	// Show is the message that tells of a frame; nil is none. It is called on the
+	Handle(ctx context.Context, message []byte) error
+	// MessageFor is the message that tells of a frame; nil is none. It is called on the
 	// goroutine that sends, and must not send itself.
-	Show(f *feed.Frame) any
+	MessageFor(f *feed.Frame) any
 }
 
 // Options are what a door is made of.
@@ -101,7 +101,7 @@ func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := d.serving.Begin(r)
+	ctx, leave, err := d.serving.Enter(r)
 	if err != nil {
 		return err
 	}

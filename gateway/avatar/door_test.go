@@ -47,11 +47,11 @@ func (s *scripted) Greet(ctx context.Context) error {
 	return s.greet(ctx, s.conn)
 }
 
-func (s *scripted) Take(ctx context.Context, message []byte) error {
+func (s *scripted) Handle(ctx context.Context, message []byte) error {
 	return s.take(ctx, s.conn, string(message))
 }
 
-func (s *scripted) Show(f *feed.Frame) any {
+func (s *scripted) MessageFor(f *feed.Frame) any {
 	n, is := f.Body.(feed.Notice)
 	if !is {
 		return nil
@@ -161,7 +161,7 @@ func TestTheGreetingComesFirst(t *testing.T) {
 	waits := func() bool {
 		v := h.Feed.Join(feed.Filter{Kinds: []string{feed.KindNotice}})
 		defer v.Leave()
-		f, _ := v.Take()
+		f, _ := v.Pop()
 		return f != nil
 	}
 	waittest.For(t, "it waits", waits)
@@ -256,7 +256,7 @@ func TestTheEnd(t *testing.T) {
 	if want := closing(socket.GoingAway, door.GoingAway); err != nil || !strings.HasSuffix(string(all), want) {
 		t.Errorf("it is told %q and not at last %q (%v)", all, want, err)
 	}
-	if err := asks.Ended(); err != io.EOF {
+	if err := asks.WaitClosed(); err != io.EOF {
 		t.Error(err)
 	}
 }
@@ -282,7 +282,7 @@ func TestWhoIsTooSlow(t *testing.T) {
 	for n := range many {
 		h.Bus.Publish("", "", notice(n+1))
 		want := fmt.Sprintf(`"notice %d"`, n+1)
-		waittest.For(t, want, func() bool { return strings.HasSuffix(quick.Told(), want) })
+		waittest.For(t, want, func() bool { return strings.HasSuffix(quick.Transcript(), want) })
 	}
 	close(goOn)
 	all, err := io.ReadAll(slow)

@@ -83,12 +83,12 @@ func hasText(o *command) (err error) {
 }
 
 func (d *Door) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
-	return d.o.Talk.Hear(ctx, id, o.Text)
+	return d.o.Talk.InjectText(ctx, id, o.Text)
 }
 
-func (d *Door) say(ctx context.Context, id device.ID, o command, _ *commandResult) error {
+func (d *Door) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	// Where the channel has closed meanwhile, it is said after the next hello.
-	_, err := d.o.Talk.Say(ctx, id, o.Text)
+	_, err := d.o.Talk.Speak(ctx, id, o.Text)
 	return err
 }
 

@@ -28,9 +28,9 @@ import (
 type talk interface {
 	// Open lists the robots with an open channel.
 	Open() []device.ID
-	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// Hear takes a text as if it had been spoken to the robot.
-	Hear(ctx context.Context, id device.ID, text string) error
+	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// InjectText takes a text as if it had been spoken to the robot.
+	InjectText(ctx context.Context, id device.ID, text string) error
 	Abort(ctx context.Context, id device.ID) error
 	Tools(id device.ID) []device.Tool
 	// Call waits for what the tool answers, as long as ctx lives.

@@ -119,12 +119,12 @@ func (d *Door) photo(ctx context.Context, id device.ID, question string) (string
 	if err == nil && answer.Text == "" && len(answer.Pictures) > 0 {
 		return "A picture was taken, and nobody has looked at it.", nil
 	}
-	return seen(answer.Text), err
+	return photoText(answer.Text), err
 }
 
-// seen is the text in a camera's answer: the response or description of
+// photoText is the text in a camera's answer: the response or description of
 // an object, or plain text.
-func seen(text string) string {
+func photoText(text string) string {
 	var object struct{ Response, Description string }
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &object) == nil {
 		text = cmp.Or(object.Response, object.Description, text)

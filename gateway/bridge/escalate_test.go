@@ -88,7 +88,7 @@ func TestWhatACameraAnswers(t *testing.T) {
 		`{"success":true,"response":"a cat"}`: "a cat", `{"description":"a dog"}`: "a dog", " a bird ": "a bird", `{"x":1}`: `{"x":1}`,
 		`{half`: `{half`, "": "",
 	} {
-		if got := seen(text); got != want {
+		if got := photoText(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}

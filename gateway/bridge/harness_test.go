@@ -69,10 +69,10 @@ func (r *robots) take() []string {
 }
 
 func (r *robots) Open() []device.ID { return r.open }
-func (r *robots) Say(_ context.Context, id device.ID, text string) (bool, error) {
+func (r *robots) Speak(_ context.Context, id device.ID, text string) (bool, error) {
 	return false, r.note("say", string(id), text)
 }
-func (r *robots) Hear(_ context.Context, id device.ID, text string) error {
+func (r *robots) InjectText(_ context.Context, id device.ID, text string) error {
 	return r.note("hear", string(id), text)
 }
 func (r *robots) Abort(_ context.Context, id device.ID) error { return r.note("abort", string(id)) }
@@ -226,8 +226,8 @@ func serve(t testing.TB, e http.Handler) *httptest.Server {
 
 // speaks has a robot begin to speak.
 func (h *harness) speaks(id device.ID, session string) {
-	h.board.Take(event.Envelope{Seq: 1, At: noon, Robot: id, Session: session, Event: event.RobotOnline{Framing: 1}})
-	h.board.Take(event.Envelope{Seq: 2, At: noon, Robot: id, Session: session, Event: event.SpeakingStarted{}})
+	h.board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: id, Session: session, Event: event.RobotOnline{Framing: 1}})
+	h.board.HandleEvent(event.Envelope{Seq: 2, At: noon, Robot: id, Session: session, Event: event.SpeakingStarted{}})
 }
 
 // ask sends a request over HTTP and returns status and body.

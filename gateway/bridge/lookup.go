@@ -50,9 +50,9 @@ func newSearch(words []string) *search {
 	return &search{words: words, holding: make([]int, len(words)), hits: make([]float64, len(words))}
 }
 
-// look takes in a document by the texts that words are looked for in. It returns nil
+// match takes in a document by the texts that words are looked for in. It returns nil
 // where no word stands in them.
-func (s *search) look(at time.Time, weight float64, texts ...string) *document {
+func (s *search) match(at time.Time, weight float64, texts ...string) *document {
 	s.all++
 	clear(s.hits)
 	held := false
@@ -78,14 +78,14 @@ func (d *Door) lookUp(query string) string {
 	now := d.now()
 	s := newSearch(terms(query))
 	for e := range d.o.Memory.All(now) {
-		if found := s.look(e.Created, factWeight, e.Key, e.Name, e.Description, e.Body, strings.Join(e.Tags, " ")); found != nil {
+		if found := s.match(e.Created, factWeight, e.Key, e.Name, e.Description, e.Body, strings.Join(e.Tags, " ")); found != nil {
 			found.fact = e.Body
 		}
 	}
 	for _, all := range [][]Turn{d.o.Spoken(), d.o.Log.all()} {
 		for i := range all {
 			t := &all[i]
-			if found := s.look(t.At, 1, t.User, t.Assistant); found != nil {
+			if found := s.match(t.At, 1, t.User, t.Assistant); found != nil {
 				found.turn = t
 			}
 		}
@@ -96,13 +96,13 @@ func (d *Door) lookUp(query string) string {
 	}
 	var b strings.Builder
 	for _, f := range found {
-		fmt.Fprintf(&b, "- %s\n", f.tell(now))
+		fmt.Fprintf(&b, "- %s\n", f.line(now))
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// tell is a line of an answer.
-func (d document) tell(now time.Time) string {
+// line is a line of an answer.
+func (d document) line(now time.Time) string {
 	if d.turn != nil {
 		return fmt.Sprintf("Heard %q, answered %q", plain.Line(d.turn.User), plain.Line(d.turn.Assistant)) + on(d.at, now)
 	}

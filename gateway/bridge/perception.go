@@ -57,7 +57,7 @@ func (s Senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
 
 // Recent implements Options.Perception.
 func (s Senses) Recent(robot device.ID, most int) (recent []Sensed, known bool) {
-	if !slices.Contains(s.Known.Known(), robot) {
+	if !slices.Contains(s.Known.Robots(), robot) {
 		return nil, false
 	}
 	for _, r := range slices.Backward(s.Known.Robot(robot, time.Now()).Recent) {
@@ -122,10 +122,10 @@ func (s *sensation) read(body []byte) error {
 	return nil
 }
 
-// sense takes an event of another program. The robot it names need not be
+// perceive takes an event of another program. The robot it names need not be
 // connected here, nor be one of ours: a voice server elsewhere reports of
 // its own. Where none is named it is that of the talk, or the first connected.
-func (d *Door) sense(ctx context.Context, body []byte) (done, error) {
+func (d *Door) perceive(ctx context.Context, body []byte) (done, error) {
 	var s sensation
 	if err := s.read(body); err != nil {
 		return done{}, err

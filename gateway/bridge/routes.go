@@ -19,7 +19,7 @@ func (d *Door) Routes(r gin.IRouter) {
 	api.POST("/voice/escalate", post(d.escalate))
 	api.POST("/voice/remember", post(func(_ context.Context, body []byte) (done, error) { return d.remember(body) }))
 	api.POST("/voice/memory_log", post(func(_ context.Context, body []byte) (done, error) { return d.memoryLog(body) }))
-	api.POST("/perception/event", post(d.sense))
+	api.POST("/perception/event", post(d.perceive))
 	api.GET("/perception/state", answer(func(c *gin.Context) (any, error) {
 		states, id, err := d.states(c.Query("device_id"))
 		if err == nil {
@@ -47,7 +47,7 @@ func (d *Door) Admin(r gin.IRouter) {
 			do    act
 		}{
 			"/inject-text":         {hasText, d.injectText},
-			"/say":                 {hasText, d.say},
+			"/say":                 {hasText, d.speak},
 			"/abort":               {nothing, d.abort},
 			"/set-head-angles":     {hasAngles, d.turnHead},
 			"/set-state":           {hasState, d.setState},

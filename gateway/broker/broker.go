@@ -216,7 +216,7 @@ func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	if l.closed {
 		return nil
 	}
-	release, err := l.limit.Take(door.PeerOf(conn.RemoteAddr().String()))
+	release, err := l.limit.Acquire(door.PeerOf(conn.RemoteAddr().String()))
 	if err != nil {
 		return nil
 	}

@@ -83,7 +83,7 @@ func typesOf(query string, owned bool) (types []action.Type, err error) {
 	}
 	for name := range strings.SplitSeq(query, ",") {
 		kind := action.Type(strings.TrimSpace(name))
-		if !kind.Known() {
+		if !kind.Valid() {
 			return nil, badQuery("type is * or one of the fourteen types, such as speak, or several with commas between them")
 		}
 		if kind.Private() && !owned {

@@ -377,17 +377,17 @@ func TestTheBurstsOfEachType(t *testing.T) {
 	for kind, most := range map[action.Type]int{action.PerformSkill: 10, action.Emote: 20, action.Speak: 5, action.Presence: 100} {
 		rates, now := action.NewRates[int](), time.Unix(1, 0)
 		for n := range most + 1 {
-			if _, err := rates.Take(now, 0, kind, event.Presence{}); errors.Is(err, action.ErrRate) != (n == most) {
+			if _, err := rates.Admit(now, 0, kind, event.Presence{}); errors.Is(err, action.ErrRate) != (n == most) {
 				t.Errorf("%s, number %d: %v", kind, n+1, err)
 			}
 		}
-		if _, err := rates.Take(now, 1, kind, event.Presence{}); err != nil {
+		if _, err := rates.Admit(now, 1, kind, event.Presence{}); err != nil {
 			t.Errorf("%s at another place: %v", kind, err)
 		}
-		if _, err := rates.Take(now.Add(999*time.Millisecond), 0, kind, event.Presence{}); err == nil {
+		if _, err := rates.Admit(now.Add(999*time.Millisecond), 0, kind, event.Presence{}); err == nil {
 			t.Errorf("%s passes before the second is over", kind)
 		}
-		if _, err := rates.Take(now.Add(time.Second), 0, kind, event.Presence{}); err != nil {
+		if _, err := rates.Admit(now.Add(time.Second), 0, kind, event.Presence{}); err != nil {
 			t.Errorf("%s after a second: %v", kind, err)
 		}
 	}

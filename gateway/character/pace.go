@@ -50,12 +50,12 @@ func lasts(kind action.Type) bool {
 	return false
 }
 
-// take asks for an event to be published now, and counts it where it is now or later.
-func (p *pace) take(now time.Time, at place, kind action.Type, e event.Event) (pass bool, err error) {
+// admit asks for an event to be published now, and counts it where it is now or later.
+func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (pass bool, err error) {
 	if err := p.all.full(now, ""); err != nil {
 		return false, err
 	}
-	if pass, err = p.rates.Take(now, at, kind, e); err != nil {
+	if pass, err = p.rates.Admit(now, at, kind, e); err != nil {
 		return false, err
 	}
 	if _, gesture := e.(event.Gesture); gesture && !pass {
@@ -86,7 +86,7 @@ func newPace() pace {
 // published later, if at all.
 func (d *Door) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
 	d.pace.mu.Lock()
-	now, err = d.pace.take(time.Now(), at, kind, e)
+	now, err = d.pace.admit(time.Now(), at, kind, e)
 	d.pace.mu.Unlock()
 	if !now {
 		select {
@@ -111,7 +111,7 @@ func (d *Door) Run(ctx context.Context) {
 		now := time.Now()
 		d.pace.mu.Lock()
 		ready := d.pace.rates.Ready(now)
-		next := d.pace.rates.Due()
+		next := d.pace.rates.NextReady()
 		d.pace.mu.Unlock()
 		for _, r := range ready {
 			d.o.Bus.Publish(r.At.robot, r.At.session, r.Event)

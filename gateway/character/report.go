@@ -62,8 +62,8 @@ func newRateLimited(kind action.Type, err error) *rateLimited {
 // Error is the sentence.
 func (r *rateLimited) Error() string { return r.Message }
 
-// take carries out or publishes a viewer's action at the place it names.
-func (d *Door) take(ctx context.Context, r report, session string) (reported, error) {
+// handleReport carries out or publishes a viewer's action at the place it names.
+func (d *Door) handleReport(ctx context.Context, r report, session string) (reported, error) {
 	e, err := r.Event()
 	if err != nil {
 		return reported{}, err

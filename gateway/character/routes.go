@@ -66,7 +66,7 @@ func (d *Door) report(c *gin.Context) {
 	}
 	var done reported
 	if err == nil {
-		done, err = d.take(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
+		done, err = d.handleReport(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
 	}
 	var limited *rateLimited
 	switch {

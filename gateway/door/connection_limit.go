@@ -30,9 +30,9 @@ func NewConnectionLimit(most, mostOfPeer int) *ConnectionLimit {
 	return &ConnectionLimit{most: most, mostOfPeer: mostOfPeer, byPeer: map[netip.Addr]int{}}
 }
 
-// Take counts a connection until release is called, which may be called again.
+// Acquire counts a connection until release is called, which may be called again.
 // It returns ErrTooMany or ErrTooManyOfPeer where the connection is to be closed.
-func (l *ConnectionLimit) Take(peer netip.Addr) (release func(), err error) {
+func (l *ConnectionLimit) Acquire(peer netip.Addr) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

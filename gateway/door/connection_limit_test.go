@@ -16,7 +16,7 @@ func TestConnectionLimit(t *testing.T) {
 		peer netip.Addr
 		want error
 	}{{one, nil}, {one, nil}, {one, ErrTooManyOfPeer}, {two, nil}, {two, ErrTooMany}, {one, ErrTooMany}, {netip.Addr{}, ErrTooMany}} {
-		release, err := l.Take(c.peer)
+		release, err := l.Acquire(c.peer)
 		if !errors.Is(err, c.want) || (release == nil) != (c.want != nil) {
 			t.Errorf("number %d: %v, want %v", i+1, err, c.want)
 		}
@@ -32,7 +32,7 @@ func TestConnectionLimit(t *testing.T) {
 	if open, _ := l.Open(); open != 2 {
 		t.Errorf("one was closed twice, and %d are open", open)
 	}
-	if again, err := l.Take(one); err != nil {
+	if again, err := l.Acquire(one); err != nil {
 		t.Error(err)
 	} else {
 		again()

@@ -14,7 +14,7 @@ type Downloads struct {
 	finished chan struct{} // closed once none is running; nil until Finish
 }
 
-func (d *Downloads) begin() bool {
+func (d *Downloads) start() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.finished != nil {
@@ -24,7 +24,7 @@ func (d *Downloads) begin() bool {
 	return true
 }
 
-func (d *Downloads) end() {
+func (d *Downloads) finish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.running--; d.running == 0 && d.finished != nil {

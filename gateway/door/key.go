@@ -76,14 +76,14 @@ type boundTo struct{}
 // Check refuses a request without the right token, and one from an address
 // that has tried too often.
 func (k *Key) Check(r *http.Request) error {
-	return k.Try(r, k.sent(r), nil)
+	return k.CheckToken(r, k.sent(r), nil)
 }
 
 // Or is a lock that the bearer token of another opens, too. Wrong keys are counted at
 // this one.
 func (k *Key) Or(other *Key) func(*http.Request) error {
 	return func(r *http.Request) error {
-		return k.Try(r, k.sent(r), func(string) bool { return other.opens(bearerOf(r)) })
+		return k.CheckToken(r, k.sent(r), func(string) bool { return other.opens(bearerOf(r)) })
 	}
 }
 
@@ -115,9 +115,9 @@ func (k *Key) opens(token string) bool {
 	return secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// Try is Check for a token that came otherwise than in a header. other, where it is
+// CheckToken is Check for a token that came otherwise than in a header. other, where it is
 // not nil, may take a token that is not the secret.
-func (k *Key) Try(r *http.Request, token string, other func(token string) bool) error {
+func (k *Key) CheckToken(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret.Load().text == "" {
 		return &Fault{Word: "no_key_set",
 			Sentence: fmt.Sprintf("this address is closed until a key is set in %s", k.setting), HTTP: http.StatusForbidden}

@@ -203,7 +203,7 @@ func TestASecretThatIsChanged(t *testing.T) {
 	must.Succeed(t, err)
 	var underWay, connection, keyless context.Context
 	begin := func(c *gin.Context) {
-		ctx, leave, err := serving.Begin(c.Request)
+		ctx, leave, err := serving.Enter(c.Request)
 		if err != nil {
 			t.Error(err)
 		}

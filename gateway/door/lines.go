@@ -26,9 +26,9 @@ func Lines(ctx context.Context, w http.ResponseWriter, write func(ctx context.Co
 	l.start = time.AfterFunc(beginWithin, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_ = l.begin() // the first line meets the same failure
+		_ = l.sendHeader() // the first line meets the same failure
 	})
-	defer func() { l.end(err) }()
+	defer func() { l.finish(err) }()
 	return write(ctx, l.send)
 }
 
@@ -44,8 +44,8 @@ type lines struct {
 	ended bool
 }
 
-// begin sends the headers, once.
-func (l *lines) begin() error {
+// sendHeader sends the headers, once.
+func (l *lines) sendHeader() error {
 	if l.begun || l.ended {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (l *lines) send(line string) error {
 	if l.ended {
 		return io.ErrClosedPipe
 	}
-	if err := l.begin(); err != nil {
+	if err := l.sendHeader(); err != nil {
 		return err
 	}
 	l.deadline()
@@ -82,9 +82,9 @@ func (l *lines) send(line string) error {
 // deadlines; those of a server do.
 func (l *lines) deadline() { _ = l.control.SetWriteDeadline(time.Now().Add(sendWithin)) }
 
-// end also keeps the server from sending the mark of a whole answer after a
+// finish also keeps the server from sending the mark of a whole answer after a
 // failure.
-func (l *lines) end(err error) {
+func (l *lines) finish(err error) {
 	l.start.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()

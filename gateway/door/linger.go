@@ -76,9 +76,9 @@ func (l *Lingering) last(r *http.Request) {
 	}
 }
 
-// keep takes a connection after its server has closed it, and closes it when the
+// add takes a connection after its server has closed it, and closes it when the
 // other side has. It reports whether there is room.
-func (l *Lingering) keep(c *limitedConn) bool {
+func (l *Lingering) add(c *limitedConn) bool {
 	most, within := l.most, l.within
 	most = cmp.Or(most, mostLinger)
 	within = cmp.Or(within, lingerFor)
@@ -107,7 +107,7 @@ func (l *Lingering) keep(c *limitedConn) bool {
 			l.counts.TimedOut++
 		}
 		l.mu.Unlock()
-		_ = c.end()
+		_ = c.closeConn()
 	})
 	return true
 }

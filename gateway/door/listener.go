@@ -60,7 +60,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if isLocal(conn) {
 			limit = l.local
 		}
-		release, err := limit.Take(peer)
+		release, err := limit.Acquire(peer)
 		if err != nil {
 			_ = conn.Close() // its client may try again
 			l.refuse(peer, limit == l.local, err)
@@ -106,13 +106,13 @@ type limitedConn struct {
 
 // Close closes the connection, or waits until the other side does (see Lingering).
 func (c *limitedConn) Close() error {
-	if l := c.lingering.Swap(nil); l != nil && l.keep(c) {
+	if l := c.lingering.Swap(nil); l != nil && l.add(c) {
 		return nil
 	}
-	return c.end()
+	return c.closeConn()
 }
 
-func (c *limitedConn) end() error {
+func (c *limitedConn) closeConn() error {
 	c.release()
 	return c.Conn.Close()
 }

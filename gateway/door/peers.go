@@ -46,11 +46,11 @@ func (p *peerLimiters) exhausted(from netip.Addr) bool {
 func (p *peerLimiters) allow(from netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.seen(from).Allow()
+	return p.limiterOf(from).Allow()
 }
 
-// seen is the limiter of an address that has come. The lock must be held.
-func (p *peerLimiters) seen(from netip.Addr) *rate.Limiter {
+// limiterOf is the limiter of an address that has come. The lock must be held.
+func (p *peerLimiters) limiterOf(from netip.Addr) *rate.Limiter {
 	network := networkOf(from)
 	if e, known := p.byPeer[from]; known {
 		p.byNetwork[network].MoveToBack(e)

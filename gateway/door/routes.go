@@ -164,12 +164,12 @@ func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
 		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
 			return
 		}
-		if !d.begin() {
+		if !d.start() {
 			_ = c.Error(&Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable})
 			c.Abort()
 			return
 		}
-		defer d.end()
+		defer d.finish()
 		c.Next()
 	}
 }

@@ -34,7 +34,7 @@ type seldom struct {
 
 // Handle writes a message, or counts it.
 func (s seldom) Handle(ctx context.Context, r slog.Record) error {
-	more, due := s.messages.due(r.Message)
+	more, due := s.messages.allow(r.Message)
 	if !due {
 		return nil
 	}
@@ -66,8 +66,8 @@ type message struct {
 	more    int // left out since it was last written
 }
 
-// due reports whether a message is to be written, and how many like it were not.
-func (s *messages) due(text string) (more int, due bool) {
+// allow reports whether a message is to be written, and how many like it were not.
+func (s *messages) allow(text string) (more int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.byText[text]; !known && len(s.byText) >= mostMessages {

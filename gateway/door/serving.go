@@ -32,16 +32,16 @@ func NewServing(what string, most, mostOfPeer int) *Serving {
 	return s
 }
 
-// Begin counts the connection that a request goes on as until leave is called, which may be
+// Enter counts the connection that a request goes on as until leave is called, which may be
 // called again. The connection has to end with ctx. It returns a *Fault, with status 503,
 // where there are too many, or none are served any more.
-func (s *Serving) Begin(r *http.Request) (ctx context.Context, leave func(), err error) {
+func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return nil, nil, &Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable}
 	}
-	release, err := s.limit.Take(PeerOf(r.RemoteAddr))
+	release, err := s.limit.Acquire(PeerOf(r.RemoteAddr))
 	if err != nil {
 		most, from := s.most, ""
 		if errors.Is(err, ErrTooManyOfPeer) {

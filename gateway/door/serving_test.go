@@ -20,14 +20,14 @@ func TestServing(t *testing.T) {
 		refused := func(remote, word, sentence string) {
 			t.Helper()
 			var f *Fault
-			if _, _, err := s.Begin(&http.Request{RemoteAddr: remote}); !errors.As(err, &f) || f.Word != word || f.Sentence != sentence || f.HTTP != 503 {
+			if _, _, err := s.Enter(&http.Request{RemoteAddr: remote}); !errors.As(err, &f) || f.Word != word || f.Sentence != sentence || f.HTTP != 503 {
 				t.Errorf("from %s: %v", remote, err)
 			}
 		}
 		var leave []func()
 		var serving context.Context
 		for _, remote := range []string{"192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"} {
-			c, l, err := s.Begin(&http.Request{RemoteAddr: remote})
+			c, l, err := s.Enter(&http.Request{RemoteAddr: remote})
 			must.Succeed(t, err)
 			serving, leave = c, append(leave, l)
 			if len(leave) == 2 {

@@ -357,7 +357,7 @@ func TestAgentsAfterALoss(t *testing.T) {
 	d.mu.Lock()
 	d.open = nil
 	d.mu.Unlock()
-	h.board.Take(event.Envelope{Seq: 9, At: time.Now(), Session: "coding-1", Event: event.TurnEnded{End: event.EndCancelled}})
+	h.board.HandleEvent(event.Envelope{Seq: 9, At: time.Now(), Session: "coding-1", Event: event.TurnEnded{End: event.EndCancelled}})
 	hub.onEvent(t.Context(), event.Envelope{At: time.Now(), Event: event.Missed{N: 3}})
 	if v := hub.agents.views["coding-1"]; v.Shown != agent.Idle || v.Document().Question != nil || hub.bridge.info.Waiting != 0 {
 		t.Errorf("%+v", v.Document())

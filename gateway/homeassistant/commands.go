@@ -35,7 +35,7 @@ type order struct {
 // onMessage handles a message on the set topic of a robot's thing.
 func (c *commands) onMessage(ctx context.Context, name, thing string, m connection.Incoming) {
 	now := time.Now()
-	id, err := c.o.Robots.Find(name)
+	id, err := c.o.Robots.Resolve(name)
 	v := c.robots.views[id]
 	if err != nil || v == nil || !c.o.Robots.Trusts(id) {
 		c.refusals.log("", now, "a command over MQTT names no robot that its owner has adopted; it is ignored. "+
@@ -43,7 +43,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 		m.Ack()
 		return
 	}
-	parsed, err := command.Parse(id, thing, m.Payload, c.o.Robots.Find)
+	parsed, err := command.Parse(id, thing, m.Payload, c.o.Robots.Resolve)
 	if m.Retained {
 		err = errors.New("it was published retained, and such a command would be given again at every connection; publish it without")
 	}
@@ -77,7 +77,7 @@ func (c *commands) enqueue(ctx context.Context, v *view, o *order) {
 func (c *commands) release(ctx context.Context, v *view) {
 	id := v.Registered.ID
 	for _, w := range c.waiting.start(id) {
-		parsed, err := command.Parse(id, w.Thing, []byte(w.Payload), c.o.Robots.Find)
+		parsed, err := command.Parse(id, w.Thing, []byte(w.Payload), c.o.Robots.Resolve)
 		if !time.Now().Before(w.Expires) {
 			err = errors.New("it has waited too long")
 		}
@@ -210,7 +210,7 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 		c.refusals.log("", time.Now(), "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", plain.Clip(m.Topic, 200))
 		return
 	}
-	request, err := command.ParseRequest(verb, m.Payload, c.o.Robots.Find)
+	request, err := command.ParseRequest(verb, m.Payload, c.o.Robots.Resolve)
 	if err != nil {
 		c.respond(request, nil, err)
 		m.Ack()

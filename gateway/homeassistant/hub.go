@@ -73,7 +73,7 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	} else {
 		robot = h.robots.viewFor(e.Robot, e.At) // discovery of a robot
 	}
-	for _, c := range h.states.Take(e) {
+	for _, c := range h.states.HandleEvent(e) {
 		h.setState(c)
 	}
 	switch {
@@ -227,7 +227,7 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 // recover goes on from the board after events were lost.
 func (h *hub) recover(lost event.Missed, e event.Envelope) {
 	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
-	for _, c := range h.states.Take(e) {
+	for _, c := range h.states.HandleEvent(e) {
 		c.By = nil
 		h.setState(c) // state
 	}

@@ -48,7 +48,7 @@ func (h *hub) run(ctx context.Context, l *lanes) {
 
 // start publishes everything as it is now, and returns a reader of later events.
 func (h *hub) start(now time.Time) *event.Reader {
-	h.states = h.o.Board.Follow(now)
+	h.states = h.o.Board.NewFollower(now)
 	h.robots.characters = h.o.Characters.Names()
 	h.robots.removeForgotten()
 	h.status(h.topics.Bridge("status"), "online")
@@ -77,7 +77,7 @@ func (h *hub) reconcile(now time.Time) {
 
 // nextChange returns when something is to be published next without an input, at most in an hour.
 func (h *hub) nextChange(now time.Time) time.Time {
-	first := state.Earliest(now.Add(time.Hour), h.states.Due(), h.republish, h.strangers.due)
+	first := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish, h.strangers.due)
 	for _, v := range h.robots.views {
 		first = state.Earliest(first, h.robots.nextChange(v, now))
 	}
@@ -92,7 +92,7 @@ func (h *hub) nextChange(now time.Time) time.Time {
 
 // advance publishes what is due.
 func (h *hub) advance(now time.Time) {
-	for _, c := range h.states.Pass(now) {
+	for _, c := range h.states.Expire(now) {
 		h.setState(c)
 	}
 	for _, v := range h.robots.views {

@@ -67,7 +67,7 @@ func (d *Door) askAloud(ctx context.Context, h *held) {
 func (h *held) aloud(words *language.Words, again bool) string {
 	text := question(words, h.wish)
 	if again {
-		text = words.Say("ask.again", "question", text)
+		text = words.Message("ask.again", "question", text)
 	}
 	return text
 }

@@ -25,8 +25,8 @@ type call struct {
 // What is kept of calls: how many run at once, and of each so many bytes.
 const mostCalls = 32
 
-// begun is the session with one more call at work. Of too many the oldest gives way.
-func (s session) begun(c call) session {
+// withCall is the session with one more call at work. Of too many the oldest gives way.
+func (s session) withCall(c call) session {
 	if c.name == "" {
 		return s
 	}
@@ -41,9 +41,9 @@ func (s session) begun(c call) session {
 	return s
 }
 
-// ended is the session without a call: that of its id, or where it has none the
+// withoutCall is the session without a call: that of its id, or where it has none the
 // first of its name.
-func (s session) ended(c call, done bool) session {
+func (s session) withoutCall(c call, done bool) session {
 	i := slices.IndexFunc(s.calls, func(r call) bool {
 		return c.id != "" && r.id == c.id || c.id == "" && c.name != "" && r.name == c.name
 	})

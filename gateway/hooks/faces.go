@@ -21,7 +21,7 @@ type faces struct {
 // newFaces begins with the robots as they are. When those that listen began to is
 // not known; they are taken to have begun now.
 func newFaces(b *agent.Board, now time.Time) *faces {
-	f := &faces{robots: b.Follow(now), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
+	f := &faces{robots: b.NewFollower(now), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
 	for _, s := range f.robots.States() {
 		f.spoken[s.Robot] = now
 	}
@@ -41,7 +41,7 @@ func (f *faces) await(ctx context.Context, d *Door, events <-chan event.Envelope
 			if !open {
 				return false
 			}
-			f.take(e)
+			f.handleEvent(e)
 			news = stirs(e)
 		case <-d.changed:
 			news = true
@@ -56,13 +56,13 @@ func (f *faces) await(ctx context.Context, d *Door, events <-chan event.Envelope
 		if !open {
 			return false
 		}
-		f.take(e)
+		f.handleEvent(e)
 	}
 	return true
 }
 
-func (f *faces) take(e event.Envelope) {
-	f.robots.Take(e)
+func (f *faces) handleEvent(e event.Envelope) {
+	f.robots.HandleEvent(e)
 	if stirs(e) {
 		f.spoken[e.Robot] = e.At
 	}
@@ -75,7 +75,7 @@ func (f *faces) take(e event.Envelope) {
 // or listens in silence. If it does not rest, from is when it may by itself.
 func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) {
 	robot := f.robots.Robot(id)
-	from = robot.Due()
+	from = robot.ExpiresAt()
 	switch robot.At(now) {
 	case agent.Idle:
 		return true, from
@@ -99,9 +99,9 @@ func stirs(e event.Envelope) bool {
 	return false
 }
 
-// show gives robots that rest the face of the sessions. It returns when one will
+// updateFaces gives robots that rest the face of the sessions. It returns when one will
 // rest by itself.
-func (d *Door) show(ctx context.Context, f *faces, now time.Time) (again time.Time) {
+func (d *Door) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
 	d.mu.Lock()
 	state, some := d.table.merged(), len(d.table) > 0
 	d.mu.Unlock()

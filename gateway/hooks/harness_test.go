@@ -134,7 +134,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	h.door = New(o)
 	h.wg.Go(func() {
 		h.bus.ReadFrom(1).Each(context.Background(), func(e event.Envelope) {
-			h.board.Take(e)
+			h.board.HandleEvent(e)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.events = append(h.events, strings.TrimSpace(fmt.Sprint(e.Session, " ", event.Kind(e.Event))))

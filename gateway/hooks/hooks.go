@@ -97,7 +97,7 @@ func (d *Door) Run(ctx context.Context) {
 	for f.await(ctx, d, events, alarm.C) {
 		now := time.Now()
 		due := d.age(now)
-		if idle := d.show(ctx, f, now); due.IsZero() || !idle.IsZero() && idle.Before(due) {
+		if idle := d.updateFaces(ctx, f, now); due.IsZero() || !idle.IsZero() && idle.Before(due) {
 			due = idle
 		}
 		alarm.Stop()
@@ -128,10 +128,10 @@ func (d *Door) change(after table) {
 func (d *Door) age(now time.Time) (due time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if due := d.table.due(); !due.IsZero() && !now.Before(due) {
+	if due := d.table.nextSweep(); !due.IsZero() && !now.Before(due) {
 		d.change(d.table.sweep(now))
 	}
-	return d.table.due()
+	return d.table.nextSweep()
 }
 
 // Session is a coding session as it is shown.

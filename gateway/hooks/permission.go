@@ -84,7 +84,7 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 	}
 	ctx, withdraw := context.WithCancel(ctx)
 	defer withdraw()
-	h := d.hold(by, w, withdraw)
+	h := d.addPermission(by, w, withdraw)
 	if h == nil {
 		d.o.Log.Warn("a permission is left to the terminal: too many wait already", "waiting", mostHeld)
 		return nil, nil
@@ -97,12 +97,12 @@ func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, er
 	}
 	a := &decided{}
 	words := d.words("")
-	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", words.Say("hooks.denied")}
+	a.Output.Event, a.Output.Decision = "PermissionRequest", decision{"deny", words.Message("hooks.denied")}
 	switch {
 	case v.allow:
 		a.Output.Decision = decision{Behavior: "allow"}
 	case v.how == agent.AnswerDenied:
-		a.Output.Decision.Message = words.Say("hooks.denied_elsewhere")
+		a.Output.Decision.Message = words.Message("hooks.denied_elsewhere")
 	}
 	return a, nil
 }
@@ -130,8 +130,8 @@ func (w wish) yesOrNo() bool {
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
 }
 
-// hold adds a permission to those that wait. It returns nil where too many do.
-func (d *Door) hold(by string, w wish, withdraw func()) *held {
+// addPermission adds a permission to those that wait. It returns nil where too many do.
+func (d *Door) addPermission(by string, w wish, withdraw func()) *held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.held) >= mostHeld {
@@ -223,7 +223,7 @@ func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, an
 	}
 	after := d.table.asked(time.Now(), h.key, by, -1)
 	if s, known := after[h.key]; known && answered && !v.allow && h.call.id != "" {
-		after[h.key] = s.ended(h.call, false) // of a denied call there is no further report
+		after[h.key] = s.withoutCall(h.call, false) // of a denied call there is no further report
 	}
 	// What it has done meanwhile shows at once when this is answered.
 	d.change(after)

@@ -29,7 +29,7 @@ func question(words *language.Words, w wish) string {
 	}
 	asked := agent.Permission(words, kind, remote.Redact(plain.Clip(title, mostRead), mostRead), mostAloud, len(title) > mostRead)
 	if folder := agent.Aloud(path.Base(plain.Line(plain.Clip(w.CWD, limit.Line)))); folder != "" && folder != "." && folder != "/" {
-		return words.Say("ask.session_in", "folder", plain.Clip(folder, limit.Word), "question", asked)
+		return words.Message("ask.session_in", "folder", plain.Clip(folder, limit.Word), "question", asked)
 	}
-	return words.Say("ask.session", "question", asked)
+	return words.Message("ask.session", "question", asked)
 }

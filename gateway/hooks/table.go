@@ -112,18 +112,18 @@ func (s session) called(r report) session {
 	bare := r.event == "" && r.state == working
 	for _, c := range s.calls {
 		if c.bare && !(bare && c.name == r.call.name) {
-			s = s.ended(c, r.state != failed)
+			s = s.withoutCall(c, r.state != failed)
 		}
 	}
 	switch {
 	case r.event == preToolUse && r.state == working:
-		s = s.begun(r.call)
+		s = s.withCall(r.call)
 	case r.event == postToolUse, r.event == postToolUseFailure:
-		s = s.ended(r.call, r.event == postToolUse)
+		s = s.withoutCall(r.call, r.event == postToolUse)
 	case bare && !slices.ContainsFunc(s.calls, func(c call) bool { return c.bare }):
 		c := r.call
 		c.id, c.bare = "", true
-		s = s.begun(c)
+		s = s.withCall(c)
 	}
 	return s
 }
@@ -192,8 +192,8 @@ func (t table) sweep(now time.Time) table {
 
 func busy(c coding) bool { return c == thinking || c == working || c == juggling }
 
-// due is when sweep will change something, and the zero time for never.
-func (t table) due() (due time.Time) {
+// nextSweep is when sweep will change something, and the zero time for never.
+func (t table) nextSweep() (due time.Time) {
 	earliest := func(at time.Time) {
 		if due.IsZero() || at.Before(due) {
 			due = at

@@ -84,7 +84,7 @@ func TestTime(t *testing.T) {
 		{r(sleeping, sessionEnd), 0, "", true},
 	} {
 		table := table{}.fold(noon, r(working, "PreToolUse")).fold(noon, c.reports)
-		for due := table.due(); !due.IsZero() && !due.After(noon.Add(c.at)); due = table.due() {
+		for due := table.nextSweep(); !due.IsZero() && !due.After(noon.Add(c.at)); due = table.nextSweep() {
 			table = table.sweep(due)
 		}
 		s, there := table[key(claude, "s")]
@@ -156,7 +156,7 @@ func TestBoardAgrees(t *testing.T) {
 				after := tab.inSlot(slot).view()
 				for _, e := range between(name(slot), reports[slot], after) {
 					seq++
-					board.Take(event.Envelope{Seq: seq, At: now, Session: name(slot), Event: e})
+					board.HandleEvent(event.Envelope{Seq: seq, At: now, Session: name(slot), Event: e})
 					if c, is := e.(event.ToolStatus); is {
 						id := name(slot) + " " + c.ID
 						if starts := c.Status == event.ToolRunning; starts == running[id] {
@@ -170,7 +170,7 @@ func TestBoardAgrees(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "reports") {
 			until := now.Add(time.Duration(rapid.IntRange(0, 700).Draw(t, "seconds")) * time.Second)
-			for due := tab.due(); !due.IsZero() && !due.After(until); due = tab.due() {
+			for due := tab.nextSweep(); !due.IsZero() && !due.After(until); due = tab.nextSweep() {
 				now, tab = due, tab.sweep(due)
 				publish()
 			}

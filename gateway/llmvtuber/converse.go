@@ -24,7 +24,7 @@ const (
 
 // converse has a text answered, and what is said spoken.
 func (c *client) converse(ctx context.Context, text string) {
-	o, done := c.door.hold()
+	o, done := c.door.acquireOptions()
 	defer done()
 	s := speech{Options: o, client: c, from: c.interrupted.Add(settle), mouth: make(chan []float64)}
 	mouth := o.Loudness.Mouth(c.conn.Session())
@@ -33,25 +33,25 @@ func (c *client) converse(ctx context.Context, text string) {
 	defer moving.Wait()
 	defer stop()
 	moving.Go(func() { mouth.Run(playing, s.mouth) })
-	err := c.conn.Chat(ctx, text, func(r agent.Reply) error { return s.take(ctx, r) })
+	err := c.conn.Chat(ctx, text, func(r agent.Reply) error { return s.sendReply(ctx, r) })
 	switch {
 	case ctx.Err() != nil: // the client has stopped it, and expects nothing more
 	case err != nil:
-		c.fail(ctx, s.over, c.conn.Told(err))
+		c.fail(ctx, s.over, c.conn.ErrorText(err))
 	default:
-		c.end(ctx, s.over)
+		c.finish(ctx, s.over)
 	}
 }
 
 // fail ends an answer with an error. The client shows it for a moment, and would go on to
 // show what the answer began with.
 func (c *client) fail(ctx context.Context, over time.Time, sentence string) {
-	c.end(ctx, over, newFailed(sentence), subtitle(sentence))
+	c.finish(ctx, over, newFailed(sentence), subtitle(sentence))
 }
 
-// end ends an answer, once the client has played its sound, which cannot be before over;
+// finish ends an answer, once the client has played its sound, which cannot be before over;
 // zero is no sound.
-func (c *client) end(ctx context.Context, over time.Time, last ...any) {
+func (c *client) finish(ctx context.Context, over time.Time, last ...any) {
 	if c.send(ctx, last...) != nil {
 		return
 	}
@@ -98,8 +98,8 @@ type speech struct {
 	mouth   chan []float64 // gets the levels of what is sent
 }
 
-// take sends a sentence with its sound.
-func (s *speech) take(ctx context.Context, r agent.Reply) error {
+// sendReply sends a sentence with its sound.
+func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 	switch r := r.(type) {
 	case agent.Felt:
 		s.face = s.Model.expression(s.Words, r)

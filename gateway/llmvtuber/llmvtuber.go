@@ -81,8 +81,8 @@ func (d *Door) Apply(o Options) {
 	d.o = o
 }
 
-// hold returns the options, and a function to call when they are not used any more.
-func (d *Door) hold() (o Options, done func()) {
+// acquireOptions returns the options, and a function to call when they are not used any more.
+func (d *Door) acquireOptions() (o Options, done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.o, d.o.Hold()
@@ -137,9 +137,9 @@ func (c *client) send(ctx context.Context, messages ...any) error {
 	return nil
 }
 
-// Take deals with a message. One that is none is answered with an error, as by the
+// Handle deals with a message. One that is none is answered with an error, as by the
 // program's own server.
-func (c *client) Take(ctx context.Context, data []byte) error {
+func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
 		return c.send(ctx, newFailed(err.Error()))
@@ -224,8 +224,8 @@ func (c *client) reply(r request) any {
 	return newFailed("Perch has no groups and no other configurations to switch to")
 }
 
-// Show tells of tools and notifications.
-func (c *client) Show(f *feed.Frame) any {
+// MessageFor tells of tools and notifications.
+func (c *client) MessageFor(f *feed.Frame) any {
 	switch b := f.Body.(type) {
 	case feed.Tool:
 		return newTool(b, c.door.options().Name)
@@ -248,7 +248,7 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 		c.conn.Log().Warn("speech was not recognized", "err", err)
 		c.fail(ctx, time.Time{}, "the recognizer did not answer; the log of the appliance says why")
 	case text == "":
-		c.end(ctx, time.Time{}, subtitle("I did not understand that.")) // an empty one would leave what it shows
+		c.finish(ctx, time.Time{}, subtitle("I did not understand that.")) // an empty one would leave what it shows
 	default:
 		if c.send(ctx, line{"user-input-transcription", text}) == nil {
 			c.converse(ctx, text)
@@ -261,7 +261,7 @@ var errDeaf = errors.New("there is no recognizer")
 
 // recognize is the text of an utterance; empty where it is not understood.
 func (d *Door) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
-	o, done := d.hold()
+	o, done := d.acquireOptions()
 	defer done()
 	if o.Recognizer == nil {
 		return "", errDeaf

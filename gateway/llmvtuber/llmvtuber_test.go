@@ -81,7 +81,7 @@ func TestTheGreeting(t *testing.T) {
 {"type":"set-model-and-conf","model_info":{"name":"mao_pro","url":"/live2d-models/.*,"conf_name":"Chan","conf_uid":"perch","client_uid":"~"}
 {"type":"group-update","members":\[\],"is_owner":false}
 {"type":"control","text":"start-mic"}$`)
-	if got := p.Told(); !want.MatchString(got) {
+	if got := p.Transcript(); !want.MatchString(got) {
 		t.Errorf("it is greeted with\n%s", got)
 	}
 }
@@ -299,7 +299,7 @@ func TestGarbage(t *testing.T) {
 	p.Send(`{"type":"heartbeat"}`)
 	p.Expect(`{"type":"heartbeat-ack"}`)
 	if err := p.Conn.SendText(make([]byte, limit.Message+1)); err == nil {
-		_ = p.Ended()
+		_ = p.WaitClosed()
 	}
 }
 
@@ -324,7 +324,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	if n := len(said); n > 100 {
 		t.Errorf("%d sentences were made for a client that reads none", n)
 	}
-	_ = other.Ended()
+	_ = other.WaitClosed()
 }
 
 // TestTheLock is that of the skins, and the talk has to be there.

@@ -63,28 +63,28 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 	defer quiet.Stop()
 	b := browsing{Search: s}
 	receive := func(p packet) error {
-		had := len(b.found())
+		had := len(b.complete())
 		if p.msg.Response && !p.legacy() { // RFC 6762 section 6: a response from another port is ignored
 			b.receive(p.msg, p.link.Name)
 		}
-		if len(b.found()) > had {
+		if len(b.complete()) > had {
 			quiet.Reset(more)
 		}
 		return nil
 	}
 	for wait := time.Second; err == nil; wait = min(2*wait, time.Hour) {
 		sock.multicast(func(link) *dns.Msg { return b.question() })
-		if err = sock.hear(ctx, chase, receive); err == nil && len(b.question().Question) > 1 {
+		if err = sock.receive(ctx, chase, receive); err == nil && len(b.question().Question) > 1 {
 			sock.multicast(func(link) *dns.Msg { return b.question() })
 		}
 		if err == nil {
-			err = sock.hear(ctx, wait-chase, receive)
+			err = sock.receive(ctx, wait-chase, receive)
 		}
 	}
 	if ctx.Err() != nil {
 		err = nil
 	}
-	return b.found(), err
+	return b.complete(), err
 }
 
 // Targets is what [Search.All] found as "host:port" to dial, every address of an instance before those of the next.
@@ -174,8 +174,8 @@ func (b *browsing) instance(name string, ttl uint32) *candidate {
 	return none
 }
 
-// found are the instances that are known well enough, ordered by name.
-func (b *browsing) found() (list []Found) {
+// complete are the instances that are known well enough, ordered by name.
+func (b *browsing) complete() (list []Found) {
 	for _, c := range b.instances {
 		if c.Port != 0 && len(c.Addrs) > 0 && !strings.EqualFold(c.Instance, b.Except) {
 			list = append(list, c.Found)

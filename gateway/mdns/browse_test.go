@@ -95,7 +95,7 @@ func TestHunt(t *testing.T) {
 			for _, lines := range tt.answers {
 				h.receive(packed(t, says(t, lines...)), "eth0")
 			}
-			got := h.found()
+			got := h.complete()
 			if !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("found %+v, want %+v", got, tt.want)
 			}
@@ -129,7 +129,7 @@ func TestHuntReadsWhatPythonSends(t *testing.T) {
 		}
 		h := &browsing{Search: Search{Type: Wyoming}}
 		h.receive(parse(b), "eth0")
-		if got := h.found(); len(got) != 1 || got[0].TXT["version"] != "1" || !slices.Equal(got[0].Addrs, addrs("10.0.0.1")) {
+		if got := h.complete(); len(got) != 1 || got[0].TXT["version"] != "1" || !slices.Equal(got[0].Addrs, addrs("10.0.0.1")) {
 			t.Errorf("with the NSEC at %d: found %+v", at, got)
 		}
 		// Cut anywhere, nothing worse happens than that it is not found.
@@ -154,7 +154,7 @@ func TestBrowsingKeepsLittle(t *testing.T) {
 		// A host that changes with each answer.
 		h.receive(says(t, "0000._wyoming._tcp.local. 9 IN SRV 0 0 1 other"+name+".local."), "eth0")
 	}
-	found := h.found()
+	found := h.complete()
 	if len(h.instances) > maxFound || len(found) > maxFound {
 		t.Errorf("%d instances, %d found", len(h.instances), len(found))
 	}
@@ -172,7 +172,7 @@ func TestExcept(t *testing.T) {
 	for except, want := range map[string]int{"piper": 0, "PIPER": 0, "pipe": 1, "": 1} {
 		h := &browsing{Search: Search{Type: Wyoming, Except: except}}
 		h.receive(says(t, piperSRV, piperA), "eth0")
-		if got := h.found(); len(got) != want {
+		if got := h.complete(); len(got) != want {
 			t.Errorf("without %q: found %v", except, got)
 		}
 	}
@@ -217,7 +217,7 @@ func FuzzHunt(f *testing.F) {
 				continue
 			}
 			h.receive(msg, "eth0")
-			for _, found := range h.found() {
+			for _, found := range h.complete() {
 				if found.Instance == "" || found.Port == 0 || len(found.Addrs) == 0 {
 					t.Errorf("found %+v", found)
 				}

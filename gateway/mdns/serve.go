@@ -82,7 +82,7 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 		addresses = append(addresses, l.addrs...)
 	}
 	a.opts.Log.Info("mdns announced", "host", host, "instance", a.opts.Instance(), "by", by, "addresses", addresses)
-	if err = a.hold(ctx, s, by); errors.Is(err, errTaken) {
+	if err = a.answerHost(ctx, s, by); errors.Is(err, errTaken) {
 		return nil
 	}
 	return err
@@ -116,9 +116,9 @@ func register(o Options, host string, links []link) (servers []*zeroconf.Server,
 	return servers, err
 }
 
-// hold answers for the host name, where the system's responder does not. It returns nil when the links or the responder
+// answerHost answers for the host name, where the system's responder does not. It returns nil when the links or the responder
 // have changed, and errTaken when a packet shows that another machine has the name.
-func (a *Announcer) hold(ctx context.Context, s *socket, by string) error {
+func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error {
 	name := hostName(a.opts.Name, a.suffix) + "."
 	receive := func(p packet) error {
 		switch {
@@ -133,7 +133,7 @@ func (a *Announcer) hold(ctx context.Context, s *socket, by string) error {
 		return nil
 	}
 	for n := 1; ; n++ {
-		if err := s.hear(ctx, a.poll, receive); err != nil {
+		if err := s.receive(ctx, a.poll, receive); err != nil {
 			return err
 		}
 		// Where there is no link left, Run finds the same error and rests.
@@ -209,15 +209,15 @@ func (s *socket) ask(ctx context.Context, name string) (found finding, err error
 	}
 	for range maxBids {
 		found = finding{}
-		err = s.hear(ctx, rand.N(probeGap), weigh)
+		err = s.receive(ctx, rand.N(probeGap), weigh)
 		for n := 0; n < probes && err == nil && found.verdict < outbid; n++ {
 			s.multicast(func(l link) *dns.Msg { return probe(name, l) })
-			err = s.hear(ctx, probeGap, weigh)
+			err = s.receive(ctx, probeGap, weigh)
 		}
 		if err != nil || found.verdict != outbid {
 			return found, err
 		}
-		if err = s.hear(ctx, probeYield, weigh); err != nil {
+		if err = s.receive(ctx, probeYield, weigh); err != nil {
 			return found, err
 		}
 	}

@@ -153,8 +153,8 @@ func (s *socket) read(c conn) error {
 	}
 }
 
-// hear hands packets to receive for d. It returns early with receive's error, ctx's, or that of a reader that gave up.
-func (s *socket) hear(ctx context.Context, d time.Duration, receive func(packet) error) error {
+// receive hands packets to receive for d. It returns early with receive's error, ctx's, or that of a reader that gave up.
+func (s *socket) receive(ctx context.Context, d time.Duration, receive func(packet) error) error {
 	for over := time.After(d); ; {
 		select {
 		case <-ctx.Done():

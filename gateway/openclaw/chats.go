@@ -52,8 +52,8 @@ func (c *chats) name(session string, robot device.ID, told string) (key, run str
 	return a.key, a.run
 }
 
-// begin records a text under its key. It returns the status of a known text, and else started.
-func (c *chats) begin(session, key, once string) (status string) {
+// start records a text under its key. It returns the status of a known text, and else started.
+func (c *chats) start(session, key, once string) (status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.once[once]; e != nil {
@@ -75,8 +75,8 @@ func (c *chats) begin(session, key, once string) (status string) {
 	return started
 }
 
-// end records the status of a text. With an empty status it may be sent again.
-func (c *chats) end(once, status string) {
+// finish records the status of a text. With an empty status it may be sent again.
+func (c *chats) finish(once, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.once[once]

@@ -115,7 +115,9 @@ func f(all ...func(map[string]any)) []func(map[string]any) { return all }
 func TestTheToken(t *testing.T) {
 	lock := door.NewKey("the-key-of-the-skins", "skins.key", "")
 	h := newHarness(t, func(o *Options, _ *paces) {
-		o.Token = func(remote, token string) error { return lock.Try(&http.Request{RemoteAddr: remote}, token, nil) }
+		o.Token = func(remote, token string) error {
+			return lock.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)
+		}
 	})
 	auth := func(key, value string) func(map[string]any) {
 		return func(p map[string]any) { p["auth"] = map[string]any{key: value} }

@@ -209,7 +209,7 @@ func (c *connection) run(ctx context.Context) {
 		case <-c.finals.late.C:
 			err = c.sendAll(c.finals.all())
 		case <-news:
-			err = c.show()
+			err = c.sendEvents()
 		case now := <-tick.C:
 			if err = c.event("tick", map[string]any{"ts": now.UnixMilli()}); err == nil {
 				err = c.conn.Ping()
@@ -223,10 +223,10 @@ func (c *connection) run(ctx context.Context) {
 	}
 }
 
-// show sends the events of the sessions.
-func (c *connection) show() error {
+// sendEvents sends the events of the sessions.
+func (c *connection) sendEvents() error {
 	for {
-		f, late := c.view.Take()
+		f, late := c.view.Pop()
 		switch {
 		case late:
 			c.log.Info("a client cannot keep up; it is disconnected")
@@ -235,7 +235,7 @@ func (c *connection) show() error {
 		case f == nil:
 			return nil
 		}
-		for _, e := range c.runs.take(f, time.Now()) {
+		for _, e := range c.runs.handleFrame(f, time.Now()) {
 			if err := c.event("agent", e); err != nil {
 				return err
 			}
@@ -387,7 +387,7 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 	who, talk := talkOf(t.key)
 	if who == household {
 		who = ""
-	} else if named := c.door.o.Characters; named == nil || !named.Known(who) {
+	} else if named := c.door.o.Characters; named == nil || !named.Exists(who) {
 		return "", invalid("there is no agent %q; agents.list has them", plain.Clip(who, 60))
 	}
 	session, err := c.door.o.Talks.SessionOf(talk)
@@ -398,12 +398,12 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 		return "", &failure{Code: unavailable, Message: "too many of your messages are being answered; wait for one", Retryable: true,
 			RetryAfter: busyFor}
 	}
-	status = c.door.chats.begin(session, t.key, t.once)
+	status = c.door.chats.start(session, t.key, t.once)
 	if status == started {
 		c.asking[t.once] = true
 		c.chats.Go(func() {
 			answer := &answered{c: c, quiet: t.call != "", event: chatEvent{RunID: t.once, Session: t.key}}
-			err := c.door.o.Talks.Chat(ctx, talk, who, t.text, func(r agent.Reply) error { return answer.take(ctx, r) })
+			err := c.door.o.Talks.Chat(ctx, talk, who, t.text, func(r agent.Reply) error { return answer.add(ctx, r) })
 			status := done
 			switch {
 			case ctx.Err() != nil:
@@ -412,7 +412,7 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 				status = unsaid
 				c.log.Info("a client's text was not answered", "err", err)
 			}
-			c.door.chats.end(t.once, status)
+			c.door.chats.finish(t.once, status)
 			select {
 			case c.ended <- ending{t.once, answer.last(err), t.call, err}:
 			case <-ctx.Done():
@@ -430,8 +430,8 @@ type answered struct {
 	text  strings.Builder
 }
 
-// take sends a part of the answer.
-func (a *answered) take(ctx context.Context, r agent.Reply) error {
+// add sends a part of the answer.
+func (a *answered) add(ctx context.Context, r agent.Reply) error {
 	said, is := r.(agent.Say)
 	if !is {
 		return nil // the agent's events tell of the rest

@@ -154,7 +154,7 @@ func (k *caller) event(e chatEvent, states ...string) {
 // shows plays what sessions do.
 func (k *caller) shows(script []byte) {
 	for _, b := range script {
-		for _, e := range k.c.runs.take(shown(b), time.Now()) {
+		for _, e := range k.c.runs.handleFrame(shown(b), time.Now()) {
 			door.Encode(e)
 			run := e.Session + " " + e.RunID
 			if k.runs[run]++; e.Seq != k.runs[run] || e.Session == "" || e.RunID == "" {

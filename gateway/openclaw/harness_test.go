@@ -93,7 +93,7 @@ type cast []string
 
 func (c cast) Names() []string { return c }
 
-func (c cast) Known(name string) bool {
+func (c cast) Exists(name string) bool {
 	for _, one := range c {
 		if one == name {
 			return true
@@ -211,7 +211,7 @@ func (c *client) events(last string) (all []told) {
 // gone waits for the end of the connection.
 func (c *client) gone() {
 	c.t.Helper()
-	if err := c.Ended(); err != io.EOF {
+	if err := c.WaitClosed(); err != io.EOF {
 		c.t.Fatal(err)
 	}
 }

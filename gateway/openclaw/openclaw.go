@@ -35,7 +35,7 @@ type talks interface {
 // characters are who may answer.
 type characters interface {
 	Names() []string
-	Known(name string) bool
+	Exists(name string) bool
 }
 
 // Options are what the door is made of. Only fields with a note may be nil or empty.
@@ -100,7 +100,7 @@ func (d *Door) Connected() int { return d.serving.Connected() }
 
 // open upgrades a request and has the client served until it leaves. It returns at once.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := d.serving.Begin(r)
+	ctx, leave, err := d.serving.Enter(r)
 	if err != nil {
 		return err
 	}

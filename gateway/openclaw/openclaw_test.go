@@ -110,7 +110,7 @@ func TestRuns(t *testing.T) {
 		r := newRuns(func(session string, robot device.ID, _ string) (string, string) { return keyOf(session, robot), "run" })
 		var all []string
 		for _, body := range c.frames {
-			for _, e := range r.take(&feed.Frame{Session: "s", Body: body}, time.Now()) {
+			for _, e := range r.handleFrame(&feed.Frame{Session: "s", Body: body}, time.Now()) {
 				switch d := e.Data.(type) {
 				case lifecycle:
 					all = append(all, d.Phase)
@@ -135,7 +135,7 @@ func TestRunsAreBounded(t *testing.T) {
 	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	ends := 0
 	for n := range 2 * mostSessions {
-		for _, e := range r.take(&feed.Frame{Session: fmt.Sprint(n), Body: feed.State{State: agent.Thinking, Session: fmt.Sprint(n)}},
+		for _, e := range r.handleFrame(&feed.Frame{Session: fmt.Sprint(n), Body: feed.State{State: agent.Thinking, Session: fmt.Sprint(n)}},
 			noon.Add(time.Duration(n)*time.Second)) {
 			if l, is := e.Data.(lifecycle); is && l.Phase == "end" {
 				ends++
@@ -149,7 +149,7 @@ func TestRunsAreBounded(t *testing.T) {
 	for n := range 1000 {
 		for _, body := range []any{feed.Tool{Session: "399", ID: fmt.Sprint(n), Status: "running"},
 			feed.Said{Session: "399", Text: strings.Repeat("x", 500)}} {
-			r.take(&feed.Frame{Session: "399", Body: body}, noon)
+			r.handleFrame(&feed.Frame{Session: "399", Body: body}, noon)
 		}
 	}
 	if len(s.run.tools) != mostTools || len(s.run.text) > limit.Question {
@@ -200,7 +200,7 @@ func TestATextIsAnsweredOnce(t *testing.T) {
 	}
 	chats := newChats()
 	for n := range 5 * mostOnce {
-		chats.begin(fmt.Sprint("s", n), "k", fmt.Sprint(n))
+		chats.start(fmt.Sprint("s", n), "k", fmt.Sprint(n))
 	}
 	if len(chats.once) != mostOnce || chats.order.Len() != mostOnce || len(chats.asked) != mostSessions {
 		t.Errorf("%d keys, %d in order, %d sessions are kept", len(chats.once), chats.order.Len(), len(chats.asked))

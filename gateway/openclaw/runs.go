@@ -91,8 +91,8 @@ type namer func(id string, robot device.ID, told string) (key, run string)
 
 func newRuns(name namer) *runs { return &runs{name: name, sessions: map[string]*session{}} }
 
-// take returns the events for a frame.
-func (r *runs) take(f *feed.Frame, now time.Time) (told []agentEvent) {
+// handleFrame returns the events for a frame.
+func (r *runs) handleFrame(f *feed.Frame, now time.Time) (told []agentEvent) {
 	place := cmp.Or(string(f.Robot), f.Session)
 	if place == "" {
 		return nil
@@ -115,7 +115,7 @@ func (r *runs) take(f *feed.Frame, now time.Time) (told []agentEvent) {
 	case feed.Tool:
 		return append(told, r.tool(s, b, at)...)
 	case feed.Said:
-		return append(told, r.said(s, b, at)...)
+		return append(told, r.sentence(s, b, at)...)
 	}
 	return told
 }
@@ -138,19 +138,19 @@ func (r *runs) state(s *session, b feed.State, at int64) (told []agentEvent) {
 			if b.Detail != nil && b.Detail.Tool != "" {
 				name = b.Detail.Tool
 			}
-			told = append(told, s.run.tell("tool", at, toolEvent{Phase: "update", Name: name, CallID: s.run.id}))
+			told = append(told, s.run.newEvent("tool", at, toolEvent{Phase: "update", Name: name, CallID: s.run.id}))
 		}
 		return told
 	case agent.Speaking:
 		told = r.open(s, b.Session, b.Robot, at)
 		if s.run.text == "" { // what is said comes with its sound
-			told = append(told, s.run.tell("assistant", at, assistantEvent{}))
+			told = append(told, s.run.newEvent("assistant", at, assistantEvent{}))
 		}
 		return told
 	case agent.Failed:
-		return s.end(at, "the turn failed; the log of the appliance says why")
+		return s.endRun(at, "the turn failed; the log of the appliance says why")
 	}
-	return s.end(at, "")
+	return s.endRun(at, "")
 }
 
 func (r *runs) tool(s *session, b feed.Tool, at int64) (told []agentEvent) {
@@ -160,17 +160,17 @@ func (r *runs) tool(s *session, b feed.Tool, at int64) (told []agentEvent) {
 		if len(s.run.tools) < mostTools {
 			s.run.tools[b.ID] = true
 		}
-		return append(told, s.run.tell("tool", at, e))
+		return append(told, s.run.newEvent("tool", at, e))
 	}
 	if s.run == nil || !s.run.tools[b.ID] {
 		return nil // nobody knows of it
 	}
 	delete(s.run.tools, b.ID)
 	e.Phase = "result"
-	return []agentEvent{s.run.tell("tool", at, e)}
+	return []agentEvent{s.run.newEvent("tool", at, e)}
 }
 
-func (r *runs) said(s *session, b feed.Said, at int64) (told []agentEvent) {
+func (r *runs) sentence(s *session, b feed.Said, at int64) (told []agentEvent) {
 	told = r.open(s, b.Session, b.Robot, at)
 	e := assistantEvent{Delta: b.Text}
 	switch {
@@ -182,7 +182,7 @@ func (r *runs) said(s *session, b feed.Said, at int64) (told []agentEvent) {
 	}
 	s.run.text += e.Delta
 	e.Text = s.run.text
-	return append(told, s.run.tell("assistant", at, e))
+	return append(told, s.run.newEvent("assistant", at, e))
 }
 
 // open begins a run, unless one is under way.
@@ -198,25 +198,25 @@ func (r *runs) open(s *session, id string, robot device.ID, at int64) []agentEve
 		s.text = s.run.id
 	}
 	s.run.key = s.key
-	return []agentEvent{s.run.tell("lifecycle", at, lifecycle{Phase: "start", StartedAt: at})}
+	return []agentEvent{s.run.newEvent("lifecycle", at, lifecycle{Phase: "start", StartedAt: at})}
 }
 
-// end ends the current run; failed is the reason if it failed.
-func (s *session) end(at int64, failed string) (told []agentEvent) {
+// endRun ends the current run; failed is the reason if it failed.
+func (s *session) endRun(at int64, failed string) (told []agentEvent) {
 	if s.run == nil {
 		return nil
 	}
 	e := lifecycle{Phase: "end", StartedAt: s.run.began, EndedAt: at, Error: failed}
 	if failed != "" {
 		e.Phase = "error"
-		told = append(told, s.run.tell("error", at, errorEvent{failed}))
+		told = append(told, s.run.newEvent("error", at, errorEvent{failed}))
 	}
-	told = append(told, s.run.tell("lifecycle", at, e))
+	told = append(told, s.run.newEvent("lifecycle", at, e))
 	s.run = nil
 	return told
 }
 
-func (r *run) tell(stream string, at int64, data any) agentEvent {
+func (r *run) newEvent(stream string, at int64, data any) agentEvent {
 	r.seq++
 	return agentEvent{r.id, r.seq, stream, at, r.key, data}
 }
@@ -229,7 +229,7 @@ func (r *runs) makeRoom(at int64) []agentEvent {
 	}
 	stalest := limit.First(r.sessions, func(a, b *session) int { return a.nth - b.nth })
 	defer delete(r.sessions, stalest)
-	return r.sessions[stalest].end(at, "")
+	return r.sessions[stalest].endRun(at, "")
 }
 
 // latest are the sessions in which there was a turn, the latest first.

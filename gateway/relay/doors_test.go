@@ -18,7 +18,7 @@ type visitor struct {
 	dial func() *avatartest.Client
 }
 
-func (v *visitor) all() string { return v.Told() }
+func (v *visitor) all() string { return v.Transcript() }
 
 func (v *visitor) stop() { v.Leave() }
 

@@ -388,7 +388,7 @@ func comesBack(t *testing.T) {
 	h.eventually("it asks", func() bool {
 		v := h.feed.Join(feed.Filter{Kinds: []string{feed.KindNotice}})
 		defer v.Leave()
-		f, _ := v.Take()
+		f, _ := v.Pop()
 		return f != nil
 	})
 	back := map[string]time.Time{}

@@ -145,7 +145,7 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 // somebody has started since before.
 func (r *relay) workBegins(v *feed.Viewer, before map[string]bool) (news bool) {
 	for {
-		f, _ := v.Take()
+		f, _ := v.Pop()
 		if f == nil {
 			return news
 		}
@@ -419,7 +419,7 @@ func (c *connection) frames() []string {
 // drain sends all queued frames, and then the scene that results.
 func (c *connection) drain(ctx context.Context) error {
 	for {
-		f, late := c.viewer.Take()
+		f, late := c.viewer.Pop()
 		switch {
 		case late:
 			return errLate

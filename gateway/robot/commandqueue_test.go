@@ -83,7 +83,7 @@ func TestSayToAClosedRobot(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		const other = device.ID("a0b1c2d3e4f6")
 		for _, text := range []string{"One", "Two"} {
-			if queued, err := k.server.Say(k.t.Context(), other, text); !queued || err != nil {
+			if queued, err := k.server.Speak(k.t.Context(), other, text); !queued || err != nil {
 				t.Fatalf("%v, %v", queued, err)
 			}
 		}
@@ -112,7 +112,7 @@ func TestWhatWasNotSpokenIsKept(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
 		for _, text := range []string{"One", "Two"} {
-			if queued, err := k.server.Say(k.t.Context(), robotID, text); queued || err != nil {
+			if queued, err := k.server.Speak(k.t.Context(), robotID, text); queued || err != nil {
 				t.Fatalf("%v, %v", queued, err)
 			}
 		}
@@ -148,12 +148,12 @@ func TestANotificationThatIsOnlyShown(t *testing.T) {
 
 func TestHoldingAChannel(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.server.Hold(robotID, time.Now().Add(10*time.Minute))
+		k.server.KeepOpen(robotID, time.Now().Add(10*time.Minute))
 		time.Sleep(9 * time.Minute)
 		if isClosed(k.channel) {
 			t.Fatal("the channel was not held")
 		}
-		k.server.Hold(robotID, time.Time{})
+		k.server.KeepOpen(robotID, time.Time{})
 		k.pass(time.Second)
 		if !isClosed(k.channel) {
 			t.Error("the channel was not let go")

@@ -19,10 +19,10 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Say speaks a text, at once or after the turn under way. An emoji may begin it. For a closed channel
+// Speak speaks a text, at once or after the turn under way. An emoji may begin it. For a closed channel
 // the text is stored until the next hello, or until a robot has spoken it that speaks between talks.
 // Queued is true if it waits.
-func (s *Server) Say(ctx context.Context, id device.ID, text string) (queued bool, err error) {
+func (s *Server) Speak(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = dialogue.Speakable(text)
 	if err != nil {
 		return false, err
@@ -104,9 +104,9 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	return err
 }
 
-// Hold keeps a robot's channel open until a time; the zero time ends that. It does nothing for a
+// KeepOpen keeps a robot's channel open until a time; the zero time ends that. It does nothing for a
 // closed channel.
-func (s *Server) Hold(id device.ID, until time.Time) {
+func (s *Server) KeepOpen(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
 }
 
@@ -119,8 +119,8 @@ func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error 
 	return err
 }
 
-// Hear answers a text as if it had been spoken to the robot.
-func (s *Server) Hear(ctx context.Context, id device.ID, text string) error {
+// InjectText answers a text as if it had been spoken to the robot.
+func (s *Server) InjectText(ctx context.Context, id device.ID, text string) error {
 	return s.post(ctx, id, dialogue.InjectText{Text: text})
 }
 

@@ -50,7 +50,7 @@ func TestSayWhileTheSessionEnds(t *testing.T) {
 		k.speak()
 		k.channel.Close(0, "") // the robot hangs up
 		synctest.Wait()
-		queued, err := k.server.Say(k.t.Context(), robotID, "The house is on fire")
+		queued, err := k.server.Speak(k.t.Context(), robotID, "The house is on fire")
 		<-k.ended
 		kept, _, _ := k.waiting.Get(string(robotID))
 		if len(kept) == 0 {

@@ -149,7 +149,7 @@ func (l *loop) deliver(payload []byte) {
 func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.number++
-	t := newTurn(l.session, l.number, start, l.player.Begin(), cancel)
+	t := newTurn(l.session, l.number, start, l.player.StartSpeech(), cancel)
 	l.turn, l.spoken = t, nil
 	if start.Announcement.Sound == nil {
 		l.turnCount++

@@ -208,7 +208,7 @@ func (sc *scenario) languages() []string {
 // spokenPhrases are those of the catalogue.
 func spokenPhrases() agent.Phrases {
 	var words language.Catalogue
-	return func(tag, name string) string { return words.In(tag).Say("phrases." + name) }
+	return func(tag, name string) string { return words.In(tag).Message("phrases." + name) }
 }
 
 // endingModel is a language model that ends each answer as the next line says:
@@ -372,7 +372,7 @@ func (p *player) command(s scripting) {
 		if a.Notice != "" {
 			err = errors.Join(err, p.server.Announce(ctx, robotID, notice.Announcement{ID: a.Notice, Text: a.Text, Speak: true, Urgent: a.Urgent}))
 		} else {
-			_, e := p.server.Say(ctx, robotID, a.Text)
+			_, e := p.server.Speak(ctx, robotID, a.Text)
 			err = errors.Join(err, e)
 		}
 	case "show":
@@ -384,7 +384,7 @@ func (p *player) command(s scripting) {
 		var e agent.Emotion
 		err = errors.Join(json.Unmarshal([]byte(s.rest), &e), p.server.Feel(ctx, robotID, e))
 	case "hear":
-		err = p.server.Hear(ctx, robotID, p.quoted(s.rest))
+		err = p.server.InjectText(ctx, robotID, p.quoted(s.rest))
 	case "play":
 		err = p.server.Play(ctx, robotID, p.quoted(s.rest))
 	case "ask":
@@ -397,7 +397,7 @@ func (p *player) command(s scripting) {
 		err = p.server.Reboot(ctx, robotID)
 	case "hold":
 		seconds, e := strconv.Atoi(s.rest)
-		p.server.Hold(robotID, p.began.Add(time.Duration(seconds)*time.Second))
+		p.server.KeepOpen(robotID, p.began.Add(time.Duration(seconds)*time.Second))
 		err = e
 	case "hang_up":
 		err = p.server.Hangup(ctx, robotID, p.quoted(s.rest))

@@ -305,7 +305,9 @@ func (m *scriptedMind) Remembered(_ string, e agent.Exchange, _ time.Time) {
 	m.remembered = append(m.remembered, e)
 }
 
-func (m *scriptedMind) See(context.Context, agent.Look) (string, error) { return "", agent.ErrBlind }
+func (m *scriptedMind) DescribeImage(context.Context, agent.Look) (string, error) {
+	return "", agent.ErrBlind
+}
 
 // saying is a mind that always says the same.
 func mindSaying(replies ...agent.Reply) *scriptedMind {
@@ -343,7 +345,7 @@ func (r *registry) KeepEcho(_ device.ID, ours bool) {
 	defer r.mu.Unlock()
 	r.echo = append(r.echo, ours)
 }
-func (r *registry) Seen(device.ID, time.Time) {}
+func (r *registry) RecordSeen(device.ID, time.Time) {}
 func (r *registry) Get(id device.ID) (device.Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -510,7 +512,7 @@ func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []b
 // queueText has the appliance give the robot a text to speak.
 func (k *talk) queueText(text string) {
 	k.t.Helper()
-	if _, err := k.server.Say(k.t.Context(), robotID, text); err != nil {
+	if _, err := k.server.Speak(k.t.Context(), robotID, text); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -557,7 +559,7 @@ func (k *talk) envelopes() (all []event.Envelope) {
 		if err != nil {
 			break
 		}
-		k.states.Take(e)
+		k.states.HandleEvent(e)
 		all = append(all, e)
 	}
 	return all

@@ -54,7 +54,7 @@ func (m *microphone) clean(stamp uint32, pcm []int16) (clean []int16, ours bool)
 	if m.echo == nil {
 		return pcm, false
 	}
-	clean, ours = m.echo.Heard(stamp, pcm)
+	clean, ours = m.echo.Process(stamp, pcm)
 	if !ours {
 		return clean, false
 	}

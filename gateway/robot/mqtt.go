@@ -176,7 +176,7 @@ func (l *links) connect(conn net.Conn, sound *udp.Socket) {
 		return
 	}
 	defer leave()
-	l.options.Robots.Seen(robot.ID, time.Now())
+	l.options.Robots.RecordSeen(robot.ID, time.Now())
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // never fails for TCP
 	if base, err := url.Parse(robot.BaseURL); err == nil && base.Hostname() != "" {

@@ -34,7 +34,7 @@ type robots interface {
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	KeepTools(id device.ID, tools []device.Tool)
 	KeepEcho(id device.ID, ours bool)
-	Seen(id device.ID, now time.Time)
+	RecordSeen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
 	// Trusts reports whether its owner has adopted a robot by name. Any other is a
 	// stranger: it may talk, and nothing of it is stored.
@@ -45,7 +45,7 @@ type robots interface {
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
-	See(ctx context.Context, l agent.Look) (string, error)
+	DescribeImage(ctx context.Context, l agent.Look) (string, error)
 }
 
 // Options are what a server needs. Fields are required unless they say otherwise.

@@ -41,7 +41,7 @@ func TestTheRobotsOwnListenStart(t *testing.T) {
 		time.Sleep(500 * time.Millisecond) // it speaks
 		synctest.Wait()
 		k.channel.forget()
-		if err := k.server.Hear(k.t.Context(), robotID, "hello"); err != nil {
+		if err := k.server.InjectText(k.t.Context(), robotID, "hello"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -105,7 +105,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return nil // Accept has answered
 	}
-	s.options.Robots.Seen(robotID, time.Now())
+	s.options.Robots.RecordSeen(robotID, time.Now())
 	known.BaseURL = base(r, s.current.Load().PublicURL, known.BaseURL) // of this channel, not of the check-in
 	log, bad := s.strangers.logOf(robotID).With("robot", robotID), logOnce{}
 	f := framing(r)

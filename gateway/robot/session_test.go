@@ -130,7 +130,7 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 			})
 			k.say(xiaozhi.Hello{})
 			k.listen(xiaozhi.Auto)
-			if err := k.server.Hear(t.Context(), robotID, "tell me a story"); err != nil {
+			if err := k.server.InjectText(t.Context(), robotID, "tell me a story"); err != nil {
 				t.Fatal(err)
 			}
 			k.pass(20 * time.Second)

@@ -66,13 +66,13 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 			t.Errorf("turns as a stranger: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
 		}
 		for range 3 { // two are still to be said as it leaves
-			if queued, err := k.server.Say(k.t.Context(), robotID, "A long sentence for everybody to hear."); queued || err != nil {
+			if queued, err := k.server.Speak(k.t.Context(), robotID, "A long sentence for everybody to hear."); queued || err != nil {
 				t.Errorf("to an open channel: %v, %v", queued, err)
 			}
 		}
 		k.channel.Close(0, "")
 		<-k.ended
-		if queued, err := k.server.Say(k.t.Context(), robotID, "Later."); queued || !errors.Is(err, errNotAdopted) {
+		if queued, err := k.server.Speak(k.t.Context(), robotID, "Later."); queued || !errors.Is(err, errNotAdopted) {
 			t.Errorf("to a closed channel: %v, %v", queued, err)
 		}
 		if got := k.kept(); got != nothing {

@@ -306,7 +306,7 @@ func (r *sleeper) texts() (all []string) {
 // rest comes as it plays, and the end when it has played.
 func TestTheStreamKeepsThePace(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
-		queued, err := r.server.Say(r.t.Context(), robotID, "Fifty letters are five seconds of sound, or about.")
+		queued, err := r.server.Speak(r.t.Context(), robotID, "Fifty letters are five seconds of sound, or about.")
 		if err != nil || queued {
 			t.Fatal(queued, err)
 		}
@@ -458,7 +458,7 @@ func TestUrgentFirstAndQuietHours(t *testing.T) {
 		}
 		r.told, r.quiet = nil, true
 		r.sync()
-		if queued, err := r.server.Say(r.t.Context(), robotID, "Whispered."); err != nil || !queued {
+		if queued, err := r.server.Speak(r.t.Context(), robotID, "Whispered."); err != nil || !queued {
 			t.Errorf("in the quiet hours a sentence waits: %v, %v", queued, err)
 		}
 		r.announce("later", "Later.", false)

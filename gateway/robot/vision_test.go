@@ -35,7 +35,7 @@ type seeing struct {
 	err    error
 }
 
-func (s *seeing) See(_ context.Context, l agent.Look) (string, error) {
+func (s *seeing) DescribeImage(_ context.Context, l agent.Look) (string, error) {
 	s.looked = append(s.looked, l)
 	return "A cup.", s.err
 }

@@ -14,7 +14,7 @@ type troupe []string
 
 func (c troupe) Names() []string { return c }
 
-func (c troupe) Known(name string) bool { return slices.Contains(c, name) }
+func (c troupe) Exists(name string) bool { return slices.Contains(c, name) }
 
 func (c troupe) Play(t *agent.Turn, name, system string) {
 	if name != "" || system != "" {

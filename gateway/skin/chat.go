@@ -73,7 +73,7 @@ func (d *Door) Chat(ctx context.Context, talk, character, text string, take func
 	if err != nil {
 		return err
 	}
-	if character != "" && !d.known(character) {
+	if character != "" && !d.hasCharacter(character) {
 		return noModel(character)
 	}
 	q := question{talk: t.with(character), character: character, text: typed(text)}
@@ -93,7 +93,7 @@ func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 		return err
 	}
 	failed := errors.New("the turn was broken off")
-	defer leave(func() { a.end(ctx, failed) })
+	defer leave(func() { a.finish(ctx, failed) })
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
@@ -106,7 +106,7 @@ func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 	// published below, as that of a session without a robot.
 	turn.Unpublished = q.talk.robot != ""
 	a.publish(event.Heard{Text: q.text})
-	said, failed := agent.AnswerText(within, d.o.Mind, turn, a.take)
+	said, failed := agent.AnswerText(within, d.o.Mind, turn, a.handleReply)
 	a.remember(turn, said.Text)
 	switch {
 	case failed == nil || ctx.Err() != nil:
@@ -132,8 +132,8 @@ type answer struct {
 
 func (a *answer) publish(e event.Event) { a.door.o.Bus.Publish("", a.question.talk.session, e) }
 
-// take passes on one reply.
-func (a *answer) take(r agent.Reply) error {
+// handleReply passes on one reply.
+func (a *answer) handleReply(r agent.Reply) error {
 	joined := a.question.talk.robot != ""
 	switch r := r.(type) {
 	case agent.ToolStatus:
@@ -161,7 +161,7 @@ func (a *answer) take(r agent.Reply) error {
 	if t, is := r.(agent.ToolStatus); is && a.tools != nil {
 		return a.tools(t.ToolStatus)
 	}
-	if text := a.prose.take(r); text != "" {
+	if text := a.prose.add(r); text != "" {
 		return a.out(text)
 	}
 	return nil
@@ -188,8 +188,8 @@ func (a *answer) remember(t agent.Turn, said string) {
 	}
 }
 
-// end publishes how the turn has ended.
-func (a *answer) end(ctx context.Context, err error) {
+// finish publishes how the turn has ended.
+func (a *answer) finish(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 		a.publish(event.TurnEnded{End: event.EndCancelled})
@@ -210,8 +210,8 @@ type prose struct {
 	begun bool
 }
 
-// take returns what a reply adds to the text.
-func (p *prose) take(r agent.Reply) string {
+// add returns what a reply adds to the text.
+func (p *prose) add(r agent.Reply) string {
 	switch r := r.(type) {
 	case agent.Felt:
 		face, word := r.Emotion.Name, p.table.Tag(p.words, r.Emotion.Name, r.Tag)

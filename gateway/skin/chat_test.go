@@ -514,7 +514,7 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 				t.Errorf("%q after %v (%v)", line, time.Since(began), err)
 			}
 		}
-		s.end()
+		s.finish()
 		if err := s.send("x"); err == nil {
 			t.Error("it goes on after its end")
 		}

@@ -66,10 +66,10 @@ func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) 
 	s := newStream(w, chunk(spoken{Role: assistant}, nil))
 	var tools func(event.ToolStatus) error
 	if q.tools {
-		tools = newProgress(s.send).take
+		tools = newProgress(s.send).sendStatus
 	}
 	err := d.chat(ctx, q, func(text string) error { return s.send(chunk(spoken{Content: &text}, nil)) }, tools)
-	defer s.end()
+	defer s.finish()
 	if err == nil {
 		if err := s.send(chunk(spoken{}, new("stop"))); err != nil {
 			return err
@@ -110,12 +110,12 @@ func newStream(w http.ResponseWriter, first string) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w), first: first}
 	s.mu.Lock() // the timer may be over at once
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(beginWithin, s.live)
+	s.timer = time.AfterFunc(beginWithin, s.sendHeader)
 	return s
 }
 
-// live shows that it is there.
-func (s *stream) live() {
+// sendHeader shows that it is there.
+func (s *stream) sendHeader() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sign := ""
@@ -163,9 +163,9 @@ func (s *stream) silence() (begun bool) {
 	return s.begun
 }
 
-// end lets nothing more be sent. The next answer on the connection has a time
+// finish lets nothing more be sent. The next answer on the connection has a time
 // of its own.
-func (s *stream) end() {
+func (s *stream) finish() {
 	s.timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ type mind interface {
 // characters are who may answer a skin.
 type characters interface {
 	Names() []string
-	Known(name string) bool
+	Exists(name string) bool
 	// Play has a turn answered by a character; an empty name is the household's. system
 	// is what the skin's client says of it besides.
 	Play(t *agent.Turn, name, system string)

@@ -15,7 +15,7 @@ import (
 func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		s := thinker.NewSpeech(t.Language)
-		for _, r := range append(append(s.Write(text), s.End()...), agent.Done{End: agent.Continue}) {
+		for _, r := range append(append(s.Write(text), s.Flush()...), agent.Done{End: agent.Continue}) {
 			if err := out(r); err != nil {
 				return err
 			}

@@ -61,7 +61,7 @@ type away struct{}
 
 func (away) Open() []device.ID                                              { return nil }
 func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
-func (away) Hold(device.ID, time.Time)                                      {}
+func (away) KeepOpen(device.ID, time.Time)                                      {}
 
 // brain answers with a script.
 type brain struct {

@@ -115,14 +115,16 @@ func (d *Door) oneModel(id string) (model, error) {
 			return m, nil
 		}
 	}
-	if name, words, is := strings.Cut(id, "/"); is && d.known(name) && d.o.Words.Knows(agent.Vocabulary(words)) {
+	if name, words, is := strings.Cut(id, "/"); is && d.hasCharacter(name) && d.o.Words.Knows(agent.Vocabulary(words)) {
 		return d.model(id), nil
 	}
 	return model{}, noModel(id)
 }
 
-// known reports whether a name is that of a character.
-func (d *Door) known(name string) bool { return d.o.Characters != nil && d.o.Characters.Known(name) }
+// hasCharacter reports whether a name is that of a character.
+func (d *Door) hasCharacter(name string) bool {
+	return d.o.Characters != nil && d.o.Characters.Exists(name)
+}
 
 func noModel(id string) error {
 	return &door.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,

@@ -43,7 +43,7 @@ type toolProgress struct {
 	Status string `json:"status"` // running or completed
 }
 
-func (p *progress) take(t event.ToolStatus) error {
+func (p *progress) sendStatus(t event.ToolStatus) error {
 	told := toolProgress{Tool: plain.Clip(t.Name, limit.Name), CallID: plain.Clip(t.ID, limit.Name), Status: "completed"}
 	running := t.Status == event.ToolRunning
 	switch {

@@ -121,7 +121,7 @@ func (d *Door) parse(text []byte, session string) (question, error) {
 	q := question{model: r.Model, stream: r.Stream, words: d.o.Vocabulary}
 	q.model = cmp.Or(q.model, usualModel)
 	name, words, faces := strings.Cut(q.model, "/")
-	if d.known(name) {
+	if d.hasCharacter(name) {
 		q.character = name
 	}
 	if faces && (name == usualModel || q.character != "") {

@@ -55,7 +55,7 @@ const mostCommands = 50
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
 func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := d.serving.Begin(r)
+	ctx, leave, err := d.serving.Enter(r)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (s *skin) flush(signs <-chan time.Time) bool {
 			}
 		default:
 		}
-		f, late := s.view.Take()
+		f, late := s.view.Pop()
 		switch {
 		case late:
 			s.log.Info("a skin cannot keep up; it is disconnected")

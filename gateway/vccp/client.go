@@ -61,9 +61,9 @@ func (c *client) play(_ context.Context, action message) error {
 	return nil
 }
 
-// take takes a character's message. A message outside of the protocol, and
+// handleMessage takes a character's message. A message outside of the protocol, and
 // what it senses before it has sent its capabilities, is dropped.
-func (c *client) take(text []byte, now time.Time) {
+func (c *client) handleMessage(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {
 		return
@@ -138,7 +138,7 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 			return
 		}
 		if isText {
-			c.take(text, time.Now())
+			c.handleMessage(text, time.Now())
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (r *robots) Tools(device.ID) []device.Tool {
 	defer r.mu.Unlock()
 	return slices.Clone(r.tools)
 }
-func (r *robots) Say(_ context.Context, id device.ID, text string) (bool, error) {
+func (r *robots) Speak(_ context.Context, id device.ID, text string) (bool, error) {
 	return false, r.note("say", id, text)
 }
 func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {

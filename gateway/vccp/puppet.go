@@ -114,7 +114,7 @@ func (p puppet) play(ctx context.Context, action message) error {
 	case doExpression:
 		return p.feel(ctx, action.Data)
 	case doSay:
-		return p.say(ctx, action.Data)
+		return p.speak(ctx, action.Data)
 	case doLight:
 		var colour struct{ Red, Green, Blue int }
 		if err := json.Unmarshal(action.Data, &colour); err != nil {
@@ -141,7 +141,7 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 	return p.door.o.Talk.Feel(ctx, p.robot, face)
 }
 
-func (p puppet) say(ctx context.Context, data json.RawMessage) error {
+func (p puppet) speak(ctx context.Context, data json.RawMessage) error {
 	var s struct {
 		Text string `json:"text"`
 	}
@@ -152,7 +152,7 @@ func (p puppet) say(ctx context.Context, data json.RawMessage) error {
 		return fmt.Errorf("a robot is given at most %d bytes to say at once", limit.Line)
 	}
 	// A robot with a closed channel says it after its next hello.
-	_, err := p.door.o.Talk.Say(ctx, p.robot, s.Text)
+	_, err := p.door.o.Talk.Speak(ctx, p.robot, s.Text)
 	return err
 }
 

@@ -111,7 +111,7 @@ func TestRobotsPerceptions(t *testing.T) {
 		if robot == "b" {
 			id = robotB
 		}
-		h.senses.Take(event.Envelope{Seq: seq, At: time.Now(), Robot: id, Event: event.Perceived{Name: name, Data: json.RawMessage(data)}})
+		h.senses.HandleEvent(event.Envelope{Seq: seq, At: time.Now(), Robot: id, Event: event.Perceived{Name: name, Data: json.RawMessage(data)}})
 	}
 	sense("a", "sound_event", `{"direction":"left"}`)
 	sense("a", "face_detected", `{}`)

@@ -75,11 +75,11 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if !d.begin() {
+	if !d.makeRoom() {
 		return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
 			Sentence: "too many models are connected; end one of their sessions"}
 	}
-	d.follow()
+	d.updateTools()
 	d.serve(w, r)
 	d.begun(w.Header().Get(sessionHeader))
 	return nil

@@ -32,10 +32,10 @@ func (d *Door) use(session string) (end func()) {
 	}
 }
 
-// begin makes room for one more session, and reports whether there is some. The
+// makeRoom makes room for one more session, and reports whether there is some. The
 // one that has been idle for longest gives way; one that has just been used does
 // not.
-func (d *Door) begin() bool {
+func (d *Door) makeRoom() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping {

@@ -94,8 +94,8 @@ func (t *Talks) Close() {
 var errNoTalk error = &door.Fault{Word: "no_talk", HTTP: http.StatusUnauthorized,
 	Sentence: "this address is for coding agents that Perch has started, within a talk of theirs; models with the skins' key come to /mcp"}
 
-// find is the talk of a request.
-func (t *Talks) find(r *http.Request) (*Talk, error) {
+// talkOf is the talk of a request.
+func (t *Talks) talkOf(r *http.Request) (*Talk, error) {
 	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Talks) find(r *http.Request) (*Talk, error) {
 
 // serve answers a request of a talk's agent.
 func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
-	one, err := t.find(r)
+	one, err := t.talkOf(r)
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 // Address is where the talk's agent finds its tools, and what it shows there.
 func (t *Talk) Address() (url, bearer string) { return t.url, t.bearer }
 
-// Begin has the tools of a turn be there until End, or until ctx ends.
-func (t *Talk) Begin(ctx context.Context, tools *thinker.TurnTools) {
+// StartTurn has the tools of a turn be there until End, or until ctx ends.
+func (t *Talk) StartTurn(ctx context.Context, tools *thinker.TurnTools) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turn, t.cancel = context.WithCancel(ctx)
@@ -218,8 +218,8 @@ func (t *Talk) enter() (*thinker.TurnTools, context.Context) {
 	return t.tools, t.turn
 }
 
-// End voids the tools of the turn, and returns when none is at work any more.
-func (t *Talk) End() {
+// EndTurn voids the tools of the turn, and returns when none is at work any more.
+func (t *Talk) EndTurn() {
 	t.rest()
 	t.running.Wait()
 }

@@ -97,8 +97,8 @@ func TestALentTool(t *testing.T) {
 		}
 	}
 	first, second := &neck{}, &neck{}
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}, nil))
-	other.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}, nil))
+	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotA, Body: first}, nil))
+	other.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Robot: robotB, Body: second}, nil))
 	m, err := connect(t, url, bearer)
 	must.Succeed(t, err)
 	if got := m.names(); !slices.Equal(got, []string{"end_talk", "self_robot_turn"}) {
@@ -114,26 +114,26 @@ func TestALentTool(t *testing.T) {
 		!strings.Contains(text, "asleep may not be a JSON string") {
 		t.Errorf("%t %s", failed, text)
 	}
-	talk.End()
+	talk.EndTurn()
 	if text, failed := m.call("self_robot_turn", object{"yaw": 40}); !failed || text != errNoTurn.Error() {
 		t.Errorf("between two turns: %t %s", failed, text)
 	}
 	// The next is one without the robot, and the agent is notified.
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
+	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	<-m.changed
 	if got := m.names(); len(got) != 0 {
 		t.Errorf("without its robot are lent %v", got)
 	}
-	talk.End()
+	talk.EndTurn()
 	ctx, cancel := context.WithCancel(t.Context())
-	talk.Begin(ctx, l.thinker.TurnTools(t.Context(), agent.Turn{Body: first}, nil))
+	talk.StartTurn(ctx, l.thinker.TurnTools(t.Context(), agent.Turn{Body: first}, nil))
 	cancel()
 	if text, failed := m.call("self_robot_turn", object{"yaw": 50}); !failed {
 		t.Errorf("in a turn that was interrupted: %s", text)
 	}
 	talk.Close()
 	talk.Close()
-	talk.End()
+	talk.EndTurn()
 	if _, err := connect(t, url, bearer); err == nil {
 		t.Error("after its end a talk lets in")
 	}
@@ -151,7 +151,7 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 	l := newLent(t)
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
 	n := &neck{hold: make(chan struct{})}
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}, nil))
+	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: n}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	must.Succeed(t, err)
 	answered := make(chan bool, 1)
@@ -160,7 +160,7 @@ func TestTheEndOfATurnWaits(t *testing.T) {
 		answered <- failed
 	}()
 	<-n.hold
-	talk.End()
+	talk.EndTurn()
 	if !<-answered {
 		t.Error("it did not fail")
 	}
@@ -183,7 +183,7 @@ func (odd) Call(context.Context, string, json.RawMessage) (string, error) {
 func TestOddSchemas(t *testing.T) {
 	l := newLent(t, odd{})
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
+	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	must.Succeed(t, err)
 	if got := m.names(); !slices.Equal(got, []string{"d"}) || strings.Count(l.log.String(), "is not lent") != 5 {
@@ -197,7 +197,7 @@ func TestTalksAreBounded(t *testing.T) {
 	l := newLent(t)
 	url := l.server.URL + "/mcp/talk"
 	talk := l.talks.Open(url)
-	talk.Begin(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}, nil))
+	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}, nil))
 	connected := 0
 	for ; connected <= mostConnected; connected++ {
 		if _, err := connect(t, url, talk.bearer); err != nil {

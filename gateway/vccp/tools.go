@@ -67,8 +67,8 @@ func (d *Door) wanted() map[string]offer {
 	return wanted
 }
 
-// follow has what is offered be what the robots list.
-func (d *Door) follow() {
+// updateTools has what is offered be what the robots list.
+func (d *Door) updateTools() {
 	wanted := d.wanted()
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -32,7 +32,7 @@ type robotTalk interface {
 	Tools(id device.ID) []device.Tool
 	// Call waits for what the tool answers, as long as ctx lives.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
-	Say(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
@@ -128,14 +128,14 @@ func New(o Options) *Door {
 // bus is closed.
 func (d *Door) Run(ctx context.Context) {
 	reader := d.o.Bus.Read()
-	d.follow()
+	d.updateTools()
 	reader.Each(ctx, func(e event.Envelope) {
 		switch what := e.Event.(type) {
 		case event.ToolsListed, event.RobotSeen, event.RobotOnline, event.Missed:
-			d.follow()
+			d.updateTools()
 		case event.Changed:
 			if what.What == "settings" { // UserTools is one of them
-				d.follow()
+				d.updateTools()
 			}
 		}
 	})

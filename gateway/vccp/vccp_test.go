@@ -285,13 +285,13 @@ func TestIdleSessions(t *testing.T) {
 // end.
 func TestBounds(t *testing.T) {
 	c := &client{}
-	c.take([]byte(`{"type":"perception","category":"early","data":{}}`), noon)
+	c.handleMessage([]byte(`{"type":"perception","category":"early","data":{}}`), noon)
 	if len(c.sensed) != 0 {
 		t.Error("a character senses before it has said what it can do")
 	}
-	c.take([]byte(`{"type":"system","category":"capability","data":{}}`), noon)
+	c.handleMessage([]byte(`{"type":"system","category":"capability","data":{}}`), noon)
 	for i := range 1000 {
-		c.take([]byte(`{"type":"perception","category":"c`+strings.Repeat("x", i%60)+`","data":{"i":1}}`), noon)
+		c.handleMessage([]byte(`{"type":"perception","category":"c`+strings.Repeat("x", i%60)+`","data":{"i":1}}`), noon)
 	}
 	if len(c.sensed) != mostCategories {
 		t.Errorf("%d categories are kept", len(c.sensed))

@@ -113,14 +113,14 @@ func (d *Door) admit(r *http.Request) (known *http.Request, stop func(), err err
 			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}
 	}
 	if d.administrators == nil {
-		d.visits.note(r, d.o.Now(), d.o.Log)
+		d.visits.log(r, d.o.Now(), d.o.Log)
 		return by(r, entry{how: ByIngress}), func() {}, nil
 	}
 	user := userOf(r)
 	if err := d.administrators.check(r.Context(), user); err != nil {
 		return nil, nil, err
 	}
-	d.visits.note(r, d.o.Now(), d.o.Log)
+	d.visits.log(r, d.o.Now(), d.o.Log)
 	wait := func(ctx context.Context) { d.administrators.wait(ctx, user) }
 	known, stop = until(r, wait)
 	return by(known, entry{ByIngress, wait}), stop, nil

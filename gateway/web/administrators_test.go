@@ -68,7 +68,7 @@ func newThroughIngress(t *testing.T) *throughIngress {
 		}})
 	e, err := door.NewEngine(log)
 	must.Succeed(t, err)
-	e.Use(d.Through([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
+	e.Use(d.ProxiesOnly([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
 	d.Routes(e, e)
 	serveOwned(e.Group("", door.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
 	h.Handler = e

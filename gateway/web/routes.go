@@ -54,7 +54,7 @@ func (w *ownedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return hold(conn, w.wait), buffered, nil
+	return closeAfter(conn, w.wait), buffered, nil
 }
 
 // turnAway answers somebody whom admit has refused: a browser with a page, and a program as
@@ -97,10 +97,10 @@ func Here(c *gin.Context) {
 	}
 }
 
-// Through is a handler before all others of a listener that is for proxies alone, which let
+// ProxiesOnly is a handler before all others of a listener that is for proxies alone, which let
 // in owners only. It refuses everybody else, whatever they say of themselves, and users of
 // Home Assistant who are not its administrators.
-func (d *Door) Through(proxies []netip.Addr) gin.HandlerFunc {
+func (d *Door) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !byProxy(c.Request, proxies) {
 			_ = c.Error(&door.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",

@@ -134,8 +134,8 @@ type ownedConn struct {
 	stop func()
 }
 
-// hold has a connection closed when wait returns.
-func hold(conn net.Conn, wait func(context.Context)) net.Conn {
+// closeAfter has a connection closed when wait returns.
+func closeAfter(conn net.Conn, wait func(context.Context)) net.Conn {
 	ctx, cancel := context.WithCancel(context.Background())
 	watched := make(chan struct{})
 	go func() {
@@ -329,7 +329,7 @@ func (d *Door) enter(r *http.Request, token, code string) (*http.Cookie, error) 
 	if token != "" {
 		other = func(string) bool { return false }
 	}
-	err := d.o.Key.Try(r, token+code, other)
+	err := d.o.Key.CheckToken(r, token+code, other)
 	if wrong := (*door.Fault)(nil); errors.As(err, &wrong) && wrong.Word == "wrong_key" {
 		// The sentence for programs, who send a header, says nothing to a person.
 		why := "that is not the admin token; it is in the file admin-token in the data directory"

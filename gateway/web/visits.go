@@ -23,8 +23,8 @@ type visits struct {
 	last map[string]time.Time // of their latest requests
 }
 
-// note logs who sends a request.
-func (v *visits) note(r *http.Request, now time.Time, log *slog.Logger) {
+// log logs who sends a request.
+func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
 	who := visitor(r)
 	v.mu.Lock()
 	last, known := v.last[who]

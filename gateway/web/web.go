@@ -16,9 +16,9 @@ import (
 
 // key is the lock that the admin token opens.
 type key interface {
-	// Try refuses a token that is not the secret and that another may not take for
+	// CheckToken refuses a token that is not the secret and that another may not take for
 	// it, and an address that has tried too often.
-	Try(r *http.Request, token string, other func(token string) bool) error
+	CheckToken(r *http.Request, token string, other func(token string) bool) error
 }
 
 // Options are what the page shows, and who may come in.

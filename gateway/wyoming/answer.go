@@ -36,7 +36,7 @@ func (v *connection) takeTranscript(e wire.Event) error {
 	turn.Text = plain.Line(t.Text)
 	a := &answer{v: v, context: v.talk(t)}
 	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
-	return v.request(func(ctx context.Context) error { return a.give(ctx, turn) })
+	return v.request(func(ctx context.Context) error { return a.stream(ctx, turn) })
 }
 
 // phrase is one of the appliance's own sentences, without its face.
@@ -65,15 +65,15 @@ type answer struct {
 	begun   bool // a sentence was sent
 }
 
-// give streams the sentences as they come, and sends the whole answer as well:
+// stream streams the sentences as they come, and sends the whole answer as well:
 // Home Assistant waits for it, and so do clients without streaming. The turn has
 // no session, because nothing of it shows elsewhere.
-func (a *answer) give(ctx context.Context, t agent.Turn) error {
+func (a *answer) stream(ctx context.Context, t agent.Turn) error {
 	v := a.v
 	if t.Text == "" {
-		return a.end(typeNotHandled, v.phrase(t.Language, "misheard"))
+		return a.finish(typeNotHandled, v.phrase(t.Language, "misheard"))
 	}
-	leave, err := v.s.turns.take(ctx)
+	leave, err := v.s.turns.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,23 +81,23 @@ func (a *answer) give(ctx context.Context, t agent.Turn) error {
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	t.Now = time.Now().In(v.o.Zone)
-	said, err := agent.AnswerText(within, v.o.Mind, t, a.take)
+	said, err := agent.AnswerText(within, v.o.Mind, t, a.sendReply)
 	var f *failure
 	switch {
 	case err == nil:
 	case errors.As(failed(ctx, "The mind did not answer.", err), &f):
 		v.log.Warn("a text was not answered", "err", err)
-		return a.end(typeNotHandled, v.phrase(t.Language, "failed"))
+		return a.finish(typeNotHandled, v.phrase(t.Language, "failed"))
 	default:
 		return err
 	}
 	// Before it is sent: the next text may come at once.
 	v.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
-	return a.end(typeHandled, said.Text)
+	return a.finish(typeHandled, said.Text)
 }
 
-// take sends one sentence.
-func (a *answer) take(r agent.Reply) error {
+// sendReply sends one sentence.
+func (a *answer) sendReply(r agent.Reply) error {
 	say, is := r.(agent.Say)
 	if !is {
 		return nil
@@ -114,8 +114,8 @@ func (a *answer) take(r agent.Reply) error {
 	return a.v.send(typeHandledChunk, wire.Text{Text: part}, nil)
 }
 
-// end sends the whole, and ends the stream if one was begun.
-func (a *answer) end(name, text string) error {
+// finish sends the whole, and ends the stream if one was begun.
+func (a *answer) finish(name, text string) error {
 	if err := a.v.send(name, handled{text, a.context}, nil); err != nil || !a.begun {
 		return err
 	}

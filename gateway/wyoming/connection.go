@@ -185,14 +185,14 @@ func (v *connection) read() error {
 		if err != nil {
 			return err
 		}
-		if err := v.take(e); err != nil {
+		if err := v.handleEvent(e); err != nil {
 			return err
 		}
 	}
 }
 
-// take deals with one event. Unknown ones are ignored.
-func (v *connection) take(e wire.Event) error {
+// handleEvent deals with one event. Unknown ones are ignored.
+func (v *connection) handleEvent(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeDescribe:
 		return v.write(v.info)

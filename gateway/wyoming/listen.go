@@ -108,7 +108,7 @@ func (h *listening) add(payload []byte) {
 
 // recognize answers an utterance with its text, which is empty where it was refused.
 func (v *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
-	leave, err := v.s.recognizers.take(ctx)
+	leave, err := v.s.recognizers.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (v *connection) synthesizeText(s *synthesis, text string) error {
 
 // endSynthesis marks the end of the text. The end is answered too.
 func (v *connection) endSynthesis(s *synthesis) {
-	v.cut(s, s.speech.End())
+	v.cut(s, s.speech.Flush())
 	v.owe(1)
 	close(s.sentences)
 }
@@ -171,7 +171,7 @@ func (v *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 
 // speak sends the sound of a sentence as it is made.
 func (v *connection) speak(ctx context.Context, sentence string, o voice.Options) error {
-	leave, err := v.s.synthesizers.take(ctx)
+	leave, err := v.s.synthesizers.acquire(ctx)
 	if err != nil {
 		return err
 	}

@@ -200,7 +200,7 @@ func TestOurOwnClient(t *testing.T) {
 // sentencesOf is a text as it is cut while it comes.
 func sentencesOf(text string) (all []string) {
 	speech := thinker.NewSpeech("en")
-	for _, r := range append(speech.Write(text), speech.End()...) {
+	for _, r := range append(speech.Write(text), speech.Flush()...) {
 		if s, ok := r.(agent.Say); ok {
 			all = append(all, s.Text)
 		}

@@ -110,8 +110,8 @@ type service struct {
 // slots are for as many as may do something at once.
 type slots chan struct{}
 
-// take waits for a slot. release gives it back.
-func (s slots) take(ctx context.Context) (release func(), err error) {
+// acquire waits for a slot. release gives it back.
+func (s slots) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case s <- struct{}{}:
 		return func() { <-s }, nil
@@ -242,7 +242,7 @@ func (s *Server) accept(l net.Listener) error {
 // admit serves a connection, or closes it where there are too many.
 func (s *Server) admit(conn net.Conn) {
 	peer := door.PeerOf(conn.RemoteAddr().String())
-	service, release, err := s.begin(peer)
+	service, release, err := s.addConnection(peer)
 	v := newConnection(s, service, conn)
 	if err != nil {
 		// A new connection's buffer takes a sentence at once.
@@ -259,14 +259,14 @@ func (s *Server) admit(conn net.Conn) {
 	}()
 }
 
-// begin counts a connection, unless the server is closed.
-func (s *Server) begin(peer netip.Addr) (serves *service, release func(), err error) {
+// addConnection counts a connection, unless the server is closed.
+func (s *Server) addConnection(peer netip.Addr) (serves *service, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, nil, net.ErrClosed
 	}
-	leave, err := s.limit.Take(peer)
+	leave, err := s.limit.Acquire(peer)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,7 +23,7 @@ func (d Directory) Finish() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
 		return nil // the store will report what is wrong with the directory
 	}
-	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
+	held, err := store.AcquireLock(DatabasePath(d.Path), lockWithin)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept s
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return m, "", fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
 	}
-	held, err := store.Hold(DatabasePath(d.Path), lockWithin)
+	held, err := store.AcquireLock(DatabasePath(d.Path), lockWithin)
 	if err != nil {
 		return m, "", err
 	}

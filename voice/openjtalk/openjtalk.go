@@ -61,8 +61,8 @@ func (Options) Speaks(language string) bool { return language == "ja" }
 // Where returns what the engine needs.
 func (*Engine) Where() string { return "open_jtalk is installed" }
 
-// Note returns the status text of a working engine.
-func (e *Engine) Note() string { return e.Where() }
+// StatusText returns the status text of a working engine.
+func (e *Engine) StatusText() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
 type Engine struct{ o Options }

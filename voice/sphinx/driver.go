@@ -53,8 +53,8 @@ func (*Keys) Hears(language string) bool { return language == "en" }
 // CheckGrammar calls Check with the configured model. It is too slow for every start.
 func (k *Keys) CheckGrammar(g Grammar) error { return Check(g, cmp.Or(k.Model, Model)) }
 
-// Note returns the status text of a working engine.
-func (e *Engine) Note() string {
+// StatusText returns the status text of a working engine.
+func (e *Engine) StatusText() string {
 	if e.Loaded() {
 		return "loaded"
 	}

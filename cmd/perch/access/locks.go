@@ -83,7 +83,7 @@ func (l *Locks) Apply(k Keys) {
 // SkinsToken reports an error where a token, which somebody at a remote address has sent, is not
 // the skins' key.
 func (l *Locks) SkinsToken(remote, token string) error {
-	return l.skins.Try(&http.Request{RemoteAddr: remote}, token, nil)
+	return l.skins.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)
 }
 
 // owns reports whether a request is the owner's: it has the admin token, or is of a page that

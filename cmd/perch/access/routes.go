@@ -53,7 +53,7 @@ func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 		s.Handle(listener.Local, r.local),
 		s.Handle(listener.TLS, func(e *gin.Engine) { r.network(e, nil) }),
 		s.Handle(listener.Ingress, func(e *gin.Engine) {
-			e.Use(p.Web.Through(proxies))
+			e.Use(p.Web.ProxiesOnly(proxies))
 			r.network(e, nil)
 		}),
 		s.Handle(listener.Socket, func(e *gin.Engine) {

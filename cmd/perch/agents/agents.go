@@ -86,12 +86,12 @@ func New(o Options) (*Agents, error) {
 	}
 	a.Engines.Replace(first)
 	a.Mind = agent.NewMind(func() ([]agent.Brain, func()) {
-		e, done := a.Engines.Hold()
+		e, done := a.Engines.Acquire()
 		return e.Brains, done
 	}, o.Memory, o.Bus, o.Log)
-	a.Mind.Keep(agent.NewHistories(store.NewTable[agent.Conversation](o.DB, "conversations")))
+	a.Mind.Restore(agent.NewHistories(store.NewTable[agent.Conversation](o.DB, "conversations")))
 	a.Mind.Complete(a.Characters.Complete)
-	a.Characters.Follow(a.Characters)
+	a.Characters.Replace(a.Characters)
 	words, err := mood.ReadWords(datadir.Words(o.Data))
 	if err != nil {
 		o.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
@@ -161,7 +161,7 @@ func (a *Agents) Close() {
 
 // Phrase returns one of the appliance's own sentences in a language; an empty tag is the
 // household's.
-func (a *Agents) Phrase(tag, name string) string { return a.Engines.Get().Phrase(tag, name) }
+func (a *Agents) Phrase(tag, name string) string { return a.Engines.Engines().Phrase(tag, name) }
 
 // PhraseFor returns one of them in a robot's language.
 func (a *Agents) PhraseFor(id device.ID, name string) string {
@@ -178,7 +178,7 @@ type Next struct {
 // Next makes what a configuration needs, of which the keys that changed differ. Follow has it take
 // effect, or Discard releases it.
 func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
-	n = &Next{Characters: a.Characters, before: a.Engines.Get()}
+	n = &Next{Characters: a.Characters, before: a.Engines.Engines()}
 	if n.Engines, err = a.newEngines(c, n.before); err != nil {
 		return nil, err
 	}
@@ -203,10 +203,10 @@ func ofCharacters(key string) bool {
 // Discard releases what Next made.
 func (n *Next) Discard() { n.Engines.CloseNew(n.before) }
 
-// Follow gives the turns to come the characters and the engines of n.
-func (a *Agents) Follow(n *Next) {
+// Replace gives the turns to come the characters and the engines of n.
+func (a *Agents) Replace(n *Next) {
 	if n.Characters != a.Characters {
-		a.Characters.Follow(n.Characters)
+		a.Characters.Replace(n.Characters)
 	}
 	a.Engines.Replace(n.Engines)
 }

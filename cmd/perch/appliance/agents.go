@@ -15,7 +15,7 @@ func (a *Appliance) newAgents(*config.Config) (err error) {
 	a.closers = append(a.closers, a.Bus.Close)
 	a.intake = perception.NewIntake(a.Bus, a.Robots, a.Log)
 	a.Senses = perception.NewStates(store.NewTable[perception.State](a.DB, "perception"))
-	for _, id := range a.Senses.Known() { // from before, when strangers' senses were kept
+	for _, id := range a.Senses.Robots() { // from before, when strangers' senses were kept
 		if !a.Robots.Trusts(id) {
 			a.Senses.Forget(id)
 		}

@@ -114,7 +114,7 @@ type Appliance struct {
 
 // logs are the lines that were logged last.
 type logs interface {
-	Follow(least slog.Level, after string) (admin.LogFollower, bool)
+	NewFollower(least slog.Level, after string) (admin.LogFollower, bool)
 	Close() // ends all followers
 }
 

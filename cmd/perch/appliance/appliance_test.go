@@ -47,7 +47,7 @@ func TestASpokenConversation(t *testing.T) {
 		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
 	r.Whole(t)
 	var calls []string
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		if c, ok := e.(simrobot.Called); ok {
 			calls = append(calls, fmt.Sprint(c))
 		}

@@ -30,7 +30,7 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.follow(next, n); err != nil {
+	if err := a.applyConfig(next, n); err != nil {
 		n.Discard()
 		return nil, err
 	}
@@ -40,9 +40,9 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	return restart, nil
 }
 
-// follow has every part follow a configuration with the agents of it. An error is returned before
+// applyConfig has every part follow a configuration with the agents of it. An error is returned before
 // anything has changed.
-func (a *Appliance) follow(c *config.Config, n *agents.Next) error {
+func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	e := n.Engines
 	if err := a.warmer.Load(context.Background(), e); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (a *Appliance) follow(c *config.Config, n *agents.Next) error {
 		return err
 	}
 	a.config.Store(c)
-	a.Agents.Follow(n)
+	a.Agents.Replace(n)
 	a.Talk.Apply(a.talkOptions(c, e))
 	a.warmer.Replaced()
 	if a.wyoming != nil {

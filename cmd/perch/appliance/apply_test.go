@@ -88,7 +88,7 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 	}
 	h.Eventually("the robot has said all", func() bool {
 		n := 0
-		for _, o := range robot.Seen() {
+		for _, o := range robot.Observations() {
 			if s, is := o.(simrobot.SentenceShown); is && s.Text == "This is sentence 9." {
 				n++
 			}
@@ -116,7 +116,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 	hear := func(text string) {
 		t.Helper()
-		if err := h.Talk.Hear(t.Context(), "a0b1c2d3e4f5", text); err != nil {
+		if err := h.Talk.InjectText(t.Context(), "a0b1c2d3e4f5", text); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -295,9 +295,9 @@ func TestTheSixToolsMoveARobot(t *testing.T) {
 // talksOf has a talk in which a tool is used.
 func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriver, tool avatarTool) {
 	h.T.Helper()
-	before := len(r.Seen())
-	since := func() []simrobot.Observation { return r.Seen()[before:] }
-	must.Succeed(h.T, h.Talk.Hear(h.T.Context(), r.ID(), tool.name+" "+tool.args))
+	before := len(r.Observations())
+	since := func() []simrobot.Observation { return r.Observations()[before:] }
+	must.Succeed(h.T, h.Talk.InjectText(h.T.Context(), r.ID(), tool.name+" "+tool.args))
 	h.Eventually("the talk about "+tool.name+" is over", func() bool {
 		seen := since()
 		spoke := slices.Index(seen, simrobot.Observation(simrobot.Entered{State: simrobot.Speaking}))
@@ -369,7 +369,7 @@ func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	h.KnowsTools(r.ID())
 	const words = `self_robot_set_head_angles {"yaw":-40,"pitch":20} then self_robot_get_head_angles {} then ` +
 		`set_timer {"seconds":600,"text":"The tea is ready."}`
-	must.Succeed(t, h.Talk.Hear(t.Context(), r.ID(), words))
+	must.Succeed(t, h.Talk.InjectText(t.Context(), r.ID(), words))
 	h.Await(r, "its head turns", func(o simrobot.Observation) bool {
 		m, is := o.(simrobot.HeadMoved)
 		return is && at(m.Yaw, m.Pitch) == at(-40, 20)

@@ -86,7 +86,7 @@ func TestALanguageModelAnswers(t *testing.T) {
 		t.Errorf("answered %v", r.Stats().Turns[0].Answer)
 	}
 	face, volume := "", 0
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		switch e := e.(type) {
 		case simrobot.EmotionShown:
 			face = e.Emotion

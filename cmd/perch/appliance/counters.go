@@ -27,5 +27,5 @@ func (a *Appliance) newMetrics() (counters func() []admin.Counter, gauges []admi
 			Read: func() float64 { return float64(a.Robots.Strangers()) }},
 		admin.Gauge{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.",
 			Read: func() float64 { return admin.Truth(a.Mirror.Condition().OK && !a.Mirror.Status().Connecting) }})
-	return func() []admin.Counter { return slices.Concat(fixed, a.Agents.Engines.Get().Counters()) }, gauges
+	return func() []admin.Counter { return slices.Concat(fixed, a.Agents.Engines.Engines().Counters()) }, gauges
 }

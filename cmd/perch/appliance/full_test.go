@@ -41,7 +41,7 @@ func crowded(t testing.TB) (data string) {
 		}
 		a.Robots.KeepTools(id, tools)
 		for range 5 {
-			a.Senses.Take(event.Envelope{Robot: id, At: now, Event: big})
+			a.Senses.HandleEvent(event.Envelope{Robot: id, At: now, Event: big})
 		}
 	}
 	a.Senses.Flush()

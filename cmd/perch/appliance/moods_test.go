@@ -321,7 +321,7 @@ func mqttActs(t *testing.T, l *appliancetest.Listener) (lines []string) {
 
 // robotWords are what the robot hears and shows as said.
 func robotWords(r *appliancetest.Robot) (lines []string) {
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		switch e := e.(type) {
 		case simrobot.Transcript:
 			lines = append(lines, "hears "+e.Text)
@@ -333,7 +333,7 @@ func robotWords(r *appliancetest.Robot) (lines []string) {
 }
 
 func robotHead(r *appliancetest.Robot) (lines []string) {
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		if m, is := e.(simrobot.HeadMoved); is {
 			lines = append(lines, fmt.Sprintf("head yaw %d pitch %d", m.Yaw, m.Pitch))
 		}
@@ -343,7 +343,7 @@ func robotHead(r *appliancetest.Robot) (lines []string) {
 
 // robotFaces are those that follow one another, as the robot was told them.
 func robotFaces(r *appliancetest.Robot) (all []string) {
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		if f, is := e.(simrobot.EmotionShown); is {
 			all = append(all, f.Emotion)
 		}
@@ -354,7 +354,7 @@ func robotFaces(r *appliancetest.Robot) (all []string) {
 // robotLights are the colours of the lights, without how bright they are: that fades.
 func robotLights(t *testing.T, r *appliancetest.Robot) (lines []string) {
 	t.Helper()
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		c, is := e.(simrobot.Called)
 		if !is || c.Name != lightTool {
 			continue

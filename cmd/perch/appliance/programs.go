@@ -27,7 +27,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
 		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Skills: a.Agents.Skills, Notices: a.Notices, Notifier: a.Agents.Notifier,
 		Characters: a.Agents.Characters, Passports: a.Agents.Passports, Sentiment: a.Agents.Sentiment, Gestures: a.gestures, Loudness: &a.loudness,
-		Engines: a.Agents.Engines.Get(), Speech: a.Agents.Characters.Speech(), Quiet: a.quiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
+		Engines: a.Agents.Engines.Engines(), Speech: a.Agents.Characters.Speech(), Quiet: a.quiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
 	if err != nil {
 		return err
 	}
@@ -37,11 +37,11 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 		return fmt.Errorf("find the directory of sounds: %w", err)
 	}
 	a.bridgeTurns = bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns)
-	o := a.bridgeOptions(c, a.Agents.Engines.Get())
+	o := a.bridgeOptions(c, a.Agents.Engines.Engines())
 	o.Root = root
 	a.bridge = bridge.New(o)
 	if a.wyomingListener != nil {
-		o := a.wyomingOptions(c, a.Agents.Engines.Get())
+		o := a.wyomingOptions(c, a.Agents.Engines.Engines())
 		o.Listen = []net.Listener{a.wyomingListener}
 		if a.wyoming, err = wyoming.New(o); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 // bridgeOptions are those of the bridge, without what never changes.
 func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Options {
 	return bridge.Options{
-		Find: a.Robots.Find, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
+		Find: a.Robots.Resolve, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
 		Perception: bridge.Senses{Intake: a.intake, Known: a.Senses}, Board: a.board, Bus: a.Bus, Sounds: struct {
 			*sounds.Library
 			*robot.Server
@@ -76,7 +76,7 @@ func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
 // embedded engines, and the agent. An engine that is a Wyoming server itself is for its owner
 // to name to Home Assistant.
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
-	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Hold,
+	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
 	o.Heard = wyoming.English(o.Languages)
 	o.Recognizer, o.Synthesizer = e.Embedded()

@@ -92,7 +92,7 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	told := map[string]func() string{"whoever works": of(whoever), "the stranger": of(that)}
 	for name, p := range programs {
 		p.Listen()
-		told[name] = p.Told
+		told[name] = p.Transcript
 	}
 	greeting := map[string]string{}
 	for name, all := range told {

@@ -33,7 +33,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 		return err
 	}
 	a.sounds = sounds.Open(datadir.Sounds(a.Data))
-	a.Talk = robot.NewServer(a.talkOptions(c, a.Agents.Engines.Get()))
+	a.Talk = robot.NewServer(a.talkOptions(c, a.Agents.Engines.Engines()))
 	a.closers = append(a.closers, a.Talk.Close)
 	a.control = robots.Control{Server: a.Talk, Behaviours: a.behaviours}
 	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Bus: a.Bus,
@@ -47,8 +47,8 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
 		Key: a.Identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Log: a.Log,
 		Stopped: func(version string, failed, first int) {
-			words := a.Agents.Engines.Get().Words(a.Config().Language.List()...)
-			text := words.Say("firmware.stopped", "version", version, "failed", failed, "first", first)
+			words := a.Agents.Engines.Engines().Words(a.Config().Language.List()...)
+			text := words.Message("firmware.stopped", "version", version, "failed", failed, "first", first)
 			if _, err := a.Agents.Notifier.Notify(notice.Notification{Text: text, Speak: true}); err != nil {
 				a.Log.Error("a notification was not stored", "text", text, "err", err)
 			}
@@ -77,10 +77,10 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 		Robots: a.Robots, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.commands,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Hold, Voice: e.Voice(),
+		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(),
-		Settled:  e.Settled,
+		Settled:  e.CompleteSentence,
 		Loudness: &a.loudness,
 		Quiet:    a.quiet,
 		Waits:    a.Notices.Waits,

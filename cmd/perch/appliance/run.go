@@ -46,7 +46,7 @@ func (a *Appliance) list() []parts.Part {
 			Conditions: parts.One(a.RobotMQTT.Condition)},
 		{Conditions: parts.One(a.Firmware.Condition)},
 		{Conditions: a.Agents.Characters.Conditions},
-		{Run: parts.Until(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Get().Conditions() }},
+		{Run: parts.Until(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Engines().Conditions() }},
 		parts.When(a.web != nil, parts.Part{Conditions: parts.One(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
 		parts.When(a.wyoming != nil, parts.Part{Run: a.wyoming.Run, End: a.wyoming.Close, Conditions: parts.One(func() health.Part {
 			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.At)}

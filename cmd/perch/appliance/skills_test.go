@@ -175,7 +175,7 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 	h.Adopt(mac)
 	r := h.Robot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "tell me the water level in the garden")})
 	if !r.Showed("High water at six, garden.") {
-		t.Errorf("the robot does not say it: %v", r.Seen())
+		t.Errorf("the robot does not say it: %v", r.Observations())
 	}
 	mu.Lock()
 	if want := `{"agentId":"default","args":{"place":"garden"},"skill":"tide","tool":"high_water"}`; asked != want {

@@ -21,12 +21,12 @@ type Avatar struct {
 	server  *http.Server
 	serving sync.WaitGroup
 	mu      sync.Mutex
-	told    []Told
+	told    []Transcript
 	open    []*socket.Conn
 }
 
-// Told is a message to an avatar program, and when it came.
-type Told struct {
+// Transcript is a message to an avatar program, and when it came.
+type Transcript struct {
 	At   time.Time
 	Text string
 }
@@ -69,7 +69,7 @@ func (a *Avatar) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			a.mu.Lock()
-			a.told = append(a.told, Told{time.Now(), string(text)})
+			a.told = append(a.told, Transcript{time.Now(), string(text)})
 			a.mu.Unlock()
 			if answer := a.answer(string(text)); answer != "" && c.SendText([]byte(answer)) != nil {
 				return
@@ -90,14 +90,14 @@ func (a *Avatar) Kill() {
 }
 
 // All is what it was told so far, in its order.
-func (a *Avatar) All() []Told {
+func (a *Avatar) All() []Transcript {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]Told(nil), a.told...)
+	return append([]Transcript(nil), a.told...)
 }
 
 // Of are the messages that contain a part.
-func (a *Avatar) Of(part string) (all []Told) {
+func (a *Avatar) Of(part string) (all []Transcript) {
 	for _, m := range a.All() {
 		if strings.Contains(m.Text, part) {
 			all = append(all, m)

@@ -226,15 +226,15 @@ func (p *Peers) HangUp() {
 	p.synthesizer.CloseClientConnections()
 }
 
-// note keeps a time.
-func (p *Peers) note(at *time.Time) {
+// recordTime keeps a time.
+func (p *Peers) recordTime(at *time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*at = time.Now()
 }
 
-// held waits for whoever asks to go away, where a stage is held.
-func (p *Peers) held(stage string, gone <-chan struct{}) bool {
+// waitIfHeld waits for whoever asks to go away, where a stage is held.
+func (p *Peers) waitIfHeld(stage string, gone <-chan struct{}) bool {
 	if p.Holds() != stage {
 		return false
 	}
@@ -251,13 +251,13 @@ func (p *Peers) listen() {
 		}
 		p.conns.Go(func() {
 			defer conn.Close()
-			p.hear(conn)
+			p.serveWyoming(conn)
 		})
 	}
 }
 
-// hear is one connection of a Wyoming client.
-func (p *Peers) hear(conn net.Conn) {
+// serveWyoming is one connection of a Wyoming client.
+func (p *Peers) serveWyoming(conn net.Conn) {
 	r, w := wyoming.NewReader(conn, wyoming.Limits{}), wyoming.NewWriter(conn)
 	send := func(name string, v any) bool {
 		e, err := wyoming.NewEvent(name, v, nil)
@@ -280,7 +280,7 @@ func (p *Peers) hear(conn net.Conn) {
 				return
 			}
 		case wyoming.TypeAudioStop:
-			p.note(&p.at.heardAll)
+			p.recordTime(&p.at.heardAll)
 			gone := make(chan struct{})
 			p.conns.Go(func() {
 				defer close(gone)
@@ -296,13 +296,13 @@ func (p *Peers) hear(conn net.Conn) {
 			case ill == Garbled:
 				_, _ = io.WriteString(conn, "\x00\xff{\"type\":transcript}\n{{{{\n")
 				return
-			case ill == Dying, p.held("recognizing", gone):
+			case ill == Dying, p.waitIfHeld("recognizing", gone):
 				return
 			}
 			if !send(wyoming.TypeTranscript, wyoming.Text{Text: "what time is it"}) {
 				return
 			}
-			p.note(&p.at.understood)
+			p.recordTime(&p.at.understood)
 			<-gone
 			return
 		}
@@ -323,13 +323,13 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.under()()
-	p.note(&p.at.asked)
+	p.recordTime(&p.at.asked)
 	if ask.Model == "m" {
 		p.mu.Lock()
 		p.prompts = append(p.prompts, fmt.Sprint(ask.Messages[0].Content))
 		p.mu.Unlock()
 	}
-	if ask.Model == "deep" && p.held("in a tool", r.Context().Done()) || ask.Model == "m" && p.held("first token", r.Context().Done()) {
+	if ask.Model == "deep" && p.waitIfHeld("in a tool", r.Context().Done()) || ask.Model == "m" && p.waitIfHeld("first token", r.Context().Done()) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -368,7 +368,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		// That a sentence has ended is known once the next has begun.
 		if ended := i > 0 && strings.HasSuffix(p.Words[i-1], "."); ended && !whole {
 			whole = true
-			p.note(&p.at.sentence)
+			p.recordTime(&p.at.sentence)
 			if p.Rest != nil {
 				select {
 				case <-p.Rest:
@@ -380,7 +380,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 	if !whole {
-		p.note(&p.at.sentence)
+		p.recordTime(&p.at.sentence)
 	}
 }
 
@@ -401,7 +401,7 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	first := p.at.spoken.Before(p.at.asked)
 	p.mu.Unlock()
 	if first {
-		p.note(&p.at.spoken)
+		p.recordTime(&p.at.spoken)
 	}
 	pcm := make([]byte, voice.SpeakerRate)
 	for i := range len(pcm) / 2 {
@@ -412,10 +412,10 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	_, err := w.Write(pcm)
 	_ = http.NewResponseController(w).Flush()
 	if first {
-		p.note(&p.at.said)
+		p.recordTime(&p.at.said)
 	}
 	if err == nil {
-		p.held("speaking", r.Context().Done())
+		p.waitIfHeld("speaking", r.Context().Done())
 	}
 }
 

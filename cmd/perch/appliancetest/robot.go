@@ -151,8 +151,8 @@ func (h *Appliance) Stays(o simrobot.Options) *Robot {
 	return r
 }
 
-// Seen are the robot's observations so far.
-func (r *Robot) Seen() (all []simrobot.Observation) {
+// Observations are the robot's observations so far.
+func (r *Robot) Observations() (all []simrobot.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.seen {
@@ -235,7 +235,9 @@ func (h *Appliance) Companion(o simrobot.Options) *Robot {
 }
 
 // Senses has a robot sense something.
-func (r *Robot) Senses(name, data string) { r.Sense(xiaozhi.Event{Name: name, Data: []byte(data)}) }
+func (r *Robot) Senses(name, data string) {
+	r.SendEvents(xiaozhi.Event{Name: name, Data: []byte(data)})
+}
 
 // Entered is an observation: a robot changes its state.
 func Entered(state simrobot.State) func(simrobot.Observation) bool {

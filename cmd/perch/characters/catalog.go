@@ -64,7 +64,7 @@ func (k *Characters) Names() []string {
 	}
 	var all []string
 	for name := range names {
-		if k.Known(name) {
+		if k.Exists(name) {
 			all = append(all, name)
 		}
 	}
@@ -81,7 +81,7 @@ func (k Catalog) shown(own character) admin.Character {
 	shown.Remarks = append([]string{}, own.Remarks...)
 	for _, s := range own.manifest.Skills {
 		shown.Skills = append(shown.Skills, s.URI)
-		switch err := k.skills.Find(s.Name()); {
+		switch err := k.skills.Check(s.Name()); {
 		case errors.Is(err, skill.ErrElsewhere):
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is a viewer's, which shows the character's model.", s.Name()))
 		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // about which the manifest has a remark
@@ -147,7 +147,7 @@ func (k Catalog) Remove(id string) error {
 	if id == agent.DefaultCharacter || id == "perch" {
 		return errInUse("default is the household's own character, and stays; persona in the configuration changes it")
 	}
-	if !k.Known(id) {
+	if !k.Exists(id) {
 		return errUnknown(id)
 	}
 	switch own, _ := k.named(id); own.from {

@@ -114,8 +114,8 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 	return k, nil
 }
 
-// Follow replaces the characters of robots by those of next, which may be k itself.
-func (k *Characters) Follow(next *Characters) {
+// Replace replaces the characters of robots by those of next, which may be k itself.
+func (k *Characters) Replace(next *Characters) {
 	k.mu.Lock()
 	k.household, k.known = next.household, next.known
 	h := k.household
@@ -380,8 +380,8 @@ func (k *Characters) SkillsOf(id string) []string {
 	return names
 }
 
-// Known reports whether a skin may choose a character by that name.
-func (k *Characters) Known(name string) bool {
+// Exists reports whether a skin may choose a character by that name.
+func (k *Characters) Exists(name string) bool {
 	if config.CheckCharacter(name) != nil {
 		return false
 	}

@@ -106,7 +106,7 @@ func (k *Characters) byID(id string) (character, error) {
 	if !config.PersonaName().MatchString(id) {
 		return character{}, &door.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}
 	}
-	if k.Known(id) {
+	if k.Exists(id) {
 		own, _ := k.named(id)
 		return own, nil
 	}

@@ -138,8 +138,8 @@ func (o *Overlay) warnings(j judged) []ShownWarning {
 	return all
 }
 
-// Show reads the configuration.
-func (o *Overlay) Show() (Shown, error) {
+// Read reads the configuration.
+func (o *Overlay) Read() (Shown, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	text, overlay, err := o.texts()

@@ -113,7 +113,7 @@ func TestTheOverlayComesBeforeTheFile(t *testing.T) {
 		len(c.Skins.Vocabularies) != 1 || c.Language != "fr" {
 		t.Errorf("%+v", c)
 	}
-	shown, err := o.Show()
+	shown, err := o.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestAChangeIsApplied(t *testing.T) {
 		if err != nil || len(faults) > 0 || got.Restart != (len(want) > 0) || !reflect.DeepEqual(got.Keys, append([]string{}, want...)) {
 			t.Errorf("%v: %+v, %v, %v; want %q", values, got, faults, err, want)
 		}
-		if shown, err := o.Show(); err != nil || !reflect.DeepEqual(shown.Restart, append([]string{}, want...)) {
+		if shown, err := o.Read(); err != nil || !reflect.DeepEqual(shown.Restart, append([]string{}, want...)) {
 			t.Errorf("shown is %q, want %q (%v)", shown.Restart, want, err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestAChangeIsApplied(t *testing.T) {
 	if err := os.WriteFile(o.File, []byte("name: house\nrobots: {idle: 5m}\n"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if shown, err := o.Show(); err != nil || !reflect.DeepEqual(shown.Restart, []string{"robots.idle"}) {
+	if shown, err := o.Read(); err != nil || !reflect.DeepEqual(shown.Restart, []string{"robots.idle"}) {
 		t.Errorf("shown is %q, %v", shown.Restart, err)
 	}
 }
@@ -326,7 +326,7 @@ func TestChangesAtOnce(t *testing.T) {
 // to the values that are shown of them mean the same.
 func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	o := overlaid(t, Sample())
-	shown, err := o.Show()
+	shown, err := o.Read()
 	if err != nil || len(shown.Keys) < 80 {
 		t.Fatalf("%d keys, %v", len(shown.Keys), err)
 	}
@@ -355,7 +355,7 @@ func TestACheckedText(t *testing.T) {
 	const own = "name: house\nskins: {key: a-long-key}\nspeech: {silence: 700ms}\n"
 	o := overlaid(t, own)
 	changes(t, o, map[string]any{"timezone": "UTC"})
-	shown, err := o.Show()
+	shown, err := o.Read()
 	if err != nil || !strings.Contains(shown.Text, "skins: {key: ••••••}") {
 		t.Fatal(shown.Text, err)
 	}
@@ -410,7 +410,7 @@ func TestHostileTexts(t *testing.T) {
 		if err := os.WriteFile(o.File, []byte(text[:min(len(text), mostConfig)]), 0o640); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.Show(); err != nil {
+		if _, err := o.Read(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		took := computed(t) - began

@@ -91,8 +91,8 @@ const headSpeed = 150
 // errOneAct is the error of an act with no key, or several.
 var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
-// act is the thing to be done.
-func (a actConfig) act() (perception.Act, error) {
+// build is the thing to be done.
+func (a actConfig) build() (perception.Act, error) {
 	var all []perception.Act
 	add := func(set bool, make func() perception.Act) {
 		if set {
@@ -147,7 +147,7 @@ func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault
 		out.When.If[name] = perception.Compare(c)
 	}
 	for i, a := range r.Do {
-		act, err := a.act()
+		act, err := a.build()
 		if err != nil {
 			fault(fmt.Sprintf("%s.do.%d", key, i), err)
 			act = perception.Abort{} // keeps the place, so that the faults of what follows name theirs

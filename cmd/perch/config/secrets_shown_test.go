@@ -31,7 +31,7 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 		"a block":                   "skins:\n  key: geheim-geheim-1\npersona: |\n  you are geheim-geheim-1\n",
 	} {
 		o := overlaid(t, text)
-		shown, err := o.Show()
+		shown, err := o.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 	o := overlaid(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
 		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
-	shown, err := o.Show()
+	shown, err := o.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 func TestAShortSecretHidesNoWords(t *testing.T) {
 	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
 	o := overlaid(t, text)
-	shown, err := o.Show()
+	shown, err := o.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestASecretOfTheOverlayIsShownNowhere(t *testing.T) {
 	if _, faults, err := o.Change(map[string]any{"skins.key": "geheim-geheim-1", "mqtt.password": "geheim-geheim-2"}); err != nil || len(faults) > 0 {
 		t.Fatal(faults, err)
 	}
-	shown, err := o.Show()
+	shown, err := o.Read()
 	if err != nil || shown.Text != "name: hall # ••••••\n" {
 		t.Errorf("shown is %q, %v", shown.Text, err)
 	}

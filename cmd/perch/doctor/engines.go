@@ -47,11 +47,11 @@ func (d *Examination) engines(ctx context.Context) {
 		return
 	}
 	t := trial{Examination: d, speech: speech, fastest: map[string]stage{}}
-	t.sample = t.words.In(speech.Language).Say("engines.sample")
+	t.sample = t.words.In(speech.Language).Message("engines.sample")
 	for _, list := range engineLists {
 		for _, n := range e.All {
 			if n.List == list {
-				t.try(ctx, n)
+				t.run(ctx, n)
 			}
 		}
 	}
@@ -66,9 +66,9 @@ func (d *Examination) engines(ctx context.Context) {
 // engineLists are the lists of engines, in an order in which each may need the one before.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// tried notes the result of a trial, and the running appliance's own condition of
+// addTrial notes the result of a trial, and the running appliance's own condition of
 // the same engine where that differs.
-func (d *Examination) tried(part string, err error, fine string) {
+func (d *Examination) addTrial(part string, err error, fine string) {
 	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || at < 0 {
 		d.add(part, err, fine)
@@ -103,7 +103,7 @@ type stage struct {
 	took time.Duration
 }
 
-func (t *trial) try(ctx context.Context, n *engines.Engine) {
+func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	began, limits := time.Now(), error(nil)
@@ -112,7 +112,7 @@ func (t *trial) try(ctx context.Context, n *engines.Engine) {
 		case engines.IsWarning(err):
 			limits = err
 		case err != nil:
-			t.tried(n.Part, err, "")
+			t.addTrial(n.Part, err, "")
 			return
 		}
 	}
@@ -124,14 +124,14 @@ func (t *trial) try(ctx context.Context, n *engines.Engine) {
 	case n.Recognizer != nil:
 		if took, fine, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
 			if t.Config.Hears(t.speech.Language) { // else the warning of that says it, with its cure
-				t.tried(n.Part, nil, fmt.Sprintf("is left out where people speak %s: %v", t.speech.Language, err))
+				t.addTrial(n.Part, nil, fmt.Sprintf("is left out where people speak %s: %v", t.speech.Language, err))
 			}
 			return
 		}
 	case n.Synthesizer != nil:
 		if took, fine, err = t.trySynthesizer(ctx, n, t.speech, t.sample); errors.Is(err, voice.ErrLanguage) {
 			if fine, speaks := t.otherLanguage(ctx, n); speaks {
-				t.tried(n.Part, nil, fine)
+				t.addTrial(n.Part, nil, fine)
 				return
 			}
 		}
@@ -149,7 +149,7 @@ func (t *trial) try(ctx context.Context, n *engines.Engine) {
 	if err == nil && limits != nil {
 		fine = fmt.Sprintf("%s; but %v", fine, limits)
 	}
-	t.tried(n.Part, err, fine)
+	t.addTrial(n.Part, err, fine)
 	if _, known := t.fastest[n.List]; err == nil && !known {
 		t.fastest[n.List] = stage{n.Part, took}
 	}
@@ -160,7 +160,7 @@ func (t *trial) try(ctx context.Context, n *engines.Engine) {
 func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (fine string, speaks bool) {
 	for _, tag := range language.All() {
 		kept := t.spoken
-		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Say("engines.sample"))
+		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Message("engines.sample"))
 		if t.spoken = kept; err == nil {
 			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, fine), true
 		}

@@ -141,7 +141,7 @@ func (d *Examination) robots(ctx context.Context) {
 		}
 		var refused []Refused
 		if err := d.running.Get(ctx, "/api/v1/refused", &refused); err == nil && len(refused) > 0 {
-			d.add("robots", nil, refused[0].note())
+			d.add("robots", nil, refused[0].finding())
 		}
 	case d.store != nil:
 		for _, r := range store.NewTable[device.Robot](d.store.DB, "robots").All() {
@@ -210,8 +210,8 @@ type Refused struct {
 	Count   int       `json:"count"`
 }
 
-// note describes the refusal among the findings.
-func (t Refused) note() string {
+// finding describes the refusal among the findings.
+func (t Refused) finding() string {
 	return fmt.Sprintf("note: refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(t.Address), plain.Text(t.Device),
 		t.At.Local().Format(time.TimeOnly), t.Count, plain.Text(t.Reason))
 }

@@ -35,7 +35,7 @@ func byMQTT(t *testing.T, o simrobot.Options) (*appliancetest.Appliance, *applia
 
 // subtitles are those that a robot has shown, with their times.
 func subtitles(r *appliancetest.Robot) (all []simrobot.SentenceShown) {
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		if s, is := e.(simrobot.SentenceShown); is {
 			all = append(all, s)
 		}
@@ -47,7 +47,7 @@ func over(e simrobot.Observation) bool { return e == simrobot.NotificationOver{}
 
 // overs counts the notifications that a robot has played to their end.
 func overs(r *appliancetest.Robot) (n int) {
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		if over(e) {
 			n++
 		}

@@ -23,7 +23,7 @@ func found(h *appliancetest.Appliance, r *appliancetest.Robot) {
 	})
 	var lights []string
 	nodded := false
-	for _, e := range r.Seen() {
+	for _, e := range r.Observations() {
 		switch e := e.(type) {
 		case simrobot.Called:
 			if strings.HasSuffix(e.Name, "set_led_color") {

@@ -22,7 +22,7 @@ func BenchmarkPauses(b *testing.B) {
 	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(b, err)
 	b.Cleanup(e.Close)
-	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Settled}
+	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Complete}
 	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {
 		said := spokenWithPauses(b, pause)
 		for _, name := range []string{"600ms", "whole"} {

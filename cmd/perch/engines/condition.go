@@ -208,8 +208,8 @@ func (m watchedBrain) use(ctx context.Context, t agent.Turn, out func(agent.Repl
 	return err
 }
 
-// See implements agent.Seer, where the brain does.
-func (m watchedBrain) See(ctx context.Context, l agent.Look) (string, error) {
+// DescribeImage implements agent.Seer, where the brain does.
+func (m watchedBrain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := m.Brain.(agent.Seer)
 	if !ok {
 		return "", agent.ErrBlind
@@ -217,7 +217,7 @@ func (m watchedBrain) See(ctx context.Context, l agent.Look) (string, error) {
 	if err := m.Resting(); err != nil {
 		return "", fmt.Errorf("%w: %w", agent.ErrAway, err)
 	}
-	return seer.See(ctx, l)
+	return seer.DescribeImage(ctx, l)
 }
 
 // Forget has a brain that keeps a conversation itself begin it anew.

@@ -14,18 +14,18 @@ type Current struct {
 	closing sync.WaitGroup // of engines that were replaced
 }
 
-// Get returns the engines, for those who ask how they do.
-func (c *Current) Get() *Set {
+// Engines returns the engines, for those who ask how they do.
+func (c *Current) Engines() *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.engines
 }
 
-// Hold returns the engines, which stay open until done is called.
-func (c *Current) Hold() (e *Set, done func()) {
+// Acquire returns the engines, which stay open until done is called.
+func (c *Current) Acquire() (e *Set, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.engines, c.engines.Hold()
+	return c.engines, c.engines.Acquire()
 }
 
 // Replace gives the turns to come other engines.
@@ -39,7 +39,7 @@ func (c *Current) Replace(next *Set) {
 // Retire closes those of the engines before that are not in use any more, once the last
 // turn with them has ended. It is called when nobody can begin one with them.
 func (c *Current) Retire(before *Set) {
-	for _, g := range before.without(c.Get()) {
+	for _, g := range before.without(c.Engines()) {
 		c.closing.Go(func() {
 			if g.stop != nil {
 				g.stop()
@@ -73,7 +73,7 @@ func (c *Current) Run(ctx context.Context) {
 
 // Close releases all engines, once nobody uses them.
 func (c *Current) Close() {
-	if e := c.Get(); e != nil {
+	if e := c.Engines(); e != nil {
 		e.Close()
 	}
 	c.closing.Wait()

@@ -111,11 +111,11 @@ func (e *Set) Phrase(tag, name string) string {
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
 		return own
 	}
-	return words.Say("phrases." + name)
+	return words.Message("phrases." + name)
 }
 
-// Hold keeps the engines open until done is called.
-func (e *Set) Hold() (done func()) {
+// Acquire keeps the engines open until done is called.
+func (e *Set) Acquire() (done func()) {
 	for _, g := range e.groups {
 		g.users.Add(1)
 	}
@@ -244,13 +244,13 @@ func (e *Set) Replace(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
 // Voice returns a value that is equal as long as the same engines say the same sentences.
 func (e *Set) Voice() any { return [...]*group{e.groups[understanding], e.groups[speaking]} }
 
-// Settled reports whether nothing can follow a text, or an answer to a question of yes or no, that
+// CompleteSentence reports whether nothing can follow a text, or an answer to a question of yes or no, that
 // means something else.
-func (e *Set) Settled(text string, answer bool) bool {
+func (e *Set) CompleteSentence(text string, answer bool) bool {
 	if answer {
-		return e.Book.SettledAnswer(text)
+		return e.Book.CompleteAnswer(text)
 	}
-	return e.Book.Settled(text)
+	return e.Book.Complete(text)
 }
 
 // Words returns the words of some languages, in the order of preference.

@@ -31,15 +31,15 @@ const tryConversation = "try"
 // Engines are all but the servers of tools.
 func (t Trials) Engines() []admin.Engine {
 	shown := []admin.Engine{}
-	e := t.engines.Get()
+	e := t.engines.Engines()
 	for i, part := range e.Conditions() {
 		n := e.All[i]
 		if one, is := n.shown(part); is {
 			switch words := e.words.In(t.speech().Language); {
 			case n.Synthesizer != nil:
-				one.Sample = words.Say("engines.voice")
+				one.Sample = words.Message("engines.voice")
 			case one.Try == admin.TryText:
-				one.Sample = words.Say("engines.sample")
+				one.Sample = words.Message("engines.sample")
 			}
 			shown = append(shown, one)
 		}
@@ -63,9 +63,9 @@ func (n *Engine) shown(p admin.Part) (one admin.Engine, is bool) {
 	return one, true
 }
 
-// find is an engine by its part, which stays open until done is called.
-func (t Trials) find(part string) (found *Engine, done func()) {
-	e, done := t.engines.Hold()
+// acquire is an engine by its part, which stays open until done is called.
+func (t Trials) acquire(part string) (found *Engine, done func()) {
+	e, done := t.engines.Acquire()
 	for _, n := range e.All {
 		if n.Part == part {
 			found = n
@@ -74,9 +74,9 @@ func (t Trials) find(part string) (found *Engine, done func()) {
 	return found, done
 }
 
-// Hear has a recognizer understand a recording of 16 kHz.
-func (t Trials) Hear(ctx context.Context, part string, pcm []int16) (string, error) {
-	n, done := t.find(part)
+// Recognize has a recognizer understand a recording of 16 kHz.
+func (t Trials) Recognize(ctx context.Context, part string, pcm []int16) (string, error) {
+	n, done := t.acquire(part)
 	defer done()
 	if n == nil || n.Recognizer == nil {
 		return "", admin.ErrNoEngine
@@ -92,7 +92,7 @@ func (t Trials) Hear(ctx context.Context, part string, pcm []int16) (string, err
 
 // Speak has a synthesizer speak a text. The sound is of 24 kHz.
 func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
-	n, done := t.find(part)
+	n, done := t.acquire(part)
 	defer done()
 	if n == nil || n.Synthesizer == nil {
 		return admin.ErrNoEngine
@@ -103,7 +103,7 @@ func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int
 // Answer has a brain answer a text, as in a turn of a conversation that begins with it
 // and is not remembered, or a model for hard questions think it through.
 func (t Trials) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
-	n, done := t.find(part)
+	n, done := t.acquire(part)
 	defer done()
 	switch {
 	case n != nil && n.Brain != nil:

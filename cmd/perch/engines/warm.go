@@ -57,7 +57,7 @@ func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 			if now := time.Now(); now.Sub(warmed) >= warmEvery {
 				warmed = now
 				wg.Go(func() {
-					e, done := w.engines.Hold()
+					e, done := w.engines.Acquire()
 					defer done()
 					e.warm(ctx)
 				})
@@ -68,7 +68,7 @@ func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 
 func (w *Warmer) load(ctx context.Context) {
 	w.prepare()
-	e, done := w.engines.Hold()
+	e, done := w.engines.Acquire()
 	defer done()
 	if err := e.load(ctx); err != nil && ctx.Err() == nil {
 		w.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)

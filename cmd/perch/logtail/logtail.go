@@ -253,9 +253,9 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Follow returns a reader of the lines of a level and above: of all that are kept, or of those
+// NewFollower returns a reader of the lines of a level and above: of all that are kept, or of those
 // after the one with an id. ok is false where too many read already.
-func (l *Log) Follow(least slog.Level, after string) (admin.LogFollower, bool) {
+func (l *Log) NewFollower(least slog.Level, after string) (admin.LogFollower, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.followers) >= maxFollowers {

@@ -25,7 +25,7 @@ type loggedLine struct {
 
 func following(t *testing.T, l *Log, least slog.Level, after string) admin.LogFollower {
 	t.Helper()
-	f, ok := l.Follow(least, after)
+	f, ok := l.NewFollower(least, after)
 	if !ok {
 		t.Fatal("nobody may follow")
 	}
@@ -137,7 +137,7 @@ func TestFollowers(t *testing.T) {
 	for range maxFollowers {
 		all = append(all, following(t, l, slog.LevelWarn, ""))
 	}
-	if _, ok := l.Follow(slog.LevelInfo, ""); ok {
+	if _, ok := l.NewFollower(slog.LevelInfo, ""); ok {
 		t.Error("one more may follow")
 	}
 	all[0].Close()

@@ -37,9 +37,9 @@ func New(o *config.Overlay, running *config.Config, a config.Applier, log *slog.
 	return &Settings{o, log}
 }
 
-// Show returns the configuration: its keys, and the text of the owner's file, without secrets.
-func (s *Settings) Show() (any, error) {
-	shown, err := s.Overlay.Show()
+// Read returns the configuration: its keys, and the text of the owner's file, without secrets.
+func (s *Settings) Read() (any, error) {
+	shown, err := s.Overlay.Read()
 	return shown, fault(err)
 }
 
@@ -105,9 +105,9 @@ func fault(err error) error {
 	return err
 }
 
-// live reports whether a change of a key, and of all below it, takes effect while the appliance
+// appliesLive reports whether a change of a key, and of all below it, takes effect while the appliance
 // runs.
-func live(key string) bool {
+func appliesLive(key string) bool {
 	switch key {
 	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "mood", "behaviours", "rules", "relays",
 		"bridge", "skins.key", "skins.key_file", "robots.each", "robots.idle", "robots.greeting", "robots.user_tools", "robots.keep_turns":
@@ -130,7 +130,7 @@ func merge(running, next reflect.Value, path string) (changed, restart []string)
 		key, now, then := path+name, running.Field(i), next.Field(i)
 		switch {
 		case reflect.DeepEqual(now.Interface(), then.Interface()):
-		case live(key):
+		case appliesLive(key):
 			now.Set(then)
 			changed = append(changed, key)
 		case now.Kind() == reflect.Struct:

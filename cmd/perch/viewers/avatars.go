@@ -12,7 +12,7 @@ import (
 // avatarOptions completes the options of programs that have Perch hear and speak for them by what
 // a configuration says.
 func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech voice.Options) (llmvtuber.Options, error) {
-	o.Name, o.Speech, o.Hold = c.Persona.Name, speech, e.Hold
+	o.Name, o.Speech, o.Hold = c.Persona.Name, speech, e.Acquire
 	if file := c.Skins.Model; file != "" {
 		model, err := file.Read()
 		if err != nil {

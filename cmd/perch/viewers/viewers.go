@@ -102,10 +102,10 @@ func New(o Options) (*Viewers, error) {
 		MayAnswer: func(id device.ID) bool { return o.Registry.Trusts(id) && !o.Quiet(time.Now()) }, Board: o.Board, Bus: o.Bus,
 		Language: o.Characters.Language, Log: o.Log})
 	v.Questions = hooks.NewQuestions(v.hooks, o.Robots)
-	v.vccp = vccp.New(vccp.Options{Talk: o.Robots, Robots: o.Registry, Find: o.Registry.Find, Senses: o.Senses, Bus: o.Bus, Face: v.words.Face,
+	v.vccp = vccp.New(vccp.Options{Talk: o.Robots, Robots: o.Registry, Find: o.Registry.Resolve, Senses: o.Senses, Bus: o.Bus, Face: v.words.Face,
 		UserTools: func() bool { return o.Config().Robots.UserTools }, Skills: o.Skills, Log: o.Log})
 	v.feed = feed.New(feed.Options{Board: o.Board, Bus: o.Bus, Notices: o.Notices, Words: v.words, Log: o.Log})
-	v.skins = skin.New(skin.Options{Feed: v.feed, Bus: o.Bus, Notifier: o.Notifier, Robots: o.Registry, Find: o.Registry.Find, Mind: o.Mind,
+	v.skins = skin.New(skin.Options{Feed: v.feed, Bus: o.Bus, Notifier: o.Notifier, Robots: o.Registry, Find: o.Registry.Resolve, Mind: o.Mind,
 		Questions: v.Questions, Characters: o.Characters, System: c.Skins.System, Words: v.words, Vocabulary: c.Skins.Vocabulary,
 		QueryToken: c.Skins.QueryToken, Language: o.Characters.Language, Zone: o.Zone, Log: o.Log})
 	if address := c.Skins.OpenClaw; address != "" {
@@ -123,13 +123,13 @@ func New(o Options) (*Viewers, error) {
 	}
 	v.llmvtuber = llmvtuber.New(avatars)
 	v.aituber = aituber.New(aituber.Options{Feed: v.feed, Chat: v.skins, Words: v.words, Log: o.Log})
-	v.relays, err = newRelays(c, relay.Options{Feed: v.feed, Bus: o.Bus, Words: v.words, Find: o.Registry.Find, Voice: o.Loudness,
+	v.relays, err = newRelays(c, relay.Options{Feed: v.feed, Bus: o.Bus, Words: v.words, Find: o.Registry.Resolve, Voice: o.Loudness,
 		Tokens: store.NewTable[string](o.DB, "relay-tokens"), Gestures: o.Gestures.Names(), Name: c.Name, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	v.character = character.New(character.Options{Bus: o.Bus, Log: v.actions, Who: o.Characters.Who, Robots: o.Registry, Find: o.Registry.Find,
-		Passports: o.Passports, Say: o.Robots.Say, Remember: o.Memory.Remember, Perform: o.Skills.Perform, Language: o.Characters.Language})
+	v.character = character.New(character.Options{Bus: o.Bus, Log: v.actions, Who: o.Characters.Who, Robots: o.Registry, Find: o.Registry.Resolve,
+		Passports: o.Passports, Say: o.Robots.Speak, Remember: o.Memory.Remember, Perform: o.Skills.Perform, Language: o.Characters.Language})
 	return v, nil
 }
 

@@ -56,7 +56,7 @@ func (c *Client) Next() string {
 		if err != nil || !isText {
 			c.t.Fatalf("no message came: text %t (%v)", isText, err)
 		}
-		if line := c.note(string(message)); line != "" {
+		if line := c.format(string(message)); line != "" {
 			return line
 		}
 	}
@@ -72,8 +72,8 @@ func (c *Client) Expect(want ...string) {
 	}
 }
 
-// Ended waits until the connection is over, and returns why.
-func (c *Client) Ended() error {
+// WaitClosed waits until the connection is over, and returns why.
+func (c *Client) WaitClosed() error {
 	for {
 		if _, _, err := c.Conn.Receive(); err != nil {
 			return err
@@ -89,19 +89,19 @@ func (c *Client) Listen() {
 			if err != nil {
 				return
 			}
-			c.note(string(message))
+			c.format(string(message))
 		}
 	})
 }
 
-// Told is what was read so far, plainly, a message a line.
-func (c *Client) Told() string {
+// Transcript is what was read so far, plainly, a message a line.
+func (c *Client) Transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.told, "\n")
 }
 
-func (c *Client) note(message string) (line string) {
+func (c *Client) format(message string) (line string) {
 	if line = message; c.plain != nil {
 		line = c.plain(message)
 	}

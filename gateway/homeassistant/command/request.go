@@ -83,7 +83,7 @@ func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err 
 		version, err := s.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
 		return map[string]string{"version": version, "sha256": r.SHA256, "board": r.Board}, err
 	case "forget":
-		id, err := s.Robots.Find(r.subject())
+		id, err := s.Robots.Resolve(r.subject())
 		if err == nil {
 			err = s.Robots.Forget(id)
 		}
@@ -120,7 +120,7 @@ func (s Services) adopt(r Request) (data any, err error) {
 		return nil, errors.New("client goes with robot: the one names which of several clients that claim the other is adopted")
 	case r.Client != "":
 		var id device.ID
-		if id, err = s.Robots.Find(r.Robot); err == nil {
+		if id, err = s.Robots.Resolve(r.Robot); err == nil {
 			robot, err = s.Robots.AdoptClient(id, r.Client)
 		}
 	default:

@@ -41,8 +41,8 @@ type Services struct {
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	// Find returns the robot with a MAC address or a name.
-	Find(robot string) (device.ID, error)
+	// Resolve returns the robot with a MAC address or a name.
+	Resolve(robot string) (device.ID, error)
 	Configure(id device.ID, c device.Change) (device.Robot, error)
 	// Trusts reports whether the robot's owner has adopted it by name. Any other is a stranger.
 	Trusts(id device.ID) bool

@@ -38,8 +38,8 @@ func New(out Output, session string, r device.Robot, t tap, shared *Scheduler, a
 	return p, nil
 }
 
-// Begin starts the speech of a turn in place of any other.
-func (p *Player) Begin() *Speech {
+// StartSpeech starts the speech of a turn in place of any other.
+func (p *Player) StartSpeech() *Speech {
 	q := newQueue(p.reported)
 	p.play(q)
 	return &Speech{queue: q, encoder: &p.encoder}

@@ -56,7 +56,7 @@ func TestRestartSpeech(t *testing.T) {
 				t.Errorf("sent %d times, want %d", c.starts.Load(), want)
 			}
 		}
-		speech := p.Begin()
+		speech := p.StartSpeech()
 		again(0)
 		must.Succeed(t, speech.Sentence(ctx, "It is late."))
 		time.Sleep(time.Second)
@@ -64,7 +64,7 @@ func TestRestartSpeech(t *testing.T) {
 		must.Succeed(t, speech.Finish(ctx))
 		time.Sleep(time.Second)
 		again(0)
-		must.Succeed(t, p.Begin().Sentence(ctx, "Good night."))
+		must.Succeed(t, p.StartSpeech().Sentence(ctx, "Good night."))
 		time.Sleep(time.Second)
 		p.RestartSpeech()
 		p.Cancel(time.Now())

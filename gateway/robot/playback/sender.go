@@ -259,7 +259,7 @@ func (s *sender) dueAt(it item) time.Time {
 	case it.sentence != nil && !s.playing.begun:
 		return s.free
 	case it.packet != nil:
-		due := s.playing.pacer.Due()
+		due := s.playing.pacer.NextSend()
 		least := s.playing.since.Add(restGap)
 		if due.IsZero() {
 			least = s.playing.since.Add(startGap)

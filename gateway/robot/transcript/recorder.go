@@ -61,7 +61,7 @@ type Recorder struct {
 
 // NewRecorder returns a recorder of a session that began at a time. It calls out for each entry.
 func NewRecorder(session string, began time.Time, out func(Entry)) *Recorder {
-	return &Recorder{session: session, began: began, out: out, runs: map[byte]*Entry{}, states: agent.NewBoard().Follow(began), shown: agent.Idle}
+	return &Recorder{session: session, began: began, out: out, runs: map[byte]*Entry{}, states: agent.NewBoard().NewFollower(began), shown: agent.Idle}
 }
 
 func (r *Recorder) add(mark byte, text string) {
@@ -120,9 +120,9 @@ func (r *Recorder) addPacket(mark byte, sound string) {
 func (r *Recorder) AddEvent(e event.Envelope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addStates(r.states.Pass(e.At))
+	r.addStates(r.states.Expire(e.At))
 	r.addEntry(Entry{At: e.At.Sub(r.began), Mark: '*', Text: event.Kind(e.Event) + " " + redact(r.session, encode(e.Event))})
-	r.addStates(r.states.Take(e))
+	r.addStates(r.states.HandleEvent(e))
 }
 
 // addStates adds the states that differ from the last. r.mu is held.
@@ -139,7 +139,7 @@ func (r *Recorder) addStates(changes []agent.Change) {
 func (r *Recorder) Finish(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.addStates(r.states.Pass(now))
+	r.addStates(r.states.Expire(now))
 	for _, mark := range []byte("<>") {
 		r.endRun(mark)
 	}

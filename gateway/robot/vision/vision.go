@@ -30,7 +30,7 @@ type Options struct {
 		Publish(robot device.ID, session string, e event.Event)
 	}
 	Mind interface {
-		See(context.Context, agent.Look) (string, error)
+		DescribeImage(context.Context, agent.Look) (string, error)
 	}
 	// Robots knows which robots their owner has adopted. Pictures of others are not stored.
 	Robots interface{ Trusts(device.ID) bool }
@@ -105,7 +105,7 @@ func (s *Service) explain(ctx context.Context, from camera, u upload) (Answer, e
 	s.options.Bus.Publish(from.robot, from.session, event.Perceived{Name: "picture_taken", Data: data})
 	look := agent.Look{Robot: from.robot, Session: from.session, Question: u.question, Picture: u.picture, Now: time.Now()}
 	s.options.Prepare(&look)
-	text, err := s.options.Mind.See(ctx, look)
+	text, err := s.options.Mind.DescribeImage(ctx, look)
 	excuse := func(name string) Answer { // the robot's tool fails without one
 		_, words := agent.SplitEmotion(s.options.Phrase(look.Language, name))
 		return Answer{false, "RESPONSE", words}

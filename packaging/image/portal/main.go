@@ -180,7 +180,7 @@ func (p *portal) once(ctx context.Context) {
 	if p.state.up && before.up && near && !p.said {
 		p.said = true
 		_, speaks, _ := p.perch.identity(ctx) // English if unknown
-		p.complain(1, p.perch.announce(ctx, p.page.words.In(speaks).Say("portal.offline", "name", p.name)))
+		p.complain(1, p.perch.announce(ctx, p.page.words.In(speaks).Message("portal.offline", "name", p.name)))
 	}
 }
 

@@ -140,9 +140,9 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "60")
 		if busy {
-			refuse(w, say, http.StatusServiceUnavailable, say.Say("portal.busy"))
+			refuse(w, say, http.StatusServiceUnavailable, say.Message("portal.busy"))
 		} else {
-			refuse(w, say, http.StatusTooManyRequests, say.Say("portal.often"))
+			refuse(w, say, http.StatusTooManyRequests, say.Message("portal.often"))
 		}
 		return
 	}
@@ -154,11 +154,11 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 		if errors.As(err, &large) {
 			status = http.StatusRequestEntityTooLarge
 		}
-		refuse(w, say, status, say.Say("portal.old"))
+		refuse(w, say, status, say.Message("portal.old"))
 		return
 	}
 	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get(string(fieldToken))), []byte(p.token)) != 1 {
-		refuse(w, say, http.StatusForbidden, say.Say("portal.old"))
+		refuse(w, say, http.StatusForbidden, say.Message("portal.old"))
 		return
 	}
 	f, wrong := parseForm(r.PostForm)
@@ -170,7 +170,7 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 	busy, p.busy = p.busy, true
 	p.mu.Unlock()
 	if busy {
-		refuse(w, say, http.StatusServiceUnavailable, say.Say("portal.busy"))
+		refuse(w, say, http.StatusServiceUnavailable, say.Message("portal.busy"))
 		return
 	}
 	p.render(w, r, http.StatusOK, &f, "")
@@ -184,7 +184,7 @@ func refuse(w http.ResponseWriter, say *language.Words, status int, sentence str
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<!DOCTYPE html><html lang=%q><meta name=viewport content=\"width=device-width\"><title>Perch</title><p role=alert>%s</p>"+
-		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", say.Tag, sentence, say.Tag, say.Say("portal.title"))
+		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", say.Tag, sentence, say.Tag, say.Message("portal.title"))
 }
 
 // option is a network in the list.

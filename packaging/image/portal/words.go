@@ -29,32 +29,32 @@ func regionOf(asked string) string {
 func amiss(w *language.Words, f field) string {
 	switch f {
 	case fieldNetwork:
-		return w.Say("portal.no_network")
+		return w.Message("portal.no_network")
 	case fieldSSID:
-		return w.Say("portal.bad_network")
+		return w.Message("portal.bad_network")
 	case fieldKey:
-		return w.Say("portal.bad_key")
+		return w.Message("portal.bad_key")
 	case fieldCountry:
-		return w.Say("portal.no_country")
+		return w.Message("portal.no_country")
 	case fieldName:
-		return w.Say("portal.bad_name")
+		return w.Message("portal.bad_name")
 	case fieldLanguage:
-		return w.Say("portal.no_language")
+		return w.Message("portal.no_language")
 	}
-	return w.Say("portal.old")
+	return w.Message("portal.old")
 }
 
 // why returns the sentence for a failure.
 func why(w *language.Words, failed error, network string) string {
 	switch {
 	case errors.Is(failed, errKey):
-		return w.Say("portal.wrong_key", "network", network)
+		return w.Message("portal.wrong_key", "network", network)
 	case errors.Is(failed, errUnheard):
-		return w.Say("portal.unheard", "network", network)
+		return w.Message("portal.unheard", "network", network)
 	case errors.Is(failed, errAddress):
-		return w.Say("portal.no_address", "network", network)
+		return w.Message("portal.no_address", "network", network)
 	}
-	return w.Say("portal.not_joined", "network", network)
+	return w.Message("portal.not_joined", "network", network)
 }
 
 // label returns a network's text in the list.
@@ -65,5 +65,5 @@ func (h heard) label(w *language.Words) string {
 	} else if !h.Key {
 		key = "portal.open"
 	}
-	return w.Say(key, "network", plain(h.SSID), "percent", h.Signal)
+	return w.Message(key, "network", plain(h.SSID), "percent", h.Signal)
 }

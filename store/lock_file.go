@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Held is a locked database file that no other process can open, so that it can be replaced.
-type Held struct{ directory, file *os.File }
+// Lock is a locked database file that no other process can open, so that it can be replaced.
+type Lock struct{ directory, file *os.File }
 
-// Hold waits up to timeout until no process has the database at path open, and keeps others from opening or creating it
-// until [Held.Release]. The directory must exist. Errors are as of [Open].
-func Hold(path string, timeout time.Duration) (*Held, error) {
+// AcquireLock waits up to timeout until no process has the database at path open, and keeps others from opening or creating it
+// until [Lock.Release]. The directory must exist. Errors are as of [Open].
+func AcquireLock(path string, timeout time.Duration) (*Lock, error) {
 	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, timeout)
 	if err != nil {
 		return nil, err
@@ -24,11 +24,11 @@ func Hold(path string, timeout time.Duration) (*Held, error) {
 		_ = directory.Close()
 		return nil, err
 	}
-	return &Held{directory, file}, nil
+	return &Lock{directory, file}, nil
 }
 
 // Release unlocks the file.
-func (h *Held) Release() {
+func (h *Lock) Release() {
 	_ = h.file.Close() // which also unlocks it; there may be no file
 	_ = h.directory.Close()
 }
