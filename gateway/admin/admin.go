@@ -134,8 +134,8 @@ func Truth(yes bool) float64 {
 // Part is a part of the appliance and its condition.
 type Part = health.Part
 
-// Door is the admin API.
-type Door struct {
+// API is the admin API.
+type API struct {
 	o           Options
 	readers     atomic.Int32 // of the events
 	identifying busy[device.ID]
@@ -145,7 +145,7 @@ type Door struct {
 }
 
 // New returns the door.
-func New(o Options) *Door { return &Door{o: o} }
+func New(o Options) *API { return &API{o: o} }
 
 // Status is the answer to GET status.
 type Status struct {
@@ -190,14 +190,14 @@ type Device struct {
 	Tools     []string           `json:"tools,omitempty"`
 }
 
-func (d *Door) status() Status {
+func (d *API) status() Status {
 	return Status{ID: d.o.ID, Version: d.o.Version, Started: d.o.started(time.Now()).Round(time.Second), Robots: len(d.o.Robots.List()),
 		Open: d.count(func(s agent.State) bool { return s.Talking }), Reached: d.count(func(s agent.State) bool { return s.Online }),
 		Lost: d.o.Talk.Lost(), Notices: d.waiting(time.Now()), Parts: d.o.Parts()}
 }
 
 // count returns the number of robots for which a condition holds.
-func (d *Door) count(is func(agent.State) bool) (n int) {
+func (d *API) count(is func(agent.State) bool) (n int) {
 	states, _ := d.o.Board.Snapshot()
 	for _, s := range states {
 		if s.Robot != "" && is(s) {
@@ -212,7 +212,7 @@ func (d *Door) count(is func(agent.State) bool) (n int) {
 func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
 
 // waiting counts the notifications that have not been delivered.
-func (d *Door) waiting(now time.Time) (n int) {
+func (d *API) waiting(now time.Time) (n int) {
 	for _, one := range d.o.Notices(now) {
 		if one.State == notice.Received {
 			n++
@@ -221,7 +221,7 @@ func (d *Door) waiting(now time.Time) (n int) {
 	return n
 }
 
-func (d *Door) devices(now time.Time) []Device {
+func (d *API) devices(now time.Time) []Device {
 	list := []Device{}
 	for _, r := range d.o.Robots.List() {
 		list = append(list, d.viewOf(r, now))
@@ -229,7 +229,7 @@ func (d *Door) devices(now time.Time) []Device {
 	return list
 }
 
-func (d *Door) viewOf(r device.Robot, now time.Time) Device {
+func (d *API) viewOf(r device.Robot, now time.Time) Device {
 	state := d.o.Board.Robot(r.ID)
 	shown := Device{
 		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Character: d.o.Characters.Who(r.ID, ""),
@@ -267,7 +267,7 @@ func (d *Door) viewOf(r device.Robot, now time.Time) Device {
 // before is closed. client names one of several that claim the robot; empty names
 // none. replace lets in the client that waits instead of the one that is bound, which
 // an id alone does not.
-func (d *Door) adopt(ctx context.Context, idOrCode, client string, replace bool) (device.Robot, error) {
+func (d *API) adopt(ctx context.Context, idOrCode, client string, replace bool) (device.Robot, error) {
 	before := map[device.ID]device.Client{}
 	for _, r := range d.o.Robots.List() {
 		before[r.ID] = r.Client
@@ -292,7 +292,7 @@ func (d *Door) adopt(ctx context.Context, idOrCode, client string, replace bool)
 }
 
 // forget unbinds a robot, and hangs up on it.
-func (d *Door) forget(ctx context.Context, id device.ID) error {
+func (d *API) forget(ctx context.Context, id device.ID) error {
 	if err := d.o.Robots.Forget(id); err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (d *Door) forget(ctx context.Context, id device.ID) error {
 
 // forgetStrangers forgets every stranger, and hangs up on
 // it. It returns how many there were.
-func (d *Door) forgetStrangers(ctx context.Context) (int, error) {
+func (d *API) forgetStrangers(ctx context.Context) (int, error) {
 	gone, err := d.o.Robots.ForgetStrangers()
 	for _, id := range gone {
 		_ = d.o.Talk.Hangup(ctx, id, "forgotten") // it may not be connected
@@ -316,7 +316,7 @@ func (d *Door) forgetStrangers(ctx context.Context) (int, error) {
 
 // forgetConversation has a conversation begin anew. That of a robot goes by
 // the robot's id, in whatever spelling, or its name; others have names of their own.
-func (d *Door) forgetConversation(name string) error {
+func (d *API) forgetConversation(name string) error {
 	if name == "" || len(name) > limit.Session {
 		return &door.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
 			Sentence: "a conversation is a robot's id or a name, of at most 512 bytes"}
@@ -328,7 +328,7 @@ func (d *Door) forgetConversation(name string) error {
 }
 
 // notify takes a notification's JSON and returns the id it goes by.
-func (d *Door) notify(body []byte) (id string, err error) {
+func (d *API) notify(body []byte) (id string, err error) {
 	n, err := notice.ParseBy(body, d.o.Robots.Resolve)
 	if err == nil && n.Robot != "" {
 		var robot device.Robot
@@ -345,7 +345,7 @@ func (d *Door) notify(body []byte) (id string, err error) {
 }
 
 // healthy reports whether the appliance does its work.
-func (d *Door) healthy() error {
+func (d *API) healthy() error {
 	for _, p := range d.o.Parts() {
 		if p.Vital && !p.OK {
 			return &door.Fault{Word: "unhealthy", Sentence: p.Name + ": " + p.Note, HTTP: http.StatusServiceUnavailable}

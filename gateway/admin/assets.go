@@ -21,7 +21,7 @@ const assetsTool = "self.assets.set_download_url"
 // pointAtAssets sends a robot the address of an asset file. That takes an open
 // channel: a robot that gets it later would get that of a file that may be
 // gone by then.
-func (d *Door) pointAtAssets(ctx context.Context, r device.Robot, w wish) (Result, error) {
+func (d *API) pointAtAssets(ctx context.Context, r device.Robot, w wish) (Result, error) {
 	path, err := d.o.Firmware.AssetFor(r.ID, w.Name, time.Now())
 	if err != nil {
 		return Result{}, err

@@ -21,7 +21,7 @@ const doctorWithin = 3 * time.Minute
 
 // examine has the doctor look at everything, one at a time: it tries the engines,
 // which a talk wants for itself.
-func (d *Door) examine(ctx context.Context) ([]Finding, error) {
+func (d *API) examine(ctx context.Context) ([]Finding, error) {
 	if d.o.Doctor == nil {
 		return nil, errNot("a doctor; perch doctor is one")
 	}

@@ -71,7 +71,7 @@ var errEnough = errors.New("that is enough")
 
 // testEngine uses an engine once, with a text in JSON or a recording. Of a synthesizer the
 // result is a WAV file, of any other what was understood or answered.
-func (d *Door) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
+func (d *API) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
 	all := d.o.Engines.Engines()
 	i := slices.IndexFunc(all, func(e Engine) bool { return e.Part == part })
 	if i < 0 {
@@ -176,7 +176,7 @@ func readRecording(body io.Reader) ([]int16, error) {
 }
 
 // speak is a text as a synthesizer speaks it, as a WAV file.
-func (d *Door) speak(ctx context.Context, part, text string) ([]byte, error) {
+func (d *API) speak(ctx context.Context, part, text string) ([]byte, error) {
 	const most = int(mostSpoken/time.Second) * voice.SpeakerRate
 	var pcm []int16
 	err := d.o.Engines.Speak(ctx, part, text, func(piece []int16) error {
@@ -201,7 +201,7 @@ func (d *Door) speak(ctx context.Context, part, text string) ([]byte, error) {
 
 // answer is what a brain answers. One that is cut off after its first sentences has
 // answered.
-func (d *Door) answer(ctx context.Context, part, text string) (string, error) {
+func (d *API) answer(ctx context.Context, part, text string) (string, error) {
 	var said strings.Builder
 	err := d.o.Engines.Answer(ctx, part, text, func(sentence string) error {
 		if said.Len() > 0 {

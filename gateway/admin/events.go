@@ -27,7 +27,7 @@ type shownState struct {
 }
 
 // stream sends events until the client goes, with the states they lead to if those are wanted.
-func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
+func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > limit.Readers {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
@@ -38,7 +38,7 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string,
 
 // feed is what one stream of events sends.
 type feed struct {
-	door       *Door
+	door       *API
 	states     *agent.Follower
 	events     *event.Reader
 	sent       uint64 // Seq of the latest event the client has
@@ -48,7 +48,7 @@ type feed struct {
 
 // feed returns a stream that begins with a snapshot of the board and goes on with all that came after it. For a client
 // that sends the last id it saw in this run of the appliance it begins with what came after that.
-func (d *Door) feed(lastID string, withStates bool) *feed {
+func (d *API) feed(lastID string, withStates bool) *feed {
 	f := &feed{door: d, states: d.o.Board.NewFollower(time.Now()), withStates: withStates}
 	seq, resumes := d.o.Bus.Resumes(lastID)
 	kind, from := "states", seq

@@ -61,11 +61,11 @@ func receiveUpload[T any](w http.ResponseWriter, r *http.Request, to func(body i
 
 // publish takes an image into the catalogue: the body is the file, the query
 // has the rest.
-func (d *Door) publish(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
+func (d *API) publish(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
 	return d.o.Firmware.Add(ctx, body, ota.Upload{Boards: q["board"], SHA256: q.Get("sha256"), Signature: q.Get("signature")}, time.Now())
 }
 
-func (d *Door) rollOut(sha string, body []byte) (ota.Shown, error) {
+func (d *API) rollOut(sha string, body []byte) (ota.Shown, error) {
 	plan, err := ota.ParseRollout(body, d.o.Robots.Resolve)
 	if err != nil {
 		return ota.Shown{}, err
@@ -83,7 +83,7 @@ const upgradeTool = "self.upgrade_firmware"
 
 // upgrade has a robot install an image: at once where its channel is open and
 // its firmware has a tool for that, else when it next checks in.
-func (d *Door) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, error) {
+func (d *API) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, error) {
 	path, err := d.o.Firmware.Install(r.ID, u.SHA256, time.Now())
 	if err != nil {
 		return Taken{}, err

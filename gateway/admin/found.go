@@ -32,7 +32,7 @@ type FoundModels struct {
 const findWithin = 4 * time.Second
 
 // scanNetwork looks on the network, once at a time: it asks everybody there.
-func (d *Door) scanNetwork(ctx context.Context) (Found, error) {
+func (d *API) scanNetwork(ctx context.Context) (Found, error) {
 	if !d.finding.start(struct{}{}) {
 		return Found{}, &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
 	}

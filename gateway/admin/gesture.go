@@ -21,7 +21,7 @@ const mostGesture = 10_000
 
 // gesture has an adopted robot make one. It is of this moment: a robot that is away
 // does not make it later.
-func (d *Door) gesture(r device.Robot, g gesture) (any, error) {
+func (d *API) gesture(r device.Robot, g gesture) (any, error) {
 	if !r.Adopted() {
 		return nil, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", r.ID, r.ID)}

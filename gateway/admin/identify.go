@@ -54,7 +54,7 @@ func (b *busy[K]) finish(one K) {
 // identify has a robot show which one it is, with all that it has: a message with its
 // sound, its voice where its channel is open, its lights and its head. One that cannot
 // be reached shows the message when it next connects, and does no more.
-func (d *Door) identify(ctx context.Context, r device.Robot) (Taken, error) {
+func (d *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
 	face, words := agent.SplitEmotion(d.o.Phrase(r.ID, phraseHere))
 	queued, err := d.o.Talk.Alert(ctx, r.ID, cmp.Or(d.o.Robots.Settings(r.ID).Name, "Perch"), words, face.On(r.Board).Name)
 	if err != nil || queued {

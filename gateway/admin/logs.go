@@ -26,7 +26,7 @@ type LogFollower interface {
 }
 
 // followLogs sends what is logged until the client goes.
-func (d *Door) followLogs(ctx context.Context, w http.ResponseWriter, level, lastID string) error {
+func (d *API) followLogs(ctx context.Context, w http.ResponseWriter, level, lastID string) error {
 	if d.o.Logs == nil {
 		return errNot("a log that is kept")
 	}

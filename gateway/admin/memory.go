@@ -49,7 +49,7 @@ const mostRecalled = 10_000
 
 // recall answers a query, the best first: q is words, type and tag what an entry has
 // (tag may be given several times), n the most entries.
-func (d *Door) recall(asked url.Values, now time.Time) ([]agent.Ranked, error) {
+func (d *API) recall(asked url.Values, now time.Time) ([]agent.Ranked, error) {
 	n, err := strconv.Atoi(cmp.Or(asked.Get("n"), strconv.Itoa(mostRecalled)))
 	if err != nil || n < 1 || n > mostRecalled {
 		return nil, &door.Fault{Word: "bad_limit", Sentence: "n is a number from 1 to 10000", HTTP: http.StatusBadRequest}
@@ -59,7 +59,7 @@ func (d *Door) recall(asked url.Values, now time.Time) ([]agent.Ranked, error) {
 }
 
 // remember keeps a fact of the household's: it belongs to no robot.
-func (d *Door) remember(f fact) (agent.Entry, error) {
+func (d *API) remember(f fact) (agent.Entry, error) {
 	if err := f.check(); err != nil {
 		return agent.Entry{}, err
 	}
@@ -67,7 +67,7 @@ func (d *Door) remember(f fact) (agent.Entry, error) {
 		Expires: f.Expires, Source: sourceOwner}, time.Now())
 }
 
-func (d *Door) edit(id string, f fact) (agent.Entry, error) {
+func (d *API) edit(id string, f fact) (agent.Entry, error) {
 	if err := f.check(); err != nil {
 		return agent.Entry{}, err
 	}

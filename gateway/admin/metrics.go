@@ -23,7 +23,7 @@ import (
 // values, made before the first event is read: nothing that a robot, a model
 // or an agent says can make a new series, or be read in one.
 type Metrics struct {
-	door    *Door
+	door    *API
 	handler http.Handler
 
 	stages     map[string]prometheus.Observer
@@ -56,7 +56,7 @@ func stageBuckets() []float64 {
 	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
 }
 
-// NewMetrics returns the metrics of what a Door with the same options shows,
+// NewMetrics returns the metrics of what an API with the same options shows,
 // in a registry of their own. They count what Run reads.
 func NewMetrics(o Options) *Metrics {
 	registry := prometheus.NewRegistry()

@@ -16,13 +16,13 @@ type questions interface {
 	Reply(id string, allow bool) error
 }
 
-func (d *Door) questions() []agent.Question {
+func (d *API) questions() []agent.Question {
 	return append([]agent.Question{}, d.o.Questions.Questions()...) // none are a list too
 }
 
 // permit answers a question. What does not say yes or no in so many words is
 // no answer, and the question waits on.
-func (d *Door) permit(id string, body []byte) error {
+func (d *API) permit(id string, body []byte) error {
 	var b struct {
 		Allow *bool `json:"allow"`
 	}

@@ -35,7 +35,7 @@ type speech struct {
 	Text string `json:"text"`
 }
 
-func (d *Door) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
+func (d *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
 		return Taken{}, door.BadBody("text is needed, of at most 4000 bytes")
 	}
@@ -71,7 +71,7 @@ type alert struct {
 	Emotion string `json:"emotion"`
 }
 
-func (d *Door) alert(ctx context.Context, id device.ID, a alert) (Taken, error) {
+func (d *API) alert(ctx context.Context, id device.ID, a alert) (Taken, error) {
 	if err := a.check(); err != nil {
 		return Taken{}, err
 	}
@@ -113,7 +113,7 @@ type Tool struct {
 	UserOnly    bool          `json:"user_only"` // brains are offered it with robots.user_tools alone
 }
 
-func (d *Door) tools(id device.ID) []Tool {
+func (d *API) tools(id device.ID) []Tool {
 	list := []Tool{}
 	for _, t := range d.o.Talk.Tools(id) {
 		list = append(list, Tool{t.Name, t.Description, t.Schema, t.UserOnly})
@@ -138,7 +138,7 @@ type call struct {
 	Arguments map[string]any `json:"arguments"`
 }
 
-func (d *Door) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
+func (d *API) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
 	if len(tool) > limit.ID {
 		return Result{}, &door.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
 	}
@@ -167,7 +167,7 @@ var errToolTimeout error = &door.Fault{Word: "tool_timeout",
 
 // picture is the latest of a robot's camera. The type is the robot's word, so
 // only those are passed on that a browser takes for nothing but an image.
-func (d *Door) picture(id device.ID) (device.Picture, error) {
+func (d *API) picture(id device.ID) (device.Picture, error) {
 	p, there := d.o.Talk.Picture(id)
 	if !there {
 		return p, &door.Fault{Word: "no_picture", HTTP: http.StatusNotFound,

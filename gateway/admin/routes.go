@@ -23,14 +23,14 @@ import (
 )
 
 // Open mounts what anyone may ask.
-func (d *Door) Open(r gin.IRouter) {
+func (d *API) Open(r gin.IRouter) {
 	r.GET("/health", answer(http.StatusOK, func(*gin.Context) (any, error) { return gin.H{"ok": true}, d.healthy() }))
 	r.GET("/ready", answer(http.StatusOK, func(*gin.Context) (any, error) { return gin.H{"parts": d.o.Parts()}, nil }))
 }
 
 // Routes mounts the admin API. It is for a router behind the admin token, or
 // for a socket only its owner can open.
-func (d *Door) Routes(r gin.IRouter) {
+func (d *API) Routes(r gin.IRouter) {
 	api := r.Group("/api/v1", door.Limit(limit.Body))
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
@@ -114,7 +114,7 @@ func (d *Door) Routes(r gin.IRouter) {
 }
 
 // memoryRoutes mounts what is remembered.
-func (d *Door) memoryRoutes(api gin.IRouter) {
+func (d *API) memoryRoutes(api gin.IRouter) {
 	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return d.recall(c.Request.URL.Query(), time.Now())
 	}))
@@ -127,7 +127,7 @@ func (d *Door) memoryRoutes(api gin.IRouter) {
 }
 
 // characterRoutes mounts the characters. A manifest is larger than other bodies.
-func (d *Door) characterRoutes(r gin.IRouter) {
+func (d *API) characterRoutes(r gin.IRouter) {
 	r.GET("/characters", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Characters.List(), nil }))
 	r.GET("/characters/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		m, err := d.o.Characters.Export(c.Param("id"))
@@ -150,7 +150,7 @@ func (d *Door) characterRoutes(r gin.IRouter) {
 }
 
 // noticeRoutes mounts what an owner does with notifications that are there.
-func (d *Door) noticeRoutes(api gin.IRouter) {
+func (d *API) noticeRoutes(api gin.IRouter) {
 	api.POST("/notifications/:id/ack", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		if _, err := door.Body(c.Request); err != nil { // it may have none
 			return nil, err
@@ -160,7 +160,7 @@ func (d *Door) noticeRoutes(api gin.IRouter) {
 }
 
 // timerRoutes mounts the timers of all robots.
-func (d *Door) timerRoutes(api gin.IRouter) {
+func (d *API) timerRoutes(api gin.IRouter) {
 	api.GET("/timers", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.timers(time.Now()), nil }))
 	api.DELETE("/timers/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return gin.H{"ok": true}, d.cancelTimer(c.Request.Context(), c.Param("id"))
@@ -168,7 +168,7 @@ func (d *Door) timerRoutes(api gin.IRouter) {
 }
 
 // engineRoutes mounts the engines. The body of a try may be a recording.
-func (d *Door) engineRoutes(api gin.IRouter) {
+func (d *API) engineRoutes(api gin.IRouter) {
 	api.GET("/engines", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Engines.Engines(), nil }))
 	api.POST("/engines/try", func(c *gin.Context) {
 		wav, tried, err := d.testEngine(c.Request.Context(), c.Query("part"), c.Request.Body)
@@ -186,14 +186,14 @@ func (d *Door) engineRoutes(api gin.IRouter) {
 }
 
 // connectionRoutes mounts the programs around the appliance.
-func (d *Door) connectionRoutes(api gin.IRouter) {
+func (d *API) connectionRoutes(api gin.IRouter) {
 	api.GET("/connections", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.o.Connections(), nil }))
 	api.GET("/found", answer(http.StatusOK, func(c *gin.Context) (any, error) { return d.scanNetwork(c.Request.Context()) }))
 }
 
 // firmwareRoutes mounts the catalogue. An image is a body larger than all
 // others, and has limits of its own.
-func (d *Door) firmwareRoutes(large, api gin.IRouter) {
+func (d *API) firmwareRoutes(large, api gin.IRouter) {
 	large.POST("/firmware", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Shown, error) {
 			return d.publish(c.Request.Context(), body, c.Request.URL.Query())
@@ -220,7 +220,7 @@ func (d *Door) firmwareRoutes(large, api gin.IRouter) {
 }
 
 // archiveRoutes mounts backup and restore, whose bodies are the largest of all.
-func (d *Door) archiveRoutes(large, api gin.IRouter) {
+func (d *API) archiveRoutes(large, api gin.IRouter) {
 	api.GET("/backup", func(c *gin.Context) {
 		backup, err := d.o.Archives.Backup(c.Request.Context())
 		if err != nil {
@@ -254,7 +254,7 @@ const mostConfigBody = 2<<20 + 64<<10
 
 // settingsRoutes mounts the configuration, and what goes with a change of it: the
 // restart, the doctor and the log.
-func (d *Door) settingsRoutes(large, api gin.IRouter) {
+func (d *API) settingsRoutes(large, api gin.IRouter) {
 	config := large.Group("/config", door.Limit(mostConfigBody))
 	config.GET("", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.showConfig() }))
 	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, given toCheck) (any, error) { return d.checkConfig(given) }))
@@ -282,7 +282,7 @@ func (d *Door) settingsRoutes(large, api gin.IRouter) {
 
 // changeOf is a handler of a body that gives keys of the configuration their values. key is the
 // one in the path.
-func changeOf[T any](d *Door, values func(key string, body T) map[string]any) gin.HandlerFunc {
+func changeOf[T any](d *API, values func(key string, body T) map[string]any) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		var body T
 		if err := c.ShouldBindJSON(&body); err != nil {
@@ -294,7 +294,7 @@ func changeOf[T any](d *Door, values func(key string, body T) map[string]any) gi
 }
 
 // answerChange changes the configuration, and answers with the faults where there are any.
-func (d *Door) answerChange(c *gin.Context, values map[string]any) {
+func (d *API) answerChange(c *gin.Context, values map[string]any) {
 	changes, err := d.changeConfig(values)
 	var faults *ConfigFaults
 	switch {
@@ -309,7 +309,7 @@ func (d *Door) answerChange(c *gin.Context, values map[string]any) {
 
 // assetRoutes mounts the files of fonts, wake words and faces, whose bodies are
 // large as images are.
-func (d *Door) assetRoutes(large, api gin.IRouter) {
+func (d *API) assetRoutes(large, api gin.IRouter) {
 	large.POST("/assets/:name", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Asset, error) {
 			return d.o.Firmware.AddAsset(c.Request.Context(), c.Param("name"), body)
@@ -335,7 +335,7 @@ func (m *Metrics) Routes(r gin.IRouter) {
 }
 
 // robotRoutes mounts what is known of one robot and done to it.
-func (d *Door) robotRoutes(r gin.IRouter) {
+func (d *API) robotRoutes(r gin.IRouter) {
 	r.GET("", d.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
 		return d.viewOf(robot, time.Now()), nil
 	}))
@@ -390,7 +390,7 @@ func (d *Door) robotRoutes(r gin.IRouter) {
 }
 
 // withRobot is a handler of something about a robot that has been here.
-func (d *Door) withRobot(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
+func (d *API) withRobot(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		id, err := d.o.Robots.Resolve(c.Param("id"))
 		var robot device.Robot
@@ -408,7 +408,7 @@ func (d *Door) withRobot(work func(*gin.Context, device.Robot) error) gin.Handle
 }
 
 // robot is a known robot's handler that answers with JSON.
-func (d *Door) robot(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
+func (d *API) robot(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
 	return d.withRobot(func(c *gin.Context, robot device.Robot) error {
 		body, err := work(c, robot)
 		if err == nil {
@@ -420,7 +420,7 @@ func (d *Door) robot(status int, work func(*gin.Context, device.Robot) (any, err
 
 // withBody is a known robot's handler of a body of JSON that answers with JSON. Where
 // there may be none, work is given the zero body.
-func withBody[T any](d *Door, status int, mayBeEmpty bool, work func(*gin.Context, device.Robot, T) (any, error)) gin.HandlerFunc {
+func withBody[T any](d *API, status int, mayBeEmpty bool, work func(*gin.Context, device.Robot, T) (any, error)) gin.HandlerFunc {
 	return d.robot(status, func(c *gin.Context, robot device.Robot) (any, error) {
 		var body T
 		if err := c.ShouldBindJSON(&body); err != nil && !(mayBeEmpty && errors.Is(err, io.EOF)) {
@@ -431,7 +431,7 @@ func withBody[T any](d *Door, status int, mayBeEmpty bool, work func(*gin.Contex
 }
 
 // robotAction is a known robot's handler of what is done to it and has no answer.
-func (d *Door) robotAction(do func(context.Context, device.ID) error) gin.HandlerFunc {
+func (d *API) robotAction(do func(context.Context, device.ID) error) gin.HandlerFunc {
 	return d.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return gin.H{"ok": true}, do(c.Request.Context(), robot.ID)
 	})

@@ -57,7 +57,7 @@ func errNot(what string) error {
 	return &door.Fault{Word: "not_here", Sentence: "this appliance was started without " + what, HTTP: http.StatusNotFound}
 }
 
-func (d *Door) showConfig() (any, error) {
+func (d *API) showConfig() (any, error) {
 	if d.o.Settings == nil {
 		return nil, errNot("its configuration")
 	}
@@ -70,7 +70,7 @@ type toCheck struct {
 	Set  map[string]any `json:"set"`
 }
 
-func (d *Door) checkConfig(c toCheck) (any, error) {
+func (d *API) checkConfig(c toCheck) (any, error) {
 	switch {
 	case d.o.Settings == nil:
 		return nil, errNot("its configuration")
@@ -81,7 +81,7 @@ func (d *Door) checkConfig(c toCheck) (any, error) {
 }
 
 // changeConfig gives keys of the configuration their values.
-func (d *Door) changeConfig(values map[string]any) (any, error) {
+func (d *API) changeConfig(values map[string]any) (any, error) {
 	if d.o.Settings == nil {
 		return nil, errNot("its configuration")
 	}
@@ -97,7 +97,7 @@ func (d *Door) changeConfig(values map[string]any) (any, error) {
 
 // restart has the appliance start anew, unless that would fail for the
 // configuration: then nobody could mend it here.
-func (d *Door) restart() error {
+func (d *API) restart() error {
 	if d.o.Restart == nil {
 		return errNot("what restarts it")
 	}

@@ -23,7 +23,7 @@ type Timer struct {
 	Name string `json:"name,omitempty"` // of its robot
 }
 
-func (d *Door) timers(now time.Time) []Timer {
+func (d *API) timers(now time.Time) []Timer {
 	list := []Timer{}
 	for _, t := range d.o.Timers.All(now) {
 		list = append(list, Timer{t, d.o.Robots.Settings(t.Robot).Name})
@@ -33,7 +33,7 @@ func (d *Door) timers(now time.Time) []Timer {
 
 // cancelTimer cancels a timer. One that its robot rings by itself is stopped there
 // first, which needs the robot.
-func (d *Door) cancelTimer(ctx context.Context, id string) error {
+func (d *API) cancelTimer(ctx context.Context, id string) error {
 	unknown := &door.Fault{Word: "unknown_timer", Sentence: "no timer is set under that id; it may have rung just now", HTTP: http.StatusNotFound}
 	all := d.o.Timers.All(time.Now())
 	i := slices.IndexFunc(all, func(t agent.Timer) bool { return t.ID == id })

@@ -27,7 +27,7 @@ type tokenWanted struct {
 }
 
 // token is sent to the owner, and never logged.
-func (d *Door) token(robot device.Robot, w tokenWanted) (Token, error) {
+func (d *API) token(robot device.Robot, w tokenWanted) (Token, error) {
 	if len(w.ClientID) > device.MaxClient {
 		return Token{}, door.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
 	}

@@ -29,15 +29,15 @@ type Options struct {
 
 const mostPerSecond = 50 // messages of one program
 
-// Door lets programs in.
-type Door struct {
+// Server lets programs in.
+type Server struct {
 	o        Options
-	programs *avatar.Door
+	programs *avatar.Server
 }
 
 // New returns a door. Run disconnects its programs at the end.
-func New(o Options) *Door {
-	d := &Door{o: o}
+func New(o Options) *Server {
+	d := &Server{o: o}
 	d.programs = avatar.New(avatar.Options{Kind: "aituber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
 		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
@@ -47,11 +47,11 @@ func New(o Options) *Door {
 }
 
 // Run lets programs in until ctx ends, and returns when all are gone.
-func (d *Door) Run(ctx context.Context) { d.programs.Run(ctx) }
+func (d *Server) Run(ctx context.Context) { d.programs.Run(ctx) }
 
 // client is a connected page.
 type client struct {
-	door    *Door
+	door    *Server
 	conn    *avatar.Conn
 	session string
 	asked   string // the id of the question under way; empty is none. Of the goroutine that receives.

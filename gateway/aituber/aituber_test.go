@@ -29,7 +29,7 @@ type harness struct {
 func newHarness(t testing.TB) *harness {
 	t.Helper()
 	h := &harness{chats: &avatartest.Chats{}}
-	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
+	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
 		return New(Options{Feed: f, Chat: h.chats, Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
 	}, avatartest.Lock())
 	return h

@@ -17,7 +17,7 @@ import (
 
 // Conn is the connection of one program.
 type Conn struct {
-	door      *Door
+	door      *Server
 	socket    *socket.Conn
 	program   Program
 	view      *feed.Viewer

@@ -53,7 +53,7 @@ type act func(ctx context.Context, id device.ID, o command, a *commandResult) er
 
 // run reads a command, finds its robot and carries it out. Commands without
 // anything in them may come without a body.
-func (d *Door) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
+func (d *API) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
 	var o command
 	if len(body) > 0 {
 		if err := door.Decode(body, &o); err != nil {
@@ -82,17 +82,17 @@ func hasText(o *command) (err error) {
 	return err
 }
 
-func (d *Door) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
+func (d *API) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	return d.o.Talk.InjectText(ctx, id, o.Text)
 }
 
-func (d *Door) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
+func (d *API) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	// Where the channel has closed meanwhile, it is said after the next hello.
 	_, err := d.o.Talk.Speak(ctx, id, o.Text)
 	return err
 }
 
-func (d *Door) abort(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
+func (d *API) abort(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
 	return d.o.Talk.Abort(ctx, id)
 }
 
@@ -114,7 +114,7 @@ func hasAngles(o *command) error {
 
 // turnHead turns a head, as far as it goes: the robot's own range is kept to
 // where the call is made.
-func (d *Door) turnHead(ctx context.Context, id device.ID, o command, a *commandResult) error {
+func (d *API) turnHead(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	speed := fastTurn
 	if o.Speed != nil {
 		speed = int(*o.Speed)
@@ -134,7 +134,7 @@ func (d *Door) turnHead(ctx context.Context, id device.ID, o command, a *command
 }
 
 // command runs a tool that answers at once.
-func (d *Door) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
+func (d *API) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
 	return within(ctx, d.current.Load().Short, tool, func(ctx context.Context) error {
 		_, err := d.call(ctx, id, tool, arguments)
 		return err
@@ -149,7 +149,7 @@ func hasState(o *command) error {
 	return nil
 }
 
-func (d *Door) setState(ctx context.Context, id device.ID, o command, a *commandResult) error {
+func (d *API) setState(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.State = o.State
 	return d.command(ctx, id, "set_state", map[string]any{"state": o.State})
 }
@@ -166,12 +166,12 @@ func hasToggle(o *command) error {
 	return nil
 }
 
-func (d *Door) setToggle(ctx context.Context, id device.ID, o command, a *commandResult) error {
+func (d *API) setToggle(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.Name, a.Enabled = o.Name, o.Enabled
 	return d.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
 }
 
-func (d *Door) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
+func (d *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
 	return d.command(ctx, id, "set_face_identified", map[string]any{})
 }
 
@@ -182,7 +182,7 @@ func hasQuestion(o *command) (err error) {
 
 // takePicture waits for what is seen. If the client does not wait, the photo is
 // taken all the same: the robot has its command.
-func (d *Door) takePicture(ctx context.Context, id device.ID, o command, a *commandResult) error {
+func (d *API) takePicture(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	a.Question = o.Question
 	return within(ctx, d.current.Load().Long, "take_photo", func(ctx context.Context) (err error) {
 		a.Result, err = d.photo(ctx, id, o.Question)
@@ -191,19 +191,19 @@ func (d *Door) takePicture(ctx context.Context, id device.ID, o command, a *comm
 }
 
 // hasAsset wants a sound that may be played, by its name or its path.
-func (d *Door) hasAsset(o *command) (err error) {
+func (d *API) hasAsset(o *command) (err error) {
 	_, err = baseName(strings.TrimSpace(o.Asset), d.o.Root)
 	return err
 }
 
-func (d *Door) playAsset(ctx context.Context, id device.ID, o command, a *commandResult) error {
+func (d *API) playAsset(ctx context.Context, id device.ID, o command, a *commandResult) error {
 	name, _ := baseName(strings.TrimSpace(o.Asset), d.o.Root) // which hasAsset has checked
 	a.Asset = o.Asset
 	return d.play(ctx, id, name)
 }
 
 // devices are the robots that are connected.
-func (d *Door) devices() []string {
+func (d *API) devices() []string {
 	list := []string{}
 	for _, id := range d.o.Talk.Open() {
 		list = append(list, id.MAC())

@@ -89,8 +89,8 @@ type Options struct {
 	Long  time.Duration   // thinking hard, or a photo for its owner, may take
 }
 
-// Door is the bridge API.
-type Door struct {
+// API is the bridge API.
+type API struct {
 	o       Options                 // those that never change
 	current atomic.Pointer[Options] // all, as they are now
 	turns   chan struct{}           // a slot for each turn under way
@@ -99,17 +99,17 @@ type Door struct {
 }
 
 // New returns the door.
-func New(o Options) *Door {
-	d := &Door{o: o, turns: make(chan struct{}, limit.Turns)}
+func New(o Options) *API {
+	d := &API{o: o, turns: make(chan struct{}, limit.Turns)}
 	d.Apply(o)
 	return d
 }
 
 // Apply changes what Options says may change.
-func (d *Door) Apply(o Options) { d.current.Store(&o) }
+func (d *API) Apply(o Options) { d.current.Store(&o) }
 
 // now is the time in the owner's zone.
-func (d *Door) now() time.Time { return time.Now().In(d.o.Zone) }
+func (d *API) now() time.Time { return time.Now().In(d.o.Zone) }
 
 // errNoRobot is the answer where there is no robot to act on.
 var errNoRobot error = &door.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
@@ -117,7 +117,7 @@ var errNoRobot error = &door.Fault{Word: "no_robot", HTTP: http.StatusServiceUna
 
 // robot is the one a client names, by its MAC address or its name, or the
 // first that is connected where it names none.
-func (d *Door) robot(name string) (device.ID, error) {
+func (d *API) robot(name string) (device.ID, error) {
 	open := d.o.Talk.Open()
 	if name == "" {
 		if len(open) == 0 {
@@ -136,14 +136,14 @@ func (d *Door) robot(name string) (device.ID, error) {
 }
 
 // language is that of the robot of a session, or else the household's.
-func (d *Door) language(session string) string {
+func (d *API) language(session string) string {
 	id, _ := d.robotOf(session)
 	return d.o.Language(id)
 }
 
 // robotOf is the robot of that session. A voice server elsewhere has sessions of
 // its own, which are unknown here.
-func (d *Door) robotOf(session string) (device.ID, bool) {
+func (d *API) robotOf(session string) (device.ID, bool) {
 	if session == "" {
 		return "", false
 	}

@@ -33,7 +33,7 @@ type escalated struct {
 }
 
 // escalate runs a tool and waits for its result.
-func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
+func (d *API) escalate(ctx context.Context, body []byte) (escalated, error) {
 	var e escalation
 	if err := door.Decode(body, &e); err != nil {
 		return escalated{}, err
@@ -63,7 +63,7 @@ func (d *Door) escalate(ctx context.Context, body []byte) (escalated, error) {
 	return escalated{cut(text, limit.Line)}, err
 }
 
-func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
+func (d *API) memoryLookup(_ context.Context, e escalation) (string, error) {
 	query, err := needed("args.query", e.Args.Query, limit.Question)
 	if err != nil {
 		return "", err
@@ -73,7 +73,7 @@ func (d *Door) memoryLookup(_ context.Context, e escalation) (string, error) {
 
 // thinkHard asks the first deep model that answers, or the agent where there is
 // none.
-func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
+func (d *API) thinkHard(ctx context.Context, e escalation) (string, error) {
 	question, err := needed("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
 	if err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func (d *Door) thinkHard(ctx context.Context, e escalation) (string, error) {
 const mostAsked = 300
 
 // takePhoto has the robot of the talk take a picture, or the first connected.
-func (d *Door) takePhoto(ctx context.Context, e escalation) (string, error) {
+func (d *API) takePhoto(ctx context.Context, e escalation) (string, error) {
 	id, err := d.inTalk(e.SessionID)
 	if err != nil {
 		return "", err
@@ -106,7 +106,7 @@ func (d *Door) takePhoto(ctx context.Context, e escalation) (string, error) {
 }
 
 // inTalk is the robot of a session, or the first connected.
-func (d *Door) inTalk(session string) (device.ID, error) {
+func (d *API) inTalk(session string) (device.ID, error) {
 	if id, known := d.robotOf(session); known {
 		return id, nil
 	}
@@ -114,7 +114,7 @@ func (d *Door) inTalk(session string) (device.ID, error) {
 }
 
 // photo has a robot take a picture, and returns its description.
-func (d *Door) photo(ctx context.Context, id device.ID, question string) (string, error) {
+func (d *API) photo(ctx context.Context, id device.ID, question string) (string, error) {
 	answer, err := d.call(ctx, id, "take_photo", map[string]any{"question": question})
 	if err == nil && answer.Text == "" && len(answer.Pictures) > 0 {
 		return "A picture was taken, and nobody has looked at it.", nil
@@ -134,7 +134,7 @@ func photoText(text string) string {
 
 // call runs the robot's tool with that end of its name: boards have it under
 // "self.camera." or elsewhere.
-func (d *Door) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
+func (d *API) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
 	for _, t := range d.o.Talk.Tools(id) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
 			return d.o.Talk.Call(ctx, id, t.Name, arguments)

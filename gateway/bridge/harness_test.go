@@ -161,7 +161,7 @@ type harness struct {
 	bus    *event.Bus
 	board  *agent.Board
 	log    *bytes.Buffer
-	door   *Door
+	door   *API
 }
 
 // newHarness has two robots connected.

@@ -74,7 +74,7 @@ func (s *search) match(at time.Time, weight float64, texts ...string) *document 
 
 // lookUp searches what is remembered and what was said, and returns the
 // best of it, the best first.
-func (d *Door) lookUp(query string) string {
+func (d *API) lookUp(query string) string {
 	now := d.now()
 	s := newSearch(terms(query))
 	for e := range d.o.Memory.All(now) {

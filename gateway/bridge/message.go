@@ -33,7 +33,7 @@ type answered struct {
 }
 
 // message has a text answered by the agent, whole.
-func (d *Door) message(ctx context.Context, body []byte) (answered, error) {
+func (d *API) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
 	if err := door.Decode(body, &m); err != nil {
 		return answered{}, err
@@ -75,7 +75,7 @@ func allowed(face agent.Emotion) string {
 
 // ask has the agent answer a turn. The turn is untrusted, because no robot takes
 // part: a timer would ring nowhere.
-func (d *Door) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
+func (d *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case d.turns <- struct{}{}:
 		defer func() { <-d.turns }()

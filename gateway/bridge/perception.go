@@ -125,7 +125,7 @@ func (s *sensation) read(body []byte) error {
 // perceive takes an event of another program. The robot it names need not be
 // connected here, nor be one of ours: a voice server elsewhere reports of
 // its own. Where none is named it is that of the talk, or the first connected.
-func (d *Door) perceive(ctx context.Context, body []byte) (done, error) {
+func (d *API) perceive(ctx context.Context, body []byte) (done, error) {
 	var s sensation
 	if err := s.read(body); err != nil {
 		return done{}, err
@@ -145,7 +145,7 @@ func (d *Door) perceive(ctx context.Context, body []byte) (done, error) {
 
 // states are what is known of every robot, or of the one that is named, by its
 // id in the firmware's spelling. The feed goes on without a gap after id.
-func (d *Door) states(name string) (states map[string]any, id string, err error) {
+func (d *API) states(name string) (states map[string]any, id string, err error) {
 	only, err := d.named(name)
 	if err != nil {
 		return nil, "", err
@@ -161,7 +161,7 @@ func (d *Door) states(name string) (states map[string]any, id string, err error)
 }
 
 // named is the robot a query names, and empty where it names none.
-func (d *Door) named(name string) (device.ID, error) {
+func (d *API) named(name string) (device.ID, error) {
 	if name == "" {
 		return "", nil
 	}
@@ -169,7 +169,7 @@ func (d *Door) named(name string) (device.ID, error) {
 }
 
 // recent is what a robot sensed last.
-func (d *Door) recent(name, limit string) ([]Sensed, error) {
+func (d *API) recent(name, limit string) ([]Sensed, error) {
 	id, err := d.o.Find(name)
 	if err != nil {
 		return nil, err
@@ -187,11 +187,11 @@ func (d *Door) recent(name, limit string) ([]Sensed, error) {
 
 // Dropped is how many readers of the feed were let go because they did not
 // read.
-func (d *Door) Dropped() uint64 { return d.dropped.Load() }
+func (d *API) Dropped() uint64 { return d.dropped.Load() }
 
 // stream sends what is sensed from now on, or after the last event a client
 // saw in this run of the appliance, until the client goes.
-func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
+func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
 	only, err := d.named(name)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID, name s
 
 // feed returns what the stream sends next: what a robot sensed, or how much the
 // client has missed of it.
-func (d *Door) feed(lastID string, only device.ID) func(context.Context) (door.Message, error) {
+func (d *API) feed(lastID string, only device.ID) func(context.Context) (door.Message, error) {
 	r := d.o.Bus.Read()
 	if seq, ok := d.o.Bus.Resumes(lastID); ok {
 		r = d.o.Bus.ReadFrom(seq + 1)

@@ -29,7 +29,7 @@ type fact struct {
 
 // remember keeps a fact for good. The client need not wait for the answer: the
 // fact is kept though it hangs up.
-func (d *Door) remember(body []byte) (done, error) {
+func (d *API) remember(body []byte) (done, error) {
 	var f fact
 	if err := door.Decode(body, &f); err != nil {
 		return done{}, err
@@ -56,7 +56,7 @@ type turn struct {
 
 // memoryLog stores a turn of a voice server elsewhere. It is on the disk when memoryLog
 // returns.
-func (d *Door) memoryLog(body []byte) (done, error) {
+func (d *API) memoryLog(body []byte) (done, error) {
 	var t turn
 	if err := door.Decode(body, &t); err != nil {
 		return done{}, err

@@ -13,7 +13,7 @@ import (
 // Routes mounts what voice servers and programs use. It is for a router behind
 // the bridge key, or for one that only this machine reaches. GET /health is
 // the network's, and mounted elsewhere.
-func (d *Door) Routes(r gin.IRouter) {
+func (d *API) Routes(r gin.IRouter) {
 	api := r.Group("/api", door.Limit(limit.Body))
 	api.POST("/message", post(d.message))
 	api.POST("/voice/escalate", post(d.escalate))
@@ -39,7 +39,7 @@ func (d *Door) Routes(r gin.IRouter) {
 
 // Admin mounts the commands for robots, under both of its prefixes. It is
 // for a router behind the admin token.
-func (d *Door) Admin(r gin.IRouter) {
+func (d *API) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
 		g := r.Group(prefix, door.Limit(limit.Body))
 		for path, o := range map[string]struct {

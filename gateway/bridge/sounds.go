@@ -52,7 +52,7 @@ func baseName(asset, root string) (string, error) {
 }
 
 // play has a robot play a sound, and not over its own voice.
-func (d *Door) play(ctx context.Context, id device.ID, name string) error {
+func (d *API) play(ctx context.Context, id device.ID, name string) error {
 	if d.o.Board.Robot(id).At(d.now()) == agent.Speaking {
 		return &door.Fault{Word: "robot_speaking", Sentence: "the robot is speaking; wait, or abort it first", HTTP: http.StatusConflict}
 	}
@@ -70,7 +70,7 @@ type songs struct {
 	Files []string `json:"files"`
 }
 
-func (d *Door) songs() songs {
+func (d *API) songs() songs {
 	list := songs{d.o.Root, append([]string{}, d.o.Sounds.Names()...)} // none are a list too
 	slices.Sort(list.Files)
 	return list
@@ -78,7 +78,7 @@ func (d *Door) songs() songs {
 
 // playSong plays what a model calls a song. Where there is none like it, the
 // model is given the list, and can choose.
-func (d *Door) playSong(ctx context.Context, e escalation) (string, error) {
+func (d *API) playSong(ctx context.Context, e escalation) (string, error) {
 	wanted, err := needed("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
 	if err != nil {
 		return "", err

@@ -84,7 +84,7 @@ func newPace() pace {
 
 // admit asks for a viewer's event to be published now. It returns false where it is
 // published later, if at all.
-func (d *Door) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
+func (d *API) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
 	d.pace.mu.Lock()
 	now, err = d.pace.admit(time.Now(), at, kind, e)
 	d.pace.mu.Unlock()
@@ -98,7 +98,7 @@ func (d *Door) admit(at place, kind action.Type, e event.Event) (now bool, err e
 }
 
 // Run publishes what waits for its time until ctx ends.
-func (d *Door) Run(ctx context.Context) {
+func (d *API) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

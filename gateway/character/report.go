@@ -63,7 +63,7 @@ func newRateLimited(kind action.Type, err error) *rateLimited {
 func (r *rateLimited) Error() string { return r.Message }
 
 // handleReport carries out or publishes a viewer's action at the place it names.
-func (d *Door) handleReport(ctx context.Context, r report, session string) (reported, error) {
+func (d *API) handleReport(ctx context.Context, r report, session string) (reported, error) {
 	e, err := r.Event()
 	if err != nil {
 		return reported{}, err
@@ -89,7 +89,7 @@ func (d *Door) handleReport(ctx context.Context, r report, session string) (repo
 }
 
 // carryOut does what is to be done with a viewer's event; most are only published.
-func (d *Door) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
+func (d *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
 		if at.robot != "" { // which publishes what it has spoken
@@ -112,7 +112,7 @@ func (d *Door) carryOut(ctx context.Context, at place, e event.Event) (outcome s
 
 // perform has a skill do its work, and returns when it is done. The result is published; an
 // error is returned where it was not begun, or its arguments do not fit.
-func (d *Door) perform(ctx context.Context, at place, e event.SkillStarted) error {
+func (d *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
 	if d.o.Perform == nil {
 		return &door.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
 	}
@@ -143,7 +143,7 @@ const ofRobot = "robot:" // begins a session's name that stands for a robot
 
 // placeOf is where a viewer's event belongs: a robot that was adopted, the session of a
 // viewer's chat, or neither, which is the household's character.
-func (d *Door) placeOf(robot, session string) (place, error) {
+func (d *API) placeOf(robot, session string) (place, error) {
 	if named, is := strings.CutPrefix(session, ofRobot); is && robot == "" {
 		robot, session = named, ""
 	}

@@ -20,7 +20,7 @@ import (
 
 // Routes mounts the actions behind a lock, or behind none for this machine. owns reports
 // whether a request that was let in is the owner's, who sees all of them.
-func (d *Door) Routes(r gin.IRouter, owns func(*http.Request) bool) {
+func (d *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
 		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(usualRecent)))
 		if err != nil || n < 1 || n > mostRecent {
@@ -58,7 +58,7 @@ func viewOf(c *gin.Context, owns func(*http.Request) bool) (view, error) {
 }
 
 // report takes a viewer's action.
-func (d *Door) report(c *gin.Context) {
+func (d *API) report(c *gin.Context) {
 	body, err := door.Body(c.Request)
 	var r report
 	if err == nil {
@@ -92,7 +92,7 @@ func (d *Door) report(c *gin.Context) {
 const me = "me"
 
 // Owned mounts what an owner alone may change.
-func (d *Door) Owned(r gin.IRouter) {
+func (d *API) Owned(r gin.IRouter) {
 	agents := r.Group("/api/agents", door.Limit(passport.Most))
 	agents.PUT("/:id", d.passport(d.o.Passports.Change))
 	agents.POST("/:id/wallet", d.passport(func(id string, body []byte) (map[string]any, error) {
@@ -108,7 +108,7 @@ func (d *Door) Owned(r gin.IRouter) {
 }
 
 // passport is a handler that answers with a passport.
-func (d *Door) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
+func (d *API) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		shown, err := func() (map[string]any, error) {
 			body, err := door.Body(c.Request)
@@ -138,7 +138,7 @@ func (d *Door) passport(work func(id string, body []byte) (map[string]any, error
 
 // meant is the id of the character in the address. Me is that of the robot or of the
 // skin's talk that the caller names, or else the household's.
-func (d *Door) meant(c *gin.Context) (string, error) {
+func (d *API) meant(c *gin.Context) (string, error) {
 	id := c.Param("id")
 	if id != me {
 		return id, nil

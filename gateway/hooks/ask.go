@@ -21,7 +21,7 @@ const mostTries = 2
 // askAloud has one robot ask for a permission. Where none is here it waits for
 // one to open its channel. It returns once there is an answer, ctx is over, or
 // no answer could be understood.
-func (d *Door) askAloud(ctx context.Context, h *held) {
+func (d *API) askAloud(ctx context.Context, h *held) {
 	reader := d.o.Bus.Read()
 	q, again := h.question, false
 	for tries := 0; tries < mostTries && ctx.Err() == nil; {
@@ -73,7 +73,7 @@ func (h *held) aloud(words *language.Words, again bool) string {
 }
 
 // judged is what an answer means, and whether it means anything.
-func (d *Door) judged(a agent.Answer) (v verdict, understood bool) {
+func (d *API) judged(a agent.Answer) (v verdict, understood bool) {
 	v.how = a.Outcome
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
@@ -90,7 +90,7 @@ func (d *Door) judged(a agent.Answer) (v verdict, understood bool) {
 
 // asking is the robot that asks: the first that may be answered with yes.
 // Only one does, for they would talk at once.
-func (d *Door) asking() (id device.ID, here bool) {
+func (d *API) asking() (id device.ID, here bool) {
 	for _, candidate := range d.robots() {
 		if d.o.MayAnswer(candidate) {
 			return candidate, true

@@ -34,7 +34,7 @@ const silence = 4 * time.Second
 
 // await returns when there is something to look at, and all that was published
 // until then is known. It reports false at the end.
-func (f *faces) await(ctx context.Context, d *Door, events <-chan event.Envelope, alarm <-chan time.Time) bool {
+func (f *faces) await(ctx context.Context, d *API, events <-chan event.Envelope, alarm <-chan time.Time) bool {
 	for news := false; !news; {
 		select {
 		case e, open := <-events:
@@ -101,7 +101,7 @@ func stirs(e event.Envelope) bool {
 
 // updateFaces gives robots that rest the face of the sessions. It returns when one will
 // rest by itself.
-func (d *Door) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
+func (d *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
 	d.mu.Lock()
 	state, some := d.table.merged(), len(d.table) > 0
 	d.mu.Unlock()
@@ -134,7 +134,7 @@ func (d *Door) updateFaces(ctx context.Context, f *faces, now time.Time) (again 
 
 // robots are the connected ones that show coding sessions. Robots that the owner
 // has not adopted do not.
-func (d *Door) robots() []device.ID {
+func (d *API) robots() []device.ID {
 	return slices.DeleteFunc(slices.Clone(d.o.Talk.Open()), func(id device.ID) bool {
 		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id) || !d.o.Trusts(id)
 	})

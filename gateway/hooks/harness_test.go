@@ -114,7 +114,7 @@ type harness struct {
 	bus    *event.Bus
 	board  *agent.Board
 	log    *bytes.Buffer
-	door   *Door
+	door   *API
 
 	mu     sync.Mutex
 	events []string

@@ -57,8 +57,8 @@ type Options struct {
 // waits as long, before the agent asks there.
 const holdFor = time.Minute
 
-// Door is what the hooks talk to.
-type Door struct {
+// API is what the hooks talk to.
+type API struct {
 	o       Options
 	all     language.Catalogue // in which it is asked, and answers may be
 	changed chan struct{}      // something shows that did not, or no longer
@@ -70,20 +70,20 @@ type Door struct {
 }
 
 // New returns the door. Run has its sessions age, and show on robots.
-func New(o Options) *Door {
+func New(o Options) *API {
 	o.Hold = cmp.Or(o.Hold, holdFor)
 	if o.Language == nil {
 		o.Language = func(device.ID) string { return "" }
 	}
-	return &Door{o: o, changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
+	return &API{o: o, changed: make(chan struct{}, 1), table: table{}, held: map[string]*held{}}
 }
 
 // words are those of a robot, and of the household for no robot.
-func (d *Door) words(id device.ID) *language.Words { return d.all.In(d.o.Language(id)) }
+func (d *API) words(id device.ID) *language.Words { return d.all.In(d.o.Language(id)) }
 
 // Run has sessions age, and robots show what they do, until ctx ends or the bus
 // is closed.
-func (d *Door) Run(ctx context.Context) {
+func (d *API) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)
 	var pump sync.WaitGroup
@@ -109,7 +109,7 @@ func (d *Door) Run(ctx context.Context) {
 
 // change replaces the table, and publishes what that changes of what its sessions
 // show. The lock must be held.
-func (d *Door) change(after table) {
+func (d *API) change(after table) {
 	d.table = after
 	for slot := range mostSessions {
 		v := after.inSlot(slot).view()
@@ -125,7 +125,7 @@ func (d *Door) change(after table) {
 }
 
 // age ends what is due, and returns when the next is due.
-func (d *Door) age(now time.Time) (due time.Time) {
+func (d *API) age(now time.Time) (due time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if due := d.table.nextSweep(); !due.IsZero() && !now.Before(due) {
@@ -145,7 +145,7 @@ type Session struct {
 }
 
 // Sessions are those that report, the first that came first.
-func (d *Door) Sessions() []Session {
+func (d *API) Sessions() []Session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := []Session{}

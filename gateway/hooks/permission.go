@@ -69,7 +69,7 @@ type verdict struct {
 // permit holds a permission until it is answered. The answer is nil where the
 // agent is to ask at the terminal: there was no answer, or it is not a question of
 // yes or no. by is the agent that asks, where the address names it.
-func (d *Door) permit(ctx context.Context, by string, body []byte) (*decided, error) {
+func (d *API) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w wish
 	if err := door.Decode(body, &w); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (w wish) yesOrNo() bool {
 }
 
 // addPermission adds a permission to those that wait. It returns nil where too many do.
-func (d *Door) addPermission(by string, w wish, withdraw func()) *held {
+func (d *API) addPermission(by string, w wish, withdraw func()) *held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.held) >= mostHeld {
@@ -190,7 +190,7 @@ func (h *held) beganBeside(r report, now time.Time) {
 
 // await waits for the first answer, at a robot or elsewhere, and returns why there
 // is none: its time is over, or the client has left.
-func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
+func (d *API) await(ctx context.Context, h *held) agent.Outcome {
 	ctx, stop := context.WithDeadlineCause(ctx, h.question.Until, errLate)
 	asked := make(chan struct{})
 	go func() {
@@ -212,7 +212,7 @@ func (d *Door) await(ctx context.Context, h *held) agent.Outcome {
 
 // release takes a permission from those that wait, and publishes how it ended: by
 // its answer, where one came in until now, or as it did without.
-func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, answered bool) {
+func (d *API) release(by string, h *held, without agent.Outcome) (v verdict, answered bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.held, h.question.ID)
@@ -232,7 +232,7 @@ func (d *Door) release(by string, h *held, without agent.Outcome) (v verdict, an
 }
 
 // Questions are the permissions that wait for an answer, the oldest first.
-func (d *Door) Questions() []agent.Question {
+func (d *API) Questions() []agent.Question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	open := []agent.Question{}
@@ -245,7 +245,7 @@ func (d *Door) Questions() []agent.Question {
 
 // Reply answers a permission by the id of its question, for a person who is not
 // with a robot. It returns agent.ErrNoQuestion where that does not wait.
-func (d *Door) Reply(id string, allow bool) error {
+func (d *API) Reply(id string, allow bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h, waits := d.held[id]

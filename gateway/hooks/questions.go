@@ -16,12 +16,12 @@ type robotQuestions interface {
 // Questions are all questions that wait for people: those of coding agents, and those of robots'
 // talks. A coding agent's question that a robot asks is both.
 type Questions struct {
-	door   *Door
+	door   *API
 	robots robotQuestions
 }
 
 // NewQuestions returns the questions of the door and of the robots.
-func NewQuestions(d *Door, robots robotQuestions) Questions { return Questions{d, robots} }
+func NewQuestions(d *API, robots robotQuestions) Questions { return Questions{d, robots} }
 
 // Questions returns those that wait, each once.
 func (q Questions) Questions() []agent.Question {

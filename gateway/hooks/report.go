@@ -92,7 +92,7 @@ func drawn(state string) bool {
 
 // report takes a coding session's report. It returns whether the answer has to
 // be empty: Claude Code gives every text it is answered to its model.
-func (d *Door) report(by string, body []byte) (empty bool, err error) {
+func (d *API) report(by string, body []byte) (empty bool, err error) {
 	r, err := parseReport(by, body)
 	if err != nil || r.state == "" {
 		return r.native, err

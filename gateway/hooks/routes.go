@@ -13,7 +13,7 @@ import (
 
 // Routes mounts what coding agents' hooks use. It is for a router behind the
 // skins' key, or for one that only this machine reaches.
-func (d *Door) Routes(r gin.IRouter) {
+func (d *API) Routes(r gin.IRouter) {
 	r.GET("/state", func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
 		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})

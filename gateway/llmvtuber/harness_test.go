@@ -109,7 +109,7 @@ type harness struct {
 func newHarness(t testing.TB, change func(*Options)) *harness {
 	t.Helper()
 	h := &harness{chats: &avatartest.Chats{Answer: says(agent.Say{Text: "Yes."})}}
-	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
+	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
 		o := Options{Feed: f, Chat: h.chats, Words: agent.StockWords(), Name: "Chan", Speech: voice.Options{Language: "en"},
 			Loudness: &voice.Loudness{}, Log: slog.New(slog.DiscardHandler)}
 		if change != nil {

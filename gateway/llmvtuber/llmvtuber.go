@@ -49,17 +49,17 @@ const (
 	recognizeWithin = time.Minute
 )
 
-// Door lets clients in.
-type Door struct {
+// Server lets clients in.
+type Server struct {
 	mu          sync.Mutex
 	o           Options
-	programs    *avatar.Door
+	programs    *avatar.Server
 	recognizers chan struct{} // a place for each utterance that is being recognized
 }
 
 // New returns a door. Run disconnects its clients at the end.
-func New(o Options) *Door {
-	d := &Door{recognizers: make(chan struct{}, mostUtterances)}
+func New(o Options) *Server {
+	d := &Server{recognizers: make(chan struct{}, mostUtterances)}
 	d.Apply(o)
 	d.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
 		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
@@ -71,7 +71,7 @@ func New(o Options) *Door {
 
 // Apply changes with what is heard and spoken, and as who. An answer under way goes on with
 // what it began with; Hold of the options before is not called any more once it returns.
-func (d *Door) Apply(o Options) {
+func (d *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
 		o.Hold = func() func() { return func() {} }
@@ -82,14 +82,14 @@ func (d *Door) Apply(o Options) {
 }
 
 // acquireOptions returns the options, and a function to call when they are not used any more.
-func (d *Door) acquireOptions() (o Options, done func()) {
+func (d *Server) acquireOptions() (o Options, done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.o, d.o.Hold()
 }
 
 // options are those for what needs no engine.
-func (d *Door) options() Options {
+func (d *Server) options() Options {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.o
@@ -98,11 +98,11 @@ func (d *Door) options() Options {
 func newID() string { return strings.ToLower(rand.Text()) }
 
 // Run lets clients in until ctx ends, and returns when all are gone.
-func (d *Door) Run(ctx context.Context) { d.programs.Run(ctx) }
+func (d *Server) Run(ctx context.Context) { d.programs.Run(ctx) }
 
 // client is a connected one.
 type client struct {
-	door   *Door
+	door   *Server
 	conn   *avatar.Conn
 	id     string
 	played chan struct{}    // has an element once the client says that all sound was played
@@ -260,7 +260,7 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 var errDeaf = errors.New("there is no recognizer")
 
 // recognize is the text of an utterance; empty where it is not understood.
-func (d *Door) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
+func (d *Server) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
 	o, done := d.acquireOptions()
 	defer done()
 	if o.Recognizer == nil {

@@ -3,7 +3,7 @@ package llmvtuber
 import "github.com/gin-gonic/gin"
 
 // Routes mounts the door. Its locks stand before it.
-func (d *Door) Routes(r gin.IRouter) {
+func (d *Server) Routes(r gin.IRouter) {
 	r.GET("/client-ws", func(c *gin.Context) {
 		if err := d.programs.Open(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)

@@ -22,7 +22,7 @@ import (
 // sends; each text under way has one more. Whoever has something to send waits for the one
 // that sends, so that a client that does not read holds up itself alone.
 type connection struct {
-	door   *Door
+	door   *Server
 	conn   *socket.Conn
 	remote string
 	log    *slog.Logger
@@ -78,7 +78,7 @@ type chatContent struct {
 	Text string `json:"text"`
 }
 
-func newConnection(d *Door, conn *socket.Conn, remote string) *connection {
+func newConnection(d *Server, conn *socket.Conn, remote string) *connection {
 	c := &connection{door: d, conn: conn, remote: remote, log: d.o.Log.With("address", remote), id: rand.Text(),
 		frames: make(chan frame), chatted: make(chan chatEvent), ended: make(chan ending), asking: map[string]bool{}, finals: newFinals(),
 		nonce: rand.Text()}

@@ -107,13 +107,13 @@ type harness struct {
 	*avatartest.Appliance
 	t     testing.TB
 	talks *scripted
-	door  *Door
+	door  *Server
 }
 
 func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
 	t.Helper()
 	h := &harness{t: t, talks: &scripted{}}
-	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
+	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
 		o := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
 		p := usualPaces()
 		for _, c := range change {

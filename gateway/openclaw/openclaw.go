@@ -76,8 +76,8 @@ func usualPaces() paces {
 	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, late: time.Second}
 }
 
-// Door lets clients in.
-type Door struct {
+// Server lets clients in.
+type Server struct {
 	o       Options
 	serving *door.Serving
 	paces   paces
@@ -86,20 +86,20 @@ type Door struct {
 }
 
 // New returns the door. Its feed has to run; Run disconnects the clients at the end.
-func New(o Options) *Door {
+func New(o Options) *Server {
 	o.Version, o.Log = cmp.Or(o.Version, "dev"), door.Seldom(o.Log)
-	return &Door{o: o, serving: door.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
+	return &Server{o: o, serving: door.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
 }
 
 // Run lets clients in until ctx ends. Then every connection is closed with 1001, and Run
 // returns when all are gone.
-func (d *Door) Run(ctx context.Context) { d.serving.Run(ctx) }
+func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
 
 // Connected is how many clients there are.
-func (d *Door) Connected() int { return d.serving.Connected() }
+func (d *Server) Connected() int { return d.serving.Connected() }
 
 // open upgrades a request and has the client served until it leaves. It returns at once.
-func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
+func (d *Server) open(w http.ResponseWriter, r *http.Request) error {
 	ctx, leave, err := d.serving.Enter(r)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (v *visitor) again() {
 func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
 	t.Helper()
 	chats, words, log := &avatartest.Chats{}, agent.StockWords(), slog.New(slog.DiscardHandler)
-	serve := func(d avatartest.Door) (url string) {
+	serve := func(d avatartest.Server) (url string) {
 		url, _ = avatartest.Serve(t, d)
 		return url
 	}

@@ -51,13 +51,13 @@ func (t *turns) enter(conversation string) (leave func(tell func()), err error) 
 // chat has a question answered, and passes its text to out while the agent answers, and
 // to tools what it works with; tools may be nil. The turn ends with ctx. Its events are
 // published under the talk's session, so that skins see it.
-func (d *Door) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
+func (d *Server) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
 	return d.answer(ctx, q, &answer{door: d, question: q, out: out, tools: tools, prose: prose{table: d.o.Words, words: q.words}})
 }
 
 // SessionOf is the session in which the talk of that name shows: "vtb_desk", and
 // "robot:" with an id or a name is the talk of that robot. The error has a Code.
-func (d *Door) SessionOf(talk string) (session string, err error) {
+func (d *Server) SessionOf(talk string) (session string, err error) {
 	t, err := d.talkOf(talk, "")
 	return t.session, err
 }
@@ -68,7 +68,7 @@ func (d *Door) SessionOf(talk string) (session string, err error) {
 // ends the turn, as ctx does. What shows is published under the talk's session. The
 // error has a Code where the turn could not be begun, such as agent_busy, or bad_request
 // for a text that is empty or too long.
-func (d *Door) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
+func (d *Server) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
 	t, err := d.talkOf(talk, "")
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (d *Door) Chat(ctx context.Context, talk, character, text string, take func
 }
 
 // answer has a question answered.
-func (d *Door) answer(ctx context.Context, q question, a *answer) error {
+func (d *Server) answer(ctx context.Context, q question, a *answer) error {
 	leave, err := d.turns.enter(q.talk.conversation)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (d *Door) answer(ctx context.Context, q question, a *answer) error {
 
 // answer is one being given.
 type answer struct {
-	door     *Door
+	door     *Server
 	question question
 	out      func(string) error
 	replies  func(agent.Reply) error      // gets what is said as it comes, in place of out; or nil

@@ -43,7 +43,7 @@ func newCompletion(object, model string, now time.Time) completion {
 }
 
 // whole has a question answered in one piece.
-func (d *Door) whole(ctx context.Context, q question) (completion, error) {
+func (d *Server) whole(ctx context.Context, q question) (completion, error) {
 	var text strings.Builder
 	err := d.chat(ctx, q, func(more string) error {
 		text.WriteString(more)
@@ -57,7 +57,7 @@ func (d *Door) whole(ctx context.Context, q question) (completion, error) {
 // streamed has a question answered by server-sent events, chunk by chunk. Where
 // it fails at once, the error can still be rendered as the answer; later it is
 // the last event.
-func (d *Door) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
+func (d *Server) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	chunk := func(delta spoken, finish *string) string {
 		c.Choices[0] = choice{Delta: &delta, Finish: finish}

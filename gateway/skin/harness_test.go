@@ -61,7 +61,7 @@ type away struct{}
 
 func (away) Open() []device.ID                                              { return nil }
 func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
-func (away) KeepOpen(device.ID, time.Time)                                      {}
+func (away) KeepOpen(device.ID, time.Time)                                  {}
 
 // brain answers with a script.
 type brain struct {
@@ -103,7 +103,7 @@ type harness struct {
 	notices *notice.Store
 	brain   *brain
 	mind    *agent.Mind
-	door    *Door
+	door    *Server
 	feed    *pausable
 	url     string
 	marks   int

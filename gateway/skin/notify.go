@@ -10,7 +10,7 @@ import (
 )
 
 // notify takes a notification's JSON and returns the id it goes by.
-func (d *Door) notify(body []byte) (id string, err error) {
+func (d *Server) notify(body []byte) (id string, err error) {
 	n, err := notice.ParseBy(body, d.o.Find)
 	if err == nil && n.Robot != "" {
 		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes

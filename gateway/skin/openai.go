@@ -92,7 +92,7 @@ type models struct {
 }
 
 // models lists the agent under each of its names.
-func (d *Door) models() models {
+func (d *Server) models() models {
 	list := models{Object: "list", Data: []model{d.model(usualModel)}}
 	for _, v := range d.o.Words.Vocabularies() {
 		list.Data = append(list.Data, d.model(usualModel+"/"+string(v)))
@@ -106,10 +106,10 @@ func (d *Door) models() models {
 	return list
 }
 
-func (d *Door) model(id string) model { return model{id, "model", d.began.Unix(), usualModel} }
+func (d *Server) model(id string) model { return model{id, "model", d.began.Unix(), usualModel} }
 
 // oneModel is the one of that name.
-func (d *Door) oneModel(id string) (model, error) {
+func (d *Server) oneModel(id string) (model, error) {
 	for _, m := range d.models().Data {
 		if m.ID == id {
 			return m, nil
@@ -122,7 +122,7 @@ func (d *Door) oneModel(id string) (model, error) {
 }
 
 // hasCharacter reports whether a name is that of a character.
-func (d *Door) hasCharacter(name string) bool {
+func (d *Server) hasCharacter(name string) bool {
 	return d.o.Characters != nil && d.o.Characters.Exists(name)
 }
 

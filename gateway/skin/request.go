@@ -103,7 +103,7 @@ type talk struct {
 const usualModel = "perch"
 
 // parse reads a chat request. session is the X-Session-Id that came with it.
-func (d *Door) parse(text []byte, session string) (question, error) {
+func (d *Server) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
 		return question{}, badChat("the body is not the JSON object that belongs here: %s", door.WhyNotJSON(err))
@@ -201,7 +201,7 @@ var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-
 
 // talkOf is the conversation that a session's name, or else a user's, leads to.
 // A client with neither begins a new one, and is sent its name.
-func (d *Door) talkOf(session, user string) (talk, error) {
+func (d *Server) talkOf(session, user string) (talk, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", limit.Session)
 	}
@@ -234,7 +234,7 @@ func (d *Door) talkOf(session, user string) (talk, error) {
 }
 
 // join is the talk of a robot.
-func (d *Door) join(robot string, find finder) (talk, error) {
+func (d *Server) join(robot string, find finder) (talk, error) {
 	id, err := find(robot)
 	if err == nil {
 		_, err = d.o.Robots.Get(id)

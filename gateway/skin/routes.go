@@ -23,7 +23,7 @@ var schema []byte
 // Routes mounts the door behind locks, of which none is for programs on this
 // machine. Where a browser has to put its key elsewhere, the locks find it in
 // the header all the same.
-func (d *Door) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
+func (d *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	ours := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
 		ours[i] = door.InUpgrade(d.o.QueryToken, lock)
@@ -34,7 +34,7 @@ func (d *Door) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(limit.File)))
 }
 
-func (d *Door) vtuberRoutes(r gin.IRouter) {
+func (d *Server) vtuberRoutes(r gin.IRouter) {
 	r.GET("/ws", func(c *gin.Context) {
 		if err := d.open(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
@@ -55,7 +55,7 @@ func (d *Door) vtuberRoutes(r gin.IRouter) {
 	})
 }
 
-func (d *Door) chatRoutes(r gin.IRouter) {
+func (d *Server) chatRoutes(r gin.IRouter) {
 	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, d.models()) })
 	r.GET("/models/*id", func(c *gin.Context) { // the name of a model may hold a slash
 		m, err := d.oneModel(strings.TrimPrefix(c.Param("id"), "/"))
@@ -98,7 +98,7 @@ func (d *Door) chatRoutes(r gin.IRouter) {
 const sessionHeader = "X-Session-Id"
 
 // asOpenAI renders the last error that a handler after it has left.
-func (d *Door) asOpenAI(c *gin.Context) {
+func (d *Server) asOpenAI(c *gin.Context) {
 	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // pages see no others
 	c.Next()
 	if len(c.Errors) == 0 || c.Writer.Written() {

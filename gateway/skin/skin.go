@@ -20,7 +20,7 @@ import (
 // skin is a connected skin. Two goroutines share it: one receives its commands,
 // the other sends.
 type skin struct {
-	door *Door
+	door *Server
 	conn *socket.Conn
 	log  *slog.Logger
 	view *feed.Viewer
@@ -54,7 +54,7 @@ const mostCommands = 50
 
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
-func (d *Door) open(w http.ResponseWriter, r *http.Request) error {
+func (d *Server) open(w http.ResponseWriter, r *http.Request) error {
 	ctx, leave, err := d.serving.Enter(r)
 	if err != nil {
 		return err

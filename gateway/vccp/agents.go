@@ -31,7 +31,7 @@ type registered struct {
 // none has it wait for a character to come by WebSocket. It reports whether it
 // was one already and has its character, which it then keeps, and whether it is
 // one for the first time.
-func (d *Door) register(session string, robot device.ID) (already, first bool, err error) {
+func (d *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping {
@@ -54,14 +54,14 @@ func (d *Door) register(session string, robot device.ID) (already, first bool, e
 
 // letGo closes a character that came by WebSocket. It does not wait for one that
 // does not read.
-func (d *Door) letGo(c character, why string) {
+func (d *Server) letGo(c character, why string) {
 	if c, ok := c.(*client); ok {
 		d.waiting.Go(func() { c.close(why) })
 	}
 }
 
 // drop forgets an agent after the end of its session.
-func (d *Door) drop(session string) {
+func (d *Server) drop(session string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a := d.agents[session]; a != nil {
@@ -72,7 +72,7 @@ func (d *Door) drop(session string) {
 
 // body is the character of a session. It is nil where there is none, and known
 // reports whether the session is an agent at all.
-func (d *Door) body(session string) (c character, known bool) {
+func (d *Server) body(session string) (c character, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a, known := d.agents[session]
@@ -86,7 +86,7 @@ func (d *Door) body(session string) (c character, known bool) {
 }
 
 // enter gives an agent the character that has come. The one before is closed.
-func (d *Door) enter(session string, c *client) error {
+func (d *Server) enter(session string, c *client) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a, known := d.agents[session]
@@ -110,7 +110,7 @@ func (q quoted) Error() string { return string(q) }
 const errInvalid = quoted("Invalid session ID")
 
 // exit takes a character away that has left. Its agent stays.
-func (d *Door) exit(session string, c *client) {
+func (d *Server) exit(session string, c *client) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.sockets, c)
@@ -121,7 +121,7 @@ func (d *Door) exit(session string, c *client) {
 }
 
 // play has the character of a session do something.
-func (d *Door) play(ctx context.Context, session string, action message) error {
+func (d *Server) play(ctx context.Context, session string, action message) error {
 	body, known := d.body(session)
 	if !known {
 		return errors.New("this session is no agent yet; call register-agent first")
@@ -134,7 +134,7 @@ func (d *Door) play(ctx context.Context, session string, action message) error {
 
 // perceived is the latest of each category that a session's character senses,
 // and of one category, where only that is wanted.
-func (d *Door) perceived(session, category string) any {
+func (d *Server) perceived(session, category string) any {
 	body, known := d.body(session)
 	if !known {
 		return nil

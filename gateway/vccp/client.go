@@ -103,7 +103,7 @@ func (c *client) ping(every time.Duration, over <-chan struct{}) {
 }
 
 // attend holds the socket of a character until it ends.
-func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
+func (d *Server) attend(w http.ResponseWriter, r *http.Request, session string) {
 	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages,
 		Subprotocols: []string{subprotocol}})
 	if err != nil {
@@ -144,7 +144,7 @@ func (d *Door) attend(w http.ResponseWriter, r *http.Request, session string) {
 }
 
 // connectionsChanged tells who shows them that a character came or went.
-func (d *Door) connectionsChanged() { d.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
+func (d *Server) connectionsChanged() { d.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
 
 // Character is a connected character as it is shown.
 type Character struct {
@@ -153,7 +153,7 @@ type Character struct {
 }
 
 // Connected are the characters that have come by WebSocket, the first that came first.
-func (d *Door) Connected() []Character {
+func (d *Server) Connected() []Character {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := []Character{}

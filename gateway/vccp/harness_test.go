@@ -128,7 +128,7 @@ type harness struct {
 	robots *robots
 	bus    *event.Bus
 	senses *perception.States
-	door   *Door
+	door   *Server
 	server *httptest.Server
 	log    *bytes.Buffer
 }

@@ -16,7 +16,7 @@ import (
 
 // puppet is one of this appliance's robots as a character.
 type puppet struct {
-	door  *Door
+	door  *Server
 	robot device.ID
 }
 

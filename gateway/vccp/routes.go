@@ -15,7 +15,7 @@ import (
 
 // Routes mounts what a model comes to. It is for a router behind the skins' key,
 // or for one that only this machine reaches.
-func (d *Door) Routes(r gin.IRouter) {
+func (d *Server) Routes(r gin.IRouter) {
 	r.POST("/mcp", door.Limit(limit.List), func(c *gin.Context) {
 		if err := d.post(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
@@ -40,7 +40,7 @@ func (t *Talks) Routes(r gin.IRouter) {
 
 // Characters mounts what a character comes to. Its address holds a session's id,
 // which only the model has that was given it; the lock may still be the same.
-func (d *Door) Characters(r gin.IRouter) {
+func (d *Server) Characters(r gin.IRouter) {
 	attend := func(c *gin.Context) { d.attend(c.Writer, c.Request, c.Param("session")) }
 	r.GET("/vccp/:session", attend)
 	r.GET("/vccp/", attend)
@@ -55,7 +55,7 @@ const sessionHeader = "Mcp-Session-Id"
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
 // post serves a request, or begins a session.
-func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
+func (d *Server) post(w http.ResponseWriter, r *http.Request) error {
 	if session := r.Header.Get(sessionHeader); session != "" {
 		defer d.use(session)()
 		d.serve(w, r)
@@ -86,7 +86,7 @@ func (d *Door) post(w http.ResponseWriter, r *http.Request) error {
 }
 
 // serve has the library answer a client, which has to read in time.
-func (d *Door) serve(w http.ResponseWriter, r *http.Request) {
+func (d *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
 	t := timed{w, http.NewResponseController(w)}
 	defer t.lift()

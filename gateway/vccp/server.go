@@ -31,7 +31,7 @@ const (
 )
 
 // addTools adds the four tools of the protocol.
-func (d *Door) addTools() {
+func (d *Server) addTools() {
 	add := func(name, description, properties string, run func(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error)) {
 		d.server.AddTool(&mcp.Tool{Name: name, Description: description,
 			InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)},
@@ -57,7 +57,7 @@ func answer(text string, err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+func (d *Server) registerAgent(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
 	// A robot's name that went unread would have a model wait for a character that
 	// never comes.
 	var named map[string]json.RawMessage
@@ -100,7 +100,7 @@ func (d *Door) registerAgent(_ context.Context, s *mcp.ServerSession, args json.
 }
 
 // names lists the robots for an error.
-func (d *Door) names() string {
+func (d *Server) names() string {
 	var names []string
 	for _, id := range d.adopted() {
 		names = append(names, string(id))
@@ -108,7 +108,7 @@ func (d *Door) names() string {
 	return plain.Clip(cmp.Or(strings.Join(names, " "), "none"), 500)
 }
 
-func (d *Door) getCapability(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
+func (d *Server) getCapability(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
 	if body, _ := d.body(s.ID()); body != nil {
 		if can := body.capability(); can != nil {
 			return string(can), nil
@@ -117,7 +117,7 @@ func (d *Door) getCapability(_ context.Context, s *mcp.ServerSession, _ json.Raw
 	return "null", nil
 }
 
-func (d *Door) getPerception(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+func (d *Server) getPerception(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
 	var a struct {
 		Category string `json:"category"`
 	}
@@ -131,7 +131,7 @@ func (d *Door) getPerception(_ context.Context, s *mcp.ServerSession, args json.
 	return string(text), nil
 }
 
-func (d *Door) playAction(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+func (d *Server) playAction(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
 	var a struct {
 		Action json.RawMessage `json:"action"`
 	}

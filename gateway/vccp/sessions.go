@@ -15,7 +15,7 @@ type use struct {
 }
 
 // use takes note of a request within a session, and of its end.
-func (d *Door) use(session string) (end func()) {
+func (d *Server) use(session string) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	u := d.used[session]
@@ -35,7 +35,7 @@ func (d *Door) use(session string) (end func()) {
 // makeRoom makes room for one more session, and reports whether there is some. The
 // one that has been idle for longest gives way; one that has just been used does
 // not.
-func (d *Door) makeRoom() bool {
+func (d *Server) makeRoom() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping {
@@ -69,7 +69,7 @@ func (d *Door) makeRoom() bool {
 }
 
 // begun takes note of the session that was opened, if one was.
-func (d *Door) begun(session string) {
+func (d *Server) begun(session string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.opening--

@@ -8,7 +8,7 @@ import (
 
 // addSkills offers the skills that are meant for other programs. At most so many
 // are at work at a time as robots' tools.
-func (d *Door) addSkills() {
+func (d *Server) addSkills() {
 	if d.o.Skills == nil {
 		return
 	}

@@ -28,7 +28,7 @@ type offer struct {
 }
 
 // adopted are the robots that were adopted by name.
-func (d *Door) adopted() (all []device.ID) {
+func (d *Server) adopted() (all []device.ID) {
 	for _, r := range d.o.Robots.List() {
 		if d.o.Robots.Trusts(r.ID) {
 			all = append(all, r.ID)
@@ -39,7 +39,7 @@ func (d *Door) adopted() (all []device.ID) {
 
 // wanted is what is to be offered: each robot's first tool, then each one's
 // second, so that none takes the room of the others.
-func (d *Door) wanted() map[string]offer {
+func (d *Server) wanted() map[string]offer {
 	wanted := map[string]offer{}
 	robots := d.adopted()
 	lists := make([][]device.Tool, len(robots))
@@ -68,7 +68,7 @@ func (d *Door) wanted() map[string]offer {
 }
 
 // updateTools has what is offered be what the robots list.
-func (d *Door) updateTools() {
+func (d *Server) updateTools() {
 	wanted := d.wanted()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +121,7 @@ func toolName(robot device.ID, tool string) string {
 }
 
 // runs is the handler of a robot's tool.
-func (d *Door) runs(o offer) mcp.ToolHandler {
+func (d *Server) runs(o offer) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var arguments map[string]any
 		if err := decode(r.Params.Arguments, &arguments); err != nil {
@@ -146,7 +146,7 @@ func (d *Door) runs(o offer) mcp.ToolHandler {
 var errBusy = errors.New("too many calls of robots are under way; wait for one to end")
 
 // call runs a robot's tool, as one of the few that may run at a time.
-func (d *Door) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+func (d *Server) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	select {
 	case d.calls <- struct{}{}:
 		defer func() { <-d.calls }()

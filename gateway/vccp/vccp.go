@@ -82,8 +82,8 @@ const (
 	mostMessages = 200 // of one character, in a second
 )
 
-// Door is the server. Close ends it.
-type Door struct {
+// Server is the server. Close ends it.
+type Server struct {
 	o      Options
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
@@ -102,12 +102,12 @@ type Door struct {
 }
 
 // New returns the door. Run has its tools follow those of the robots.
-func New(o Options) *Door {
+func New(o Options) *Server {
 	o.Idle = cmp.Or(o.Idle, idleFor)
 	if o.UserTools == nil {
 		o.UserTools = func() bool { return false }
 	}
-	d := &Door{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
+	d := &Server{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
 		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log has a line for every request.
 	quiet := slog.New(slog.DiscardHandler)
@@ -126,7 +126,7 @@ func New(o Options) *Door {
 
 // Run has the tools offered follow those of the robots, until ctx ends or the
 // bus is closed.
-func (d *Door) Run(ctx context.Context) {
+func (d *Server) Run(ctx context.Context) {
 	reader := d.o.Bus.Read()
 	d.updateTools()
 	reader.Each(ctx, func(e event.Envelope) {
@@ -142,7 +142,7 @@ func (d *Door) Run(ctx context.Context) {
 }
 
 // Close ends every session and every socket, and waits for them.
-func (d *Door) Close() {
+func (d *Server) Close() {
 	d.mu.Lock()
 	d.stopping = true
 	for c := range d.sockets {

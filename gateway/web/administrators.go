@@ -107,7 +107,7 @@ func userOf(r *http.Request) string {
 
 // admit lets somebody in who comes through a proxy, as recognize does. A page of another port of
 // Home Assistant's host has the cookie of its ingress, too.
-func (d *Door) admit(r *http.Request) (known *http.Request, stop func(), err error) {
+func (d *Server) admit(r *http.Request) (known *http.Request, stop func(), err error) {
 	if !ofThisPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
 		return nil, nil, &door.Fault{Word: "other_page", HTTP: http.StatusForbidden,
 			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}

@@ -102,7 +102,7 @@ func TestAFileIsSentWithoutACopy(t *testing.T) {
 	if most == 0 {
 		t.Skip("the page is not bundled: make build bundles it")
 	}
-	d := &Door{bundle: sync.OnceValue(mustBundle)}
+	d := &Server{bundle: sync.OnceValue(mustBundle)}
 	d.bundle()
 	const times = 20
 	var before, after runtime.MemStats

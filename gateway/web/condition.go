@@ -8,7 +8,7 @@ import (
 
 // Condition returns whether the page is there, and where. ingressErr is why the address for
 // Home Assistant's ingress is not open; nil is that it is, or is not wanted.
-func (d *Door) Condition(ingressErr error) health.Part {
+func (d *Server) Condition(ingressErr error) health.Part {
 	switch {
 	case ingressErr != nil:
 		return health.Part{Name: "page", Note: fmt.Sprintf("Home Assistant cannot show it: %v", ingressErr)}

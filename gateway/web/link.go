@@ -11,7 +11,7 @@ type Link struct {
 
 // link makes a one-time link. Its code is behind a #, so that it is sent to no
 // server and written into no log.
-func (d *Door) link() (Link, error) {
+func (d *Server) link() (Link, error) {
 	found := append(d.o.Addresses(), d.o.Own())
 	code, until := d.newLink()
 	l := Link{Until: until.UTC().Truncate(time.Second)}
@@ -24,7 +24,7 @@ func (d *Door) link() (Link, error) {
 }
 
 // address is where this appliance is found: by browsers, and by robots.
-func (d *Door) address() map[string][]string {
+func (d *Server) address() map[string][]string {
 	all := map[string][]string{"url": {}, "ota": {}}
 	for _, one := range d.o.Addresses() {
 		all["url"] = append(all["url"], one+"/")

@@ -43,7 +43,7 @@ the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Rob
 
 // render is a page as HTML. All its addresses are relative to its base, which is
 // below a path where a proxy shows it.
-func (d *Door) render(p shown, base string) string {
+func (d *Server) render(p shown, base string) string {
 	script, bundled := d.bundle().entries[p.entry]
 	head, body := "", unbundled
 	if bundled {
@@ -67,7 +67,7 @@ func (d *Door) render(p shown, base string) string {
 }
 
 // base is the path that a page's addresses begin with.
-func (d *Door) base(r *http.Request) string {
+func (d *Server) base(r *http.Request) string {
 	if HowOf(r) != ByIngress {
 		return "/"
 	}

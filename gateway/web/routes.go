@@ -20,7 +20,7 @@ import (
 // request, for Or and Unless. Once all sessions end, so do the requests of theirs
 // that are being answered, such as streams of events, and their WebSockets. Somebody who
 // comes through a proxy and is not the owner is refused.
-func (d *Door) Recognize() gin.HandlerFunc {
+func (d *Server) Recognize() gin.HandlerFunc {
 	return func(c *gin.Context) { serveOwner(c, d.recognize) }
 }
 
@@ -100,7 +100,7 @@ func Here(c *gin.Context) {
 // ProxiesOnly is a handler before all others of a listener that is for proxies alone, which let
 // in owners only. It refuses everybody else, whatever they say of themselves, and users of
 // Home Assistant who are not its administrators.
-func (d *Door) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
+func (d *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !byProxy(c.Request, proxies) {
 			_ = c.Error(&door.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",
@@ -124,7 +124,7 @@ func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 
 // Card mounts the card for Home Assistant's dashboards, which loads it from a page
 // of its own. It is in front of all locks: it holds nothing of this appliance.
-func (d *Door) Card(r gin.IRouter) {
+func (d *Server) Card(r gin.IRouter) {
 	r.GET("/perch-card.js", func(c *gin.Context) {
 		c.Header("Access-Control-Allow-Origin", "*")
 		c.Header("Cross-Origin-Resource-Policy", "cross-origin")
@@ -135,7 +135,7 @@ func (d *Door) Card(r gin.IRouter) {
 // Routes mounts the page. It shows who has not come in how to; what it shows to
 // its owner comes from the owner's API, which has locks of its own. paced is for
 // what costs more than a file.
-func (d *Door) Routes(r, paced gin.IRouter) {
+func (d *Server) Routes(r, paced gin.IRouter) {
 	r.GET("/", d.page)
 	r.GET("/robot", d.page)
 	r.GET("/face", d.page)
@@ -177,7 +177,7 @@ func (d *Door) Routes(r, paced gin.IRouter) {
 }
 
 // Owned mounts what the owner asks for to bring another device or robot here.
-func (d *Door) Owned(r gin.IRouter) {
+func (d *Server) Owned(r gin.IRouter) {
 	r.POST("/api/v1/link", door.Limit(limit.Data), func(c *gin.Context) {
 		_, err := door.Body(c.Request) // it may have none
 		var link Link
@@ -203,7 +203,7 @@ func (d *Door) Owned(r gin.IRouter) {
 }
 
 // page answers with a page. Who has not come in is shown how to at "/".
-func (d *Door) page(c *gin.Context) {
+func (d *Server) page(c *gin.Context) {
 	p := pageAt(c.Request.URL.Path)
 	if p.entry != "app" && HowOf(c.Request) == "" {
 		c.Redirect(http.StatusSeeOther, d.base(c.Request)+"?next="+p.entry)
@@ -218,7 +218,7 @@ func (d *Door) page(c *gin.Context) {
 }
 
 // send answers with a file of the bundle.
-func (d *Door) send(c *gin.Context, name string) {
+func (d *Server) send(c *gin.Context, name string) {
 	f, known := d.bundle().files[name]
 	if !known {
 		_ = c.Error(&door.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})

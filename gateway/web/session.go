@@ -67,7 +67,7 @@ const (
 )
 
 // newCookie begins a session. Its epoch is the present one.
-func (d *Door) newCookie(secure bool) *http.Cookie {
+func (d *Server) newCookie(secure bool) *http.Cookie {
 	value := binary.BigEndian.AppendUint64(nil, uint64(d.o.Now().Unix()))
 	random := make([]byte, 16)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
@@ -80,7 +80,7 @@ func (d *Door) newCookie(secure bool) *http.Cookie {
 }
 
 // sign is called with the lock held.
-func (d *Door) sign(value []byte) []byte {
+func (d *Server) sign(value []byte) []byte {
 	mac := hmac.New(sha256.New, d.secret)
 	mac.Write(value)
 	mac.Write([]byte(d.epoch)) // the value has one length
@@ -89,7 +89,7 @@ func (d *Door) sign(value []byte) []byte {
 
 // session reports whether a request has a session, and returns what is closed when
 // that ends.
-func (d *Door) session(r *http.Request) (ended <-chan struct{}, ok bool) {
+func (d *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 	for _, c := range r.CookiesNamed(cookieName) { // another program of this host may have set one of the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
 		if err != nil || len(value) != cookieBytes {
@@ -110,7 +110,7 @@ func (d *Door) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 
 // endAll ends every session: their cookies are good no more, and their streams are
 // closed. The error is that this could not be stored, so that it holds until a restart.
-func (d *Door) endAll() error {
+func (d *Server) endAll() error {
 	d.ending.Lock()
 	defer d.ending.Unlock()
 	epoch := rand.Text()
@@ -183,7 +183,7 @@ type link struct {
 func (l link) good() bool { return time.Since(l.made) < linkGoodFor }
 
 // newLink makes the code of one. until is when it ends by the wall clock as it is.
-func (d *Door) newLink() (code string, until time.Time) {
+func (d *Server) newLink() (code string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	code = base32.StdEncoding.EncodeToString(random)
@@ -194,7 +194,7 @@ func (d *Door) newLink() (code string, until time.Time) {
 }
 
 // redeem uses a code up.
-func (d *Door) redeem(code string) bool {
+func (d *Server) redeem(code string) bool {
 	hash := sha256.Sum256([]byte(code))
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +210,7 @@ func (d *Door) redeem(code string) bool {
 // recognize returns a request with how its owner has come in, where its sender is
 // the owner. stop is to be called once it has been answered. The error is that its sender
 // comes through a proxy and is not the owner.
-func (d *Door) recognize(r *http.Request) (known *http.Request, stop func(), err error) {
+func (d *Server) recognize(r *http.Request) (known *http.Request, stop func(), err error) {
 	if HowOf(r) != "" { // the listener is for nobody else
 		return r, func() {}, nil
 	}
@@ -321,7 +321,7 @@ func Only(r *http.Request) error {
 }
 
 // enter begins a session for the admin token or the code of a link.
-func (d *Door) enter(r *http.Request, token, code string) (*http.Cookie, error) {
+func (d *Server) enter(r *http.Request, token, code string) (*http.Cookie, error) {
 	if (token == "") == (code == "") {
 		return nil, door.BadBody("either token or code is needed")
 	}

@@ -48,8 +48,8 @@ type Options struct {
 	Now       func() time.Time // nil is time.Now
 }
 
-// Door is the page.
-type Door struct {
+// Server is the page.
+type Server struct {
 	o      Options
 	bundle func() bundle // read when the page is first asked for
 	secret []byte        // that cookies are signed with
@@ -66,17 +66,17 @@ type Door struct {
 }
 
 // Bundled reports whether this program was built with its page.
-func (d *Door) Bundled() bool { return len(d.bundle().entries) > 0 }
+func (d *Server) Bundled() bool { return len(d.bundle().entries) > 0 }
 
 // New returns the page's door.
-func New(o Options) *Door {
+func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	// Another token, and no cookie is good any more.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	d := &Door{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
+	d := &Server{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
 	if o.Administrators != nil {
 		d.administrators = newAdministrators(o.Administrators, o.Now)
 	}

@@ -32,7 +32,7 @@ type Parts struct {
 	// request is the owner's.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
 	OpenClaw   Mount     // programs that send the skins' key later; may be nil
-	Web        *web.Door // nil where the page is off
+	Web        *web.Server // nil where the page is off
 	QueryToken bool      // the skins' key may come in the query
 }
 

@@ -96,15 +96,15 @@ type Appliance struct {
 	viewers *viewers.Viewers
 
 	// Other programs.
-	bridge      *bridge.Door
+	bridge      *bridge.API
 	bridgeTurns *bridge.Log
 	Mirror      *homeassistant.Mirror
 	wyoming     *wyoming.Server // nil where it is off
 
 	// The owner.
-	admin   *admin.Door
+	admin   *admin.API
 	metrics *admin.Metrics
-	web     *web.Door // nil where it is off
+	web     *web.Server // nil where it is off
 
 	closers  []func()   // release what was made, in that order
 	restart  chan error // has ErrRestart once a restart was asked for

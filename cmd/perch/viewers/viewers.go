@@ -74,16 +74,16 @@ type Viewers struct {
 	o         Options
 	words     *agent.Words // for faces
 	actions   *action.Log
-	hooks     *hooks.Door
-	vccp      *vccp.Door
+	hooks     *hooks.API
+	vccp      *vccp.Server
 	feed      *feed.Feed
-	skins     *skin.Door
-	openClaw  *openclaw.Door    // nil where it is off
+	skins     *skin.Server
+	openClaw  *openclaw.Server    // nil where it is off
 	avatars   llmvtuber.Options // but what the configuration says
-	llmvtuber *llmvtuber.Door
-	aituber   *aituber.Door
+	llmvtuber *llmvtuber.Server
+	aituber   *aituber.Server
 	relays    *relay.Relays
-	character *character.Door
+	character *character.API
 }
 
 // New makes the doors.

@@ -31,15 +31,15 @@ func Lock() gin.HandlerFunc {
 	return door.Guard(door.InUpgrade(true, door.NewKey(Key, "skins.key", "").Check))
 }
 
-// Door is a door of avatar programs.
-type Door interface {
+// Server is a door of avatar programs.
+type Server interface {
 	Routes(r gin.IRouter)
 	Run(ctx context.Context)
 }
 
 // Serve has a door let programs in over loopback. stop ends it, and may be called more
 // than once; the end of the test does so, too.
-func Serve(t testing.TB, d Door, locks ...gin.HandlerFunc) (url string, stop func()) {
+func Serve(t testing.TB, d Server, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
 	engine, err := door.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
@@ -72,7 +72,7 @@ func NewFeed(bus *event.Bus, board *agent.Board) *feed.Feed {
 }
 
 // Start runs a door with a feed behind it.
-func Start(t testing.TB, open func(f *feed.Feed) Door, locks ...gin.HandlerFunc) *Appliance {
+func Start(t testing.TB, open func(f *feed.Feed) Server, locks ...gin.HandlerFunc) *Appliance {
 	t.Helper()
 	a, board := &Appliance{Bus: event.NewBus()}, agent.NewBoard()
 	a.Feed = NewFeed(a.Bus, board)

@@ -60,8 +60,8 @@ type Options struct {
 	New func(c *Conn) Program // makes what speaks with one program
 }
 
-// Door lets programs of one kind in.
-type Door struct {
+// Server lets programs of one kind in.
+type Server struct {
 	o       Options
 	serving *door.Serving
 	paces   paces
@@ -75,14 +75,14 @@ type paces struct {
 }
 
 // New returns a door. Its feed has to run; Run disconnects the programs at the end.
-func New(o Options) *Door {
-	return &Door{o: o, serving: door.NewServing("programs", mostPrograms, mostOfOne),
+func New(o Options) *Server {
+	return &Server{o: o, serving: door.NewServing("programs", mostPrograms, mostOfOne),
 		paces: paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 10 * time.Second}}
 }
 
 // Run lets programs in until ctx ends. Then every connection is closed with 1001, and Run
 // returns when all are gone.
-func (d *Door) Run(ctx context.Context) { d.serving.Run(ctx) }
+func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
 
 // subprotocol is what a page asks for beside the one that holds its key (door.InUpgrade),
 // and is answered with.
@@ -91,7 +91,7 @@ const subprotocol = "vtuber.v1"
 // Open upgrades a request and has the program served until it leaves. The address may
 // name the talk that it joins (?talk=, "robot:" and a robot's name is that robot's) and
 // the character that answers (?character=). It returns at once.
-func (d *Door) Open(w http.ResponseWriter, r *http.Request) error {
+func (d *Server) Open(w http.ResponseWriter, r *http.Request) error {
 	asked := r.URL.Query()
 	talk := asked.Get("talk")
 	if talk == "" {

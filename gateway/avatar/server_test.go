@@ -63,7 +63,7 @@ func (s *scripted) MessageFor(f *feed.Frame) any {
 }
 
 // routed is a door at the root of a listener.
-type routed struct{ *Door }
+type routed struct{ *Server }
 
 func (d routed) Routes(r gin.IRouter) {
 	r.GET("/", func(c *gin.Context) {
@@ -74,7 +74,7 @@ func (d routed) Routes(r gin.IRouter) {
 }
 
 // newDoor is a door of programs with a script.
-func newDoor(f *feed.Feed, script scripted) *Door {
+func newDoor(f *feed.Feed, script scripted) *Server {
 	return New(Options{Kind: "scripted", Feed: f, Chat: &avatartest.Chats{}, Shown: []string{feed.KindNotice}, MostMessage: 1 << 10,
 		Log: slog.New(slog.DiscardHandler), New: func(c *Conn) Program {
 			own := script
@@ -84,10 +84,10 @@ func newDoor(f *feed.Feed, script scripted) *Door {
 }
 
 // start runs such a door.
-func start(t *testing.T, script scripted) (*avatartest.Appliance, *Door) {
+func start(t *testing.T, script scripted) (*avatartest.Appliance, *Server) {
 	t.Helper()
-	var d *Door
-	h := avatartest.Start(t, func(f *feed.Feed) avatartest.Door {
+	var d *Server
+	h := avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
 		d = newDoor(f, script)
 		return routed{d}
 	})
@@ -96,7 +96,7 @@ func start(t *testing.T, script scripted) (*avatartest.Appliance, *Door) {
 
 // piped runs such a door in a bubble of virtual time, where there is no network, with one
 // program that reads nothing unless a test does.
-func piped(t *testing.T, script scripted) (d *Door, conn net.Conn, r *bufio.Reader) {
+func piped(t *testing.T, script scripted) (d *Server, conn net.Conn, r *bufio.Reader) {
 	t.Helper()
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)

@@ -87,8 +87,8 @@ type Options struct {
 	serving *door.Serving // nil are the usual limits; a benchmark has more skins
 }
 
-// Door is the skins' door.
-type Door struct {
+// Server is the skins' door.
+type Server struct {
 	o       *Options
 	serving *door.Serving
 	skins   *connected
@@ -104,21 +104,21 @@ const (
 )
 
 // New returns the door. Its feed has to run; Run disconnects the skins at the end.
-func New(o Options) *Door {
+func New(o Options) *Server {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
 	if o.Language == nil {
 		o.Language = func(device.ID) string { return "" }
 	}
-	return &Door{o: &o, serving: cmp.Or(o.serving, door.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
+	return &Server{o: &o, serving: cmp.Or(o.serving, door.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }
 
 // Run lets skins in until ctx ends. Then every skin's WebSocket is closed with 1001,
 // and Run returns when all are gone.
-func (d *Door) Run(ctx context.Context) { d.serving.Run(ctx) }
+func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
 
 // Connected is how many skins there are.
-func (d *Door) Connected() int { return len(d.skins.list()) }
+func (d *Server) Connected() int { return len(d.skins.list()) }
 
 // Skin is a connected skin as it is shown.
 type Skin struct {
@@ -127,7 +127,7 @@ type Skin struct {
 }
 
 // Skins are those that are connected, the first that came first.
-func (d *Door) Skins() []Skin {
+func (d *Server) Skins() []Skin {
 	all := []Skin{}
 	for _, s := range d.skins.list() {
 		all = append(all, Skin{s.address, s.since})

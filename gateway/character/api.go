@@ -57,15 +57,15 @@ type Options struct {
 	Language func(device.ID) string // that of a robot, BCP 47, and the household's for no robot
 }
 
-// Door is the door. Run carries out what waits.
-type Door struct {
+// API is the door. Run carries out what waits.
+type API struct {
 	o       Options
 	pace    pace
 	readers atomic.Int32
 }
 
 // New returns the door.
-func New(o Options) *Door { return &Door{o: o, pace: newPace()} }
+func New(o Options) *API { return &API{o: o, pace: newPace()} }
 
 const (
 	usualRecent = 10 // actions, for who asks for no number
@@ -124,7 +124,7 @@ func (v view) of(a action.Action) (_ action.Action, ok bool) {
 
 // stream sends actions as they happen until the client goes. It goes on after the
 // last id that a client of this run has seen, and else begins with the next action.
-func (d *Door) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
+func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > limit.Readers {
 		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",

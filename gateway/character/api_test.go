@@ -28,7 +28,7 @@ import (
 
 // harness is a door with everything around it played.
 type harness struct {
-	*Door
+	*API
 	bus    *event.Bus
 	engine *gin.Engine
 	said   []string
@@ -90,7 +90,7 @@ func newHarness(t *testing.T) *harness {
 		}
 		return "default"
 	}, func(text string) float64 { return float64(strings.Count(text, "!")) })
-	h.Door = New(Options{Bus: h.bus, Log: log, Who: log.Who, Robots: trusted(adopted), Find: device.ParseID,
+	h.API = New(Options{Bus: h.bus, Log: log, Who: log.Who, Robots: trusted(adopted), Find: device.ParseID,
 		Say: func(_ context.Context, id device.ID, text string) (bool, error) {
 			h.said = append(h.said, string(id)+" "+text)
 			return false, nil
