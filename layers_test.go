@@ -18,7 +18,7 @@ import (
 // a name that ends in /* stands for the folders below it that are not listed themselves.
 var floors = []string{
 	"limit plain driver secret health idlememory",
-	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging/* gateway/door gateway/mdns gateway/robot/control",
+	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging/* gateway/httpserver gateway/mdns gateway/robot/control",
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
 	"agent ota perception voice/* store/* gateway/robot/tools gateway/robot/transport",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",

@@ -14,7 +14,7 @@ import (
 
 	"perch/device"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/ota"
 )
@@ -102,7 +102,7 @@ func TestADownloadThatStalls(t *testing.T) {
 // piped serves robots whose network is as slow as they read.
 func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response) {
 	return func(path string) *http.Response {
-		robot := doortest.Serve(t, handler)
+		robot := httpservertest.Serve(t, handler)
 		fmt.Fprintf(robot, "GET %s HTTP/1.1\r\nHost: perch.local:8003\r\n\r\n", path)
 		return must.Value(http.ReadResponse(bufio.NewReader(robot), nil))(t)
 	}

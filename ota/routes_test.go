@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 )
 
 // TestHeadersAlone: a robot with an unreadable body gets its answer.
@@ -52,7 +52,7 @@ func TestHeadersAlone(t *testing.T) {
 func TestABodyThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, device.AdoptOpen)
-		robot := doortest.Serve(t, h.handler)
+		robot := httpservertest.Serve(t, h.handler)
 		began := time.Now()
 		fmt.Fprint(robot, "POST /xiaozhi/ota/ HTTP/1.1\r\nHost: perch:8003\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nContent-Length: 3000\r\n\r\n{")
 		answer, err := http.ReadResponse(bufio.NewReader(robot), nil)

@@ -13,7 +13,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/health"
 	"perch/limit"
 	"perch/ota"
@@ -318,7 +318,7 @@ func (d *API) forgetStrangers(ctx context.Context) (int, error) {
 // the robot's id, in whatever spelling, or its name; others have names of their own.
 func (d *API) forgetConversation(name string) error {
 	if name == "" || len(name) > limit.Session {
-		return &door.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
+		return &httpserver.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
 			Sentence: "a conversation is a robot's id or a name, of at most 512 bytes"}
 	}
 	if id, err := d.o.Robots.Resolve(name); err == nil {
@@ -334,7 +334,7 @@ func (d *API) notify(body []byte) (id string, err error) {
 		var robot device.Robot
 		robot, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
 		if err == nil && !robot.Adopted() {
-			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+			err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 				Sentence: "nobody has adopted this robot, so it tells nothing; perch robot adopt " + string(n.Robot) + " does that"}
 		}
 	}
@@ -348,7 +348,7 @@ func (d *API) notify(body []byte) (id string, err error) {
 func (d *API) healthy() error {
 	for _, p := range d.o.Parts() {
 		if p.Vital && !p.OK {
-			return &door.Fault{Word: "unhealthy", Sentence: p.Name + ": " + p.Note, HTTP: http.StatusServiceUnavailable}
+			return &httpserver.Fault{Word: "unhealthy", Sentence: p.Name + ": " + p.Note, HTTP: http.StatusServiceUnavailable}
 		}
 	}
 	return nil

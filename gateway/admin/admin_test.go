@@ -14,7 +14,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 func TestHealth(t *testing.T) {
@@ -193,7 +193,7 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 		status int
 		answer string
 	}{
-		{&door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409,
+		{&httpserver.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}, 409,
 			`{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
 		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404,

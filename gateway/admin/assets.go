@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // wish is the body that points a robot at an asset file.
@@ -27,7 +27,7 @@ func (d *API) pointAtAssets(ctx context.Context, r device.Robot, w wish) (Result
 		return Result{}, err
 	}
 	if r.BaseURL == "" {
-		return Result{}, &door.Fault{Word: "no_address",
+		return Result{}, &httpserver.Fault{Word: "no_address",
 			Sentence: "it is not known at which address this robot reaches the appliance; restart the robot", HTTP: http.StatusConflict}
 	}
 	return d.call(ctx, r.ID, assetsTool, call{Arguments: map[string]any{"url": r.BaseURL + path}})

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
@@ -60,7 +60,7 @@ func TestBackup(t *testing.T) {
 	if w.Code != 200 || w.Body.String() != "a backup" || s.open != 0 {
 		t.Errorf("%d %s, %d open", w.Code, w.Body, s.open)
 	}
-	s.err = &door.Fault{Word: "busy", Sentence: "another is under way", HTTP: http.StatusConflict}
+	s.err = &httpserver.Fault{Word: "busy", Sentence: "another is under way", HTTP: http.StatusConflict}
 	if status, body := h.ask(http.MethodGet, "/api/v1/backup", ""); status != 409 || !strings.Contains(body, `"busy"`) {
 		t.Errorf("%d %s", status, body)
 	}
@@ -92,7 +92,7 @@ func TestRestore(t *testing.T) {
 		{"?restart=true", "backup", nil, 202, `"restarting":true`},
 		{"?restart=0", "backup", nil, 202, `"next":"restart to apply"`},
 		{"?restart=soon", "backup", nil, 400, `"bad_restart"`},
-		{"", "backup", &door.Fault{Word: "bad_backup", Sentence: "no", HTTP: 422}, 422, `"bad_backup"`},
+		{"", "backup", &httpserver.Fault{Word: "bad_backup", Sentence: "no", HTTP: 422}, 422, `"bad_backup"`},
 		{"", "backup", errors.New("secret: /dev/mmcblk0"), 500, `"internal"`},
 	} {
 		s := &backups{err: c.err}

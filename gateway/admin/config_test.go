@@ -13,7 +13,7 @@ import (
 
 	"perch/event"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
@@ -94,7 +94,7 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 	if status, body := h.ask("POST", "/api/v1/restart", ""); status != 422 || restarts != 1 {
 		t.Errorf("%d %s: %d restarts", status, body, restarts)
 	}
-	s.err = &door.Fault{Word: "disk_full", Sentence: "no", HTTP: http.StatusInsufficientStorage}
+	s.err = &httpserver.Fault{Word: "disk_full", Sentence: "no", HTTP: http.StatusInsufficientStorage}
 	if status, body := h.ask("DELETE", "/api/v1/config/name", ""); status != 507 || !strings.Contains(body, "disk_full") {
 		t.Errorf("%d %s", status, body)
 	}

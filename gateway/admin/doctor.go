@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Finding is one of the doctor's: something that works, or a cause and its cure.
@@ -26,7 +26,7 @@ func (d *API) examine(ctx context.Context) ([]Finding, error) {
 		return nil, errNot("a doctor; perch doctor is one")
 	}
 	if !d.examining.TryLock() {
-		return nil, &door.Fault{Word: "busy", HTTP: http.StatusConflict,
+		return nil, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
 			Sentence: "the doctor is looking already; try again when that has ended"}
 	}
 	defer d.examining.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 	"perch/voice"
@@ -78,7 +78,7 @@ func (d *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 		return nil, tried, ErrNoEngine
 	}
 	if !d.trying.start(part) {
-		return nil, tried, &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "this engine is being tried already; wait for the result"}
+		return nil, tried, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "this engine is being tried already; wait for the result"}
 	}
 	defer d.trying.finish(part)
 	var text string
@@ -107,7 +107,7 @@ func (d *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 }
 
 // errTryTimeout is the end of patience with an engine.
-var errTryTimeout error = &door.Fault{Word: "engine_timeout", HTTP: http.StatusGatewayTimeout,
+var errTryTimeout error = &httpserver.Fault{Word: "engine_timeout", HTTP: http.StatusGatewayTimeout,
 	Sentence: "the engine gave no answer within 30 seconds"}
 
 // tryFault is why an engine failed, which is what its owner wants to know.
@@ -120,7 +120,7 @@ func tryFault(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return err // its client has gone
 	}
-	return &door.Fault{Word: "engine_failed", Sentence: err.Error(), HTTP: http.StatusBadGateway}
+	return &httpserver.Fault{Word: "engine_failed", Sentence: err.Error(), HTTP: http.StatusBadGateway}
 }
 
 // readTry reads the text of a try.
@@ -130,12 +130,12 @@ func readTry(body io.Reader) (string, error) {
 		return "", unreadable(err)
 	}
 	var given fact
-	if err := door.Decode(read, &given); err != nil {
+	if err := httpserver.Decode(read, &given); err != nil {
 		return "", err
 	}
 	text := agent.Speakable(given.Text)
 	if text == "" || len(text) > limit.Line {
-		return "", door.BadBody("text is needed, of at most 1000 bytes")
+		return "", httpserver.BadBody("text is needed, of at most 1000 bytes")
 	}
 	return text, nil
 }
@@ -143,7 +143,7 @@ func readTry(body io.Reader) (string, error) {
 // readRecording reads the sound of a try.
 func readRecording(body io.Reader) ([]int16, error) {
 	wrong := func(why string) error {
-		return &door.Fault{Word: "bad_sound", HTTP: http.StatusUnprocessableEntity,
+		return &httpserver.Fault{Word: "bad_sound", HTTP: http.StatusUnprocessableEntity,
 			Sentence: "the body is a WAV file with 16-bit PCM of 16000 Hz, mono, of at most 15 seconds: " + why}
 	}
 	wav, err := voice.NewWAVReader(body)

@@ -10,7 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -30,10 +30,10 @@ type shownState struct {
 func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > limit.Readers {
-		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
+		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
-	return door.Stream(ctx, w, d.feed(lastID, withStates).next)
+	return httpserver.Stream(ctx, w, d.feed(lastID, withStates).next)
 }
 
 // feed is what one stream of events sends.
@@ -43,7 +43,7 @@ type feed struct {
 	events     *event.Reader
 	sent       uint64 // Seq of the latest event the client has
 	withStates bool
-	waiting    []door.Message
+	waiting    []httpserver.Message
 }
 
 // feed returns a stream that begins with a snapshot of the board and goes on with all that came after it. For a client
@@ -70,14 +70,14 @@ func (f *feed) send(kind string, states []agent.State, at time.Time) {
 	for _, s := range states {
 		shown.States = append(shown.States, shownState{s, f.door.o.Robots.Settings(s.Robot).Name, s.At(at)})
 	}
-	f.waiting = append(f.waiting, door.Message{ID: f.door.o.Bus.ID(f.sent), Event: kind, Data: shown})
+	f.waiting = append(f.waiting, httpserver.Message{ID: f.door.o.Bus.ID(f.sent), Event: kind, Data: shown})
 }
 
 // next returns the message that is to be sent next.
-func (f *feed) next(ctx context.Context) (m door.Message, err error) {
+func (f *feed) next(ctx context.Context) (m httpserver.Message, err error) {
 	for len(f.waiting) == 0 {
 		if err := f.read(ctx); err != nil {
-			return door.Message{}, err
+			return httpserver.Message{}, err
 		}
 	}
 	m, f.waiting = f.waiting[0], f.waiting[1:]
@@ -98,7 +98,7 @@ func (f *feed) read(ctx context.Context) error {
 		changes = f.states.HandleEvent(e)
 		if _, missed := e.Event.(event.Missed); missed || e.Seq > f.sent {
 			f.sent = e.Seq
-			f.waiting = append(f.waiting, door.Message{ID: f.door.o.Bus.ID(e.Seq), Event: event.Kind(e.Event),
+			f.waiting = append(f.waiting, httpserver.Message{ID: f.door.o.Bus.ID(e.Seq), Event: event.Kind(e.Event),
 				Data: shownEvent{e, f.door.o.Robots.Settings(e.Robot).Name}})
 		}
 	case ctx.Err() == nil && wait.Err() != nil:

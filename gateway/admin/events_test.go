@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"perch/event"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 )
 
@@ -33,7 +33,7 @@ type message struct {
 // listener is a client of GET events.
 type listener struct {
 	t testing.TB
-	*doortest.Reader
+	*httpservertest.Reader
 	server *httptest.Server
 }
 
@@ -42,7 +42,7 @@ func (h *appliance) listen(t testing.TB, lastID string) *listener {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
 	t.Cleanup(server.Close)
-	return &listener{t, doortest.Listen(t, server.URL+"/api/v1/events", lastID), server}
+	return &listener{t, httpservertest.Listen(t, server.URL+"/api/v1/events", lastID), server}
 }
 
 // next waits for the next event.
@@ -161,13 +161,13 @@ func TestEventsWithStates(t *testing.T) {
 		h := newAppliance(t)
 		h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 		listen := func(lastID string) *listener {
-			client := doortest.Serve(t, h.engine)
+			client := httpservertest.Serve(t, h.engine)
 			go fmt.Fprintf(client, "GET /api/v1/events?states=true HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: %s\r\n\r\n", lastID)
 			answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 			if err != nil || answer.StatusCode != http.StatusOK {
 				t.Fatal(answer, err)
 			}
-			return &listener{t: t, Reader: &doortest.Reader{Lines: bufio.NewScanner(answer.Body)}}
+			return &listener{t: t, Reader: &httpservertest.Reader{Lines: bufio.NewScanner(answer.Body)}}
 		}
 		l := listen("")
 		want := func(id int, kind, state string) {

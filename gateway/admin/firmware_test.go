@@ -17,7 +17,7 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/ota"
 )
@@ -155,7 +155,7 @@ func TestAnUploadThatStalls(t *testing.T) {
 	}{"slow": {20 * time.Second, 201}, "stalled": {40 * time.Second, 408}} {
 		synctest.Test(t, func(t *testing.T) {
 			h, _ := stocked(t)
-			owner := doortest.Serve(t, h.engine)
+			owner := httpservertest.Serve(t, h.engine)
 			file := application("1.3.0")
 			go func() {
 				fmt.Fprintf(owner, "POST /api/v1/firmware?board=b HTTP/1.1\r\nHost: perch\r\nContent-Length: %d\r\n\r\n", len(file))
@@ -188,7 +188,7 @@ func TestARefusedUploadIsReadOn(t *testing.T) {
 		for _, expects := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				h, _ := stocked(t)
-				owner := doortest.Serve(t, h.engine)
+				owner := httpservertest.Serve(t, h.engine)
 				const length = 1 << 20
 				ask := ""
 				if expects {

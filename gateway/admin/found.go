@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Found is what was found on the network that the appliance could use. Names and
@@ -34,7 +34,7 @@ const findWithin = 4 * time.Second
 // scanNetwork looks on the network, once at a time: it asks everybody there.
 func (d *API) scanNetwork(ctx context.Context) (Found, error) {
 	if !d.finding.start(struct{}{}) {
-		return Found{}, &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
+		return Found{}, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
 	}
 	defer d.finding.finish(struct{}{})
 	ctx, cancel := context.WithTimeout(ctx, findWithin)

@@ -7,7 +7,7 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // gesture is one that a robot is asked for.
@@ -23,20 +23,20 @@ const mostGesture = 10_000
 // does not make it later.
 func (d *API) gesture(r device.Robot, g gesture) (any, error) {
 	if !r.Adopted() {
-		return nil, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+		return nil, &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", r.ID, r.ID)}
 	}
 	name, ok := event.GestureName(g.Name)
 	if _, known := d.o.Gestures.Named(name); !ok || !known {
-		return nil, &door.Fault{Word: "unknown_gesture", HTTP: http.StatusNotFound,
+		return nil, &httpserver.Fault{Word: "unknown_gesture", HTTP: http.StatusNotFound,
 			Sentence: fmt.Sprintf("there is no gesture %.40q; there are %s", g.Name, strings.Join(d.o.Gestures.Names(), ", "))}
 	}
 	if g.Duration < 0 || g.Duration > mostGesture {
-		return nil, door.BadBody(fmt.Sprintf("duration_ms is %d; it is from 0, the gesture's own, to %d", g.Duration, mostGesture))
+		return nil, httpserver.BadBody(fmt.Sprintf("duration_ms is %d; it is from 0, the gesture's own, to %d", g.Duration, mostGesture))
 	}
 	state := d.o.Board.Robot(r.ID)
 	if !state.Online {
-		return nil, &door.Fault{Word: "offline", HTTP: http.StatusConflict,
+		return nil, &httpserver.Fault{Word: "offline", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf("the robot %s is not connected, and a gesture is not kept for later; try again when it is", r.ID)}
 	}
 	d.o.Bus.Publish(r.ID, state.Session, event.Gesture{Name: name, Duration: g.Duration, By: event.ByOwner})

@@ -22,7 +22,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 	"perch/ota"
 	"perch/store/storetest"
@@ -201,7 +201,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	}
 	d := admin.New(o)
 	h.metrics = admin.NewMetrics(o)
-	e, err := door.NewEngine(log)
+	e, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
 	d.Open(e)
 	d.Routes(e)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // logs are the lines that were logged last, and those to come.
@@ -32,26 +32,26 @@ func (d *API) followLogs(ctx context.Context, w http.ResponseWriter, level, last
 	}
 	least := slog.LevelInfo
 	if level != "" && least.UnmarshalText([]byte(level)) != nil || strings.ContainsAny(level, "+-") {
-		return &door.Fault{Word: "bad_level", Sentence: "level is debug, info, warn or error", HTTP: http.StatusBadRequest}
+		return &httpserver.Fault{Word: "bad_level", Sentence: "level is debug, info, warn or error", HTTP: http.StatusBadRequest}
 	}
 	f, ok := d.o.Logs.NewFollower(least, lastID)
 	if !ok {
-		return &door.Fault{Word: "too_many_readers", Sentence: "too many pages follow the log already; close one",
+		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many pages follow the log already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
 	defer f.Close()
-	var held *door.Message // behind what says that lines are missing
-	return door.Stream(ctx, w, func(ctx context.Context) (door.Message, error) {
+	var held *httpserver.Message // behind what says that lines are missing
+	return httpserver.Stream(ctx, w, func(ctx context.Context) (httpserver.Message, error) {
 		if held != nil {
 			m := *held
 			held = nil
 			return m, nil
 		}
 		id, line, missed, err := f.Next(ctx)
-		m := door.Message{ID: id, Event: "line", Data: line}
+		m := httpserver.Message{ID: id, Event: "line", Data: line}
 		if err == nil && missed > 0 {
 			held = &m
-			return door.Message{ID: id, Event: "missed", Data: map[string]int{"lines": missed}}, nil
+			return httpserver.Message{ID: id, Event: "missed", Data: map[string]int{"lines": missed}}, nil
 		}
 		return m, err
 	})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -39,7 +39,7 @@ type fact struct {
 // check makes one line of the text, as brains are shown it.
 func (f *fact) check() error {
 	if f.Text = agent.Speakable(f.Text); f.Text == "" || len(f.Text) > limit.Line {
-		return door.BadBody("text is needed, of at most 1000 bytes")
+		return httpserver.BadBody("text is needed, of at most 1000 bytes")
 	}
 	return agent.CheckMemoryType(f.Type)
 }
@@ -52,7 +52,7 @@ const mostRecalled = 10_000
 func (d *API) recall(asked url.Values, now time.Time) ([]agent.Ranked, error) {
 	n, err := strconv.Atoi(cmp.Or(asked.Get("n"), strconv.Itoa(mostRecalled)))
 	if err != nil || n < 1 || n > mostRecalled {
-		return nil, &door.Fault{Word: "bad_limit", Sentence: "n is a number from 1 to 10000", HTTP: http.StatusBadRequest}
+		return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "n is a number from 1 to 10000", HTTP: http.StatusBadRequest}
 	}
 	found, err := d.o.Memory.Query(agent.Query{Text: asked.Get("q"), Type: asked.Get("type"), Tags: asked["tag"], N: n}, now)
 	return found, cmp.Or(err, d.o.Memory.Err())

@@ -23,7 +23,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
@@ -317,9 +317,9 @@ func TestMetricsRunEnds(t *testing.T) {
 // TestMetricsBehindAKey, as the owner's network has them.
 func TestMetricsBehindAKey(t *testing.T) {
 	h := newAppliance(t)
-	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
+	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	h.metrics.Routes(e.Group("", door.Guard(door.NewKey("open sesame", "admin-token", "X-Admin-Token").Check)))
+	h.metrics.Routes(e.Group("", httpserver.Guard(httpserver.NewKey("open sesame", "admin-token", "X-Admin-Token").Check)))
 	for _, c := range []struct {
 		method, key, accept string
 		status              int

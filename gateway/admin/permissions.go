@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -30,7 +30,7 @@ func (d *API) permit(id string, body []byte) error {
 		return unreadable(err)
 	}
 	if b.Allow == nil {
-		return door.BadBody("allow is needed: true or false")
+		return httpserver.BadBody("allow is needed: true or false")
 	}
 	if id == "" || len(id) > limit.ID {
 		return agent.ErrNoQuestion

@@ -12,7 +12,7 @@ import (
 	"unicode"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -37,7 +37,7 @@ type speech struct {
 
 func (d *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
-		return Taken{}, door.BadBody("text is needed, of at most 4000 bytes")
+		return Taken{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
 	}
 	queued, err := d.o.Talk.Speak(ctx, id, s.Text)
 	return Taken{true, queued}, err
@@ -57,7 +57,7 @@ func readChange(body io.Reader) (device.Change, error) {
 		return device.Change{}, unreadable(err)
 	}
 	if c.Character != nil && c.Persona != nil {
-		return device.Change{}, door.BadBody("character and persona are the same setting: send one of them")
+		return device.Change{}, httpserver.BadBody("character and persona are the same setting: send one of them")
 	}
 	c.Persona = cmp.Or(c.Character, c.Persona)
 	return c.Change, nil
@@ -86,11 +86,11 @@ func (a *alert) check() error {
 	a.Emotion = cmp.Or(a.Emotion, "neutral")
 	switch {
 	case a.Message == "" || len(a.Message) > limit.Line || !printable(a.Message):
-		return door.BadBody("message is needed, of at most 1000 bytes, without control characters")
+		return httpserver.BadBody("message is needed, of at most 1000 bytes, without control characters")
 	case len(a.Status) > limit.Word || !printable(a.Status):
-		return door.BadBody("status is a line of at most 64 bytes, without control characters")
+		return httpserver.BadBody("status is a line of at most 64 bytes, without control characters")
 	case len(a.Emotion) > mostEmotion || !isWord(a.Emotion):
-		return door.BadBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
+		return httpserver.BadBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ type call struct {
 
 func (d *API) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
 	if len(tool) > limit.ID {
-		return Result{}, &door.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
+		return Result{}, &httpserver.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
 	}
 	if c.Arguments == nil {
 		c.Arguments = map[string]any{}
@@ -162,7 +162,7 @@ func (d *API) call(ctx context.Context, id device.ID, tool string, c call) (Resu
 }
 
 // errToolTimeout is the end of patience with a tool.
-var errToolTimeout error = &door.Fault{Word: "tool_timeout",
+var errToolTimeout error = &httpserver.Fault{Word: "tool_timeout",
 	Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
 
 // picture is the latest of a robot's camera. The type is the robot's word, so
@@ -170,7 +170,7 @@ var errToolTimeout error = &door.Fault{Word: "tool_timeout",
 func (d *API) picture(id device.ID) (device.Picture, error) {
 	p, there := d.o.Talk.Picture(id)
 	if !there {
-		return p, &door.Fault{Word: "no_picture", HTTP: http.StatusNotFound,
+		return p, &httpserver.Fault{Word: "no_picture", HTTP: http.StatusNotFound,
 			Sentence: "this robot has sent no picture since the appliance started; its tools may hold one that takes a photo"}
 	}
 	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"}, p.Type) {

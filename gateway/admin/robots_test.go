@@ -16,7 +16,7 @@ import (
 
 	"perch/device"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
@@ -99,7 +99,7 @@ func TestUnknownRobots(t *testing.T) {
 
 // TestAClosedChannel: what cannot wait is refused, and what can is queued.
 func TestAClosedChannel(t *testing.T) {
-	closed := &door.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
+	closed := &httpserver.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
 	for _, path := range []string{"POST /abort", "POST /reboot", "POST /tools/self.a", "GET /record"} {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")

@@ -17,7 +17,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/ota"
 )
@@ -31,7 +31,7 @@ func (d *API) Open(r gin.IRouter) {
 // Routes mounts the admin API. It is for a router behind the admin token, or
 // for a socket only its owner can open.
 func (d *API) Routes(r gin.IRouter) {
-	api := r.Group("/api/v1", door.Limit(limit.Body))
+	api := r.Group("/api/v1", httpserver.Limit(limit.Body))
 	api.GET("/status", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.status(), nil }))
 	api.GET("/devices", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.devices(time.Now()), nil }))
 	d.robotRoutes(api.Group("/devices/:id"))
@@ -45,9 +45,9 @@ func (d *API) Routes(r gin.IRouter) {
 	d.firmwareRoutes(large, api)
 	d.assetRoutes(large, api)
 	d.archiveRoutes(large, api)
-	d.engineRoutes(r.Group("/api/v1", door.Limit(mostWAV)))
+	d.engineRoutes(r.Group("/api/v1", httpserver.Limit(mostWAV)))
 	d.settingsRoutes(large, api)
-	d.characterRoutes(r.Group("/api/v1", door.Limit(limit.File)))
+	d.characterRoutes(r.Group("/api/v1", httpserver.Limit(limit.File)))
 	api.POST("/adopt", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		var b struct {
 			Robot, Code, Client string
@@ -57,10 +57,10 @@ func (d *API) Routes(r gin.IRouter) {
 			return nil, unreadable(err)
 		}
 		if (b.Robot == "") == (b.Code == "") {
-			return nil, door.BadBody("either robot or code is needed")
+			return nil, httpserver.BadBody("either robot or code is needed")
 		}
 		if b.Code != "" && b.Client != "" {
-			return nil, door.BadBody("client goes with robot; a code names its client by itself")
+			return nil, httpserver.BadBody("client goes with robot; a code names its client by itself")
 		}
 		robot, err := d.adopt(c.Request.Context(), strings.TrimSpace(cmp.Or(b.Robot, b.Code)), strings.TrimSpace(b.Client), b.Replace)
 		return d.viewOf(robot, time.Now()), err
@@ -93,14 +93,14 @@ func (d *API) Routes(r gin.IRouter) {
 	api.GET("/turns", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		most, err := strconv.Atoi(c.DefaultQuery("limit", "50"))
 		if err != nil || most < 1 || most > 1000 {
-			return nil, &door.Fault{Word: "bad_limit", Sentence: "limit is a number from 1 to 1000", HTTP: http.StatusBadRequest}
+			return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "limit is a number from 1 to 1000", HTTP: http.StatusBadRequest}
 		}
 		return d.o.Turns(most), nil
 	}))
 	api.GET("/diary", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		most, err := strconv.Atoi(c.DefaultQuery("n", "50"))
 		if err != nil || most < 1 || most > 1000 {
-			return nil, &door.Fault{Word: "bad_limit", Sentence: "n is a number from 1 to 1000", HTTP: http.StatusBadRequest}
+			return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "n is a number from 1 to 1000", HTTP: http.StatusBadRequest}
 		}
 		return d.o.Diary(most), nil
 	}))
@@ -143,7 +143,7 @@ func (d *API) characterRoutes(r gin.IRouter) {
 			return nil, unreadable(err)
 		}
 		if len(data) == 0 {
-			return nil, door.BadBody("the manifest of a character is needed")
+			return nil, httpserver.BadBody("the manifest of a character is needed")
 		}
 		return d.o.Characters.Import(c.Query("id"), data)
 	}))
@@ -152,7 +152,7 @@ func (d *API) characterRoutes(r gin.IRouter) {
 // noticeRoutes mounts what an owner does with notifications that are there.
 func (d *API) noticeRoutes(api gin.IRouter) {
 	api.POST("/notifications/:id/ack", answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		if _, err := door.Body(c.Request); err != nil { // it may have none
+		if _, err := httpserver.Body(c.Request); err != nil { // it may have none
 			return nil, err
 		}
 		return gin.H{"ok": true}, d.o.Acknowledge(c.Param("id"))
@@ -241,7 +241,7 @@ func (d *API) archiveRoutes(large, api gin.IRouter) {
 	large.POST("/restore", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
 		restart, err := strconv.ParseBool(c.DefaultQuery("restart", "false"))
 		if err != nil {
-			return nil, &door.Fault{Word: "bad_restart", Sentence: "restart is true or false", HTTP: http.StatusBadRequest}
+			return nil, &httpserver.Fault{Word: "bad_restart", Sentence: "restart is true or false", HTTP: http.StatusBadRequest}
 		}
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (Restored, error) {
 			return d.o.Archives.Restore(c.Request.Context(), body, restart)
@@ -255,7 +255,7 @@ const mostConfigBody = 2<<20 + 64<<10
 // settingsRoutes mounts the configuration, and what goes with a change of it: the
 // restart, the doctor and the log.
 func (d *API) settingsRoutes(large, api gin.IRouter) {
-	config := large.Group("/config", door.Limit(mostConfigBody))
+	config := large.Group("/config", httpserver.Limit(mostConfigBody))
 	config.GET("", answer(http.StatusOK, func(*gin.Context) (any, error) { return d.showConfig() }))
 	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, given toCheck) (any, error) { return d.checkConfig(given) }))
 	config.PUT("", changeOf(d, func(_ string, given struct{ Set map[string]any }) map[string]any { return given.Set }))
@@ -379,7 +379,7 @@ func (d *API) robotRoutes(r gin.IRouter) {
 		return err
 	}))
 	r.GET("/record", d.withRobot(func(c *gin.Context, robot device.Robot) error {
-		err := door.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
+		err := httpserver.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
 			return d.o.Talk.Record(ctx, robot.ID, out)
 		})
 		if streamEnded(err) {
@@ -465,13 +465,13 @@ func unreadable(err error) error {
 	if errors.As(err, &tooLarge) {
 		return err
 	}
-	return door.BadBody("the body is not the JSON object that belongs here: " + err.Error())
+	return httpserver.BadBody("the body is not the JSON object that belongs here: " + err.Error())
 }
 
 // fault gives the errors of other packages a code and a status. An error that has
 // them is left as it is.
 func fault(err error) error {
-	return door.AsFault(err, []door.Known{
+	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 		{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
 		{Err: device.ErrNotAdopted, Word: "not_adopted", HTTP: http.StatusConflict},

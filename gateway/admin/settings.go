@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // settings are the configuration, as its owner sees and changes it. Their errors say
@@ -54,7 +54,7 @@ func (f *ConfigFaults) shown() (s shownFaults) {
 
 // errNot is the error where this appliance was started without a part.
 func errNot(what string) error {
-	return &door.Fault{Word: "not_here", Sentence: "this appliance was started without " + what, HTTP: http.StatusNotFound}
+	return &httpserver.Fault{Word: "not_here", Sentence: "this appliance was started without " + what, HTTP: http.StatusNotFound}
 }
 
 func (d *API) showConfig() (any, error) {
@@ -86,7 +86,7 @@ func (d *API) changeConfig(values map[string]any) (any, error) {
 		return nil, errNot("its configuration")
 	}
 	if len(values) == 0 {
-		return nil, &door.Fault{Word: "bad_change", Sentence: "no key is named", HTTP: http.StatusBadRequest}
+		return nil, &httpserver.Fault{Word: "bad_change", Sentence: "no key is named", HTTP: http.StatusBadRequest}
 	}
 	changes, err := d.o.Settings.Change(values)
 	if err == nil {

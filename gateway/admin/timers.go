@@ -8,7 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // timers are those that have not rung. They publish their changes themselves.
@@ -34,7 +34,7 @@ func (d *API) timers(now time.Time) []Timer {
 // cancelTimer cancels a timer. One that its robot rings by itself is stopped there
 // first, which needs the robot.
 func (d *API) cancelTimer(ctx context.Context, id string) error {
-	unknown := &door.Fault{Word: "unknown_timer", Sentence: "no timer is set under that id; it may have rung just now", HTTP: http.StatusNotFound}
+	unknown := &httpserver.Fault{Word: "unknown_timer", Sentence: "no timer is set under that id; it may have rung just now", HTTP: http.StatusNotFound}
 	all := d.o.Timers.All(time.Now())
 	i := slices.IndexFunc(all, func(t agent.Timer) bool { return t.ID == id })
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Token is what connects a client that has fields for it: a web page, or a
@@ -29,23 +29,23 @@ type tokenWanted struct {
 // token is sent to the owner, and never logged.
 func (d *API) token(robot device.Robot, w tokenWanted) (Token, error) {
 	if len(w.ClientID) > device.MaxClient {
-		return Token{}, door.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
+		return Token{}, httpserver.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
 	}
 	id := robot.ID
 	robot, token, err := d.o.Robots.Token(id, device.NewClient(w.ClientID))
 	switch {
 	case errors.Is(err, device.ErrNotAdopted):
-		return Token{}, &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+		return Token{}, &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf("%s: perch robot adopt %s", err, id)}
 	case errors.Is(err, device.ErrOtherClient):
-		return Token{}, &door.Fault{Word: "other_client", HTTP: http.StatusConflict,
+		return Token{}, &httpserver.Fault{Word: "other_client", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf(
 				"%s. Name none, and you are told which it is, to enter it in the client; or have the client check in with its own, "+
 					"let it in by perch robot adopt --replace, and adopt it", err)}
 	case err != nil:
 		return Token{}, err
 	case robot.BaseURL == "":
-		return Token{}, &door.Fault{Word: "no_address", HTTP: http.StatusConflict,
+		return Token{}, &httpserver.Fault{Word: "no_address", HTTP: http.StatusConflict,
 			Sentence: "this robot has not checked in since it was adopted, and that tells the address it reaches; have it check in first"}
 	}
 	return Token{Robot: robot.ID, DeviceID: robot.ID.MAC(), ClientID: robot.Client.ID,

@@ -4,7 +4,7 @@
 // sentence, each with its face.
 //
 // The protocol is that of aituber-kit at commit 6be82fe. It knows no keys; how the page
-// brings ours is the locks' (door.InUpgrade).
+// brings ours is the locks' (httpserver.InUpgrade).
 package aituber
 
 import (

@@ -14,7 +14,7 @@ import (
 	"perch/agent/feed"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -102,7 +102,7 @@ func TestCancel(t *testing.T) {
 	p.Send(`{"version":"2","id":"m4","type":"control.cancel","payload":{}}`)
 	p.Expect(ack("m4", "control.cancel"))
 	h.chats.Answer = func(context.Context, string, func(agent.Reply) error) error {
-		return &door.Fault{Word: "agent_busy", Sentence: "agent is busy"}
+		return &httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy"}
 	}
 	ask("m5")
 	p.Expect(ack("m5", "chat.message"), of("chat.start", "m5", "{}"), of("chat.error", "m5", `{"message":"agent is busy"}`))
@@ -113,7 +113,7 @@ func TestTheEndIsToldOnce(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(_ context.Context, text string, _ func(agent.Reply) error) error {
 		if text == "wrong" {
-			return &door.Fault{Word: "agent_busy", Sentence: "agent is busy"}
+			return &httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy"}
 		}
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/socket"
 )
 
@@ -48,7 +48,7 @@ func (c *Conn) serve(ctx context.Context) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
-		c.socket.Close(socket.GoingAway, door.GoingAway)
+		c.socket.Close(socket.GoingAway, httpserver.GoingAway)
 	})
 	var sending sync.WaitGroup
 	sending.Go(func() {
@@ -137,7 +137,7 @@ func (c *Conn) sendFrames() error {
 		if told == nil {
 			continue
 		}
-		if err := c.socket.SendText(door.Encode(told)); err != nil {
+		if err := c.socket.SendText(httpserver.Encode(told)); err != nil {
 			return err
 		}
 		c.view.Shown(f)
@@ -147,7 +147,7 @@ func (c *Conn) sendFrames() error {
 // Send sends a message. It waits while another is on its way, until ctx ends.
 func (c *Conn) Send(ctx context.Context, message any) error {
 	select {
-	case c.out <- door.Encode(message):
+	case c.out <- httpserver.Encode(message):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -17,7 +17,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/socket"
 )
 
@@ -63,7 +63,7 @@ type Options struct {
 // Server lets programs of one kind in.
 type Server struct {
 	o       Options
-	serving *door.Serving
+	serving *httpserver.Serving
 	paces   paces
 }
 
@@ -76,7 +76,7 @@ type paces struct {
 
 // New returns a door. Its feed has to run; Run disconnects the programs at the end.
 func New(o Options) *Server {
-	return &Server{o: o, serving: door.NewServing("programs", mostPrograms, mostOfOne),
+	return &Server{o: o, serving: httpserver.NewServing("programs", mostPrograms, mostOfOne),
 		paces: paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 10 * time.Second}}
 }
 
@@ -84,7 +84,7 @@ func New(o Options) *Server {
 // returns when all are gone.
 func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
 
-// subprotocol is what a page asks for beside the one that holds its key (door.InUpgrade),
+// subprotocol is what a page asks for beside the one that holds its key (httpserver.InUpgrade),
 // and is answered with.
 const subprotocol = "vtuber.v1"
 

@@ -22,8 +22,8 @@ import (
 	"perch/agent/feed"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/socket"
 	"perch/waittest"
@@ -108,7 +108,7 @@ func piped(t *testing.T, script scripted) (d *Server, conn net.Conn, r *bufio.Re
 		d.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	conn = doortest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	conn = httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := d.Open(w, r); err != nil {
 			t.Error(err)
 		}
@@ -253,7 +253,7 @@ func TestTheEnd(t *testing.T) {
 		t.Errorf("the door has ended, and the answer %t; %d are connected", answered.Load(), d.serving.Connected())
 	}
 	all, err := io.ReadAll(idle)
-	if want := closing(socket.GoingAway, door.GoingAway); err != nil || !strings.HasSuffix(string(all), want) {
+	if want := closing(socket.GoingAway, httpserver.GoingAway); err != nil || !strings.HasSuffix(string(all), want) {
 		t.Errorf("it is told %q and not at last %q (%v)", all, want, err)
 	}
 	if err := asks.WaitClosed(); err != io.EOF {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -56,7 +56,7 @@ type act func(ctx context.Context, id device.ID, o command, a *commandResult) er
 func (d *API) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
 	var o command
 	if len(body) > 0 {
-		if err := door.Decode(body, &o); err != nil {
+		if err := httpserver.Decode(body, &o); err != nil {
 			return commandResult{}, err
 		}
 	}
@@ -99,15 +99,15 @@ func (d *API) abort(ctx context.Context, id device.ID, _ command, _ *commandResu
 // hasAngles wants one of the two axes; the other stays as it is.
 func hasAngles(o *command) error {
 	if o.Yaw == nil && o.Pitch == nil {
-		return door.BadBody("yaw or pitch is needed, in degrees")
+		return httpserver.BadBody("yaw or pitch is needed, in degrees")
 	}
 	for _, angle := range []*float64{o.Yaw, o.Pitch} {
 		if angle != nil && math.Abs(*angle) > 360 {
-			return door.BadBody("yaw and pitch are degrees, from -360 to 360")
+			return httpserver.BadBody("yaw and pitch are degrees, from -360 to 360")
 		}
 	}
 	if o.Speed != nil && (*o.Speed < 1 || *o.Speed > 1000) {
-		return door.BadBody("speed is a number from 1 to 1000")
+		return httpserver.BadBody("speed is a number from 1 to 1000")
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (d *API) command(ctx context.Context, id device.ID, tool string, arguments 
 // hasState wants one of the states that firmware with this tool has.
 func hasState(o *command) error {
 	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
-		return door.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
+		return httpserver.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
 	}
 	return nil
 }
@@ -158,10 +158,10 @@ func (d *API) setState(ctx context.Context, id device.ID, o command, a *commandR
 // plain yes or no.
 func hasToggle(o *command) error {
 	if o.Name = plain.Line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
-		return door.BadBody("name is one of kid_mode and smart_mode")
+		return httpserver.BadBody("name is one of kid_mode and smart_mode")
 	}
 	if o.Enabled == nil {
-		return door.BadBody("enabled is needed: true or false")
+		return httpserver.BadBody("enabled is needed: true or false")
 	}
 	return nil
 }

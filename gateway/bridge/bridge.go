@@ -19,7 +19,7 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -112,7 +112,7 @@ func (d *API) Apply(o Options) { d.current.Store(&o) }
 func (d *API) now() time.Time { return time.Now().In(d.o.Zone) }
 
 // errNoRobot is the answer where there is no robot to act on.
-var errNoRobot error = &door.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
+var errNoRobot error = &httpserver.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
 	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
 
 // robot is the one a client names, by its MAC address or its name, or the
@@ -159,7 +159,7 @@ func (d *API) robotOf(session string) (device.ID, bool) {
 // within runs something that may take so long. The error of one that takes
 // longer names it.
 func within(ctx context.Context, most time.Duration, what string, do func(context.Context) error) error {
-	late := &door.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", what, most), HTTP: http.StatusGatewayTimeout}
+	late := &httpserver.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", what, most), HTTP: http.StatusGatewayTimeout}
 	limited, cancel := context.WithTimeoutCause(ctx, most, late)
 	defer cancel()
 	err := do(limited)
@@ -179,7 +179,7 @@ func fault(err error) error {
 		}
 		return err
 	}
-	return door.AsFault(err, []door.Known{
+	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 		{Err: device.ErrArguments, Word: "bad_arguments", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},

@@ -3,7 +3,7 @@ package bridge
 import (
 	"unicode/utf8"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/plain"
 )
 
@@ -11,10 +11,10 @@ import (
 func needed(name, text string, most int) (string, error) {
 	text = plain.Line(text)
 	if text == "" {
-		return "", door.BadBody(name + " is needed, a text that is not empty")
+		return "", httpserver.BadBody(name + " is needed, a text that is not empty")
 	}
 	if len(text) > most {
-		return "", door.BadBody(name + " is too long")
+		return "", httpserver.BadBody(name + " is too long")
 	}
 	return text, nil
 }

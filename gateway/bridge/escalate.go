@@ -10,7 +10,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -35,7 +35,7 @@ type escalated struct {
 // escalate runs a tool and waits for its result.
 func (d *API) escalate(ctx context.Context, body []byte) (escalated, error) {
 	var e escalation
-	if err := door.Decode(body, &e); err != nil {
+	if err := httpserver.Decode(body, &e); err != nil {
 		return escalated{}, err
 	}
 	most := d.current.Load().Short
@@ -50,9 +50,9 @@ func (d *API) escalate(ctx context.Context, body []byte) (escalated, error) {
 	case "play_song":
 		run = d.playSong
 	case "":
-		return escalated{}, door.BadBody("tool is needed")
+		return escalated{}, httpserver.BadBody("tool is needed")
 	default:
-		return escalated{}, &door.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
+		return escalated{}, &httpserver.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
 			Sentence: "the tools are memory_lookup, think_hard, take_photo and play_song"}
 	}
 	var text string
@@ -89,7 +89,7 @@ func (d *API) thinkHard(ctx context.Context, e escalation) (string, error) {
 		return text, err
 	}
 	d.o.Logger.Warn("no deep model answered", "err", err)
-	return "", &door.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why",
+	return "", &httpserver.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why",
 		HTTP: http.StatusServiceUnavailable}
 }
 
@@ -140,5 +140,5 @@ func (d *API) call(ctx context.Context, id device.ID, name string, arguments map
 			return d.o.Talk.Call(ctx, id, t.Name, arguments)
 		}
 	}
-	return device.Result{}, &door.Fault{Word: "unknown_tool", Sentence: "this robot's firmware has no tool " + name, HTTP: http.StatusNotFound}
+	return device.Result{}, &httpserver.Fault{Word: "unknown_tool", Sentence: "this robot's firmware has no tool " + name, HTTP: http.StatusNotFound}
 }

@@ -19,8 +19,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/limit"
 	"perch/must"
 	"perch/waittest"
@@ -54,7 +54,7 @@ func TestPerceivedEvents(t *testing.T) {
 		"no robot's id":      {`{"name":"x","device_id":"unknown"}`, 400, "bad_robot_id"},
 		"more than is taken": {`{"name":"x","data":{"x":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
 	})
-	h.senses.err = &door.Fault{Word: "too_many_events", Sentence: "slow down", HTTP: 429}
+	h.senses.err = &httpserver.Fault{Word: "too_many_events", Sentence: "slow down", HTTP: 429}
 	if status, answer := ask(t, server, http.MethodPost, "/api/perception/event", `{"name":"x"}`); status != 429 ||
 		refused(t, answer) != "too_many_events" {
 		t.Errorf("too many: %d %s", status, answer)
@@ -94,9 +94,9 @@ func TestStatesAndRecent(t *testing.T) {
 	}
 }
 
-func (h *harness) listen(t testing.TB, query, lastID string) *doortest.Reader {
+func (h *harness) listen(t testing.TB, query, lastID string) *httpservertest.Reader {
 	t.Helper()
-	return doortest.Listen(t, h.local(t).URL+"/api/perception/feed"+query, lastID)
+	return httpservertest.Listen(t, h.local(t).URL+"/api/perception/feed"+query, lastID)
 }
 
 func TestFeed(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the reader of one robot has %+v", only)
 	}
 	h.bus.Close()
-	if end := all.Next(); end != (doortest.Message{}) || all.Lines.Err() != nil {
+	if end := all.Next(); end != (httpservertest.Message{}) || all.Lines.Err() != nil {
 		t.Errorf("after the end: %+v, %v", end, all.Lines.Err())
 	}
 	if h.log.Len() > 0 {
@@ -149,7 +149,7 @@ func TestFeedResumes(t *testing.T) {
 	r, err := h.local(t).Client().Get(h.local(t).URL + "/api/perception/state")
 	must.Succeed(t, err)
 	_ = r.Body.Close()
-	var late []*doortest.Reader
+	var late []*httpservertest.Reader
 	for _, id := range []string{"", "0123456789ab.1", run + ".9", run, run + ".x", run + ".-1", "1", strings.Repeat("9", 4000),
 		r.Header.Get("Last-Event-ID")} {
 		late = append(late, h.listen(t, "", id))
@@ -180,7 +180,7 @@ func TestFeedMissed(t *testing.T) {
 // TestReadersOfTheFeedAreBounded, and one that leaves makes room.
 func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h := newHarness(t)
-	var all []*doortest.Reader
+	var all []*httpservertest.Reader
 	for range limit.Readers {
 		all = append(all, h.listen(t, "", ""))
 	}
@@ -199,7 +199,7 @@ func (h *harness) onWire(t testing.TB) net.Conn {
 	e := h.engine(t)
 	h.door.Routes(e)
 	h.door.Admin(e)
-	return doortest.Serve(t, e)
+	return httpservertest.Serve(t, e)
 }
 
 // TestPatience: what the API's document gives tools, to the second.

@@ -12,14 +12,14 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
 // clientsFault checks that a refusal is the client's fault, in a short sentence.
 func clientsFault(t *testing.T, err error) {
 	t.Helper()
-	var f *door.Fault
+	var f *httpserver.Fault
 	if !errors.As(fault(err), &f) || f.HTTP < 400 || f.HTTP >= 500 && f.HTTP != http.StatusServiceUnavailable || len(f.Sentence) > 500 {
 		t.Fatalf("refused with %v", err)
 	}

@@ -21,8 +21,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/store/storetest"
 )
@@ -196,16 +196,16 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 // public is the bridge as the network has it.
 func (h *harness) public(t testing.TB) *httptest.Server {
 	e := h.engine(t)
-	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
-	h.door.Routes(e.Group("", door.Guard(door.NewKey(bridgeKey, "bridge.key", "").Check)))
-	h.door.Admin(e.Group("", door.Guard(door.NewKey(adminToken, "the file admin-token", "X-Admin-Token").Check)))
+	e.Use(httpserver.Origins{}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
+	h.door.Routes(e.Group("", httpserver.Guard(httpserver.NewKey(bridgeKey, "bridge.key", "").Check)))
+	h.door.Admin(e.Group("", httpserver.Guard(httpserver.NewKey(adminToken, "the file admin-token", "X-Admin-Token").Check)))
 	return serve(t, e)
 }
 
 // local is the bridge as programs on its machine have it.
 func (h *harness) local(t testing.TB) *httptest.Server {
 	e := h.engine(t)
-	e.Use(door.Guard(door.Local))
+	e.Use(httpserver.Guard(httpserver.Local))
 	h.door.Routes(e)
 	h.door.Admin(e)
 	return serve(t, e)
@@ -213,7 +213,7 @@ func (h *harness) local(t testing.TB) *httptest.Server {
 
 func (h *harness) engine(t testing.TB) *gin.Engine {
 	t.Helper()
-	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
+	e, err := httpserver.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	must.Succeed(t, err)
 	return e
 }
@@ -233,7 +233,7 @@ func (h *harness) speaks(id device.ID, session string) {
 // ask sends a request over HTTP and returns status and body.
 func ask(t testing.TB, server *httptest.Server, method, path, body string, header ...string) (int, string) {
 	t.Helper()
-	answer, text := doortest.Ask(t, method, server.URL+path, body, header...)
+	answer, text := httpservertest.Ask(t, method, server.URL+path, body, header...)
 	return answer.StatusCode, text
 }
 

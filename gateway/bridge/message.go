@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -35,7 +35,7 @@ type answered struct {
 // message has a text answered by the agent, whole.
 func (d *API) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
-	if err := door.Decode(body, &m); err != nil {
+	if err := httpserver.Decode(body, &m); err != nil {
 		return answered{}, err
 	}
 	text, err := needed("content", m.Content, limit.Question)
@@ -43,7 +43,7 @@ func (d *API) message(ctx context.Context, body []byte) (answered, error) {
 		return answered{}, err
 	}
 	if len(m.SessionID) > limit.Session || len(m.Channel) > limit.Session {
-		return answered{}, door.BadBody("session_id and channel have at most 512 bytes")
+		return answered{}, httpserver.BadBody("session_id and channel have at most 512 bytes")
 	}
 	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: d.language(m.SessionID)}
 	var said agent.Spoken
@@ -86,7 +86,7 @@ func (d *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	said, err := agent.AnswerText(ctx, d.o.Mind, *t, nil)
 	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
 		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)
-		err = &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
+		err = &httpserver.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}
 	return said, err

@@ -13,7 +13,7 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	sensing "perch/perception" // perception is what this package asks of it
 	"perch/plain"
@@ -107,17 +107,17 @@ type sensation struct {
 
 // read reads the body of an event.
 func (s *sensation) read(body []byte) error {
-	if err := door.Decode(body, s); err != nil {
+	if err := httpserver.Decode(body, s); err != nil {
 		return err
 	}
 	if s.Name == "" || len(s.Name) > limit.Word || s.Name != plain.Line(s.Name) {
-		return door.BadBody("name is needed, of at most 64 bytes, without control characters")
+		return httpserver.BadBody("name is needed, of at most 64 bytes, without control characters")
 	}
 	if len(s.Data) == 0 || string(s.Data) == "null" {
 		s.Data = json.RawMessage("{}")
 	}
 	if s.Data[0] != '{' {
-		return door.BadBody("data is an object")
+		return httpserver.BadBody("data is an object")
 	}
 	return nil
 }
@@ -176,11 +176,11 @@ func (d *API) recent(name, limit string) ([]Sensed, error) {
 	}
 	most, err := strconv.Atoi(limit)
 	if err != nil || most < 1 {
-		return nil, &door.Fault{Word: "bad_limit", Sentence: "limit is a number of 1 or more", HTTP: http.StatusBadRequest}
+		return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "limit is a number of 1 or more", HTTP: http.StatusBadRequest}
 	}
 	list, known := d.o.Perception.Recent(id, min(most, mostRecent))
 	if !known {
-		return nil, &door.Fault{Word: "unknown_robot", Sentence: "nothing was sensed by a robot of that id", HTTP: http.StatusNotFound}
+		return nil, &httpserver.Fault{Word: "unknown_robot", Sentence: "nothing was sensed by a robot of that id", HTTP: http.StatusNotFound}
 	}
 	return append([]Sensed{}, list...), nil
 }
@@ -198,10 +198,10 @@ func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name st
 	}
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > limit.Readers {
-		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
+		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
-	err = door.Stream(ctx, w, d.feed(lastID, only))
+	err = httpserver.Stream(ctx, w, d.feed(lastID, only))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		d.o.Logger.Info("a reader of what is sensed is let go; it did not read", "dropped", d.dropped.Add(1))
@@ -214,24 +214,24 @@ func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name st
 
 // feed returns what the stream sends next: what a robot sensed, or how much the
 // client has missed of it.
-func (d *API) feed(lastID string, only device.ID) func(context.Context) (door.Message, error) {
+func (d *API) feed(lastID string, only device.ID) func(context.Context) (httpserver.Message, error) {
 	r := d.o.Bus.Read()
 	if seq, ok := d.o.Bus.Resumes(lastID); ok {
 		r = d.o.Bus.ReadFrom(seq + 1)
 	}
-	return func(ctx context.Context) (door.Message, error) {
+	return func(ctx context.Context) (httpserver.Message, error) {
 		for {
 			e, err := r.Next(ctx)
 			if err != nil {
-				return door.Message{}, err
+				return httpserver.Message{}, err
 			}
 			switch p := e.Event.(type) {
 			case event.Perceived:
 				if only == "" || e.Robot == only {
-					return door.Message{ID: d.o.Bus.ID(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
+					return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
 				}
 			case event.Missed:
-				return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(p), Data: p}, nil
+				return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(p), Data: p}, nil
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -31,7 +31,7 @@ type fact struct {
 // fact is kept though it hangs up.
 func (d *API) remember(body []byte) (done, error) {
 	var f fact
-	if err := door.Decode(body, &f); err != nil {
+	if err := httpserver.Decode(body, &f); err != nil {
 		return done{}, err
 	}
 	text, err := needed("fact", f.Fact, limit.Line)
@@ -58,13 +58,13 @@ type turn struct {
 // returns.
 func (d *API) memoryLog(body []byte) (done, error) {
 	var t turn
-	if err := door.Decode(body, &t); err != nil {
+	if err := httpserver.Decode(body, &t); err != nil {
 		return done{}, err
 	}
 	kept := Turn{At: d.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), mostUser),
 		Assistant: cut(plain.Line(t.Assistant), limit.Line)}
 	if kept.User == "" && kept.Assistant == "" {
-		return done{}, door.BadBody("user or assistant is needed, a text that is not empty")
+		return done{}, httpserver.BadBody("user or assistant is needed, a text that is not empty")
 	}
 	err := d.o.Log.add(kept)
 	return done{err == nil}, err

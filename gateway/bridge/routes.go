@@ -6,7 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -14,7 +14,7 @@ import (
 // the bridge key, or for one that only this machine reaches. GET /health is
 // the network's, and mounted elsewhere.
 func (d *API) Routes(r gin.IRouter) {
-	api := r.Group("/api", door.Limit(limit.Body))
+	api := r.Group("/api", httpserver.Limit(limit.Body))
 	api.POST("/message", post(d.message))
 	api.POST("/voice/escalate", post(d.escalate))
 	api.POST("/voice/remember", post(func(_ context.Context, body []byte) (done, error) { return d.remember(body) }))
@@ -41,7 +41,7 @@ func (d *API) Routes(r gin.IRouter) {
 // for a router behind the admin token.
 func (d *API) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
-		g := r.Group(prefix, door.Limit(limit.Body))
+		g := r.Group(prefix, httpserver.Limit(limit.Body))
 		for path, o := range map[string]struct {
 			check func(*command) error
 			do    act
@@ -66,7 +66,7 @@ func (d *API) Admin(r gin.IRouter) {
 // post is a handler of a body of JSON that answers with JSON or an error.
 func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
 	return answer(func(c *gin.Context) (any, error) {
-		body, err := door.Body(c.Request)
+		body, err := httpserver.Body(c.Request)
 		if err != nil {
 			return nil, err
 		}

@@ -12,12 +12,12 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
 // errOffline is a robot server's error for a closed channel.
-var errOffline = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel is closed", HTTP: 409}
+var errOffline = &httpserver.Fault{Word: "robot_offline", Sentence: "the robot's channel is closed", HTTP: 409}
 
 // TestOrders: each command for robots, under both prefixes, and what is
 // answered.
@@ -149,7 +149,7 @@ func TestARobotFails(t *testing.T) {
 		code   string
 	}{
 		{errOffline, 503, "no_robot"},
-		{&door.Fault{Word: "tool_failed", Sentence: "it failed", HTTP: 502}, 502, "tool_failed"},
+		{&httpserver.Fault{Word: "tool_failed", Sentence: "it failed", HTTP: 502}, 502, "tool_failed"},
 		{fmt.Errorf("yaw: %w", device.ErrArguments), 400, "bad_arguments"},
 		{errors.New("no business of theirs"), 500, "internal"},
 	} {

@@ -13,7 +13,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // sounds are what robots can play.
@@ -29,7 +29,7 @@ type sounds interface {
 const mostAsset = 1024
 
 // errOutside is the answer to a file that is not one of the sounds.
-var errOutside error = &door.Fault{Word: "outside_roots", HTTP: http.StatusForbidden,
+var errOutside error = &httpserver.Fault{Word: "outside_roots", HTTP: http.StatusForbidden,
 	Sentence: "only sounds in the directory that GET songs names as base can be played, by name or by path; sounds in folders below it cannot"}
 
 // baseName is the name of the sound that a client means with a name or an
@@ -37,7 +37,7 @@ var errOutside error = &door.Fault{Word: "outside_roots", HTTP: http.StatusForbi
 func baseName(asset, root string) (string, error) {
 	switch {
 	case asset == "":
-		return "", door.BadBody("asset is needed, the name of a sound")
+		return "", httpserver.BadBody("asset is needed, the name of a sound")
 	case len(asset) > mostAsset || strings.ContainsAny(asset, "\\\x00"):
 		return "", errOutside
 	}
@@ -54,11 +54,11 @@ func baseName(asset, root string) (string, error) {
 // play has a robot play a sound, and not over its own voice.
 func (d *API) play(ctx context.Context, id device.ID, name string) error {
 	if d.o.Board.Robot(id).At(d.now()) == agent.Speaking {
-		return &door.Fault{Word: "robot_speaking", Sentence: "the robot is speaking; wait, or abort it first", HTTP: http.StatusConflict}
+		return &httpserver.Fault{Word: "robot_speaking", Sentence: "the robot is speaking; wait, or abort it first", HTTP: http.StatusConflict}
 	}
 	err := d.o.Sounds.Play(ctx, id, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &door.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are",
+		return &httpserver.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are",
 			HTTP: http.StatusNotFound}
 	}
 	return err

@@ -25,7 +25,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -82,7 +82,7 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	limits.MaximumClients, limits.MaximumPacketSize = mostClients, limit.List
 	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
-	b := &broker{listener: &limitedListener{Listener: l, limit: door.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}
+	b := &broker{listener: &limitedListener{Listener: l, limit: httpserver.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}
 	ctx, end := context.WithCancel(context.Background())
 	b.end = end
 	b.authentication = &authentication{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
@@ -148,7 +148,7 @@ func (l *authentication) OnConnectAuthenticate(c *mochi.Client, p packets.Packet
 	if subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1 {
 		return true
 	}
-	l.delay(door.PeerOf(c.Net.Remote))
+	l.delay(httpserver.PeerOf(c.Net.Remote))
 	return false
 }
 
@@ -180,7 +180,7 @@ const mostConns = mostClients + 100
 // client may take to log in.
 type limitedListener struct {
 	net.Listener
-	limit  *door.ConnectionLimit
+	limit  *httpserver.ConnectionLimit
 	mu     sync.Mutex
 	open   map[*limitedConn]bool
 	closed bool
@@ -216,7 +216,7 @@ func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	if l.closed {
 		return nil
 	}
-	release, err := l.limit.Acquire(door.PeerOf(conn.RemoteAddr().String()))
+	release, err := l.limit.Acquire(httpserver.PeerOf(conn.RemoteAddr().String()))
 	if err != nil {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
@@ -117,7 +117,7 @@ func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
 	defer b.listener.mu.Unlock()
 	open := map[netip.Addr]int{}
 	for conn := range b.listener.open {
-		open[door.PeerOf(conn.RemoteAddr().String())]++
+		open[httpserver.PeerOf(conn.RemoteAddr().String())]++
 	}
 	for peer, n := range open {
 		if n > mostOfPeer {

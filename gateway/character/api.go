@@ -17,7 +17,7 @@ import (
 	"perch/agent/skill"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -73,7 +73,7 @@ const (
 )
 
 func badQuery(why string) error {
-	return &door.Fault{Word: "bad_query", Sentence: why, HTTP: http.StatusBadRequest}
+	return &httpserver.Fault{Word: "bad_query", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
 // typesOf are the types that a query names, separated by commas, or all of them.
@@ -87,7 +87,7 @@ func typesOf(query string, owned bool) (types []action.Type, err error) {
 			return nil, badQuery("type is * or one of the fourteen types, such as speak, or several with commas between them")
 		}
 		if kind.Private() && !owned {
-			return nil, &door.Fault{Word: "owner_only", HTTP: http.StatusForbidden,
+			return nil, &httpserver.Fault{Word: "owner_only", HTTP: http.StatusForbidden,
 				Sentence: fmt.Sprintf("actions of the type %s are for the owner: they need the admin token", kind)}
 		}
 		types = append(types, kind)
@@ -127,28 +127,28 @@ func (v view) of(a action.Action) (_ action.Action, ok bool) {
 func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
 	defer d.readers.Add(-1)
 	if d.readers.Add(1) > limit.Readers {
-		return &door.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
+		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
 	r := d.o.Bus.Read()
 	if seq, ok := d.o.Bus.Resumes(lastID); ok {
 		r = d.o.Bus.ReadFrom(seq + 1)
 	}
-	return door.Stream(ctx, w, func(ctx context.Context) (door.Message, error) {
+	return httpserver.Stream(ctx, w, func(ctx context.Context) (httpserver.Message, error) {
 		for {
 			e, err := r.Next(ctx)
 			if err != nil {
-				return door.Message{}, err
+				return httpserver.Message{}, err
 			}
 			if _, lost := e.Event.(event.Missed); lost {
-				return door.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e.Event}, nil
+				return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e.Event}, nil
 			}
 			a, ok := d.o.Log.Of(e)
 			if ok {
 				a, ok = of.of(a)
 			}
 			if ok {
-				return door.Message{ID: d.o.Bus.ID(e.Seq), Event: string(a.Type), Data: a}, nil
+				return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: string(a.Type), Data: a}, nil
 			}
 		}
 	})

@@ -21,7 +21,7 @@ import (
 	"perch/agent/action"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/must"
 )
@@ -99,7 +99,7 @@ func newHarness(t *testing.T) *harness {
 			h.facts = append(h.facts, event.Remembered{Type: e.Type, Name: e.Name, Body: e.Body, By: event.ByViewer})
 			return e, nil
 		}})
-	engine, err := door.NewEngine(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	engine, err := httpserver.NewEngine(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	must.Succeed(t, err)
 	h.Routes(engine, func(r *http.Request) bool { return r.Header.Get("Authorization") != viewersKey })
 	h.engine = engine

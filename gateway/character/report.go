@@ -16,7 +16,7 @@ import (
 	"perch/agent/action"
 	"perch/agent/skill"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -74,7 +74,7 @@ func (d *API) handleReport(ctx context.Context, r report, session string) (repor
 	}
 	who := d.o.Who(at.robot, at.session)
 	if r.Agent != "" && r.Agent != who && r.Agent != agent.DefaultCharacter {
-		return reported{}, &door.Fault{Word: "wrong_agent", HTTP: http.StatusConflict, Sentence: fmt.Sprintf(
+		return reported{}, &httpserver.Fault{Word: "wrong_agent", HTTP: http.StatusConflict, Sentence: fmt.Sprintf(
 			"the character there is %.60q, and not %.60q; leave agentId out, or name the robot or the session_id of that character", who, r.Agent)}
 	}
 	now, err := d.admit(at, r.Type, e)
@@ -114,24 +114,24 @@ func (d *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 // error is returned where it was not begun, or its arguments do not fit.
 func (d *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
 	if d.o.Perform == nil {
-		return &door.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
+		return &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
 	}
 	_, err := d.o.Perform(ctx, skill.Call{Agent: d.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
 		Now: time.Now(), Language: d.o.Language(at.robot), Untrusted: at.robot != "" && !d.o.Robots.Trusts(at.robot), Exposed: true})
 	switch {
 	case errors.Is(err, skill.ErrHidden):
-		return &door.Fault{Word: "skill_not_exposed", Sentence: err.Error(), HTTP: http.StatusForbidden}
+		return &httpserver.Fault{Word: "skill_not_exposed", Sentence: err.Error(), HTTP: http.StatusForbidden}
 	case errors.Is(err, skill.ErrArguments):
-		return &door.Fault{Word: "bad_arguments", Sentence: err.Error(), HTTP: http.StatusBadRequest}
+		return &httpserver.Fault{Word: "bad_arguments", Sentence: err.Error(), HTTP: http.StatusBadRequest}
 	case errors.Is(err, skill.ErrElsewhere):
-		return &door.Fault{Word: "no_skill", Sentence: err.Error(), HTTP: http.StatusNotFound}
+		return &httpserver.Fault{Word: "no_skill", Sentence: err.Error(), HTTP: http.StatusNotFound}
 	case errors.Is(err, skill.ErrUnknown):
-		return &door.Fault{Word: "no_skill", HTTP: http.StatusNotFound,
+		return &httpserver.Fault{Word: "no_skill", HTTP: http.StatusNotFound,
 			Sentence: "there is no such skill here; perch skill list shows those there are"}
 	case errors.Is(err, skill.ErrBusy):
-		return &door.Fault{Word: "skills_busy", Sentence: "too many skills are at work; try again in a moment", HTTP: http.StatusTooManyRequests}
+		return &httpserver.Fault{Word: "skills_busy", Sentence: "too many skills are at work; try again in a moment", HTTP: http.StatusTooManyRequests}
 	case errors.Is(err, skill.ErrDenied):
-		return &door.Fault{Word: "not_adopted", Sentence: "this robot is not adopted by name, and may not use that skill", HTTP: http.StatusConflict}
+		return &httpserver.Fault{Word: "not_adopted", Sentence: "this robot is not adopted by name, and may not use that skill", HTTP: http.StatusConflict}
 	}
 	return nil
 }
@@ -148,12 +148,12 @@ func (d *API) placeOf(robot, session string) (place, error) {
 		robot, session = named, ""
 	}
 	if len(session) > limit.Session {
-		return place{}, door.BadBody(fmt.Sprintf("session_id has at most %d bytes", limit.Session))
+		return place{}, httpserver.BadBody(fmt.Sprintf("session_id has at most %d bytes", limit.Session))
 	}
 	if robot != "" {
 		id, err := d.o.Find(robot)
 		if err == nil && !d.o.Robots.Trusts(id) {
-			err = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+			err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 				Sentence: "this robot is not adopted by name; perch robot adopt ROBOT adopts it"}
 		}
 		return place{robot: id}, err

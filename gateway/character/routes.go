@@ -14,7 +14,7 @@ import (
 	"perch/agent/passport"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -48,7 +48,7 @@ func (d *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 		}
 	})
 	r.GET("/api/agents/:id", d.passport(func(id string, _ []byte) (map[string]any, error) { return d.o.Passports.Passport(id) }))
-	r.POST("/api/agent-actions", door.Limit(limit.Question), d.report)
+	r.POST("/api/agent-actions", httpserver.Limit(limit.Question), d.report)
 }
 
 // viewOf is what a request asks to see.
@@ -59,10 +59,10 @@ func viewOf(c *gin.Context, owns func(*http.Request) bool) (view, error) {
 
 // report takes a viewer's action.
 func (d *API) report(c *gin.Context) {
-	body, err := door.Body(c.Request)
+	body, err := httpserver.Body(c.Request)
 	var r report
 	if err == nil {
-		err = door.Decode(body, &r)
+		err = httpserver.Decode(body, &r)
 	}
 	var done reported
 	if err == nil {
@@ -74,9 +74,9 @@ func (d *API) report(c *gin.Context) {
 		c.Header("Retry-After", strconv.Itoa(1))
 		c.JSON(http.StatusTooManyRequests, limited)
 	case errors.Is(err, action.ErrBad):
-		_ = c.Error(&door.Fault{Word: "bad_action", Sentence: err.Error(), HTTP: http.StatusBadRequest})
+		_ = c.Error(&httpserver.Fault{Word: "bad_action", Sentence: err.Error(), HTTP: http.StatusBadRequest})
 	case err != nil:
-		_ = c.Error(door.AsFault(err, []door.Known{
+		_ = c.Error(httpserver.AsFault(err, []httpserver.Known{
 			{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 			{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
 			{Err: agent.ErrFull, Word: "memory_full", HTTP: http.StatusConflict},
@@ -93,7 +93,7 @@ const me = "me"
 
 // Owned mounts what an owner alone may change.
 func (d *API) Owned(r gin.IRouter) {
-	agents := r.Group("/api/agents", door.Limit(passport.Most))
+	agents := r.Group("/api/agents", httpserver.Limit(passport.Most))
 	agents.PUT("/:id", d.passport(d.o.Passports.Change))
 	agents.POST("/:id/wallet", d.passport(func(id string, body []byte) (map[string]any, error) {
 		linked, err := passport.Wallet(body)
@@ -111,7 +111,7 @@ func (d *API) Owned(r gin.IRouter) {
 func (d *API) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		shown, err := func() (map[string]any, error) {
-			body, err := door.Body(c.Request)
+			body, err := httpserver.Body(c.Request)
 			if err != nil {
 				return nil, err
 			}
@@ -122,7 +122,7 @@ func (d *API) passport(work func(id string, body []byte) (map[string]any, error)
 			return work(id, body)
 		}()
 		if err != nil {
-			_ = c.Error(door.AsFault(err, []door.Known{
+			_ = c.Error(httpserver.AsFault(err, []httpserver.Known{
 				{Err: passport.ErrOther, Word: "other_character", HTTP: http.StatusConflict},
 				{Err: passport.ErrSecret, Word: "secret", HTTP: http.StatusBadRequest},
 				{Err: passport.Err, Word: "bad_passport", HTTP: http.StatusBadRequest},

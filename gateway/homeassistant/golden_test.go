@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"perch/gateway/homeassistant/discovery"
 	"slices"
 	"testing"
+
+	"perch/gateway/homeassistant/discovery"
 )
 
 // TestDiscoveryIsAsItWas compares all that is announced of a robot with every tool and

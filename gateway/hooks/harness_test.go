@@ -20,8 +20,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 )
 
@@ -203,9 +203,9 @@ func bubble(t *testing.T, test func(t *testing.T, h *harness), change ...func(*O
 
 // serve is the door as programs on its machine have it.
 func (h *harness) serve(t testing.TB) *httptest.Server {
-	e, err := door.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
+	e, err := httpserver.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	must.Succeed(t, err)
-	e.Use(door.Guard(door.Local))
+	e.Use(httpserver.Guard(httpserver.Local))
 	h.door.Routes(e)
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
@@ -218,6 +218,6 @@ func ask(t testing.TB, server *httptest.Server, method, path, body string, heade
 	if method == http.MethodPost {
 		header = append([]string{"Content-Type", "application/json"}, header...)
 	}
-	answer, text := doortest.Ask(t, method, server.URL+path, body, header...)
+	answer, text := httpservertest.Ask(t, method, server.URL+path, body, header...)
 	return answer.StatusCode, answer.Header, text
 }

@@ -10,7 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 	"perch/remote"
@@ -71,7 +71,7 @@ type verdict struct {
 // yes or no. by is the agent that asks, where the address names it.
 func (d *API) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w wish
-	if err := door.Decode(body, &w); err != nil {
+	if err := httpserver.Decode(body, &w); err != nil {
 		return nil, err
 	}
 	w.Tool = plain.Line(plain.Clip(w.Tool, limit.Word))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -52,7 +52,7 @@ const codex = "codex"
 // parseReport reads a body. by is the agent that sent it, where the address names it.
 func parseReport(by string, body []byte) (report, error) {
 	var s sent
-	if err := door.Decode(body, &s); err != nil {
+	if err := httpserver.Decode(body, &s); err != nil {
 		return report{}, err
 	}
 	r := report{agent: cmp.Or(plain.Line(plain.Clip(by, limit.Word)), plain.Line(plain.Clip(s.AgentID, limit.Word)), claude), session: cmp.Or(plain.Line(plain.Clip(s.SessionID, limit.ID)), "default"),
@@ -69,11 +69,11 @@ func parseReport(by string, body []byte) (report, error) {
 	switch {
 	case r.state.traits().priority >= 0:
 	case strings.HasPrefix(s.State, "mini-") && s.SVG == "" && s.Display == "":
-		return report{}, door.BadBody("mini states need svg")
+		return report{}, httpserver.BadBody("mini states need svg")
 	case drawn(s.State):
 		r.state = "" // a pose of a desktop figure, which does not exist here
 	default:
-		return report{}, door.BadBody(fmt.Sprintf(
+		return report{}, httpserver.BadBody(fmt.Sprintf(
 			"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
 			plain.Clip(s.State, limit.Word)))
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -18,7 +18,7 @@ func (d *API) Routes(r gin.IRouter) {
 		c.Header("x-clawd-server", app)
 		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})
 	})
-	r.POST("/state", door.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
+	r.POST("/state", httpserver.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
 		empty, err := d.report(c.Query("agent"), body)
 		switch {
 		case err != nil:
@@ -30,7 +30,7 @@ func (d *API) Routes(r gin.IRouter) {
 		}
 		return nil
 	}))
-	r.POST("/permission", door.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
+	r.POST("/permission", httpserver.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
 		a, err := d.permit(c.Request.Context(), c.Query("agent"), body)
 		switch {
 		case err != nil:
@@ -87,9 +87,9 @@ func read(r *http.Request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(kinds[0]); err != nil || kind != "application/json" {
 		return nil, errKind
 	}
-	return door.Body(r)
+	return httpserver.Body(r)
 }
 
 // errKind is the answer to a body that is not declared as JSON.
-var errKind error = &door.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
+var errKind error = &httpserver.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
 	HTTP: http.StatusUnsupportedMediaType}

@@ -5,7 +5,7 @@
 // at work and notifications show as the client shows its own.
 //
 // The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, its client d176e7d). It
-// knows no keys; how the client brings ours is the locks' (door.InUpgrade).
+// knows no keys; how the client brings ours is the locks' (httpserver.InUpgrade).
 package llmvtuber
 
 import (

@@ -15,7 +15,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/must"
 	"perch/socket"
@@ -248,7 +248,7 @@ func TestWhatFails(t *testing.T) {
 	fails("the recognizer did not answer; the log of the appliance says why")
 	p.Send(`{"type":"mic-audio-end"}`) // of nothing
 	h.chats.Answer = func(context.Context, string, func(agent.Reply) error) error {
-		return &door.Fault{Word: "agent_busy", Sentence: "agent is busy"}
+		return &httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy"}
 	}
 	p.Send(`{"type":"text-input","text":"x"}`)
 	fails("agent is busy")

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"perch/gateway/avatar/avatartest"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
@@ -113,7 +113,7 @@ func f(all ...func(map[string]any)) []func(map[string]any) { return all }
 // TestTheToken is needed where the network reaches the door, and so is the challenge in
 // what a device signs.
 func TestTheToken(t *testing.T) {
-	lock := door.NewKey("the-key-of-the-skins", "skins.key", "")
+	lock := httpserver.NewKey("the-key-of-the-skins", "skins.key", "")
 	h := newHarness(t, func(o *Options, _ *paces) {
 		o.Token = func(remote, token string) error {
 			return lock.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)

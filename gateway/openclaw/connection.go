@@ -12,7 +12,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 	"perch/socket"
@@ -103,7 +103,7 @@ func (c *connection) serve(ctx context.Context) {
 	}
 	cancel()
 	if appliance.Err() != nil {
-		c.conn.Close(socket.GoingAway, door.GoingAway)
+		c.conn.Close(socket.GoingAway, httpserver.GoingAway)
 	}
 	c.conn.Drop()
 	receiving.Wait()
@@ -251,7 +251,7 @@ func (c *connection) event(name string, payload any) error {
 	return c.send(message{"event", name, payload, c.seq})
 }
 
-func (c *connection) send(v any) error { return c.conn.SendText(door.Encode(v)) }
+func (c *connection) send(v any) error { return c.conn.SendText(httpserver.Encode(v)) }
 
 // answer answers a frame.
 func (c *connection) answer(ctx context.Context, f frame) error {

@@ -15,7 +15,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // strict are talks that look at what a client has them do.
@@ -33,7 +33,7 @@ func (s *strict) Chat(_ context.Context, talk, character, text string, take func
 	}
 	switch len(text) % 4 {
 	case 0:
-		return &door.Fault{Word: "agent_busy", Sentence: text, HTTP: 429}
+		return &httpserver.Fault{Word: "agent_busy", Sentence: text, HTTP: 429}
 	case 1:
 		return errors.New(text)
 	}
@@ -84,7 +84,7 @@ func (k *caller) call(ctx context.Context, line []byte) {
 	if bad == nil {
 		payload, bad = k.c.call(ctx, r)
 	}
-	answer := door.Encode(response{Type: "res", ID: r.ID, OK: bad == nil, Payload: payload, Error: bad})
+	answer := httpserver.Encode(response{Type: "res", ID: r.ID, OK: bad == nil, Payload: payload, Error: bad})
 	var again struct {
 		ID      string
 		Payload struct{ RunID, Status string }
@@ -147,7 +147,7 @@ func (k *caller) answered() {
 func (k *caller) event(e chatEvent, states ...string) {
 	k.told[e.RunID]++
 	if e.Seq != k.told[e.RunID] || !slices.Contains(states, e.State) || (e.State == "error") != (e.Error != "") {
-		k.t.Fatalf("event %d of its run is %s", k.told[e.RunID], door.Encode(e))
+		k.t.Fatalf("event %d of its run is %s", k.told[e.RunID], httpserver.Encode(e))
 	}
 }
 
@@ -155,7 +155,7 @@ func (k *caller) event(e chatEvent, states ...string) {
 func (k *caller) shows(script []byte) {
 	for _, b := range script {
 		for _, e := range k.c.runs.handleFrame(shown(b), time.Now()) {
-			door.Encode(e)
+			httpserver.Encode(e)
 			run := e.Session + " " + e.RunID
 			if k.runs[run]++; e.Seq != k.runs[run] || e.Session == "" || e.RunID == "" {
 				k.t.Fatalf("event %d of its run is %+v", k.runs[run], e)
@@ -170,7 +170,7 @@ func (k *caller) shows(script []byte) {
 func FuzzCalls(f *testing.F) {
 	const admin = 4
 	send := func(key, once, text string) string {
-		return string(door.Encode(map[string]any{"type": "req", "id": "1", "method": "chat.send",
+		return string(httpserver.Encode(map[string]any{"type": "req", "id": "1", "method": "chat.send",
 			"params": map[string]any{"sessionKey": key, "idempotencyKey": once, "message": text}}))
 	}
 	call := func(method, params string) string {

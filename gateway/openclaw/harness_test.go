@@ -22,7 +22,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +41,7 @@ type scripted struct {
 func (s *scripted) SessionOf(talk string) (string, error) {
 	if robot, is := strings.CutPrefix(talk, feed.OfRobot); is {
 		if robot != string(robotA) {
-			return "", &door.Fault{Word: "unknown_robot", Sentence: "there is no such robot", HTTP: 404}
+			return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no such robot", HTTP: 404}
 		}
 		return agent.OfChat + robot, nil
 	}

@@ -18,7 +18,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/feed"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/socket"
 )
@@ -79,7 +79,7 @@ func usualPaces() paces {
 // Server lets clients in.
 type Server struct {
 	o       Options
-	serving *door.Serving
+	serving *httpserver.Serving
 	paces   paces
 	began   time.Time
 	chats   chats
@@ -87,8 +87,8 @@ type Server struct {
 
 // New returns the door. Its feed has to run; Run disconnects the clients at the end.
 func New(o Options) *Server {
-	o.Version, o.Log = cmp.Or(o.Version, "dev"), door.Seldom(o.Log)
-	return &Server{o: o, serving: door.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
+	o.Version, o.Log = cmp.Or(o.Version, "dev"), httpserver.Seldom(o.Log)
+	return &Server{o: o, serving: httpserver.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
 }
 
 // Run lets clients in until ctx ends. Then every connection is closed with 1001, and Run

@@ -16,7 +16,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/must"
 	"perch/socket"
@@ -41,7 +41,7 @@ func TestTranscript(t *testing.T) {
 		fmt.Fprintf(&said, "> %s\n", text)
 		c.Send(text)
 	}
-	note(told{whole: string(door.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
+	note(told{whole: string(httpserver.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
 	say(avatartest.Connect("1"))
 	note(c.next())
 	say(`{"type":"req","id":"2","method":"sessions.list","params":{"activeMinutes":60,"includeGlobal":false,"includeUnknown":false,"limit":10}}`)
@@ -229,7 +229,7 @@ func TestTexts(t *testing.T) {
 		err  error
 		want string
 	}{
-		"busy":   {&door.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: 429}, "agent is busy"},
+		"busy":   {&httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: 429}, "agent is busy"},
 		"inside": {io.ErrNoProgress, "the log of the appliance says why"},
 	} {
 		h.talks.mu.Lock()
@@ -499,6 +499,6 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("no talk of %q, %q", r.Method, who)
 		}
 		var again response
-		must.Succeed(t, json.Unmarshal(door.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again))
+		must.Succeed(t, json.Unmarshal(httpserver.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again))
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -26,12 +26,12 @@ func (r *Relays) Routes(owner gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, r.List())
 	})
-	owner.POST("/api/v1/relays/:name/try", door.Limit(limit.Data), func(c *gin.Context) {
-		_, err := door.Body(c.Request) // a body is optional
+	owner.POST("/api/v1/relays/:name/try", httpserver.Limit(limit.Data), func(c *gin.Context) {
+		_, err := httpserver.Body(c.Request) // a body is optional
 		each, bad := stepOf(c.Query("each_ms"))
 		err = cmp.Or(err, bad)
 		if err == nil {
-			err = door.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
+			err = httpserver.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
 				begun := false
 				err := r.RunTrial(ctx, c.Param("name"), each, func(what string) error {
 					begun = true
@@ -57,12 +57,12 @@ func stepOf(ms string) (time.Duration, error) {
 	if each := time.Duration(n) * time.Millisecond; err == nil && each >= leastStep && each <= mostStep {
 		return each, nil
 	}
-	return 0, &door.Fault{Word: "bad_query", Sentence: "each_ms is how long each thing is shown, from 100 to 10000 milliseconds",
+	return 0, &httpserver.Fault{Word: "bad_query", Sentence: "each_ms is how long each thing is shown, from 100 to 10000 milliseconds",
 		HTTP: http.StatusBadRequest}
 }
 
 func fault(err error) error {
-	return door.AsFault(err, []door.Known{
+	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: ErrNoRelay, Word: "unknown_relay", HTTP: http.StatusNotFound},
 		{Err: ErrAway, Word: "relay_away", HTTP: http.StatusConflict},
 		{Err: errAnother, Word: "relay_busy", HTTP: http.StatusConflict},

@@ -14,7 +14,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/perception"
 	"perch/socket"
 	"perch/store/storetest"
@@ -84,7 +84,7 @@ func TestWhyARobotIsTurnedAway(t *testing.T) {
 		"nobody, no client": {"020000000001", "", "right", 401, "missing or wrong"},
 	} {
 		url := server.URL + "/xiaozhi/v1/?device-id=" + c.id + "&client-id=" + c.client + "&token=" + c.token
-		answer, text := doortest.Ask(t, http.MethodGet, url, "")
+		answer, text := httpservertest.Ask(t, http.MethodGet, url, "")
 		if letIn := answer.StatusCode != 401; letIn != (c.status == 0) || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %d %s", name, answer.StatusCode, text)
 		}

@@ -15,7 +15,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/dialogue"
 )
 
@@ -83,7 +83,7 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 }
 
 // errStranger is returned for a notification to a stranger.
-var errStranger = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+var errStranger = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "notifications are not sent to a robot that nobody has adopted; perch robot adopt ROBOT adopts it"}
 
 // Announce makes a robot speak a notification, at once or after the turn under way, or only show it,

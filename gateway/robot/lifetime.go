@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"sync"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // lifetime is how long a server runs. It waits for what runs within it.
@@ -29,12 +29,12 @@ func (l *lifetime) enter() bool {
 	return true
 }
 
-// accepting returns a *door.Fault once StopAccepting was called.
+// accepting returns a *httpserver.Fault once StopAccepting was called.
 func (l *lifetime) accepting() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopping {
-		return &door.Fault{Word: "stopping", Sentence: door.GoingAway, HTTP: http.StatusServiceUnavailable}
+		return &httpserver.Fault{Word: "stopping", Sentence: httpserver.GoingAway, HTTP: http.StatusServiceUnavailable}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/control"
 	"perch/gateway/robot/udp"
 )
@@ -25,14 +25,14 @@ const tendEvery = 10 * time.Minute
 // links are the MQTT connections of all robots.
 type links struct {
 	*sessions
-	pace *door.Pace // of connections, before they have logged in
+	pace *httpserver.Pace // of connections, before they have logged in
 
 	mu   sync.Mutex
 	open map[device.ID]*link
 }
 
 func newLinks(s *sessions) *links {
-	return &links{sessions: s, pace: door.NewPace(), open: map[device.ID]*link{}}
+	return &links{sessions: s, pace: httpserver.NewPace(), open: map[device.ID]*link{}}
 }
 
 // of returns the MQTT connection of a robot, or nil.

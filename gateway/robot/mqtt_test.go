@@ -19,7 +19,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/tools"
 	"perch/gateway/robot/udp"
 	"perch/limit"
@@ -318,7 +318,7 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 		"announce": s.Announce(t.Context(), robotID, notice.Announcement{ID: "n", Text: "The post is here."}),
 		"call":     func() error { _, err := s.Call(t.Context(), robotID, tool.Name, nil); return err }(),
 	} {
-		if fault, is := errors.AsType[*door.Fault](err); !is || fault.Code() != "robot_offline" || fault.Status() != http.StatusConflict {
+		if fault, is := errors.AsType[*httpserver.Fault](err); !is || fault.Code() != "robot_offline" || fault.Status() != http.StatusConflict {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

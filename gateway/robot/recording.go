@@ -11,7 +11,7 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/transcript"
 )
 
@@ -31,7 +31,7 @@ var (
 	// ErrRecording is returned by Record if its lines are not read.
 	ErrRecording = errors.New("the recording was not read and has been given up")
 	// ErrRecorded is returned by Record if somebody else records already.
-	ErrRecorded = &door.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
+	ErrRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
 )
 
 // Record calls out with each line of the transcript of a robot's session until that ends: the session

@@ -16,7 +16,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/notify"
 	"perch/gateway/robot/transport"
 	"perch/gateway/robot/vision"
@@ -37,7 +37,7 @@ func (s *Server) Routes(r gin.IRouter) {
 			_ = c.Error(err)
 		}
 	})
-	r.POST(vision.Path, door.Limit(vision.MaxUpload), func(c *gin.Context) {
+	r.POST(vision.Path, httpserver.Limit(vision.MaxUpload), func(c *gin.Context) {
 		id, _, token := identity(c.Request)
 		answer, err := s.vision.Receive(c.Writer, c.Request, id, token)
 		if err != nil {
@@ -71,7 +71,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	id, client, token := identity(r)
 	robotID, err := device.ParseID(id)
 	if err != nil {
-		return &door.Fault{Word: "no_device_id",
+		return &httpserver.Fault{Word: "no_device_id",
 			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
 	bound, _ := s.options.Robots.Get(robotID)
@@ -91,7 +91,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 			why = "this MAC address is that of a robot with another Client-Id than is sent here, and its token is good for that one only; " +
 				"check in with the Client-Id that is used here, and have that adopted"
 		}
-		return &door.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
+		return &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
 	leave, err := s.strangers.reserve(robotID)
 	if err != nil {

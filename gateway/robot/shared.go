@@ -11,7 +11,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/notify"
 	"perch/gateway/robot/playback"
 	"perch/gateway/robot/tools"
@@ -54,7 +54,7 @@ func newShared(o Options) *shared {
 func (s *shared) quiet(now time.Time) bool { return s.options.Quiet != nil && s.options.Quiet(now) }
 
 // errNotAdopted is returned if something would have to be stored for a stranger.
-var errNotAdopted = &door.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+var errNotAdopted = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "nothing is kept for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
 
 // store stores commands for an adopted robot, and publishes which were dropped.

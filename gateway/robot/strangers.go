@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/tools"
 )
 
@@ -45,11 +45,11 @@ type strangerLimits struct {
 }
 
 func newStrangerLimits(o *Options) *strangerLimits {
-	return &strangerLimits{options: o, log: door.Seldom(o.Log), channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
+	return &strangerLimits{options: o, log: httpserver.Seldom(o.Log), channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
 		turns: make(slots, mostStrangerTurns), tools: tools.NewBudget(strangerToolBytes), adopted: tools.NewBudget(adoptedToolBytes)}
 }
 
-var errTooManyStrangers = &door.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
+var errTooManyStrangers = &httpserver.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
 	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
 
 // reserve reserves a robot's channel until release is called.
@@ -78,7 +78,7 @@ func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
 		return s.log
 	}
-	return door.Seldom(s.options.Log)
+	return httpserver.Seldom(s.options.Log)
 }
 
 // loggedRefusals are when it was last logged that a robot was refused.

@@ -22,8 +22,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/robot/vision"
 	"perch/limit"
 )
@@ -163,7 +163,7 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 // routesOf are a server's routes.
 func routesOf(t *testing.T, s *Server) http.Handler {
 	t.Helper()
-	engine, err := door.NewEngine(s.options.Log)
+	engine, err := httpserver.NewEngine(s.options.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		s, engine := watching(t, &registry{})
 		_, token := s.vision.Issue(device.Robot{ID: robotID, BaseURL: "http://perch.local:8003"}, "s", time.Now())
 		send := func(body func(io.Writer)) (int, time.Duration) {
-			client := doortest.Serve(t, engine)
+			client := httpservertest.Serve(t, engine)
 			began := time.Now()
 			wrote := make(chan struct{})
 			go func() { defer close(wrote); body(client) }()
@@ -281,7 +281,7 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, long) }); status != http.StatusRequestEntityTooLarge || took != 0 {
 			t.Errorf("one that says it is too long: %d after %v", status, took)
 		}
-		other := doortest.Serve(t, engine)
+		other := httpservertest.Serve(t, engine)
 		if _, err := io.WriteString(other, head); err != nil {
 			t.Fatal(err)
 		}

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 )
 
 // newRoomy is a harness that lets a thousand skins in from one address.
 func newRoomy(b *testing.B) *harness {
-	return newHarness(b, func(o *Options) { o.serving = door.NewServing("skins", 1000, 1000) })
+	return newHarness(b, func(o *Options) { o.serving = httpserver.NewServing("skins", 1000, 1000) })
 }
 
 // connectAll connects that many skins, whose frames are counted as they are read.

@@ -9,7 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -23,10 +23,10 @@ type turns struct {
 }
 
 // errBusy is the answer where another turn has to end first.
-var errBusy error = &busy{door.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
+var errBusy error = &busy{httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
 
 // busy is a fault that is soon over.
-type busy struct{ door.Fault }
+type busy struct{ httpserver.Fault }
 
 // RetryAfter is how long to wait, in seconds.
 func (*busy) RetryAfter() int { return 3 }
@@ -113,7 +113,7 @@ func (d *Server) answer(ctx context.Context, q question, a *answer) error {
 		return failed
 	case errors.Is(failed, agent.ErrNoBrain), within.Err() != nil:
 		d.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", failed)
-		return &door.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
+		return &httpserver.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}
 	return failed

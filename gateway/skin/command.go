@@ -10,7 +10,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -67,7 +67,7 @@ type body struct {
 func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
 	var b body
 	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", door.WhyNotJSON(err))
+		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", httpserver.WhyNotJSON(err))
 	}
 	switch b.Type {
 	case "ping":

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // completion is the head of an answer in OpenAI's shape, and of each chunk of
@@ -61,7 +61,7 @@ func (d *Server) streamed(ctx context.Context, w http.ResponseWriter, q question
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	chunk := func(delta spoken, finish *string) string {
 		c.Choices[0] = choice{Delta: &delta, Finish: finish}
-		return "data: " + string(door.Encode(c)) + "\n\n"
+		return "data: " + string(httpserver.Encode(c)) + "\n\n"
 	}
 	s := newStream(w, chunk(spoken{Role: assistant}, nil))
 	var tools func(event.ToolStatus) error
@@ -78,7 +78,7 @@ func (d *Server) streamed(ctx context.Context, w http.ResponseWriter, q question
 	}
 	if s.silence() && ctx.Err() == nil {
 		_, shown := openAI(err)
-		if s.send("data: "+string(door.Encode(shown))+"\n\n") == nil {
+		if s.send("data: "+string(httpserver.Encode(shown))+"\n\n") == nil {
 			return nil // the client has its error
 		}
 	}

@@ -22,8 +22,8 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/socket"
 	"perch/store/storetest"
@@ -146,10 +146,10 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		c(&o)
 	}
 	h.door = New(o)
-	engine, err := door.NewEngine(log)
+	engine, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
-	engine.Use(door.Origins{Allowed: []string{page}}.Admit(), door.Guard(door.Hosts{}.Check))
-	h.door.Routes(engine, door.NewKey(secret, "skins.key", "").Check)
+	engine.Use(httpserver.Origins{Allowed: []string{page}}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
+	h.door.Routes(engine, httpserver.NewKey(secret, "skins.key", "").Check)
 	server := httptest.NewServer(engine)
 	h.url = server.URL
 	ctx, cancel := context.WithCancel(context.Background())
@@ -357,5 +357,5 @@ func validate(of string, data []byte) error {
 // ask sends a request, and returns its answer whole.
 func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	return doortest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)
+	return httpservertest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)
 }

@@ -6,7 +6,7 @@ import (
 
 	"perch/agent/notice"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // notify takes a notification's JSON and returns the id it goes by.
@@ -27,7 +27,7 @@ func (d *Server) notify(body []byte) (id string, err error) {
 // fault gives the errors of other packages their status in HTTP. An error with a
 // code of its own is left as it is.
 func fault(err error) error {
-	return door.AsFault(err, []door.Known{
+	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 		{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
 		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},

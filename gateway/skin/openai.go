@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // failure is the shape of an error in OpenAI's API.
@@ -74,7 +74,7 @@ func retryAfter(status int, err error) int {
 }
 
 // errResponses is the answer to OpenAI's newer API, which its libraries try first.
-var errResponses error = &door.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
+var errResponses error = &httpserver.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
 	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions " +
 		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
 
@@ -127,6 +127,6 @@ func (d *Server) hasCharacter(name string) bool {
 }
 
 func noModel(id string) error {
-	return &door.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,
+	return &httpserver.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,
 		Sentence: fmt.Sprintf("there is no model %.60q; GET /v1/models lists them", id)}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -55,5 +55,5 @@ func (p *progress) sendStatus(t event.ToolStatus) error {
 	default:
 		delete(p.open, t.ID)
 	}
-	return p.send("event: hermes.tool.progress\ndata: " + string(door.Encode(told)) + "\n\n")
+	return p.send("event: hermes.tool.progress\ndata: " + string(httpserver.Encode(told)) + "\n\n")
 }

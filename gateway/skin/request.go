@@ -17,7 +17,7 @@ import (
 	"perch/agent"
 	"perch/agent/feed"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -106,7 +106,7 @@ const usualModel = "perch"
 func (d *Server) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
-		return question{}, badChat("the body is not the JSON object that belongs here: %s", door.WhyNotJSON(err))
+		return question{}, badChat("the body is not the JSON object that belongs here: %s", httpserver.WhyNotJSON(err))
 	}
 	switch {
 	case r.Number != nil && *r.Number != 1:
@@ -253,5 +253,5 @@ func typed(text string) string {
 }
 
 func badChat(format string, args ...any) error {
-	return &door.Fault{Word: "bad_request", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusBadRequest}
+	return &httpserver.Fault{Word: "bad_request", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusBadRequest}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -26,12 +26,12 @@ var schema []byte
 func (d *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	ours := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
-		ours[i] = door.InUpgrade(d.o.QueryToken, lock)
+		ours[i] = httpserver.InUpgrade(d.o.QueryToken, lock)
 	}
-	guard := door.Guard(ours...)
+	guard := httpserver.Guard(ours...)
 	d.vtuberRoutes(r.Group("/v1/vtuber", guard))
 	// Errors are rendered in OpenAI's shape, also those of the key checks.
-	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, door.Limit(limit.File)))
+	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, httpserver.Limit(limit.File)))
 }
 
 func (d *Server) vtuberRoutes(r gin.IRouter) {
@@ -41,7 +41,7 @@ func (d *Server) vtuberRoutes(r gin.IRouter) {
 		}
 	})
 	r.GET("/schema", func(c *gin.Context) { c.Data(http.StatusOK, "application/schema+json", schema) })
-	r.POST("/notifications", door.Limit(limit.Body), func(c *gin.Context) {
+	r.POST("/notifications", httpserver.Limit(limit.Body), func(c *gin.Context) {
 		body, err := io.ReadAll(c.Request.Body)
 		var id string
 		if err == nil {
@@ -113,6 +113,6 @@ func (d *Server) asOpenAI(c *gin.Context) {
 	if wait := retryAfter(status, err); wait > 0 {
 		c.Header("Retry-After", strconv.Itoa(wait))
 	}
-	door.Challenge(c.Writer.Header(), status)
+	httpserver.Challenge(c.Writer.Header(), status)
 	c.JSON(status, shown)
 }

@@ -22,7 +22,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // notifier accepts notifications, and has them shown and spoken.
@@ -84,13 +84,13 @@ type Options struct {
 	Zone     *time.Location
 	Log      *slog.Logger
 
-	serving *door.Serving // nil are the usual limits; a benchmark has more skins
+	serving *httpserver.Serving // nil are the usual limits; a benchmark has more skins
 }
 
 // Server is the skins' door.
 type Server struct {
 	o       *Options
-	serving *door.Serving
+	serving *httpserver.Serving
 	skins   *connected
 	turns   *turns
 	paces   paces
@@ -109,7 +109,7 @@ func New(o Options) *Server {
 	if o.Language == nil {
 		o.Language = func(device.ID) string { return "" }
 	}
-	return &Server{o: &o, serving: cmp.Or(o.serving, door.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
+	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }
 

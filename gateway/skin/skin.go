@@ -12,7 +12,7 @@ import (
 	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/socket"
 )
@@ -43,7 +43,7 @@ func usualPaces() paces {
 }
 
 // subprotocol is what a browser asks for beside the one that holds its key
-// (door.InUpgrade), and is answered with.
+// (httpserver.InUpgrade), and is answered with.
 const subprotocol = "vtuber.v1"
 
 // smallBuffer is enough for nearly every frame; a screen costs little that way.
@@ -85,7 +85,7 @@ func (s *skin) serve(ctx context.Context) {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { // one that does not read holds up no other
 		defer close(closed)
-		s.conn.Close(socket.GoingAway, door.GoingAway)
+		s.conn.Close(socket.GoingAway, httpserver.GoingAway)
 	})
 	defer func() {
 		if !stop() {

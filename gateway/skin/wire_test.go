@@ -19,7 +19,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/socket"
 )
@@ -213,7 +213,7 @@ func TestHalfOpenSockets(t *testing.T) {
 			d.Run(ctx)
 		}()
 		defer func() { cancel(); <-ended }()
-		w := upgraded(t, doortest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w := upgraded(t, httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := d.open(w, r); err != nil {
 				t.Error(err)
 			}

@@ -23,7 +23,7 @@ const (
 )
 
 // subprotocol is what a page asks for beside the one that holds its key
-// (door.InUpgrade), and is answered with.
+// (httpserver.InUpgrade), and is answered with.
 const subprotocol = "vccp.v1"
 
 // client is a character that has come by WebSocket.

@@ -20,8 +20,8 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/perception"
 	"perch/socket"
@@ -144,12 +144,12 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		c(&o)
 	}
 	h.door = New(o)
-	e, err := door.NewEngine(o.Log)
+	e, err := httpserver.NewEngine(o.Log)
 	must.Succeed(t, err)
-	e.Use(door.Origins{}.Admit(), door.Guard(door.Hosts{}.Check))
-	lock := door.NewKey(key, "skins.key", "")
-	h.door.Routes(e.Group("", door.Guard(lock.Check)))
-	h.door.Characters(e.Group("", door.Guard(door.InUpgrade(false, lock.Check))))
+	e.Use(httpserver.Origins{}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
+	lock := httpserver.NewKey(key, "skins.key", "")
+	h.door.Routes(e.Group("", httpserver.Guard(lock.Check)))
+	h.door.Characters(e.Group("", httpserver.Guard(httpserver.InUpgrade(false, lock.Check))))
 	h.server = httptest.NewServer(e)
 	t.Cleanup(func() {
 		h.door.Close()
@@ -297,7 +297,7 @@ func (b *body) next() string {
 // post sends a request without any library.
 func (h *harness) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
 	t.Helper()
-	answer, body := doortest.Ask(t, http.MethodPost, h.server.URL+"/mcp", text, append([]string{"Content-Type", "application/json",
+	answer, body := httpservertest.Ask(t, http.MethodPost, h.server.URL+"/mcp", text, append([]string{"Content-Type", "application/json",
 		"Accept", "application/json, text/event-stream", "Authorization", "Bearer " + key}, header...)...)
 	return answer.StatusCode, answer.Header, body
 }

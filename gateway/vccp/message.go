@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -38,7 +38,7 @@ func parseMessage(text []byte, now time.Time) (message, error) {
 		return message{}, fmt.Errorf("a message has at most %d bytes", limit.Instructions)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return message{}, fmt.Errorf("a message is an object of type, category, timestamp and data: %s", door.WhyNotJSON(err))
+		return message{}, fmt.Errorf("a message is an object of type, category, timestamp and data: %s", httpserver.WhyNotJSON(err))
 	}
 	switch {
 	case m.Type != typePerception && m.Type != typeAction && m.Type != typeSystem:

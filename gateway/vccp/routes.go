@@ -9,14 +9,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
 // Routes mounts what a model comes to. It is for a router behind the skins' key,
 // or for one that only this machine reaches.
 func (d *Server) Routes(r gin.IRouter) {
-	r.POST("/mcp", door.Limit(limit.List), func(c *gin.Context) {
+	r.POST("/mcp", httpserver.Limit(limit.List), func(c *gin.Context) {
 		if err := d.post(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
 		}
@@ -33,7 +33,7 @@ func (t *Talks) Routes(r gin.IRouter) {
 			_ = c.Error(err)
 		}
 	}
-	r.POST("/mcp/talk", door.Limit(limit.List), serve)
+	r.POST("/mcp/talk", httpserver.Limit(limit.List), serve)
 	r.GET("/mcp/talk", serve)
 	r.DELETE("/mcp/talk", serve)
 }
@@ -61,7 +61,7 @@ func (d *Server) post(w http.ResponseWriter, r *http.Request) error {
 		d.serve(w, r)
 		return nil
 	}
-	body, err := door.Body(r)
+	body, err := httpserver.Body(r)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (d *Server) post(w http.ResponseWriter, r *http.Request) error {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if !d.makeRoom() {
-		return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
+		return &httpserver.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
 			Sentence: "too many models are connected; end one of their sessions"}
 	}
 	d.updateTools()

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/plain"
 )
 
@@ -164,7 +164,7 @@ func decode(args json.RawMessage, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(args, into); err != nil {
-		return errors.New(saidInvalid + "the arguments are of another shape: " + door.WhyNotJSON(err))
+		return errors.New(saidInvalid + "the arguments are of another shape: " + httpserver.WhyNotJSON(err))
 	}
 	return nil
 }

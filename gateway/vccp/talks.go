@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/agent/thinker"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -91,7 +91,7 @@ func (t *Talks) Close() {
 }
 
 // errNoTalk is the answer to a client without a talk's bearer.
-var errNoTalk error = &door.Fault{Word: "no_talk", HTTP: http.StatusUnauthorized,
+var errNoTalk error = &httpserver.Fault{Word: "no_talk", HTTP: http.StatusUnauthorized,
 	Sentence: "this address is for coding agents that Perch has started, within a talk of theirs; models with the skins' key come to /mcp"}
 
 // talkOf is the talk of a request.
@@ -118,7 +118,7 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 			connected++
 		}
 		if connected >= mostConnected {
-			return &door.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
+			return &httpserver.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
 				Sentence: "too many sessions of one talk are open; end one of them"}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"perch/agent"
 	"perch/agent/thinker"
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 	"perch/waittest"
 )
@@ -63,7 +63,7 @@ func newLent(t *testing.T, sources ...thinker.ToolSource) *lent {
 	l := &lent{log: &bytes.Buffer{}, thinker: thinker.New(thinker.Options{Sources: sources})}
 	log := slog.New(slog.NewTextHandler(l.log, nil))
 	l.talks = NewTalks(log)
-	e, err := door.NewEngine(log)
+	e, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
 	l.talks.Routes(e)
 	l.server = httptest.NewServer(e)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 const (
@@ -39,7 +39,7 @@ func newAdministrators(list func(context.Context) ([]string, error), now func() 
 // everybody while it cannot be asked. id is a user's; empty is a user who is not known.
 func (a *administrators) check(ctx context.Context, id string) error {
 	if id == "" {
-		return &door.Fault{Word: "no_user", HTTP: http.StatusForbidden,
+		return &httpserver.Fault{Word: "no_user", HTTP: http.StatusForbidden,
 			Sentence: "Home Assistant does not say who you are; reload its page, and update its Supervisor if that does not help"}
 	}
 	select {
@@ -60,10 +60,10 @@ func (a *administrators) check(ctx context.Context, id string) error {
 	}
 	switch {
 	case a.err != nil:
-		return &door.Fault{Word: "role_unknown", HTTP: http.StatusServiceUnavailable, Err: a.err,
+		return &httpserver.Fault{Word: "role_unknown", HTTP: http.StatusServiceUnavailable, Err: a.err,
 			Sentence: "Home Assistant cannot be asked whether you are an administrator (" + a.err.Error() + "); try again in a moment"}
 	case !slices.Contains(a.ids, id):
-		return &door.Fault{Word: "not_administrator", HTTP: http.StatusForbidden,
+		return &httpserver.Fault{Word: "not_administrator", HTTP: http.StatusForbidden,
 			Sentence: "Perch can be used by administrators of Home Assistant only, and your user is none; an administrator can change that in " +
 				"Home Assistant, under Settings, People, Users"}
 	}
@@ -80,7 +80,7 @@ func (a *administrators) wait(ctx context.Context, id string) {
 			return
 		}
 		err := a.check(ctx, id)
-		fault, _ := errors.AsType[*door.Fault](err)
+		fault, _ := errors.AsType[*httpserver.Fault](err)
 		switch {
 		case err == nil:
 			failed = 0
@@ -109,7 +109,7 @@ func userOf(r *http.Request) string {
 // Home Assistant's host has the cookie of its ingress, too.
 func (d *Server) admit(r *http.Request) (known *http.Request, stop func(), err error) {
 	if !ofThisPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
-		return nil, nil, &door.Fault{Word: "other_page", HTTP: http.StatusForbidden,
+		return nil, nil, &httpserver.Fault{Word: "other_page", HTTP: http.StatusForbidden,
 			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}
 	}
 	if d.administrators == nil {

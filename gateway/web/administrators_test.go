@@ -17,8 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/gateway/door"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/web"
 	"perch/must"
 )
@@ -52,7 +52,7 @@ func newThroughIngress(t *testing.T) *throughIngress {
 	t.Helper()
 	h := &throughIngress{}
 	log := slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelError}))
-	d := web.New(web.Options{Secret: adminToken, Key: door.NewKey(adminToken, "admin-token", ""), Log: log,
+	d := web.New(web.Options{Secret: adminToken, Key: httpserver.NewKey(adminToken, "admin-token", ""), Log: log,
 		Administrators: func(ctx context.Context) ([]string, error) {
 			h.mu.Lock()
 			h.asked++
@@ -66,11 +66,11 @@ func newThroughIngress(t *testing.T) *throughIngress {
 				return nil, ctx.Err()
 			}
 		}})
-	e, err := door.NewEngine(log)
+	e, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
 	e.Use(d.ProxiesOnly([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
 	d.Routes(e, e)
-	serveOwned(e.Group("", door.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
+	serveOwned(e.Group("", httpserver.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
 	h.Handler = e
 	return h
 }
@@ -229,7 +229,7 @@ func TestSlowUploadsOfAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
 		h.admins = []string{"1f"}
-		conn := doortest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.RemoteAddr = "172.30.32.2:4000"
 			h.ServeHTTP(w, r)
 		}))

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 )
 
@@ -117,7 +117,7 @@ func (c *chromium) comeIn(t testing.TB, h *appliancetest.Appliance) *tab {
 	t.Helper()
 	b := c.browse(t)
 	here := strings.TrimSuffix(h.Here(), "/")
-	answer, text := doortest.Ask(t, http.MethodPost, here+"/session", `{"token":"`+h.OwnerToken()+`"}`, "Origin", here)
+	answer, text := httpservertest.Ask(t, http.MethodPost, here+"/session", `{"token":"`+h.OwnerToken()+`"}`, "Origin", here)
 	if answer.StatusCode != http.StatusNoContent {
 		t.Fatalf("%d %s", answer.StatusCode, text)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"rsc.io/qr"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // mostQR bounds the text of a QR code, in bytes. An address is far shorter.
@@ -16,7 +16,7 @@ const mostQR = 300
 // line, where 1 is dark.
 func qrCode(text string) ([]string, error) {
 	if text == "" || len(text) > mostQR {
-		return nil, &door.Fault{Word: "bad_text", Sentence: fmt.Sprintf("text is needed, of at most %d bytes", mostQR), HTTP: http.StatusBadRequest}
+		return nil, &httpserver.Fault{Word: "bad_text", Sentence: fmt.Sprintf("text is needed, of at most %d bytes", mostQR), HTTP: http.StatusBadRequest}
 	}
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -64,7 +64,7 @@ func turnAway(c *gin.Context, err error) {
 	if c.Request.Context().Err() != nil {
 		return
 	}
-	refusal, known := err.(*door.Fault) //nolint:errorlint // it is check's own, and nothing is wrapped around it
+	refusal, known := err.(*httpserver.Fault) //nolint:errorlint // it is check's own, and nothing is wrapped around it
 	if !known || c.Request.Method != http.MethodGet || !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		_ = c.Error(err)
 		return
@@ -103,7 +103,7 @@ func Here(c *gin.Context) {
 func (d *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !byProxy(c.Request, proxies) {
-			_ = c.Error(&door.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",
+			_ = c.Error(&httpserver.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",
 				HTTP: http.StatusForbidden})
 			c.Abort()
 			return
@@ -145,11 +145,11 @@ func (d *Server) Routes(r, paced gin.IRouter) {
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language(), "version": d.o.Version})
 	})
-	paced.POST("/session", door.Limit(limit.Data), func(c *gin.Context) {
+	paced.POST("/session", httpserver.Limit(limit.Data), func(c *gin.Context) {
 		var b struct{ Token, Code string }
-		body, err := door.Body(c.Request)
+		body, err := httpserver.Body(c.Request)
 		if err == nil {
-			err = door.Decode(body, &b)
+			err = httpserver.Decode(body, &b)
 		}
 		var cookie *http.Cookie
 		if err == nil {
@@ -164,7 +164,7 @@ func (d *Server) Routes(r, paced gin.IRouter) {
 	})
 	paced.DELETE("/session", func(c *gin.Context) {
 		if HowOf(c.Request) != ByCookie {
-			_ = c.Error(&door.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
+			_ = c.Error(&httpserver.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
 			return
 		}
 		if err := d.endAll(); err != nil {
@@ -178,8 +178,8 @@ func (d *Server) Routes(r, paced gin.IRouter) {
 
 // Owned mounts what the owner asks for to bring another device or robot here.
 func (d *Server) Owned(r gin.IRouter) {
-	r.POST("/api/v1/link", door.Limit(limit.Data), func(c *gin.Context) {
-		_, err := door.Body(c.Request) // it may have none
+	r.POST("/api/v1/link", httpserver.Limit(limit.Data), func(c *gin.Context) {
+		_, err := httpserver.Body(c.Request) // it may have none
 		var link Link
 		if err == nil {
 			link, err = d.link()
@@ -221,7 +221,7 @@ func (d *Server) page(c *gin.Context) {
 func (d *Server) send(c *gin.Context, name string) {
 	f, known := d.bundle().files[name]
 	if !known {
-		_ = c.Error(&door.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})
+		_ = c.Error(&httpserver.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})
 		return
 	}
 	c.Header("X-Content-Type-Options", "nosniff")

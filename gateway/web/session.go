@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 const (
@@ -121,7 +121,7 @@ func (d *Server) endAll() error {
 	d.ended = make(chan struct{})
 	d.mu.Unlock()
 	if err != nil {
-		return &door.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
+		return &httpserver.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
 			Sentence: "all sessions are ended, but a restart of Perch makes them good again, because that could not be stored (" + err.Error() +
 				"); correct that, log in and log out once more"}
 	}
@@ -317,26 +317,26 @@ func Only(r *http.Request) error {
 	if HowOf(r) != "" {
 		return nil
 	}
-	return &door.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound}
+	return &httpserver.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound}
 }
 
 // enter begins a session for the admin token or the code of a link.
 func (d *Server) enter(r *http.Request, token, code string) (*http.Cookie, error) {
 	if (token == "") == (code == "") {
-		return nil, door.BadBody("either token or code is needed")
+		return nil, httpserver.BadBody("either token or code is needed")
 	}
 	other := d.redeem
 	if token != "" {
 		other = func(string) bool { return false }
 	}
 	err := d.o.Key.CheckToken(r, token+code, other)
-	if wrong := (*door.Fault)(nil); errors.As(err, &wrong) && wrong.Word == "wrong_key" {
+	if wrong := (*httpserver.Fault)(nil); errors.As(err, &wrong) && wrong.Word == "wrong_key" {
 		// The sentence for programs, who send a header, says nothing to a person.
 		why := "that is not the admin token; it is in the file admin-token in the data directory"
 		if code != "" {
 			why = "it has been used before, or is older than ten minutes; perch open makes another"
 		}
-		return nil, &door.Fault{Word: wrong.Word, Sentence: why, HTTP: wrong.HTTP}
+		return nil, &httpserver.Fault{Word: wrong.Word, Sentence: why, HTTP: wrong.HTTP}
 	}
 	if err != nil {
 		return nil, err

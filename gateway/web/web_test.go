@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/web"
 	"perch/must"
 )
@@ -58,18 +58,18 @@ type server struct {
 func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *server {
 	t.Helper()
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
-	owner := door.NewKey(token, "admin-token", "X-Admin-Token")
+	owner := httpserver.NewKey(token, "admin-token", "X-Admin-Token")
 	d := web.New(web.Options{Name: "perch", Language: func() string { return "en" }, Version: "1", Secret: token, Epoch: kept.last(),
 		KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
-	e, err := door.NewEngine(slog.New(slog.DiscardHandler))
+	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	d.Card(e)
-	e.Use(d.Recognize(), web.Unless(web.ByIngress, door.Origins{}.Admit()))
+	e.Use(d.Recognize(), web.Unless(web.ByIngress, httpserver.Origins{}.Admit()))
 	d.Routes(e, e)
-	owned := e.Group("", door.Guard(web.Or(owner.Check)))
+	owned := e.Group("", httpserver.Guard(web.Or(owner.Check)))
 	d.Owned(owned)
 	serveOwned(owned)
 	s.Server = httptest.NewServer(e)

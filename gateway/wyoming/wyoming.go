@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/language"
 	"perch/limit"
 	"perch/voice"
@@ -93,7 +93,7 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	limit *door.ConnectionLimit
+	limit *httpserver.ConnectionLimit
 
 	mu      sync.Mutex
 	service *service // of the next connection
@@ -126,7 +126,7 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // New returns a server that accepts no connection before Run.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		listen: o.Listen, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), limit: door.NewConnectionLimit(mostConns, mostOfPeer),
+		listen: o.Listen, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), limit: httpserver.NewConnectionLimit(mostConns, mostOfPeer),
 		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, limit.Turns),
 	}
 	if err := s.Apply(o); err != nil {
@@ -241,7 +241,7 @@ func (s *Server) accept(l net.Listener) error {
 
 // admit serves a connection, or closes it where there are too many.
 func (s *Server) admit(conn net.Conn) {
-	peer := door.PeerOf(conn.RemoteAddr().String())
+	peer := httpserver.PeerOf(conn.RemoteAddr().String())
 	service, release, err := s.addConnection(peer)
 	v := newConnection(s, service, conn)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/web"
 	"perch/secret"
 )
@@ -24,14 +24,14 @@ import (
 // tries at one listener count at all of them.
 type Locks struct {
 	Token string // of the owner
-	Owner *door.Key
-	Pace  *door.Pace // of requests without a lock, and of the robots'
+	Owner *httpserver.Key
+	Pace  *httpserver.Pace // of requests without a lock, and of the robots'
 
-	hosts   door.Hosts
-	origins door.Origins
-	refused *door.Pace // of the page for those who have not logged in, and of all who are refused
-	bridge  *door.Key
-	skins   *door.Key
+	hosts   httpserver.Hosts
+	origins httpserver.Origins
+	refused *httpserver.Pace // of the page for those who have not logged in, and of all who are refused
+	bridge  *httpserver.Key
+	skins   *httpserver.Key
 }
 
 // NewLocks returns the locks of a configuration, and makes the owner's token at the first start.
@@ -54,11 +54,11 @@ func NewLocks(c *config.Config, data string, log *slog.Logger) (*Locks, error) {
 	}
 	return &Locks{
 		Token: token,
-		Owner: door.NewKey(token, tokenFile, "X-Admin-Token"),
-		Pace:  door.NewPace(),
-		hosts: door.Hosts{Allowed: hosts}, origins: door.Origins{Allowed: c.AllowedOrigins}, refused: door.NewPace(),
-		bridge: door.NewKey(k.bridge, "bridge.key", ""),
-		skins:  door.NewKey(k.skins, "skins.key", ""),
+		Owner: httpserver.NewKey(token, tokenFile, "X-Admin-Token"),
+		Pace:  httpserver.NewPace(),
+		hosts: httpserver.Hosts{Allowed: hosts}, origins: httpserver.Origins{Allowed: c.AllowedOrigins}, refused: httpserver.NewPace(),
+		bridge: httpserver.NewKey(k.bridge, "bridge.key", ""),
+		skins:  httpserver.NewKey(k.skins, "skins.key", ""),
 	}, nil
 }
 
@@ -98,13 +98,13 @@ func showsSecrets(path string) bool { return path == "/api/v1/config" || path ==
 // this machine that adds no headers looks like a program of it.
 func (l *Locks) local(c *gin.Context) {
 	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
-	door.Guard(door.Local, func(r *http.Request) error {
+	httpserver.Guard(httpserver.Local, func(r *http.Request) error {
 		if reads && !showsSecrets(c.FullPath()) || web.HowOf(r) == web.ByCookie {
 			return nil
 		}
 		err := l.Owner.Check(r)
-		if wrong, is := errors.AsType[*door.Fault](err); is && wrong.Word == "wrong_key" {
-			return &door.Fault{Word: wrong.Word, HTTP: wrong.HTTP, Sentence: "changes and secrets need the owner on this machine, too: " +
+		if wrong, is := errors.AsType[*httpserver.Fault](err); is && wrong.Word == "wrong_key" {
+			return &httpserver.Fault{Word: wrong.Word, HTTP: wrong.HTTP, Sentence: "changes and secrets need the owner on this machine, too: " +
 				"perch open prints a link that lets a browser in, and programs send the admin token or use the socket of the commands"}
 		}
 		return err

@@ -9,7 +9,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/listener"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/web"
 )
 
@@ -31,9 +31,9 @@ type Parts struct {
 	// Character is for the owner and for programs with the skins' key. owns reports whether a
 	// request is the owner's.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
-	OpenClaw   Mount     // programs that send the skins' key later; may be nil
+	OpenClaw   Mount       // programs that send the skins' key later; may be nil
 	Web        *web.Server // nil where the page is off
-	QueryToken bool      // the skins' key may come in the query
+	QueryToken bool        // the skins' key may come in the query
 }
 
 // Handle mounts the parts on the listeners.
@@ -78,20 +78,20 @@ func mount(r gin.IRouter, all ...Mount) {
 // network serves the owner's network. With a value for robots, their routes let them close
 // their connections first. A robot cannot check a self-signed certificate, so that over TLS
 // these routes are for the robot in the page of an owner.
-func (r routes) network(e *gin.Engine, robots *door.Lingering) {
+func (r routes) network(e *gin.Engine, robots *httpserver.Lingering) {
 	l, p := r.locks, r.parts
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))
 	if p.Web != nil {
-		p.Web.Card(e.Group("", door.Guard(l.refused.CheckSlowly)))
-		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, door.Guard(l.hosts.Check)))
-		p.Web.Routes(e.Group("", door.Guard(web.Or(l.refused.CheckSlowly))), e.Group("", door.Guard(l.Pace.Check)))
+		p.Web.Card(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
+		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, httpserver.Guard(l.hosts.Check)))
+		p.Web.Routes(e.Group("", httpserver.Guard(web.Or(l.refused.CheckSlowly))), e.Group("", httpserver.Guard(l.Pace.Check)))
 		owner, skins, viewers = web.Or(owner), web.Or(skins), web.Or(viewers) // an owner who has logged in may use all
 	} else {
-		e.Use(l.origins.Admit(), door.Guard(l.hosts.Check))
+		e.Use(l.origins.Admit(), httpserver.Guard(l.hosts.Check))
 	}
-	e.Use(unknownPath(door.Guard(web.Or(l.refused.CheckSlowly))))
-	open := e.Group("", door.Guard(l.Pace.Check))
-	first := door.Guard(web.Only)
+	e.Use(unknownPath(httpserver.Guard(web.Or(l.refused.CheckSlowly))))
+	open := e.Group("", httpserver.Guard(l.Pace.Check))
+	first := httpserver.Guard(web.Only)
 	if robots != nil {
 		first = robots.Last()
 	}
@@ -100,12 +100,12 @@ func (r routes) network(e *gin.Engine, robots *door.Lingering) {
 		mount(open.Group("", first, downloads), p.Robots...)
 	}
 	p.Open(open)
-	r.owner(e.Group("", door.Guard(owner)))
-	p.Bridge(e.Group("", l.bridge.Binds, door.Guard(l.refused.OnRefusal(l.bridge.Check))))
+	r.owner(e.Group("", httpserver.Guard(owner)))
+	p.Bridge(e.Group("", l.bridge.Binds, httpserver.Guard(l.refused.OnRefusal(l.bridge.Check))))
 	p.Talks(open)
 	bound := e.Group("", l.skins.Binds)
 	r.skins(bound, skins)
-	p.Character(bound.Group("", door.Guard(viewers)), l.owns)
+	p.Character(bound.Group("", httpserver.Guard(viewers)), l.owns)
 }
 
 // owner mounts what the owner uses by HTTP.
@@ -127,33 +127,33 @@ func unknownPath(handler gin.HandlerFunc) gin.HandlerFunc {
 // owner's API serves programs alone.
 func (r routes) local(e *gin.Engine) {
 	l, p := r.locks, r.parts
-	e.Use(door.Guard(l.origins.Local), l.origins.Admit())
+	e.Use(httpserver.Guard(l.origins.Local), l.origins.Admit())
 	if p.Web != nil {
 		e.Use(p.Web.Recognize())
 	}
 	p.Open(e)
 	r.owner(e.Group("", l.local))
 	if p.Web != nil { // browsers of this machine need no key
-		here := e.Group("", door.Guard(door.Local), web.Here)
+		here := e.Group("", httpserver.Guard(httpserver.Local), web.Here)
 		p.Web.Routes(here, here)
 		mount(here, p.Robots...)
 	}
 	p.Bridge(e)
 	p.Talks(e)
 	r.skins(e)
-	p.Character(e, func(r *http.Request) bool { return door.Local(r) == nil })
+	p.Character(e, func(r *http.Request) bool { return httpserver.Local(r) == nil })
 }
 
 // skins mounts what shows the agent behind locks, or behind none for this machine.
 func (r routes) skins(e gin.IRouter, locks ...func(*http.Request) error) {
 	p := r.parts
 	p.Skin(e, locks...)
-	mount(e.Group("", door.Guard(locks...)), p.Skins...)
+	mount(e.Group("", httpserver.Guard(locks...)), p.Skins...)
 	upgrades := make([]func(*http.Request) error, 0, len(locks))
 	for _, lock := range locks {
-		upgrades = append(upgrades, door.InUpgrade(p.QueryToken, lock))
+		upgrades = append(upgrades, httpserver.InUpgrade(p.QueryToken, lock))
 	}
-	mount(e.Group("", door.Guard(upgrades...)), p.Upgrades...)
+	mount(e.Group("", httpserver.Guard(upgrades...)), p.Upgrades...)
 }
 
 // openClaw serves programs made for OpenClaw's gateway, on a listener where they are at the root.
@@ -161,9 +161,9 @@ func (r routes) skins(e gin.IRouter, locks ...func(*http.Request) error) {
 func (r routes) openClaw(e *gin.Engine, loopback bool) {
 	l := r.locks
 	if loopback {
-		e.Use(door.Guard(l.origins.Local))
+		e.Use(httpserver.Guard(l.origins.Local))
 	} else {
-		e.Use(l.origins.Admit(), door.Guard(l.hosts.Check), l.skins.Binds)
+		e.Use(l.origins.Admit(), httpserver.Guard(l.hosts.Check), l.skins.Binds)
 	}
 	r.parts.OpenClaw(e)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 )
 
 // TestDebug: profiles are served at their own address alone, and to no web page.
@@ -15,7 +15,7 @@ func TestDebug(t *testing.T) {
 	c.Debug.Listen = "127.0.0.1:0"
 	h := appliancetest.Start(t, c, t.TempDir())
 	get := func(address, path string, header ...string) (int, string) {
-		answer, body := doortest.Ask(t, http.MethodGet, "http://"+address+path, "", header...)
+		answer, body := httpservertest.Ask(t, http.MethodGet, "http://"+address+path, "", header...)
 		return answer.StatusCode, string(body)
 	}
 	own := h.Listeners.At("debug.listen")[0]

@@ -10,7 +10,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 )
 
 // TestWhoeverMovesAHeadHoldsIt: what an LLM, a bridge's client, Home Assistant or
@@ -80,7 +80,7 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 // posted posts a message of MCP, and returns the session it is of.
 func posted(h *appliancetest.Appliance, session, body string) string {
 	h.T.Helper()
-	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+appliancetest.Key,
+	answer, text := httpservertest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+appliancetest.Key,
 		"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
 	if answer.StatusCode >= 300 || strings.Contains(text, `"isError":true`) {
 		h.T.Fatalf("%d %s", answer.StatusCode, text)

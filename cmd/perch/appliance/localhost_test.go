@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/socket"
 )
 
@@ -35,7 +35,7 @@ func TestLocalhost(t *testing.T) {
 		// However the name is resolved, who comes asks for localhost.
 		send := func(method, path, body string, header ...string) *http.Response {
 			t.Helper()
-			answer, _ := doortest.Ask(t, method, "http://"+address+path, body,
+			answer, _ := httpservertest.Ask(t, method, "http://"+address+path, body,
 				append([]string{"Host", at, "Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, header...)...)
 			return answer
 		}

@@ -35,7 +35,7 @@ import (
 	"perch/cmd/perch/machine"
 	"perch/gateway/admin"
 	"perch/gateway/broker"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/voice/espeak"
 	"perch/waittest"
@@ -186,7 +186,7 @@ func (h *Appliance) OTA() string { return h.URL("/xiaozhi/ota/") }
 // values in turn.
 func (h *Appliance) Request(method, path, body string, header ...string) (int, string) {
 	h.T.Helper()
-	answer, text := doortest.Ask(h.T, method, h.URL(path), body, header...)
+	answer, text := httpservertest.Ask(h.T, method, h.URL(path), body, header...)
 	return answer.StatusCode, text
 }
 

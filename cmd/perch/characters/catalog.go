@@ -17,7 +17,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/event"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Catalog is what an owner does with characters. It publishes its changes.
@@ -211,9 +211,9 @@ func (k *Characters) usedBy(id string, now time.Time) string {
 
 // errInUse says why a character cannot be removed.
 func errInUse(format string, args ...any) error {
-	return &door.Fault{Word: "character_stays", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusConflict}
+	return &httpserver.Fault{Word: "character_stays", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusConflict}
 }
 
 func errManifest(err error) error {
-	return &door.Fault{Word: "bad_manifest", Sentence: err.Error(), HTTP: http.StatusBadRequest}
+	return &httpserver.Fault{Word: "bad_manifest", Sentence: err.Error(), HTTP: http.StatusBadRequest}
 }

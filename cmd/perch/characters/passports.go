@@ -12,7 +12,7 @@ import (
 	"perch/agent/passport"
 	"perch/cmd/perch/config"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/store"
 )
 
@@ -104,7 +104,7 @@ func (k *Characters) byID(id string) (character, error) {
 		return character{Cast: config.Cast{Persona: k.configured().persona}, from: fromHousehold}, nil
 	}
 	if !config.PersonaName().MatchString(id) {
-		return character{}, &door.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}
+		return character{}, &httpserver.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}
 	}
 	if k.Exists(id) {
 		own, _ := k.named(id)
@@ -122,6 +122,6 @@ func (k *Characters) byID(id string) (character, error) {
 
 // errUnknown is returned for an id that no character has.
 func errUnknown(id string) error {
-	return &door.Fault{Word: "unknown_character", Sentence: fmt.Sprintf("there is no character %.60q; perch character list shows them", id),
+	return &httpserver.Fault{Word: "unknown_character", Sentence: fmt.Sprintf("there is no character %.60q; perch character list shows them", id),
 		HTTP: http.StatusNotFound}
 }

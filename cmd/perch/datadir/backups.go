@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/store"
 	"perch/store/archive"
 )
@@ -32,7 +32,7 @@ func (a *Backups) lock() error {
 	if a.busy.TryLock() {
 		return nil
 	}
-	return &door.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
+	return &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
 }
 
 // Backup makes a backup that can be sent.

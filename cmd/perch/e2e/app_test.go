@@ -27,7 +27,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/gateway/broker"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/remote/supervisor/supervisortest"
 	"perch/socket"
@@ -308,7 +308,7 @@ func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
 		ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: id, Name: id}})
 		t.Cleanup(ha.Close)
 		return func(method, path string, header ...string) (int, string) {
-			answer, text := doortest.Ask(t, method, ha.URL+supervisortest.IngressPath+path, `{}`,
+			answer, text := httpservertest.Ask(t, method, ha.URL+supervisortest.IngressPath+path, `{}`,
 				append(header, "Origin", ha.URL, "X-Perch-Page", "1")...)
 			return answer.StatusCode, text
 		}

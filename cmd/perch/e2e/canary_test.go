@@ -35,7 +35,7 @@ import (
 	"perch/cmd/perch/doctor"
 	"perch/cmd/perch/machine"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/socket"
 	"perch/store/archive/archivetest"
@@ -309,7 +309,7 @@ func (h *running) firmwareTicket() string {
 		if _, after, offered := strings.Cut(text, "?r="); offered {
 			pass, _, _ := strings.Cut(after, `"`)
 			parts := strings.Split(pass, ".")
-			answer, _ := doortest.Ask(h.T, http.MethodGet, h.URL(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), "")
+			answer, _ := httpservertest.Ask(h.T, http.MethodGet, h.URL(fmt.Sprintf("/xiaozhi/ota/firmware/%x.bin?r=%s", sha256.Sum256(image), pass)), "")
 			if answer.StatusCode != http.StatusOK {
 				h.T.Errorf("a ticket opens with %s", answer.Status)
 			}

@@ -26,7 +26,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/listener"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 )
 
@@ -571,12 +571,12 @@ func TestAProxyThatSaysNothing(t *testing.T) {
 			continue
 		}
 		method, path, _ := strings.Cut(route, " ")
-		if answer, text := doortest.Ask(t, method, proxy.URL+path, "{"); answer.StatusCode != http.StatusUnauthorized ||
+		if answer, text := httpservertest.Ask(t, method, proxy.URL+path, "{"); answer.StatusCode != http.StatusUnauthorized ||
 			!strings.Contains(text, "perch open") {
 			t.Errorf("%s through a proxy: %d %.200s", route, answer.StatusCode, text)
 		}
 	}
-	if answer, _ := doortest.Ask(t, http.MethodGet, proxy.URL+"/api/v1/config", "", bearer(keys[ownersToken])...); answer.StatusCode == 401 {
+	if answer, _ := httpservertest.Ask(t, http.MethodGet, proxy.URL+"/api/v1/config", "", bearer(keys[ownersToken])...); answer.StatusCode == 401 {
 		t.Error("the owner's own key is refused")
 	}
 }
@@ -588,11 +588,11 @@ func TestThePageOfThisMachineComesIn(t *testing.T) {
 	h, _, _ := locked(t, nil)
 	here := strings.TrimSuffix(h.Here(), "/")
 	remember := func(cookie string) int {
-		answer, _ := doortest.Ask(t, http.MethodPost, here+"/api/v1/memory", `{"text":"The cat is called Miso."}`, "Origin", here,
+		answer, _ := httpservertest.Ask(t, http.MethodPost, here+"/api/v1/memory", `{"text":"The cat is called Miso."}`, "Origin", here,
 			"Sec-Fetch-Site", "same-origin", "Cookie", cookie, "X-Perch-Page", "1")
 		return answer.StatusCode
 	}
-	if _, text := doortest.Ask(t, http.MethodGet, here+"/session", ""); !strings.Contains(text, `"how":"local","in":true`) {
+	if _, text := httpservertest.Ask(t, http.MethodGet, here+"/session", ""); !strings.Contains(text, `"how":"local","in":true`) {
 		t.Errorf("without a session it is %s", text)
 	}
 	if status := remember("other=1"); status != http.StatusUnauthorized {
@@ -601,12 +601,12 @@ func TestThePageOfThisMachineComesIn(t *testing.T) {
 	var link struct{ URLs []string }
 	h.Admin(http.MethodPost, "/api/v1/link", "", &link)
 	_, code, _ := strings.Cut(link.URLs[len(link.URLs)-1], here+"/#/in/")
-	entered, text := doortest.Ask(t, http.MethodPost, here+"/session", `{"code":"`+code+`"}`, "Origin", here, "Sec-Fetch-Site", "same-origin")
+	entered, text := httpservertest.Ask(t, http.MethodPost, here+"/session", `{"code":"`+code+`"}`, "Origin", here, "Sec-Fetch-Site", "same-origin")
 	if entered.StatusCode != http.StatusNoContent || len(entered.Cookies()) != 1 {
 		t.Fatalf("%v by %q: %d %s", link.URLs, code, entered.StatusCode, text)
 	}
 	cookie := entered.Cookies()[0].Name + "=" + entered.Cookies()[0].Value
-	if _, text := doortest.Ask(t, http.MethodGet, here+"/session", "", "Cookie", cookie); !strings.Contains(text, `"how":"cookie","in":true`) {
+	if _, text := httpservertest.Ask(t, http.MethodGet, here+"/session", "", "Cookie", cookie); !strings.Contains(text, `"how":"cookie","in":true`) {
 		t.Errorf("with a session it is %s", text)
 	}
 	if status := remember(cookie); status != http.StatusCreated {

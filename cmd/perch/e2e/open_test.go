@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 )
 
 // TestOpenLetsABrowserIn: what perch open prints is good once, for a session that the
@@ -19,7 +19,7 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 	out := h.command("open", 0, "/#/in/", "It works once")
 	code := regexp.MustCompile(`/#/in/(\S+)`).FindStringSubmatch(out)[1]
 	body := `{"code":"` + code + `"}`
-	answer, text := doortest.Ask(t, http.MethodPost, h.URL("/session"), body)
+	answer, text := httpservertest.Ask(t, http.MethodPost, h.URL("/session"), body)
 	if answer.StatusCode != http.StatusNoContent {
 		t.Fatalf("%d %s", answer.StatusCode, text)
 	}

@@ -10,7 +10,7 @@ import (
 	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 	"perch/store"
 	"perch/store/archive"
@@ -19,7 +19,7 @@ import (
 // logIn begins a session of the page, and returns the header of its cookie.
 func (h *running) logIn() string {
 	h.T.Helper()
-	answer, text := doortest.Ask(h.T, http.MethodPost, h.URL("/session"), `{"token":"`+h.OwnerToken()+`"}`)
+	answer, text := httpservertest.Ask(h.T, http.MethodPost, h.URL("/session"), `{"token":"`+h.OwnerToken()+`"}`)
 	if answer.StatusCode != http.StatusNoContent {
 		h.T.Fatalf("%d %s", answer.StatusCode, text)
 	}

@@ -19,13 +19,13 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
 	"perch/cmd/perch/machine"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/socket"
 )
 
 // certified is a certificate and its key in a directory.
 func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS {
-	certificate, key := doortest.Certificate(t, dir, name, from, until)
+	certificate, key := httpservertest.Certificate(t, dir, name, from, until)
 	return config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: certificate, Key: key}
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
 )
 
@@ -21,8 +21,8 @@ func TestARenewedCertificateIsShown(t *testing.T) {
 	dir := t.TempDir()
 	var files, second config.TLS
 	begun, ends := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	files.Certificate, files.Key = doortest.Certificate(t, dir, "old.local", begun, ends)
-	second.Certificate, second.Key = doortest.Certificate(t, t.TempDir(), "new.local", begun, ends)
+	files.Certificate, files.Key = httpservertest.Certificate(t, dir, "old.local", begun, ends)
+	second.Certificate, second.Key = httpservertest.Certificate(t, t.TempDir(), "new.local", begun, ends)
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		k, err := newCertificate(files, slog.New(slog.NewTextHandler(&log, nil)))

@@ -6,13 +6,13 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // DebugRoutes mounts Go's profiles and counters for programs of this machine. Both packages
 // mount themselves on http.DefaultServeMux too, which no listener serves.
 func DebugRoutes(e *gin.Engine) {
-	local := e.Group("/debug", door.Guard(door.Local))
+	local := e.Group("/debug", httpserver.Guard(httpserver.Local))
 	local.GET("/vars", gin.WrapH(expvar.Handler()))
 	local.GET("/pprof/*profile", func(c *gin.Context) {
 		serve := pprof.Index // and of the profiles that it lists, except these

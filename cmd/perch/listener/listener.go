@@ -23,7 +23,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/health"
 )
 
@@ -48,9 +48,9 @@ type Server struct {
 // Set holds the listeners of an appliance.
 type Set struct {
 	Servers    []*Server
-	Lingering  door.Lingering // connections that robots are to close first
-	Downloads  door.Downloads // of robots
-	IngressErr error          // why Ingress is not open
+	Lingering  httpserver.Lingering // connections that robots are to close first
+	Downloads  httpserver.Downloads // of robots
+	IngressErr error                // why Ingress is not open
 
 	data        string
 	certificate *certificate // nil where nothing is encrypted
@@ -139,7 +139,7 @@ func (s *Set) add(l net.Listener, key string) {
 	if key == TLS {
 		server.TLSConfig = s.certificate.tls()
 	}
-	s.Servers = append(s.Servers, &Server{door.LimitListener(l, s.log), server, key})
+	s.Servers = append(s.Servers, &Server{httpserver.LimitListener(l, s.log), server, key})
 }
 
 // Handle mounts routes on the addresses of a key.
@@ -147,7 +147,7 @@ func (s *Set) Handle(key string, routes func(*gin.Engine)) error {
 	if len(s.At(key)) == 0 {
 		return nil
 	}
-	e, err := door.NewEngine(s.log)
+	e, err := httpserver.NewEngine(s.log)
 	if err != nil {
 		return err
 	}

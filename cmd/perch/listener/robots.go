@@ -8,7 +8,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/gateway/robot/udp"
 	"perch/health"
 )
@@ -47,7 +47,7 @@ func (r *Robots) open(c *config.Config, log *slog.Logger) (err error) {
 		if err != nil {
 			return err
 		}
-		r.listeners = append(r.listeners, door.LimitListener(l, log))
+		r.listeners = append(r.listeners, httpserver.LimitListener(l, log))
 	}
 	if c.Robots.MQTT.TLS != "" {
 		certificate, err := newCertificate(c.TLS, log)
@@ -58,7 +58,7 @@ func (r *Robots) open(c *config.Config, log *slog.Logger) (err error) {
 		if err != nil {
 			return err
 		}
-		r.listeners = append(r.listeners, tls.NewListener(door.LimitListener(l, log), certificate.tls()))
+		r.listeners = append(r.listeners, tls.NewListener(httpserver.LimitListener(l, log), certificate.tls()))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"perch/gateway/admin"
-	"perch/gateway/door/doortest"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/mdns"
 	"perch/remote"
 )
@@ -58,7 +58,7 @@ func testSearch(t *testing.T, servers map[string]http.HandlerFunc, browse func(c
 		all = append(all, address)
 		mu.Unlock()
 		if answer, is := servers[address]; is {
-			return doortest.Serve(t, answer), nil
+			return httpservertest.Serve(t, answer), nil
 		}
 		return nil, errors.New("nobody is there")
 	}

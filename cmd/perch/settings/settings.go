@@ -16,7 +16,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/gateway/admin"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Settings are the configuration for the owner's API.
@@ -96,11 +96,11 @@ func firstOf(faults []config.Fault) string {
 func fault(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return &door.Fault{Word: "read_only", Sentence: err.Error(), HTTP: http.StatusConflict, Err: err}
+		return &httpserver.Fault{Word: "read_only", Sentence: err.Error(), HTTP: http.StatusConflict, Err: err}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &door.Fault{Word: "disk_full", Sentence: err.Error(), HTTP: http.StatusInsufficientStorage, Err: err}
+		return &httpserver.Fault{Word: "disk_full", Sentence: err.Error(), HTTP: http.StatusInsufficientStorage, Err: err}
 	case errors.Is(err, fs.ErrNotExist):
-		return &door.Fault{Word: "no_file", Sentence: err.Error(), HTTP: http.StatusConflict, Err: err}
+		return &httpserver.Fault{Word: "no_file", Sentence: err.Error(), HTTP: http.StatusConflict, Err: err}
 	}
 	return err
 }

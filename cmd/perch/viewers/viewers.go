@@ -78,7 +78,7 @@ type Viewers struct {
 	vccp      *vccp.Server
 	feed      *feed.Feed
 	skins     *skin.Server
-	openClaw  *openclaw.Server    // nil where it is off
+	openClaw  *openclaw.Server  // nil where it is off
 	avatars   llmvtuber.Options // but what the configuration says
 	llmvtuber *llmvtuber.Server
 	aituber   *aituber.Server

@@ -18,7 +18,7 @@ import (
 	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/must"
 	"perch/store/storetest"
 )
@@ -28,7 +28,7 @@ const Key = "key-of-the-skins"
 
 // Lock is that of a door that wants Key.
 func Lock() gin.HandlerFunc {
-	return door.Guard(door.InUpgrade(true, door.NewKey(Key, "skins.key", "").Check))
+	return httpserver.Guard(httpserver.InUpgrade(true, httpserver.NewKey(Key, "skins.key", "").Check))
 }
 
 // Server is a door of avatar programs.
@@ -41,7 +41,7 @@ type Server interface {
 // than once; the end of the test does so, too.
 func Serve(t testing.TB, d Server, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
-	engine, err := door.NewEngine(slog.New(slog.DiscardHandler))
+	engine, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	d.Routes(engine.Group("", locks...))
 	server := httptest.NewServer(engine)
@@ -103,7 +103,7 @@ type Chats struct {
 // the robot. There is no robot that is called nobody.
 func (*Chats) SessionOf(talk string) (string, error) {
 	if talk == feed.OfRobot+"nobody" {
-		return "", &door.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}
+		return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}
 	}
 	return "vtb_" + strings.TrimPrefix(talk, feed.OfRobot), nil
 }

@@ -6,7 +6,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 type (
@@ -82,12 +82,12 @@ type TurnStart struct {
 // Errors of Ask and PlaySound.
 var (
 	// ErrOffline is returned if the robot's channel is closed.
-	ErrOffline error = &door.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
+	ErrOffline error = &httpserver.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
 		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
 	// ErrBusy is returned if too much waits to be spoken by a robot.
-	ErrBusy error = &door.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
+	ErrBusy error = &httpserver.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
 		Sentence: "too much waits to be said by the robot; ask again when it has said some of it"}
 	// ErrSpeaking is returned if a sound would disturb the robot or a person.
-	ErrSpeaking error = &door.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
+	ErrSpeaking error = &httpserver.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
 		Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
 )

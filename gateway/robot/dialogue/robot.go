@@ -7,7 +7,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -104,7 +104,7 @@ func typed(s *stepper, text string) {
 func Speakable(text string) (string, error) {
 	text = agent.Speakable(text)
 	if _, words := agent.SplitEmotion(text); words == "" {
-		return "", &door.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
+		return "", &httpserver.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
 	}
 	return text, nil
 }

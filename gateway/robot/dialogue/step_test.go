@@ -10,7 +10,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // situation is a state worth a name, and what leads to it: the situation before,
@@ -332,7 +332,7 @@ func effectInWords(e Effect) string {
 	case AnswerPlay:
 		about = "yes"
 		if e.Err != nil {
-			about = e.Err.(*door.Fault).Word
+			about = e.Err.(*httpserver.Fault).Word
 		}
 	case CloseChannel:
 		about = e.Why

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Path is where robots fetch streams, by the name of a ticket and ".ogg".
@@ -28,7 +28,7 @@ var ErrNotFetched = errors.New("the robot has not fetched the sound")
 var ErrCut = errors.New("the robot has broken off the sound")
 
 // ErrNoTicket is returned by Serve for an unknown name.
-var ErrNoTicket error = &door.Fault{Word: "no_such_sound", HTTP: http.StatusNotFound,
+var ErrNoTicket error = &httpserver.Fault{Word: "no_such_sound", HTTP: http.StatusNotFound,
 	Sentence: "there is no sound under this address: it was fetched before, or it has waited for more than two minutes"}
 
 // Tickets are the streams that robots may fetch, each once. The zero value has none.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -12,19 +12,19 @@ import (
 // Errors of a call to a robot's tool.
 var (
 	// ErrNoTool is wrapped for a tool the robot does not list.
-	ErrNoTool = &door.Fault{Word: "unknown_tool", Sentence: "the robot has no such tool", HTTP: http.StatusNotFound}
+	ErrNoTool = &httpserver.Fault{Word: "unknown_tool", Sentence: "the robot has no such tool", HTTP: http.StatusNotFound}
 	// ErrToolTimeout is wrapped if a robot does not answer in time.
-	ErrToolTimeout = &door.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call in time", HTTP: http.StatusGatewayTimeout}
+	ErrToolTimeout = &httpserver.Fault{Word: "tool_timeout", Sentence: "the robot did not answer the call in time", HTTP: http.StatusGatewayTimeout}
 	// ErrToolFailed is wrapped if the robot answers that the tool failed.
-	ErrToolFailed = &door.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
+	ErrToolFailed = &httpserver.Fault{Word: "tool_failed", Sentence: "the robot's tool failed", HTTP: http.StatusBadGateway}
 	// ErrChannelClosed is returned if the channel closed before the answer.
-	ErrChannelClosed = &door.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered",
+	ErrChannelClosed = &httpserver.Fault{Word: "robot_offline", Sentence: "the robot's channel closed before the tool had answered",
 		HTTP: http.StatusConflict}
 )
 
 // callError is one of these errors with the robot's own words.
 type callError struct {
-	*door.Fault
+	*httpserver.Fault
 	detail string
 }
 
@@ -32,6 +32,6 @@ func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
 func (e *callError) Unwrap() error { return e.Fault }
 
 // Failed returns an error that wraps kind and says more.
-func Failed(kind *door.Fault, format string, a ...any) error {
+func Failed(kind *httpserver.Fault, format string, a ...any) error {
 	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), limit.Data)}
 }

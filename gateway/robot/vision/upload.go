@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -33,11 +33,11 @@ const (
 
 // Errors of an upload that is refused.
 var (
-	errOneAtATime = &door.Fault{Word: "one_at_a_time", HTTP: http.StatusTooManyRequests,
+	errOneAtATime = &httpserver.Fault{Word: "one_at_a_time", HTTP: http.StatusTooManyRequests,
 		Sentence: "this robot's last picture is still being looked at; send the next one after the answer"}
-	errTooManyUploads = &door.Fault{Word: "too_many_pictures", HTTP: http.StatusServiceUnavailable,
+	errTooManyUploads = &httpserver.Fault{Word: "too_many_pictures", HTTP: http.StatusServiceUnavailable,
 		Sentence: "too many pictures are being looked at; try again in a moment"}
-	errSlowUpload = &door.Fault{Word: "too_slow", HTTP: http.StatusRequestTimeout,
+	errSlowUpload = &httpserver.Fault{Word: "too_slow", HTTP: http.StatusRequestTimeout,
 		Sentence: "the picture did not arrive within " + uploadWithin.String() + "; send a smaller one, or look at the network"}
 )
 
@@ -79,7 +79,7 @@ type upload struct {
 }
 
 func badUpload(format string, a ...any) error {
-	return &door.Fault{Word: "bad_picture", Sentence: fmt.Sprintf(format, a...), HTTP: http.StatusBadRequest}
+	return &httpserver.Fault{Word: "bad_picture", Sentence: fmt.Sprintf(format, a...), HTTP: http.StatusBadRequest}
 }
 
 // readUpload reads the form, each part no further than its limit.
@@ -114,7 +114,7 @@ func readUpload(r *multipart.Reader) (upload, error) {
 	case "image/jpeg", "image/png", "image/webp", "image/gif":
 		return u, nil
 	}
-	return u, &door.Fault{Word: "no_picture", HTTP: http.StatusUnsupportedMediaType,
+	return u, &httpserver.Fault{Word: "no_picture", HTTP: http.StatusUnsupportedMediaType,
 		Sentence: "the file is no JPEG, PNG, WebP or GIF picture"}
 }
 
@@ -124,7 +124,7 @@ func readPart(r io.Reader, most int64) ([]byte, error) {
 		return nil, unreadable(err)
 	}
 	if int64(len(data)) > most {
-		return nil, &door.Fault{Word: "picture_too_large", HTTP: http.StatusRequestEntityTooLarge,
+		return nil, &httpserver.Fault{Word: "picture_too_large", HTTP: http.StatusRequestEntityTooLarge,
 			Sentence: fmt.Sprintf("a part of the form is larger than %d bytes", most)}
 	}
 	return data, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"perch/device"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -65,7 +65,7 @@ func FuzzUpload(f *testing.F) {
 	f.Add([]byte("--b--"))
 	f.Fuzz(func(t *testing.T, form []byte) {
 		u, err := readUpload(multipart.NewReader(bytes.NewReader(form), "b"))
-		var fault *door.Fault
+		var fault *httpserver.Fault
 		if err != nil && !errors.As(err, &fault) {
 			t.Errorf("an error that does not say how it is shown: %v", err)
 		}

@@ -15,7 +15,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/door"
+	"perch/gateway/httpserver"
 )
 
 // Phrases of an Answer that fails.
@@ -64,20 +64,20 @@ type Answer struct {
 // for it, is decided before any of it is read. The id may be empty; the token says enough.
 func (s *Service) Receive(w http.ResponseWriter, r *http.Request, id, token string) (Answer, error) {
 	if r.ContentLength > MaxUpload {
-		door.Unread(w)
+		httpserver.Unread(w)
 		return Answer{}, &http.MaxBytesError{Limit: MaxUpload}
 	}
 	from, known := s.holder(token, time.Now())
 	given, err := device.ParseID(id)
 	if !known || id != "" && (err != nil || given != from.robot) {
-		door.Unread(w)
-		return Answer{}, &door.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
+		httpserver.Unread(w)
+		return Answer{}, &httpserver.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
 	trusted := s.options.Robots.Trusts(from.robot)
 	leave, err := s.uploads.reserve(from.robot, !trusted)
 	if err != nil {
-		door.Unread(w)
+		httpserver.Unread(w)
 		return Answer{}, err
 	}
 	defer leave()

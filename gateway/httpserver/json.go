@@ -1,0 +1,60 @@
+package httpserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// BadBody is the refusal of a body that cannot be carried out.
+func BadBody(why string) error {
+	return &Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
+}
+
+// Body is the whole body of a request. The error of one that is too large wraps
+// http.MaxBytesError.
+func Body(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.As(err, &tooLarge) {
+		return nil, BadBody("the body did not arrive whole")
+	}
+	return body, err
+}
+
+// Decode reads a body of JSON. What a client sends besides is left alone, for
+// clients differ in that.
+func Decode(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return BadBody("the body is not the JSON object that belongs here: " + WhyNotJSON(err))
+	}
+	return nil
+}
+
+// WhyNotJSON describes for a client why a body could not be decoded: which key
+// holds a wrong type, or where it is not JSON.
+func WhyNotJSON(err error) string {
+	var wrong *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Sprintf("%.100s may not be a JSON %s", wrong.Field, wrong.Value)
+	case errors.As(err, &wrong):
+		return fmt.Sprintf("it is a JSON %s, and an object belongs here", wrong.Value)
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("it is no JSON at byte %d: %v", syntax.Offset, syntax)
+	}
+	return fmt.Sprintf("%.200s", err)
+}
+
+// Encode is v as JSON, for messages that this program made itself: one that cannot be
+// written is a mistake of ours, and panics.
+func Encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

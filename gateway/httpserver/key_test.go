@@ -1,0 +1,240 @@
+package httpserver_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"perch/gateway/httpserver"
+	"perch/must"
+)
+
+// try sends a token from an address.
+func try(k *httpserver.Key, address, header, value string) error {
+	r := request(http.MethodGet, "/")
+	r.RemoteAddr = address
+	if header != "" {
+		r.Header.Set(header, value)
+	}
+	return k.Check(r)
+}
+
+const secret = "s3cret-of-the-owner"
+
+func TestKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		header, value string
+		status        int // 0 opens
+	}{
+		"bearer":               {"Authorization", "Bearer " + secret, 0},
+		"bearer in lower case": {"Authorization", "bearer " + secret, 0}, // RFC 9110 section 11.1
+		"its own header":       {"X-Admin-Token", secret, 0},
+		"nothing":              {"", "", 401},
+		"an empty bearer":      {"Authorization", "Bearer ", 401},
+		"no scheme":            {"Authorization", secret, 401},
+		"basic":                {"Authorization", "Basic " + secret, 401},
+		"wrong":                {"Authorization", "Bearer wrong", 401},
+		"half":                 {"Authorization", "Bearer " + secret[:5], 401},
+		"more":                 {"Authorization", "Bearer " + secret + "x", 401},
+		"in capitals":          {"Authorization", "Bearer " + strings.ToUpper(secret), 401},
+		"another header":       {"X-Token", secret, 401},
+		"bearer in its header": {"X-Admin-Token", "Bearer " + secret, 401},
+		"endless":              {"Authorization", "Bearer " + strings.Repeat("x", 1<<20), 401},
+	} {
+		k := httpserver.NewKey(secret, "/var/lib/perch/admin-token", "X-Admin-Token")
+		err := try(k, "192.168.1.5:1", c.header, c.value)
+		if (err == nil) != (c.status == 0) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			continue
+		}
+		if code, status := refused(t, err); code != "wrong_key" || status != c.status ||
+			!strings.Contains(err.Error(), "the file admin-token in the data directory") {
+			t.Errorf("%s: %d %s %v", name, status, code, err)
+		}
+		if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "/var") {
+			t.Errorf("%s: the answer holds the secret, or where it is: %v", name, err)
+		}
+	}
+}
+
+func TestKeyWithoutAHeaderOfItsOwn(t *testing.T) {
+	k := httpserver.NewKey(secret, "skins.key", "")
+	if err := try(k, "192.168.1.5:1", "X-Admin-Token", secret); err == nil {
+		t.Error("the admin's header opens a door that does not have it")
+	}
+	if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoKeySet: a door without a key is closed, to an empty token too.
+func TestNoKeySet(t *testing.T) {
+	k := httpserver.NewKey("", "skins.key", "X-Admin-Token")
+	for _, header := range []string{"", "Authorization", "X-Admin-Token"} {
+		code, status := refused(t, try(k, "192.168.1.5:1", header, "Bearer "))
+		if err := try(k, "127.0.0.1:1", header, ""); code != "no_key_set" || status != http.StatusForbidden ||
+			!strings.Contains(err.Error(), "skins.key") {
+			t.Errorf("%q: %d %s %v", header, status, code, err)
+		}
+	}
+}
+
+func TestTooManyTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := httpserver.NewKey(secret, "skins.key", "")
+		status := func(address, token string) int {
+			err := try(k, address, "Authorization", "Bearer "+token)
+			if err == nil {
+				return http.StatusOK
+			}
+			_, status := refused(t, err)
+			return status
+		}
+		for n := range 10 {
+			if got := status(fmt.Sprintf("192.168.1.66:%d", n+1), "guess"); got != http.StatusUnauthorized {
+				t.Fatalf("try %d: %d", n+1, got)
+			}
+		}
+		if got := status("192.168.1.66:99", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("the eleventh try: %d", got)
+		}
+		if got := status("192.168.1.66:99", secret); got != http.StatusTooManyRequests {
+			t.Errorf("the right key among guesses: %d; guessing on would pay", got)
+		}
+		if got := status("[::ffff:192.168.1.66]:1", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("the same address in IPv6: %d", got)
+		}
+		for _, other := range []string{"192.168.1.5:1", "[2001:db8::1]:1", "@"} {
+			if got := status(other, secret); got != http.StatusOK {
+				t.Errorf("the right key from %s: %d", other, got)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if got := status("192.168.1.66:1", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("after 5 s: %d", got)
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		if got := status("192.168.1.66:1", "guess"); got != http.StatusUnauthorized {
+			t.Errorf("after 6 s: %d", got)
+		}
+		if got := status("192.168.1.66:1", "guess"); got != http.StatusTooManyRequests {
+			t.Errorf("after one more: %d", got)
+		}
+		time.Sleep(time.Minute)
+		if got := status("192.168.1.66:1", secret); got != http.StatusOK {
+			t.Errorf("the right key after a minute: %d", got)
+		}
+	})
+}
+
+// TestNoKeyIsNoTry: the images of a web page, which hold no key, lock no address
+// out of the machine that shows it.
+func TestNoKeyIsNoTry(t *testing.T) {
+	k := httpserver.NewKey(secret, "skins.key", "")
+	for range 100 {
+		if _, status := refused(t, try(k, "192.168.1.5:1", "", "")); status != http.StatusUnauthorized {
+			t.Fatalf("without a key: %d", status)
+		}
+	}
+	if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestANetworkIsOneAddress: a client with a /64 has 2^64 addresses, and the tries
+// of one.
+func TestANetworkIsOneAddress(t *testing.T) {
+	k := httpserver.NewKey(secret, "skins.key", "")
+	for n := range 10 {
+		_ = try(k, fmt.Sprintf("[2001:db8::%x]:1", n), "Authorization", "Bearer guess")
+	}
+	if _, status := refused(t, try(k, "[2001:db8::ffff]:1", "Authorization", "Bearer guess")); status != http.StatusTooManyRequests {
+		t.Errorf("from its eleventh address: %d", status)
+	}
+	if err := try(k, "[2001:db8:0:1::1]:1", "Authorization", "Bearer "+secret); err != nil {
+		t.Errorf("from another network: %v", err)
+	}
+}
+
+// TestTheRightKeyIsNoTry: a dashboard that polls is never locked out.
+func TestTheRightKeyIsNoTry(t *testing.T) {
+	k := httpserver.NewKey(secret, "skins.key", "")
+	for n := range 100 {
+		if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
+			t.Fatalf("request %d: %v", n, err)
+		}
+	}
+}
+
+// TestARefusalSaysWhichKey: a 401 names how to come in (RFC 9110 section
+// 15.5.2), and nothing else does.
+func TestARefusalSaysWhichKey(t *testing.T) {
+	e, _ := newEngine(t)
+	k := httpserver.NewKey(secret, "skins.key", "")
+	e.GET("/x", httpserver.Guard(k.Check), func(*gin.Context) {})
+	if w := serve(e, request(http.MethodGet, "/x")); w.Code != 401 || w.Header().Get("WWW-Authenticate") != `Bearer realm="perch"` {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	r := request(http.MethodGet, "/x")
+	r.Header.Set("Authorization", "Bearer "+secret)
+	if w := serve(e, r); w.Code != 200 || w.Header().Get("WWW-Authenticate") != "" {
+		t.Errorf("with the key: %d %v", w.Code, w.Header())
+	}
+	if w := serve(e, request(http.MethodGet, "/y")); w.Code != 404 || w.Header().Get("WWW-Authenticate") != "" {
+		t.Errorf("nothing there: %d %v", w.Code, w.Header())
+	}
+}
+
+// TestASecretThatIsChanged opens nothing more, and what it has let in ends; what others
+// have let in does not.
+func TestASecretThatIsChanged(t *testing.T) {
+	k, serving := httpserver.NewKey(secret, "a setting", ""), httpserver.NewServing("clients", 9, 9)
+	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
+	must.Succeed(t, err)
+	var underWay, connection, keyless context.Context
+	begin := func(c *gin.Context) {
+		ctx, leave, err := serving.Enter(c.Request)
+		if err != nil {
+			t.Error(err)
+		}
+		t.Cleanup(leave)
+		if c.FullPath() == "/keyless" {
+			keyless = ctx
+			return
+		}
+		underWay, connection = c.Request.Context(), ctx
+		k.Set(secret)
+		if underWay.Err() != nil || connection.Err() != nil {
+			t.Error("the same secret ends what it has let in")
+		}
+		k.Set("another secret")
+		<-underWay.Done()
+		<-connection.Done()
+	}
+	e.GET("/keyless", begin)
+	e.Group("", k.Binds, httpserver.Guard(k.Check)).GET("/", begin)
+	for _, path := range []string{"/keyless", "/"} {
+		r := request(http.MethodGet, path)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		e.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if connection == nil || keyless.Err() != nil {
+		t.Error("what needs no key has ended, too")
+	}
+	if err := try(k, "192.0.2.1:1", "Authorization", "Bearer "+secret); err == nil {
+		t.Error("the old secret opens still")
+	}
+	if err := try(k, "192.0.2.1:1", "Authorization", "Bearer another secret"); err != nil {
+		t.Error(err)
+	}
+}

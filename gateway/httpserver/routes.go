@@ -1,0 +1,218 @@
+package httpserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// ofSkins begins the paths of skins and of chats.
+const ofSkins = "/v1/"
+
+// NewEngine returns a gin engine as every listener here uses it: no trust in
+// forwarding headers, errors rendered in one shape, panics answered and, like
+// all that goes wrong here, logged no more than so often.
+func NewEngine(log *slog.Logger) (*gin.Engine, error) {
+	log = Seldom(log)
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	if err := e.SetTrustedProxies(nil); err != nil {
+		return nil, fmt.Errorf("trust no proxies: %w", err)
+	}
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false // a robot follows no redirect
+	e.Use(arrive, noEmbedding, answer(log))
+	e.NoRoute(func(c *gin.Context) {
+		// Some skins add their path to an address that ends with a slash. It is their
+		// paths alone, and not gin's own cure, which takes "..", too, for what it means:
+		// a proxy that does not pass on /xiaozhi/ may pass on //xiaozhi/.
+		path := "/" + strings.TrimLeft(c.Request.URL.Path, "/")
+		if strings.HasPrefix(c.Request.URL.Path, "//") && strings.HasPrefix(path, ofSkins) {
+			r := *c.Request
+			u := *r.URL
+			u.Path, u.RawPath = path, ""
+			r.URL = &u
+			e.ServeHTTP(c.Writer, &r)
+			return
+		}
+		_ = c.Error(&Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound})
+	})
+	e.NoMethod(func(c *gin.Context) {
+		answer := c.Writer.Header()
+		if isPreflight(answer, c.Request) {
+			permit(answer, c.Request, answer.Get("Allow"))
+			c.Status(http.StatusNoContent)
+			return
+		}
+		if c.Request.Method == http.MethodHead && strings.Contains(answer.Get("Allow"), http.MethodGet) {
+			answer.Del("Allow")
+			ctx, cancel := context.WithCancel(c.Request.Context())
+			defer cancel()
+			r := c.Request.WithContext(ctx)
+			r.Method = http.MethodGet
+			e.ServeHTTP(headWriter{c.Writer, cancel}, r)
+			return
+		}
+		_ = c.Error(&Fault{Word: "wrong_method", Sentence: "this address does not take that method", HTTP: http.StatusMethodNotAllowed})
+	})
+	return e, nil
+}
+
+// headWriter answers HEAD by what answers GET (RFC 9110 section 9.3.2): it discards the body,
+// and ends the request when the body begins, so that a stream is not followed.
+type headWriter struct {
+	http.ResponseWriter
+	end context.CancelFunc
+}
+
+// Write implements http.ResponseWriter.
+func (w headWriter) Write(p []byte) (int, error) {
+	w.end()
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (w headWriter) Flush() {}
+
+// answer renders the last error a handler has left.
+func answer(log *slog.Logger) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		defer func() {
+			if p := recover(); p != nil {
+				// One request must not take the others down. It is logged as it is.
+				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
+				if c.Writer.Written() {
+					panic(http.ErrAbortHandler) // or half an answer would pass for a whole one
+				}
+				c.AbortWithStatusJSON(render(fmt.Errorf("panic")))
+			}
+		}()
+		c.Next()
+		switch {
+		case len(c.Errors) == 0:
+			return
+		case c.Writer.Written():
+			log.Info("an answer broke off", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
+			return
+		}
+		status, b := render(c.Errors.Last().Err)
+		if status == http.StatusInternalServerError {
+			log.Error("a request failed", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
+		}
+		Challenge(c.Writer.Header(), status)
+		c.JSON(status, b)
+	}
+}
+
+// Challenge adds to the header of a refusal for want of a key how to send one
+// (RFC 9110 section 15.5.2). It leaves other answers alone.
+func Challenge(answer http.Header, status int) {
+	if status == http.StatusUnauthorized {
+		answer.Set("WWW-Authenticate", `Bearer realm="perch"`)
+	}
+}
+
+// Guard lets a request through when every check does.
+func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		for _, check := range checks {
+			if err := check(c.Request); err != nil {
+				_ = c.Error(err)
+				c.Abort()
+				return
+			}
+		}
+	}
+}
+
+// Admit lets web pages of these origins in, and has their browsers show them
+// the answers. It is for a whole engine of NewEngine: a preflight has no route,
+// so it reaches no handler of a group. Admit runs before the other guards, so that
+// an allowed page can read their refusals; they still run before the answer to a
+// preflight.
+func (o Origins) Admit() gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := o.share(c.Writer.Header(), c.Request); err != nil {
+			_ = c.Error(err)
+			c.Abort()
+		}
+	}
+}
+
+// Last is a handler before those of robots' doors: after a request with
+// Connection: close the other side closes the connection.
+func (l *Lingering) Last() gin.HandlerFunc {
+	return func(c *gin.Context) { l.last(c.Request) }
+}
+
+// noEmbedding has browsers show no answer to a page of another origin that asks for it by
+// a tag or without CORS, such as <img> (Fetch standard, section 3.7): such a page may be
+// served by another port of this host, to which a browser sends the same cookies.
+func noEmbedding(c *gin.Context) { c.Header("Cross-Origin-Resource-Policy", "same-origin") }
+
+// Below returns a handler that counts requests whose path begins with one of the
+// prefixes. Once Finish was called it refuses them with status 503.
+func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
+			return
+		}
+		if !d.start() {
+			_ = c.Error(&Fault{Word: "stopping", Sentence: GoingAway, HTTP: http.StatusServiceUnavailable})
+			c.Abort()
+			return
+		}
+		defer d.finish()
+		c.Next()
+	}
+}
+
+// bodyWithin is how long the body of a request may take to arrive.
+const bodyWithin = 30 * time.Second
+
+// arrive bounds the time in which a body arrives, also one that is not used:
+// before the server answers a refused request, it reads on for a while, and would
+// wait for a body that never comes. A door that takes more sets another deadline.
+func arrive(c *gin.Context) {
+	// Where no body comes at all, the server reads already to notice a client
+	// that leaves, and would take the deadline for one. Once a body has arrived,
+	// it lifts the deadline itself.
+	if c.Request.ContentLength != 0 {
+		// An error means there is no network, as in tests.
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
+	}
+}
+
+// Limit bounds the body of a request, in bytes. A body with a larger
+// Content-Length is not read. NewEngine bounds it in time.
+func Limit(most int64) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if c.Request.ContentLength > most {
+			c.Request.Body = tooLong{c.Request.Body, most}
+			return
+		}
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
+	}
+}
+
+// Unread has the server answer at once and close the connection, where the body
+// of a request is not wanted. Otherwise the server reads some of it first, and
+// waits for a slow one; but then a client that reads only after it has sent all
+// would see the answer.
+func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
+// tooLong is a body with too large a Content-Length.
+type tooLong struct {
+	io.Closer
+	most int64
+}
+
+// Read fails as a body does of which too much was read.
+func (b tooLong) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.most} }

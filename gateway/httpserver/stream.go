@@ -1,0 +1,70 @@
+package httpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// keepAlive is how often a stream sends a sign of life, so that proxies do not
+// close it and a client that has gone is noticed.
+const keepAlive = 15 * time.Second
+
+// sendWithin is how long a client may take to read before it is disconnected.
+const sendWithin = 10 * time.Second
+
+// Message is one server-sent event.
+type Message struct {
+	ID    string
+	Event string
+	Data  any // sent as JSON
+}
+
+// Stream sends server-sent events (HTML Living Standard, section 9.2) until
+// next fails or the client goes away. next waits for the next message; its
+// context ends with the client or at the time for a sign of life.
+func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Context) (Message, error)) error {
+	control := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+	write := func(text string) error {
+		// Not every ResponseWriter has deadlines; a server's has.
+		_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
+		if _, err := fmt.Fprint(w, text); err != nil {
+			return err
+		}
+		return control.Flush()
+	}
+	if err := write(": welcome\n\n"); err != nil {
+		return err
+	}
+	for {
+		waiting, cancel := context.WithTimeout(ctx, keepAlive)
+		m, err := next(waiting)
+		quiet := waiting.Err() != nil && ctx.Err() == nil
+		cancel()
+		switch {
+		case err != nil && quiet:
+			err = write(": still here\n\n")
+		case err == nil:
+			var text string
+			if text, err = m.text(); err == nil {
+				err = write(text)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (m Message) text() (string, error) {
+	data, err := json.Marshal(m.Data)
+	if err != nil {
+		return "", fmt.Errorf("encode an event: %w", err)
+	}
+	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", m.ID, m.Event, data), nil
+}

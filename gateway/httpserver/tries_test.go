@@ -1,0 +1,69 @@
+package httpserver
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+)
+
+func numbered(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
+}
+
+// TestTriesAreBounded: invented addresses fill no memory, and lock no other out.
+func TestTriesAreBounded(t *testing.T) {
+	tries := newPeerLimiters(tryEvery, triesAtOnce)
+	for n := range 3 * mostPeers {
+		tries.allow(numbered(n))
+		if kept := len(tries.byPeer); kept > mostPeers {
+			t.Fatalf("%d addresses are remembered", kept)
+		}
+	}
+	inNetworks := 0
+	for _, l := range tries.byNetwork {
+		inNetworks += l.Len()
+	}
+	if kept := len(tries.byPeer); kept != mostPeers || inNetworks != kept {
+		t.Errorf("%d addresses are remembered, and %d in their networks", kept, inNetworks)
+	}
+	for n := range 3 * mostPeers {
+		if tries.exhausted(numbered(n)) {
+			t.Fatalf("address %d is locked out by one try", n)
+		}
+	}
+}
+
+// TestManyAddressesForgetNoTries: a client that has guessed too often stays
+// refused, from however many addresses of other networks it goes on, and the latest of one network
+// outlive the others of it.
+func TestManyAddressesForgetNoTries(t *testing.T) {
+	tries := newPeerLimiters(tryEvery, triesAtOnce)
+	guessed := []netip.Addr{netip.MustParseAddr("192.168.1.66"), netip.MustParseAddr("2001:db8::")}
+	exhaust := func(from netip.Addr) {
+		for range triesAtOnce {
+			tries.allow(from)
+		}
+	}
+	for _, from := range guessed {
+		exhaust(from)
+	}
+	for n := range 20 * mostPeers {
+		tries.allow(numbered(10<<24 + n))
+		network := netip.MustParseAddr("2001:db8:1::").As16()
+		binary.BigEndian.PutUint16(network[6:], uint16(n))
+		tries.allow(netip.AddrFrom16(network))
+	}
+	for _, from := range guessed {
+		if !tries.exhausted(from) {
+			t.Errorf("the tries of %s are forgotten", from)
+		}
+	}
+	latest := numbered(10<<24 + 20*mostPeers)
+	exhaust(latest)
+	for n := range 5 {
+		tries.allow(numbered(10<<24 + 20*mostPeers + 1 + n))
+	}
+	if !tries.exhausted(latest) {
+		t.Error("the latest tries are forgotten before older ones")
+	}
+}
