@@ -32,7 +32,7 @@ deps: ## installs the Debian packages that building, running and testing need
 	@packaging/deps.sh
 
 page: deps ## bundles the page for browsers, where its sources have changed
-	@gateway/web/bundle.sh
+	@gateway/owner/web/bundle.sh
 
 # go list fetches modules without a line for each; where it cannot, go build says why.
 build: page ## builds bin/perch and bin/perch-tools
@@ -49,7 +49,7 @@ demo: build ## starts the appliance and lets a simulated robot talk with it
 
 # The slowest packages begin first. Many of their tests wait, for somebody to have spoken or for
 # a program to start, so that more packages run at once than there are processors.
-PACKAGES := ./cmd/perch/... ./packaging ./gateway/web ./gateway/... ./...
+PACKAGES := ./cmd/perch/... ./packaging ./gateway/owner/web ./gateway/... ./...
 
 test: page ## runs every test that takes no minute; prints those it skips and the ten slowest
 	@packaging/deps.sh app
@@ -74,7 +74,7 @@ check: page ## formatting, vet, staticcheck, tidy modules, methods that are link
 	packaging/methods.sh
 	packaging/docs.py
 	go run ./cmd/perch/drivers/manual -check
-	gateway/web/ui/node_modules/.bin/tsc -p gateway/web/ui
+	gateway/owner/web/ui/node_modules/.bin/tsc -p gateway/owner/web/ui
 	GOFLAGS=-trimpath go build ./voice
 
 docs: ## writes what the drivers of engines and avatar programs declare into docs/engines.md and docs/relays.md
@@ -130,10 +130,10 @@ release: deps ## makes release VERSION, signed, with an apt repository, in dist/
 soak: deps ## runs the whole appliance with a fault every few seconds, for SOAK (3m)
 	@packaging/deps.sh deb
 	program=$(abspath $(PERCH_PROGRAM)); \
-	if [ -n "$(RACE)" ]; then gateway/web/bundle.sh && go build -race -o bin/perch-race ./cmd/perch || exit 1; program=$(CURDIR)/bin/perch-race; fi; \
+	if [ -n "$(RACE)" ]; then gateway/owner/web/bundle.sh && go build -race -o bin/perch-race ./cmd/perch || exit 1; program=$(CURDIR)/bin/perch-race; fi; \
 	if [ -z "$$program" ]; then program=$$(packaging/unpacked.sh); fi; \
 	SOAK=$(SOAK) PERCH_PROGRAM=$$program go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./cmd/perch/e2e
 
 clean: ## removes what was built
-	rm -rf bin dist gateway/web/ui/node_modules
-	git clean -qfdX gateway/web/dist
+	rm -rf bin dist gateway/owner/web/ui/node_modules
+	git clean -qfdX gateway/owner/web/dist

@@ -22,7 +22,7 @@ var floors = []string{
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
 	"agent ota perception voice/* store/* gateway/robot/tools gateway/robot/transport",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
-	"agent/feed agent/* gateway/robot/dialogue gateway/robot/notify gateway/robot/vision",
+	"agent/* gateway/avatar/feed gateway/robot/dialogue gateway/robot/notify gateway/robot/vision",
 	"gateway/avatar gateway/homeassistant/topic gateway/robot/transcript gateway/robot/playback",
 	"gateway/homeassistant/connection gateway/homeassistant/discovery",
 	"gateway/homeassistant/state",
@@ -46,10 +46,10 @@ var owners = map[string]string{
 	"C": "voice voice/*", "go.etcd.io/bbolt": "store store/*", "github.com/gorilla/websocket": "socket",
 	"github.com/gin-gonic/gin": "gateway/* cmd/perch/access cmd/perch/listener ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
 	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant/connection gateway/robot/control firmware-tools/simrobot",
-	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/admin", "rsc.io/qr": "gateway/web",
+	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/owner/admin", "rsc.io/qr": "gateway/owner/web",
 	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
 	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/* perception packaging/*", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",
-	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
+	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/avatar/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
 	"github.com/coreos/go-systemd/v22": "cmd/perch/systemd", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
 	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot/notify", "github.com/pion/webrtc/v4": "gateway/robot/notify",
 }
@@ -80,7 +80,7 @@ func TestLayers(t *testing.T) {
 	if err != nil || seen < 500 {
 		t.Errorf("%d files: %v", seen, err)
 	}
-	for dir, imported := range map[string]string{"voice": "perch/store", "gateway/robot": "perch/gateway/admin", "agent": "go.etcd.io/bbolt",
+	for dir, imported := range map[string]string{"voice": "perch/store", "gateway/robot": "perch/gateway/owner/admin", "agent": "go.etcd.io/bbolt",
 		"cmd/perch/appliance": "perch/firmware-tools/simrobot", "store": "example.com/unknown", "elsewhere": "perch/device"} {
 		if forbidden(dir, imported) == "" {
 			t.Errorf("%s may import %s", dir, imported)

@@ -41,7 +41,7 @@ func TestPageIsWhole(t *testing.T) {
 // part and a value: `framing${n}`.
 func TestPageIsUsed(t *testing.T) {
 	var scripts strings.Builder
-	err := filepath.WalkDir("../gateway/web/ui/src", func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../gateway/owner/web/ui/src", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".ts" {
 			return err
 		}

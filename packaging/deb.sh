@@ -59,7 +59,7 @@ sysroot() {
 	mv "$root.new" "$root"
 }
 
-gateway/web/bundle.sh >&2
+gateway/owner/web/bundle.sh >&2
 
 # As in the Makefile, for whoever does not come from there.
 GOFLAGS="-tags=$(cat packaging/tags)"
@@ -89,7 +89,7 @@ licences() {
 
 # bundled are the licences of what is in the page.
 bundled() {
-	(cd gateway/web/ui && npm ls --omit=dev --all --parseable --long 2>/dev/null) | grep /node_modules/ | LC_ALL=C sort | while IFS=: read -r dir named _; do
+	(cd gateway/owner/web/ui && npm ls --omit=dev --all --parseable --long 2>/dev/null) | grep /node_modules/ | LC_ALL=C sort | while IFS=: read -r dir named _; do
 		for file in "$dir"/LICEN[CS]E* "$dir"/*NOTICE*; do
 			if [ -f "$file" ]; then printf '\n\n==== %s %s\n\n' "${dir##*/node_modules/}" "${named##*@}" && cat "$file"; fi
 		done

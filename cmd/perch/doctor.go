@@ -14,7 +14,7 @@ import (
 	"perch/cmd/perch/listener"
 	"perch/cmd/perch/machine"
 	"perch/command"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // unwell is the doctor's error. Its findings have been printed.

@@ -15,7 +15,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/command"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/limit"
 	"perch/store/archive"
 )

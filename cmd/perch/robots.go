@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/command"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/plain"
 )
 

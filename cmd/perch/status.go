@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/plain"
 )
 

@@ -77,7 +77,7 @@ func measured() []run {
 			{"check-ins of a known robot", "BenchmarkCheckIn", "check-ins/s", "/s", least, 5000,
 				"net/http and gin take most of it, and the client shares the processors"},
 		}},
-		{"gateway/skin", "^BenchmarkEventToSkins$/^skins=500$", "200x", []row{
+		{"gateway/avatar/skin", "^BenchmarkEventToSkins$/^skins=500$", "200x", []row{
 			{"event to 500 skins, p99", "BenchmarkEventToSkins/skins=500", "p99-ms", "ms", most, 8,
 				"read and write of the kernel are two thirds of the processor time, and the 500 clients in the same process more than half of these"},
 		}},
@@ -89,7 +89,7 @@ func measured() []run {
 				"half is any start of the program: its libraries' tables and expressions, and eleven shared libraries"},
 		}},
 		// From opening the page to its first view; what a robot plays against what was synthesized.
-		{"gateway/web", ".", "10x", nil},
+		{"gateway/owner/web", ".", "10x", nil},
 		{"voice", "^Benchmark(Quality|Loss|Resamplers)$", "0.5s", nil},
 	}
 }

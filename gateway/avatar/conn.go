@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/feed"
+	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/socket"
 )

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"perch/agent"
-	"perch/agent/feed"
+	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/socket"
 )
@@ -27,7 +27,7 @@ const (
 	mostOfOne    = 8 // from one address
 )
 
-// Chat is the door that answers text: gateway/skin.
+// Chat is the door that answers text: gateway/avatar/skin.
 type Chat interface {
 	// SessionOf is the session in which the talk of a name shows.
 	SessionOf(talk string) (session string, err error)

@@ -19,9 +19,9 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/agent"
-	"perch/agent/feed"
 	"perch/event"
 	"perch/gateway/avatar/avatartest"
+	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/gateway/httpserver/httpservertest"
 	"perch/must"

@@ -16,7 +16,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/gateway/httpserver"
-	"perch/gateway/web"
+	"perch/gateway/owner/web"
 	"perch/secret"
 )
 

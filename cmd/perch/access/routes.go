@@ -10,7 +10,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/listener"
 	"perch/gateway/httpserver"
-	"perch/gateway/web"
+	"perch/gateway/owner/web"
 )
 
 // Mount mounts the routes of a part.

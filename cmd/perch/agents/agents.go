@@ -22,7 +22,7 @@ import (
 	"perch/cmd/perch/skills"
 	"perch/device"
 	"perch/event"
-	"perch/gateway/vccp"
+	"perch/gateway/avatar/vccp"
 	"perch/perception"
 	"perch/store"
 	"perch/voice"

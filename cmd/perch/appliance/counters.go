@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"perch/cmd/perch/machine"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // newMetrics returns what parts count and measure themselves, for the owner's metrics.

@@ -22,7 +22,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/event"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/must"
 	"perch/waittest"
 )

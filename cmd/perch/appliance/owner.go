@@ -6,8 +6,8 @@ import (
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
 	"perch/cmd/perch/settings"
-	"perch/gateway/admin"
-	"perch/gateway/web"
+	"perch/gateway/owner/admin"
+	"perch/gateway/owner/web"
 )
 
 // newOwner makes what the owner uses, and mounts everything on the listeners.

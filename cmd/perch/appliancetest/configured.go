@@ -20,7 +20,7 @@ import (
 	"perch/cmd/perch/doctor"
 	"perch/cmd/perch/engines"
 	"perch/device/xiaozhi"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/must"
 )
 

@@ -16,8 +16,8 @@ import (
 	"perch/agent/skill"
 	"perch/cmd/perch/config"
 	"perch/event"
-	"perch/gateway/admin"
 	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
 )
 
 // Catalog is what an owner does with characters. It publishes its changes.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/gateway/avatar/llmvtuber"
 	"perch/gateway/homeassistant"
-	"perch/gateway/llmvtuber"
 	"perch/secret"
 )
 

@@ -6,7 +6,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/driver"
-	"perch/gateway/relay"
+	"perch/gateway/avatar/relay"
 )
 
 // Relay is an avatar program that shows the agents.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"sync"
 
-	"perch/gateway/admin"
 	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
 	"perch/store"
 	"perch/store/archive"
 )

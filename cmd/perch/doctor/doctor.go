@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"perch/cmd/perch/config"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // Misconfigured finds what can be found where the configuration has faults.

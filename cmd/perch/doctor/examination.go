@@ -18,8 +18,8 @@ import (
 	"perch/child"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
-	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/gateway/owner/admin"
 	"perch/store"
 )
 

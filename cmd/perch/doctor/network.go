@@ -20,9 +20,9 @@ import (
 	"perch/cmd/perch/listener"
 	"perch/cmd/perch/network"
 	"perch/device"
-	"perch/gateway/admin"
 	"perch/gateway/homeassistant"
 	"perch/gateway/mdns"
+	"perch/gateway/owner/admin"
 	"perch/plain"
 	"perch/store"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // finding is one line of the doctor's: something that works, or a cause and

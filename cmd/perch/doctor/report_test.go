@@ -12,7 +12,7 @@ import (
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/command/commandtest"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/store/archive"
 	"perch/voice/espeak"
 	"perch/voice/wyoming"

@@ -8,7 +8,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/must"
 )
 

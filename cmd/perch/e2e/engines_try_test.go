@@ -12,7 +12,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/must"
 	"perch/voice"
 	"perch/voice/openai"

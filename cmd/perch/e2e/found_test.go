@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // TestTheNetworkIsSearched, here on the loopback interface alone, and an empty answer has

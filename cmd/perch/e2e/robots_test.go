@@ -18,7 +18,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/must"
 	"perch/voice"
 	"perch/voice/openai"

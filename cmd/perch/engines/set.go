@@ -17,7 +17,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/driver"
 	"perch/event"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/health"
 	"perch/language"
 	"perch/voice"

@@ -7,7 +7,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/voice"
 )
 

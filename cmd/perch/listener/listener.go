@@ -22,8 +22,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/cmd/perch/config"
-	"perch/gateway/admin"
 	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
 	"perch/health"
 )
 

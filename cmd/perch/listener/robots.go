@@ -7,8 +7,8 @@ import (
 	"net"
 
 	"perch/cmd/perch/config"
-	"perch/gateway/admin"
 	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
 	"perch/gateway/robot/udp"
 	"perch/health"
 )

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"perch/event"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // Bounds of what is kept.

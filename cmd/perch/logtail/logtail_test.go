@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"perch/event"
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 )
 
 // loggedLine is what a page is sent.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"perch/gateway/admin"
+	"perch/gateway/owner/admin"
 	"perch/health"
 	"perch/store"
 )

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"perch/gateway/admin"
 	"perch/gateway/mdns"
+	"perch/gateway/owner/admin"
 	"perch/plain"
 	"perch/remote"
 )

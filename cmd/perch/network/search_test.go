@@ -17,9 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/gateway/admin"
 	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/mdns"
+	"perch/gateway/owner/admin"
 	"perch/remote"
 )
 

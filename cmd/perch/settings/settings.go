@@ -15,8 +15,8 @@ import (
 	"syscall"
 
 	"perch/cmd/perch/config"
-	"perch/gateway/admin"
 	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
 )
 
 // Settings are the configuration for the owner's API.

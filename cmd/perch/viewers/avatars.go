@@ -5,7 +5,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/engines"
-	"perch/gateway/llmvtuber"
+	"perch/gateway/avatar/llmvtuber"
 	"perch/voice"
 )
 

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"perch/cmd/perch/config"
-	"perch/gateway/relay"
+	"perch/gateway/avatar/relay"
 	"perch/health"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"perch/agent"
-	"perch/agent/feed"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/must"
 	"perch/store/storetest"

@@ -15,7 +15,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
-	"perch/gateway/relay"
+	"perch/gateway/avatar/relay"
 )
 
 func main() {

@@ -1,0 +1,228 @@
+package feed
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/event"
+	"perch/must"
+	"perch/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+)
+
+var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+// screen is a skin without a connection.
+func screen(f *Feed, all bool) *Viewer {
+	return f.Join(Filter{Kinds: RFCKinds(), All: all, Words: agent.VocabularyRFC})
+}
+
+// shows reads what came, and returns the states as "session:state".
+func (v *Viewer) shows(t testing.TB) (states []string) {
+	t.Helper()
+	for {
+		f, late := v.Pop()
+		if late {
+			t.Fatal("it is late")
+		}
+		if f == nil {
+			return states
+		}
+		valid(t, f.Data)
+		var b State
+		must.Succeed(t, json.Unmarshal(f.Data, &b))
+		if b.Type == KindState {
+			states = append(states, b.Session+":"+string(b.State))
+		}
+	}
+}
+
+func newFeedOf(bus *event.Bus, board *agent.Board) *Feed {
+	words, err := agent.NewWords(nil)
+	if err != nil {
+		panic(err)
+	}
+	return New(Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: words,
+		Log: slog.New(slog.DiscardHandler)})
+}
+
+// valid fails where a frame is not what the published schema has.
+func valid(t testing.TB, data []byte) {
+	t.Helper()
+	var v any
+	must.Succeed(t, json.Unmarshal(data, &v))
+	if err := schema().Validate(v); err != nil {
+		t.Errorf("%s is no event of the schema: %v", data, err)
+	}
+}
+
+var schema = sync.OnceValue(func() *jsonschema.Resolved {
+	text, err := os.ReadFile("../skin/schema/vtuber.v1.json")
+	var s jsonschema.Schema
+	if err = cmp.Or(err, json.Unmarshal(text, &s)); err != nil {
+		panic(err)
+	}
+	s.AnyOf, s.Ref = nil, "#/$defs/event"
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		panic(err)
+	}
+	return resolved
+})
+
+// TestPassingStatesEnd by themselves, on time.
+func TestPassingStatesEnd(t *testing.T) {
+	for end, want := range map[string]struct {
+		state string
+		after time.Duration
+	}{event.EndDone: {"attention", 4 * time.Second}, event.EndFailed: {"error", 5 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			bus, board := event.NewBus(), agent.NewBoard()
+			f := newFeedOf(bus, board)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				f.Run(t.Context())
+			}()
+			synctest.Wait()
+			s := screen(f, false)
+			bus.Publish("", "s", event.ThinkingStarted{})
+			bus.Publish("", "s", event.TurnEnded{End: end})
+			synctest.Wait()
+			if got := fmt.Sprint(s.shows(t)); got != "[s:thinking s:"+want.state+"]" {
+				t.Error(got)
+			}
+			time.Sleep(want.after - time.Millisecond)
+			synctest.Wait()
+			if got := s.shows(t); len(got) > 0 {
+				t.Error("too early", got)
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if got := fmt.Sprint(s.shows(t)); got != "[s:idle]" || len(f.views) > 0 {
+				t.Error(got, len(f.views))
+			}
+			bus.Close()
+			<-ended
+		})
+	}
+}
+
+// TestAnySkinEndsWithTheBoard: whatever happens, and whenever a skin joins, the
+// last state that it was sent of a session is what the board shows.
+func TestAnySkinEndsWithTheBoard(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bus, board := event.NewBus(), agent.NewBoard()
+		defer bus.Close()
+		f := newFeedOf(bus, board)
+		at, seq := time.Now(), uint64(0) // join reads the clock
+		var skins []*Viewer
+		sent := map[*Viewer]map[string]agent.Shown{}
+		join := func() {
+			s := screen(f, rapid.Bool().Draw(t, "all"))
+			skins, sent[s] = append(skins, s), map[string]agent.Shown{}
+		}
+		join()
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			if rapid.IntRange(0, 9).Draw(t, "joins") == 0 {
+				join()
+			}
+			at = at.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
+			f.tick(at)
+			seq++
+			e := event.Envelope{Seq: seq, At: at, Event: anEvent(t)}
+			switch rapid.IntRange(0, 2).Draw(t, "whose") {
+			case 0:
+				e.Robot, e.Session = robotA, rapid.SampledFrom([]string{"a1", "a2"}).Draw(t, "session")
+			case 1:
+				e.Session = "vtb_1"
+				if _, is := e.Event.(event.RobotOnline); is {
+					e.Event = event.Heard{} // there is no robot
+				}
+			case 2:
+				e.Robot, e.Session = robotB, "b1"
+			}
+			board.HandleEvent(e)
+			f.handleEvent(e)
+			for _, s := range skins {
+				for {
+					made, _ := s.Pop()
+					if made == nil {
+						break
+					}
+					var b State
+					if json.Unmarshal(made.Data, &b) == nil && b.Type == KindState {
+						// Tools change the detail of a state, and a session that comes back begins anew.
+						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
+							b.State != agent.Idle {
+							t.Fatalf("%s is sent %s twice", b.Session, was)
+						}
+						sent[s][b.Session] = b.State
+					}
+				}
+			}
+		}
+		states, _ := board.Snapshot()
+		for _, state := range states {
+			for _, s := range skins {
+				want := ShownTo(s.filter.All, state.At(at))
+				if got := sent[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
+					t.Fatalf("%s shows %s, and a skin was sent %q", state.Session, want, got)
+				}
+			}
+		}
+	})
+}
+
+func anEvent(t *rapid.T) event.Event {
+	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
+	return rapid.SampledFrom([]event.Event{
+		event.RobotOnline{}, event.RobotOffline{}, event.ListeningStarted{}, event.Misheard{}, event.Heard{}, event.ThinkingStarted{},
+		event.ToolStatus{ID: id, Name: id, Status: event.ToolRunning}, event.ToolStatus{ID: id, Name: id, Status: event.ToolDone},
+		event.ToolStatus{ID: id, Name: id, Status: event.ToolRunning, SubAgent: true}, event.ToolStatus{ID: id, Status: event.ToolFailed},
+		event.SpeakingStarted{}, event.Said{}, event.Emotion{Name: "happy"}, event.Asked{ID: id}, event.Answered{ID: id}, event.Fault{},
+		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndFailed}, event.TurnEnded{End: event.EndCancelled},
+		event.TurnEnded{End: event.EndSleep},
+		event.Perceived{Name: "face_detected"},
+	}).Draw(t, "event")
+}
+
+// TestLongNamesAreCut, and stay letters.
+func TestLongNamesAreCut(t *testing.T) {
+	bus := event.NewBus()
+	defer bus.Close()
+	f := newFeedOf(bus, agent.NewBoard())
+	s := screen(f, false)
+	f.handleEvent(event.Envelope{Seq: 1, At: noon, Session: "s", Event: event.ToolStatus{
+		ID: strings.Repeat("é", 500), Name: strings.Repeat("é", 500), Status: event.ToolRunning, Detail: strings.Repeat("é", 5000)}})
+	for {
+		made, _ := s.Pop()
+		if made == nil {
+			break
+		}
+		if valid(t, made.Data); len(made.Data) > 2000 || strings.Contains(string(made.Data), "\ufffd") {
+			t.Errorf("%d bytes", len(made.Data))
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package openclaw
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/avatar/avatartest"
+	"perch/gateway/avatar/feed"
+	"perch/gateway/httpserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const robotA device.ID = "a0b1c2d3e4f5"
+
+// scripted has texts answered by a script, under the session of their talk.
+type scripted struct {
+	bus *event.Bus
+
+	mu     sync.Mutex
+	texts  []string // "talk character: text"
+	answer func(ctx context.Context, session string, take func(agent.Reply) error) error
+}
+
+func (s *scripted) SessionOf(talk string) (string, error) {
+	if robot, is := strings.CutPrefix(talk, feed.OfRobot); is {
+		if robot != string(robotA) {
+			return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no such robot", HTTP: 404}
+		}
+		return agent.OfChat + robot, nil
+	}
+	return talk, nil
+}
+
+func (s *scripted) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
+	session, err := s.SessionOf(talk)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.texts = append(s.texts, talk+" "+character+": "+text)
+	answer := s.answer
+	s.mu.Unlock()
+	if answer == nil {
+		answer = s.hello
+	}
+	return answer(ctx, session, take)
+}
+
+// hello is a turn with a tool and two sentences.
+func (s *scripted) hello(_ context.Context, session string, take func(agent.Reply) error) error {
+	publish := func(events ...event.Event) {
+		for _, e := range events {
+			s.bus.Publish("", session, e)
+		}
+	}
+	publish(event.Heard{Text: "hello"}, event.ToolStatus{ID: "c1", Name: "clock", Status: event.ToolRunning},
+		event.ToolStatus{ID: "c1", Name: "clock", Status: event.ToolDone, Detail: "noon"}, event.SpeakingStarted{})
+	for _, text := range []string{"It is noon.", "Eat."} {
+		publish(event.Said{Text: text})
+		if err := take(agent.Say{Text: text}); err != nil {
+			return err
+		}
+	}
+	publish(event.TurnEnded{End: event.EndDone})
+	return nil
+}
+
+func (s *scripted) heard() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.texts...)
+}
+
+// cast are characters.
+type cast []string
+
+func (c cast) Names() []string { return c }
+
+func (c cast) Exists(name string) bool {
+	for _, one := range c {
+		if one == name {
+			return true
+		}
+	}
+	return false
+}
+
+// harness is the door with a bus and a feed behind it, served over loopback.
+type harness struct {
+	*avatartest.Appliance
+	t     testing.TB
+	talks *scripted
+	door  *Server
+}
+
+func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
+	t.Helper()
+	h := &harness{t: t, talks: &scripted{}}
+	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
+		o := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
+		p := usualPaces()
+		for _, c := range change {
+			c(&o, &p)
+		}
+		h.door = New(o)
+		h.door.paces = p
+		return h.door
+	})
+	h.talks.bus = h.Bus
+	return h
+}
+
+func (h *harness) happens(robot device.ID, session string, events ...event.Event) {
+	for _, e := range events {
+		h.Bus.Publish(robot, session, e)
+	}
+}
+
+// client is a program of OpenClaw's. It reads frames as they come.
+type client struct {
+	*avatartest.Client
+	t     testing.TB
+	nonce string
+}
+
+// told is a frame of the door's.
+type told struct {
+	Type, ID, Event string
+	OK              bool
+	Seq             int
+	Payload         json.RawMessage
+	Error           *failure
+
+	whole string
+}
+
+// dial opens a connection, and takes the challenge.
+func (h *harness) dial() *client {
+	h.t.Helper()
+	c, nonce := avatartest.Challenged(h.t, h.URL, func(message string) string { return message })
+	return &client{c, h.t, nonce}
+}
+
+// join opens a connection that has connected.
+func (h *harness) join(change ...func(map[string]any)) *client {
+	h.t.Helper()
+	c := h.dial()
+	c.Send(avatartest.Connect("1", change...))
+	if hello := c.next(); !hello.OK || !strings.Contains(hello.whole, `"type":"hello-ok"`) {
+		h.t.Fatalf("no hello: %s", hello.whole)
+	}
+	return c
+}
+
+func (c *client) call(id, method, params string) {
+	c.t.Helper()
+	c.Send(fmt.Sprintf(`{"type":"req","id":%q,"method":%q,"params":%s}`, id, method, params))
+}
+
+func (c *client) next() told {
+	c.t.Helper()
+	f := told{whole: c.Next()}
+	if err := json.Unmarshal([]byte(f.whole), &f); err != nil {
+		c.t.Fatalf("%s: %v", f.whole, err)
+	}
+	return f
+}
+
+// answer is the answer to a call; events before it are left out.
+func (c *client) answer(id string) told {
+	c.t.Helper()
+	for {
+		if f := c.next(); f.Type == "res" {
+			if f.ID != id {
+				c.t.Fatalf("an answer to %q, want %q: %s", f.ID, id, f.whole)
+			}
+			return f
+		}
+	}
+}
+
+// events are those until one that holds a text.
+func (c *client) events(last string) (all []told) {
+	c.t.Helper()
+	for {
+		f := c.next()
+		all = append(all, f)
+		if strings.Contains(f.whole, last) {
+			return all
+		}
+	}
+}
+
+// gone waits for the end of the connection.
+func (c *client) gone() {
+	c.t.Helper()
+	if err := c.WaitClosed(); err != io.EOF {
+		c.t.Fatal(err)
+	}
+}
+
+// someone is a device.
+type someone struct{ key ed25519.PrivateKey }
+
+func newDevice(seed byte) someone {
+	return someone{ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune('a'+seed)), ed25519.SeedSize)))}
+}
+
+func (d someone) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) }
+
+func (d someone) id() string {
+	sum := sha256.Sum256(d.public())
+	return hex.EncodeToString(sum[:])
+}
+
+// signs is the device's proof in what Flawed Avatar sends. format is of the payload: it
+// takes the id and the time.
+func (d someone) signs(nonce, format string) func(map[string]any) {
+	return func(params map[string]any) {
+		at := time.Now().UnixMilli()
+		payload := strings.NewReplacer("ID", d.id(), "AT", fmt.Sprint(at), "NONCE", nonce).Replace(format)
+		proof := map[string]any{"id": d.id(), "publicKey": base64.RawURLEncoding.EncodeToString(d.public()),
+			"signature": base64.RawURLEncoding.EncodeToString(ed25519.Sign(d.key, []byte(payload))), "signedAt": at}
+		if nonce != "" {
+			proof["nonce"] = nonce
+		}
+		params["device"] = proof
+	}
+}

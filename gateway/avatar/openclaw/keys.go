@@ -1,0 +1,42 @@
+package openclaw
+
+import (
+	"strings"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/avatar/feed"
+)
+
+// A session's key is "agent:", an agent and a name: "agent:main:desk" is the talk of that
+// name with the household's agent, "agent:leo:desk" with the character leo, and
+// "agent:main:robot:a0b1c2d3e4f5" the talk of that robot.
+const (
+	ofAgent   = "agent:"
+	household = "main" // the agent of the household, and the talk of who names none
+	mainKey   = ofAgent + household + ":" + household
+)
+
+// keyOf is the key of a session, or of the talk of a robot.
+func keyOf(session string, robot device.ID) string {
+	if robot != "" {
+		return ofAgent + household + ":" + feed.OfRobot + string(robot)
+	}
+	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.OfChat)
+}
+
+// talkOf is the agent and the talk that a key leads to. A key without an agent is the
+// household's.
+func talkOf(key string) (who, talk string) {
+	who, talk = household, key
+	if named, is := strings.CutPrefix(key, ofAgent); is {
+		who, talk, _ = strings.Cut(named, ":")
+	}
+	switch {
+	case talk == "":
+		talk = agent.OfChat + household
+	case !strings.HasPrefix(talk, feed.OfRobot):
+		talk = agent.OfChat + talk
+	}
+	return who, talk
+}

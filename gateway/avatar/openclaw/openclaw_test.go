@@ -1,0 +1,504 @@
+package openclaw
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/avatar/avatartest"
+	"perch/gateway/avatar/feed"
+	"perch/gateway/httpserver"
+	"perch/limit"
+	"perch/must"
+	"perch/socket"
+	"perch/waittest"
+)
+
+// TestTranscript is what Flawed Avatar and the door say to each other in a turn of its own
+// and in one of a robot's (testdata/transcript.txt). The events of the text itself come
+// beside those of the agent, in an order that depends on the moment; they stand at the end.
+func TestTranscript(t *testing.T) {
+	h := newHarness(t)
+	var said, chat strings.Builder
+	c := h.dial()
+	note := func(f told) {
+		to := &said
+		if f.Event == "chat" {
+			to = &chat
+		}
+		fmt.Fprintf(to, "< %s\n", avatartest.Steady(f.whole))
+	}
+	say := func(text string) {
+		fmt.Fprintf(&said, "> %s\n", text)
+		c.Send(text)
+	}
+	note(told{whole: string(httpserver.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
+	say(avatartest.Connect("1"))
+	note(c.next())
+	say(`{"type":"req","id":"2","method":"sessions.list","params":{"activeMinutes":60,"includeGlobal":false,"includeUnknown":false,"limit":10}}`)
+	note(c.next())
+	say(`{"type":"req","id":"3","method":"agents.list","params":{}}`)
+	note(c.next())
+	say(`{"type":"req","id":"4","method":"chat.send","params":{"sessionKey":"agent:leo:desk","message":"What time is it?","idempotencyKey":"key-1"}}`)
+	note(c.next())
+	for final, ended := false, false; !final || !ended; {
+		f := c.next()
+		note(f)
+		final = final || strings.Contains(f.whole, `"state":"final"`)
+		ended = ended || strings.Contains(f.whole, `"phase":"end"`)
+	}
+	h.happens(robotA, "s1", event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "Hi."}, event.SpeakingStarted{},
+		event.Said{Text: "Hello."}, event.TurnEnded{End: event.EndFailed, Reason: "no voice"})
+	for _, f := range c.events(`"phase":"error"`) {
+		note(f)
+	}
+	say(`{"type":"req","id":"5","method":"sessions.list"}`)
+	note(c.answer("5"))
+	say(`{"type":"req","id":"6","method":"health","params":{}}`)
+	note(c.answer("6"))
+	if got := h.talks.heard(); len(got) != 1 || got[0] != "vtb_desk leo: What time is it?" {
+		t.Errorf("the talk heard %q", got)
+	}
+	golden(t, "transcript.txt", said.String()+"\n"+chat.String())
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := "testdata/" + name
+	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
+		must.Succeed(t, os.MkdirAll("testdata", 0o755))
+		must.Succeed(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	must.Succeed(t, err)
+	if got != string(want) {
+		t.Errorf("%s differs; if that is wanted, PERCH_GOLDEN=rewrite go test:\n%s", path, got)
+	}
+}
+
+// TestRuns folds frames to what clients are told.
+func TestRuns(t *testing.T) {
+	state := func(s agent.Shown) any { return feed.State{State: s, Session: "s"} }
+	tool := func(id, status string) any { return feed.Tool{Session: "s", ID: id, Name: "clock", Status: status} }
+	said := func(text string) any { return feed.Said{Session: "s", Text: text} }
+	for name, c := range map[string]struct {
+		frames []any
+		want   string
+	}{
+		"a turn": {[]any{state(agent.Thinking), state(agent.Speaking), said("A."), said("B."), state(agent.Attention), state(agent.Idle)},
+			"start assistant[] assistant[A.] assistant[A. B.] end"},
+		"at rest": {[]any{state(agent.Idle), state(agent.Listening), state(agent.Sleeping)}, ""},
+		"a tool": {[]any{tool("1", "running"), state(agent.Working), tool("1", "completed"), state(agent.Thinking), state(agent.Idle)},
+			"start tool:start tool:result end"},
+		"says so":     {[]any{state(agent.Working), state(agent.Juggling), state(agent.Attention)}, "start tool:update tool:update end"},
+		"asks":        {[]any{state(agent.Thinking), state(agent.Notification), state(agent.Thinking), state(agent.Idle)}, "start end"},
+		"fails":       {[]any{state(agent.Thinking), state(agent.Failed), state(agent.Idle)}, "start error error"},
+		"failed then": {[]any{state(agent.Failed), state(agent.Idle)}, ""},
+		"no end of":   {[]any{tool("1", "completed")}, ""},
+		"joined late": {[]any{state(agent.Speaking), state(agent.Idle)}, "start assistant[] end"},
+		"twice":       {[]any{said("A."), state(agent.Idle), said("B."), state(agent.Idle)}, "start assistant[A.] end start assistant[B.] end"},
+	} {
+		r := newRuns(func(session string, robot device.ID, _ string) (string, string) { return keyOf(session, robot), "run" })
+		var all []string
+		for _, body := range c.frames {
+			for _, e := range r.handleFrame(&feed.Frame{Session: "s", Body: body}, time.Now()) {
+				switch d := e.Data.(type) {
+				case lifecycle:
+					all = append(all, d.Phase)
+				case assistantEvent:
+					all = append(all, "assistant["+d.Text+"]")
+				case toolEvent:
+					all = append(all, "tool:"+d.Phase)
+				case errorEvent:
+					all = append(all, "error")
+				}
+			}
+		}
+		if got := strings.Join(all, " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestRunsAreBounded: of sessions, of a run's tools and of its text.
+func TestRunsAreBounded(t *testing.T) {
+	r := newRuns(func(session string, robot device.ID, _ string) (string, string) { return keyOf(session, robot), "run" })
+	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+	ends := 0
+	for n := range 2 * mostSessions {
+		for _, e := range r.handleFrame(&feed.Frame{Session: fmt.Sprint(n), Body: feed.State{State: agent.Thinking, Session: fmt.Sprint(n)}},
+			noon.Add(time.Duration(n)*time.Second)) {
+			if l, is := e.Data.(lifecycle); is && l.Phase == "end" {
+				ends++
+			}
+		}
+	}
+	if len(r.sessions) != mostSessions || ends != mostSessions || r.latest()[0].key != "agent:main:399" {
+		t.Errorf("%d sessions, %d have ended", len(r.sessions), ends)
+	}
+	s := r.sessions["399"]
+	for n := range 1000 {
+		for _, body := range []any{feed.Tool{Session: "399", ID: fmt.Sprint(n), Status: "running"},
+			feed.Said{Session: "399", Text: strings.Repeat("x", 500)}} {
+			r.handleFrame(&feed.Frame{Session: "399", Body: body}, noon)
+		}
+	}
+	if len(s.run.tools) != mostTools || len(s.run.text) > limit.Question {
+		t.Errorf("%d tools, %d bytes", len(s.run.tools), len(s.run.text))
+	}
+}
+
+// TestKeys lead to talks and back.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct{ key, who, talk string }{
+		{"agent:main:main", "main", "vtb_main"}, {"main", "main", "vtb_main"}, {"agent:main", "main", "vtb_main"},
+		{"agent:leo:desk", "leo", "vtb_desk"},
+		{"agent:main:robot:a0b1c2d3e4f5", "main", "robot:a0b1c2d3e4f5"}, {"robot:hall", "main", "robot:hall"}, {"agent::", "", "vtb_main"},
+		{"agent:main:a:b", "main", "vtb_a:b"},
+	} {
+		if who, talk := talkOf(c.key); who != c.who || talk != c.talk {
+			t.Errorf("%s: %s %s", c.key, who, talk)
+		}
+	}
+	for _, session := range []string{"vtb_desk", "vtb_main"} {
+		if _, talk := talkOf(keyOf(session, "")); talk != session {
+			t.Errorf("%s leads to %s", session, talk)
+		}
+	}
+	if _, talk := talkOf(keyOf("s1", robotA)); talk != "robot:"+string(robotA) {
+		t.Errorf("a robot leads to %s", talk)
+	}
+}
+
+// TestATextIsAnsweredOnce under its key, also where it comes by another connection.
+func TestATextIsAnsweredOnce(t *testing.T) {
+	h := newHarness(t)
+	text := `{"sessionKey":"main","message":"hello","idempotencyKey":"once"}`
+	c := h.join()
+	c.call("1", "chat.send", text)
+	if got := c.answer("1"); !strings.Contains(got.whole, `"payload":{"runId":"once","status":"started"}`) {
+		t.Error(got.whole)
+	}
+	c.events(`"state":"final"`)
+	for _, cl := range []*client{c, h.join()} {
+		cl.call("2", "chat.send", text)
+		if got := cl.answer("2"); !strings.Contains(got.whole, `"status":"ok"`) {
+			t.Error(got.whole)
+		}
+	}
+	if got := h.talks.heard(); len(got) != 1 {
+		t.Errorf("it was answered: %q", got)
+	}
+	chats := newChats()
+	for n := range 5 * mostOnce {
+		chats.start(fmt.Sprint("s", n), "k", fmt.Sprint(n))
+	}
+	if len(chats.once) != mostOnce || chats.order.Len() != mostOnce || len(chats.asked) != mostSessions {
+		t.Errorf("%d keys, %d in order, %d sessions are kept", len(chats.once), chats.order.Len(), len(chats.asked))
+	}
+}
+
+// TestTexts that cannot be answered say why; what is wrong inside stays inside.
+func TestTexts(t *testing.T) {
+	h := newHarness(t)
+	c := h.join()
+	for n, x := range []struct{ params, want string }{
+		{`{"message":"hello","idempotencyKey":"a"}`, "sessionKey"}, {`{"sessionKey":"main","message":"hello"}`, "idempotencyKey"},
+		{`{"sessionKey":"main","message":" ","idempotencyKey":"a"}`, "empty"},
+		{`{"sessionKey":7}`, "sessionKey may not be a JSON number"}, {`[]`, "JSON object"},
+		{`{"sessionKey":"agent:nobody:main","message":"hello","idempotencyKey":"a"}`, `no agent \"nobody\"`},
+		{`{"sessionKey":"robot:a0b1c2d3e4ff","message":"hello","idempotencyKey":"a"}`, "no such robot"},
+		{`{"sessionKey":"` + strings.Repeat("x", 600) + `","message":"hello","idempotencyKey":"a"}`, "512"},
+	} {
+		id := fmt.Sprint(n)
+		c.call(id, "chat.send", x.params)
+		if got := c.answer(id); got.OK || !strings.Contains(got.whole, x.want) {
+			t.Errorf("%.80s: %s, want %s", x.params, got.whole, x.want)
+		}
+	}
+	for id, x := range map[string]struct {
+		err  error
+		want string
+	}{
+		"busy":   {&httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: 429}, "agent is busy"},
+		"inside": {io.ErrNoProgress, "the log of the appliance says why"},
+	} {
+		h.talks.mu.Lock()
+		h.talks.answer = func(context.Context, string, func(agent.Reply) error) error { return x.err }
+		h.talks.mu.Unlock()
+		c.call(id, "chat.send", `{"sessionKey":"main","message":"hello","idempotencyKey":"`+id+`"}`)
+		all := c.events(`"state":"error"`)
+		if last := all[len(all)-1].whole; !strings.Contains(last, x.want) || strings.Contains(last, io.ErrNoProgress.Error()) {
+			t.Errorf("%s: %s", id, last)
+		}
+	}
+}
+
+// TestAgent is the other way to have a text answered: by the agent's events alone, and by a
+// second answer to the call after the last of them.
+func TestAgent(t *testing.T) {
+	late := func(late time.Duration) *harness { return newHarness(t, func(_ *Options, p *paces) { p.late = late }) }
+	h := late(time.Minute)
+	c := h.join()
+	ask := func(id, params string) (accepted told, between string, final told) {
+		c.call(id, "agent", params)
+		accepted = c.answer(id)
+		for strings.Contains(accepted.whole, `"status":"accepted"`) {
+			if final = c.next(); final.Type == "res" {
+				return accepted, between, final
+			}
+			between += final.whole + "\n"
+		}
+		return accepted, "", accepted
+	}
+	for range 3 { // whichever comes first, the end of the run or of the answer
+		_, between, final := ask("1", `{"message":"hello","idempotencyKey":"`+rand.Text()+`"}`)
+		if end := strings.LastIndex(between, `"stream":"lifecycle"`); end < 0 || !strings.Contains(between[end:], `"phase":"end"`) ||
+			strings.Contains(between, `"event":"chat"`) || final.ID != "1" || !final.OK ||
+			!strings.Contains(final.whole, `"result":{"payloads":[{"type":"text","text":"It is noon. Eat."}]}`) {
+			t.Errorf("between\n%s\nand\n%s", between, final.whole)
+		}
+	}
+	ask("2", `{"message":"hello","agentId":"leo","sessionKey":"desk","idempotencyKey":"k2"}`)
+	if again, _, _ := ask("3", `{"message":"hello","agentId":"leo","sessionKey":"agent:leo:desk","idempotencyKey":"k2"}`); !again.OK ||
+		!strings.Contains(again.whole, `{"runId":"k2","status":"ok"}`) {
+		t.Error(again.whole)
+	}
+	if got := strings.Join(h.talks.heard()[2:], "; "); got != "vtb_main : hello; vtb_desk leo: hello" {
+		t.Errorf("the talks heard %s", got)
+	}
+	for id, params := range map[string]string{"another agent": `{"message":"x","agentId":"leo","sessionKey":"agent:main:desk","idempotencyKey":"k"}`,
+		"message is empty": `{"idempotencyKey":"k"}`, "idempotencyKey has": `{"message":"x"}`, "agentId may not": `{"agentId":7}`} {
+		if bad, _, _ := ask(id, params); bad.OK || !strings.Contains(bad.whole, id) {
+			t.Errorf("%s: %s", params, bad.whole)
+		}
+	}
+	// What nobody is shown is answered all the same: a robot's run, which has an id of its
+	// own, and a turn that shows nothing.
+	for key, h := range map[string]*harness{"agent:main:robot:" + string(robotA): h, "silent": late(time.Millisecond)} {
+		h.talks.mu.Lock()
+		h.talks.answer = func(_ context.Context, _ string, take func(agent.Reply) error) error {
+			return take(agent.Say{Text: "Aha."})
+		}
+		h.talks.mu.Unlock()
+		c = h.join()
+		if _, _, final := ask("4", `{"message":"hello","sessionKey":"`+key+`","idempotencyKey":"`+key+`"}`); !strings.Contains(final.whole, "Aha.") {
+			t.Errorf("%s: %s", key, final.whole)
+		}
+	}
+	h.talks.mu.Lock()
+	h.talks.answer = func(context.Context, string, func(agent.Reply) error) error { return io.ErrNoProgress }
+	h.talks.mu.Unlock()
+	c = h.join()
+	_, _, final := ask("5", `{"message":"hello","idempotencyKey":"k5"}`)
+	if final.OK || !strings.Contains(final.whole, "the log of the appliance says why") {
+		t.Error(final.whole)
+	}
+}
+
+// TestAClientThatLeaves ends the turns that it has begun, and may ask again.
+func TestAClientThatLeaves(t *testing.T) {
+	h := newHarness(t)
+	began, ended := make(chan struct{}, mostChats+1), make(chan error, mostChats+1)
+	h.talks.answer = func(ctx context.Context, _ string, _ func(agent.Reply) error) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}
+	c := h.join()
+	for n := range mostChats {
+		c.call(fmt.Sprint(n), "chat.send", fmt.Sprintf(`{"sessionKey":"t%d","message":"hello","idempotencyKey":"k%d"}`, n, n))
+		c.answer(fmt.Sprint(n))
+		<-began
+	}
+	c.call("more", "chat.send", `{"sessionKey":"more","message":"hello","idempotencyKey":"more"}`)
+	if got := c.answer("more"); got.Error == nil || got.Error.Code != unavailable || !got.Error.Retryable {
+		t.Errorf("a fifth at once: %s", got.whole)
+	}
+	c.Conn.Drop()
+	for range mostChats {
+		if err := <-ended; err == nil {
+			t.Error("a turn went on")
+		}
+	}
+	waittest.For(t, "the client counts no more", func() bool { return h.door.Connected() == 0 })
+	c = h.join()
+	c.call("again", "chat.send", `{"sessionKey":"t0","message":"hello","idempotencyKey":"k0"}`)
+	if got := c.answer("again"); !strings.Contains(got.whole, `"started"`) {
+		t.Errorf("asked again: %s", got.whole)
+	}
+	<-began
+}
+
+// TestAClientThatDoesNotRead holds up nobody, and is let go.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	h := newHarness(t, func(_ *Options, p *paces) { p.send = time.Minute })
+	other := h.join()
+	h.door.paces.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
+	silent := h.join()
+	long := strings.Repeat("x", 1900)
+	go func() { // it asks and asks
+		for n := 0; silent.Conn.SendText(fmt.Appendf(nil, `{"type":"req","id":"%d","method":"sessions.list"}`, n)) == nil; n++ {
+		}
+	}()
+	for n := 0; h.door.Connected() > 1; n++ {
+		session := fmt.Sprint("vtb_", n%100)
+		h.happens("", session, event.Heard{Text: "go"}, event.Said{Text: long}, event.TurnEnded{End: event.EndDone})
+		other.events(`"phase":"end"`)
+		if n > 20_000 {
+			t.Fatal("it is still there")
+		}
+	}
+	silent.Conn.Drop()
+}
+
+// TestGarbage ends a connection that has not connected, and is answered after that.
+func TestGarbage(t *testing.T) {
+	h := newHarness(t)
+	for _, text := range []string{"", "{", "[]", "null", `"req"`, `{"type":"req"}`, `{"type":"req","id":"1","method":"sessions.list"}`,
+		`{"type":"res","id":"1","method":"connect"}`, strings.Repeat("[", 60_000), "\xff\xfe"} {
+		c := h.dial()
+		c.Send(text)
+		if f := c.next(); f.OK || f.Error == nil || f.Error.Code != invalidRequest {
+			t.Errorf("%.40q: %s", text, f.whole)
+		}
+		c.gone()
+	}
+	for _, c := range []*client{h.dial(), h.join()} { // a frame that is too big is not read, and so not answered
+		c.Send(`{"type":"req","id":"1","method":"connect","params":"` + strings.Repeat("x", limit.Body) + `"}`)
+		if _, text, err := c.Conn.Receive(); err == nil {
+			t.Errorf("a frame that is too big: %.80s", text)
+		}
+	}
+	c := h.join()
+	for _, text := range []string{"", "{", "[]", `{"type":"req"}`, `{"type":"req","id":7,"method":"sessions.list"}`} {
+		c.Send(text)
+		if f := c.answer(noID); f.Error.Code != invalidRequest {
+			t.Errorf("%q: %s", text, f.whole)
+		}
+	}
+	must.Succeed(t, c.Conn.SendBinary([]byte{1, 2, 3}))
+	c.answer(noID)
+	c.Send(`{"type":"cancel","id":"1"}`) // needs no answer
+	c.call("2", "connect", "{}")
+	if f := c.answer("2"); !strings.Contains(f.whole, "first request") {
+		t.Error(f.whole)
+	}
+	c.call("3", "exec.approval.resolve", "{}")
+	if f := c.answer("3"); !strings.Contains(f.whole, "unknown method: exec.approval.resolve") {
+		t.Error(f.whole)
+	}
+}
+
+// TestLimits of connections, and of the time that they have to connect.
+func TestLimits(t *testing.T) {
+	h := newHarness(t, func(_ *Options, p *paces) { p.handshake = 50 * time.Millisecond })
+	c := h.dial()
+	c.gone() // it has said nothing
+	h = newHarness(t)
+	for range mostOfOne {
+		h.dial()
+	}
+	if conn, err := socket.Dial(t.Context(), h.URL+"/", socket.Options{}); err == nil || !strings.Contains(err.Error(), "too_many_clients") {
+		t.Errorf("one more: %v %v", conn, err)
+	}
+}
+
+// TestTick is a sign of life, and the events of a client are counted.
+func TestTick(t *testing.T) {
+	h := newHarness(t, func(_ *Options, p *paces) { p.tick = 10 * time.Millisecond })
+	c := h.join()
+	for n := range 5 {
+		var at struct{ TS int64 }
+		if f := c.next(); f.Event != "tick" || f.Seq != n+1 || json.Unmarshal(f.Payload, &at) != nil || at.TS == 0 {
+			t.Errorf("%d: %s", n, f.whole)
+		}
+	}
+}
+
+// TestTheEnd closes every connection, whatever it is about.
+func TestTheEnd(t *testing.T) {
+	h := newHarness(t)
+	left := make(chan struct{})
+	h.talks.answer = func(ctx context.Context, _ string, _ func(agent.Reply) error) error {
+		<-ctx.Done()
+		<-time.After(20 * time.Millisecond) // it takes a moment to end
+		close(left)
+		return ctx.Err()
+	}
+	waits, idle, asks := h.dial(), h.join(), h.join()
+	asks.call("1", "chat.send", `{"sessionKey":"main","message":"hello","idempotencyKey":"1"}`)
+	asks.answer("1")
+	h.Stop()
+	select {
+	case <-left:
+	default:
+		t.Error("a turn was not waited for")
+	}
+	for _, c := range []*client{waits, idle, asks} {
+		c.gone()
+	}
+	if n := h.door.Connected(); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+// FuzzFrames: whatever a client sends before it has connected or after, it is answered
+// with a frame.
+func FuzzFrames(f *testing.F) {
+	f.Add(true, []byte(avatartest.Connect("1")))
+	f.Add(true, []byte(avatartest.Connect("1", newDevice(0).signs("nonce", secondForm))))
+	f.Add(true, []byte(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:main","message":"x","idempotencyKey":"k"}}`))
+	f.Add(true, []byte(`{"type":"cancel","id":"2"}`))
+	set := func(name string, value any) func(map[string]any) {
+		return func(params map[string]any) { params[name] = value }
+	}
+	for _, change := range []func(map[string]any){set("maxProtocol", 2), set("minProtocol", 5), set("role", "node"), set("role", ""),
+		set("scopes", make([]string, mostScopes+1)), set("client", 7), set("auth", map[string]any{"token": "t", "deviceToken": "d"}),
+		set("auth", map[string]any{"password": "p", "bootstrapToken": ""}), set("device", map[string]any{"publicKey": "AA"}),
+		newDevice(1).signs("", "v1|ID|gateway-client|backend|operator|operator.admin|AT|"), newDevice(2).signs("other", secondForm)} {
+		f.Add(true, []byte(avatartest.Connect("1", change)))
+	}
+	f.Add(false, []byte{0})
+	f.Fuzz(func(t *testing.T, isText bool, text []byte) {
+		r, asks, bad := parseRequest(isText, text)
+		if bad == nil && asks && (r.ID == "" || len(r.ID) > limit.Name || r.Method == "" || len(r.Method) > limit.ID) {
+			t.Fatalf("it passed: %+v", r)
+		}
+		if bad != nil && r.ID == "" {
+			t.Fatalf("nobody is answered: %+v", r)
+		}
+		var p connectParams
+		if bad == nil {
+			bad = r.into(&p)
+		}
+		if bad == nil {
+			for _, locked := range []bool{false, true} {
+				agreed, refused := p.agree("nonce", time.Now(), locked, func(string) error { return nil })
+				if refused != nil {
+					bad = refused.failure
+				} else if agreed.protocol < oldest || agreed.protocol > newest {
+					t.Fatalf("version %d", agreed.protocol)
+				}
+			}
+			if p.Device != nil {
+				p.payloads()
+			}
+		}
+		if who, talk := talkOf(r.Method); talk == "" {
+			t.Fatalf("no talk of %q, %q", r.Method, who)
+		}
+		var again response
+		must.Succeed(t, json.Unmarshal(httpserver.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again))
+	})
+}

@@ -1,0 +1,197 @@
+package relay
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/gateway/avatar/feed"
+	"perch/must"
+)
+
+// fakeClawd is clawd-on-desk as far as its server's source says (src/server.js and
+// src/server-route-state.js of version 0.5.10 and later).
+type fakeClawd struct {
+	t       testing.TB
+	address string
+	server  *http.Server
+	serving sync.WaitGroup
+	silent  bool // it takes nothing: the agent is switched off there
+	transcript
+}
+
+func newFakeClawd(t testing.TB, address string) *fakeClawd {
+	t.Helper()
+	return startFakeClawd(t, listen(t, address))
+}
+
+func startFakeClawd(t testing.TB, l net.Listener) *fakeClawd {
+	c := &fakeClawd{t: t, address: l.Addr().String()}
+	c.run(l)
+	t.Cleanup(c.stop)
+	return c
+}
+
+func (c *fakeClawd) run(l net.Listener) {
+	server := &http.Server{Handler: http.HandlerFunc(c.serve)}
+	c.server = server
+	c.serving.Go(func() { _ = server.Serve(l) })
+}
+
+// again starts one that was stopped, where it was. It has been told nothing yet.
+func (c *fakeClawd) again() {
+	c.t.Helper()
+	c.clear()
+	c.run(listen(c.t, c.address))
+}
+
+func (c *fakeClawd) stop() {
+	_ = c.server.Close()
+	c.serving.Wait()
+}
+
+func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
+	host, _, _ := net.SplitHostPort(r.Host)
+	switch {
+	case host != "127.0.0.1" || r.Header["Origin"] != nil:
+		w.WriteHeader(http.StatusForbidden)
+		return
+	case r.URL.Path != "/state":
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case r.Method == http.MethodGet:
+		w.Header().Set("x-clawd-server", "clawd-on-desk")
+		fmt.Fprint(w, `{"ok":true,"app":"clawd-on-desk","port":23333}`)
+		return
+	case len(r.Header["Content-Type"]) != 1 || r.Header.Get("Content-Type") != "application/json":
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1025))
+	var state struct {
+		State string `json:"state"`
+	}
+	err := json.Unmarshal(body, &state)
+	known := strings.Fields("idle thinking working juggling sweeping error attention notification carrying sleeping")
+	switch {
+	case len(body) > 1024:
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	case err != nil || !slices.Contains(known, state.State):
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, "unknown state")
+	case c.silent:
+		w.Header().Set("x-clawd-server", "clawd-on-desk")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		c.add(string(body))
+		w.Header().Set("x-clawd-server", "clawd-on-desk")
+		fmt.Fprint(w, "ok")
+	}
+}
+
+// TestClawd is shown a session that no robot has, and a notification of none.
+func TestClawd(t *testing.T) {
+	c := newFakeClawd(t, anywhere)
+	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h.happens("", "code", event.ThinkingStarted{})
+	want := `{"state":"thinking","session_id":"perch:code","event":"UserPromptSubmit","session_title":"Perch code"}`
+	h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
+}
+
+// TestClawdIsFound by its runtime file, and at another port once it is started anew there.
+func TestClawdIsFound(t *testing.T) {
+	var free []net.Listener
+	for port := clawdFirst; port <= clawdLast && len(free) < 2; port++ {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			free = append(free, l)
+		}
+	}
+	if len(free) < 2 {
+		for _, l := range free {
+			_ = l.Close()
+		}
+		t.Skip("the ports of clawd-on-desk are taken on this machine")
+	}
+	h := newHarness(t, Target{Kind: "clawd"})
+	left := func(l net.Listener) {
+		text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, l.Addr().(*net.TCPAddr).Port)
+		must.Succeed(t, os.MkdirAll(filepath.Join(h.home, ".clawd"), 0o700))
+		must.Succeed(t, os.WriteFile(filepath.Join(h.home, ".clawd", "runtime.json"), []byte(text), 0o600))
+	}
+	left(free[1])
+	first := startFakeClawd(t, free[1])
+	h.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
+	h.eventually("it is told", func() bool { return strings.Contains(first.all(), "thinking") })
+	first.stop()
+	left(free[0])
+	second := startFakeClawd(t, free[0])
+	h.happens(robotA, "s", event.SpeakingStarted{})
+	h.eventually("it is told at its other port", func() bool { return strings.Contains(second.all(), `"working"`) })
+}
+
+// TestClawdIsTried with a notification and a question too, in a session that is over at the end.
+func TestClawdIsTried(t *testing.T) {
+	c := newFakeClawd(t, anywhere)
+	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	must.Succeed(t, h.relays.RunTrial(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }))
+	told := c.all()
+	if n := strings.Count(told, `"event":"Notification"`); n != 3 || !strings.Contains(told[strings.LastIndex(told, "\n"):], `"event":"SessionEnd"`) {
+		t.Errorf("%d notifications are shown:\n%s", n, told)
+	}
+}
+
+// TestClawdTakesNothing of an agent that is switched off there, or of a state that it does
+// not know, and the owner reads so.
+func TestClawdTakesNothing(t *testing.T) {
+	c := newFakeClawd(t, "127.0.0.1:0")
+	c.silent = true
+	off := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	off.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
+	off.eventually("the note", func() bool { return strings.Contains(off.relays.List()[0].Note, "takes nothing of this agent") })
+	odd := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address, Words: map[string]string{"state.thinking": "pondering"}})
+	odd.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
+	odd.eventually("the note", func() bool {
+		return strings.Contains(odd.relays.List()[0].Note, "unknown state") && odd.relays.List()[0].OK
+	})
+}
+
+// TestWhatIsNotClawd is passed over.
+func TestWhatIsNotClawd(t *testing.T) {
+	r := newReceiver(t, func(string) int { return http.StatusOK })
+	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok":true}`) })
+	h := newHarness(t, Target{Kind: "clawd", URL: r.URL})
+	h.eventually("the note", func() bool { return strings.Contains(h.relays.List()[0].Note, "does not answer") })
+}
+
+// TestClawdTells is what each state is told as.
+func TestClawdTells(t *testing.T) {
+	w := wordsOf(t, clawdKind(), map[string]string{"state.listening": "", "agent": "custom-perch-0123456789ab"})
+	for _, c := range []struct {
+		is, was agent.Shown
+		want    string
+	}{
+		{agent.Idle, agent.Attention, "idle "}, {agent.Thinking, agent.Idle, "thinking UserPromptSubmit"},
+		{agent.Working, agent.Thinking, "working PreToolUse"}, {agent.Juggling, agent.Working, "juggling SubagentStart"},
+		{agent.Working, agent.Juggling, "working SubagentStop"}, {agent.Speaking, agent.Juggling, "working SubagentStop"},
+		{agent.Speaking, agent.Thinking, "working PreToolUse"}, {agent.Attention, agent.Speaking, "attention Stop"},
+		{agent.Notification, agent.Idle, "notification Notification"}, {agent.Failed, agent.Working, "error PostToolUseFailure"},
+		{agent.Sleeping, agent.Idle, "sleeping SessionEnd"}, {agent.Listening, agent.Idle, ""},
+	} {
+		told, is := newClawdState(w, "r", feed.State{State: c.is}, c.was)
+		if got := told.State + " " + told.Event; is != (c.want != "") || is && (got != c.want || told.Agent != "custom-perch-0123456789ab") {
+			t.Errorf("%s after %s is told as %+v", c.is, c.was, told)
+		}
+	}
+}

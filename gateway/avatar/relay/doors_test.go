@@ -1,0 +1,55 @@
+package relay
+
+import (
+	"log/slog"
+	"testing"
+
+	"perch/agent"
+	"perch/gateway/avatar/aituber"
+	"perch/gateway/avatar/avatartest"
+	"perch/gateway/avatar/feed"
+	"perch/gateway/avatar/llmvtuber"
+	"perch/gateway/avatar/openclaw"
+)
+
+// visitor is a program that connects to a door of ours, and notes what it is told.
+type visitor struct {
+	*avatartest.Client
+	dial func() *avatartest.Client
+}
+
+func (v *visitor) all() string { return v.Transcript() }
+
+func (v *visitor) stop() { v.Leave() }
+
+// again connects.
+func (v *visitor) again() {
+	v.Client = v.dial()
+	v.Listen()
+}
+
+// visitors are a program at each door, by its name. Where a program names the talk that it
+// joins, that is the robot's.
+func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
+	t.Helper()
+	chats, words, log := &avatartest.Chats{}, agent.StockWords(), slog.New(slog.DiscardHandler)
+	serve := func(d avatartest.Server) (url string) {
+		url, _ = avatartest.Serve(t, d)
+		return url
+	}
+	atLLMVTuber := serve(llmvtuber.New(llmvtuber.Options{Feed: f, Chat: chats, Words: words, Name: "Chan", Log: log}))
+	atAITuber := serve(aituber.New(aituber.Options{Feed: f, Chat: chats, Words: words, Log: log}))
+	atOpenClaw := serve(openclaw.New(openclaw.Options{Feed: f, Talks: chats, Name: func() string { return "Chan" }, Log: log}))
+	joined := "?talk=" + feed.OfRobot + string(robotA)
+	all := map[string]toldProgram{}
+	for name, dial := range map[string]func() *avatartest.Client{
+		"aituber":   func() *avatartest.Client { return avatartest.AITuber(t, atAITuber, joined) },
+		"llmvtuber": func() *avatartest.Client { return avatartest.LLMVTuber(t, atLLMVTuber, joined) },
+		"openclaw":  func() *avatartest.Client { return avatartest.OpenClaw(t, atOpenClaw) },
+	} {
+		v := &visitor{dial: dial}
+		v.again()
+		all[name] = v
+	}
+	return all
+}

@@ -1,0 +1,371 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/avatar/feed"
+	"perch/must"
+	"perch/socket"
+	"perch/store/storetest"
+	"perch/waittest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const robotA device.ID = "a0b1c2d3e4f5"
+
+// harness is a bus whose events relays show.
+type harness struct {
+	t      testing.TB
+	bus    *event.Bus
+	board  *agent.Board
+	feed   *feed.Feed
+	relays *Relays
+	voice  *voiceLevel
+	home   string // where programs leave their addresses
+	stop   func() // ends the relays; it may be called more than once
+
+	mu    sync.Mutex
+	named map[string]device.ID
+}
+
+// find is the robot with an id or a name.
+func (h *harness) find(robot string) (device.ID, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if id, is := h.named[robot]; is {
+		return id, nil
+	}
+	return device.ParseID(robot)
+}
+
+// name gives a robot a name, and takes it from any other.
+func (h *harness) name(id device.ID, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.named = map[string]device.ID{name: id}
+}
+
+// newHarness runs relays until the test ends.
+func newHarness(t testing.TB, targets ...Target) *harness {
+	t.Helper()
+	return changedHarness(t, slog.DiscardHandler, func(*Relays) {}, targets...)
+}
+
+// changedHarness runs relays that a test has changed before.
+func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets ...Target) *harness {
+	t.Helper()
+	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
+	log := slog.New(to)
+	names, err := agent.NewWords(nil)
+	must.Succeed(t, err)
+	notices := notice.NewStore(&storetest.Table[notice.Notification]{})
+	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
+	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
+		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Log: log})
+	must.Succeed(t, err)
+	change(h.relays)
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	h.stop = func() {
+		cancel()
+		all.Wait()
+	}
+	all.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
+	all.Go(func() { h.feed.Run(ctx) })
+	all.Go(func() { h.relays.Run(ctx) })
+	t.Cleanup(func() {
+		h.stop()
+		h.bus.Close()
+	})
+	return h
+}
+
+func (h *harness) happens(robot device.ID, session string, events ...event.Event) {
+	for _, e := range events {
+		h.bus.Publish(robot, session, e)
+	}
+}
+
+// eventually waits for something.
+func (h *harness) eventually(what string, is func() bool) {
+	h.t.Helper()
+	if !waittest.Until(time.Minute, is) {
+		h.t.Fatalf("not within a minute: %s; %+v", what, h.relays.List())
+	}
+}
+
+// voiceLevel is the loudness of one robot.
+type voiceLevel struct {
+	mu      sync.Mutex
+	level   float64
+	changed chan struct{}
+	sounds  bool // it is also that of sessions without one
+}
+
+func (v *voiceLevel) Speaks(string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.sounds
+}
+
+// speak has it be that of sessions without a robot, too.
+func (v *voiceLevel) speak(sounds bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.sounds = sounds
+}
+
+func newVoiceLevel() *voiceLevel { return &voiceLevel{changed: make(chan struct{})} }
+
+func (v *voiceLevel) Level(string) (float64, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.level, v.changed
+}
+
+func (v *voiceLevel) set(level float64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.level = level
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// transcript is what a program was told.
+type transcript struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (s *transcript) add(lines ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, lines...)
+}
+
+// clear returns what a program was told until now, and forgets it.
+func (s *transcript) clear() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.told
+	s.told = nil
+	return told
+}
+
+// all is what it was told, a message a line.
+func (s *transcript) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.told, "\n")
+}
+
+// last is the latest message with a part.
+func (s *transcript) last(part string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, message := range slices.Backward(s.told) {
+		if strings.Contains(message, part) {
+			return message
+		}
+	}
+	return ""
+}
+
+// fake is a program with a WebSocket, which notes what it is told and may answer.
+type fake struct {
+	t       testing.TB
+	address string
+	answer  func(message []byte) (answers []any)
+	greet   func() any // what it says first; nil is nothing
+	server  *http.Server
+	serving sync.WaitGroup
+	saying  sync.Mutex
+	transcript
+
+	mu    sync.Mutex
+	conns []*socket.Conn
+	asked string // the query of the address that it was last reached by
+}
+
+// rawText is an answer that is not JSON.
+type rawText string
+
+// hangUp is an answer after which the connection is over.
+type hangUp struct{}
+
+// newFake listens at an address, or anywhere where it is empty.
+func newFake(t testing.TB, address string, answer func([]byte) []any) *fake {
+	t.Helper()
+	return greetingFake(t, address, nil, answer)
+}
+
+// greetingFake is a fake that speaks first.
+func greetingFake(t testing.TB, address string, greet func() any, answer func([]byte) []any) *fake {
+	t.Helper()
+	f := &fake{t: t, address: cmp.Or(address, anywhere), answer: answer, greet: greet}
+	f.run()
+	t.Cleanup(f.stop)
+	return f
+}
+
+// anywhere is any address of this machine.
+const anywhere = "127.0.0.1:0"
+
+// somewhere has listen listen at an address. Where that is anywhere it is one whose port is
+// below those that the kernel gives to connections: a program that was stopped finds it free.
+func somewhere(t testing.TB, address string, listen func(address string) error) (at string) {
+	t.Helper()
+	if address != anywhere {
+		must.Succeed(t, listen(address))
+		return address
+	}
+	for range 100 {
+		at = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if listen(at) == nil {
+			return at
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// listen listens at an address.
+func listen(t testing.TB, address string) (l net.Listener) {
+	t.Helper()
+	somewhere(t, address, func(at string) (err error) {
+		l, err = net.Listen("tcp", at)
+		return err
+	})
+	return l
+}
+
+// run serves at the fake's address.
+func (f *fake) run() {
+	f.t.Helper()
+	l, server := listen(f.t, f.address), &http.Server{Handler: http.HandlerFunc(f.serve)}
+	f.address, f.server = l.Addr().String(), server
+	f.serving.Go(func() { _ = server.Serve(l) })
+}
+
+// again starts one that was stopped, where it was. It has been told nothing yet.
+func (f *fake) again() {
+	f.t.Helper()
+	f.clear()
+	f.mu.Lock()
+	f.conns = nil
+	f.mu.Unlock()
+	f.run()
+}
+
+// serveHTTP serves at an address until the test ends.
+func serveHTTP(t testing.TB, address string, h http.Handler) *httptest.Server {
+	t.Helper()
+	s := &httptest.Server{Listener: listen(t, address), Config: &http.Server{Handler: h}}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// kill ends a server with all its connections.
+func kill(s *httptest.Server) {
+	s.CloseClientConnections()
+	s.Close()
+}
+
+func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+	c, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 20, Subprotocols: []string{"obswebsocket.json"}})
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	f.conns, f.asked = append(f.conns, c), r.URL.RawQuery
+	f.mu.Unlock()
+	f.serving.Go(func() {
+		defer c.Drop()
+		if f.greet != nil && !f.say(c, f.greet()) {
+			return
+		}
+		for {
+			_, message, err := c.Receive()
+			if err != nil {
+				return
+			}
+			f.add(string(message))
+			if f.answer == nil {
+				continue
+			}
+			for _, a := range f.answer(message) {
+				if !f.say(c, a) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// send says something to all who are connected.
+func (f *fake) send(v any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		_ = f.say(c, v)
+	}
+}
+
+// say sends a value, and reports whether the connection goes on.
+func (f *fake) say(c *socket.Conn, v any) bool {
+	if _, end := v.(hangUp); end {
+		return false
+	}
+	text, err := json.Marshal(v)
+	if raw, is := v.(rawText); is {
+		text = []byte(raw)
+	}
+	f.saying.Lock()
+	defer f.saying.Unlock()
+	return err == nil && c.SendText(text) == nil
+}
+
+// stop ends the program as a kill would.
+func (f *fake) stop() {
+	_ = f.server.Close()
+	f.mu.Lock()
+	for _, c := range f.conns {
+		c.Drop()
+	}
+	f.mu.Unlock()
+	f.serving.Wait()
+}
+
+func (f *fake) query() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+// turn is a spoken turn from its beginning to the first sentence.
+func turn() []event.Event {
+	return []event.Event{event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "How warm is it?"}, event.ThinkingStarted{},
+		event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolDone},
+		event.Emotion{Name: "happy"}, event.Gesture{Name: "nod", By: event.ByModel}, event.SpeakingStarted{}, event.Said{Text: "It is warm."}}
+}

@@ -1,0 +1,219 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/gateway/avatar/feed"
+)
+
+// fakeProgram is a program in memory, so that the life of its connections is seen on a clock of
+// the test's own.
+type fakeProgram struct {
+	connect func() (link, error)
+
+	mu    sync.Mutex
+	opens []time.Time // when it was reached, or tried in vain
+}
+
+func (s *fakeProgram) open(context.Context, func(error)) (link, error) {
+	s.mu.Lock()
+	s.opens = append(s.opens, time.Now())
+	s.mu.Unlock()
+	return s.connect()
+}
+
+// opened is how often it was tried, and when that was last.
+func (s *fakeProgram) opened() (n int, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n = len(s.opens); n > 0 {
+		last = s.opens[n-1]
+	}
+	return n, last
+}
+
+// fakeLink is a link of its own.
+type fakeLink struct {
+	nopLink
+	over chan error
+	take func(*feed.Frame) error // nil takes all
+}
+
+func (l *fakeLink) disconnected() <-chan error { return l.over }
+
+func (l *fakeLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
+	if l.take == nil {
+		return nil
+	}
+	return l.take(f)
+}
+
+// runFake runs a relay to a program in memory. logged is what was logged so far.
+func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
+	t.Helper()
+	var text bytes.Buffer // which the handler locks
+	h = changedHarness(t, slog.NewTextHandler(&text, nil), func(r *Relays) { r.all[0].program = s }, Target{Kind: "warudo"})
+	return h, func() string {
+		synctest.Wait()
+		return text.String()
+	}
+}
+
+// TestAProgramThatClosesAtOnce whatever reaches it is left alone for longer and longer,
+// also while an agent is at work, and the log does not fill.
+func TestAProgramThatClosesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeProgram{connect: func() (link, error) {
+			l := &fakeLink{over: make(chan error, 1)}
+			l.over <- errors.New("it has closed the connection")
+			return l, nil
+		}}
+		h, logged := runFake(t, s)
+		h.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
+		const tools = 60 * 30
+		for range tools { // for an hour, with a tool each two seconds
+			for _, is := range []string{event.ToolRunning, event.ToolDone} {
+				h.happens(robotA, "s", event.ToolStatus{ID: "1", Name: "weather", Status: is})
+				time.Sleep(time.Second)
+			}
+		}
+		// Twenty times at first, then seven while the wait grows to a minute.
+		if n, _ := s.opened(); n > quickTries+7+60+1 {
+			t.Errorf("it is reached %d times in an hour", n)
+		}
+		if n := strings.Count(logged(), "\n"); n != 2 {
+			t.Errorf("%d lines are logged, first\n%.900s", n, logged())
+		}
+		// Each time the page is told that it is there and that it is gone.
+		if n, _ := s.opened(); h.bus.Seq() > uint64(2*(n+tools)+3) {
+			t.Errorf("%d events of %d connections and %d tools", h.bus.Seq(), n, tools)
+		}
+	})
+}
+
+// TestAProgramIsBackWithinASecond that has worked, however long it was away before; and
+// one that is away when an agent begins to work. The log says each once.
+func TestAProgramIsBackWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("nothing listens there")
+		is := make(chan *fakeLink, 1) // the program, while it is there
+		s := &fakeProgram{connect: func() (link, error) {
+			select {
+			case l := <-is:
+				return l, nil
+			default:
+				return nil, away
+			}
+		}}
+		start := func() *fakeLink {
+			l := &fakeLink{over: make(chan error, 1)}
+			is <- l
+			return l
+		}
+		h, logged := runFake(t, s)
+		time.Sleep(time.Hour)
+		program := start()
+		time.Sleep(longWait)
+		if !h.relays.List()[0].OK {
+			t.Fatalf("it is not connected a minute after it came: %+v", h.relays.List())
+		}
+		time.Sleep(worksFrom)
+		program.over <- errors.New("it has gone")
+		synctest.Wait()
+		gone := time.Now()
+		time.Sleep(time.Nanosecond)
+		program = start()
+		h.eventually("it is back", func() bool { return h.relays.List()[0].OK })
+		if _, last := s.opened(); last.Sub(gone) != firstWait || firstWait >= time.Second {
+			t.Errorf("it is tried again after %s", last.Sub(gone))
+		}
+		program.over <- errors.New("it has gone") // before it has worked, but after one that has
+		synctest.Wait()
+		gone = time.Now()
+		program = start()
+		h.eventually("it is back again", func() bool { return h.relays.List()[0].OK })
+		if _, last := s.opened(); last.Sub(gone) != firstWait {
+			t.Errorf("it is tried again after %s", last.Sub(gone))
+		}
+		time.Sleep(worksFrom)
+		program.over <- errors.New("it has gone")
+		time.Sleep(time.Minute)
+		var lines []string
+		for line := range strings.Lines(logged()) {
+			_, line, _ = strings.Cut(line, "msg=\"an avatar program is ")
+			lines = append(lines, strings.SplitN(line, "\"", 2)[0])
+		}
+		const here, not = "connected", "not connected; it is tried again"
+		if want := []string{not, here, not, here, not, here, not, not}; !slices.Equal(lines, want) {
+			t.Errorf("it is logged %q", lines)
+		}
+	})
+}
+
+// TestAnAgentThatBeginsToWork has a program tried at once that is away for long.
+func TestAnAgentThatBeginsToWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }}
+		h, _ := runFake(t, s)
+		h.happens(robotA, "s", event.RobotOnline{})
+		time.Sleep(time.Hour)
+		before, last := s.opened()
+		time.Sleep(time.Until(last.Add(longWait / 2)))
+		h.happens(robotA, "s", event.ListeningStarted{})
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		if n, _ := s.opened(); n != before+1 {
+			t.Errorf("it is tried %d times", n-before)
+		}
+	})
+}
+
+// TestASessionThatEndsIsNotForgotten where the program goes again and again before it is told.
+func TestASessionThatEndsIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		fails := ""
+		s := &fakeProgram{connect: func() (link, error) {
+			return &fakeLink{take: func(f *feed.Frame) error {
+				s, is := f.Body.(feed.State)
+				if is && s.Session == fails {
+					return errors.New("it has gone")
+				} else if is {
+					told = append(told, s.Session+" "+string(s.State))
+				}
+				return nil
+			}}, nil
+		}}
+		h, _ := runFake(t, &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }})
+		h.happens("", "still", event.ThinkingStarted{})
+		synctest.Wait()
+		c := &connection{relay: h.relays.all[0], lips: newLips()}
+		h.stop()
+		c.busy = map[string]feed.State{"still": {Session: "still", State: agent.Thinking}, "over": {Session: "over", State: agent.Working}}
+		for _, fails = range []string{"still", "over", "still", ""} {
+			c.link, _ = s.connect()
+			c.viewer, c.scenes, told = c.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, All: true}), scenes{}, nil
+			if err := c.catchUp(t.Context()); (err == nil) != (fails == "") {
+				t.Errorf("%s fails: %v", fails, err)
+			}
+			c.viewer.Leave()
+		}
+		if !slices.Equal(told, []string{"still thinking", "over idle"}) {
+			t.Errorf("it is told %q", told)
+		}
+		if len(c.busy) != 1 || c.busy["still"].State != agent.Thinking {
+			t.Errorf("%v count as told at work", c.busy)
+		}
+	})
+}

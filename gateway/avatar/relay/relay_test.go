@@ -1,0 +1,338 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/avatar/feed"
+	"perch/must"
+	"perch/store/storetest"
+)
+
+// TestATry walks through all that a program can show, and shows what there is again.
+func TestATry(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()[:4]...)
+	var shown []string
+	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(what string) error {
+		shown = append(shown, what)
+		return nil
+	})
+	must.Succeed(t, err)
+	for _, want := range []string{"state idle", "face happy",
+		"feeling curiosity", "gesture dance", "gesture twirl", "sentence", "mouth 100 %", "notification", "question"} {
+		if !strings.Contains(fmt.Sprint(shown), want) {
+			t.Errorf("%s was not tried", want)
+		}
+	}
+	h.eventually("what there is", func() bool { return strings.HasSuffix(f.last("stackchan.state"), `"thinking"}`) })
+}
+
+// TestWhatNoRelayCanBe.
+func TestWhatNoRelayCanBe(t *testing.T) {
+	for _, c := range []struct {
+		targets []Target
+		want    string
+	}{
+		{[]Target{{Kind: "vtuber"}}, "there is no kind"},
+		{[]Target{{Kind: "warudo", URL: "http://x"}}, "ws://"},
+		{[]Target{{Kind: "warudo", URL: "ws://me:secret@x"}}, "give that as key"},
+		{[]Target{{Kind: "warudo"}, {Kind: "warudo"}}, "two relays are called"},
+		{[]Target{{Kind: "warudo", Words: map[string]string{"state.dancing": "x"}}}, "state.dancing"},
+		{[]Target{{Kind: "warudo", Words: map[string]string{"face.happy": strings.Repeat("x", 300)}}}, "more than 200 bytes"},
+	} {
+		_, err := New(Options{Targets: c.targets, Words: plainWords(t), Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "me:secret") {
+			t.Errorf("%v: %v", c.targets, err)
+		}
+	}
+}
+
+// TestTheOneInFrontIsBusy where any is: whatever comes in which order.
+func TestTheOneInFrontIsBusy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s scenes
+		shown := map[string]agent.Shown{}
+		for range rapid.IntRange(1, 50).Draw(t, "frames") {
+			f := feed.NewFrame(feed.KindState, nil)
+			f.Session = rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "session")
+			state := rapid.SampledFrom(states()).Draw(t, "state")
+			f.Body = feed.State{State: state}
+			before := s.front()
+			s.apply(f)
+			shown[f.Session] = state
+			if before.busy() && f.Session != before.Session && !(Scene{State: state}).busy() && s.front() != before {
+				t.Fatalf("%s is at rest, and %s is not in front any more", f.Session, before.Session)
+			}
+		}
+		if got := s.front(); got.State != shown[got.Session] {
+			t.Fatalf("%s shows %s and not %s", got.Session, got.State, shown[got.Session])
+		}
+		for session, state := range shown {
+			if (Scene{State: state}).busy() && !s.front().busy() {
+				t.Fatalf("%s is %s, and %+v in front", session, state, s.front())
+			}
+		}
+		if len(s.all) != len(shown) {
+			t.Fatalf("%d sessions of %d", len(s.all), len(shown))
+		}
+	})
+}
+
+// TestManySessionsAreBounded.
+func TestManySessionsAreBounded(t *testing.T) {
+	var s scenes
+	for i := range 1000 {
+		f := feed.NewFrame(feed.KindState, feed.State{State: agent.Thinking})
+		f.Robot = device.ID(fmt.Sprint(i))
+		s.apply(f)
+	}
+	if len(s.all) > mostScenes || s.front().Robot != "999" {
+		t.Errorf("%d sessions, %s in front", len(s.all), s.front().Robot)
+	}
+}
+
+// TestANotificationNobodySawWaits: an owner's words leave it out, or the program answers
+// nothing. One that a program has taken was shown.
+func TestANotificationNobodySawWaits(t *testing.T) {
+	warudo, webhook, other := newFake(t, "", nil), newReceiver(t, nil), newReceiver(t, nil)
+	for what, c := range map[string]struct {
+		target Target
+		told   func() bool // what comes after it
+		shown  bool
+	}{
+		"left out": {Target{Kind: "webhook", URL: webhook.URL, Words: map[string]string{"frame.notification": ""}},
+			func() bool { return len(webhook.all("It is warm.")) > 0 }, false},
+		"taken":             {Target{Kind: "webhook", URL: other.URL}, func() bool { return len(other.all("Bread is done.")) > 0 }, true},
+		"perhaps not taken": {Target{Kind: "warudo", URL: "ws://" + warudo.address}, func() bool { return warudo.last("It is warm.") != "" }, false},
+	} {
+		h := newHarness(t, c.target)
+		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+		h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+		h.happens(robotA, "s", turn()...)
+		h.eventually("what comes after it", c.told)
+		h.happens(robotA, "s", event.Said{Text: "The end."})
+		shown := false
+		h.bus.ReadFrom(1).Each(t.Context(), func(e event.Envelope) {
+			switch b := e.Event.(type) {
+			case event.NotificationChanged:
+				shown = shown || b.ID == "n"
+			case event.Said:
+				if b.Text == "The end." {
+					h.bus.Close()
+				}
+			}
+		})
+		if shown != c.shown {
+			t.Errorf("%s: it was shown: %t", what, shown)
+		}
+	}
+}
+
+// TestARobotIsMeantByItsName, also where it is adopted, or the name goes to another,
+// while the program is connected.
+func TestARobotIsMeantByItsName(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Robot: "ann"})
+	h.eventually("it says that there is none", func() bool { return strings.Contains(h.relays.List()[0].Note, `no robot is called "ann"`) })
+	h.happens(robotA, "s", turn()...)
+	h.name(robotA, "ann")
+	h.eventually("it is shown", func() bool { return f.last("speaking") != "" })
+	if note := h.relays.List()[0].Note; note != "" {
+		t.Error(note)
+	}
+	h.happens("a0b1c2d3e4f6", "o", event.RobotOnline{}, event.ListeningStarted{})
+	h.name("a0b1c2d3e4f6", "ann")
+	h.eventually("the other is shown", func() bool { return f.last("listening") != "" })
+}
+
+// TestASessionThatEndsMeanwhile is told to have ended, once the program is back.
+func TestASessionThatEndsMeanwhile(t *testing.T) {
+	c := newFakeClawd(t, "127.0.0.1:0")
+	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h.happens(robotA, "s", turn()[:4]...)
+	h.eventually("it thinks", func() bool { return strings.Contains(c.all(), "thinking") })
+	c.stop()
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndCancelled}, event.RobotOffline{})
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	back := newFakeClawd(t, c.address)
+	h.eventually("it is at rest", func() bool {
+		return strings.Contains(back.all(), `"idle"`) || strings.Contains(back.all(), "SessionEnd")
+	})
+}
+
+// TestANotificationOfARobotIsToldOnce, however often the program comes back.
+func TestANotificationOfARobotIsToldOnce(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.happens(robotA, "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("it is told", func() bool { return f.last("Bread") != "" })
+	f.stop()
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
+	back := newFake(t, f.address, nil)
+	h.happens(robotA, "", event.Notification{ID: "m", Text: "Tea is ready.", Urgency: "normal"})
+	h.eventually("the other is told", func() bool { return back.last("Tea") != "" })
+	if back.last("Bread") != "" {
+		t.Errorf("it is told again:\n%s", back.all())
+	}
+}
+
+// TestATryMakesUpFor what has happened meanwhile.
+func TestATryMakesUpFor(t *testing.T) {
+	f := newFake(t, "", nil)
+	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	told := false
+	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(string) error {
+		if !told {
+			told = true
+			h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+		}
+		return nil
+	})
+	must.Succeed(t, err)
+	h.eventually("the notification", func() bool { return f.last("Bread") != "" })
+}
+
+// TestAnAddressIsShownWithoutItsQuery, whatever is wrong with it: a query may hold a key.
+func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
+	o := &Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}, Home: t.TempDir()}
+	silent := newFake(t, "", nil)
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	rude := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer rude.Close()
+	secret := func(kind, where string, err error) {
+		if err != nil && strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s, %s: %v", kind, where, err)
+		}
+	}
+	for _, kind := range names() {
+		for where, host := range map[string]string{"nothing": "127.0.0.1:1", "another program": other.Listener.Addr().String(),
+			"one that hangs up": rude.Listener.Addr().String(), "one that says nothing": silent.address} {
+			fits := 0
+			for _, scheme := range []string{"ws", "http", "tcp", "udp", "ftp"} {
+				r, err := newRelay(o, Target{Kind: kind, URL: scheme + "://" + host + "/?key=sesame"})
+				if err != nil {
+					secret(kind, scheme, err)
+					continue
+				}
+				fits++
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				l, err := r.program.open(ctx, func(note error) { secret(kind, where, note) })
+				cancel()
+				if err == nil {
+					l.close()
+				}
+				secret(kind, where, err)
+			}
+			if fits == 0 {
+				t.Errorf("%s takes none of the schemes", kind)
+			}
+		}
+		for _, url := range []string{"sesame", "me:sesame@host", "udp://host/?sesame", "tcp://host/?sesame"} {
+			_, err := newRelay(o, Target{Kind: kind, URL: url})
+			secret(kind, url, err)
+		}
+	}
+}
+
+// TestWhatIsNoProgram of its kind costs nothing, and why is said: it answers the first message
+// with something else, or not at all.
+func TestWhatIsNoProgram(t *testing.T) {
+	const gone, silent = "does not answer: it has closed the connection", "does not answer: context canceled"
+	nizima := func(method string) any {
+		return map[string]any{"Id": "1", "Type": "Response", "Method": method, "Data": map[string]any{}}
+	}
+	token := func(kind string, data any) any {
+		return map[string]any{"requestID": "1", "messageType": kind, "data": data}
+	}
+	for _, c := range []struct {
+		kind, want string
+		answers    []any // nil is nothing
+	}{
+		{"nizima", silent, nil},
+		{"nizima", gone, []any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}},
+		{"nizima", "an invalid token", []any{nizima("RegisterPlugin")}},
+		{"nizima", "something else than nizima LIVE answers", []any{nizima("Hello")}},
+		{"unreal", silent, nil},
+		{"veadotube", silent, nil},
+		{"veadotube", gone, []any{7, rawText("nodes:{"), rawText("nodes"), rawText(":"), hangUp{}}},
+		{"veadotube", "no node of the type state events", []any{rawText(`nodes:{"event":"list","entries":[]}`)}},
+		{"veadotube", gone, []any{rawText(`nodes:{"event":"list","entries":[{"type":"stateEvents","id":"x"}]}`),
+			rawText(`nodes:{"event":"payload","type":"stateEvents"}`), hangUp{}}},
+		{"vtube_studio", silent, nil},
+		{"vtube_studio", gone, []any{7, []int{}, map[string]any{"requestID": 3}, hangUp{}}},
+		{"vtube_studio", "something else than VTube Studio answers", []any{token("Hello", nil)}},
+		{"vtube_studio", "an invalid token", []any{token("AuthenticationTokenResponse", map[string]any{})}},
+		{"vtube_studio", gone, []any{token("AuthenticationTokenResponse", 7), hangUp{}}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is never what ends it
+		f := newFake(t, "", func([]byte) []any {
+			if c.answers == nil {
+				cancel()
+			}
+			return c.answers
+		})
+		r, err := newRelay(&Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}},
+			Target{Kind: c.kind, URL: "ws://" + f.address})
+		must.Succeed(t, err)
+		l, err := r.program.open(ctx, func(error) {})
+		if err == nil {
+			l.close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, and not %s", c.kind, err, c.want)
+		}
+		cancel()
+	}
+}
+
+// TestApply: a program that stays is not disconnected, one that is taken away is, and one
+// that is new is connected. What cannot be a target changes nothing.
+func TestApply(t *testing.T) {
+	stays, goes, comes := newFake(t, "", nil), newFake(t, "", nil), newFake(t, "", nil)
+	target := func(name string, f *fake) Target {
+		return Target{Kind: "warudo", Name: name, URL: "ws://" + f.address}
+	}
+	h := newHarness(t, target("stays", stays), target("goes", goes))
+	connected := func() (names []string) {
+		for _, r := range h.relays.List() {
+			if r.OK {
+				names = append(names, r.Name)
+			}
+		}
+		return names
+	}
+	h.eventually("both are connected", func() bool { return len(connected()) == 2 })
+	since := h.relays.List()[0].Since
+	if err := h.relays.Apply([]Target{target("new", comes), {Kind: "nothing"}}); !errors.Is(err, ErrTarget) || len(connected()) != 2 {
+		t.Errorf("%v, and connected are %v", err, connected())
+	}
+	must.Succeed(t, h.relays.Apply([]Target{target("new", comes), target("stays", stays)}))
+	h.eventually("the new one is connected", func() bool { return slices.Equal(connected(), []string{"new", "stays"}) })
+	if got := h.relays.List()[1].Since; !got.Equal(since) {
+		t.Error("the one that stays was connected anew")
+	}
+	h.happens(robotA, "s", turn()...)
+	h.eventually("the sentence", func() bool { return comes.last("It is warm.") != "" && stays.last("It is warm.") != "" })
+	if goes.last("It is warm.") != "" {
+		t.Error("the one that was taken away is told still")
+	}
+}

@@ -1,0 +1,248 @@
+package relay
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"perch/event"
+	"perch/gateway/avatar/feed"
+	"perch/must"
+)
+
+// receiver is a program that takes webhooks.
+type receiver struct {
+	*httptest.Server
+	t      testing.TB
+	mu     sync.Mutex
+	posts  []post
+	status func(body string) int // nil takes everything
+}
+
+type post struct{ id, at, signature, body, path string }
+
+func newReceiver(t testing.TB, status func(body string) int) *receiver {
+	r := &receiver{t: t, status: status}
+	r.Server = serveHTTP(t, anywhere, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil || q.Method != http.MethodPost || q.Header.Get("Content-Type") != "application/json" || q.Header.Get("Authorization") != "" {
+			t.Errorf("%s %v: %v", q.Method, q.Header, err)
+		}
+		code := http.StatusNoContent
+		if r.status != nil {
+			code = r.status(string(body))
+		}
+		if code/100 == 2 {
+			r.mu.Lock()
+			head := q.Header
+			r.posts = append(r.posts, post{head.Get("Webhook-Id"), head.Get("Webhook-Timestamp"), head.Get("Webhook-Signature"), string(body),
+				q.URL.String()})
+			r.mu.Unlock()
+		}
+		if code/100 == 3 {
+			w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+		}
+		w.WriteHeader(code)
+	}))
+	return r
+}
+
+func (r *receiver) stop() { kill(r.Server) }
+
+// again starts one that was stopped, where it was. It has taken nothing yet.
+func (r *receiver) again() {
+	r.posts = nil
+	r.Server = serveHTTP(r.t, r.Listener.Addr().String(), r.Config.Handler)
+}
+
+// all are the posts it took whose body has a part.
+func (r *receiver) all(part string) (found []post) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.posts {
+		if strings.Contains(p.body, part) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// untimed is what a receiver took, without times.
+type untimed struct{ *receiver }
+
+func (r untimed) all() string {
+	var lines []string
+	for _, p := range r.receiver.all("") {
+		lines = append(lines, regexp.MustCompile(`"ts":\d+`).ReplaceAllString(p.body, `"ts":0`))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestWebhook is sent a turn, frame by frame, signed.
+func TestWebhook(t *testing.T) {
+	r := newReceiver(t, nil)
+	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	h := newHarness(t, Target{Kind: "webhook", URL: r.URL + "/hooks/robot?token=hush", Key: secret,
+		Words: map[string]string{"frame.gesture": ""}})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens(robotA, "s", turn()...)
+	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("the notification", func() bool { return len(r.all("Bread is done.")) == 1 })
+	for _, want := range []string{`{"type":"pong","ts":`, `"type":"agent_state"`, `"state":"speaking"`, `"tool_name":"weather"`,
+		`"tag":"happy"`, `It is warm.`} {
+		if len(r.all(want)) == 0 {
+			t.Errorf("no post with %s", want)
+		}
+	}
+	if len(r.all(`"gesture"`)) > 0 {
+		t.Error("gestures are sent that the owner does not want")
+	}
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	ids := map[string]bool{}
+	for _, p := range r.all("") {
+		if p.signature != webhookSignature(key, p.id, p.at, []byte(p.body)) || ids[p.id] {
+			t.Errorf("post %+v", p)
+		}
+		ids[p.id] = true
+	}
+	if shown := h.relays.List()[0].URL; strings.Contains(shown, "hush") {
+		t.Errorf("the list shows %s", shown)
+	}
+}
+
+// TestWebhookSignature is the example in the libraries of Standard Webhooks.
+func TestWebhookSignature(t *testing.T) {
+	key, _ := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	got := webhookSignature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+}
+
+// TestWebhookSendsANotificationAgain until it is taken, and then no more; though a skin
+// has shown it meanwhile.
+func TestWebhookSendsANotificationAgain(t *testing.T) {
+	var mu sync.Mutex
+	refusals, tries := 2, 0
+	r := newReceiver(t, func(body string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.Contains(body, "Bread is done.") {
+			return http.StatusOK
+		}
+		if tries++; tries <= refusals {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusOK
+	})
+	h := newHarness(t, Target{Kind: "webhook", URL: r.URL})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("a note", func() bool { return strings.Contains(h.relays.List()[0].Note, "is not ready (HTTP 503)") })
+	h.happens("", "", event.NotificationChanged{ID: "n", State: "shown"})
+	h.eventually("the notification", func() bool { return len(r.all("Bread is done.")) == 1 })
+	h.happens("", "", event.Notification{ID: "m", Text: "Tea is done.", Urgency: "normal"})
+	h.eventually("the next", func() bool { return len(r.all("Tea is done.")) == 1 })
+	if got := len(r.all("Bread is done.")); got != 1 {
+		t.Errorf("%d notifications were sent", got)
+	}
+}
+
+// TestWebhookAnswers that are no success, and what the owner reads.
+func TestWebhookAnswers(t *testing.T) {
+	for status, c := range map[int]struct {
+		ok   bool
+		want string
+	}{
+		http.StatusMovedPermanently:    {false, "sends elsewhere (HTTP 301 to http://127.0.0.1:1/elsewhere)"},
+		http.StatusUnauthorized:        {false, "refuses the signature"},
+		http.StatusInternalServerError: {false, "has failed (HTTP 500)"},
+		http.StatusNotFound:            {false, "check the url"},
+		http.StatusUnprocessableEntity: {true, "refuses the request (HTTP 422)"},
+	} {
+		r := newReceiver(t, func(string) int { return status })
+		h := newHarness(t, Target{Kind: "webhook", URL: r.URL, Key: "a-secret-of-mine"})
+		h.eventually(c.want, func() bool { return strings.Contains(h.relays.List()[0].Note, c.want) && h.relays.List()[0].OK == c.ok })
+		if strings.Contains(h.relays.List()[0].Note, "a-secret-of-mine") {
+			t.Error("the note holds the key")
+		}
+		h.stop()
+	}
+}
+
+// TestWebhookThatHangs costs its own calls their time, and nothing else.
+func TestWebhookThatHangs(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	var asked atomic.Int32
+	r := newReceiver(t, func(string) int {
+		asked.Add(1)
+		<-hang
+		return http.StatusOK
+	})
+	defer close(hang)
+	other := newFake(t, "", nil)
+	began := time.Now()
+	h := newHarness(t, Target{Kind: "webhook", URL: r.URL}, Target{Kind: "warudo", URL: "ws://" + other.address})
+	h.eventually("it is asked", func() bool { return asked.Load() > 0 })
+	for range 1000 {
+		h.happens(robotA, "s", turn()...)
+	}
+	h.happens(robotA, "s", event.Said{Text: "The end."})
+	h.eventually("another program is told the end", func() bool { return other.last("The end.") != "" })
+	// It is asked again only when a call's time is over, however many events there are.
+	if n, most := asked.Load(), 1+int32(time.Since(began)/postWithin); n > most {
+		t.Errorf("it is asked %d times meanwhile, and not %d", n, most)
+	}
+	h.eventually("the note", func() bool { return h.relays.List()[0].Note != "" })
+}
+
+// TestWhatNoWebhookCanBe.
+func TestWhatNoWebhookCanBe(t *testing.T) {
+	for want, target := range map[string]Target{
+		"set url":           {Kind: "webhook"},
+		"http://":           {Kind: "webhook", URL: "ws://127.0.0.1"},
+		"not base64":        {Kind: "webhook", URL: "http://127.0.0.1", Key: "whsec_???"},
+		"words.frame.mood ": {Kind: "webhook", URL: "http://127.0.0.1", Words: map[string]string{"frame.mood": "feelings"}},
+	} {
+		if err := Check(target, plainWords(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", target, err)
+		}
+	}
+}
+
+// TestWebhookIsTried with frames of every kind that it can be told of.
+func TestWebhookIsTried(t *testing.T) {
+	r := newReceiver(t, nil)
+	h := newHarness(t, Target{Kind: "webhook", URL: r.URL})
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	must.Succeed(t, h.relays.RunTrial(t.Context(), "webhook", time.Millisecond, func(string) error { return nil }))
+	for _, kind := range []string{feed.KindState, feed.KindFace, feed.KindMood, feed.KindGesture, feed.KindSaid, feed.KindNotice} {
+		if len(r.all(`"type":"`+kind+`"`)) == 0 {
+			t.Errorf("no %s was tried", kind)
+		}
+	}
+	if len(r.all(`"question_id":"try-`)) == 0 {
+		t.Error("no question was tried")
+	}
+}
+
+// TestWebhookAddress is kept as it is configured: some programs redirect one without its last slash.
+func TestWebhookAddress(t *testing.T) {
+	for _, path := range []string{"/hooks/", "/hooks", "/", "/a%2Fb/?to=x"} {
+		r := newReceiver(t, nil)
+		h := newHarness(t, Target{Kind: "webhook", URL: r.URL + path})
+		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+		if got := r.all("pong")[0].path; got != path {
+			t.Errorf("%s was sent to %s", path, got)
+		}
+		h.stop()
+	}
+}

@@ -1,0 +1,361 @@
+package skin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/avatar/feed"
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
+	"perch/must"
+	"perch/socket"
+	"perch/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+
+	secret = "key-of-the-skins"
+	page   = "https://skin.example"
+)
+
+// family are the registered robots.
+type family []device.ID
+
+func (f family) Get(id device.ID) (device.Robot, error) {
+	for _, one := range f {
+		if one == id {
+			return device.Robot{ID: id}, nil
+		}
+	}
+	return device.Robot{}, device.ErrUnknownRobot
+}
+
+// stranger is a robot that was not adopted by name.
+const stranger device.ID = "a0b1c2d3e4ff"
+
+func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id != stranger }
+
+// away are robots none of which has its channel open.
+type away struct{}
+
+func (away) Open() []device.ID                                              { return nil }
+func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
+func (away) KeepOpen(device.ID, time.Time)                                  {}
+
+// brain answers with a script.
+type brain struct {
+	mu      sync.Mutex
+	heard   []agent.Turn
+	replies []agent.Reply
+	err     error
+	think   func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+}
+
+func (b *brain) Name() string { return "scripted" }
+
+func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	b.mu.Lock()
+	b.heard = append(b.heard, t)
+	replies, err, think := b.replies, b.err, b.think
+	b.mu.Unlock()
+	if think != nil {
+		return think(ctx, t, out)
+	}
+	for _, r := range replies {
+		if err := out(r); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (b *brain) turns() []agent.Turn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.heard
+}
+
+// harness is the door with the appliance's parts behind it, served over loopback.
+type harness struct {
+	bus     *event.Bus
+	board   *agent.Board
+	notices *notice.Store
+	brain   *brain
+	mind    *agent.Mind
+	door    *Server
+	feed    *pausable
+	url     string
+	marks   int
+	stop    func()
+}
+
+// bare are the options of a door without an agent, whose skins can answer nothing.
+func bare(bus *event.Bus, board *agent.Board) Options {
+	return bareOf(bus, board, notice.NewStore(&storetest.Table[notice.Notification]{}))
+}
+
+func bareOf(bus *event.Bus, board *agent.Board, notices *notice.Store) Options {
+	log := slog.New(slog.DiscardHandler)
+	shown := feed.New(feed.Options{Bus: bus, Board: board, Notices: notices, Words: stockWords(), Log: log})
+	return Options{Bus: bus, Feed: shown, Robots: family{robotA},
+		Find: device.ParseID, Questions: &asker{}, Words: stockWords(), Zone: time.UTC, Log: log}
+}
+
+// stockWords is the table of words that is built in.
+func stockWords() *agent.Words {
+	w, err := agent.NewWords(nil)
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+// newHarness serves the door. change may set its options and its paces.
+func newHarness(t testing.TB, change ...func(*Options)) *harness {
+	t.Helper()
+	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(&storetest.Table[notice.Notification]{}), brain: &brain{}}
+	log := slog.New(slog.DiscardHandler)
+	timers := notice.NewTimers(&storetest.Table[agent.Timer]{}, nil)
+	notifier := notice.New(notice.Options{Store: h.notices, Timers: timers, Bus: h.bus, Log: log})
+	h.mind = agent.NewMind(agent.Always(h.brain), agent.NewMemory(&storetest.Table[agent.Entry]{}), h.bus, log)
+	o := bareOf(h.bus, h.board, h.notices)
+	o.Notifier, o.Robots, o.Mind = notifier, family{robotA, robotB, stranger}, h.mind
+	o.Language = func(id device.ID) string { return map[device.ID]string{"": "en", robotA: "de"}[id] }
+	for _, c := range change {
+		c(&o)
+	}
+	h.door = New(o)
+	engine, err := httpserver.NewEngine(log)
+	must.Succeed(t, err)
+	engine.Use(httpserver.Origins{Allowed: []string{page}}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
+	h.door.Routes(engine, httpserver.NewKey(secret, "skins.key", "").Check)
+	server := httptest.NewServer(engine)
+	h.url = server.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { h.board.Run(ctx, h.bus.ReadFrom(1)) })
+	wg.Go(func() {
+		if err := notifier.Run(ctx, away{}); err != nil {
+			t.Error(err)
+		}
+	})
+	h.feed = newPausable(o.Feed)
+	wg.Go(func() { h.feed.run(ctx) })
+	wg.Go(func() { h.door.Run(ctx) })
+	var once sync.Once
+	h.stop = func() {
+		once.Do(func() {
+			cancel()
+			wg.Wait()
+			server.Close()
+			h.bus.Close()
+		})
+	}
+	t.Cleanup(h.stop)
+	return h
+}
+
+// pausable is a feed that can be slower than the bus.
+type pausable struct {
+	*feed.Feed
+	pauses chan chan struct{} // each takes one element when the feed stands still, and is closed to go on
+}
+
+func newPausable(f *feed.Feed) *pausable { return &pausable{f, make(chan chan struct{})} }
+
+func (p *pausable) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		running, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(running) })
+		var goOn chan struct{}
+		select {
+		case goOn = <-p.pauses:
+		case <-ctx.Done():
+		}
+		stop()
+		wg.Wait()
+		if goOn != nil {
+			<-goOn // it stands still
+			<-goOn // it is closed
+		}
+	}
+}
+
+// pause has the feed stand still until goOn is called.
+func (p *pausable) pause() (goOn func()) {
+	until := make(chan struct{})
+	p.pauses <- until
+	until <- struct{}{}
+	return func() { close(until) }
+}
+
+func (h *harness) happens(robot device.ID, session string, events ...event.Event) {
+	for _, e := range events {
+		h.bus.Publish(robot, session, e)
+	}
+}
+
+// client is a skin, which checks every frame it gets against the schema.
+type client struct {
+	t     testing.TB
+	h     *harness
+	conn  *socket.Conn
+	early []string // frames that came before connect returned
+}
+
+// connect opens a skin's WebSocket, and returns when the skin is sent what
+// happens: the handshake is over a moment before.
+func (h *harness) connect(t testing.TB) *client {
+	t.Helper()
+	conn, err := h.dial("Authorization", "Bearer "+secret)
+	must.Succeed(t, err)
+	t.Cleanup(conn.Drop)
+	c := &client{t: t, h: h, conn: conn}
+	c.send(`{"type":"ping"}`)
+	for {
+		f := c.receive()
+		if f == `{"type":"pong"}` {
+			return c
+		}
+		c.early = append(c.early, f)
+	}
+}
+
+func (h *harness) dial(header ...string) (*socket.Conn, error) {
+	return h.dialAt("/v1/vtuber/ws", header...)
+}
+
+func (h *harness) dialAt(path string, header ...string) (*socket.Conn, error) {
+	o := socket.Options{MaxMessage: 1 << 20, Header: http.Header{}}
+	for i := 0; i < len(header); i += 2 {
+		o.Header.Add(header[i], header[i+1])
+	}
+	return socket.Dial(context.Background(), "ws"+strings.TrimPrefix(h.url, "http")+path, o)
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	must.Succeed(c.t, c.conn.SendText([]byte(text)))
+}
+
+// next is the next frame, with its time taken out.
+func (c *client) next() string {
+	c.t.Helper()
+	if len(c.early) > 0 {
+		f := c.early[0]
+		c.early = c.early[1:]
+		return f
+	}
+	return c.receive()
+}
+
+func (c *client) receive() string {
+	c.t.Helper()
+	isText, data, err := c.conn.Receive()
+	if err != nil || !isText {
+		c.t.Fatalf("no frame came: text %t (%v)", isText, err)
+	}
+	valid(c.t, "event", data)
+	var at struct{ TS int64 }
+	if err := json.Unmarshal(data, &at); err != nil || time.Since(time.Unix(at.TS, 0)).Abs() > time.Minute {
+		c.t.Errorf("%s: its time is %v (%v)", data, at.TS, err)
+	}
+	return strings.Replace(string(data), fmt.Sprintf(`,"ts":%d`, at.TS), "", 1)
+}
+
+// until gives the frames that come before all that has happened by now has
+// been sent.
+func (c *client) until() (frames []string) {
+	c.t.Helper()
+	mark := c.h.mark()
+	for {
+		f := c.next()
+		if strings.Contains(f, mark) {
+			return frames
+		}
+		if !strings.Contains(f, `"mark-`) {
+			frames = append(frames, f)
+		}
+	}
+}
+
+// mark sends every skin something that comes after all before it.
+func (h *harness) mark() string {
+	h.marks++
+	id := fmt.Sprintf("mark-%d", h.marks)
+	h.happens("", "", event.Notification{ID: id, Text: "mark", Urgency: notice.UrgencyLow})
+	return `"` + id + `"`
+}
+
+// expect compares the frames that come next.
+func (c *client) expect(want ...string) {
+	c.t.Helper()
+	for i, w := range want {
+		if got := c.next(); got != w {
+			c.t.Fatalf("frame %d is\n%s, want\n%s", i, got, w)
+		}
+	}
+}
+
+// schemas are those that are published.
+var schemas = sync.OnceValue(func() map[string]*jsonschema.Resolved {
+	resolved := map[string]*jsonschema.Resolved{}
+	for _, name := range []string{"event", "command"} {
+		var s jsonschema.Schema
+		if err := json.Unmarshal(schema, &s); err != nil {
+			panic(err)
+		}
+		s.AnyOf = nil
+		s.Ref = "#/$defs/" + name
+		r, err := s.Resolve(nil)
+		if err != nil {
+			panic(err)
+		}
+		resolved[name] = r
+	}
+	return resolved
+})
+
+// valid fails where a frame is not what the schema has.
+func valid(t testing.TB, of string, data []byte) {
+	t.Helper()
+	if err := validate(of, data); err != nil {
+		t.Errorf("%s is no %s of the schema: %v", data, of, err)
+	}
+}
+
+func validate(of string, data []byte) error {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	return schemas()[of].Validate(v)
+}
+
+// ask sends a request, and returns its answer whole.
+func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	return httpservertest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)
+}

@@ -1,0 +1,21 @@
+package admin_test
+
+import (
+	"perch/device"
+	"perch/gateway/owner/admin"
+)
+
+// oneCharacter is an appliance with the household's alone.
+type oneCharacter struct{}
+
+func (oneCharacter) List() []admin.Character { return []admin.Character{{ID: "default"}} }
+
+func (oneCharacter) Import(id string, _ []byte) (admin.Character, error) {
+	return admin.Character{ID: id}, nil
+}
+
+func (oneCharacter) Card(string) (admin.Card, error) { return admin.Card{}, nil }
+func (oneCharacter) Remove(string) error             { return nil }
+func (oneCharacter) Export(string) ([]byte, error)   { return []byte("{}"), nil }
+
+func (oneCharacter) Who(device.ID, string) string { return "default" }

@@ -1,0 +1,201 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/event"
+	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
+	"perch/must"
+)
+
+// settings note what is changed.
+type settings struct {
+	changes []map[string]any
+	err     error
+}
+
+func (s *settings) Read() (any, error) { return map[string]string{"text": "name: a"}, s.err }
+
+func (s *settings) Check(text string) (any, error) { return map[string]string{"checked": text}, s.err }
+
+func (s *settings) CheckChange(values map[string]any) (any, error) { return values, s.err }
+
+func (s *settings) Change(values map[string]any) (any, error) {
+	if s.err == nil {
+		s.changes = append(s.changes, values)
+	}
+	return map[string]bool{"restart": true}, s.err
+}
+
+func (s *settings) Startable() error { return s.err }
+
+// TestTheConfigurationAtTheDoor: a change is made and told once; a refusal is what the
+// settings say, with the faults beside it, and nothing is told.
+func TestTheConfigurationAtTheDoor(t *testing.T) {
+	s, restarts := &settings{}, 0
+	h := newAppliance(t, func(o *admin.Options) { o.Settings, o.Restart = s, func() { restarts++ } })
+	told := func() (n int) {
+		r := h.bus.ReadFrom(1)
+		for h.bus.Seq() > 0 {
+			e, err := r.Next(t.Context())
+			must.Succeed(t, err)
+			if e.Event == (event.Changed{What: "settings"}) {
+				n++
+			}
+			if e.Seq == h.bus.Seq() {
+				break
+			}
+		}
+		return n
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		says               string
+	}{
+		{"GET", "", "", 200, `{"text":"name: a"}`},
+		{"POST", "/check", `{"text":"name: b"}`, 200, `{"checked":"name: b"}`},
+		{"POST", "/check", `{"set":{"name":null}}`, 200, `{"name":null}`},
+		{"POST", "/check", `{`, 400, `"bad_body"`},
+		{"POST", "/check", `{"text":"` + strings.Repeat("x", 3<<20) + `"}`, 413, `"body_too_large"`},
+		{"PUT", "", `{"set":{"name":"b","brains.0":null}}`, 200, `{"restart":true}`},
+		{"PUT", "", `{}`, 400, `"bad_change"`},
+		{"PUT", "/robots.idle", `"5m"`, 200, `{"restart":true}`},
+		{"PUT", "/listen", `[":1"]`, 200, `{"restart":true}`},
+		{"PUT", "/name", ``, 400, `"bad_body"`},
+		{"PUT", "/name", `"` + strings.Repeat("x", 3<<20) + `"`, 413, `"body_too_large"`},
+		{"DELETE", "/robots.idle", ``, 200, `{"restart":true}`},
+	} {
+		if status, body := h.ask(c.method, "/api/v1/config"+c.path, c.body); status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s %s %.50s: %d %s", c.method, c.path, c.body, status, body)
+		}
+	}
+	want := []map[string]any{{"name": "b", "brains.0": nil}, {"robots.idle": "5m"}, {"listen": []any{":1"}}, {"robots.idle": nil}}
+	if !reflect.DeepEqual(s.changes, want) || told() != len(want) {
+		t.Errorf("the changes are %+v, told %d times", s.changes, told())
+	}
+	if status, body := h.ask("POST", "/api/v1/restart", ""); status != 202 || restarts != 1 {
+		t.Errorf("%d %s: %d restarts", status, body, restarts)
+	}
+	s.err = &admin.ConfigFaults{Sentence: "line 1: no", Faults: []int{1}}
+	const faults = `{"error":{"code":"faults","message":"line 1: no"},"faults":[1]}`
+	if status, body := h.ask("PUT", "/api/v1/config/name", `""`); status != 422 || body != faults {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := h.ask("POST", "/api/v1/restart", ""); status != 422 || restarts != 1 {
+		t.Errorf("%d %s: %d restarts", status, body, restarts)
+	}
+	s.err = &httpserver.Fault{Word: "disk_full", Sentence: "no", HTTP: http.StatusInsufficientStorage}
+	if status, body := h.ask("DELETE", "/api/v1/config/name", ""); status != 507 || !strings.Contains(body, "disk_full") {
+		t.Errorf("%d %s", status, body)
+	}
+	if n := told(); n != len(want) {
+		t.Errorf("it is told %d times", n)
+	}
+}
+
+// TestTheDoctorLooksOnceAtATime, and not for ever; and what this appliance has not is
+// said so.
+func TestTheDoctorLooksOnceAtATime(t *testing.T) {
+	begun, end := make(chan context.Context, 1), make(chan struct{})
+	h := newAppliance(t, func(o *admin.Options) {
+		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
+			begun <- ctx
+			<-end
+			return []admin.Finding{{Name: "disk", OK: true, Level: "ok", Note: "works"}}, nil
+		}
+	})
+	answer := make(chan string, 1)
+	go func() { _, body := h.ask("GET", "/api/v1/doctor", ""); answer <- body }()
+	if until, ok := (<-begun).Deadline(); !ok || time.Until(until) > 5*time.Minute {
+		t.Errorf("it may look until %s", until)
+	}
+	if status, body := h.ask("GET", "/api/v1/doctor", ""); status != 409 || !strings.Contains(body, "busy") {
+		t.Errorf("%d %s", status, body)
+	}
+	close(end)
+	if body := <-answer; body != `{"items":[{"name":"disk","ok":true,"level":"ok","note":"works"}]}` {
+		t.Error(body)
+	}
+	if status, body := h.ask("GET", "/api/v1/doctor", ""); status != 200 {
+		t.Errorf("it looks never again: %d %s", status, body)
+	}
+	none := newAppliance(t)
+	for _, route := range []string{"GET /api/v1/doctor", "GET /api/v1/logs", "GET /api/v1/config", "PUT /api/v1/config/name", "DELETE /api/v1/config/name", "POST /api/v1/config/check",
+		"POST /api/v1/restart"} {
+		method, path, _ := strings.Cut(route, " ")
+		if status, body := none.ask(method, path, "{}"); status != 404 || !strings.Contains(body, "not_here") {
+			t.Errorf("%s: %d %s", route, status, body)
+		}
+	}
+}
+
+// logs have some lines, of which two were missed.
+type logs struct {
+	least slog.Level
+	after string
+	lines []string
+	full  bool
+	open  int
+}
+
+func (l *logs) NewFollower(least slog.Level, after string) (admin.LogFollower, bool) {
+	l.least, l.after = least, after
+	if l.full {
+		return nil, false
+	}
+	l.open++
+	return l, true
+}
+
+func (l *logs) Next(context.Context) (string, json.RawMessage, int, error) {
+	if len(l.lines) == 0 {
+		return "", nil, 0, event.ErrClosed
+	}
+	line := l.lines[0]
+	l.lines = l.lines[1:]
+	return "run." + line, json.RawMessage(`{"msg":"` + line + `"}`), len(l.lines), nil
+}
+
+func (l *logs) Close() { l.open-- }
+
+func TestTheLogAtTheDoor(t *testing.T) {
+	l := &logs{lines: []string{"one", "two"}}
+	h := newAppliance(t, func(o *admin.Options) { o.Logs = l })
+	follow := func(query string) (int, string) {
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/logs"+query, nil)
+		r.Header.Set("Last-Event-ID", "run.7")
+		w := httptest.NewRecorder()
+		h.engine.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	const want = ": welcome\n\nid: run.one\nevent: missed\ndata: {\"lines\":1}\n\nid: run.one\nevent: line\ndata: {\"msg\":\"one\"}\n\n" +
+		"id: run.two\nevent: line\ndata: {\"msg\":\"two\"}\n\n"
+	if status, body := follow("?level=warn"); status != 200 || body != want || l.least != slog.LevelWarn || l.after != "run.7" || l.open != 0 {
+		t.Errorf("%d %s\nof %v after %q, %d open", status, body, l.least, l.after, l.open)
+	}
+	if follow(""); l.least != slog.LevelInfo {
+		t.Errorf("without a level it is %v", l.least)
+	}
+	for _, level := range []string{"loud", "info-4", "INFO%2B1"} {
+		if status, body := follow("?level=" + level); status != 400 || !strings.Contains(body, "bad_level") {
+			t.Errorf("%s: %d %s", level, status, body)
+		}
+	}
+	l.full = true
+	if status, body := follow(""); status != 503 || !strings.Contains(body, "too_many_readers") {
+		t.Errorf("%d %s", status, body)
+	}
+	if strings.Contains(h.log.String(), "level=ERROR") {
+		t.Errorf("logged is %s", h.log)
+	}
+}

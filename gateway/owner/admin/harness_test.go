@@ -1,0 +1,278 @@
+package admin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"go.uber.org/goleak"
+
+	"perch/agent"
+	"perch/agent/notice"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/httpserver"
+	"perch/gateway/owner/admin"
+	"perch/must"
+	"perch/ota"
+	"perch/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	robotA device.ID = "a0b1c2d3e4f5"
+	robotB device.ID = "a0b1c2d3e4f6"
+)
+
+// talk notes what robots are asked to do.
+type talk struct {
+	asked   []string
+	queued  bool
+	err     error
+	tools   []device.Tool
+	result  device.Result
+	picture *device.Picture
+	call    func(context.Context) error                          // instead of the result
+	record  func(context.Context, func(line string) error) error // the transcript
+}
+
+func (t *talk) note(parts ...string) error {
+	t.asked = append(t.asked, strings.Join(parts, " "))
+	return t.err
+}
+
+func (t *talk) Speak(_ context.Context, id device.ID, text string) (bool, error) {
+	return t.queued, t.note("say", string(id), text)
+}
+
+func (t *talk) Alert(_ context.Context, id device.ID, status, message, emotion string) (bool, error) {
+	return t.queued, t.note("alert", string(id), status, message, emotion)
+}
+func (t *talk) Abort(_ context.Context, id device.ID) error  { return t.note("abort", string(id)) }
+func (t *talk) Reboot(_ context.Context, id device.ID) error { return t.note("reboot", string(id)) }
+func (t *talk) Hangup(_ context.Context, id device.ID, why string) error {
+	return t.note("hangup", string(id), why)
+}
+func (t *talk) Tools(device.ID) []device.Tool { return t.tools }
+
+func (t *talk) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return device.Result{}, err
+	}
+	err = t.note("call", string(id), tool, string(text))
+	if t.call != nil {
+		err = t.call(ctx)
+	}
+	return t.result, err
+}
+
+func (t *talk) Lost() int { return 3 }
+
+func (t *talk) Status(device.ID) (event.RobotStatus, bool) { return event.RobotStatus{}, false }
+
+func (t *talk) Picture(device.ID) (device.Picture, bool) {
+	if t.picture == nil {
+		return device.Picture{}, false
+	}
+	return *t.picture, true
+}
+
+func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) error) error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.record(ctx, out)
+}
+
+// notifier keeps notifications, and sends none.
+type notifier struct{ notices *notice.Store }
+
+func (h notifier) Notify(n notice.Notification) (notice.Notification, error) {
+	return h.notices.Accept(n, time.Now())
+}
+
+func (h notifier) Acknowledge(id string) error {
+	_, err := h.notices.Change(id, notice.Acknowledged)
+	return err
+}
+
+// questions wait for an answer, and note those that came.
+type questions struct {
+	open    []agent.Question
+	replies []string
+	err     error
+}
+
+func (q *questions) Questions() []agent.Question { return q.open }
+
+func (q *questions) Reply(id string, allow bool) error {
+	q.replies = append(q.replies, fmt.Sprint(id, " ", allow))
+	left := slices.DeleteFunc(slices.Clone(q.open), func(o agent.Question) bool { return o.ID == id })
+	if q.err == nil && len(left) == len(q.open) {
+		return agent.ErrNoQuestion
+	}
+	q.open = left
+	return q.err
+}
+
+// appliance is the admin API with the parts it has in the appliance.
+type appliance struct {
+	robots    *device.Registry
+	memory    *agent.Memory
+	timers    *notice.Timers
+	engines   *engines
+	notices   *notice.Store
+	bus       *event.Bus
+	states    *agent.Board
+	talk      *talk
+	questions *questions
+	mind      *agent.Mind
+	histories *storetest.Table[agent.Conversation] // that the mind keeps
+	firmware  *ota.Firmware
+	parts     []admin.Part
+	partsOf   func() []admin.Part // instead of parts
+	metrics   *admin.Metrics
+	most      int // asked of turns
+	engine    *gin.Engine
+	log       *bytes.Buffer
+}
+
+var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+// met is when robots check in: the codes that they show are good for minutes.
+var met = time.Now().UTC().Truncate(time.Second)
+
+func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
+	t.Helper()
+	h := &appliance{
+		robots:  device.NewRegistry(device.Key("key"), device.AdoptCode, &storetest.Table[device.Robot]{}),
+		memory:  agent.NewMemory(&storetest.Table[agent.Entry]{}),
+		engines: &engines{},
+		timers:  notice.NewTimers(&storetest.Table[agent.Timer]{}, nil),
+		notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
+		bus:     event.NewBus(), states: agent.NewBoard(), talk: &talk{}, log: &bytes.Buffer{},
+		questions: &questions{}, histories: &storetest.Table[agent.Conversation]{},
+		parts: []admin.Part{{Name: "store", OK: true, Vital: true}, {Name: "mqtt", OK: true}},
+	}
+	h.memory.Watch(func(id string) { h.bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
+	h.partsOf = func() []admin.Part { return h.parts }
+	h.mind = agent.NewMind(agent.Always(), h.memory, h.bus, slog.New(slog.DiscardHandler))
+	h.mind.Restore(agent.NewHistories(h.histories))
+	log := slog.New(slog.NewTextHandler(h.log, nil))
+	var err error
+	h.firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{},
+		Units: &storetest.Table[ota.Unit]{}, Key: []byte("key"), Bus: h.bus, Zone: time.UTC, Stopped: func(string, int, int) {}, Log: log})
+	must.Succeed(t, err)
+	t.Cleanup(h.firmware.Close)
+	var folding sync.WaitGroup
+	reader := h.bus.Read()
+	folding.Go(func() { h.states.Run(context.Background(), reader) })
+	t.Cleanup(folding.Wait)
+	t.Cleanup(h.bus.Close)
+	o := admin.Options{
+		Characters: oneCharacter{},
+		Robots:     h.robots, Talk: h.talk, Notify: notifier{h.notices}.Notify, Memory: h.memory, Timers: h.timers,
+		Engines: h.engines, Notices: h.notices.Open, Board: h.states, Bus: h.bus,
+		Acknowledge: notifier{h.notices}.Acknowledge,
+		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(_ device.ID, name string) string { return "😊 " + name },
+		Senses: h.Senses, Firmware: h.firmware,
+		Refused: func() []ota.Refusal { return []ota.Refusal{} },
+		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
+		Parts:   func() []admin.Part { return h.partsOf() },
+		Counters: func() []admin.Counter {
+			return []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}}
+		},
+		Version: "1.0", ID: "perch-1", Started: started,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	d := admin.New(o)
+	h.metrics = admin.NewMetrics(o)
+	e, err := httpserver.NewEngine(log)
+	must.Succeed(t, err)
+	d.Open(e)
+	d.Routes(e)
+	h.metrics.Routes(e)
+	h.engine = e
+	return h
+}
+
+func (h *appliance) Senses(device.ID, time.Time) []string {
+	return []string{"a face in front of it since 3 s"}
+}
+
+// visit has a robot check in.
+func (h *appliance) visit(t testing.TB, id device.ID, client string) device.Admission {
+	t.Helper()
+	_, a := h.robots.CheckIn(device.CheckIn{
+		ID: id, Client: device.NewClient(client), Board: "m5stack-stack-chan", Firmware: "1.2.4",
+		Address: "192.168.1.40", BaseURL: "http://perch.local:8003",
+	}, met)
+	return a
+}
+
+// adopts has a robot check in, and makes it the owner's.
+func (h *appliance) adopts(t testing.TB, id device.ID, client string) {
+	t.Helper()
+	h.visit(t, id, client)
+	if _, err := h.robots.Adopt(string(id), met); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publish publishes, and waits until the board has folded it.
+func (h *appliance) publish(t testing.TB, id device.ID, session string, e event.Event) {
+	t.Helper()
+	h.bus.Publish(id, session, e)
+	for give := time.Now().Add(5 * time.Second); ; {
+		if _, seq := h.states.Snapshot(); seq >= h.bus.Seq() {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatal("the board does not follow the bus")
+		}
+	}
+}
+
+// ask sends a request and returns status and body.
+func (h *appliance) ask(method, path, body string) (int, string) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	h.engine.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// get reads an answer that must be 200.
+func get[T any](t testing.TB, h *appliance, path string) (v T) {
+	t.Helper()
+	status, body := h.ask(http.MethodGet, path, "")
+	if status != http.StatusOK {
+		t.Fatalf("GET %s: %d %s", path, status, body)
+	}
+	if err := json.Unmarshal([]byte(body), &v); err != nil {
+		t.Fatalf("GET %s: %v in %s", path, err, body)
+	}
+	return v
+}
+
+// body is the robot of a turn.
+type body struct{ talk *talk }
+
+func (b body) Tools() []device.Tool { return b.talk.tools }
+func (b body) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return b.talk.Call(ctx, robotA, tool, arguments)
+}
+func (b body) Reboot(context.Context) error { return nil }

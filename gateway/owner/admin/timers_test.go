@@ -1,0 +1,87 @@
+package admin_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"perch/agent"
+	"perch/device"
+	"perch/gateway/owner/admin"
+)
+
+// TestTimers lists those of all robots, the next first, and cancels one.
+func TestTimers(t *testing.T) {
+	h := newAppliance(t)
+	h.adopts(t, robotA, "one")
+	name := "kitchen"
+	if _, err := h.robots.Configure(robotA, device.Change{Name: &name}); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := h.ask(http.MethodGet, "/api/v1/timers", ""); status != http.StatusOK || body != "[]" {
+		t.Errorf("none: %d %s", status, body)
+	}
+	now := time.Now()
+	for _, timer := range []agent.Timer{
+		{ID: "pizza", Robot: robotB, Text: "<i>Pizza</i>", Length: time.Hour},
+		{ID: "tea", Robot: robotA, Text: "Tea is ready.", Length: time.Minute},
+		{ID: "bins", Text: "Bins", Due: now.Add(2 * time.Hour), Reminder: true},
+	} {
+		if _, err := h.timers.Set(t.Context(), nil, timer, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := get[[]admin.Timer](t, h, "/api/v1/timers")
+	if len(all) != 3 || all[0].ID != "tea" || all[0].Name != "kitchen" || all[1].Text != "<i>Pizza</i>" || all[1].Name != "" || !all[2].Reminder ||
+		all[0].Due.Sub(now).Abs() > 2*time.Minute {
+		t.Errorf("%+v", all)
+	}
+	for _, c := range []struct {
+		id     string
+		status int
+		answer string
+	}{{"tea", 200, `{"ok":true}`}, {"tea", 404, `"unknown_timer"`}, {"bins", 200, `{"ok":true}`}, {"nothing", 404, `"unknown_timer"`}} {
+		if status, body := h.ask(http.MethodDelete, "/api/v1/timers/"+c.id, ""); status != c.status || !strings.Contains(body, c.answer) {
+			t.Errorf("%s: %d %s", c.id, status, body)
+		}
+	}
+	if all := get[[]admin.Timer](t, h, "/api/v1/timers"); len(all) != 1 || all[0].ID != "pizza" {
+		t.Errorf("left are %+v", all)
+	}
+}
+
+// TestATimerThatTheRobotRingsItself is stopped on the robot, and stays where that fails.
+func TestATimerThatTheRobotRingsItself(t *testing.T) {
+	h := newAppliance(t)
+	h.adopts(t, robotA, "one")
+	least, most := 1, 86400
+	h.talk.tools = []device.Tool{
+		{Name: "self.robot.create_reminder", Schema: device.Schema{Properties: map[string]device.Argument{
+			"duration_seconds": {Type: "integer", Minimum: &least, Maximum: &most}}}},
+		{Name: "self.robot.stop_reminder", Schema: device.Schema{Properties: map[string]device.Argument{"id": {Type: "integer"}}}},
+	}
+	h.talk.result = device.Result{Text: "7"}
+	set, err := h.timers.Set(t.Context(), body{h.talk}, agent.Timer{ID: "tea", Robot: robotA, Text: "Tea", Length: time.Hour}, time.Now())
+	if err != nil || !set.OnRobot {
+		t.Fatal(set, err)
+	}
+	h.talk.err = errors.New("hung up")
+	status, answer := h.ask(http.MethodDelete, "/api/v1/timers/tea", "")
+	if status != http.StatusConflict || !strings.Contains(answer, `"timer_on_robot"`) {
+		t.Errorf("where the robot fails: %d %s", status, answer)
+	}
+	if len(get[[]admin.Timer](t, h, "/api/v1/timers")) != 1 {
+		t.Error("a timer that the robot will ring is gone")
+	}
+	h.talk.err = nil
+	if status, answer := h.ask(http.MethodDelete, "/api/v1/timers/tea", ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, answer)
+	}
+	if last := h.talk.asked[len(h.talk.asked)-1]; last != `call a0b1c2d3e4f5 self.robot.stop_reminder {"id":7}` ||
+		slices.Contains(h.talk.asked, "reboot a0b1c2d3e4f5") {
+		t.Errorf("the robot is asked %q", h.talk.asked)
+	}
+}

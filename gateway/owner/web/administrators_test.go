@@ -1,0 +1,283 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
+	"perch/gateway/owner/web"
+	"perch/must"
+)
+
+// throughIngress is a page that is shown by Home Assistant's ingress.
+type throughIngress struct {
+	http.Handler
+	mu     sync.Mutex // guards admins, err and asked where a stream is open
+	admins []string
+	err    error
+	asked  int
+	slow   time.Duration // how long Home Assistant takes to answer
+	log    strings.Builder
+}
+
+// says changes what Home Assistant answers while a stream is open.
+func (h *throughIngress) says(admins []string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.admins, h.err = admins, err
+}
+
+// times is how often Home Assistant was asked.
+func (h *throughIngress) times() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked
+}
+
+func newThroughIngress(t *testing.T) *throughIngress {
+	t.Helper()
+	h := &throughIngress{}
+	log := slog.New(slog.NewTextHandler(&h.log, &slog.HandlerOptions{Level: slog.LevelError}))
+	d := web.New(web.Options{Secret: adminToken, Key: httpserver.NewKey(adminToken, "admin-token", ""), Log: log,
+		Administrators: func(ctx context.Context) ([]string, error) {
+			h.mu.Lock()
+			h.asked++
+			h.mu.Unlock()
+			select {
+			case <-time.After(h.slow):
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return h.admins, h.err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}})
+	e, err := httpserver.NewEngine(log)
+	must.Succeed(t, err)
+	e.Use(d.ProxiesOnly([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
+	d.Routes(e, e)
+	serveOwned(e.Group("", httpserver.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
+	h.Handler = e
+	return h
+}
+
+// from is a request of a user; empty is one of whom Home Assistant does not say who it is.
+func from(user, path string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.RemoteAddr = "172.30.32.2:4000"
+	r.Header.Set("X-Ingress-Path", "/api/hassio_ingress/x")
+	r.Header.Set(byScript, "1")
+	if user != "" {
+		r.Header.Set("X-Remote-User-Id", user)
+	}
+	return r
+}
+
+func (h *throughIngress) answer(r *http.Request) (status int, text string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// hijackable is an answer that can become a WebSocket.
+type hijackable struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
+
+// TestWhoIsAnAdministratorIsAskedAgain after half a minute. Somebody who is one no more has no
+// access then, and neither have his streams and WebSockets. Nobody has while Home Assistant
+// cannot be asked.
+func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f", "0a"}
+		expect := func(user string, want int, code string, asked int) {
+			t.Helper()
+			if status, text := h.answer(from(user, "/owned")); status != want || !strings.Contains(text, code) || h.times() != asked {
+				t.Errorf("user %q: %d %s, want %d %s; asked %d times, not %d", user, status, text, want, code, h.times(), asked)
+			}
+		}
+		expect("", 403, `"no_user"`, 0)
+		for range 3 {
+			expect("1f", 200, "", 1)
+			expect("2b", 403, `"not_administrator"`, 1)
+		}
+		two := from("2b", "/owned")
+		two.Header.Add("X-Remote-User-Id", "1f")
+		if status, text := h.answer(two); status != 403 {
+			t.Errorf("two users at once: %d %s", status, text)
+		}
+		var streams sync.WaitGroup
+		streams.Go(func() { h.answer(from("1f", "/stream")) })
+		ours, theirs := net.Pipe()
+		streams.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from("1f", "/socket")) })
+		lines := bufio.NewReader(ours)
+		if line, err := lines.ReadString('\n'); line != "open\n" {
+			t.Fatalf("%q %v", line, err)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		asked := h.times()
+		h.says([]string{"0a"}, nil)
+		expect("1f", 200, "", asked) // what was said last holds for half a minute
+		began := time.Now()
+		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("the WebSocket: %v", err)
+		}
+		streams.Wait()
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("the streams ended after %v", took)
+		}
+		expect("1f", 403, `"not_administrator"`, h.times())
+
+		h.says([]string{"0a"}, errors.New("Home Assistant is away"))
+		time.Sleep(30 * time.Second)
+		asked = h.times()
+		for range 3 {
+			expect("0a", 503, "Home Assistant is away", asked+1)
+		}
+		h.says([]string{"0a"}, nil)
+		time.Sleep(3 * time.Second)
+		expect("0a", 200, "", asked+2)
+	})
+}
+
+// TestOneFailedQuestionEndsNoStream: Home Assistant may restart while its administrators use
+// the page. Two failures in a row end their streams.
+func TestOneFailedQuestionEndsNoStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f"}
+		began := time.Now()
+		done := make(chan struct{})
+		go func() {
+			h.answer(from("1f", "/stream"))
+			close(done)
+		}()
+		ended := func() bool {
+			synctest.Wait()
+			select {
+			case <-done:
+				return true
+			default:
+				return false
+			}
+		}
+		time.Sleep(15 * time.Second)
+		for range 3 {
+			h.says(nil, errors.New("Home Assistant restarts"))
+			time.Sleep(30 * time.Second)
+			if ended() {
+				t.Fatalf("one failed question ends the stream after %v", time.Since(began))
+			}
+			h.says([]string{"1f"}, nil)
+			time.Sleep(30 * time.Second)
+		}
+		h.says(nil, errors.New("Home Assistant is away"))
+		time.Sleep(time.Minute)
+		if !ended() {
+			t.Error("two failed questions do not end the stream")
+		}
+	})
+}
+
+// TestAWebSocketIsWatchedOnce: Through and Recognize are both before the doors on the address
+// of the ingress.
+func TestAWebSocketIsWatchedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f"}
+		ours, theirs := net.Pipe()
+		var served sync.WaitGroup
+		served.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from("1f", "/socket")) })
+		lines := bufio.NewReader(ours)
+		if line, err := lines.ReadString('\n'); line != "open\n" {
+			t.Fatalf("%q %v", line, err)
+		}
+		served.Wait()
+		synctest.Wait()
+		stacks := make([]byte, 1<<20)
+		if n := strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "(*administrators).wait("); n != 1 {
+			t.Errorf("%d goroutines wait for the end of one WebSocket's access", n)
+		}
+		h.says(nil, nil)
+		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
+			t.Errorf("the WebSocket: %v", err)
+		}
+	})
+}
+
+// TestSlowUploadsOfAnOwner: a door can give a body more time than the usual 30 s.
+func TestSlowUploadsOfAnOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.admins = []string{"1f"}
+		conn := httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.RemoteAddr = "172.30.32.2:4000"
+			h.ServeHTTP(w, r)
+		}))
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		sending.Go(func() {
+			_, err := io.WriteString(conn,
+				"POST /upload HTTP/1.1\r\nHost: perch\r\nX-Ingress-Path: /x\r\nX-Remote-User-Id: 1f\r\nOrigin: http://perch\r\nX-Perch-Page: 1\r\nContent-Length: 2\r\n\r\na")
+			time.Sleep(time.Minute)
+			if _, late := io.WriteString(conn, "b"); err != nil || late != nil {
+				t.Errorf("send: %v, %v", err, late)
+			}
+		})
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		must.Succeed(t, err)
+		defer answer.Body.Close()
+		if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+			t.Errorf("an upload that takes a minute: %s %s", answer.Status, text)
+		}
+	})
+}
+
+// TestABrowserThatLeavesIsNoError while Home Assistant is asked.
+func TestABrowserThatLeavesIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newThroughIngress(t)
+		h.slow = 10 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, text := h.answer(from("1f", "/owned").WithContext(ctx)); text != "" || h.log.Len() > 0 {
+			t.Errorf("it is answered %q, and the log says %q", text, h.log.String())
+		}
+	})
+}
+
+// TestWhoIsNoAdministratorIsTold by a page without scripts. A program gets what every door
+// answers.
+func TestWhoIsNoAdministratorIsTold(t *testing.T) {
+	h := newThroughIngress(t)
+	browser := from("2b", "/robot")
+	browser.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+	if status, text := h.answer(browser); status != 403 || !strings.Contains(text, "administrators of Home Assistant only") ||
+		strings.Contains(text, "<script") {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, path := range []string{"/", "/session", "/owned", "/assets/icon.svg", "/nothing"} {
+		if status, text := h.answer(from("2b", path)); status != 403 || !strings.Contains(text, `"code":"not_administrator"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/language"
+	"perch/must"
+)
+
+// pageWords are the sentences of the page in a language, by view and key.
+func pageWords(t *testing.T, tag language.Tag) (words map[string]map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../language", string(tag), "page.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &words)
+	}
+	must.Succeed(t, err)
+	return words
+}
+
+// seeLanguages: every view in every language fits a telephone, and has nothing left of
+// what it said in English. The page changes its language where it is.
+func seeLanguages(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "adoption: code\n")
+	h.Adopt(kitchenMAC)
+	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"Miso"}`, nil)
+	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"Miso","urgency":"high"}`, nil)
+	words := map[language.Tag]map[string]map[string]string{}
+	for _, tag := range language.All() {
+		words[tag] = pageWords(t, tag)
+	}
+	// english are the sentences that a language says otherwise.
+	english := func(tag language.Tag) map[string]string {
+		said, kept := map[string]string{}, map[string]bool{}
+		for view, all := range words["en"] {
+			for key, text := range all {
+				own := words[tag][view][key]
+				said[text], kept[text] = own, kept[text] || own == text
+			}
+		}
+		for text, is := range kept {
+			if is {
+				delete(said, text)
+			}
+		}
+		return said
+	}
+	left := map[language.Tag]map[string]string{}
+	for _, tag := range language.All()[1:] {
+		left[tag] = english(tag)
+	}
+	b := c.comeIn(t, h)
+	b.at(360, 800)
+	b.open(local(h))
+	for _, v := range views(kitchen) {
+		b.view(v.hash, v.element)
+		for _, tag := range append(language.All()[1:], language.English) {
+			value[bool](b, `(() => { // its list is in the menu, which covers the view
+				const own = see.all("p-shell >>> [data-test=language]")[0];
+				own.value = `+quote(string(tag))+`;
+				return own.dispatchEvent(new Event("change"));
+			})()`)
+			b.until("document.documentElement.lang === " + quote(string(tag)))
+			b.frame()
+			if v.hash == "settings" { // what keys mean loads by itself
+				b.until(`see.all(".doc").length > 60`)
+				b.until(`see.all(".doc [lang=en]").length < 30`)
+			}
+			b.fits("#/" + v.hash + " in " + string(tag))
+			for _, text := range value[[]string](b, "see.leaves(see.one('main'))") {
+				if own, is := left[tag][text]; is {
+					t.Errorf("#/%s in %s says %q in English, and not %q", v.hash, tag, text, own)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,397 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/gateway/httpserver"
+	"perch/gateway/owner/web"
+	"perch/must"
+)
+
+// byScript is the header that only the page's own scripts send.
+const byScript = "X-Perch-Page"
+
+const adminToken = "the-admin-token-of-a-test"
+
+// epochs outlive a door; the last is that of its sessions.
+type epochs struct {
+	all     []string
+	storing func() error // is called before one is stored; may be nil
+}
+
+func (e *epochs) last() string { return strings.Join(e.all[max(0, len(e.all)-1):], "") }
+
+func (e *epochs) keep(epoch string) error {
+	if e.storing != nil {
+		if err := e.storing(); err != nil {
+			return err
+		}
+	}
+	e.all = append(e.all, epoch)
+	return nil
+}
+
+// server serves the page, an owner's door behind it, and a stream.
+type server struct {
+	*httptest.Server
+	t   *testing.T
+	now time.Time
+
+	paced int // requests that are paced
+}
+
+func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *server {
+	t.Helper()
+	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
+	owner := httpserver.NewKey(token, "admin-token", "X-Admin-Token")
+	d := web.New(web.Options{Name: "perch", Language: func() string { return "en" }, Version: "1", Secret: token, Epoch: kept.last(),
+		KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
+		Addresses: func() []string { return []string{"http://perch.local:8003"} },
+		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
+		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
+	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
+	must.Succeed(t, err)
+	d.Card(e)
+	e.Use(d.Recognize(), web.Unless(web.ByIngress, httpserver.Origins{}.Admit()))
+	d.Routes(e, e)
+	owned := e.Group("", httpserver.Guard(web.Or(owner.Check)))
+	d.Owned(owned)
+	serveOwned(owned)
+	s.Server = httptest.NewServer(e)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask sends a request; header is names and values in turn.
+func (s *server) ask(method, path, body string, header ...string) (*http.Response, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
+	must.Succeed(s.t, err)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	must.Succeed(s.t, err)
+	defer answer.Body.Close()
+	var text strings.Builder
+	if _, err := io.Copy(&text, answer.Body); err != nil {
+		s.t.Fatal(err)
+	}
+	return answer, text.String()
+}
+
+// enter comes in, and returns the cookie's header.
+func (s *server) enter() string {
+	s.t.Helper()
+	answer, text := s.ask(http.MethodPost, "/session", `{"token":"`+adminToken+`"}`)
+	if answer.StatusCode != http.StatusNoContent {
+		s.t.Fatalf("%d %s", answer.StatusCode, text)
+	}
+	c := answer.Cookies()[0]
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" {
+		s.t.Errorf("the cookie is %v", c)
+	}
+	return c.Name + "=" + c.Value
+}
+
+func (s *server) expect(status int, method, path string, header ...string) {
+	s.t.Helper()
+	if answer, text := s.ask(method, path, "", header...); answer.StatusCode != status {
+		s.t.Errorf("%s %s %q: %d %.200s, want %d", method, path, header, answer.StatusCode, text, status)
+	}
+}
+
+// TestOnlyAPageOfOursHasASession: a cookie alone is not enough, for other ports of the
+// same host are the same site to a browser.
+func TestOnlyAPageOfOursHasASession(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	cookie := s.enter()
+	own := s.URL
+	for _, c := range []struct {
+		name, method string
+		status       int
+		header       []string
+	}{
+		{"no cookie", http.MethodGet, 401, nil},
+		{"the cookie alone", http.MethodGet, 401, []string{"Cookie", cookie}},
+		{"a script of the page", http.MethodGet, 200, []string{"Cookie", cookie, byScript, "1"}},
+		{"beside another of its name", http.MethodGet, 200, []string{"Cookie", "perch_session=other; " + cookie, byScript, "1"}},
+		{"a changed cookie", http.MethodGet, 401, []string{"Cookie", cookie[:len(cookie)-2] + "AA", byScript, "1"}},
+		{"an older one", http.MethodGet, 401, []string{"Cookie", strings.Replace(cookie, "=A", "=B", 1), byScript, "1"}},
+		{"a change by the page", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, "Sec-Fetch-Site", "same-origin", byScript, "1"}},
+		{"a change by the page over plain http", http.MethodPost, 200, []string{"Cookie", cookie, "Origin", own, byScript, "1"}},
+		{"a change by the page, but by no script", http.MethodPost, 401, []string{"Cookie", cookie, "Origin", own}},
+		{"a change by nobody", http.MethodPost, 401, []string{"Cookie", cookie}},
+		{"a change by nobody's script", http.MethodPost, 401, []string{"Cookie", cookie, byScript, "1"}},
+		{"a script of another port", http.MethodGet, 403, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8123", byScript, "1"}},
+		{"a script of another site", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site", byScript, "1"}},
+		{"a change by another port of this host", http.MethodPost, 403, []string{"Cookie", cookie, "Origin", "http://127.0.0.1:8123"}},
+		{"a tag of another port", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "same-site"}},
+		{"a tag of another site", http.MethodGet, 401, []string{"Cookie", cookie, "Sec-Fetch-Site", "cross-site"}},
+		{"a WebSocket of nobody", http.MethodGet, 401, []string{"Cookie", cookie, "Upgrade", "websocket"}},
+		{"a WebSocket of the page", http.MethodGet, 200, []string{"Cookie", cookie, "Upgrade", "websocket", "Origin", own}},
+		{"the token in a header", http.MethodPost, 200, []string{"Authorization", "Bearer " + adminToken}},
+		{"a path of ingress from nobody's proxy", http.MethodGet, 401, []string{"X-Ingress-Path", "/api/hassio_ingress/x"}},
+	} {
+		answer, text := s.ask(c.method, "/owned", "", c.header...)
+		if answer.StatusCode != c.status {
+			t.Errorf("%s: %d %.200s, want %d", c.name, answer.StatusCode, text, c.status)
+		}
+		if answer.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+			t.Errorf("%s: a page of another origin may embed it: %v", c.name, answer.Header)
+		}
+	}
+	// The owner's API wants it of every request, and a program with a token of none.
+	for _, c := range []struct {
+		name   string
+		status int
+		header []string
+	}{
+		{"a change by the page, but by no script", 401, []string{"Cookie", cookie, "Origin", own}},
+		{"a change by a script of the page", 201, []string{"Cookie", cookie, "Origin", own, byScript, "1"}},
+		{"a change by a program", 201, []string{"Authorization", "Bearer " + adminToken}},
+	} {
+		if answer, text := s.ask(http.MethodPost, "/api/v1/link", "", c.header...); answer.StatusCode != c.status {
+			t.Errorf("%s: %d %.200s, want %d", c.name, answer.StatusCode, text, c.status)
+		}
+	}
+	for path, status := range map[string]int{"/admin/say": 401, "/xiaozhi/admin/say": 401, "/api/agents/leo": 401, "/v1/chat/completions": 401,
+		"/xiaozhi/ota/": 200, "/xiaozhi/vision/explain": 200} { // the last two are those of the robot in the page
+		s.expect(status, http.MethodPost, path, "Cookie", cookie, "Origin", own)
+		s.expect(200, http.MethodPost, path, "Cookie", cookie, "Origin", own, byScript, "1")
+	}
+	s.expect(401, http.MethodGet, "/api/v1/address", "Cookie", cookie)
+	s.expect(200, http.MethodGet, "/api/v1/address", "Cookie", cookie, byScript, "1")
+}
+
+// TestSessionsEnd: by time, by logging out, which ends all and what they stream, and
+// with the token; a restart ends none.
+func TestSessionsEnd(t *testing.T) {
+	kept := &epochs{}
+	s := serve(t, kept, adminToken)
+	first, second := s.enter(), s.enter()
+	again := serve(t, kept, adminToken)
+	again.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	other := serve(t, kept, "another-admin-token")
+	other.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+
+	s.now = s.now.Add(31 * 24 * time.Hour)
+	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	s.now = s.now.Add(-31 * 24 * time.Hour)
+
+	s.now = s.now.Add(-time.Second) // it begins in the future
+	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	s.now = s.now.Add(time.Second)
+	s.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/stream", nil)
+	must.Succeed(t, err)
+	r.Header.Set("Cookie", second)
+	r.Header.Set(byScript, "1")
+	stream, err := http.DefaultClient.Do(r)
+	must.Succeed(t, err)
+	defer stream.Body.Close()
+	socket, err := net.Dial("tcp", s.Listener.Addr().String())
+	must.Succeed(t, err)
+	defer socket.Close()
+	_ = socket.SetDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(socket, "GET /socket HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-Perch-Page: 1\r\n\r\n", s.Listener.Addr(), second)
+	lines := bufio.NewReader(socket)
+	if line, err := lines.ReadString('\n'); line != "open\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	s.expect(409, http.MethodDelete, "/session")
+	s.expect(204, http.MethodDelete, "/session", "Cookie", first, "Origin", s.URL)
+	if _, err := io.Copy(&strings.Builder{}, stream.Body); err != nil {
+		t.Errorf("the stream of an ended session goes on: %v", err)
+	}
+	if line, err := lines.ReadString('\n'); err != io.EOF {
+		t.Errorf("the WebSocket of an ended session goes on: %q %v", line, err)
+	}
+	for _, cookie := range []string{first, second} {
+		s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
+	}
+	serve(t, kept, adminToken).expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter(), byScript, "1")
+}
+
+// TestEndingSessionsDelaysNobody: other requests with a session are answered while the end of
+// all sessions is stored.
+func TestEndingSessionsDelaysNobody(t *testing.T) {
+	storing, stored := make(chan struct{}), make(chan struct{})
+	s := serve(t, &epochs{storing: func() error { close(storing); <-stored; return nil }}, adminToken)
+	cookie := s.enter()
+	var ending sync.WaitGroup
+	ending.Go(func() { s.expect(204, http.MethodDelete, "/session", "Cookie", cookie, "Origin", s.URL) })
+	<-storing
+	answered := make(chan int, 1)
+	ending.Go(func() {
+		answer, _ := s.ask(http.MethodGet, "/owned", "", "Cookie", cookie, byScript, "1")
+		answered <- answer.StatusCode
+	})
+	select {
+	case <-answered:
+	case <-time.After(5 * time.Second):
+		t.Error("a request waits until the end of the sessions is stored")
+	}
+	close(stored)
+	ending.Wait()
+	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
+}
+
+// TestAnEndThatIsNotStoredIsSaid: the sessions are ended until the next start.
+func TestAnEndThatIsNotStoredIsSaid(t *testing.T) {
+	s := serve(t, &epochs{storing: func() error { return errors.New("the disk is full") }}, adminToken)
+	cookie := s.enter()
+	answer, text := s.ask(http.MethodDelete, "/session", "", "Cookie", cookie, "Origin", s.URL)
+	if answer.StatusCode != http.StatusInternalServerError || !strings.Contains(text, "restart") {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
+}
+
+// TestALinkEndsWhateverTheClockSays: its ten minutes are those of a clock that only runs.
+func TestALinkEndsWhateverTheClockSays(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	ask := func(path, body string) *httptest.ResponseRecorder {
+		r, answer := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+adminToken)
+		s.Config.Handler.ServeHTTP(answer, r)
+		return answer
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name   string
+			passes time.Duration
+			clock  time.Duration // by how much it is set besides
+			status int
+		}{
+			{"a link in its time", 9 * time.Minute, 0, 204},
+			{"a link in its time, by a clock that was set ahead", 9 * time.Minute, time.Hour, 204},
+			{"a link after its time", 11 * time.Minute, 0, 401},
+			{"a link after its time, by a clock that was set back", 11 * time.Minute, -time.Hour, 401},
+		} {
+			_, code, _ := strings.Cut(ask("/api/v1/link", "").Body.String(), "/#/in/")
+			code, _, _ = strings.Cut(code, `"`)
+			time.Sleep(c.passes)
+			s.now = s.now.Add(c.passes + c.clock)
+			if got := ask("/session", `{"code":"`+code+`"}`); got.Code != c.status {
+				t.Errorf("%s: %d %s, want %d", c.name, got.Code, got.Body, c.status)
+			}
+		}
+	})
+}
+
+// TestALinkLetsInOnce: and no more than a few wait.
+func TestALinkLetsInOnce(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	code := func() string {
+		_, text := s.ask(http.MethodPost, "/api/v1/link", "", "Authorization", "Bearer "+adminToken)
+		var l web.Link
+		if err := json.Unmarshal([]byte(text), &l); err != nil || len(l.URLs) != 2 || len(l.QR) < 21 || len(l.QR) != len(l.QR[0]) {
+			t.Fatalf("%s: %v", text, err)
+		}
+		_, code, _ := strings.Cut(l.URLs[0], "http://perch.local:8003/#/in/")
+		return code
+	}
+	use := func(code string) int {
+		answer, _ := s.ask(http.MethodPost, "/session", `{"code":"`+code+`"}`)
+		return answer.StatusCode
+	}
+	one := code()
+	if a, b := use(one), use(one); a != 204 || b != 401 {
+		t.Errorf("a link answers %d, then %d", a, b)
+	}
+	oldest := code()
+	for range 16 {
+		code()
+	}
+	if status := use(oldest); status != 401 {
+		t.Errorf("the oldest of 17 links answers %d", status)
+	}
+}
+
+// TestTriesAreCounted together with those of programs.
+func TestTriesAreCounted(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	for range 5 {
+		s.ask(http.MethodPost, "/session", `{"token":"wrong"}`)
+		s.ask(http.MethodPost, "/session", `{"code":"WRONG"}`)
+	}
+	answer, text := s.ask(http.MethodPost, "/session", `{"token":"`+adminToken+`"}`)
+	if answer.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%d %s", answer.StatusCode, text)
+	}
+	s.expect(http.StatusTooManyRequests, http.MethodGet, "/owned", "Authorization", "Bearer "+adminToken)
+}
+
+// TestIngress: a proxy that lets in owners only is one of the configuration, and the
+// page's addresses begin with the path it says.
+func TestIngress(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken, netip.MustParseAddr("127.0.0.1"))
+	through := []string{"X-Ingress-Path", "/api/hassio_ingress/x\"><script>", "X-Forwarded-Host", "homeassistant.local:8123",
+		"Origin", "http://homeassistant.local:8123"}
+	s.expect(200, http.MethodPost, "/owned", append(through, byScript, "1")...)
+	s.expect(403, http.MethodPost, "/owned", through...)
+	s.expect(403, http.MethodPost, "/owned", append(through[:4], "Origin", "http://homeassistant.local:8080", byScript, "1")...)
+	_, text := s.ask(http.MethodGet, "/", "", through...)
+	if want := `<base href="/api/hassio_ingress/x&#34;&gt;&lt;script&gt;/">`; !strings.Contains(text, want) {
+		t.Errorf("the page is %s, and has no %s", text, want)
+	}
+	serve(t, &epochs{}, adminToken, netip.MustParseAddr("192.0.2.9")).expect(401, http.MethodGet, "/owned", "X-Ingress-Path", "/x")
+	_, text = s.ask(http.MethodGet, "/session", "", through...)
+	if !strings.Contains(text, `"how":"ingress","in":true`) {
+		t.Error(text)
+	}
+}
+
+// TestWhatCostsMoreIsPaced: a file is embedded as browsers take it. Who takes it in no
+// such form has it unzipped each time.
+func TestWhatCostsMoreIsPaced(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	if answer, _ := s.ask(http.MethodGet, "/assets/icon.svg", ""); answer.StatusCode == http.StatusNotFound {
+		t.Skip("the page is not bundled: make build bundles it")
+	}
+	zipped, _ := s.ask(http.MethodGet, "/assets/icon.svg", "", "Accept-Encoding", "gzip")
+	_, plain := s.ask(http.MethodGet, "/perch-card.js", "", "Accept-Encoding", "identity")
+	if zipped.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(plain, "perch-card") || s.paced != 1 {
+		t.Errorf("%v, %.40q, %d were paced", zipped.Header, plain, s.paced)
+	}
+}
+
+// TestPages: what is shown without a key holds nothing of the appliance but its name.
+func TestPages(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	answer, text := s.ask(http.MethodGet, "/", "")
+	if answer.StatusCode != 200 || strings.Contains(answer.Header.Get("Content-Security-Policy"), "unsafe-inline") ||
+		!strings.Contains(answer.Header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(text, `<base href="/">`) {
+		t.Errorf("%d %v %s", answer.StatusCode, answer.Header, text)
+	}
+	for _, path := range []string{"/robot", "/face?robot=x"} {
+		answer, _ := s.ask(http.MethodGet, path, "")
+		if answer.StatusCode != http.StatusSeeOther || !strings.HasPrefix(answer.Header.Get("Location"), "/?next=") {
+			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
+		}
+		s.expect(200, http.MethodGet, path, "Cookie", s.enter())
+	}
+	s.expect(404, http.MethodGet, "/assets/..%2ffiles.json")
+	s.expect(404, http.MethodGet, "/assets/missing.js")
+}
