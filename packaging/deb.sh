@@ -102,7 +102,7 @@ docs() {
 	doc=$stage/usr/share/doc/perch
 	for page in $(git ls-files 'README*.md' 'docs/*.md') SECURITY.md CONTRIBUTING.md; do
 		mkdir -p "$doc/$(dirname "$page")"
-		sed -E 's#\]\(((\.\./)*)packaging/(homeassistant/)?#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
+		sed -E 's#\]\(((\.\./)*)packaging/(homeassistant/)?#](\1examples/#g; s#\]\(((\.\./)*)cmd/perch/config/#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
 	done
 	for picture in $(git ls-files 'docs/*.svg' 'docs/pictures'); do install -D -m 644 "$picture" "$doc/$picture"; done
 }
