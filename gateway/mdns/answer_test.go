@@ -13,7 +13,7 @@ import (
 
 const ours = "perch.local."
 
-// question makes the packet of one question from a port, over IPv4.
+// question makes the packet of one question for the name from a port, over IPv4.
 func question(l link, from int, qtype, class uint16) packet {
 	msg := &dns.Msg{Question: []dns.Question{{Name: ours, Qtype: qtype, Qclass: class}}}
 	msg.Id = 7
@@ -43,21 +43,27 @@ func TestAnswer(t *testing.T) {
 	local := newTestLink("eth0", "192.168.1.2", "fe80::2")
 	v6 := newTestLink("eth0", "fd00::2")
 	tests := map[string]struct {
-		link  link
-		qtype uint16
-		want  string
+		link         link
+		name         string
+		qtype, class uint16
+		want         string
 	}{
-		"A":                               {v4, dns.TypeA, "A"},
-		"AAAA":                            {dual, dns.TypeAAAA, "AAAA"},
-		"AAAA on IPv4 only":               {v4, dns.TypeAAAA, "NSEC has A"},
-		"A on IPv6 only":                  {v6, dns.TypeA, "NSEC has AAAA"},
-		"HTTPS":                           {dual, dns.TypeHTTPS, "NSEC has A has AAAA"},
-		"ANY, a stranger's probe":         {dual, dns.TypeANY, "A AAAA"},
-		"link-local AAAA asked over IPv4": {local, dns.TypeAAAA, "AAAA"},
+		"A":                               {v4, ours, dns.TypeA, dns.ClassINET, "A"},
+		"AAAA":                            {dual, ours, dns.TypeAAAA, dns.ClassINET, "AAAA"},
+		"AAAA on IPv4 only":               {v4, ours, dns.TypeAAAA, dns.ClassINET, "NSEC has A"},
+		"A on IPv6 only":                  {v6, ours, dns.TypeA, dns.ClassINET, "NSEC has AAAA"},
+		"HTTPS":                           {dual, ours, dns.TypeHTTPS, dns.ClassINET, "NSEC has A has AAAA"},
+		"ANY, a stranger's probe":         {dual, ours, dns.TypeANY, dns.ClassINET, "A AAAA"},
+		"link-local AAAA asked over IPv4": {local, ours, dns.TypeAAAA, dns.ClassINET, "AAAA"},
+		"capitals, and class ANY":         {v4, "PERCH.local.", dns.TypeANY, dns.ClassANY, "A"},
+		"another name":                    {v4, "other.local.", dns.TypeANY, dns.ClassINET, "silent"},
+		"another class":                   {v4, ours, dns.TypeANY, dns.ClassCHAOS, "silent"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			msg, to := answer(question(tt.link, port, tt.qtype, dns.ClassINET), ours)
+			p := question(tt.link, port, tt.qtype, tt.class)
+			p.msg.Question[0].Name = tt.name
+			msg, to := answer(p, ours)
 			if got := summary(msg); got != tt.want || to != nil {
 				t.Fatalf("answer %s to %v, want %s to the group", got, to, tt.want)
 			}
@@ -73,23 +79,6 @@ func TestAnswer(t *testing.T) {
 				t.Errorf("a multicast answer holds id %d, questions %v", msg.Id, msg.Question)
 			}
 		})
-	}
-}
-
-func TestAnswerIgnoresOthers(t *testing.T) {
-	p := question(newTestLink("eth0", "192.168.1.2"), port, dns.TypeANY, dns.ClassINET)
-	p.msg.Question[0].Name = "other.local."
-	if msg, _ := answer(p, ours); msg != nil {
-		t.Errorf("answered for another name: %v", msg)
-	}
-	p = question(newTestLink("eth0", "192.168.1.2"), port, dns.TypeANY, dns.ClassCHAOS)
-	if msg, _ := answer(p, ours); msg != nil {
-		t.Errorf("answered for another class: %v", msg)
-	}
-	p = question(newTestLink("eth0", "192.168.1.2"), port, dns.TypeANY, dns.ClassANY)
-	p.msg.Question[0].Name = "PERCH.local."
-	if msg, _ := answer(p, ours); summary(msg) != "A" {
-		t.Errorf("case and class ANY: %v", msg)
 	}
 }
 

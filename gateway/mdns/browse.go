@@ -19,8 +19,8 @@ import (
 // Search is what to look for on the local link.
 type Search struct {
 	Type       string   // the DNS-SD type, one of this package's constants
-	Except     string   // an instance that is passed over, in any case: an appliance's own, which is [Options.Instance]
-	Interfaces []string // to look on, as of [Options]
+	Except     string   // an instance to skip, in upper or lower case: an appliance's own, which is [Options.Instance]
+	Interfaces []string // as of [Options]
 }
 
 // Found is an instance that answered.
@@ -33,20 +33,19 @@ type Found struct {
 }
 
 const (
-	// more is how long All waits for the next to answer. A responder that answered all the link within the last second keeps
-	// silent (RFC 6762 section 6), and is asked again after one; then it answers within 20 to 120 ms.
-	more = 1200 * time.Millisecond
-	// chase is the pause before a question for what answers left out.
-	chase = 200 * time.Millisecond
+	// quietTime is how long All waits for another answer. A responder that multicast its records within the last second
+	// keeps silent (RFC 6762 section 6) and is asked again after one; then it answers within 20 to 120 ms.
+	quietTime = 1200 * time.Millisecond
+	// followUp is the pause before a question for records that answers left out.
+	followUp = 200 * time.Millisecond
 )
 
-// All returns the instances that are there, ordered by name, so that the same network gives the same order. It waits for
-// a first one until ctx ends, and from then on until no other has answered for 1.2 s. None is no error. It asks at once,
-// after 1, 2, 4 and more seconds (RFC 6762 section 5.2), and after each of these once for what answers left out. It
-// returns [ErrNoMulticast] where there is no link to look on.
+// All returns the instances that answer, ordered by name. It waits for the first until ctx ends, and from then on until
+// no other has answered for 1.2 s. No answer is no error. It asks at once, after 1, 2, 4 and more seconds (RFC 6762
+// section 5.2), and each time once more for records that answers left out. Without a link it returns [ErrNoMulticast].
 //
 // zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
-// python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more once anybody answered.
+// python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more after the first answer.
 func (s Search) All(ctx context.Context) ([]Found, error) {
 	links, err := machineLinks(s.Interfaces)
 	if err != nil {
@@ -68,17 +67,18 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 			b.receive(p.msg, p.link.Name)
 		}
 		if len(b.complete()) > had {
-			quiet.Reset(more)
+			quiet.Reset(quietTime)
 		}
 		return nil
 	}
+	ask := func(link) *dns.Msg { return b.question() }
 	for wait := time.Second; err == nil; wait = min(2*wait, time.Hour) {
-		sock.multicast(func(link) *dns.Msg { return b.question() })
-		if err = sock.receive(ctx, chase, receive); err == nil && len(b.question().Question) > 1 {
-			sock.multicast(func(link) *dns.Msg { return b.question() })
-		}
-		if err == nil {
-			err = sock.receive(ctx, wait-chase, receive)
+		sock.multicast(ask)
+		if err = sock.receive(ctx, followUp, receive); err == nil {
+			if len(b.question().Question) > 1 {
+				sock.multicast(ask)
+			}
+			err = sock.receive(ctx, wait-followUp, receive)
 		}
 	}
 	if ctx.Err() != nil {
@@ -87,7 +87,7 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 	return b.complete(), err
 }
 
-// Targets is what [Search.All] found as "host:port" to dial, every address of an instance before those of the next.
+// Targets returns what [Search.All] does as "host:port" to dial, all addresses of an instance before the next's.
 func (s Search) Targets(ctx context.Context) (targets []string, err error) {
 	all, err := s.All(ctx)
 	for _, f := range all {
@@ -105,7 +105,7 @@ const (
 	maxQuestions = 16 // in one message
 )
 
-// browsing is what answers have held so far about the instances that are searched.
+// browsing is a search with the answers so far.
 type browsing struct {
 	Search
 	instances []*candidate
@@ -120,7 +120,7 @@ type candidate struct {
 
 func (b *browsing) kind() string { return b.Type + ".local." }
 
-// receive reads an answer that came by that interface. Addresses come last, for only those of known hosts are stored.
+// receive reads an answer that came by an interface. Addresses come last, since only those of known hosts are stored.
 func (b *browsing) receive(msg *dns.Msg, iface string) {
 	rrs := slices.DeleteFunc(slices.Concat(msg.Answer, msg.Extra), func(rr dns.RR) bool { return rr.Header().Class&^topBit != dns.ClassINET })
 	for _, rr := range rrs {
@@ -153,13 +153,13 @@ func (b *browsing) receive(msg *dns.Msg, iface string) {
 	}
 }
 
-// instance is the one of that name, which is added. Where the name is not of the type, there are too many, or it is a
-// goodbye, it is one that nobody will see.
+// instance returns the instance of a record's name, adding it if it is new. For a name of another type, too many
+// instances, or a goodbye (ttl 0), which removes the instance, it returns one that is not stored.
 func (b *browsing) instance(name string, ttl uint32) *candidate {
-	at, none := dns.Split(name), &candidate{}
-	// RFC 6763 section 4.1.1: the instance is one label, whatever is in it.
+	at := dns.Split(name)
+	// RFC 6763 section 4.1.1: the instance is one label, of any characters.
 	if len(at) != 1+dns.CountLabel(b.kind()) || !strings.EqualFold(name[at[1]:], b.kind()) {
-		return none
+		return &candidate{}
 	}
 	i := slices.IndexFunc(b.instances, func(c *candidate) bool { return strings.EqualFold(c.name, name) })
 	switch {
@@ -168,13 +168,14 @@ func (b *browsing) instance(name string, ttl uint32) *candidate {
 	case i >= 0:
 		return b.instances[i]
 	case ttl > 0 && len(b.instances) < maxFound:
-		none = &candidate{Found: Found{Instance: unescape(name[:at[1]-1]), TXT: map[string]string{}}, name: name}
-		b.instances = append(b.instances, none)
+		added := &candidate{Found: Found{Instance: unescape(name[:at[1]-1]), TXT: map[string]string{}}, name: name}
+		b.instances = append(b.instances, added)
+		return added
 	}
-	return none
+	return &candidate{}
 }
 
-// complete are the instances that are known well enough, ordered by name.
+// complete returns the instances with a port and an address, ordered by name.
 func (b *browsing) complete() (list []Found) {
 	for _, c := range b.instances {
 		if c.Port != 0 && len(c.Addrs) > 0 && !strings.EqualFold(c.Instance, b.Except) {
@@ -185,7 +186,7 @@ func (b *browsing) complete() (list []Found) {
 	return list
 }
 
-// question asks for instances, and for what answers left out. It asks for replies to the group, as a probe does.
+// question asks for instances, and for records that answers left out. It asks for replies to the group, as a probe does.
 func (b *browsing) question() *dns.Msg {
 	msg := &dns.Msg{Compress: true}
 	ask := func(name string, types ...uint16) {
@@ -208,7 +209,7 @@ func (b *browsing) question() *dns.Msg {
 	return msg
 }
 
-// readTXT makes pairs of TXT strings. RFC 6763 section 6.4: keys have no case, and the first of equal ones counts.
+// readTXT reads the pairs of TXT strings. RFC 6763 section 6.4: keys ignore case, and the first of equal ones counts.
 func readTXT(list []string) map[string]string {
 	pairs := map[string]string{}
 	for _, s := range slices.Backward(list) {
@@ -219,8 +220,7 @@ func readTXT(list []string) map[string]string {
 	return pairs
 }
 
-// unescape takes back what the DNS library does to a name or text: \. and \032 stand for the byte itself (RFC 1035
-// section 5.1).
+// unescape undoes the DNS library's escapes in a name or text: \. and \032 stand for the byte itself (RFC 1035 section 5.1).
 func unescape(s string) string {
 	return regexp.MustCompile(`(?s)\\(\d\d\d|.)`).ReplaceAllStringFunc(s, func(escaped string) string {
 		if n, err := strconv.ParseUint(escaped[1:], 10, 8); err == nil && len(escaped) > 2 {
@@ -234,8 +234,8 @@ func unescape(s string) string {
 var ErrNoAnswer = errors.New("no answer")
 
 // Resolve asks for the IPv4 address of host ("perch.local") as a robot does: lwIP sends one legacy query from an
-// ephemeral port and takes only what answers it as a DNS server would. It asks again each second, which is lwIP's pause,
-// until ctx ends, and then returns [ErrNoAnswer]. [ErrNoMulticast] where there is no link to ask on.
+// ephemeral port and accepts only what a DNS server would reply. It asks again each second, which is lwIP's pause, until
+// ctx ends, and then returns [ErrNoAnswer]. Without a link it returns [ErrNoMulticast].
 func Resolve(ctx context.Context, host string) (netip.Addr, error) {
 	links, err := machineLinks(nil)
 	if err != nil {
@@ -268,8 +268,8 @@ func legacyQuery(host string) *dns.Msg {
 	return new(dns.Msg).SetQuestion(dns.CanonicalName(host), dns.TypeA)
 }
 
-// asRobot reads an answer with lwIP's eyes (dns_recv): same id, exactly one question and that the one asked, and an A
-// record of the plain class IN, without the flush bit.
+// asRobot reads an answer as lwIP's dns_recv does: it must have the query's id and exactly its question, and an A record of
+// the plain class IN, without the flush bit.
 func asRobot(raw []byte, query *dns.Msg) (ip netip.Addr, ok bool) {
 	msg := parse(raw)
 	if msg == nil || !msg.Response || msg.Id != query.Id || len(msg.Question) != 1 {

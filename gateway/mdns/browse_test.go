@@ -39,7 +39,7 @@ const (
 	piperA   = "pi.local. 120 IN A 10.0.0.1"
 )
 
-func TestHunt(t *testing.T) {
+func TestBrowsing(t *testing.T) {
 	piper := Found{Instance: "piper", Host: "pi.local", Port: 10200, Addrs: addrs("10.0.0.1"), TXT: map[string]string{}}
 	with := func(change func(*Found)) []Found {
 		f := piper
@@ -114,8 +114,8 @@ func TestHunt(t *testing.T) {
 	}
 }
 
-// TestHuntReadsWhatPythonSends: the NSEC of python-zeroconf 0.47 cannot be read, wherever it is among the others.
-func TestHuntReadsWhatPythonSends(t *testing.T) {
+// TestBrowsingReadsBrokenNSEC: the NSEC of python-zeroconf 0.47 cannot be read, wherever it is among the others.
+func TestBrowsingReadsBrokenNSEC(t *testing.T) {
 	others := []string{piperSRV, piperTXT, piperA}
 	for at := range len(others) + 1 {
 		lines := append([]string{piperPTR, "+"}, slices.Insert(slices.Clone(others), at, "pi.local. 120 IN NSEC pi.local. A")...)
@@ -141,8 +141,8 @@ func TestHuntReadsWhatPythonSends(t *testing.T) {
 	}
 }
 
-// TestBrowsingKeepsLittle: of a machine that invents names so many are kept.
-func TestBrowsingKeepsLittle(t *testing.T) {
+// TestBrowsingIsBounded sends the records of a machine that invents names.
+func TestBrowsingIsBounded(t *testing.T) {
 	h := &browsing{Search: Search{Type: Wyoming}}
 	for i := range 1000 {
 		name := hex.EncodeToString([]byte{byte(i >> 8), byte(i)})

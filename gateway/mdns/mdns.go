@@ -36,7 +36,7 @@ type Options struct {
 	Name       string       // the host's label, <Name>.local
 	ID         string       // tells this appliance from others, and is stable
 	Version    string       // the program's, published in TXT
-	Port       int          // the TCP port of the robots' doors
+	Port       int          // the TCP port of the robots' server
 	Wyoming    int          // the TCP port of the Wyoming server, which answers already: Home Assistant asks at once. 0 for no server
 	Interfaces []string     // names; empty for all that carry multicast, without those of containers and virtual machines
 	Log        *slog.Logger // receives what an owner should know
@@ -70,7 +70,7 @@ func (s Status) Renamed() bool { return s.Host != s.Wanted }
 // Announcer announces one appliance. Make it with [New]; [Announcer.Run] does the work.
 type Announcer struct {
 	opts   Options
-	poll   time.Duration // between two looks at the machine's addresses; a machine that idles is woken up seldom
+	poll   time.Duration // between two checks of the machine's addresses; a machine that idles is woken up seldom
 	retry  time.Duration // after a failure; RFC 6762 section 8.1 asks for 5 s after many conflicts
 	suffix int           // of the name in use; 1 stands for no suffix. It stays, so that robots are not sent back and forth
 	rival  netip.Addr    // of the other machine that has the configured name, if one does
@@ -87,7 +87,7 @@ func New(o Options) *Announcer {
 // Status returns what is announced now. It may be called at any time, from any goroutine.
 func (a *Announcer) Status() Status { return *a.status.Load() }
 
-// set makes the status: the program that answers for the name, or why nothing is announced.
+// set stores the status: the program that answers for the name, or why nothing is announced.
 func (a *Announcer) set(by string, reason error) {
 	s := Status{Host: hostName(a.opts.Name, a.suffix), Wanted: hostName(a.opts.Name, 1), By: by, Reason: reason}
 	if s.Renamed() {

@@ -19,38 +19,34 @@ const (
 	topBit = 1 << 15
 )
 
-// parse reads a message, and returns nil for one to ignore. Of a response with a record that cannot be read the others
-// still count: python-zeroconf up to 0.47 garbles the NSEC it adds, and it may be the one that has our name, or the
-// server that is looked for. Other operations and response codes are silently ignored (RFC 6762 sections 18.3 and 18.11).
+// parse reads a message, and returns nil if it is to be ignored: another operation or response code (RFC 6762 sections
+// 18.3 and 18.11), or unreadable. An unreadable record of a response is left out, and the others, of all sections, become
+// answers: python-zeroconf up to 0.47 garbles the NSEC it adds, and may have our name or be the server searched for.
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
 	err := msg.Unpack(b)
 	if err != nil && !msg.Response || msg.Opcode != 0 || msg.Rcode != 0 {
 		return nil
 	}
-	if err != nil {
-		msg.Answer = readableRecords(b, len(msg.Question))
+	if err == nil {
+		return msg
 	}
-	return msg
-}
-
-// readableRecords are those records of a message, whatever their section, that can be read.
-func readableRecords(b []byte, questions int) (rrs []dns.RR) {
+	msg.Answer = nil
 	off := 12 // behind the header
-	for range questions {
+	for range msg.Question {
 		_, off, _ = dns.UnpackDomainName(b, off) // it was read once
 		off += 4
 	}
 	for off < len(b) {
-		rr, next, err := dns.UnpackRR(b, off) // next is behind a record it cannot read; where the length is wrong too, at the end
+		rr, next, err := dns.UnpackRR(b, off) // next is behind a record it cannot read; with a wrong length, at the end
 		if off = next; err == nil {
-			rrs = append(rrs, rr)
+			msg.Answer = append(msg.Answer, rr)
 		}
 	}
-	return rrs
+	return msg
 }
 
-// addressRecords are the A and AAAA records of name, a fully qualified one, without the flush bit.
+// addressRecords returns the A and AAAA records of name, which is fully qualified, without the flush bit.
 func addressRecords(name string, addrs []netip.Addr) (rrs []dns.RR) {
 	for _, ip := range addrs {
 		hdr := dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: hostTTL}
@@ -64,7 +60,7 @@ func addressRecords(name string, addrs []netip.Addr) (rrs []dns.RR) {
 	return rrs
 }
 
-// addressOf is the address a record gives name, if it gives one.
+// addressOf returns the address a record gives name, if it gives one.
 func addressOf(rr dns.RR, name string) (ip netip.Addr, ok bool) {
 	if strings.EqualFold(rr.Header().Name, name) {
 		switch rr := rr.(type) {
@@ -77,6 +73,7 @@ func addressOf(rr dns.RR, name string) (ip netip.Addr, ok bool) {
 	return ip.Unmap(), ok
 }
 
+// addressesFor returns the addresses the records give name, in order.
 func addressesFor(rrs []dns.RR, name string) (ips []netip.Addr) {
 	for _, rr := range rrs {
 		if ip, ok := addressOf(rr, name); ok {
@@ -87,10 +84,10 @@ func addressesFor(rrs []dns.RR, name string) (ips []netip.Addr) {
 	return ips
 }
 
-// nothingElse states that name has no records but the addresses the link has (RFC 6762 section 6.1). A querier that gets
-// it need not wait for its timeout.
-func nothingElse(name string, l link) *dns.NSEC {
-	rr := &dns.NSEC{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: hostTTL}, NextDomain: name}
+// nsec states that name has no records but the addresses of the link (RFC 6762 section 6.1). A querier that gets it need
+// not wait for its timeout.
+func nsec(name string, l link) *dns.NSEC {
+	rr := &dns.NSEC{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET}, NextDomain: name}
 	for _, address := range addressRecords(name, l.addrs) {
 		rr.TypeBitMap = append(rr.TypeBitMap, address.Header().Rrtype)
 	}
@@ -98,7 +95,7 @@ func nothingElse(name string, l link) *dns.NSEC {
 	return rr
 }
 
-// response wraps answers that live for ttl seconds; each is marked as the whole truth about its name, type and class.
+// response wraps answers that live for ttl seconds and replace older records of their name, type and class.
 func response(ttl uint32, answers ...dns.RR) *dns.Msg {
 	msg := &dns.Msg{MsgHdr: dns.MsgHdr{Response: true, Authoritative: true}, Compress: true, Answer: answers}
 	for _, rr := range answers {
@@ -108,13 +105,13 @@ func response(ttl uint32, answers ...dns.RR) *dns.Msg {
 	return msg
 }
 
-// goodbye takes back a link's addresses for name (RFC 6762 section 10.1).
+// goodbye withdraws a link's addresses for name (RFC 6762 section 10.1).
 func goodbye(name string, l link) *dns.Msg { return response(0, addressRecords(name, l.addrs)...) }
 
-// probe asks whether name is in use and holds what it is wanted for (RFC 6762 section 8.1). ANY is the question of the
-// RFC; an address is asked for besides, because python-zeroconf gives none to ANY. It is one type only: to a type it
-// lacks, python-zeroconf replies what [parse] has to mend. No unicast reply is asked for: one to a shared port reaches
-// only one of the programs that share it.
+// probe asks whether name is in use, and holds the records to be announced (RFC 6762 section 8.1). ANY is the question of
+// the RFC; an address is asked for as well, because python-zeroconf gives none to ANY, but of one type only: to a type it
+// lacks, python-zeroconf replies what [parse] has to repair. No unicast reply is asked for: sent to a shared port, it
+// reaches only one of the programs.
 func probe(name string, l link) *dns.Msg {
 	msg := &dns.Msg{Ns: addressRecords(name, l.addrs), Compress: true}
 	for _, t := range [...]uint16{dns.TypeANY, msg.Ns[0].Header().Rrtype} {
@@ -123,21 +120,21 @@ func probe(name string, l link) *dns.Msg {
 	return msg
 }
 
-// answer is the reply to the questions about name, a fully qualified one, and the receiver: the group where to is nil. It
-// is nil where there is nothing to say.
+// answer returns the reply to the questions about name, which is fully qualified, and its receiver: the group if to is
+// nil. msg is nil if no reply is due.
 func answer(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	var rrs []dns.RR
 	for _, q := range p.msg.Question {
 		if class := q.Qclass &^ topBit; !strings.EqualFold(q.Name, name) || class != dns.ClassINET && class != dns.ClassANY {
 			continue
 		}
-		fitting := slices.DeleteFunc(addressRecords(name, p.link.addrs), func(rr dns.RR) bool {
+		matching := slices.DeleteFunc(addressRecords(name, p.link.addrs), func(rr dns.RR) bool {
 			return q.Qtype != dns.TypeANY && q.Qtype != rr.Header().Rrtype
 		})
-		if len(fitting) == 0 {
-			fitting = []dns.RR{nothingElse(name, p.link)}
+		if len(matching) == 0 {
+			matching = []dns.RR{nsec(name, p.link)}
 		}
-		rrs = append(rrs, fitting...)
+		rrs = append(rrs, matching...)
 		if q.Qclass&topBit != 0 {
 			to = p.from
 		}
@@ -152,7 +149,7 @@ func answer(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	return response(hostTTL, rrs...), to
 }
 
-// isKnown reports whether the querier knows a record already, for at least half of its life (RFC 6762 section 7.1).
+// isKnown reports whether the querier has a record already, for at least half of its life (RFC 6762 section 7.1).
 func isKnown(rr dns.RR, known []dns.RR) bool {
 	return slices.ContainsFunc(known, func(k dns.RR) bool {
 		k = dns.Copy(k)

@@ -85,8 +85,8 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 	browser.await("event", "removed")
 }
 
-// TestFindingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.
-func TestFindingServers(t *testing.T) {
+// TestSearchFindsWyomingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.
+func TestSearchFindsWyomingServers(t *testing.T) {
 	l := newLab(t)
 	l.self(l.server, "appliance").await("msg", "mdns announced")
 	alone := l.self(l.server, "finder of none", "PERCH-c0ffee")
@@ -114,9 +114,8 @@ func TestFindingServers(t *testing.T) {
 	}
 }
 
-// TestFindingWaitsForALateAppliance: there is none when the search begins, and one that starts is asked again rather than
-// relied on to speak.
-func TestFindingWaitsForALateAppliance(t *testing.T) {
+// TestSearchFindsLateServer: a server that starts after the search answers a later question.
+func TestSearchFindsLateServer(t *testing.T) {
 	l := newLab(t)
 	l.ip(l.client, "link set eth0 down")
 	finder := l.self(l.server, "finder")
@@ -163,7 +162,7 @@ func TestLinkWithoutIPv4(t *testing.T) {
 	l.self(l.client, "asker over IPv6", "perch.local").await("addresses", "[fe80::77]")
 }
 
-func TestOurOwnClients(t *testing.T) {
+func TestResolveAndSearch(t *testing.T) {
 	l := newLab(t)
 	l.self(l.server, "appliance").await("msg", "mdns announced")
 	l.self(l.client, "robot", "perch.local").await("address", serverAddr)

@@ -29,7 +29,7 @@ func TestAsRobot(t *testing.T) {
 		"IPv6 only":        {func(m *dns.Msg) { m.Answer = addressRecords(ours, addrs("fd00::1")) }, "plain A"},
 		"a response code":  {func(m *dns.Msg) { m.Rcode = dns.RcodeRefused }, "readable"},
 		"IPv6, then IPv4":  {func(m *dns.Msg) { m.Answer = addressRecords(ours, addrs("fd00::1", "10.0.0.1")) }, ""},
-		"the NSEC of ours": {func(m *dns.Msg) { m.Answer = []dns.RR{nothingElse(ours, newTestLink("eth0", "fd00::1"))} }, "plain A"},
+		"the NSEC of ours": {func(m *dns.Msg) { m.Answer = []dns.RR{nsec(ours, newTestLink("eth0", "fd00::1"))} }, "plain A"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// checkEach is how many looks at the machine's addresses pass between two questions whether the system's responder
-	// still answers: about a minute.
+	// checkEach is the number of polls between two questions whether the system's responder still answers: about a minute.
 	checkEach = 7
-	// settle is how long a zeroconf server lives at least. Its Shutdown waits for read loops that count themselves in only
+	// startup is how long a zeroconf server lives at least. Its Shutdown waits for read loops that count themselves in only
 	// once they run, so one right after RegisterProxy would race with them.
-	settle = 250 * time.Millisecond
+	startup = 250 * time.Millisecond
 )
 
-// errTaken ends an announcement whose name another machine turned out to have; the next one probes again.
+// errTaken ends an announcement whose name another machine has as well; the next one probes again.
 var errTaken = errors.New("another machine answers for the name")
 
 // Run probes, announces, follows the machine's addresses, and withdraws everything when ctx ends, which is the only way
@@ -36,7 +35,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 		if err == nil {
 			err = a.serve(ctx, links)
 		}
-		if err == nil || ctx.Err() != nil {
+		if err == nil || errors.Is(err, errTaken) || ctx.Err() != nil {
 			logged = ""
 			continue
 		}
@@ -54,7 +53,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve probes and announces on these links until they change, ctx ends or the name is lost, and takes everything back.
+// serve probes and announces on these links until they change, ctx ends or the name is lost, and withdraws everything.
 func (a *Announcer) serve(ctx context.Context, links []link) error {
 	s, err := listen(links)
 	if err != nil {
@@ -77,15 +76,8 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 		return err
 	}
 	a.set(by, nil)
-	var addresses []netip.Addr
-	for _, l := range links {
-		addresses = append(addresses, l.addrs...)
-	}
-	a.opts.Log.Info("mdns announced", "host", host, "instance", a.opts.Instance(), "by", by, "addresses", addresses)
-	if err = a.answerHost(ctx, s, by); errors.Is(err, errTaken) {
-		return nil
-	}
-	return err
+	a.opts.Log.Info("mdns announced", "host", host, "instance", a.opts.Instance(), "by", by, "addresses", announced(links))
+	return a.answerHost(ctx, s, by)
 }
 
 // register announces the services on the links, leading to host, a name without its trailing dot. One zeroconf server
@@ -99,7 +91,7 @@ func register(o Options, host string, links []link) (servers []*zeroconf.Server,
 	for _, l := range links {
 		ifaces = append(ifaces, l.Interface)
 	}
-	offer := func(kind string, port int, txt ...string) {
+	announce := func(kind string, port int, txt ...string) {
 		// The host must end in a dot and the domain must not: else the domain is appended a second time, or never packed.
 		server, failed := zeroconf.RegisterProxy(o.Instance(), kind, "local", port, host+".", nil, txt, ifaces)
 		if failed == nil {
@@ -108,15 +100,15 @@ func register(o Options, host string, links []link) (servers []*zeroconf.Server,
 			err = fmt.Errorf("announce %s: %w", kind, failed)
 		}
 	}
-	offer(Service, o.Port, "ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version="+o.Version, "id="+o.ID)
+	announce(Service, o.Port, "ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version="+o.Version, "id="+o.ID)
 	if o.Wyoming != 0 {
-		offer(Wyoming, o.Wyoming, "") // a record without text holds one empty string (RFC 6763 section 6.1)
+		announce(Wyoming, o.Wyoming, "") // a record without text holds one empty string (RFC 6763 section 6.1)
 	}
-	time.Sleep(settle)
+	time.Sleep(startup)
 	return servers, err
 }
 
-// answerHost answers for the host name, where the system's responder does not. It returns nil when the links or the responder
+// answerHost answers for the host name unless the system's responder does. It returns nil when the links or the responder
 // have changed, and errTaken when a packet shows that another machine has the name.
 func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error {
 	name := hostName(a.opts.Name, a.suffix) + "."
@@ -128,7 +120,7 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 				s.send(msg, p.link, to)
 			}
 		case len(addressesFor(p.msg.Answer, name)) > 0 && judge(p, name, ownAddresses(s.links)).verdict == occupied:
-			return fmt.Errorf("%s: %w", name, errTaken)
+			return errTaken
 		}
 		return nil
 	}
@@ -136,7 +128,7 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 		if err := s.receive(ctx, a.poll, receive); err != nil {
 			return err
 		}
-		// Where there is no link left, Run finds the same error and rests.
+		// Without any link, Run gets the same error and pauses.
 		if now, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(now, s.links, link.equal) {
 			return nil
 		}
@@ -148,9 +140,9 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 	}
 }
 
-// Probing: three questions, 250 ms apart, after a random delay that keeps machines apart which a power cut started at
-// the same moment; one second of waiting after losing to another prober (RFC 6762 sections 8.1 and 8.2). "perch-15" is
-// the last name tried: the RFC asks to slow down after fifteen conflicts.
+// Probing sends three questions, 250 ms apart, after a random delay since a power cut starts many machines at the same
+// moment, and waits a second after losing to another prober (RFC 6762 sections 8.1 and 8.2). "perch-15" is the last name
+// tried: the RFC asks to slow down after fifteen conflicts.
 const (
 	probes     = 3
 	probeGap   = 250 * time.Millisecond
@@ -169,7 +161,7 @@ const (
 	occupied                // another machine has it
 )
 
-// finding is the verdict on a name, and the address that answered for it where that is another machine's.
+// finding is the verdict on a name, and the address of the other machine that answered for it, if any.
 type finding struct {
 	verdict
 	by netip.Addr
@@ -197,11 +189,11 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error)
 	return "", fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
-// ask probes for name until it is known to be free, occupied or the system's. Where it loses the tie-break again and
-// again, the other machine probes and never announces; the name is left to it.
+// ask probes for name until it is known to be free, occupied or the system's. If it loses every tie-break, the other
+// machine probes and never announces; the name is left to it.
 func (s *socket) ask(ctx context.Context, name string) (found finding, err error) {
 	own := ownAddresses(s.links)
-	weigh := func(p packet) error {
+	receive := func(p packet) error {
 		if now := judge(p, name, own); now.verdict > found.verdict {
 			found = now
 		}
@@ -209,15 +201,15 @@ func (s *socket) ask(ctx context.Context, name string) (found finding, err error
 	}
 	for range maxBids {
 		found = finding{}
-		err = s.receive(ctx, rand.N(probeGap), weigh)
+		err = s.receive(ctx, rand.N(probeGap), receive)
 		for n := 0; n < probes && err == nil && found.verdict < outbid; n++ {
 			s.multicast(func(l link) *dns.Msg { return probe(name, l) })
-			err = s.receive(ctx, probeGap, weigh)
+			err = s.receive(ctx, probeGap, receive)
 		}
 		if err != nil || found.verdict != outbid {
 			return found, err
 		}
-		if err = s.receive(ctx, probeYield, weigh); err != nil {
+		if err = s.receive(ctx, probeYield, receive); err != nil {
 			return found, err
 		}
 	}

@@ -32,9 +32,9 @@ func (c conn) group() *net.UDPAddr {
 	return &net.UDPAddr{IP: net.ParseIP(map[string]string{"udp4": "224.0.0.251", "udp6": "ff02::fb"}[c.network]), Port: port}
 }
 
-// join joins the group on the links, and fails where it can on none. Go binds a multicast address to the wildcard and
-// shares the port, so the system's responder is not disturbed. RFC 6762 section 11: hop limit 255, which shows an old
-// receiver that no router was passed.
+// join opens the socket and joins the group on the links; it fails if no link can. Go binds a multicast address to the
+// wildcard and shares the port, so the system's responder is not disturbed. RFC 6762 section 11: hop limit 255, which
+// shows an old receiver that no router was passed.
 func (c conn) join(links []link) (_ conn, err error) {
 	if c.UDPConn, err = net.ListenUDP(c.network, c.group()); err != nil {
 		return c, err
@@ -47,34 +47,19 @@ func (c conn) join(links []link) (_ conn, err error) {
 		join = p6.JoinGroup
 		err = errors.Join(p6.SetMulticastHopLimit(255), p6.SetHopLimit(255), p6.SetControlMessage(ipv6.FlagInterface|ipv6.FlagDst, true))
 	}
-	joined := len(links)
+	joined := false
 	for _, l := range links {
-		if failed := join(&l.Interface, c.group()); failed != nil {
-			err, joined = errors.Join(err, failed), joined-1
-		}
+		failed := join(&l.Interface, c.group())
+		err, joined = errors.Join(err, failed), joined || failed == nil
 	}
-	if joined == 0 {
+	if !joined {
 		return c, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-// read returns the index of the interface a packet came by, 0 where it was not sent to the group. RFC 6762 section 11:
-// what is not from the local link is ignored; a packet to the group cannot have passed a router.
-func (c conn) read(buf []byte) (n, ifIndex int, from *net.UDPAddr, err error) {
-	var cm4 ipv4.ControlMessage
-	var cm6 ipv6.ControlMessage
-	oob := make([]byte, 128)
-	n, oobn, _, from, err := c.ReadMsgUDP(buf, oob)
-	_, _ = cm4.Parse(oob[:oobn]), cm6.Parse(oob[:oobn]) // each reads what is of its own family
-	if cm4.Dst.Equal(c.group().IP) || cm6.Dst.Equal(c.group().IP) {
-		ifIndex = cm4.IfIndex + cm6.IfIndex
-	}
-	return n, ifIndex, from, err
-}
-
-// write sends on a link, to the group where to is nil. What cannot be sent, as to an address of the other family, is lost
-// as any packet may be: the link may be on its way down, and the next look at the interfaces will show it.
+// write sends on a link, to the group if to is nil. A message that cannot be sent, as to an address of the other family,
+// is lost as any packet may be: the link may be going down, which the next poll of the interfaces shows.
 func (c conn) write(msg *dns.Msg, l link, to *net.UDPAddr) {
 	control := (&ipv4.ControlMessage{IfIndex: l.Index}).Marshal
 	if c.network == "udp6" {
@@ -99,12 +84,12 @@ func (p packet) legacy() bool { return p.from.Port != port }
 type socket struct {
 	links   []link
 	packets chan packet
-	failed  chan error                                  // a reader that gave up; there is room for all
-	send    func(msg *dns.Msg, l link, to *net.UDPAddr) // to the group where to is nil
+	failed  chan error                                  // from readers that ended; there is room for all
+	send    func(msg *dns.Msg, l link, to *net.UDPAddr) // to the group if to is nil
 	close   func()                                      // ends the readers and waits for them
 }
 
-// listen joins the mDNS groups on the links, in both families where both are there.
+// listen joins the mDNS groups on the links, of IPv4, IPv6 or both, as the machine can.
 func listen(links []link) (*socket, error) {
 	s := &socket{links: links, packets: make(chan packet, 128), failed: make(chan error, 2)}
 	var conns []conn
@@ -136,25 +121,31 @@ func listen(links []link) (*socket, error) {
 	return s, nil
 }
 
+// read queues packets until the socket fails. RFC 6762 section 11: packets from outside the local link are ignored; one
+// sent to the group cannot have passed a router. A shared port also receives from the links that other programs joined.
 func (s *socket) read(c conn) error {
-	for buf := make([]byte, maxPacket); ; {
-		n, ifIndex, from, err := c.read(buf)
+	buf, oob, group := make([]byte, maxPacket), make([]byte, 128), c.group().IP
+	for {
+		n, oobn, _, from, err := c.ReadMsgUDP(buf, oob)
 		if err != nil {
 			return err
 		}
-		// A shared port also receives from the links that other programs joined.
-		i, msg := slices.IndexFunc(s.links, func(l link) bool { return l.Index == ifIndex }), parse(buf[:n])
-		if i >= 0 && msg != nil {
+		var cm4 ipv4.ControlMessage
+		var cm6 ipv6.ControlMessage
+		_, _ = cm4.Parse(oob[:oobn]), cm6.Parse(oob[:oobn]) // each reads only messages of its family
+		i := slices.IndexFunc(s.links, func(l link) bool { return l.Index == cm4.IfIndex+cm6.IfIndex })
+		msg := parse(buf[:n])
+		if i >= 0 && msg != nil && (cm4.Dst.Equal(group) || cm6.Dst.Equal(group)) {
 			select {
 			case s.packets <- packet{msg, from, s.links[i]}:
-			default: // nobody hears
+			default: // no one receives
 			}
 		}
 	}
 }
 
-// receive hands packets to receive for d. It returns early with receive's error, ctx's, or that of a reader that gave up.
-func (s *socket) receive(ctx context.Context, d time.Duration, receive func(packet) error) error {
+// receive hands packets to handle for d. It returns early with an error: handle's, ctx's or a failed reader's.
+func (s *socket) receive(ctx context.Context, d time.Duration, handle func(packet) error) error {
 	for over := time.After(d); ; {
 		select {
 		case <-ctx.Done():
@@ -164,7 +155,7 @@ func (s *socket) receive(ctx context.Context, d time.Duration, receive func(pack
 		case <-over:
 			return nil
 		case p := <-s.packets:
-			if err := receive(p); err != nil {
+			if err := handle(p); err != nil {
 				return err
 			}
 		}
@@ -178,22 +169,22 @@ func (s *socket) multicast(build func(link) *dns.Msg) {
 	}
 }
 
-// ErrNoMulticast is returned where no interface of the machine is up, has an address and carries multicast: nothing can
-// be found or announced by name there, and an address must be given instead.
+// ErrNoMulticast is returned if no interface of the machine is up, has an address and carries multicast: nothing can be
+// found or announced by name, and an address must be given instead.
 var ErrNoMulticast = errors.New("no network interface carries multicast")
 
-// link is one interface and the addresses announced on it, and only on it: an address of one network is of no use to
-// the other.
+// link is one interface and the addresses announced on it, and on no other: an address of one network is useless in
+// another.
 type link struct {
 	net.Interface
-	addrs []netip.Addr // IPv4 first; link-local IPv6 ones where there are no routable ones
+	addrs []netip.Addr // IPv4 first; link-local IPv6 addresses only without routable ones
 }
 
 func (l link) equal(o link) bool {
 	return l.Index == o.Index && l.Name == o.Name && slices.Equal(l.addrs, o.addrs)
 }
 
-// machineLinks lists the links to announce on: those named, or all fitting ones. It is never empty without an error.
+// machineLinks lists the links to announce on: the named ones, or all suitable ones. It is never empty without an error.
 func machineLinks(names []string) ([]link, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -201,7 +192,7 @@ func machineLinks(names []string) ([]link, error) {
 	}
 	var links []link
 	for _, ifi := range chooseInterfaces(all, names) {
-		addrs, _ := ifi.Addrs() // none where it went away between the two calls
+		addrs, _ := ifi.Addrs() // empty if the interface went away between the two calls
 		if l := newLink(ifi, addrs); len(l.addrs) > 0 {
 			links = append(links, l)
 		}
@@ -227,8 +218,8 @@ func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	})
 }
 
-// isVirtual knows interfaces by the names their makers give them. A bridge made by hand (br0) is not among them: it may
-// be the machine's only interface. Docker's are br-<hex>.
+// isVirtual knows interfaces by the names that programs give them. A bridge made by hand (br0) does not count: it may be
+// the machine's only interface. Docker's are br-<hex>.
 func isVirtual(name string) bool {
 	prefixes := [...]string{
 		"docker", "br-", "veth", "hassio", "podman", "cni", "flannel", "cali", "kube", "weave", // containers
@@ -238,7 +229,7 @@ func isVirtual(name string) bool {
 	return slices.ContainsFunc(prefixes[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// newLink chooses of an interface's addresses. zeroconf and avahi choose by the same rule, so all three announce the same.
+// newLink selects from an interface's addresses by the rule of zeroconf and avahi, so that all three announce the same.
 func newLink(ifi net.Interface, addrs []net.Addr) link {
 	local := func(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() }
 	ips := slices.DeleteFunc(parseAddrs(addrs), func(ip netip.Addr) bool { return !ip.IsGlobalUnicast() && !ip.IsLinkLocalUnicast() })
@@ -249,14 +240,18 @@ func newLink(ifi net.Interface, addrs []net.Addr) link {
 	return link{ifi, ips}
 }
 
-// ownAddresses are all of the machine's, on any interface: a record that leads to one of them is no stranger's.
-func ownAddresses(links []link) []netip.Addr {
-	addrs, _ := net.InterfaceAddrs() // none where they cannot be had
-	own := parseAddrs(addrs)
+// announced returns the addresses of the links.
+func announced(links []link) (ips []netip.Addr) {
 	for _, l := range links {
-		own = append(own, l.addrs...)
+		ips = append(ips, l.addrs...)
 	}
-	return own
+	return ips
+}
+
+// ownAddresses returns the addresses of all the machine's interfaces: a record with one of them is no other machine's.
+func ownAddresses(links []link) []netip.Addr {
+	addrs, _ := net.InterfaceAddrs() // on failure the addresses of links must do
+	return append(parseAddrs(addrs), announced(links)...)
 }
 
 // parseAddrs returns the addresses of interfaces without their masks.

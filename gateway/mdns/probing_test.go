@@ -95,9 +95,9 @@ func (m *machine) holding(t *testing.T) (lost <-chan error) {
 	return ended
 }
 
-// TestAsksBeforeItClaims: three questions for the name that carry what would be claimed, a quarter of a second apart,
+// TestProbesBeforeClaiming: three questions for the name with the proposed records, a quarter of a second apart,
 // and nothing that claims before (RFC 6762 section 8.1).
-func TestAsksBeforeItClaims(t *testing.T) {
+func TestProbesBeforeClaiming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		m := w.machine(t, "192.0.2.5")
@@ -119,8 +119,8 @@ func TestAsksBeforeItClaims(t *testing.T) {
 	})
 }
 
-// TestANameThatIsTaken by another machine, and then its second choice by a third.
-func TestANameThatIsTaken(t *testing.T) {
+// TestTakenNameGetsSuffix has three machines claim the same name, one after another.
+func TestTakenNameGetsSuffix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		one, two, three := w.machine(t, "192.0.2.5"), w.machine(t, "192.0.2.6"), w.machine(t, "192.0.2.7")
@@ -148,8 +148,8 @@ func TestANameThatIsTaken(t *testing.T) {
 	})
 }
 
-// TestTwoThatStartTogether, as after a power cut: one has the name, whichever asks first, and the other the next.
-func TestTwoThatStartTogether(t *testing.T) {
+// TestSimultaneousProbes has two machines start together, as after a power cut.
+func TestSimultaneousProbes(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			w := &wire{}
@@ -176,9 +176,9 @@ func TestTwoThatStartTogether(t *testing.T) {
 	}
 }
 
-// TestANameThatIsTakenLater: a machine that has not asked takes the name (RFC 6762 section 9). The one that had it asks
+// TestConflictAfterClaim: a machine that has not asked takes the name (RFC 6762 section 9). The one that had it asks
 // again, and gives it up where the other answers.
-func TestANameThatIsTakenLater(t *testing.T) {
+func TestConflictAfterClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		m := w.machine(t, "192.0.2.5")
@@ -202,8 +202,8 @@ func TestANameThatIsTakenLater(t *testing.T) {
 	})
 }
 
-// TestAConflictThatIsGone: a machine that claimed the name and does not answer when asked takes nothing away.
-func TestAConflictThatIsGone(t *testing.T) {
+// TestConflictThatEnds: a machine that claimed the name and does not answer when asked takes nothing away.
+func TestConflictThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		m := w.machine(t, "192.0.2.5")

@@ -10,7 +10,7 @@ func TestHostName(t *testing.T) {
 	}
 }
 
-func TestStatusAtRest(t *testing.T) {
+func TestStatusBeforeRun(t *testing.T) {
 	got := New(Options{Name: "perch", ID: "c0ffee"}).Status()
 	if got.Host != "perch.local" || got.Renamed() || got.By != "" || got.Reason == nil || got.Reason.Error() != "not started" {
 		t.Errorf("status %+v", got)
