@@ -2,36 +2,36 @@ package admin
 
 import "perch/device"
 
-// Character is one as it is shown.
+// Character is a character in an answer.
 type Character struct {
 	ID           string   `json:"id"`
 	Name         string   `json:"name"`
 	Description  string   `json:"description,omitempty"`
 	From         string   `json:"from"`            // household, configuration, import or persona
-	Brain        string   `json:"brain,omitempty"` // that is asked first; none never answers
+	Brain        string   `json:"brain,omitempty"` // the first to be asked; "none" for no answers
 	Language     string   `json:"language,omitempty"`
 	Voice        string   `json:"voice,omitempty"`
-	Tools        []string `json:"tools"` // null is all
+	Tools        []string `json:"tools"` // null for all
 	MemoryTokens int      `json:"memory_tokens,omitempty"`
 	Skills       []string `json:"skills"`
 	Remarks      []string `json:"remarks"` // what it asks for and does not get
-	Robots       []string `json:"robots"`  // that have it
+	Robots       []string `json:"robots"`  // that use it
 }
 
-// Card is what a character is registered with.
+// Card is the registration file of a character.
 type Card struct {
-	File    any      `json:"file"`    // as ERC-8004 has it
+	File    any      `json:"file"`    // in the form of ERC-8004
 	Remarks []string `json:"remarks"` // what is missing in it
 }
 
-// casting is what an owner does with characters.
-type casting interface {
+// characters is the catalogue of characters.
+type characters interface {
 	List() []Character
-	// Import keeps a manifest; an empty id is that of its name.
+	// Import stores a manifest; an empty id is derived from its name.
 	Import(id string, manifest []byte) (Character, error)
 	Export(id string) ([]byte, error)
 	Remove(id string) error
 	Card(id string) (Card, error)
-	// Who is the id of a robot's.
+	// Who returns the id of a robot's character.
 	Who(robot device.ID, session string) string
 }

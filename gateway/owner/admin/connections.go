@@ -1,9 +1,12 @@
 package admin
 
 import (
+	"context"
+	"net/http"
 	"time"
 
 	"perch/agent"
+	"perch/gateway/httpserver"
 )
 
 // Connections are the programs that are connected, besides robots.
@@ -17,16 +20,16 @@ type Connections struct {
 // Relay is an avatar program that the appliance connects to.
 type Relay struct {
 	Name  string    `json:"name"`
-	Title string    `json:"title"` // as its users call the program
+	Title string    `json:"title"` // the program's usual name
 	OK    bool      `json:"ok"`    // it is connected
-	Note  string    `json:"note"`  // what is wrong, or waited for; else its address
+	Note  string    `json:"note"`  // its address, or what is wrong
 	Since time.Time `json:"since,omitzero"`
 }
 
 // Skin is a program that shows the agent.
 type Skin struct {
 	Kind    string    `json:"kind"`    // skin, or character by VCCP
-	Address string    `json:"address"` // that it came from
+	Address string    `json:"address"` // its own
 	Since   time.Time `json:"since"`
 }
 
@@ -45,4 +48,37 @@ type HomeAssistant struct {
 	OK    bool      `json:"ok"`
 	Note  string    `json:"note"`
 	Since time.Time `json:"since,omitzero"`
+}
+
+// Found lists servers on the network that the appliance could use. Names and models are the servers' own claims.
+type Found struct {
+	Wyoming       []FoundServer `json:"wyoming"` // tcp://host:port
+	Ollama        []FoundModels `json:"ollama"`
+	HomeAssistant []FoundServer `json:"homeassistant"`
+}
+
+// FoundServer is a server that announces itself.
+type FoundServer struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+// FoundModels is a server of models.
+type FoundModels struct {
+	URL    string   `json:"url"`
+	Models []string `json:"models"`
+}
+
+// searchWithin bounds a search of the network.
+const searchWithin = 4 * time.Second
+
+// scanNetwork searches the network, once at a time, since it asks all machines there.
+func (a *API) scanNetwork(ctx context.Context) (Found, error) {
+	if !a.searching.TryLock() {
+		return Found{}, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
+	}
+	defer a.searching.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, searchWithin)
+	defer cancel()
+	return a.o.Find(ctx), nil
 }

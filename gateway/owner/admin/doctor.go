@@ -8,7 +8,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Finding is one of the doctor's: something that works, or a cause and its cure.
+// Finding is a result of the doctor: something that works, or a cause and its cure.
 type Finding struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
@@ -16,23 +16,19 @@ type Finding struct {
 	Note  string `json:"note"`
 }
 
-// doctorWithin bounds an examination: a server that does not answer takes its time.
+// doctorWithin bounds an examination, in which several servers may not answer.
 const doctorWithin = 3 * time.Minute
 
-// examine has the doctor look at everything, one at a time: it tries the engines,
-// which a talk wants for itself.
-func (d *API) examine(ctx context.Context) ([]Finding, error) {
-	if d.o.Doctor == nil {
-		return nil, errNot("a doctor; perch doctor is one")
-	}
-	if !d.examining.TryLock() {
+// examine has the doctor check everything, once at a time, since it uses the engines that a talk needs.
+func (a *API) examine(ctx context.Context) ([]Finding, error) {
+	if !a.examining.TryLock() {
 		return nil, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
 			Sentence: "the doctor is looking already; try again when that has ended"}
 	}
-	defer d.examining.Unlock()
+	defer a.examining.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
 	defer cancel()
-	found, err := d.o.Doctor(ctx)
+	found, err := a.o.Doctor(ctx)
 	if found == nil {
 		found = []Finding{}
 	}

@@ -18,10 +18,10 @@ import (
 	"perch/voice"
 )
 
-// What an engine is tried with.
+// The inputs of an engine, for trying it.
 const (
-	TryText  = "text"  // it speaks or answers a text
-	TrySound = "sound" // it understands a recording
+	TryText  = "text"  // to speak or answer
+	TrySound = "sound" // a recording to understand
 )
 
 // Engine is a recognizer, a synthesizer or a brain, and its condition.
@@ -32,19 +32,19 @@ type Engine struct {
 	Where string    `json:"where"`
 	OK    bool      `json:"ok"`
 	Note  string    `json:"note"`
-	Since time.Time `json:"since,omitzero"` // when its condition began, where that is known
-	Try   string    `json:"try"`            // text, or sound
-	// Sample is a text that it may be tried with, in the language in which robots are spoken to.
+	Since time.Time `json:"since,omitzero"` // when its condition began, if known
+	Try   string    `json:"try"`            // TryText or TrySound
+	// Sample is a text to try it with, in the language of the household.
 	Sample string `json:"sample,omitempty"`
 }
 
 // ErrNoEngine is returned for an engine that is not configured.
 var ErrNoEngine = errors.New("there is no such engine")
 
-// engines are those that are configured, and can each be used once by name.
+// engines are the configured engines. Each can be used once by name.
 type engines interface {
 	Engines() []Engine
-	// Recognize understands a recording of 16 kHz.
+	// Recognize transcribes a recording of 16 kHz.
 	Recognize(ctx context.Context, part string, pcm []int16) (string, error)
 	// Speak calls out with pieces of sound of 24 kHz.
 	Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error
@@ -55,32 +55,32 @@ type engines interface {
 // Bounds of a try.
 const (
 	tryWithin     = 30 * time.Second
-	mostRecording = 15 * time.Second // to be understood
-	mostSpoken    = 60 * time.Second // of sound that is made
-	mostWAV       = 1024 + int64(mostRecording/time.Second)*voice.MicRate*2
+	mostRecording = 15 // seconds of a recording
+	mostSpoken    = 60 // seconds of synthesized sound
+	mostWAV       = 1024 + mostRecording*voice.MicRate*2
 )
 
-// Tried is what a recognizer has understood or a brain has answered.
+// Tried is the text that a recognizer has understood or a brain has answered.
 type Tried struct {
 	Text   string `json:"text"`
 	Millis int64  `json:"ms"` // it took
 }
 
-// errEnough ends a try that has all that is wanted.
+// errEnough ends a try that has reached its bound.
 var errEnough = errors.New("that is enough")
 
-// testEngine uses an engine once, with a text in JSON or a recording. Of a synthesizer the
-// result is a WAV file, of any other what was understood or answered.
-func (d *API) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
-	all := d.o.Engines.Engines()
+// testEngine uses an engine once, with a text in JSON or a recording. A synthesizer's
+// result is a WAV file, any other's a text.
+func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
+	all := a.o.Engines.Engines()
 	i := slices.IndexFunc(all, func(e Engine) bool { return e.Part == part })
 	if i < 0 {
 		return nil, tried, ErrNoEngine
 	}
-	if !d.trying.start(part) {
+	if _, busy := a.trying.LoadOrStore(part, true); busy {
 		return nil, tried, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "this engine is being tried already; wait for the result"}
 	}
-	defer d.trying.finish(part)
+	defer a.trying.Delete(part)
 	var text string
 	var pcm []int16
 	if all[i].Try == TrySound {
@@ -96,21 +96,21 @@ func (d *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 	began := time.Now()
 	switch all[i].List {
 	case "recognizer":
-		tried.Text, err = d.o.Engines.Recognize(ctx, part, pcm)
+		tried.Text, err = a.o.Engines.Recognize(ctx, part, pcm)
 	case "synthesizer":
-		wav, err = d.speak(ctx, part, text)
+		wav, err = a.speak(ctx, part, text)
 	default:
-		tried.Text, err = d.answer(ctx, part, text)
+		tried.Text, err = a.answer(ctx, part, text)
 	}
 	tried.Millis = time.Since(began).Milliseconds()
 	return wav, tried, tryFault(ctx, err)
 }
 
-// errTryTimeout is the end of patience with an engine.
+// errTryTimeout is the cause of a try that took longer than tryWithin.
 var errTryTimeout error = &httpserver.Fault{Word: "engine_timeout", HTTP: http.StatusGatewayTimeout,
 	Sentence: "the engine gave no answer within 30 seconds"}
 
-// tryFault is why an engine failed, which is what its owner wants to know.
+// tryFault is the error of a try as its owner sees it.
 func tryFault(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrNoEngine):
@@ -156,15 +156,14 @@ func readRecording(body io.Reader) ([]int16, error) {
 	if wav.Rate != voice.MicRate || wav.Channels() != 1 {
 		return nil, wrong(fmt.Sprintf("this one has %d Hz and %d channels", wav.Rate, wav.Channels()))
 	}
-	const most = int(mostRecording/time.Second) * voice.MicRate
 	pcm := make([]int16, 0, voice.MicRate)
 	piece := make([]int16, 2048)
 	for {
 		n, err := wav.Read(piece)
-		if pcm = append(pcm, piece[:n]...); len(pcm) > most {
-			return nil, wrong("this one is longer")
-		}
+		pcm = append(pcm, piece[:n]...)
 		switch {
+		case len(pcm) > mostRecording*voice.MicRate:
+			return nil, wrong("this one is longer")
 		case err == io.EOF && len(pcm) == 0:
 			return nil, wrong("this one has no sound")
 		case err == io.EOF:
@@ -175,11 +174,11 @@ func readRecording(body io.Reader) ([]int16, error) {
 	}
 }
 
-// speak is a text as a synthesizer speaks it, as a WAV file.
-func (d *API) speak(ctx context.Context, part, text string) ([]byte, error) {
-	const most = int(mostSpoken/time.Second) * voice.SpeakerRate
+// speak returns a WAV file of a text.
+func (a *API) speak(ctx context.Context, part, text string) ([]byte, error) {
+	const most = mostSpoken * voice.SpeakerRate
 	var pcm []int16
-	err := d.o.Engines.Speak(ctx, part, text, func(piece []int16) error {
+	err := a.o.Engines.Speak(ctx, part, text, func(piece []int16) error {
 		if pcm = append(pcm, piece...); len(pcm) > most {
 			return errEnough
 		}
@@ -199,11 +198,10 @@ func (d *API) speak(ctx context.Context, part, text string) ([]byte, error) {
 	return wav.Bytes(), err
 }
 
-// answer is what a brain answers. One that is cut off after its first sentences has
-// answered.
-func (d *API) answer(ctx context.Context, part, text string) (string, error) {
+// answer returns a brain's answer. Some sentences of it are enough.
+func (a *API) answer(ctx context.Context, part, text string) (string, error) {
 	var said strings.Builder
-	err := d.o.Engines.Answer(ctx, part, text, func(sentence string) error {
+	err := a.o.Engines.Answer(ctx, part, text, func(sentence string) error {
 		if said.Len() > 0 {
 			said.WriteByte(' ')
 		}

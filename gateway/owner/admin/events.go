@@ -14,31 +14,26 @@ import (
 	"perch/limit"
 )
 
-// snapshot is the first message of a stream that does not go on from where
-// an earlier one ended.
-type snapshot struct {
-	States []shownState `json:"states"`
-}
-
+// shownState is a state as a stream has it.
 type shownState struct {
 	agent.State
-	Name  string      `json:"name,omitempty"` // that the robot is called by
+	Name  string      `json:"name,omitempty"` // of its robot
 	Shown agent.Shown `json:"state"`
 }
 
-// stream sends events until the client goes, with the states they lead to if those are wanted.
-func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
-	defer d.readers.Add(-1)
-	if d.readers.Add(1) > limit.Readers {
+// stream sends events until the client leaves, with the resulting states if those are wanted.
+func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
+	defer a.readers.Add(-1)
+	if a.readers.Add(1) > limit.Readers {
 		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
-	return httpserver.Stream(ctx, w, d.feed(lastID, withStates).next)
+	return httpserver.Stream(ctx, w, a.feed(lastID, withStates).next)
 }
 
-// feed is what one stream of events sends.
+// feed is one stream of events.
 type feed struct {
-	door       *API
+	api        *API
 	states     *agent.Follower
 	events     *event.Reader
 	sent       uint64 // Seq of the latest event the client has
@@ -46,34 +41,38 @@ type feed struct {
 	waiting    []httpserver.Message
 }
 
-// feed returns a stream that begins with a snapshot of the board and goes on with all that came after it. For a client
-// that sends the last id it saw in this run of the appliance it begins with what came after that.
-func (d *API) feed(lastID string, withStates bool) *feed {
-	f := &feed{door: d, states: d.o.Board.NewFollower(time.Now()), withStates: withStates}
-	seq, resumes := d.o.Bus.Resumes(lastID)
+// feed returns a stream that begins with a snapshot of the board. If lastID is of this run of the appliance, it begins
+// with the next event instead.
+func (a *API) feed(lastID string, withStates bool) *feed {
+	f := &feed{api: a, states: a.o.Board.NewFollower(time.Now()), withStates: withStates}
+	seq, resumes := a.o.Bus.Resumes(lastID)
 	kind, from := "states", seq
 	if !resumes {
 		kind, seq, from = "snapshot", f.states.Seq(), f.states.Seq()
 	} else if withStates {
 		from = min(seq, f.states.Seq()) // the board may be behind the client
 	}
-	f.sent, f.events = seq, d.o.Bus.ReadFrom(from+1)
+	f.sent, f.events = seq, a.o.Bus.ReadFrom(from+1)
 	if withStates || !resumes {
 		f.send(kind, f.states.States(), time.Now())
 	}
 	return f
 }
 
-// send adds a message of states as they show at a time.
+// send queues a message of the states at a time.
 func (f *feed) send(kind string, states []agent.State, at time.Time) {
-	shown := snapshot{States: []shownState{}}
+	shown := []shownState{}
 	for _, s := range states {
-		shown.States = append(shown.States, shownState{s, f.door.o.Robots.Settings(s.Robot).Name, s.At(at)})
+		shown = append(shown, shownState{s, f.api.o.Robots.Settings(s.Robot).Name, s.At(at)})
 	}
-	f.waiting = append(f.waiting, httpserver.Message{ID: f.door.o.Bus.ID(f.sent), Event: kind, Data: shown})
+	f.queue(f.sent, kind, map[string]any{"states": shown})
 }
 
-// next returns the message that is to be sent next.
+func (f *feed) queue(seq uint64, kind string, data any) {
+	f.waiting = append(f.waiting, httpserver.Message{ID: f.api.o.Bus.ID(seq), Event: kind, Data: data})
+}
+
+// next waits for the next message.
 func (f *feed) next(ctx context.Context) (m httpserver.Message, err error) {
 	for len(f.waiting) == 0 {
 		if err := f.read(ctx); err != nil {
@@ -98,8 +97,7 @@ func (f *feed) read(ctx context.Context) error {
 		changes = f.states.HandleEvent(e)
 		if _, missed := e.Event.(event.Missed); missed || e.Seq > f.sent {
 			f.sent = e.Seq
-			f.waiting = append(f.waiting, httpserver.Message{ID: f.door.o.Bus.ID(e.Seq), Event: event.Kind(e.Event),
-				Data: shownEvent{e, f.door.o.Robots.Settings(e.Robot).Name}})
+			f.queue(e.Seq, event.Kind(e.Event), shownEvent{e, f.api.o.Robots.Settings(e.Robot).Name})
 		}
 	case ctx.Err() == nil && wait.Err() != nil:
 		changes = f.states.Expire(time.Now())
@@ -114,13 +112,13 @@ func (f *feed) read(ctx context.Context) error {
 	return nil
 }
 
-// shownEvent is an event with what its robot is called.
+// shownEvent is an event with its robot's name.
 type shownEvent struct {
 	event.Envelope
 	Name string
 }
 
-// MarshalJSON adds the name to the envelope, which has a form of its own.
+// MarshalJSON adds the name to the envelope's JSON.
 func (s shownEvent) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(s.Envelope)
 	if err != nil || s.Name == "" {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"perch/agent"
@@ -19,144 +18,94 @@ const (
 	nodBy          = 15 // degrees
 	nodSpeed       = 400
 	identifyWithin = 15 * time.Second
-	undoWithin     = 2 * time.Second // the lights are off again, and the head is back
+	undoWithin     = 2 * time.Second // to turn the lights off and the head back
+	phraseHere     = "here"          // names the phrase that it says
 )
 
-// phraseHere is the phrase that a robot is found by.
-const phraseHere = "here"
-
-// busy are the keys for which an action is running, at most one each.
-type busy[K comparable] struct {
-	mu  sync.Mutex
-	now map[K]bool
-}
-
-// start reports whether the action may start; it may not while one is running.
-func (b *busy[K]) start(one K) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.now[one] {
-		return false
-	}
-	if b.now == nil {
-		b.now = map[K]bool{}
-	}
-	b.now[one] = true
-	return true
-}
-
-func (b *busy[K]) finish(one K) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.now, one)
-}
-
-// identify has a robot show which one it is, with all that it has: a message with its
-// sound, its voice where its channel is open, its lights and its head. One that cannot
-// be reached shows the message when it next connects, and does no more.
-func (d *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
-	face, words := agent.SplitEmotion(d.o.Phrase(r.ID, phraseHere))
-	queued, err := d.o.Talk.Alert(ctx, r.ID, cmp.Or(d.o.Robots.Settings(r.ID).Name, "Perch"), words, face.On(r.Board).Name)
+// identify has a robot show which one it is: by a message with its sound, by its voice if its channel is open, and by its
+// lights and head. A robot that cannot be reached only shows the message, when it next connects.
+func (a *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
+	face, words := agent.SplitEmotion(a.o.Phrase(r.ID, phraseHere))
+	queued, err := a.o.Talk.Alert(ctx, r.ID, cmp.Or(a.o.Robots.Settings(r.ID).Name, "Perch"), words, face.On(r.Board).Name)
 	if err != nil || queued {
 		return Taken{err == nil, queued}, err
 	}
-	if !d.identifying.start(r.ID) {
+	if _, busy := a.identifying.LoadOrStore(r.ID, true); busy {
 		return Taken{OK: true}, nil
 	}
-	defer d.identifying.finish(r.ID)
-	if d.o.Board.Robot(r.ID).Talking {
-		// It shows that it is there already: what else it cannot do is no failure.
-		_, _ = d.o.Talk.Speak(ctx, r.ID, d.o.Phrase(r.ID, phraseHere))
+	defer a.identifying.Delete(r.ID)
+	if a.o.Board.Robot(r.ID).Talking {
+		_, _ = a.o.Talk.Speak(ctx, r.ID, a.o.Phrase(r.ID, phraseHere)) // the message shows already which it is
 	}
 	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
 	defer cancel()
-	gestures{ctx, d.o.Talk, r.ID}.identify()
+	a.blink(ctx, r.ID)
 	return Taken{OK: true}, nil
 }
 
-// gestures are what a robot's lights and head do, as far as it has them. What fails is
-// left out.
-type gestures struct {
-	ctx   context.Context
-	talk  talk
-	robot device.ID
+// motion is a call that changes a robot's lights or head, and the call that undoes it.
+type motion struct {
+	tool     device.Tool
+	do, undo map[string]any
 }
 
-// identify blinks and nods. Whatever comes between, the lights are off in the end, for
-// nobody can ask what they were, and the head is where it was.
-func (g gestures) identify() {
-	tools := g.talk.Tools(g.robot)
-	lights, shines := device.FindLights(tools)
-	head, pitch, nods := g.head(tools)
-	if !shines && !nods {
+// blink blinks with a robot's lights and nods, as far as it can. In the end the lights are off, since their
+// colour cannot be read, and the head is where it was.
+func (a *API) blink(ctx context.Context, id device.ID) {
+	motions := a.motions(ctx, id)
+	if len(motions) == 0 {
 		return
+	}
+	move := func(ctx context.Context, undo bool) {
+		for _, m := range motions {
+			arguments := m.do
+			if undo {
+				arguments = m.undo
+			}
+			if fitted, err := m.tool.Fit(arguments); err == nil {
+				_, _ = a.o.Talk.Call(ctx, id, m.tool.Name, fitted) // the message shows already which it is
+			}
+		}
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(g.ctx), undoWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 		defer cancel()
-		undo := gestures{ctx, g.talk, g.robot}
-		undo.shine(lights, shines, [3]int{})
-		undo.nod(head, nods, pitch)
+		move(ctx, true)
 	}()
-	for range blinks {
-		g.shine(lights, shines, [3]int{255, 255, 255})
-		g.nod(head, nods, pitch+nodBy)
-		if !g.pause() {
-			return
-		}
-		g.shine(lights, shines, [3]int{})
-		g.nod(head, nods, pitch)
-		if !g.pause() {
+	for n := range 2 * blinks {
+		move(ctx, n%2 == 1)
+		select {
+		case <-time.After(blinkFor):
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// head is the tool that tilts the head, and how far it is tilted. A head that does not
-// say so is left alone: it could not be put back.
-func (g gestures) head(tools []device.Tool) (head device.Control, pitch int, nods bool) {
-	head, turns := device.FindHead(tools)
-	angles, tells := device.FindAngles(tools)
-	if !turns || !tells || head.Arguments[1] == "" {
-		return head, 0, false
+// motions returns the motions of a robot's lights and head. A head whose angle cannot be read is left out: it could
+// not be put back.
+func (a *API) motions(ctx context.Context, id device.ID) (list []motion) {
+	tools := a.o.Talk.Tools(id)
+	if lights, found := device.FindLights(tools); found {
+		list = append(list, motion{lights.Tool, lights.Shine([3]int{255, 255, 255}), lights.Shine([3]int{})})
 	}
-	answer, err := g.talk.Call(g.ctx, g.robot, angles.Name, map[string]any{})
+	head, turns := device.FindHead(tools)
+	angles, readable := device.FindAngles(tools)
+	if !turns || !readable || head.Arguments[1] == "" {
+		return list
+	}
+	answer, err := a.o.Talk.Call(ctx, id, angles.Name, map[string]any{})
 	var at struct{ Pitch *float64 }
 	if err != nil || json.Unmarshal([]byte(answer.Text), &at) != nil || at.Pitch == nil {
-		return head, 0, false
+		return list
 	}
-	return head, min(max(int(*at.Pitch), device.MinHeadPitch), device.MaxHeadPitch-nodBy), true
-}
-
-func (g gestures) shine(lights device.Control, has bool, colour [3]int) {
-	if has {
-		g.call(lights.Tool, lights.Shine(colour))
+	tilt := func(pitch int) map[string]any {
+		arguments := map[string]any{head.Arguments[1]: pitch, head.Arguments[0]: device.KeepHeadAxis}
+		if speed := head.Integer("speed", "velocity"); speed != "" {
+			arguments[speed] = nodSpeed
+		}
+		return arguments
 	}
-}
-
-func (g gestures) nod(head device.Control, has bool, pitch int) {
-	if !has {
-		return
-	}
-	arguments := map[string]any{head.Arguments[1]: pitch, head.Arguments[0]: device.KeepHeadAxis}
-	if speed := head.Integer("speed", "velocity"); speed != "" {
-		arguments[speed] = nodSpeed
-	}
-	g.call(head.Tool, arguments)
-}
-
-func (g gestures) call(t device.Tool, arguments map[string]any) {
-	if fitted, err := t.Fit(arguments); err == nil {
-		_, _ = g.talk.Call(g.ctx, g.robot, t.Name, fitted) // its message has shown that it is there
-	}
-}
-
-// pause waits, and reports whether there is time left.
-func (g gestures) pause() bool {
-	select {
-	case <-time.After(blinkFor):
-		return true
-	case <-g.ctx.Done():
-		return false
-	}
+	pitch := min(max(int(*at.Pitch), device.MinHeadPitch), device.MaxHeadPitch-nodBy)
+	return append(list, motion{head.Tool, tilt(pitch + nodBy), tilt(pitch)})
 }

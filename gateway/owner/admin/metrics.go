@@ -18,12 +18,12 @@ import (
 	"perch/plain"
 )
 
-// Metrics counts what the bus carries, and gives it out for Prometheus,
-// together with what the status shows. Every label has a closed list of
-// values, made before the first event is read: nothing that a robot, a model
-// or an agent says can make a new series, or be read in one.
+// Metrics counts the events of the bus, and shows them to Prometheus with
+// the values of the status. Every label has a closed list of values, made
+// before the first event is read: no text of a robot, a model or an agent
+// can make a new series or be read in one.
 type Metrics struct {
-	door    *API
+	api     *API
 	handler http.Handler
 
 	stages     map[string]prometheus.Observer
@@ -35,9 +35,9 @@ type Metrics struct {
 	sensed     prometheus.Counter
 	missed     prometheus.Counter
 
-	// Of the goroutine of Run.
-	parts map[string]bool   // that faults are counted for by name
-	ended map[toolCall]bool // of turns that go on
+	// Used by the goroutine of Run alone.
+	parts map[string]bool   // whose faults are counted by name
+	ended map[toolCall]bool // of turns that have not ended
 }
 
 // toolCall is one call of a tool within a session.
@@ -47,7 +47,7 @@ type toolCall struct{ session, id string }
 const (
 	mostParts = 64
 	mostEnded = 1000
-	other     = "other" // what has no name of its own here
+	other     = "other" // a label for the rest
 )
 
 // stageBuckets are in seconds. Local engines answer in the first few, and people
@@ -56,22 +56,21 @@ func stageBuckets() []float64 {
 	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
 }
 
-// NewMetrics returns the metrics of what an API with the same options shows,
-// in a registry of their own. They count what Run reads.
+// NewMetrics returns the metrics of an appliance with these options. Run counts events.
 func NewMetrics(o Options) *Metrics {
 	registry := prometheus.NewRegistry()
-	m := &Metrics{door: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
+	m := &Metrics{api: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
 	m.count(promauto.With(registry))
 	m.registerGauges(registry)
-	// A part that cannot be looked at hides no other. It is counted, and not
-	// shown: the error holds a stack.
+	// A part that cannot be read hides no other. Its error, which holds a stack, is
+	// counted and not shown.
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, Registry: registry, DisableCompression: true,
 	})
 	return m
 }
 
-// count registers what the bus is counted into.
+// count registers the counters of events.
 func (m *Metrics) count(registered promauto.Factory) {
 	counter := func(name, help string) prometheus.Counter {
 		return registered.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
@@ -108,12 +107,12 @@ func (m *Metrics) registerGauges(registry *prometheus.Registry) {
 	gauge := func(name, help string, read func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
-	o := m.door.o
+	o := m.api.o
 	gauge("perch_robots_known", "Robots that have been here.", func() float64 { return float64(len(o.Robots.List())) })
 	talking := func(s agent.State) bool { return s.Talking }
-	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.door.count(talking)) })
+	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.api.count(talking)) })
 	gauge("perch_notifications_waiting", "Notifications that nobody has been told.",
-		func() float64 { return float64(m.door.waiting(time.Now())) })
+		func() float64 { return float64(m.api.waiting(time.Now())) })
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
 		func() float64 { return float64(o.started(time.Now()).Unix()) })
 	for _, g := range o.Gauges {
@@ -121,23 +120,13 @@ func (m *Metrics) registerGauges(registry *prometheus.Registry) {
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perch_build_info", Help: "Always 1; which program this is."}, []string{"version"})
 	build.WithLabelValues(strings.ToValidUTF8(o.Version, "?")).Set(1)
-	part := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
-	registry.MustRegister(build, partsUp{part, o.Parts}, counted(o.Counters),
+	registry.MustRegister(build, scraped(o.partsUp), scraped(o.counters),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// labels are fit to be shown, whatever their owner has named things.
-func labels(given map[string]string) prometheus.Labels {
-	fit := prometheus.Labels{}
-	for name, value := range given {
-		fit[name] = plain.Clip(value, limit.Word)
-	}
-	return fit
-}
-
-// Run counts what the bus carries until ctx ends or the bus is closed.
+// Run counts events until ctx ends or the bus is closed.
 func (m *Metrics) Run(ctx context.Context, r *event.Reader) {
-	for name := range up(m.door.o.Parts()) {
+	for name := range up(m.api.o.Parts()) {
 		m.parts[name] = true
 		m.faults.WithLabelValues(name)
 	}
@@ -179,15 +168,14 @@ func (m *Metrics) turn(session string, t event.TurnEnded) {
 	}
 }
 
-// tool counts a call once, at its end: an agent may report more of one that is
-// over.
+// tool counts a call once, at its end, after which an agent may report more of it.
 func (m *Metrics) tool(c toolCall, status string) {
 	counter, over := m.tools[status]
 	if !over || m.ended[c] {
 		return
 	}
 	if len(m.ended) >= mostEnded {
-		clear(m.ended) // no turn calls so many; rather count one twice than grow
+		clear(m.ended) // turns do not call so many; a call may then be counted twice
 	}
 	m.ended[c] = true
 	counter.Inc()
@@ -200,43 +188,36 @@ func (m *Metrics) fault(part string) {
 	m.faults.WithLabelValues(part).Inc()
 }
 
-// counted are the counters of other parts, which may come and go.
-type counted func() []Counter
+// scraped collects metrics at each scrape. They are not known in advance.
+type scraped func(chan<- prometheus.Metric)
 
-// Describe implements prometheus.Collector. The metrics are not known in advance.
-func (c counted) Describe(chan<- *prometheus.Desc) {}
+// Describe implements prometheus.Collector.
+func (s scraped) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (c counted) Collect(out chan<- prometheus.Metric) {
-	for _, one := range c() {
-		desc := prometheus.NewDesc(one.Name, one.Help, nil, labels(one.Labels))
-		out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(one.Count()))
+func (s scraped) Collect(out chan<- prometheus.Metric) { s(out) }
+
+// counters collects the counters of other parts, which may come and go.
+func (o Options) counters(out chan<- prometheus.Metric) {
+	for _, c := range o.Counters() {
+		labels := prometheus.Labels{}
+		for name, value := range c.Labels {
+			labels[name] = plain.Clip(value, limit.Word) // owners may call things by long names
+		}
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(c.Name, c.Help, nil, labels), prometheus.CounterValue, float64(c.Count()))
 	}
 }
 
 // partsUp collects the condition of the parts.
-type partsUp struct {
-	desc  *prometheus.Desc
-	parts func() []Part
-}
-
-// Describe implements prometheus.Collector.
-func (p partsUp) Describe(out chan<- *prometheus.Desc) { out <- p.desc }
-
-// Collect implements prometheus.Collector.
-func (p partsUp) Collect(out chan<- prometheus.Metric) {
-	for name, ok := range up(p.parts()) {
-		value := 0.0
-		if ok {
-			value = 1
-		}
-		out <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, value, name)
+func (o Options) partsUp(out chan<- prometheus.Metric) {
+	desc := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
+	for name, ok := range up(o.Parts()) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, Truth(ok), name)
 	}
 }
 
-// up is the condition of parts by name. Those that share a name, such as two
-// servers of one kind, are up when all are: a name that came twice would be
-// an error of the scrape.
+// up returns the condition of parts by name. Parts with the same name, such as two
+// servers of one kind, are up when all are: Prometheus allows a name once in a scrape.
 func up(parts []Part) map[string]bool {
 	named := map[string]bool{}
 	for _, p := range parts[:min(len(parts), mostParts)] {

@@ -8,21 +8,20 @@ import (
 	"perch/limit"
 )
 
-// questions wait for somebody's yes or no.
+// questions are requests for a permission that wait for a yes or no.
 type questions interface {
-	// Questions are those that wait, the oldest first.
+	// Questions lists the waiting questions, the oldest first.
 	Questions() []agent.Question
-	// Reply fails with agent.ErrNoQuestion where none waits under that id.
+	// Reply returns agent.ErrNoQuestion if no question with that id waits.
 	Reply(id string, allow bool) error
 }
 
-func (d *API) questions() []agent.Question {
-	return append([]agent.Question{}, d.o.Questions.Questions()...) // none are a list too
+func (a *API) questions() []agent.Question {
+	return append([]agent.Question{}, a.o.Questions.Questions()...) // never null in JSON
 }
 
-// permit answers a question. What does not say yes or no in so many words is
-// no answer, and the question waits on.
-func (d *API) permit(id string, body []byte) error {
+// permit answers a question. A body without a plain yes or no leaves it waiting.
+func (a *API) permit(id string, body []byte) error {
 	var b struct {
 		Allow *bool `json:"allow"`
 	}
@@ -35,5 +34,5 @@ func (d *API) permit(id string, body []byte) error {
 	if id == "" || len(id) > limit.ID {
 		return agent.ErrNoQuestion
 	}
-	return d.o.Questions.Reply(id, *b.Allow)
+	return a.o.Questions.Reply(id, *b.Allow)
 }

@@ -16,12 +16,11 @@ import (
 	"perch/limit"
 )
 
-// What a robot is given at once, in bytes. Its screen shows a few lines, and a
-// face or icon is one short word.
+// mostEmotion bounds the name of a face or icon, in bytes.
 const mostEmotion = 32
 
-// toolWithin is how long the answer of a tool is waited for. Those that take
-// long, such as a photo somebody looks at, have limits of their own below it.
+// toolWithin bounds the wait for a tool's result. Slow tools, such as a photo that a model describes, have
+// shorter limits in the robot's session.
 const toolWithin = time.Minute
 
 // Taken is the answer to a text for a robot to speak or show.
@@ -35,17 +34,15 @@ type speech struct {
 	Text string `json:"text"`
 }
 
-func (d *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
+func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
 		return Taken{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
 	}
-	queued, err := d.o.Talk.Speak(ctx, id, s.Text)
+	queued, err := a.o.Talk.Speak(ctx, id, s.Text)
 	return Taken{true, queued}, err
 }
 
-// readChange reads what is to be set for a robot. An unknown key is an error, for
-// nothing would come of it.
-// A character is a persona's newer name.
+// readChange reads new settings of a robot. An unknown key is an error. Character is the newer name of persona.
 func readChange(body io.Reader) (device.Change, error) {
 	var c struct {
 		device.Change
@@ -64,39 +61,38 @@ func readChange(body io.Reader) (device.Change, error) {
 }
 
 // alert is the body of alert: a line for the top of the robot's screen, a text
-// for the rest, and a face, or an icon its firmware has.
+// below it, and a face or an icon of its firmware.
 type alert struct {
 	Status  string `json:"status"`
 	Message string `json:"message"`
 	Emotion string `json:"emotion"`
 }
 
-func (d *API) alert(ctx context.Context, id device.ID, a alert) (Taken, error) {
-	if err := a.check(); err != nil {
+func (a *API) alert(ctx context.Context, id device.ID, w alert) (Taken, error) {
+	if err := w.check(); err != nil {
 		return Taken{}, err
 	}
-	queued, err := d.o.Talk.Alert(ctx, id, a.Status, a.Message, a.Emotion)
+	queued, err := a.o.Talk.Alert(ctx, id, w.Status, w.Message, w.Emotion)
 	return Taken{true, queued}, err
 }
 
-// check also fills in what was left out: the firmware needs all three.
-func (a *alert) check() error {
-	a.Status, a.Message = strings.TrimSpace(a.Status), strings.TrimSpace(a.Message)
-	a.Status = cmp.Or(a.Status, "Perch")
-	a.Emotion = cmp.Or(a.Emotion, "neutral")
+// check also fills in missing fields: the firmware needs all three.
+func (w *alert) check() error {
+	w.Status, w.Message = strings.TrimSpace(w.Status), strings.TrimSpace(w.Message)
+	w.Status = cmp.Or(w.Status, "Perch")
+	w.Emotion = cmp.Or(w.Emotion, "neutral")
 	switch {
-	case a.Message == "" || len(a.Message) > limit.Line || !printable(a.Message):
+	case w.Message == "" || len(w.Message) > limit.Line || !printable(w.Message):
 		return httpserver.BadBody("message is needed, of at most 1000 bytes, without control characters")
-	case len(a.Status) > limit.Word || !printable(a.Status):
+	case len(w.Status) > limit.Word || !printable(w.Status):
 		return httpserver.BadBody("status is a line of at most 64 bytes, without control characters")
-	case len(a.Emotion) > mostEmotion || !isWord(a.Emotion):
+	case len(w.Emotion) > mostEmotion || !isWord(w.Emotion):
 		return httpserver.BadBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
 	}
 	return nil
 }
 
-// printable lets a text have lines, and nothing else that is no character: the
-// firmware ends a text at its first zero.
+// printable reports whether a text has no control characters but newlines: the firmware ends a text at its first zero.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' })
 }
@@ -105,23 +101,23 @@ func isWord(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// Tool is something a robot can do, as it is shown.
+// Tool is a robot's tool in an answer.
 type Tool struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`
 	Schema      device.Schema `json:"schema"`    // of its arguments
-	UserOnly    bool          `json:"user_only"` // brains are offered it with robots.user_tools alone
+	UserOnly    bool          `json:"user_only"` // brains are offered it only with robots.user_tools
 }
 
-func (d *API) tools(id device.ID) []Tool {
+func (a *API) tools(id device.ID) []Tool {
 	list := []Tool{}
-	for _, t := range d.o.Talk.Tools(id) {
+	for _, t := range a.o.Talk.Tools(id) {
 		list = append(list, Tool{t.Name, t.Description, t.Schema, t.UserOnly})
 	}
 	return list
 }
 
-// Result is what a tool answered.
+// Result is the result of a tool.
 type Result struct {
 	Text     string    `json:"text"`
 	Pictures []Picture `json:"pictures"`
@@ -133,12 +129,12 @@ type Picture struct {
 	Data []byte `json:"data"` // base64 on the wire
 }
 
-// call is the body of a call to a tool; none is a call without arguments.
+// call is the body of a call to a tool. It may be empty.
 type call struct {
 	Arguments map[string]any `json:"arguments"`
 }
 
-func (d *API) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
+func (a *API) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
 	if len(tool) > limit.ID {
 		return Result{}, &httpserver.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
 	}
@@ -147,7 +143,7 @@ func (d *API) call(ctx context.Context, id device.ID, tool string, c call) (Resu
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
 	defer cancel()
-	answer, err := d.o.Talk.Call(ctx, id, tool, c.Arguments)
+	answer, err := a.o.Talk.Call(ctx, id, tool, c.Arguments)
 	if err != nil {
 		if context.Cause(ctx) == errToolTimeout {
 			err = errToolTimeout
@@ -161,14 +157,14 @@ func (d *API) call(ctx context.Context, id device.ID, tool string, c call) (Resu
 	return result, nil
 }
 
-// errToolTimeout is the end of patience with a tool.
+// errToolTimeout is the cause of a call that took longer than toolWithin.
 var errToolTimeout error = &httpserver.Fault{Word: "tool_timeout",
 	Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
 
-// picture is the latest of a robot's camera. The type is the robot's word, so
-// only those are passed on that a browser takes for nothing but an image.
-func (d *API) picture(id device.ID) (device.Picture, error) {
-	p, there := d.o.Talk.Picture(id)
+// picture returns the latest picture of a robot's camera. The type is the robot's claim, so
+// only types that browsers show as nothing but an image are passed on.
+func (a *API) picture(id device.ID) (device.Picture, error) {
+	p, there := a.o.Talk.Picture(id)
 	if !there {
 		return p, &httpserver.Fault{Word: "no_picture", HTTP: http.StatusNotFound,
 			Sentence: "this robot has sent no picture since the appliance started; its tools may hold one that takes a photo"}

@@ -11,45 +11,44 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// timers are those that have not rung. They publish their changes themselves.
+// timers are the timers that are set. They publish their changes themselves.
 type timers interface {
 	All(now time.Time) []agent.Timer
 	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
 }
 
-// Timer is a timer as it is shown.
+// Timer is a timer in an answer.
 type Timer struct {
 	agent.Timer
 	Name string `json:"name,omitempty"` // of its robot
 }
 
-func (d *API) timers(now time.Time) []Timer {
+func (a *API) timers(now time.Time) []Timer {
 	list := []Timer{}
-	for _, t := range d.o.Timers.All(now) {
-		list = append(list, Timer{t, d.o.Robots.Settings(t.Robot).Name})
+	for _, t := range a.o.Timers.All(now) {
+		list = append(list, Timer{t, a.o.Robots.Settings(t.Robot).Name})
 	}
 	return list
 }
 
-// cancelTimer cancels a timer. One that its robot rings by itself is stopped there
-// first, which needs the robot.
-func (d *API) cancelTimer(ctx context.Context, id string) error {
+// cancelTimer cancels a timer. If it runs on its robot, it is stopped there first, which needs the robot.
+func (a *API) cancelTimer(ctx context.Context, id string) error {
 	unknown := &httpserver.Fault{Word: "unknown_timer", Sentence: "no timer is set under that id; it may have rung just now", HTTP: http.StatusNotFound}
-	all := d.o.Timers.All(time.Now())
+	all := a.o.Timers.All(time.Now())
 	i := slices.IndexFunc(all, func(t agent.Timer) bool { return t.ID == id })
 	if i < 0 {
 		return unknown
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
 	defer cancel()
-	cancelled, err := d.o.Timers.Cancel(ctx, onRobot{d.o.Talk, all[i].Robot}, all[i].Robot, id)
+	cancelled, err := a.o.Timers.Cancel(ctx, onRobot{a.o.Talk, all[i].Robot}, all[i].Robot, id)
 	if err == nil && cancelled == 0 {
 		return unknown
 	}
 	return err
 }
 
-// onRobot is a robot that a timer may be stopped on.
+// onRobot implements agent.Body for a robot whose timer is stopped.
 type onRobot struct {
 	talk  talk
 	robot device.ID

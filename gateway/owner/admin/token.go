@@ -10,29 +10,27 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Token is what connects a client that has fields for it: a web page, or a
-// program instead of a robot.
+// Token is what a user enters in a client that takes the place of a robot, such as a web page.
 type Token struct {
 	Robot    device.ID `json:"robot"`
-	DeviceID string    `json:"device_id"` // as a robot sends it
-	ClientID string    `json:"client_id"` // the only one that the token is good for; empty is none
+	DeviceID string    `json:"device_id"` // in the spelling of a robot
+	ClientID string    `json:"client_id"` // the only client that may use the token; may be empty
 	Address  string    `json:"address"`   // of the robots' WebSocket
 	Token    string    `json:"token"`
 }
 
-// tokenWanted is the body of a request for a token; without a client the one is
-// meant that the robot is adopted with.
-type tokenWanted struct {
+// tokenRequest is the body of a request for a token. The client is by default the adopted one.
+type tokenRequest struct {
 	ClientID string `json:"client_id"`
 }
 
 // token is sent to the owner, and never logged.
-func (d *API) token(robot device.Robot, w tokenWanted) (Token, error) {
+func (a *API) token(robot device.Robot, w tokenRequest) (Token, error) {
 	if len(w.ClientID) > device.MaxClient {
 		return Token{}, httpserver.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
 	}
 	id := robot.ID
-	robot, token, err := d.o.Robots.Token(id, device.NewClient(w.ClientID))
+	robot, token, err := a.o.Robots.Token(id, device.NewClient(w.ClientID))
 	switch {
 	case errors.Is(err, device.ErrNotAdopted):
 		return Token{}, &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
