@@ -15,6 +15,7 @@ import (
 	"perch/event"
 	"perch/gateway/httpserver"
 	"perch/gateway/owner/admin"
+	"perch/must"
 )
 
 func TestHealth(t *testing.T) {
@@ -50,9 +51,7 @@ func TestStatus(t *testing.T) {
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
-	if _, err := h.notices.Accept(notice.Notification{Text: "the laundry is done"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.notices.Accept(notice.Notification{Text: "the laundry is done"}, time.Now()))(t)
 	got := get[admin.Status](t, h, "/api/v1/status")
 	want := admin.Status{ID: "perch-1", Version: "1.0", Started: started, Robots: 2, Open: 1, Reached: 1, Lost: 3, Notices: 1, Parts: h.parts}
 	if !reflect.DeepEqual(got, want) {
@@ -66,9 +65,7 @@ func TestStatus(t *testing.T) {
 
 func TestDevices(t *testing.T) {
 	h := newAppliance(t)
-	if status, body := h.ask(http.MethodGet, "/api/v1/devices", ""); status != 200 || body != "[]" {
-		t.Errorf("no robots: %d %s", status, body)
-	}
+	h.wants(t, http.MethodGet, "/api/v1/devices", "", 200, "=[]")
 	a := h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	list := get[[]admin.Device](t, h, "/api/v1/devices")
@@ -86,9 +83,7 @@ func TestDevices(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", spelling, got, want)
 		}
 	}
-	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.robots.Adopt(string(robotA), time.Now()))(t)
 	token := h.visit(t, robotA, "one").Token
 	h.robots.KeepTools(robotA, []device.Tool{{Name: "self.reboot"}})
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
@@ -136,8 +131,8 @@ func (c request) try(t *testing.T, prefix string) {
 	}
 }
 
-// TestAnswers is every other address, right and wrong.
-func TestAnswers(t *testing.T) {
+// TestRoutes is every other address, right and wrong.
+func TestRoutes(t *testing.T) {
 	long, huge := strings.Repeat("x", 4001), strings.Repeat(" ", 64<<10)+`{"text":"x"}`
 	for _, c := range []request{
 		{"GET", "devices/robot", "", 400, `"bad_robot_id"`, ""},
@@ -185,9 +180,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestARobotsRefusalIsShown: an error that says how it is shown is, and any
-// other is nobody's business.
-func TestARobotsRefusalIsShown(t *testing.T) {
+// TestErrorsOfRobots: the text of an error without a code is hidden.
+func TestErrorsOfRobots(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int
@@ -198,13 +192,13 @@ func TestARobotsRefusalIsShown(t *testing.T) {
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
 		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404,
 			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch robot list lists those that have"}}`},
+		{fmt.Errorf("%w: it takes volume", device.ErrArguments), 400,
+			`{"error":{"code":"bad_arguments","message":"` + device.ErrArguments.Error() + `: it takes volume"}}`},
 	} {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = c.err
-		if status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"hello"}`); status != c.status || body != c.answer {
-			t.Errorf("%v: %d %s", c.err, status, body)
-		}
+		h.wants(t, "POST", "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"hello"}`, c.status, "="+c.answer)
 	}
 }
 
@@ -235,38 +229,28 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptingBesideAClaim: a client that has planted a claim is not let in by the
+// TestAdoptClaimedRobot: a client that has planted a claim is not let in by the
 // robot's id, but by its code, or by a word that says what it does.
-func TestAdoptingBesideAClaim(t *testing.T) {
+func TestAdoptClaimedRobot(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotA, "planted")
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != http.StatusConflict ||
-		!strings.Contains(answer, `"claimed"`) {
-		t.Errorf("%d %s", status, answer)
-	}
+	h.wants(t, http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, http.StatusConflict, `"claimed"`)
 	if a := h.visit(t, robotA, "one"); a.Token == "" {
 		t.Error("the robot itself gets no token")
 	}
 	h.visit(t, robotA, "planted")
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != 200 ||
-		!strings.Contains(answer, `"adopted":false`) {
-		t.Errorf("replaced: %d %s", status, answer)
-	}
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`); status != http.StatusNotFound {
-		t.Errorf("replaced by nobody: %d %s", status, answer)
-	}
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"123456","replace":true}`); status != http.StatusBadRequest {
-		t.Errorf("replaced by a code: %d %s", status, answer)
-	}
+	h.wants(t, http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`, 200, `"adopted":false`)
+	h.wants(t, http.MethodPost, "/api/v1/adopt", `{"robot":"A0:B1:C2:D3:E4:F5","replace":true}`, http.StatusNotFound, "")
+	h.wants(t, http.MethodPost, "/api/v1/adopt", `{"robot":"123456","replace":true}`, http.StatusBadRequest, "")
 	if a := h.visit(t, robotA, "planted"); a.Token == "" || h.robots.Trusts(robotA) {
 		t.Errorf("who was let in gets %+v, trusted %t", a, h.robots.Trusts(robotA))
 	}
 }
 
-// TestACodeThatMayBeAnybodys is not shown: where two clients wait with one MAC,
+// TestContestedCodeIsHidden is not shown: where two clients wait with one MAC,
 // the owner reads the code from the robot itself.
-func TestACodeThatMayBeAnybodys(t *testing.T) {
+func TestContestedCodeIsHidden(t *testing.T) {
 	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); got.Code != a.Code {
@@ -279,21 +263,19 @@ func TestACodeThatMayBeAnybodys(t *testing.T) {
 	}
 }
 
-// TestForgettingStrangers leaves the owner's robots.
-func TestForgettingStrangers(t *testing.T) {
+// TestForgetStrangers leaves the owner's robots.
+func TestForgetStrangers(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.visit(t, robotB, "two")
-	if status, answer := h.ask(http.MethodDelete, "/api/v1/strangers", ""); status != 200 || answer != `{"forgotten":1}` {
-		t.Errorf("%d %s", status, answer)
-	}
+	h.wants(t, http.MethodDelete, "/api/v1/strangers", "", 200, `={"forgotten":1}`)
 	if list := h.robots.List(); len(list) != 1 || list[0].ID != robotA {
 		t.Errorf("left are %+v", list)
 	}
 }
 
-// TestGuessingACode ends after ten tries, with a sentence that has the cure.
-func TestGuessingACode(t *testing.T) {
+// TestAdoptionCodeTriesAreBounded ends after ten tries, with a sentence that has the cure.
+func TestAdoptionCodeTriesAreBounded(t *testing.T) {
 	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
 	for n := range 10 {
@@ -307,9 +289,7 @@ func TestGuessingACode(t *testing.T) {
 	if status != http.StatusTooManyRequests || !strings.Contains(answer, `"too_many_tries"`) || !strings.Contains(answer, "by its id") {
 		t.Errorf("%d %s", status, answer)
 	}
-	if status, answer := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`); status != 200 {
-		t.Errorf("by its id: %d %s", status, answer)
-	}
+	h.wants(t, http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, 200, "")
 }
 
 func TestForgetHangsUp(t *testing.T) {
@@ -317,9 +297,7 @@ func TestForgetHangsUp(t *testing.T) {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.err = offline
-		if status, body := h.ask(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", ""); status != 202 || body != `{"ok":true}` {
-			t.Errorf("forget: %d %s", status, body)
-		}
+		h.wants(t, http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", "", 202, `={"ok":true}`)
 		if got := strings.Join(h.talk.asked, ";"); got != "hangup a0b1c2d3e4f5 forgotten" {
 			t.Errorf("asked %q", got)
 		}

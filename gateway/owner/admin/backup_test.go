@@ -61,13 +61,11 @@ func TestBackup(t *testing.T) {
 		t.Errorf("%d %s, %d open", w.Code, w.Body, s.open)
 	}
 	s.err = &httpserver.Fault{Word: "busy", Sentence: "another is under way", HTTP: http.StatusConflict}
-	if status, body := h.ask(http.MethodGet, "/api/v1/backup", ""); status != 409 || !strings.Contains(body, `"busy"`) {
-		t.Errorf("%d %s", status, body)
-	}
+	h.wants(t, http.MethodGet, "/api/v1/backup", "", 409, `"busy"`)
 }
 
-// TestABackupThatBreaksOff does not pass for a whole one.
-func TestABackupThatBreaksOff(t *testing.T) {
+// TestBrokenBackupIsCutOff does not pass for a whole one.
+func TestBrokenBackupIsCutOff(t *testing.T) {
 	s := &backups{broken: errors.New("the disk is gone")}
 	server := httptest.NewServer(newAppliance(t, func(o *admin.Options) { o.Archives = s }).engine)
 	defer server.Close()

@@ -38,9 +38,9 @@ func (s *settings) Change(values map[string]any) (any, error) {
 
 func (s *settings) Startable() error { return s.err }
 
-// TestTheConfigurationAtTheDoor: a change is made and told once; a refusal is what the
+// TestConfigRoutes: a change is made and told once; a refusal is what the
 // settings say, with the faults beside it, and nothing is told.
-func TestTheConfigurationAtTheDoor(t *testing.T) {
+func TestConfigRoutes(t *testing.T) {
 	s, restarts := &settings{}, 0
 	h := newAppliance(t, func(o *admin.Options) { o.Settings, o.Restart = s, func() { restarts++ } })
 	told := func() (n int) {
@@ -75,9 +75,7 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 		{"PUT", "/name", `"` + strings.Repeat("x", 3<<20) + `"`, 413, `"body_too_large"`},
 		{"DELETE", "/robots.idle", ``, 200, `{"restart":true}`},
 	} {
-		if status, body := h.ask(c.method, "/api/v1/config"+c.path, c.body); status != c.status || !strings.Contains(body, c.says) {
-			t.Errorf("%s %s %.50s: %d %s", c.method, c.path, c.body, status, body)
-		}
+		h.wants(t, c.method, "/api/v1/config"+c.path, c.body, c.status, c.says)
 	}
 	want := []map[string]any{{"name": "b", "brains.0": nil}, {"robots.idle": "5m"}, {"listen": []any{":1"}}, {"robots.idle": nil}}
 	if !reflect.DeepEqual(s.changes, want) || told() != len(want) {
@@ -88,24 +86,20 @@ func TestTheConfigurationAtTheDoor(t *testing.T) {
 	}
 	s.err = &admin.ConfigFaults{Sentence: "line 1: no", Faults: []int{1}}
 	const faults = `{"error":{"code":"faults","message":"line 1: no"},"faults":[1]}`
-	if status, body := h.ask("PUT", "/api/v1/config/name", `""`); status != 422 || body != faults {
-		t.Errorf("%d %s", status, body)
-	}
+	h.wants(t, "PUT", "/api/v1/config/name", `""`, 422, "="+faults)
 	if status, body := h.ask("POST", "/api/v1/restart", ""); status != 422 || restarts != 1 {
 		t.Errorf("%d %s: %d restarts", status, body, restarts)
 	}
 	s.err = &httpserver.Fault{Word: "disk_full", Sentence: "no", HTTP: http.StatusInsufficientStorage}
-	if status, body := h.ask("DELETE", "/api/v1/config/name", ""); status != 507 || !strings.Contains(body, "disk_full") {
-		t.Errorf("%d %s", status, body)
-	}
+	h.wants(t, "DELETE", "/api/v1/config/name", "", 507, "disk_full")
 	if n := told(); n != len(want) {
 		t.Errorf("it is told %d times", n)
 	}
 }
 
-// TestTheDoctorLooksOnceAtATime, and not for ever; and what this appliance has not is
+// TestDoctorRunsOnceAtATime, and not for ever; and what this appliance has not is
 // said so.
-func TestTheDoctorLooksOnceAtATime(t *testing.T) {
+func TestDoctorRunsOnceAtATime(t *testing.T) {
 	begun, end := make(chan context.Context, 1), make(chan struct{})
 	h := newAppliance(t, func(o *admin.Options) {
 		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
@@ -119,16 +113,12 @@ func TestTheDoctorLooksOnceAtATime(t *testing.T) {
 	if until, ok := (<-begun).Deadline(); !ok || time.Until(until) > 5*time.Minute {
 		t.Errorf("it may look until %s", until)
 	}
-	if status, body := h.ask("GET", "/api/v1/doctor", ""); status != 409 || !strings.Contains(body, "busy") {
-		t.Errorf("%d %s", status, body)
-	}
+	h.wants(t, "GET", "/api/v1/doctor", "", 409, "busy")
 	close(end)
 	if body := <-answer; body != `{"items":[{"name":"disk","ok":true,"level":"ok","note":"works"}]}` {
 		t.Error(body)
 	}
-	if status, body := h.ask("GET", "/api/v1/doctor", ""); status != 200 {
-		t.Errorf("it looks never again: %d %s", status, body)
-	}
+	h.wants(t, "GET", "/api/v1/doctor", "", 200, "")
 	none := newAppliance(t)
 	for _, route := range []string{"GET /api/v1/doctor", "GET /api/v1/logs", "GET /api/v1/config", "PUT /api/v1/config/name", "DELETE /api/v1/config/name", "POST /api/v1/config/check",
 		"POST /api/v1/restart"} {
@@ -168,7 +158,7 @@ func (l *logs) Next(context.Context) (string, json.RawMessage, int, error) {
 
 func (l *logs) Close() { l.open-- }
 
-func TestTheLogAtTheDoor(t *testing.T) {
+func TestLogStream(t *testing.T) {
 	l := &logs{lines: []string{"one", "two"}}
 	h := newAppliance(t, func(o *admin.Options) { o.Logs = l })
 	follow := func(query string) (int, string) {

@@ -78,8 +78,8 @@ func recording(t testing.TB, rate, samples int) string {
 	return wav.String()
 }
 
-// TestEnginesAreTried with what they take, and their answers are bounded.
-func TestEnginesAreTried(t *testing.T) {
+// TestTryEngines with what they take, and their answers are bounded.
+func TestTryEngines(t *testing.T) {
 	h := newAppliance(t)
 	if all := get[[]admin.Engine](t, h, "/api/v1/engines"); len(all) != 3 || all[2].Note != "<b>away</b>" || all[0].Try != "sound" {
 		t.Errorf("%+v", all)
@@ -110,10 +110,7 @@ func TestEnginesAreTried(t *testing.T) {
 		{"a synthesizer without a sound", trySynthesizer, `{"text":"hello"}`, 502, `"engine_failed"`},
 	} {
 		h.engines.heard = 0
-		status, body := h.ask(http.MethodPost, c.path, c.body)
-		if status != c.status || !strings.Contains(body, c.answer) {
-			t.Errorf("%s: %d %.200s, want %d %s", c.name, status, body, c.status, c.answer)
-		}
+		h.wants(t, http.MethodPost, c.path, c.body, c.status, c.answer)
 		if want := map[bool]int{true: 15 * 16000}[c.name == "a recording"]; h.engines.heard != want {
 			t.Errorf("%s: the recognizer is given %d samples, want %d", c.name, h.engines.heard, want)
 		}
@@ -134,40 +131,32 @@ func TestEnginesAreTried(t *testing.T) {
 	}
 }
 
-// TestAnEngineThatFails: its owner is told why, as its condition does; one that hangs is
+// TestEngineFailures: its owner is told why, as its condition does; one that hangs is
 // given up, and has answered if it said something.
-func TestAnEngineThatFails(t *testing.T) {
+func TestEngineFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
 		h.engines.err = errors.New("the server at 127.0.0.1 does not answer")
-		if status, body := h.ask(http.MethodPost, tryRecognizer, recording(t, 16000, 100)); status != http.StatusBadGateway ||
-			body != `{"error":{"code":"engine_failed","message":"the server at 127.0.0.1 does not answer"}}` {
-			t.Errorf("%d %s", status, body)
-		}
+		h.wants(t, http.MethodPost, tryRecognizer, recording(t, 16000, 100), http.StatusBadGateway, `={"error":{"code":"engine_failed","message":"the server at 127.0.0.1 does not answer"}}`)
 		h.engines.err, h.engines.forever = nil, true
 		began := time.Now()
 		if status, body := h.ask(http.MethodPost, tryRecognizer, recording(t, 16000, 100)); status != http.StatusGatewayTimeout ||
 			!strings.Contains(body, `"engine_timeout"`) || time.Since(began) != 30*time.Second {
 			t.Errorf("after %s: %d %s", time.Since(began), status, body)
 		}
-		if status, body := h.ask(http.MethodPost, tryBrain, `{"text":"hello"}`); status != http.StatusOK ||
-			body != `{"text":"hello?","ms":30000}` {
-			t.Errorf("one that said something: %d %s", status, body)
-		}
+		h.wants(t, http.MethodPost, tryBrain, `{"text":"hello"}`, http.StatusOK, `={"text":"hello?","ms":30000}`)
 	})
 }
 
-// TestOneTryAtATime of each engine.
-func TestOneTryAtATime(t *testing.T) {
+// TestOneTryPerEngine of each engine.
+func TestOneTryPerEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
 		h.engines.forever = true
 		done := make(chan int)
 		go func() { status, _ := h.ask(http.MethodPost, tryBrain, `{"text":"hello"}`); done <- status }()
 		synctest.Wait()
-		if status, body := h.ask(http.MethodPost, tryBrain, `{"text":"hello"}`); status != http.StatusConflict || !strings.Contains(body, `"busy"`) {
-			t.Errorf("a second try of it: %d %s", status, body)
-		}
+		h.wants(t, http.MethodPost, tryBrain, `{"text":"hello"}`, http.StatusConflict, `"busy"`)
 		if status, _ := h.ask(http.MethodPost, tryRecognizer, `x`); status != http.StatusUnprocessableEntity {
 			t.Errorf("a try of another: %d", status)
 		}
@@ -175,9 +164,7 @@ func TestOneTryAtATime(t *testing.T) {
 			t.Errorf("the first: %d", status)
 		}
 		h.engines.forever = false
-		if status, body := h.ask(http.MethodPost, tryBrain, `{"text":"hello"}`); status != http.StatusOK {
-			t.Errorf("afterwards: %d %s", status, body)
-		}
+		h.wants(t, http.MethodPost, tryBrain, `{"text":"hello"}`, http.StatusOK, "")
 	})
 }
 

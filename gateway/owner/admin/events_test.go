@@ -72,6 +72,9 @@ func (h *appliance) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.Run()
 
 func TestEventsBeginWithASnapshot(t *testing.T) {
 	h := newAppliance(t)
+	if m := h.listen(t, "").next(); m.event != "snapshot" || m.id != h.id(0) || m.data.States == nil || len(m.data.States) != 0 {
+		t.Errorf("the first of an empty appliance is %+v, want a list without states", m)
+	}
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	h.publish(t, robotA, "s1", event.ListeningStarted{Mode: "auto"})
 	l := h.listen(t, "")
@@ -86,14 +89,6 @@ func TestEventsBeginWithASnapshot(t *testing.T) {
 	if m = l.next(); m.event != "heard" || m.id != h.id(3) || m.data.Kind != "heard" || m.data.Seq != 3 ||
 		m.data.Robot != string(robotA) || m.data.Data["text"] != "hello" {
 		t.Errorf("the second is %+v", m)
-	}
-}
-
-func TestEventsOfAnEmptyAppliance(t *testing.T) {
-	h := newAppliance(t)
-	l := h.listen(t, "")
-	if m := l.next(); m.event != "snapshot" || m.id != h.id(0) || m.data.States == nil || len(m.data.States) != 0 {
-		t.Errorf("the first is %+v, want a list without states", m)
 	}
 }
 

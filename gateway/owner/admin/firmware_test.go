@@ -43,9 +43,7 @@ func application(version string) string {
 func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	h = newAppliance(t)
 	h.visit(t, robotA, "one")
-	if _, err := h.robots.Adopt(string(robotA), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.robots.Adopt(string(robotA), time.Now()))(t)
 	boots := ota.New(ota.Options{Robots: h.robots, Bus: h.bus, Zone: time.UTC, Framing: 1, Firmware: h.firmware, Log: slog.New(slog.DiscardHandler)})
 	return h, func(version string) {
 		_, err := boots.CheckIn(ota.Request{Host: "perch.local:8003", DeviceID: string(robotA), ClientID: "one",
@@ -54,15 +52,13 @@ func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	}
 }
 
-// TestTheCatalogue from an upload to its removal.
-func TestTheCatalogue(t *testing.T) {
+// TestFirmwareCatalogue from an upload to its removal.
+func TestFirmwareCatalogue(t *testing.T) {
 	h, boot := stocked(t)
 	boot("1.2.4")
 	file := application("1.3.0")
 	sha := fmt.Sprintf("%x", sha256.Sum256([]byte(file)))
-	if status, body := h.ask("GET", "/api/v1/firmware", ""); status != 200 || body != "[]" {
-		t.Errorf("empty: %d %s", status, body)
-	}
+	h.wants(t, "GET", "/api/v1/firmware", "", 200, "=[]")
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -89,10 +85,7 @@ func TestTheCatalogue(t *testing.T) {
 		{"GET", "firmware", "", 200, `[]`},
 		{"POST", "devices/a0b1c2d3e4f5/upgrade", ``, 409, `"nothing_newer"`},
 	} {
-		status, body := h.ask(c.method, "/api/v1/"+c.path, c.body)
-		if status != c.status || !strings.Contains(body, c.answer) {
-			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, status, body, c.status, c.answer)
-		}
+		h.wants(t, c.method, "/api/v1/"+c.path, c.body, c.status, c.answer)
 	}
 }
 
@@ -133,8 +126,8 @@ func TestUpgradeAtOnce(t *testing.T) {
 	}
 }
 
-// TestAForgottenRobotsFirmware is forgotten with it.
-func TestAForgottenRobotsFirmware(t *testing.T) {
+// TestForgetRobotForgetsFirmware is forgotten with it.
+func TestForgetRobotForgetsFirmware(t *testing.T) {
 	h, boot := stocked(t)
 	boot("1.2.4")
 	if status, body := h.ask("DELETE", "/api/v1/devices/a0b1c2d3e4f5", ""); status != 202 {
@@ -146,9 +139,9 @@ func TestAForgottenRobotsFirmware(t *testing.T) {
 	}
 }
 
-// TestAnUploadThatStalls is let go; one that is only slow is taken, however
+// TestStalledUpload is let go; one that is only slow is taken, however
 // long it lasts.
-func TestAnUploadThatStalls(t *testing.T) {
+func TestStalledUpload(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
 		status int
@@ -181,9 +174,9 @@ func TestAnUploadThatStalls(t *testing.T) {
 	}
 }
 
-// TestARefusedUploadIsReadOn, so that its sender, busy writing, sees the answer
+// TestRefusedUploadIsDrained, so that its sender, busy writing, sees the answer
 // and not a connection that is closed. Who asks first sends nothing.
-func TestARefusedUploadIsReadOn(t *testing.T) {
+func TestRefusedUploadIsDrained(t *testing.T) {
 	for _, path := range []string{"/api/v1/firmware", "/api/v1/assets/.hidden"} {
 		for _, expects := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {

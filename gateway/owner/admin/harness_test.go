@@ -228,9 +228,7 @@ func (h *appliance) visit(t testing.TB, id device.ID, client string) device.Admi
 func (h *appliance) adopts(t testing.TB, id device.ID, client string) {
 	t.Helper()
 	h.visit(t, id, client)
-	if _, err := h.robots.Adopt(string(id), met); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.robots.Adopt(string(id), met))(t)
 }
 
 // publish publishes, and waits until the board has folded it.
@@ -253,6 +251,16 @@ func (h *appliance) ask(method, path, body string) (int, string) {
 	w := httptest.NewRecorder()
 	h.engine.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
+}
+
+// wants sends a request whose answer must have a status and contain a text, or be it if the text begins with "=".
+func (h *appliance) wants(t testing.TB, method, path, body string, status int, text string) {
+	t.Helper()
+	got, answer := h.ask(method, path, body)
+	whole, isWhole := strings.CutPrefix(text, "=")
+	if got != status || isWhole && answer != whole || !isWhole && !strings.Contains(answer, text) {
+		t.Errorf("%s %.60s %.100s: %d %.300s, want %d %s", method, path, body, got, answer, status, text)
+	}
 }
 
 // get reads an answer that must be 200.

@@ -69,9 +69,7 @@ func TestIdentify(t *testing.T) {
 					synctest.Wait()
 				}
 				began := time.Now()
-				if status, body := h.ask(http.MethodPost, identifyA, ""); status != http.StatusAccepted || body != c.answer {
-					t.Errorf("%d %s", status, body)
-				}
+				h.wants(t, http.MethodPost, identifyA, "", http.StatusAccepted, "="+c.answer)
 				if !slices.Equal(h.talk.asked, c.asked) {
 					t.Errorf("the robot is asked\n%s\nwant\n%s", strings.Join(h.talk.asked, "\n"), strings.Join(c.asked, "\n"))
 				}
@@ -102,9 +100,7 @@ func TestIdentifyIsCutShort(t *testing.T) {
 		}()
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
-		if status, body := h.ask(http.MethodPost, identifyA, ""); status != http.StatusAccepted || body != `{"ok":true,"queued":false}` {
-			t.Errorf("a second press: %d %s", status, body)
-		}
+		h.wants(t, http.MethodPost, identifyA, "", http.StatusAccepted, `={"ok":true,"queued":false}`)
 		cancel()
 		<-done
 		if n := len(h.talk.asked); n != 4 || h.talk.asked[n-1] != dark {

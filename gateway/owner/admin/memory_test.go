@@ -15,30 +15,24 @@ import (
 
 func TestMemory(t *testing.T) {
 	h := newAppliance(t)
-	if status, body := h.ask(http.MethodGet, "/api/v1/memory", ""); status != 200 || body != "[]" {
-		t.Errorf("nothing remembered: %d %s", status, body)
-	}
+	h.wants(t, http.MethodGet, "/api/v1/memory", "", 200, "=[]")
 	tea, err := h.memory.Remember(agent.Entry{Name: "tea", Body: "Anna drinks green tea"}, started)
 	must.Succeed(t, err)
-	if _, err := h.memory.Remember(agent.Entry{Name: "cat", Body: "the cat is called Miso"}, started.Add(1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.memory.Remember(agent.Entry{Name: "cat", Body: "the cat is called Miso"}, started.Add(1)))(t)
 	for query, want := range map[string]int{"": 2, "?q=": 2, "?q=TEA+anna": 1, "?q=coffee": 0} {
 		if got := get[[]agent.Entry](t, h, "/api/v1/memory"+query); len(got) != want {
 			t.Errorf("memory%s: %+v, want %d", query, got, want)
 		}
 	}
-	if status, body := h.ask(http.MethodDelete, "/api/v1/memory/"+tea.ID, ""); status != 200 || body != `{"ok":true}` {
-		t.Errorf("forget: %d %s", status, body)
-	}
+	h.wants(t, http.MethodDelete, "/api/v1/memory/"+tea.ID, "", 200, `={"ok":true}`)
 	if got := get[[]agent.Entry](t, h, "/api/v1/memory"); len(got) != 1 || got[0].Name != "cat" {
 		t.Errorf("after forget: %+v", got)
 	}
 }
 
-// TestAnOwnerEditsTheMemory: what is written is one line, is found again, and each
+// TestEditMemory: what is written is one line, is found again, and each
 // change is published once.
-func TestAnOwnerEditsTheMemory(t *testing.T) {
+func TestEditMemory(t *testing.T) {
 	h := newAppliance(t)
 	events := h.bus.Read()
 	write := func(method, path, body string, status int) (e agent.Entry) {
@@ -60,9 +54,7 @@ func TestAnOwnerEditsTheMemory(t *testing.T) {
 	if got := get[[]agent.Entry](t, h, "/api/v1/memory?q=anna"); len(got) != 1 || got[0].Body != coffee.Body {
 		t.Errorf("the memory has %+v", got)
 	}
-	if status, body := h.ask(http.MethodDelete, "/api/v1/memory/"+tea.ID, ""); status != http.StatusOK {
-		t.Errorf("forget: %d %s", status, body)
-	}
+	h.wants(t, http.MethodDelete, "/api/v1/memory/"+tea.ID, "", http.StatusOK, "")
 	h.bus.Publish("", "", event.Fault{Part: "last"})
 	for _, want := range []event.Event{event.Changed{What: "memory", ID: tea.ID}, event.Changed{What: "memory", ID: tea.ID},
 		event.Changed{What: "memory", ID: tea.ID}, event.Fault{Part: "last"}} {
@@ -72,8 +64,8 @@ func TestAnOwnerEditsTheMemory(t *testing.T) {
 	}
 }
 
-// TestAnOwnerSaysWhatAFactIs: its type, tags and when it expires, by which it is found.
-func TestAnOwnerSaysWhatAFactIs(t *testing.T) {
+// TestMemoryTypesAndTags: its type, tags and when it expires, by which it is found.
+func TestMemoryTypesAndTags(t *testing.T) {
 	h := newAppliance(t)
 	for body, want := range map[string]int{
 		`{"text":"no bright light","type":"feedback","tags":["#Lamp","evening"],"important":true}`: http.StatusCreated,
@@ -83,9 +75,7 @@ func TestAnOwnerSaysWhatAFactIs(t *testing.T) {
 		`{"text":"x","expires":"2001-01-01T00:00:00Z"}`:         http.StatusBadRequest,
 		`{"text":"a place","type":"reference","tags":["lamp"]}`: http.StatusCreated,
 	} {
-		if status, answer := h.ask(http.MethodPost, "/api/v1/memory", body); status != want {
-			t.Errorf("%s: %d %s", body, status, answer)
-		}
+		h.wants(t, http.MethodPost, "/api/v1/memory", body, want, "")
 	}
 	for query, want := range map[string]int{"?type=feedback": 1, "?tag=lamp": 2, "?tag=lamp&tag=evening": 1, "?n=1": 1, "?type=user": 0} {
 		got := get[[]agent.Ranked](t, h, "/api/v1/memory"+query)
@@ -97,14 +87,10 @@ func TestAnOwnerSaysWhatAFactIs(t *testing.T) {
 		"?tag=" + strings.Repeat("x", 10<<10),
 		strings.Replace(strings.Repeat("&tag=a&tag=b&tag=c&tag=d&tag=e&tag=f&tag=g&tag=h&tag=i", 100), "&", "?", 1),
 		"?q=" + strings.Repeat("x", 501), "?q=" + strings.Repeat("a+", 17), "?type=" + strings.Repeat("user", 1000)} {
-		if status, body := h.ask(http.MethodGet, "/api/v1/memory"+query, ""); status != http.StatusBadRequest {
-			t.Errorf("memory%s: %d %s", query, status, body)
-		}
+		h.wants(t, http.MethodGet, "/api/v1/memory"+query, "", http.StatusBadRequest, "")
 	}
 	for _, query := range []string{"?q=%00", "?q=%ff%fe", "?q=%2e%2e%2f", "?q=%25", "?unknown=1&q=lamp+nothing"} { // words like any other
-		if status, body := h.ask(http.MethodGet, "/api/v1/memory"+query, ""); status != http.StatusOK || body != "[]" {
-			t.Errorf("memory%s: %d %s", query, status, body)
-		}
+		h.wants(t, http.MethodGet, "/api/v1/memory"+query, "", http.StatusOK, "=[]")
 	}
 	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats?type=fact&tag=two+words&n=x"); s.Entries != 2 { // it takes none
 		t.Errorf("stats: %+v", s)
@@ -114,15 +100,11 @@ func TestAnOwnerSaysWhatAFactIs(t *testing.T) {
 	}
 }
 
-// TestAnOwnerAcknowledges ends a notification.
-func TestAnOwnerAcknowledges(t *testing.T) {
+// TestAcknowledgeNotification ends a notification.
+func TestAcknowledgeNotification(t *testing.T) {
 	h := newAppliance(t)
-	if _, err := h.notices.Accept(notice.Notification{ID: "tea-1", Text: "tea"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if status, body := h.ask(http.MethodPost, "/api/v1/notifications/tea-1/ack", ""); status != http.StatusOK || body != `{"ok":true}` {
-		t.Errorf("%d %s", status, body)
-	}
+	must.Value(h.notices.Accept(notice.Notification{ID: "tea-1", Text: "tea"}, time.Now()))(t)
+	h.wants(t, http.MethodPost, "/api/v1/notifications/tea-1/ack", "", http.StatusOK, `={"ok":true}`)
 	if got := get[[]notice.Notification](t, h, "/api/v1/notifications"); len(got) != 0 {
 		t.Errorf("it is still open: %+v", got)
 	}

@@ -91,7 +91,7 @@ func check(t *testing.T, got, want map[string]float64) {
 	}
 }
 
-func TestMetricsCountWhatHappens(t *testing.T) {
+func TestMetricsCountEvents(t *testing.T) {
 	h := newAppliance(t)
 	for _, e := range []event.Event{
 		event.RobotOnline{Framing: 1}, event.Heard{Text: "one"}, event.Heard{Text: "two"}, event.Misheard{},
@@ -135,8 +135,8 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	})
 }
 
-// TestMetricsLook: what has a state is looked at when somebody asks.
-func TestMetricsLook(t *testing.T) {
+// TestMetricsGauges: what has a state is looked at when somebody asks.
+func TestMetricsGauges(t *testing.T) {
 	h := newAppliance(t)
 	got, _ := h.scrape(t)
 	check(t, got, map[string]float64{
@@ -151,9 +151,7 @@ func TestMetricsLook(t *testing.T) {
 	h.visit(t, robotA, "one")
 	h.visit(t, robotB, "two")
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
-	if _, err := h.notices.Accept(notice.Notification{Text: "the laundry is done"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.notices.Accept(notice.Notification{Text: "the laundry is done"}, time.Now()))(t)
 	h.parts = []admin.Part{
 		{Name: "store", OK: true}, {Name: "mqtt", Note: "connection refused"},
 		{Name: "brain openai", OK: true}, {Name: "brain openai"}, {Name: "mouth", OK: true}, {Name: "mouth", OK: true},

@@ -84,13 +84,11 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestTheSameNotificationTwice replaces the first one.
-func TestTheSameNotificationTwice(t *testing.T) {
+// TestNotificationReplacedByID replaces the first one.
+func TestNotificationReplacedByID(t *testing.T) {
 	h := newAppliance(t)
 	for _, text := range []string{"tea", "cold tea"} {
-		if status, body := h.ask(http.MethodPost, "/api/v1/notifications", `{"id":"t","text":"`+text+`"}`); status != 202 || body != `{"id":"t"}` {
-			t.Errorf("%d %s", status, body)
-		}
+		h.wants(t, http.MethodPost, "/api/v1/notifications", `{"id":"t","text":"`+text+`"}`, 202, `={"id":"t"}`)
 	}
 	if kept := get[[]notice.Notification](t, h, "/api/v1/notifications"); len(kept) != 1 || kept[0].Text != "cold tea" {
 		t.Errorf("kept is %+v", kept)

@@ -14,9 +14,7 @@ import (
 
 func TestPermissions(t *testing.T) {
 	h := newAppliance(t)
-	if status, body := h.ask(http.MethodGet, "/api/v1/permissions", ""); status != 200 || body != "[]" {
-		t.Errorf("nothing asked: %d %s", status, body)
-	}
+	h.wants(t, http.MethodGet, "/api/v1/permissions", "", 200, "=[]")
 	h.questions.open = []agent.Question{
 		{ID: "q1", Text: "May I run make test?", Robot: robotA, Session: "s1", Asked: started, Until: started.Add(time.Minute)},
 		{ID: "q2", Text: "May I write to the disk?", Robot: robotB, Session: "s2", Asked: started, Until: started.Add(time.Minute)},
@@ -27,9 +25,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for _, c := range []struct{ id, body, reply string }{{"q1", `{"allow":true}`, "q1 true"}, {"q2", `{"allow":false,"more":1}`, "q2 false"}} {
 		h.questions.replies = nil
-		if status, body := h.ask(http.MethodPost, "/api/v1/permissions/"+c.id, c.body); status != 200 || body != `{"ok":true}` {
-			t.Errorf("%s: %d %s", c.id, status, body)
-		}
+		h.wants(t, http.MethodPost, "/api/v1/permissions/"+c.id, c.body, 200, `={"ok":true}`)
 		if got := strings.Join(h.questions.replies, ";"); got != c.reply {
 			t.Errorf("replied %q, want %q", got, c.reply)
 		}
@@ -40,8 +36,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: what is not clearly a yes or a no answers nothing.
-func TestNoAnswer(t *testing.T) {
+// TestUnclearPermissionReply: what is not clearly a yes or a no answers nothing.
+func TestUnclearPermissionReply(t *testing.T) {
 	for _, c := range []struct {
 		method, id, body string
 		status           int
@@ -110,9 +106,7 @@ func TestForgetAConversation(t *testing.T) {
 			want = `{"error":{"code":"bad_conversation","message":"a conversation is a robot's id or a name, of at most 512 bytes"}}`
 		}
 		for range 2 { // there is none the second time
-			if status, body := h.ask(http.MethodDelete, "/api/v1/conversations/"+url.PathEscape(c.name), ""); status != c.status || body != want {
-				t.Errorf("%.40q: %d %s", c.name, status, body)
-			}
+			h.wants(t, http.MethodDelete, "/api/v1/conversations/"+url.PathEscape(c.name), "", c.status, "="+want)
 		}
 		kept := map[string]bool{}
 		for _, name := range c.kept {
@@ -128,9 +122,7 @@ func TestForgetAConversation(t *testing.T) {
 	}
 	h := newAppliance(t)
 	for method, path := range map[string]string{"GET": "/api/v1/conversations/x", "POST": "/api/v1/conversations/x"} {
-		if status, body := h.ask(method, path, ""); status != 405 {
-			t.Errorf("%s %s: %d %s", method, path, status, body)
-		}
+		h.wants(t, method, path, "", 405, "")
 	}
 	if status, _ := h.ask("DELETE", "/api/v1/conversations", ""); status != 404 {
 		t.Errorf("no name: %d", status)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,8 +19,8 @@ import (
 	"perch/must"
 )
 
-// TestActsOnARobot is every address of one robot, right and wrong.
-func TestActsOnARobot(t *testing.T) {
+// TestRobotRoutes is every address of one robot, right and wrong.
+func TestRobotRoutes(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	huge := strings.Repeat(" ", 64<<10) + `{"message":"x"}`
 	for _, c := range []request{
@@ -97,8 +96,8 @@ func TestUnknownRobots(t *testing.T) {
 	}
 }
 
-// TestAClosedChannel: what cannot wait is refused, and what can is queued.
-func TestAClosedChannel(t *testing.T) {
+// TestRobotOffline: what cannot wait is refused, and what can is queued.
+func TestRobotOffline(t *testing.T) {
 	closed := &httpserver.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
 	for _, path := range []string{"POST /abort", "POST /reboot", "POST /tools/self.a", "GET /record"} {
 		h := newAppliance(t)
@@ -114,9 +113,7 @@ func TestAClosedChannel(t *testing.T) {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")
 		h.talk.queued = true
-		if status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5"+path, body); status != 202 || body != `{"ok":true,"queued":true}` {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
+		h.wants(t, "POST", "/api/v1/devices/a0b1c2d3e4f5"+path, body, 202, `={"ok":true,"queued":true}`)
 	}
 }
 
@@ -138,7 +135,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-func TestWhatAToolAnswers(t *testing.T) {
+func TestToolResult(t *testing.T) {
 	h := newAppliance(t)
 	h.visit(t, robotA, "one")
 	h.talk.result = device.Result{Text: `{"volume":40}`, Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{0xff, 0xd8}}}}
@@ -152,20 +149,9 @@ func TestWhatAToolAnswers(t *testing.T) {
 	}
 }
 
-// TestWrongArguments are returned to the caller, with the robot's own names.
-func TestWrongArguments(t *testing.T) {
-	h := newAppliance(t)
-	h.visit(t, robotA, "one")
-	h.talk.err = fmt.Errorf("%w: self.a has no argument \"vol\"; it takes volume", device.ErrArguments)
-	status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/tools/self.a", `{"arguments":{"vol":40}}`)
-	if status != 400 || !strings.Contains(body, `"bad_arguments"`) || !strings.Contains(body, "it takes volume") {
-		t.Errorf("%d %s", status, body)
-	}
-}
-
-// TestAToolThatNeverAnswers is waited for for a minute, and one whose client
+// TestToolTimeout is waited for for a minute, and one whose client
 // has gone for no longer than that is there.
-func TestAToolThatNeverAnswers(t *testing.T) {
+func TestToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
 		h.visit(t, robotA, "one")

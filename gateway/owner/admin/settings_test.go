@@ -10,11 +10,12 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/owner/admin"
+	"perch/must"
 )
 
-// TestARobotIsCalledByItsName: every address of a robot takes its name, and
+// TestRobotNameInPaths: every address of a robot takes its name, and
 // what is shown of it has the name.
-func TestARobotIsCalledByItsName(t *testing.T) {
+func TestRobotNameInPaths(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	status, body := h.ask(http.MethodPut, "/api/v1/devices/a0:b1:c2:d3:e4:f5", `{"name":"Wohn Zimmer"}`)
@@ -27,9 +28,7 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 		h.talk.picture = &device.Picture{Type: "image/png", Data: []byte("x")}
 		h.talk.err = errors.New("busy")
 		h.adopts(t, robotA, "one")
-		if _, err := h.robots.Configure(robotA, device.Change{Name: new("Wohn Zimmer")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(h.robots.Configure(robotA, device.Change{Name: new("Wohn Zimmer")}))(t)
 		if status, body := h.ask(c.method, "/api/v1/devices/wohn%20zimmer"+c.path, c.body); status == http.StatusBadRequest ||
 			status == http.StatusNotFound {
 			t.Errorf("%s %s: %d %s", c.method, c.path, status, body)
@@ -40,16 +39,9 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 			t.Errorf("in the list it is %q", d.Name)
 		}
 	}
-	if status, body := h.ask(http.MethodPost, "/api/v1/notifications", `{"text":"tea","robot":"WOHN ZIMMER"}`); status != http.StatusAccepted {
-		t.Errorf("a notification: %d %s", status, body)
-	}
-	if status, body := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer"}`); status != http.StatusOK || !strings.Contains(body,
-		`"Wohn Zimmer"`) {
-		t.Errorf("adopted by its name: %d %s", status, body)
-	}
-	if status, body := h.ask(http.MethodDelete, "/api/v1/conversations/wohn%20zimmer", ""); status != http.StatusOK {
-		t.Errorf("its conversation: %d %s", status, body)
-	}
+	h.wants(t, http.MethodPost, "/api/v1/notifications", `{"text":"tea","robot":"WOHN ZIMMER"}`, http.StatusAccepted, "")
+	h.wants(t, http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer"}`, http.StatusOK, `"Wohn Zimmer"`)
+	h.wants(t, http.MethodDelete, "/api/v1/conversations/wohn%20zimmer", "", http.StatusOK, "")
 	h.visit(t, robotA, "two")
 	if status, body := h.ask(http.MethodPost, "/api/v1/adopt", `{"robot":"wohn zimmer","replace":true}`); status != http.StatusOK ||
 		strings.Contains(body, "Wohn") {
@@ -57,9 +49,9 @@ func TestARobotIsCalledByItsName(t *testing.T) {
 	}
 }
 
-// TestSettingsAreChecked: what cannot be set is refused in a sentence, and
+// TestRobotSettingsAreChecked: what cannot be set is refused in a sentence, and
 // nothing is changed by half.
-func TestSettingsAreChecked(t *testing.T) {
+func TestRobotSettingsAreChecked(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	h.adopts(t, robotB, "two")
@@ -82,10 +74,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"020000000009", `{"name":"kitchen"}`, 404, "unknown_robot"},
 		{"kitchen", `{"name":"kitchen"}`, 400, "bad_robot_id"},
 	} {
-		status, body := h.ask(http.MethodPut, "/api/v1/devices/"+c.id, c.body)
-		if status != c.status || !strings.Contains(body, `"`+c.word+`"`) {
-			t.Errorf("%s %s: %d %s", c.id, c.body, status, body)
-		}
+		h.wants(t, http.MethodPut, "/api/v1/devices/"+c.id, c.body, c.status, `"`+c.word+`"`)
 	}
 	if s := h.robots.Settings(robotA); s != (device.Settings{}) {
 		t.Errorf("set is %+v", s)
@@ -104,9 +93,7 @@ func TestSettingsAreChecked(t *testing.T) {
 func TestEventsNameTheirRobot(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
-	if _, err := h.robots.Configure(robotA, device.Change{Name: new("kitchen")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.robots.Configure(robotA, device.Change{Name: new("kitchen")}))(t)
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	l := h.listen(t, "")
 	if m := l.next(); m.event != "snapshot" || len(m.data.States) != 1 || m.data.States[0].Name != "kitchen" {

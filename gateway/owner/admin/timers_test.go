@@ -4,13 +4,13 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"perch/agent"
 	"perch/device"
 	"perch/gateway/owner/admin"
+	"perch/must"
 )
 
 // TestTimers lists those of all robots, the next first, and cancels one.
@@ -18,21 +18,15 @@ func TestTimers(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	name := "kitchen"
-	if _, err := h.robots.Configure(robotA, device.Change{Name: &name}); err != nil {
-		t.Fatal(err)
-	}
-	if status, body := h.ask(http.MethodGet, "/api/v1/timers", ""); status != http.StatusOK || body != "[]" {
-		t.Errorf("none: %d %s", status, body)
-	}
+	must.Value(h.robots.Configure(robotA, device.Change{Name: &name}))(t)
+	h.wants(t, http.MethodGet, "/api/v1/timers", "", http.StatusOK, "=[]")
 	now := time.Now()
 	for _, timer := range []agent.Timer{
 		{ID: "pizza", Robot: robotB, Text: "<i>Pizza</i>", Length: time.Hour},
 		{ID: "tea", Robot: robotA, Text: "Tea is ready.", Length: time.Minute},
 		{ID: "bins", Text: "Bins", Due: now.Add(2 * time.Hour), Reminder: true},
 	} {
-		if _, err := h.timers.Set(t.Context(), nil, timer, now); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(h.timers.Set(t.Context(), nil, timer, now))(t)
 	}
 	all := get[[]admin.Timer](t, h, "/api/v1/timers")
 	if len(all) != 3 || all[0].ID != "tea" || all[0].Name != "kitchen" || all[1].Text != "<i>Pizza</i>" || all[1].Name != "" || !all[2].Reminder ||
@@ -44,17 +38,15 @@ func TestTimers(t *testing.T) {
 		status int
 		answer string
 	}{{"tea", 200, `{"ok":true}`}, {"tea", 404, `"unknown_timer"`}, {"bins", 200, `{"ok":true}`}, {"nothing", 404, `"unknown_timer"`}} {
-		if status, body := h.ask(http.MethodDelete, "/api/v1/timers/"+c.id, ""); status != c.status || !strings.Contains(body, c.answer) {
-			t.Errorf("%s: %d %s", c.id, status, body)
-		}
+		h.wants(t, http.MethodDelete, "/api/v1/timers/"+c.id, "", c.status, c.answer)
 	}
 	if all := get[[]admin.Timer](t, h, "/api/v1/timers"); len(all) != 1 || all[0].ID != "pizza" {
 		t.Errorf("left are %+v", all)
 	}
 }
 
-// TestATimerThatTheRobotRingsItself is stopped on the robot, and stays where that fails.
-func TestATimerThatTheRobotRingsItself(t *testing.T) {
+// TestCancelTimerOnRobot is stopped on the robot, and stays where that fails.
+func TestCancelTimerOnRobot(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
 	least, most := 1, 86400
@@ -69,17 +61,12 @@ func TestATimerThatTheRobotRingsItself(t *testing.T) {
 		t.Fatal(set, err)
 	}
 	h.talk.err = errors.New("hung up")
-	status, answer := h.ask(http.MethodDelete, "/api/v1/timers/tea", "")
-	if status != http.StatusConflict || !strings.Contains(answer, `"timer_on_robot"`) {
-		t.Errorf("where the robot fails: %d %s", status, answer)
-	}
+	h.wants(t, http.MethodDelete, "/api/v1/timers/tea", "", http.StatusConflict, `"timer_on_robot"`)
 	if len(get[[]admin.Timer](t, h, "/api/v1/timers")) != 1 {
 		t.Error("a timer that the robot will ring is gone")
 	}
 	h.talk.err = nil
-	if status, answer := h.ask(http.MethodDelete, "/api/v1/timers/tea", ""); status != http.StatusOK {
-		t.Errorf("%d %s", status, answer)
-	}
+	h.wants(t, http.MethodDelete, "/api/v1/timers/tea", "", http.StatusOK, "")
 	if last := h.talk.asked[len(h.talk.asked)-1]; last != `call a0b1c2d3e4f5 self.robot.stop_reminder {"id":7}` ||
 		slices.Contains(h.talk.asked, "reboot a0b1c2d3e4f5") {
 		t.Errorf("the robot is asked %q", h.talk.asked)

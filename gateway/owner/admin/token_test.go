@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"perch/device"
+	"perch/must"
 )
 
 // TestTokenOfARobot: an owner who connects a client that has fields for an
@@ -23,9 +24,7 @@ func TestTokenOfARobot(t *testing.T) {
 	refused("unknown", `{}`, 404, "unknown_robot", "")
 	h.visit(t, robotA, "one")
 	refused("waiting", `{"client_id":"one"}`, 409, "not_adopted", "perch robot adopt a0b1c2d3e4f5")
-	if _, err := h.robots.Adopt(string(robotA), met); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.robots.Adopt(string(robotA), met))(t)
 	token := h.visit(t, robotA, "one").Token
 	refused("another client", `{"client_id":"two"}`, 409, "other_client", "adopt --replace")
 	refused("no object", `[]`, 400, "bad_body", "")
@@ -33,9 +32,7 @@ func TestTokenOfARobot(t *testing.T) {
 	want := `{"robot":"a0b1c2d3e4f5","device_id":"a0:b1:c2:d3:e4:f5","client_id":"one","address":"ws://perch.local:8003/xiaozhi/v1/","token":"` +
 		token + `"}`
 	for _, body := range []string{`{"client_id":"one"}`, `{}`, ``} {
-		if status, text := h.ask(http.MethodPost, path, body); status != 200 || text != want {
-			t.Errorf("%s: %d %s, want %s", body, status, text, want)
-		}
+		h.wants(t, http.MethodPost, path, body, 200, "="+want)
 	}
 	if status, _ := h.ask(http.MethodGet, path, ""); status != 405 {
 		t.Errorf("by GET: %d", status)
@@ -50,11 +47,6 @@ func TestTokenOfARobot(t *testing.T) {
 func TestTokenOfARobotThatHasNotCheckedIn(t *testing.T) {
 	h := newAppliance(t)
 	_, a := h.robots.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("one"), Address: "192.168.1.40"}, met)
-	if _, err := h.robots.Adopt(a.Code, met); err != nil {
-		t.Fatal(err)
-	}
-	status, text := h.ask(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", `{}`)
-	if status != 409 || !strings.Contains(text, "has not checked in") {
-		t.Errorf("%d %s", status, text)
-	}
+	must.Value(h.robots.Adopt(a.Code, met))(t)
+	h.wants(t, http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", `{}`, 409, "has not checked in")
 }
