@@ -17,7 +17,7 @@ import (
 
 // Conn is the connection of one program.
 type Conn struct {
-	door      *Server
+	server    *Server
 	socket    *socket.Conn
 	program   Program
 	view      *feed.Viewer
@@ -56,7 +56,7 @@ func (c *Conn) serve(ctx context.Context) {
 		c.write(ctx)
 	})
 	if err := c.read(ctx); err != nil {
-		c.log.Info("a program is disconnected", "kind", c.door.o.Kind, "err", err)
+		c.log.Info("a program is disconnected", "kind", c.server.o.Kind, "err", err)
 	}
 	if stop() {
 		c.socket.Drop() // which ends a message on its way
@@ -79,7 +79,7 @@ func (c *Conn) read(ctx context.Context) error {
 		isText, message, err := c.socket.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			return fmt.Errorf("a message of more than %d bytes came", c.door.o.MostMessage)
+			return fmt.Errorf("a message of more than %d bytes came", c.server.o.MostMessage)
 		case err != nil:
 			return nil
 		case !isText:
@@ -95,7 +95,7 @@ func (c *Conn) read(ctx context.Context) error {
 // write sends what there is to send until ctx ends or the program does not take it.
 // Nothing shows before the greeting.
 func (c *Conn) write(ctx context.Context) {
-	ping := time.NewTicker(c.door.paces.ping)
+	ping := time.NewTicker(c.server.paces.ping)
 	defer ping.Stop()
 	greeted, news := c.greeted, (<-chan struct{})(nil)
 	for {
@@ -186,7 +186,7 @@ func (c *Conn) Interrupt() (interrupted bool) {
 
 // Chat has a text answered in the program's talk, and passes on the replies.
 func (c *Conn) Chat(ctx context.Context, text string, take func(agent.Reply) error) error {
-	return c.door.o.Chat.Chat(ctx, c.talk, c.character, text, take)
+	return c.server.o.Chat.Chat(ctx, c.talk, c.character, text, take)
 }
 
 // ErrorText is an error of Chat as a program is told it. The text of an error without a Code
@@ -196,6 +196,6 @@ func (c *Conn) ErrorText(err error) string {
 	if errors.As(err, &coded) {
 		return err.Error()
 	}
-	c.log.Warn("a program's question was not answered", "kind", c.door.o.Kind, "err", err)
+	c.log.Warn("a program's question was not answered", "kind", c.server.o.Kind, "err", err)
 	return "the agent could not answer; the log of the appliance says why"
 }

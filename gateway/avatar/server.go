@@ -82,7 +82,7 @@ func New(o Options) *Server {
 
 // Run lets programs in until ctx ends. Then every connection is closed with 1001, and Run
 // returns when all are gone.
-func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
+func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
 // subprotocol is what a page asks for beside the one that holds its key (httpserver.InUpgrade),
 // and is answered with.
@@ -91,31 +91,31 @@ const subprotocol = "vtuber.v1"
 // Open upgrades a request and has the program served until it leaves. The address may
 // name the talk that it joins (?talk=, "robot:" and a robot's name is that robot's) and
 // the character that answers (?character=). It returns at once.
-func (d *Server) Open(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) Open(w http.ResponseWriter, r *http.Request) error {
 	asked := r.URL.Query()
 	talk := asked.Get("talk")
 	if talk == "" {
-		talk = d.o.Kind
+		talk = s.o.Kind
 	}
-	session, err := d.o.Chat.SessionOf(talk)
+	session, err := s.o.Chat.SessionOf(talk)
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := d.serving.Enter(r)
+	ctx, leave, err := s.serving.Enter(r)
 	if err != nil {
 		return err
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: d.o.MostMessage, SendWithin: d.paces.send, Quiet: d.paces.quiet,
-		PerSecond: d.o.PerSecond, Subprotocols: []string{subprotocol}})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: s.o.MostMessage, SendWithin: s.paces.send, Quiet: s.paces.quiet,
+		PerSecond: s.o.PerSecond, Subprotocols: []string{subprotocol}})
 	if err != nil {
 		leave()
 		return nil // Accept has answered
 	}
-	c := &Conn{door: d, socket: conn, talk: talk, session: session, character: asked.Get("character"),
+	c := &Conn{server: s, socket: conn, talk: talk, session: session, character: asked.Get("character"),
 		out: make(chan []byte), greeted: make(chan struct{}),
-		log:  d.o.Log.With("address", r.RemoteAddr),
-		view: d.o.Feed.Join(feed.Filter{Kinds: d.o.Shown, Sessions: shown(talk, session), All: true})}
-	c.program = d.o.New(c)
+		log:  s.o.Log.With("address", r.RemoteAddr),
+		view: s.o.Feed.Join(feed.Filter{Kinds: s.o.Shown, Sessions: shown(talk, session), All: true})}
+	c.program = s.o.New(c)
 	go func() {
 		defer leave()
 		c.serve(ctx)

@@ -86,34 +86,34 @@ func newDoor(f *feed.Feed, script scripted) *Server {
 // start runs such a door.
 func start(t *testing.T, script scripted) (*avatartest.Appliance, *Server) {
 	t.Helper()
-	var d *Server
+	var s *Server
 	h := avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
-		d = newDoor(f, script)
-		return routed{d}
+		s = newDoor(f, script)
+		return routed{s}
 	})
-	return h, d
+	return h, s
 }
 
 // piped runs such a door in a bubble of virtual time, where there is no network, with one
 // program that reads nothing unless a test does.
-func piped(t *testing.T, script scripted) (d *Server, conn net.Conn, r *bufio.Reader) {
+func piped(t *testing.T, script scripted) (s *Server, conn net.Conn, r *bufio.Reader) {
 	t.Helper()
 	bus := event.NewBus()
 	t.Cleanup(bus.Close)
-	d = newDoor(avatartest.NewFeed(bus, agent.NewBoard()), script)
+	s = newDoor(avatartest.NewFeed(bus, agent.NewBoard()), script)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.Run(ctx)
+		s.Run(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	conn = httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := d.Open(w, r); err != nil {
+		if err := s.Open(w, r); err != nil {
 			t.Error(err)
 		}
 	}))
-	return d, conn, upgraded(t, conn)
+	return s, conn, upgraded(t, conn)
 }
 
 // raw is a connection that nobody reads from unless a test does.
@@ -234,7 +234,7 @@ func TestOneAnswerAtATime(t *testing.T) {
 // TestTheEnd closes each connection with 1001, and waits for the answers under way.
 func TestTheEnd(t *testing.T) {
 	var answered atomic.Bool
-	h, d := start(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error {
+	h, s := start(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error {
 		c.Answer(ctx, func(ctx context.Context) any {
 			_ = c.Send(ctx, "begun")
 			<-ctx.Done()
@@ -249,8 +249,8 @@ func TestTheEnd(t *testing.T) {
 	asks.Send("x")
 	asks.Expect(`"begun"`)
 	h.Stop()
-	if !answered.Load() || d.serving.Connected() != 0 {
-		t.Errorf("the door has ended, and the answer %t; %d are connected", answered.Load(), d.serving.Connected())
+	if !answered.Load() || s.serving.Connected() != 0 {
+		t.Errorf("the door has ended, and the answer %t; %d are connected", answered.Load(), s.serving.Connected())
 	}
 	all, err := io.ReadAll(idle)
 	if want := closing(socket.GoingAway, httpserver.GoingAway); err != nil || !strings.HasSuffix(string(all), want) {
@@ -267,14 +267,14 @@ func TestWhoIsTooSlow(t *testing.T) {
 	const many = 100 // more than wait for one
 	showing, goOn := make(chan struct{}, many+1), make(chan struct{})
 	var held atomic.Bool
-	h, d := start(t, scripted{show: func(string) {
+	h, s := start(t, scripted{show: func(string) {
 		if held.CompareAndSwap(false, true) {
 			showing <- struct{}{}
 			<-goOn
 		}
 	}})
 	slow := raw(t, h.URL)
-	waittest.For(t, "it is connected", func() bool { return d.serving.Connected() == 1 })
+	waittest.For(t, "it is connected", func() bool { return s.serving.Connected() == 1 })
 	h.Bus.Publish("", "", notice(0))
 	<-showing
 	quick := avatartest.Dial(t, h.URL, nil)
@@ -290,14 +290,14 @@ func TestWhoIsTooSlow(t *testing.T) {
 	if err != nil || !strings.HasSuffix(string(all), want) || strings.Contains(string(all), "notice 9") {
 		t.Errorf("it is told %q and not at last %q (%v)", all, want, err)
 	}
-	waittest.For(t, "it is gone", func() bool { return d.serving.Connected() == 1 })
+	waittest.For(t, "it is gone", func() bool { return s.serving.Connected() == 1 })
 }
 
 // TestWhoReadsNothing is disconnected after the time that a message may take.
 func TestWhoReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
-		d, _, r := piped(t, scripted{greet: func(ctx context.Context, c *Conn) error {
+		s, _, r := piped(t, scripted{greet: func(ctx context.Context, c *Conn) error {
 			if err := c.Send(ctx, "hello"); err != nil {
 				return err
 			}
@@ -312,12 +312,12 @@ func TestWhoReadsNothing(t *testing.T) {
 		if got := frame(t, r); got != `"hello"` {
 			t.Error(got)
 		}
-		time.Sleep(d.paces.send - 1)
-		if synctest.Wait(); d.serving.Connected() != 1 {
+		time.Sleep(s.paces.send - 1)
+		if synctest.Wait(); s.serving.Connected() != 1 {
 			t.Error("it is gone too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); d.serving.Connected() != 0 {
+		if synctest.Wait(); s.serving.Connected() != 0 {
 			t.Error("it is still there")
 		}
 		<-ended
@@ -344,7 +344,7 @@ func frame(t *testing.T, r *bufio.Reader) string {
 // TestWhoIsAlive answers pings, and stays for as long as it does, though it says nothing.
 func TestWhoIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, conn, r := piped(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }})
+		s, conn, r := piped(t, scripted{take: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }})
 		const unmasked = "\x00\x00\x00\x00"
 		var dead atomic.Bool
 		told, over := make(chan string, 10), make(chan struct{})
@@ -361,17 +361,17 @@ func TestWhoIsAlive(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(10 * d.paces.quiet)
+		time.Sleep(10 * s.paces.quiet)
 		if _, err := io.WriteString(conn, "\x81\x81"+unmasked+"x"); err != nil || <-told != `"hello"` || <-told != `"here"` {
 			t.Error(err)
 		}
 		dead.Store(true)
-		time.Sleep(d.paces.quiet - 1)
-		if synctest.Wait(); d.serving.Connected() != 1 {
+		time.Sleep(s.paces.quiet - 1)
+		if synctest.Wait(); s.serving.Connected() != 1 {
 			t.Error("it is gone too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); d.serving.Connected() != 0 {
+		if synctest.Wait(); s.serving.Connected() != 0 {
 			t.Error("it is still there")
 		}
 		<-over

@@ -37,21 +37,21 @@ type Server struct {
 
 // New returns a door. Run disconnects its programs at the end.
 func New(o Options) *Server {
-	d := &Server{o: o}
-	d.programs = avatar.New(avatar.Options{Kind: "aituber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
+	s := &Server{o: o}
+	s.programs = avatar.New(avatar.Options{Kind: "aituber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
 		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
-			return &client{door: d, conn: c, session: "session_" + strings.ToLower(rand.Text())}
+			return &client{server: s, conn: c, session: "session_" + strings.ToLower(rand.Text())}
 		}})
-	return d
+	return s
 }
 
 // Run lets programs in until ctx ends, and returns when all are gone.
-func (d *Server) Run(ctx context.Context) { d.programs.Run(ctx) }
+func (s *Server) Run(ctx context.Context) { s.programs.Run(ctx) }
 
 // client is a connected page.
 type client struct {
-	door    *Server
+	server  *Server
 	conn    *avatar.Conn
 	session string
 	asked   string // the id of the question under way; empty is none. Of the goroutine that receives.
@@ -135,7 +135,7 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 }
 
 // word is the page's for a face: they are those of VRM 1.0.
-func (c *client) word(face string) string { return c.door.o.Words.Word(agent.VocabularyVRM, face) }
+func (c *client) word(face string) string { return c.server.o.Words.Word(agent.VocabularyVRM, face) }
 
 // MessageFor tells of tools and notifications: a notification that is to be spoken is, and all
 // else is shown as code is.

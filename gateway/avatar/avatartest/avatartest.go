@@ -39,15 +39,15 @@ type Server interface {
 
 // Serve has a door let programs in over loopback. stop ends it, and may be called more
 // than once; the end of the test does so, too.
-func Serve(t testing.TB, d Server, locks ...gin.HandlerFunc) (url string, stop func()) {
+func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
 	engine, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	d.Routes(engine.Group("", locks...))
+	s.Routes(engine.Group("", locks...))
 	server := httptest.NewServer(engine)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { d.Run(ctx) })
+	running.Go(func() { s.Run(ctx) })
 	stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()

@@ -124,15 +124,15 @@ func (v view) of(a action.Action) (_ action.Action, ok bool) {
 
 // stream sends actions as they happen until the client goes. It goes on after the
 // last id that a client of this run has seen, and else begins with the next action.
-func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
-	defer d.readers.Add(-1)
-	if d.readers.Add(1) > limit.Readers {
+func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
+	defer a.readers.Add(-1)
+	if a.readers.Add(1) > limit.Readers {
 		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
-	r := d.o.Bus.Read()
-	if seq, ok := d.o.Bus.Resumes(lastID); ok {
-		r = d.o.Bus.ReadFrom(seq + 1)
+	r := a.o.Bus.Read()
+	if seq, ok := a.o.Bus.Resumes(lastID); ok {
+		r = a.o.Bus.ReadFrom(seq + 1)
 	}
 	return httpserver.Stream(ctx, w, func(ctx context.Context) (httpserver.Message, error) {
 		for {
@@ -141,14 +141,14 @@ func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, 
 				return httpserver.Message{}, err
 			}
 			if _, lost := e.Event.(event.Missed); lost {
-				return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e.Event}, nil
+				return httpserver.Message{ID: a.o.Bus.ID(e.Seq), Event: event.Kind(e.Event), Data: e.Event}, nil
 			}
-			a, ok := d.o.Log.Of(e)
+			shown, ok := a.o.Log.Of(e)
 			if ok {
-				a, ok = of.of(a)
+				shown, ok = of.of(shown)
 			}
 			if ok {
-				return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: string(a.Type), Data: a}, nil
+				return httpserver.Message{ID: a.o.Bus.ID(e.Seq), Event: string(shown.Type), Data: shown}, nil
 			}
 		}
 	})

@@ -84,13 +84,13 @@ func newPace() pace {
 
 // admit asks for a viewer's event to be published now. It returns false where it is
 // published later, if at all.
-func (d *API) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
-	d.pace.mu.Lock()
-	now, err = d.pace.admit(time.Now(), at, kind, e)
-	d.pace.mu.Unlock()
+func (a *API) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
+	a.pace.mu.Lock()
+	now, err = a.pace.admit(time.Now(), at, kind, e)
+	a.pace.mu.Unlock()
 	if !now {
 		select {
-		case d.pace.poke <- struct{}{}:
+		case a.pace.poke <- struct{}{}:
 		default: // it has yet to look
 		}
 	}
@@ -98,23 +98,23 @@ func (d *API) admit(at place, kind action.Type, e event.Event) (now bool, err er
 }
 
 // Run publishes what waits for its time until ctx ends.
-func (d *API) Run(ctx context.Context) {
+func (a *API) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-		case <-d.pace.poke:
+		case <-a.pace.poke:
 		case <-ctx.Done():
 			return
 		}
 		now := time.Now()
-		d.pace.mu.Lock()
-		ready := d.pace.rates.Ready(now)
-		next := d.pace.rates.NextReady()
-		d.pace.mu.Unlock()
+		a.pace.mu.Lock()
+		ready := a.pace.rates.Ready(now)
+		next := a.pace.rates.NextReady()
+		a.pace.mu.Unlock()
 		for _, r := range ready {
-			d.o.Bus.Publish(r.At.robot, r.At.session, r.Event)
+			a.o.Bus.Publish(r.At.robot, r.At.session, r.Event)
 		}
 		if !next.IsZero() {
 			timer.Reset(cmp.Or(max(next.Sub(now), 0), time.Millisecond))

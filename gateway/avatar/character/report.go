@@ -63,61 +63,61 @@ func newRateLimited(kind action.Type, err error) *rateLimited {
 func (r *rateLimited) Error() string { return r.Message }
 
 // handleReport carries out or publishes a viewer's action at the place it names.
-func (d *API) handleReport(ctx context.Context, r report, session string) (reported, error) {
+func (a *API) handleReport(ctx context.Context, r report, session string) (reported, error) {
 	e, err := r.Event()
 	if err != nil {
 		return reported{}, err
 	}
-	at, err := d.placeOf(r.Robot, session)
+	at, err := a.placeOf(r.Robot, session)
 	if err != nil {
 		return reported{}, err
 	}
-	who := d.o.Who(at.robot, at.session)
+	who := a.o.Who(at.robot, at.session)
 	if r.Agent != "" && r.Agent != who && r.Agent != agent.DefaultCharacter {
 		return reported{}, &httpserver.Fault{Word: "wrong_agent", HTTP: http.StatusConflict, Sentence: fmt.Sprintf(
 			"the character there is %.60q, and not %.60q; leave agentId out, or name the robot or the session_id of that character", who, r.Agent)}
 	}
-	now, err := d.admit(at, r.Type, e)
+	now, err := a.admit(at, r.Type, e)
 	if err != nil {
 		return reported{}, newRateLimited(r.Type, err)
 	}
 	if !now {
 		return reported{true, outcomeHeld, who}, nil
 	}
-	outcome, err := d.carryOut(ctx, at, e)
+	outcome, err := a.carryOut(ctx, at, e)
 	return reported{err == nil, outcome, who}, err
 }
 
 // carryOut does what is to be done with a viewer's event; most are only published.
-func (d *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
+func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
 		if at.robot != "" { // which publishes what it has spoken
-			queued, err := d.o.Say(ctx, at.robot, e.Text)
+			queued, err := a.o.Say(ctx, at.robot, e.Text)
 			if queued {
 				return outcomeQueued, err
 			}
 			return outcomeDone, err
 		}
 	case event.Remembered:
-		_, err := d.o.Remember(agent.Entry{Name: e.Name, Body: e.Body, Type: e.Type, Robot: at.robot, Session: at.session,
+		_, err := a.o.Remember(agent.Entry{Name: e.Name, Body: e.Body, Type: e.Type, Robot: at.robot, Session: at.session,
 			Source: agent.SourceViewer}, time.Now())
 		return outcomeDone, err
 	case event.SkillStarted:
-		return outcomeDone, d.perform(ctx, at, e)
+		return outcomeDone, a.perform(ctx, at, e)
 	}
-	d.o.Bus.Publish(at.robot, at.session, e)
+	a.o.Bus.Publish(at.robot, at.session, e)
 	return outcomeDone, nil
 }
 
 // perform has a skill do its work, and returns when it is done. The result is published; an
 // error is returned where it was not begun, or its arguments do not fit.
-func (d *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
-	if d.o.Perform == nil {
+func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
+	if a.o.Perform == nil {
 		return &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
 	}
-	_, err := d.o.Perform(ctx, skill.Call{Agent: d.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
-		Now: time.Now(), Language: d.o.Language(at.robot), Untrusted: at.robot != "" && !d.o.Robots.Trusts(at.robot), Exposed: true})
+	_, err := a.o.Perform(ctx, skill.Call{Agent: a.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
+		Now: time.Now(), Language: a.o.Language(at.robot), Untrusted: at.robot != "" && !a.o.Robots.Trusts(at.robot), Exposed: true})
 	switch {
 	case errors.Is(err, skill.ErrHidden):
 		return &httpserver.Fault{Word: "skill_not_exposed", Sentence: err.Error(), HTTP: http.StatusForbidden}
@@ -143,7 +143,7 @@ const ofRobot = "robot:" // begins a session's name that stands for a robot
 
 // placeOf is where a viewer's event belongs: a robot that was adopted, the session of a
 // viewer's chat, or neither, which is the household's character.
-func (d *API) placeOf(robot, session string) (place, error) {
+func (a *API) placeOf(robot, session string) (place, error) {
 	if named, is := strings.CutPrefix(session, ofRobot); is && robot == "" {
 		robot, session = named, ""
 	}
@@ -151,8 +151,8 @@ func (d *API) placeOf(robot, session string) (place, error) {
 		return place{}, httpserver.BadBody(fmt.Sprintf("session_id has at most %d bytes", limit.Session))
 	}
 	if robot != "" {
-		id, err := d.o.Find(robot)
-		if err == nil && !d.o.Robots.Trusts(id) {
+		id, err := a.o.Find(robot)
+		if err == nil && !a.o.Robots.Trusts(id) {
 			err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 				Sentence: "this robot is not adopted by name; perch robot adopt ROBOT adopts it"}
 		}

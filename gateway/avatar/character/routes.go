@@ -20,7 +20,7 @@ import (
 
 // Routes mounts the actions behind a lock, or behind none for this machine. owns reports
 // whether a request that was let in is the owner's, who sees all of them.
-func (d *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
+func (a *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
 		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(usualRecent)))
 		if err != nil || n < 1 || n > mostRecent {
@@ -29,26 +29,26 @@ func (d *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 		}
 		of, err := viewOf(c, owns)
 		if err == nil {
-			err = d.o.Log.Upto(c.Request.Context(), d.o.Bus.Seq())
+			err = a.o.Log.Upto(c.Request.Context(), a.o.Bus.Seq())
 		}
 		if err != nil {
 			_ = c.Error(err)
 			return
 		}
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, of.recent(d.o.Log, n))
+		c.JSON(http.StatusOK, of.recent(a.o.Log, n))
 	})
 	r.GET("/api/v1/actions/stream", func(c *gin.Context) {
 		of, err := viewOf(c, owns)
 		if err == nil {
-			err = d.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), of)
+			err = a.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), of)
 		}
 		if err != nil && !errors.Is(err, event.ErrClosed) && !errors.Is(err, context.Canceled) {
 			_ = c.Error(err) // the headers may be out; then it is for the log
 		}
 	})
-	r.GET("/api/agents/:id", d.passport(func(id string, _ []byte) (map[string]any, error) { return d.o.Passports.Passport(id) }))
-	r.POST("/api/agent-actions", httpserver.Limit(limit.Question), d.report)
+	r.GET("/api/agents/:id", a.passport(func(id string, _ []byte) (map[string]any, error) { return a.o.Passports.Passport(id) }))
+	r.POST("/api/agent-actions", httpserver.Limit(limit.Question), a.report)
 }
 
 // viewOf is what a request asks to see.
@@ -58,7 +58,7 @@ func viewOf(c *gin.Context, owns func(*http.Request) bool) (view, error) {
 }
 
 // report takes a viewer's action.
-func (d *API) report(c *gin.Context) {
+func (a *API) report(c *gin.Context) {
 	body, err := httpserver.Body(c.Request)
 	var r report
 	if err == nil {
@@ -66,7 +66,7 @@ func (d *API) report(c *gin.Context) {
 	}
 	var done reported
 	if err == nil {
-		done, err = d.handleReport(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
+		done, err = a.handleReport(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
 	}
 	var limited *rateLimited
 	switch {
@@ -92,30 +92,30 @@ func (d *API) report(c *gin.Context) {
 const me = "me"
 
 // Owned mounts what an owner alone may change.
-func (d *API) Owned(r gin.IRouter) {
+func (a *API) Owned(r gin.IRouter) {
 	agents := r.Group("/api/agents", httpserver.Limit(passport.Most))
-	agents.PUT("/:id", d.passport(d.o.Passports.Change))
-	agents.POST("/:id/wallet", d.passport(func(id string, body []byte) (map[string]any, error) {
+	agents.PUT("/:id", a.passport(a.o.Passports.Change))
+	agents.POST("/:id/wallet", a.passport(func(id string, body []byte) (map[string]any, error) {
 		linked, err := passport.Wallet(body)
 		if err != nil {
 			return nil, err
 		}
-		return d.o.Passports.Change(id, linked)
+		return a.o.Passports.Change(id, linked)
 	}))
-	agents.DELETE("/:id/wallet", d.passport(func(id string, _ []byte) (map[string]any, error) {
-		return d.o.Passports.Change(id, []byte(`{"walletAddress":null,"chainId":null,"erc8004AgentId":null}`))
+	agents.DELETE("/:id/wallet", a.passport(func(id string, _ []byte) (map[string]any, error) {
+		return a.o.Passports.Change(id, []byte(`{"walletAddress":null,"chainId":null,"erc8004AgentId":null}`))
 	}))
 }
 
 // passport is a handler that answers with a passport.
-func (d *API) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
+func (a *API) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		shown, err := func() (map[string]any, error) {
 			body, err := httpserver.Body(c.Request)
 			if err != nil {
 				return nil, err
 			}
-			id, err := d.meant(c)
+			id, err := a.meant(c)
 			if err != nil {
 				return nil, err
 			}
@@ -138,7 +138,7 @@ func (d *API) passport(work func(id string, body []byte) (map[string]any, error)
 
 // meant is the id of the character in the address. Me is that of the robot or of the
 // skin's talk that the caller names, or else the household's.
-func (d *API) meant(c *gin.Context) (string, error) {
+func (a *API) meant(c *gin.Context) (string, error) {
 	id := c.Param("id")
 	if id != me {
 		return id, nil
@@ -146,9 +146,9 @@ func (d *API) meant(c *gin.Context) (string, error) {
 	var robot device.ID
 	if name := c.Query("robot"); name != "" {
 		var err error
-		if robot, err = d.o.Find(name); err != nil {
+		if robot, err = a.o.Find(name); err != nil {
 			return "", err
 		}
 	}
-	return d.o.Who(robot, cmp.Or(c.Query("session"), c.GetHeader("X-Session-Id"))), nil
+	return a.o.Who(robot, cmp.Or(c.Query("session"), c.GetHeader("X-Session-Id"))), nil
 }

@@ -24,7 +24,7 @@ const (
 
 // converse has a text answered, and what is said spoken.
 func (c *client) converse(ctx context.Context, text string) {
-	o, done := c.door.acquireOptions()
+	o, done := c.server.acquireOptions()
 	defer done()
 	s := speech{Options: o, client: c, from: c.interrupted.Add(settle), mouth: make(chan []float64)}
 	mouth := o.Loudness.Mouth(c.conn.Session())

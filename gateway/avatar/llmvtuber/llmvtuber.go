@@ -59,50 +59,50 @@ type Server struct {
 
 // New returns a door. Run disconnects its clients at the end.
 func New(o Options) *Server {
-	d := &Server{recognizers: make(chan struct{}, mostUtterances)}
-	d.Apply(o)
-	d.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
+	s := &Server{recognizers: make(chan struct{}, mostUtterances)}
+	s.Apply(o)
+	s.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
 		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
 		New: func(c *avatar.Conn) avatar.Program {
-			return &client{door: d, conn: c, id: newID(), played: make(chan struct{}, 1)}
+			return &client{server: s, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})
-	return d
+	return s
 }
 
 // Apply changes with what is heard and spoken, and as who. An answer under way goes on with
 // what it began with; Hold of the options before is not called any more once it returns.
-func (d *Server) Apply(o Options) {
+func (s *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
 		o.Hold = func() func() { return func() {} }
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.o = o
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o = o
 }
 
 // acquireOptions returns the options, and a function to call when they are not used any more.
-func (d *Server) acquireOptions() (o Options, done func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.o, d.o.Hold()
+func (s *Server) acquireOptions() (o Options, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.o, s.o.Hold()
 }
 
 // options are those for what needs no engine.
-func (d *Server) options() Options {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.o
+func (s *Server) options() Options {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.o
 }
 
 func newID() string { return strings.ToLower(rand.Text()) }
 
 // Run lets clients in until ctx ends, and returns when all are gone.
-func (d *Server) Run(ctx context.Context) { d.programs.Run(ctx) }
+func (s *Server) Run(ctx context.Context) { s.programs.Run(ctx) }
 
 // client is a connected one.
 type client struct {
-	door   *Server
+	server *Server
 	conn   *avatar.Conn
 	id     string
 	played chan struct{}    // has an element once the client says that all sound was played
@@ -115,14 +115,14 @@ type client struct {
 // Greet begins as the program's own server does.
 func (c *client) Greet(ctx context.Context) error {
 	microphone := "stop-mic"
-	if c.door.options().Recognizer != nil {
+	if c.server.options().Recognizer != nil {
 		microphone = "start-mic"
 	}
 	return c.send(ctx, subtitle("Connection established"), c.configuration(), nobody(), control(microphone))
 }
 
 func (c *client) configuration() configuration {
-	o := c.door.options()
+	o := c.server.options()
 	return configuration{"set-model-and-conf", o.Model.info, o.Name, "perch", c.id}
 }
 
@@ -228,7 +228,7 @@ func (c *client) reply(r request) any {
 func (c *client) MessageFor(f *feed.Frame) any {
 	switch b := f.Body.(type) {
 	case feed.Tool:
-		return newTool(b, c.door.options().Name)
+		return newTool(b, c.server.options().Name)
 	case feed.Notice:
 		return subtitle(b.Text)
 	}
@@ -240,7 +240,7 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 	if c.send(ctx, control("conversation-chain-start"), subtitle("Thinking...")) != nil {
 		return
 	}
-	text, err := c.door.recognize(ctx, heard)
+	text, err := c.server.recognize(ctx, heard)
 	switch {
 	case ctx.Err() != nil:
 		return
@@ -260,8 +260,8 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 var errDeaf = errors.New("there is no recognizer")
 
 // recognize is the text of an utterance; empty where it is not understood.
-func (d *Server) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
-	o, done := d.acquireOptions()
+func (s *Server) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
+	o, done := s.acquireOptions()
 	defer done()
 	if o.Recognizer == nil {
 		return "", errDeaf
@@ -269,8 +269,8 @@ func (d *Server) recognize(ctx context.Context, heard *voice.Utterance) (string,
 	within, cancel := context.WithTimeout(ctx, recognizeWithin)
 	defer cancel()
 	select {
-	case d.recognizers <- struct{}{}:
-		defer func() { <-d.recognizers }()
+	case s.recognizers <- struct{}{}:
+		defer func() { <-s.recognizers }()
 	case <-within.Done():
 		return "", within.Err()
 	}

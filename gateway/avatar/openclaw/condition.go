@@ -8,7 +8,7 @@ import (
 )
 
 // Condition returns where the door is, and how many programs are connected.
-func (d *Server) Condition(addresses []string) health.Part {
+func (s *Server) Condition(addresses []string) health.Part {
 	return health.Part{Name: "openclaw", OK: true}.Saying(
-		fmt.Sprintf("serves %s; %d programs are connected", strings.Join(addresses, ", "), d.Connected()))
+		fmt.Sprintf("serves %s; %d programs are connected", strings.Join(addresses, ", "), s.Connected()))
 }

@@ -22,7 +22,7 @@ import (
 // sends; each text under way has one more. Whoever has something to send waits for the one
 // that sends, so that a client that does not read holds up itself alone.
 type connection struct {
-	door   *Server
+	server *Server
 	conn   *socket.Conn
 	remote string
 	log    *slog.Logger
@@ -78,11 +78,11 @@ type chatContent struct {
 	Text string `json:"text"`
 }
 
-func newConnection(d *Server, conn *socket.Conn, remote string) *connection {
-	c := &connection{door: d, conn: conn, remote: remote, log: d.o.Log.With("address", remote), id: rand.Text(),
+func newConnection(s *Server, conn *socket.Conn, remote string) *connection {
+	c := &connection{server: s, conn: conn, remote: remote, log: s.o.Log.With("address", remote), id: rand.Text(),
 		frames: make(chan frame), chatted: make(chan chatEvent), ended: make(chan ending), asking: map[string]bool{}, finals: newFinals(),
 		nonce: rand.Text()}
-	c.runs = newRuns(d.chats.name)
+	c.runs = newRuns(s.chats.name)
 	return c
 }
 
@@ -137,7 +137,7 @@ func (c *connection) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(c.door.paces.handshake)
+	timer := time.NewTimer(c.server.paces.handshake)
 	defer timer.Stop()
 	select {
 	case f := <-c.frames:
@@ -164,7 +164,7 @@ func (c *connection) connect(f frame) error {
 	if bad != nil {
 		return c.refuse(r.ID, violation(bad))
 	}
-	o := c.door.o
+	o := c.server.o
 	token := func(token string) error { return o.Token(c.remote, token) }
 	agreed, refused := p.agree(c.nonce, time.Now(), o.Token != nil, token)
 	if refused != nil {
@@ -189,7 +189,7 @@ func (c *connection) refuse(id string, r *refusal) error {
 
 // run sends what there is until the connection ends.
 func (c *connection) run(ctx context.Context) {
-	tick := time.NewTicker(c.door.paces.tick)
+	tick := time.NewTicker(c.server.paces.tick)
 	defer tick.Stop()
 	defer c.finals.late.Stop()
 	var news <-chan struct{}
@@ -299,8 +299,8 @@ func (c *connection) listAgents() (any, *failure) {
 	if bad := c.agreed.scopes.lack(mayRead); bad != nil {
 		return nil, bad
 	}
-	all := []agentShown{{household, c.door.o.Name()}}
-	if named := c.door.o.Characters; named != nil {
+	all := []agentShown{{household, c.server.o.Name()}}
+	if named := c.server.o.Characters; named != nil {
 		for _, name := range named.Names() {
 			if name != household {
 				all = append(all, agentShown{ID: name})
@@ -387,10 +387,10 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 	who, talk := talkOf(t.key)
 	if who == household {
 		who = ""
-	} else if named := c.door.o.Characters; named == nil || !named.Exists(who) {
+	} else if named := c.server.o.Characters; named == nil || !named.Exists(who) {
 		return "", invalid("there is no agent %q; agents.list has them", plain.Clip(who, 60))
 	}
-	session, err := c.door.o.Talks.SessionOf(talk)
+	session, err := c.server.o.Talks.SessionOf(talk)
 	if err != nil {
 		return "", failed(err)
 	}
@@ -398,12 +398,12 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 		return "", &failure{Code: unavailable, Message: "too many of your messages are being answered; wait for one", Retryable: true,
 			RetryAfter: busyFor}
 	}
-	status = c.door.chats.start(session, t.key, t.once)
+	status = c.server.chats.start(session, t.key, t.once)
 	if status == started {
 		c.asking[t.once] = true
 		c.chats.Go(func() {
 			answer := &answered{c: c, quiet: t.call != "", event: chatEvent{RunID: t.once, Session: t.key}}
-			err := c.door.o.Talks.Chat(ctx, talk, who, t.text, func(r agent.Reply) error { return answer.add(ctx, r) })
+			err := c.server.o.Talks.Chat(ctx, talk, who, t.text, func(r agent.Reply) error { return answer.add(ctx, r) })
 			status := done
 			switch {
 			case ctx.Err() != nil:
@@ -412,7 +412,7 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 				status = unsaid
 				c.log.Info("a client's text was not answered", "err", err)
 			}
-			c.door.chats.finish(t.once, status)
+			c.server.chats.finish(t.once, status)
 			select {
 			case c.ended <- ending{t.once, answer.last(err), t.call, err}:
 			case <-ctx.Done():
@@ -474,13 +474,13 @@ func (a *answered) next(state, delta string) chatEvent {
 func (c *connection) hello() any {
 	return map[string]any{
 		"type": "hello-ok", "protocol": c.agreed.protocol,
-		"server":   map[string]any{"version": c.door.o.Version, "connId": c.id},
+		"server":   map[string]any{"version": c.server.o.Version, "connId": c.id},
 		"features": map[string]any{"methods": methods(), "events": []string{"agent", "chat", "tick"}},
 		"snapshot": map[string]any{"presence": []any{}, "health": map[string]any{}, "stateVersion": map[string]any{"presence": 0, "health": 0},
-			"uptimeMs": time.Since(c.door.began).Milliseconds(),
+			"uptimeMs": time.Since(c.server.began).Milliseconds(),
 			"sessionDefaults": map[string]any{"defaultAgentId": household, "mainKey": household, "mainSessionKey": mainKey,
 				"scope": "per-sender"}},
 		"auth":   map[string]any{"role": c.agreed.role, "scopes": c.agreed.scopes},
-		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.door.paces.tick.Milliseconds()},
+		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.server.paces.tick.Milliseconds()},
 	}
 }

@@ -77,7 +77,7 @@ func (c *connection) finish(e ending) error {
 		return c.send(final)
 	}
 	if len(c.finals.wait) == 0 { // else what never shows would put it off
-		c.finals.late.Reset(c.door.paces.late)
+		c.finals.late.Reset(c.server.paces.late)
 	}
 	c.finals.wait[e.run] = final
 	return nil

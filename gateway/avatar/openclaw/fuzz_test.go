@@ -215,8 +215,8 @@ func FuzzCalls(f *testing.F) {
 			}
 		}
 		talks := &strict{t: t}
-		d := New(Options{Talks: talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Log: slog.New(slog.DiscardHandler)})
-		k := &caller{t: t, c: newConnection(d, nil, "127.0.0.1:1"), talks: talks, started: map[string]bool{}, told: map[string]int{},
+		s := New(Options{Talks: talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Log: slog.New(slog.DiscardHandler)})
+		k := &caller{t: t, c: newConnection(s, nil, "127.0.0.1:1"), talks: talks, started: map[string]bool{}, told: map[string]int{},
 			runs: map[string]int{}}
 		k.c.agreed = agreed{newest, operator, grant(asked)}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -105,9 +105,9 @@ func (c cast) Exists(name string) bool {
 // harness is the door with a bus and a feed behind it, served over loopback.
 type harness struct {
 	*avatartest.Appliance
-	t     testing.TB
-	talks *scripted
-	door  *Server
+	t      testing.TB
+	talks  *scripted
+	server *Server
 }
 
 func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
@@ -119,9 +119,9 @@ func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
 		for _, c := range change {
 			c(&o, &p)
 		}
-		h.door = New(o)
-		h.door.paces = p
-		return h.door
+		h.server = New(o)
+		h.server.paces = p
+		return h.server
 	})
 	h.talks.bus = h.Bus
 	return h

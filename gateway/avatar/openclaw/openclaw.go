@@ -93,24 +93,24 @@ func New(o Options) *Server {
 
 // Run lets clients in until ctx ends. Then every connection is closed with 1001, and Run
 // returns when all are gone.
-func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
+func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
 // Connected is how many clients there are.
-func (d *Server) Connected() int { return d.serving.Connected() }
+func (s *Server) Connected() int { return s.serving.Connected() }
 
 // open upgrades a request and has the client served until it leaves. It returns at once.
-func (d *Server) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := d.serving.Enter(r)
+func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
+	ctx, leave, err := s.serving.Enter(r)
 	if err != nil {
 		return err
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Body, SendWithin: d.paces.send, Quiet: 3*d.paces.tick + d.paces.send,
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send, Quiet: 3*s.paces.tick + s.paces.send,
 		PerSecond: perSecond})
 	if err != nil {
 		leave()
 		return nil // Accept has answered
 	}
-	c := newConnection(d, conn, r.RemoteAddr)
+	c := newConnection(s, conn, r.RemoteAddr)
 	go func() {
 		defer leave()
 		c.serve(ctx)

@@ -331,7 +331,7 @@ func TestAClientThatLeaves(t *testing.T) {
 			t.Error("a turn went on")
 		}
 	}
-	waittest.For(t, "the client counts no more", func() bool { return h.door.Connected() == 0 })
+	waittest.For(t, "the client counts no more", func() bool { return h.server.Connected() == 0 })
 	c = h.join()
 	c.call("again", "chat.send", `{"sessionKey":"t0","message":"hello","idempotencyKey":"k0"}`)
 	if got := c.answer("again"); !strings.Contains(got.whole, `"started"`) {
@@ -344,14 +344,14 @@ func TestAClientThatLeaves(t *testing.T) {
 func TestAClientThatDoesNotRead(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *paces) { p.send = time.Minute })
 	other := h.join()
-	h.door.paces.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
+	h.server.paces.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
 	silent := h.join()
 	long := strings.Repeat("x", 1900)
 	go func() { // it asks and asks
 		for n := 0; silent.Conn.SendText(fmt.Appendf(nil, `{"type":"req","id":"%d","method":"sessions.list"}`, n)) == nil; n++ {
 		}
 	}()
-	for n := 0; h.door.Connected() > 1; n++ {
+	for n := 0; h.server.Connected() > 1; n++ {
 		session := fmt.Sprint("vtb_", n%100)
 		h.happens("", session, event.Heard{Text: "go"}, event.Said{Text: long}, event.TurnEnded{End: event.EndDone})
 		other.events(`"phase":"end"`)
@@ -448,7 +448,7 @@ func TestTheEnd(t *testing.T) {
 	for _, c := range []*client{waits, idle, asks} {
 		c.gone()
 	}
-	if n := h.door.Connected(); n != 0 {
+	if n := h.server.Connected(); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }

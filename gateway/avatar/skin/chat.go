@@ -51,14 +51,14 @@ func (t *turns) enter(conversation string) (leave func(tell func()), err error) 
 // chat has a question answered, and passes its text to out while the agent answers, and
 // to tools what it works with; tools may be nil. The turn ends with ctx. Its events are
 // published under the talk's session, so that skins see it.
-func (d *Server) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
-	return d.answer(ctx, q, &answer{door: d, question: q, out: out, tools: tools, prose: prose{table: d.o.Words, words: q.words}})
+func (s *Server) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
+	return s.answer(ctx, q, &answer{server: s, question: q, out: out, tools: tools, prose: prose{table: s.o.Words, words: q.words}})
 }
 
 // SessionOf is the session in which the talk of that name shows: "vtb_desk", and
 // "robot:" with an id or a name is the talk of that robot. The error has a Code.
-func (d *Server) SessionOf(talk string) (session string, err error) {
-	t, err := d.talkOf(talk, "")
+func (s *Server) SessionOf(talk string) (session string, err error) {
+	t, err := s.talkOf(talk, "")
 	return t.session, err
 }
 
@@ -68,12 +68,12 @@ func (d *Server) SessionOf(talk string) (session string, err error) {
 // ends the turn, as ctx does. What shows is published under the talk's session. The
 // error has a Code where the turn could not be begun, such as agent_busy, or bad_request
 // for a text that is empty or too long.
-func (d *Server) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
-	t, err := d.talkOf(talk, "")
+func (s *Server) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
+	t, err := s.talkOf(talk, "")
 	if err != nil {
 		return err
 	}
-	if character != "" && !d.hasCharacter(character) {
+	if character != "" && !s.hasCharacter(character) {
 		return noModel(character)
 	}
 	q := question{talk: t.with(character), character: character, text: typed(text)}
@@ -83,12 +83,12 @@ func (d *Server) Chat(ctx context.Context, talk, character, text string, take fu
 	case len(q.text) > limit.Question:
 		return badChat("the text has %d bytes, more than %d", len(q.text), limit.Question)
 	}
-	return d.answer(ctx, q, &answer{door: d, question: q, replies: take})
+	return s.answer(ctx, q, &answer{server: s, question: q, replies: take})
 }
 
 // answer has a question answered.
-func (d *Server) answer(ctx context.Context, q question, a *answer) error {
-	leave, err := d.turns.enter(q.talk.conversation)
+func (s *Server) answer(ctx context.Context, q question, a *answer) error {
+	leave, err := s.turns.enter(q.talk.conversation)
 	if err != nil {
 		return err
 	}
@@ -97,22 +97,22 @@ func (d *Server) answer(ctx context.Context, q question, a *answer) error {
 	within, cancel := context.WithTimeout(ctx, turnWithin)
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
-		Now: time.Now().In(d.o.Zone), Language: d.o.Language(q.talk.robot), History: q.history}
-	turn.Untrusted = turn.Robot != "" && !d.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the owner's home
-	if d.o.Characters != nil && turn.Robot == "" {                      // a robot's talk is that of its own character
-		d.o.Characters.Play(&turn, q.character, q.system)
+		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.talk.robot), History: q.history}
+	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the owner's home
+	if s.o.Characters != nil && turn.Robot == "" {                      // a robot's talk is that of its own character
+		s.o.Characters.Play(&turn, q.character, q.system)
 	}
 	// The robot's own state is its session's. What shows of this turn is
 	// published below, as that of a session without a robot.
 	turn.Unpublished = q.talk.robot != ""
 	a.publish(event.Heard{Text: q.text})
-	said, failed := agent.AnswerText(within, d.o.Mind, turn, a.handleReply)
+	said, failed := agent.AnswerText(within, s.o.Mind, turn, a.handleReply)
 	a.remember(turn, said.Text)
 	switch {
 	case failed == nil || ctx.Err() != nil:
 		return failed
 	case errors.Is(failed, agent.ErrNoBrain), within.Err() != nil:
-		d.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", failed)
+		s.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", failed)
 		return &httpserver.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}
@@ -121,7 +121,7 @@ func (d *Server) answer(ctx context.Context, q question, a *answer) error {
 
 // answer is one being given.
 type answer struct {
-	door     *Server
+	server   *Server
 	question question
 	out      func(string) error
 	replies  func(agent.Reply) error      // gets what is said as it comes, in place of out; or nil
@@ -130,7 +130,7 @@ type answer struct {
 	speaking bool
 }
 
-func (a *answer) publish(e event.Event) { a.door.o.Bus.Publish("", a.question.talk.session, e) }
+func (a *answer) publish(e event.Event) { a.server.o.Bus.Publish("", a.question.talk.session, e) }
 
 // handleReply passes on one reply.
 func (a *answer) handleReply(r agent.Reply) error {
@@ -171,17 +171,17 @@ func (a *answer) handleReply(r agent.Reply) error {
 // stranger's robot makes none.
 func (a *answer) gesture(g event.Gesture) {
 	a.publish(g)
-	if id := a.question.talk.robot; a.door.o.Robots.Trusts(id) {
-		a.door.o.Bus.Publish(id, "", g)
+	if id := a.question.talk.robot; a.server.o.Robots.Trusts(id) {
+		a.server.o.Bus.Publish(id, "", g)
 	}
 }
 
 // remember has the agent remember the turn, unless its client does.
 func (a *answer) remember(t agent.Turn, said string) {
-	mind := a.door.o.Mind
+	mind := a.server.o.Mind
 	if !a.question.talk.kept {
 		if err := mind.Forget(t.Conversation); err != nil {
-			a.door.o.Log.Warn("a talk was not forgotten", "err", err)
+			a.server.o.Log.Warn("a talk was not forgotten", "err", err)
 		}
 	} else if said != "" {
 		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said}, t.Now)

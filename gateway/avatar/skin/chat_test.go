@@ -530,9 +530,9 @@ func FuzzChat(f *testing.F) {
 	f.Add([]byte(chatOf("")), "robot:a0b1c2d3e4f5")
 	bus := event.NewBus()
 	f.Cleanup(bus.Close)
-	d := New(bare(bus, agent.NewBoard()))
+	s := New(bare(bus, agent.NewBoard()))
 	f.Fuzz(func(t *testing.T, body []byte, session string) {
-		q, err := d.parse(body, session)
+		q, err := s.parse(body, session)
 		if err != nil {
 			if status, shown := openAI(err); status < 400 || status >= 500 || shown.Error.Message == "" || len(shown.Error.Message) > 2000 {
 				t.Errorf("%v: %d", err, status)
@@ -541,7 +541,7 @@ func FuzzChat(f *testing.F) {
 		}
 		if q.text == "" || len(q.text) > limit.Question || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") ||
 			len(q.talk.session) > 60 ||
-			!d.o.Words.Knows(q.words) || q.talk.robot == "" && !strings.HasPrefix(q.talk.conversation, "skin:") {
+			!s.o.Words.Knows(q.words) || q.talk.robot == "" && !strings.HasPrefix(q.talk.conversation, "skin:") {
 			t.Errorf("%+v", q)
 		}
 	})
@@ -552,16 +552,16 @@ func FuzzChat(f *testing.F) {
 func TestAChatOfAnotherDoor(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
-	session, err := h.door.SessionOf("desk")
+	session, err := h.server.SessionOf("desk")
 	if err != nil || session != "vtb_desk" {
 		t.Fatal(session, err)
 	}
 	c := h.connect(t)
 	said := ""
-	err = h.door.Chat(t.Context(), "desk", "", "hello", func(r agent.Reply) error {
+	err = h.server.Chat(t.Context(), "desk", "", "hello", func(r agent.Reply) error {
 		if s, is := r.(agent.Say); is {
 			said += s.Text
-			if err := h.door.Chat(t.Context(), "desk", "", "at once", func(agent.Reply) error { return nil }); !errors.Is(err, errBusy) {
+			if err := h.server.Chat(t.Context(), "desk", "", "at once", func(agent.Reply) error { return nil }); !errors.Is(err, errBusy) {
 				t.Errorf("a second turn in the same talk: %v", err)
 			}
 		}
@@ -573,7 +573,7 @@ func TestAChatOfAnotherDoor(t *testing.T) {
 	if got := strings.Join(c.until(), "\n"); !strings.Contains(got, `"thinking","session_id":"vtb_desk"`) {
 		t.Errorf("skins are shown %s", got)
 	}
-	if err := h.door.Chat(t.Context(), "robot:nobody", "", "hello", nil); err == nil {
+	if err := h.server.Chat(t.Context(), "robot:nobody", "", "hello", nil); err == nil {
 		t.Error("a robot that is not there has a talk")
 	}
 }

@@ -43,9 +43,9 @@ func newCompletion(object, model string, now time.Time) completion {
 }
 
 // whole has a question answered in one piece.
-func (d *Server) whole(ctx context.Context, q question) (completion, error) {
+func (s *Server) whole(ctx context.Context, q question) (completion, error) {
 	var text strings.Builder
-	err := d.chat(ctx, q, func(more string) error {
+	err := s.chat(ctx, q, func(more string) error {
 		text.WriteString(more)
 		return nil
 	}, nil)
@@ -57,28 +57,28 @@ func (d *Server) whole(ctx context.Context, q question) (completion, error) {
 // streamed has a question answered by server-sent events, chunk by chunk. Where
 // it fails at once, the error can still be rendered as the answer; later it is
 // the last event.
-func (d *Server) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
+func (s *Server) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	chunk := func(delta spoken, finish *string) string {
 		c.Choices[0] = choice{Delta: &delta, Finish: finish}
 		return "data: " + string(httpserver.Encode(c)) + "\n\n"
 	}
-	s := newStream(w, chunk(spoken{Role: assistant}, nil))
+	out := newStream(w, chunk(spoken{Role: assistant}, nil))
 	var tools func(event.ToolStatus) error
 	if q.tools {
-		tools = newProgress(s.send).sendStatus
+		tools = newProgress(out.send).sendStatus
 	}
-	err := d.chat(ctx, q, func(text string) error { return s.send(chunk(spoken{Content: &text}, nil)) }, tools)
-	defer s.finish()
+	err := s.chat(ctx, q, func(text string) error { return out.send(chunk(spoken{Content: &text}, nil)) }, tools)
+	defer out.finish()
 	if err == nil {
-		if err := s.send(chunk(spoken{}, new("stop"))); err != nil {
+		if err := out.send(chunk(spoken{}, new("stop"))); err != nil {
 			return err
 		}
-		return s.send("data: [DONE]\n\n")
+		return out.send("data: [DONE]\n\n")
 	}
-	if s.silence() && ctx.Err() == nil {
+	if out.silence() && ctx.Err() == nil {
 		_, shown := openAI(err)
-		if s.send("data: "+string(httpserver.Encode(shown))+"\n\n") == nil {
+		if out.send("data: "+string(httpserver.Encode(shown))+"\n\n") == nil {
 			return nil // the client has its error
 		}
 	}

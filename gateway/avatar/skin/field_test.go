@@ -57,13 +57,13 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 			defer bus.Close()
 			o := bare(bus, agent.NewBoard())
 			o.Mind = c.mind
-			d := New(o)
-			q, err := d.parse([]byte(chatOf(`,"stream":true`)), "")
+			s := New(o)
+			q, err := s.parse([]byte(chatOf(`,"stream":true`)), "")
 			must.Succeed(t, err)
 			r, w := io.Pipe()
 			began, got := time.Now(), ""
 			go func() {
-				err := d.streamed(t.Context(), pen{Writer: w}, q)
+				err := s.streamed(t.Context(), pen{Writer: w}, q)
 				if err != nil {
 					_, shown := openAI(err)
 					fmt.Fprintf(w, "%s\n", shown.Error.Code)

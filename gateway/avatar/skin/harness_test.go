@@ -103,7 +103,7 @@ type harness struct {
 	notices *notice.Store
 	brain   *brain
 	mind    *agent.Mind
-	door    *Server
+	server  *Server
 	feed    *pausable
 	url     string
 	marks   int
@@ -145,11 +145,11 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	for _, c := range change {
 		c(&o)
 	}
-	h.door = New(o)
+	h.server = New(o)
 	engine, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
 	engine.Use(httpserver.Origins{Allowed: []string{page}}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
-	h.door.Routes(engine, httpserver.NewKey(secret, "skins.key", "").Check)
+	h.server.Routes(engine, httpserver.NewKey(secret, "skins.key", "").Check)
 	server := httptest.NewServer(engine)
 	h.url = server.URL
 	ctx, cancel := context.WithCancel(context.Background())
@@ -162,7 +162,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	})
 	h.feed = newPausable(o.Feed)
 	wg.Go(func() { h.feed.run(ctx) })
-	wg.Go(func() { h.door.Run(ctx) })
+	wg.Go(func() { h.server.Run(ctx) })
 	var once sync.Once
 	h.stop = func() {
 		once.Do(func() {

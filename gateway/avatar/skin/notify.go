@@ -10,16 +10,16 @@ import (
 )
 
 // notify takes a notification's JSON and returns the id it goes by.
-func (d *Server) notify(body []byte) (id string, err error) {
-	n, err := notice.ParseBy(body, d.o.Find)
+func (s *Server) notify(body []byte) (id string, err error) {
+	n, err := notice.ParseBy(body, s.o.Find)
 	if err == nil && n.Robot != "" {
-		_, err = d.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
-		if err == nil && !d.o.Robots.Trusts(n.Robot) {
+		_, err = s.o.Robots.Get(n.Robot) // it would wait for a robot that never comes
+		if err == nil && !s.o.Robots.Trusts(n.Robot) {
 			err = fmt.Errorf("%w: it is not adopted by name; perch robot adopt %s does that", device.ErrUnknownRobot, n.Robot)
 		}
 	}
 	if err == nil {
-		n, err = d.o.Notifier.Notify(n)
+		n, err = s.o.Notifier.Notify(n)
 	}
 	return n.ID, err
 }

@@ -92,38 +92,38 @@ type models struct {
 }
 
 // models lists the agent under each of its names.
-func (d *Server) models() models {
-	list := models{Object: "list", Data: []model{d.model(usualModel)}}
-	for _, v := range d.o.Words.Vocabularies() {
-		list.Data = append(list.Data, d.model(usualModel+"/"+string(v)))
+func (s *Server) models() models {
+	list := models{Object: "list", Data: []model{s.model(usualModel)}}
+	for _, v := range s.o.Words.Vocabularies() {
+		list.Data = append(list.Data, s.model(usualModel+"/"+string(v)))
 	}
-	if d.o.Characters == nil {
+	if s.o.Characters == nil {
 		return list
 	}
-	for _, name := range d.o.Characters.Names() {
-		list.Data = append(list.Data, d.model(name))
+	for _, name := range s.o.Characters.Names() {
+		list.Data = append(list.Data, s.model(name))
 	}
 	return list
 }
 
-func (d *Server) model(id string) model { return model{id, "model", d.began.Unix(), usualModel} }
+func (s *Server) model(id string) model { return model{id, "model", s.began.Unix(), usualModel} }
 
 // oneModel is the one of that name.
-func (d *Server) oneModel(id string) (model, error) {
-	for _, m := range d.models().Data {
+func (s *Server) oneModel(id string) (model, error) {
+	for _, m := range s.models().Data {
 		if m.ID == id {
 			return m, nil
 		}
 	}
-	if name, words, is := strings.Cut(id, "/"); is && d.hasCharacter(name) && d.o.Words.Knows(agent.Vocabulary(words)) {
-		return d.model(id), nil
+	if name, words, is := strings.Cut(id, "/"); is && s.hasCharacter(name) && s.o.Words.Knows(agent.Vocabulary(words)) {
+		return s.model(id), nil
 	}
 	return model{}, noModel(id)
 }
 
 // hasCharacter reports whether a name is that of a character.
-func (d *Server) hasCharacter(name string) bool {
-	return d.o.Characters != nil && d.o.Characters.Exists(name)
+func (s *Server) hasCharacter(name string) bool {
+	return s.o.Characters != nil && s.o.Characters.Exists(name)
 }
 
 func noModel(id string) error {

@@ -90,7 +90,7 @@ func TestOtherDoorsKeepTheRules(t *testing.T) {
 	for name, c := range map[string]struct{ character, text, want string }{
 		"empty": {"", " \x00\n", "empty"}, "long": {"", strings.Repeat("x", limit.Question+1), "more than"}, "nobody's": {"leo", "hello", "no model"},
 	} {
-		if err := h.door.Chat(t.Context(), "vtb_desk", c.character, c.text, take); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := h.server.Chat(t.Context(), "vtb_desk", c.character, c.text, take); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

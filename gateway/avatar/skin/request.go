@@ -103,7 +103,7 @@ type talk struct {
 const usualModel = "perch"
 
 // parse reads a chat request. session is the X-Session-Id that came with it.
-func (d *Server) parse(text []byte, session string) (question, error) {
+func (s *Server) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
 		return question{}, badChat("the body is not the JSON object that belongs here: %s", httpserver.WhyNotJSON(err))
@@ -118,14 +118,14 @@ func (d *Server) parse(text []byte, session string) (question, error) {
 	if len(r.Messages) > mostMessages {
 		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)
 	}
-	q := question{model: r.Model, stream: r.Stream, words: d.o.Vocabulary}
+	q := question{model: r.Model, stream: r.Stream, words: s.o.Vocabulary}
 	q.model = cmp.Or(q.model, usualModel)
 	name, words, faces := strings.Cut(q.model, "/")
-	if d.hasCharacter(name) {
+	if s.hasCharacter(name) {
 		q.character = name
 	}
 	if faces && (name == usualModel || q.character != "") {
-		if q.words = agent.Vocabulary(words); !d.o.Words.Knows(q.words) {
+		if q.words = agent.Vocabulary(words); !s.o.Words.Knows(q.words) {
 			return question{}, noModel(r.Model)
 		}
 	}
@@ -147,10 +147,10 @@ func (d *Server) parse(text []byte, session string) (question, error) {
 		return question{}, badChat("the last message of the user has %d bytes, more than %d", len(q.text), limit.Question)
 	}
 	q.history = exchanges(r.Messages[:last])
-	if d.o.System {
+	if s.o.System {
 		q.system = plain.Clip(system(r.Messages), limit.Question)
 	}
-	t, err := d.talkOf(session, r.User)
+	t, err := s.talkOf(session, r.User)
 	q.talk = t.with(q.character)
 	return q, err
 }
@@ -201,12 +201,12 @@ var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-
 
 // talkOf is the conversation that a session's name, or else a user's, leads to.
 // A client with neither begins a new one, and is sent its name.
-func (d *Server) talkOf(session, user string) (talk, error) {
+func (s *Server) talkOf(session, user string) (talk, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", limit.Session)
 	}
 	if robot, is := strings.CutPrefix(session, feed.OfRobot); is {
-		joined, err := d.join(robot, d.o.Find)
+		joined, err := s.join(robot, s.o.Find)
 		if err != nil {
 			return talk{}, fault(fmt.Errorf("X-Session-Id: %w", err))
 		}
@@ -214,7 +214,7 @@ func (d *Server) talkOf(session, user string) (talk, error) {
 	}
 	if robot, is := strings.CutPrefix(session, agent.OfChat); is {
 		// A chat of its own may be called as a robot is.
-		if joined, err := d.join(robot, device.ParseID); err == nil {
+		if joined, err := s.join(robot, device.ParseID); err == nil {
 			return joined, nil // it was sent this name when it joined
 		}
 	}
@@ -234,10 +234,10 @@ func (d *Server) talkOf(session, user string) (talk, error) {
 }
 
 // join is the talk of a robot.
-func (d *Server) join(robot string, find finder) (talk, error) {
+func (s *Server) join(robot string, find finder) (talk, error) {
 	id, err := find(robot)
 	if err == nil {
-		_, err = d.o.Robots.Get(id)
+		_, err = s.o.Robots.Get(id)
 	}
 	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, kept: true}, err
 }

@@ -23,20 +23,20 @@ var schema []byte
 // Routes mounts the door behind locks, of which none is for programs on this
 // machine. Where a browser has to put its key elsewhere, the locks find it in
 // the header all the same.
-func (d *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
+func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	ours := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
-		ours[i] = httpserver.InUpgrade(d.o.QueryToken, lock)
+		ours[i] = httpserver.InUpgrade(s.o.QueryToken, lock)
 	}
 	guard := httpserver.Guard(ours...)
-	d.vtuberRoutes(r.Group("/v1/vtuber", guard))
+	s.vtuberRoutes(r.Group("/v1/vtuber", guard))
 	// Errors are rendered in OpenAI's shape, also those of the key checks.
-	d.chatRoutes(r.Group("/v1", d.asOpenAI, guard, httpserver.Limit(limit.File)))
+	s.chatRoutes(r.Group("/v1", s.asOpenAI, guard, httpserver.Limit(limit.File)))
 }
 
-func (d *Server) vtuberRoutes(r gin.IRouter) {
+func (s *Server) vtuberRoutes(r gin.IRouter) {
 	r.GET("/ws", func(c *gin.Context) {
-		if err := d.open(c.Writer, c.Request); err != nil {
+		if err := s.open(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
 		}
 	})
@@ -45,7 +45,7 @@ func (d *Server) vtuberRoutes(r gin.IRouter) {
 		body, err := io.ReadAll(c.Request.Body)
 		var id string
 		if err == nil {
-			id, err = d.notify(body)
+			id, err = s.notify(body)
 		}
 		if err != nil {
 			_ = c.Error(fault(err))
@@ -55,10 +55,10 @@ func (d *Server) vtuberRoutes(r gin.IRouter) {
 	})
 }
 
-func (d *Server) chatRoutes(r gin.IRouter) {
-	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, d.models()) })
+func (s *Server) chatRoutes(r gin.IRouter) {
+	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, s.models()) })
 	r.GET("/models/*id", func(c *gin.Context) { // the name of a model may hold a slash
-		m, err := d.oneModel(strings.TrimPrefix(c.Param("id"), "/"))
+		m, err := s.oneModel(strings.TrimPrefix(c.Param("id"), "/"))
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -73,16 +73,16 @@ func (d *Server) chatRoutes(r gin.IRouter) {
 		body, err := io.ReadAll(c.Request.Body)
 		var q question
 		if err == nil {
-			q, err = d.parse(body, c.GetHeader(sessionHeader))
+			q, err = s.parse(body, c.GetHeader(sessionHeader))
 		}
 		if err == nil {
 			c.Header(sessionHeader, q.talk.session)
 			q.tools = asksForProgress(c.GetHeader(progressHeader))
 			if q.stream {
-				err = d.streamed(c.Request.Context(), c.Writer, q)
+				err = s.streamed(c.Request.Context(), c.Writer, q)
 			} else {
 				var whole completion
-				if whole, err = d.whole(c.Request.Context(), q); err == nil {
+				if whole, err = s.whole(c.Request.Context(), q); err == nil {
 					c.JSON(http.StatusOK, whole)
 				}
 			}
@@ -98,7 +98,7 @@ func (d *Server) chatRoutes(r gin.IRouter) {
 const sessionHeader = "X-Session-Id"
 
 // asOpenAI renders the last error that a handler after it has left.
-func (d *Server) asOpenAI(c *gin.Context) {
+func (s *Server) asOpenAI(c *gin.Context) {
 	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // pages see no others
 	c.Next()
 	if len(c.Errors) == 0 || c.Writer.Written() {
@@ -108,7 +108,7 @@ func (d *Server) asOpenAI(c *gin.Context) {
 	c.Errors = nil // it is rendered here
 	status, shown := openAI(err)
 	if status == http.StatusInternalServerError {
-		d.o.Log.Error("a request failed", "path", c.Request.URL.Path, "err", err)
+		s.o.Log.Error("a request failed", "path", c.Request.URL.Path, "err", err)
 	}
 	if wait := retryAfter(status, err); wait > 0 {
 		c.Header("Retry-After", strconv.Itoa(wait))

@@ -115,10 +115,10 @@ func New(o Options) *Server {
 
 // Run lets skins in until ctx ends. Then every skin's WebSocket is closed with 1001,
 // and Run returns when all are gone.
-func (d *Server) Run(ctx context.Context) { d.serving.Run(ctx) }
+func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
 // Connected is how many skins there are.
-func (d *Server) Connected() int { return len(d.skins.list()) }
+func (s *Server) Connected() int { return len(s.skins.list()) }
 
 // Skin is a connected skin as it is shown.
 type Skin struct {
@@ -127,10 +127,10 @@ type Skin struct {
 }
 
 // Skins are those that are connected, the first that came first.
-func (d *Server) Skins() []Skin {
+func (s *Server) Skins() []Skin {
 	all := []Skin{}
-	for _, s := range d.skins.list() {
-		all = append(all, Skin{s.address, s.since})
+	for _, one := range s.skins.list() {
+		all = append(all, Skin{one.address, one.since})
 	}
 	slices.SortFunc(all, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
 	return all

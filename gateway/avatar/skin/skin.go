@@ -20,10 +20,10 @@ import (
 // skin is a connected skin. Two goroutines share it: one receives its commands,
 // the other sends.
 type skin struct {
-	door *Server
-	conn *socket.Conn
-	log  *slog.Logger
-	view *feed.Viewer
+	server *Server
+	conn   *socket.Conn
+	log    *slog.Logger
+	view   *feed.Viewer
 
 	address string
 	since   time.Time
@@ -54,28 +54,28 @@ const mostCommands = 50
 
 // open upgrades a request and has the skin served until it leaves. It returns
 // at once: the server's own memory of the request is then free.
-func (d *Server) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := d.serving.Enter(r)
+func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
+	ctx, leave, err := s.serving.Enter(r)
 	if err != nil {
 		return err
 	}
 	conn, err := socket.Accept(w, r, socket.Options{
-		MaxMessage: limit.Question, SendWithin: d.paces.send, Quiet: d.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
+		MaxMessage: limit.Question, SendWithin: s.paces.send, Quiet: s.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
 		Subprotocols: []string{subprotocol},
 	})
 	if err != nil {
 		leave()
 		return nil // Accept has answered
 	}
-	s := &skin{door: d, conn: conn, ended: make(chan struct{}),
-		address: r.RemoteAddr, since: time.Now(), log: d.o.Log.With("address", r.RemoteAddr)}
-	d.skins.add(s)
-	s.view = d.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: d.o.Vocabulary})
-	d.o.Bus.Publish("", "", event.Changed{What: "connections"})
+	one := &skin{server: s, conn: conn, ended: make(chan struct{}),
+		address: r.RemoteAddr, since: time.Now(), log: s.o.Log.With("address", r.RemoteAddr)}
+	s.skins.add(one)
+	one.view = s.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: s.o.Vocabulary})
+	s.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	go func() {
 		defer leave()
-		s.serve(ctx)
-		d.o.Bus.Publish("", "", event.Changed{What: "connections"})
+		one.serve(ctx)
+		s.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	}()
 	return nil
 }
@@ -102,7 +102,7 @@ func (s *skin) serve(ctx context.Context) {
 func (s *skin) read() {
 	defer s.conn.Drop() // which ends a frame on its way
 	defer close(s.ended)
-	defer s.door.skins.remove(s)
+	defer s.server.skins.remove(s)
 	defer s.view.Leave()
 	for {
 		isText, text, err := s.conn.Receive()
@@ -122,7 +122,7 @@ func (s *skin) read() {
 
 // run carries out a command.
 func (s *skin) run(text []byte) {
-	o := s.door.o
+	o := s.server.o
 	c, bad := parseCommand(text, o.Vocabulary, o.Words, o.Find)
 	now := time.Now()
 	switch c := c.(type) {
@@ -131,9 +131,9 @@ func (s *skin) run(text []byte) {
 	case subscribe:
 		s.view.Subscribe(c.filter)
 	case ack:
-		bad = s.refusal(s.door.o.Notifier.Acknowledge(c.id), "a notification was not acknowledged")
+		bad = s.refusal(s.server.o.Notifier.Acknowledge(c.id), "a notification was not acknowledged")
 	case reply:
-		bad = s.refusal(s.door.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
+		bad = s.refusal(s.server.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
 	}
 	if bad != nil {
 		s.view.Answer(newErrorFrame(now, bad))
@@ -159,7 +159,7 @@ func (s *skin) refusal(err error, failed string) *wrong {
 // meanwhile.
 func (s *skin) write() {
 	defer s.conn.Drop()
-	ticker := time.NewTicker(s.door.paces.ping)
+	ticker := time.NewTicker(s.server.paces.ping)
 	defer ticker.Stop()
 	for {
 		select {

@@ -35,7 +35,7 @@ type wire struct {
 // moment before.
 func (h *harness) wire(t testing.TB) *wire {
 	t.Helper()
-	before := h.door.Connected()
+	before := h.server.Connected()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })                              // twice where the test has closed it
@@ -43,7 +43,7 @@ func (h *harness) wire(t testing.TB) *wire {
 		t.Fatal(err)
 	}
 	w := upgraded(t, c)
-	for h.door.Connected() == before {
+	for h.server.Connected() == before {
 		time.Sleep(time.Millisecond)
 	}
 	return w
@@ -103,14 +103,14 @@ var filler = strings.Repeat("x", 30_000)
 
 // someLate reports whether there is a skin that cannot keep up.
 func (h *harness) someLate() bool {
-	return slices.ContainsFunc(h.door.skins.list(), func(s *skin) bool { return s.view.Late() })
+	return slices.ContainsFunc(h.server.skins.list(), func(s *skin) bool { return s.view.Late() })
 }
 
 // TestASkinThatDoesNotRead delays no other, and is disconnected once too much waits
 // that may not be lost. The close frame holds why.
 func TestASkinThatDoesNotRead(t *testing.T) {
 	h := newHarness(t)
-	h.door.paces.send = time.Minute // this machine may be slow as well
+	h.server.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	quick.until()
 	for n := 0; n < 2000 && !h.someLate(); n++ {
@@ -130,7 +130,7 @@ func TestASkinThatDoesNotRead(t *testing.T) {
 // for it stays small, it delays nobody, and what it reads at last is the latest.
 func TestASkinThatReadsNoMoods(t *testing.T) {
 	h := newHarness(t)
-	h.door.paces.send = time.Minute // this machine may be slow as well
+	h.server.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	const wish = `{"type":"subscribe","events":["mood","gesture","notification"]}`
 	if _, err := slow.Write(masked(wish)); err != nil {
@@ -169,7 +169,7 @@ func masked(text string) []byte {
 // urgency.
 func TestASkinThatReadsLittle(t *testing.T) {
 	h := newHarness(t)
-	h.door.paces.send = time.Minute // this machine may be slow as well
+	h.server.paces.send = time.Minute // this machine may be slow as well
 	slow, quick := h.wire(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	quick.until()
@@ -205,16 +205,16 @@ func TestHalfOpenSockets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.NewBus()
 		defer bus.Close()
-		d := New(bare(bus, agent.NewBoard()))
+		s := New(bare(bus, agent.NewBoard()))
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			d.Run(ctx)
+			s.Run(ctx)
 		}()
 		defer func() { cancel(); <-ended }()
 		w := upgraded(t, httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := d.open(w, r); err != nil {
+			if err := s.open(w, r); err != nil {
 				t.Error(err)
 			}
 		})))
@@ -233,17 +233,17 @@ func TestHalfOpenSockets(t *testing.T) {
 				}
 			}
 		}()
-		quiet := d.paces.quiet
+		quiet := s.paces.quiet
 		time.Sleep(10 * quiet)
 		_, _ = w.Write(masked(`{"type":"ping"}`)) // the last sign of life
 		synctest.Wait()
 		there.Store(false)
 		time.Sleep(quiet - 1)
-		if synctest.Wait(); d.Connected() != 1 {
+		if synctest.Wait(); s.Connected() != 1 {
 			t.Error("it is gone too early")
 		}
 		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); d.Connected() != 0 {
+		if synctest.Wait(); s.Connected() != 0 {
 			t.Error("it is still there")
 		}
 		<-over

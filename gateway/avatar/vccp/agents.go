@@ -31,72 +31,72 @@ type registered struct {
 // none has it wait for a character to come by WebSocket. It reports whether it
 // was one already and has its character, which it then keeps, and whether it is
 // one for the first time.
-func (d *Server) register(session string, robot device.ID) (already, first bool, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stopping {
+func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
 		return false, false, errors.New("the appliance is stopping")
 	}
-	before, known := d.agents[session]
+	before, known := s.agents[session]
 	if known && robot == before.robot && before.body != nil && before.body.capability() != nil {
 		return true, false, nil
 	}
 	a := &registered{robot: robot}
 	if robot != "" {
-		a.body = puppet{d, robot}
+		a.body = puppet{s, robot}
 	}
-	d.agents[session] = a
+	s.agents[session] = a
 	if known {
-		d.letGo(before.body, "registered again")
+		s.letGo(before.body, "registered again")
 	}
 	return false, !known, nil
 }
 
 // letGo closes a character that came by WebSocket. It does not wait for one that
 // does not read.
-func (d *Server) letGo(c character, why string) {
+func (s *Server) letGo(c character, why string) {
 	if c, ok := c.(*client); ok {
-		d.waiting.Go(func() { c.close(why) })
+		s.waiting.Go(func() { c.close(why) })
 	}
 }
 
 // drop forgets an agent after the end of its session.
-func (d *Server) drop(session string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if a := d.agents[session]; a != nil {
-		d.letGo(a.body, "the session has ended")
-		delete(d.agents, session)
+func (s *Server) drop(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.agents[session]; a != nil {
+		s.letGo(a.body, "the session has ended")
+		delete(s.agents, session)
 	}
 }
 
 // body is the character of a session. It is nil where there is none, and known
 // reports whether the session is an agent at all.
-func (d *Server) body(session string) (c character, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a, known := d.agents[session]
+func (s *Server) body(session string) (c character, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, known := s.agents[session]
 	if !known {
 		return nil, false
 	}
-	if a.robot != "" && !d.o.Robots.Trusts(a.robot) {
+	if a.robot != "" && !s.o.Robots.Trusts(a.robot) {
 		return nil, true // it is a stranger by now
 	}
 	return a.body, true
 }
 
 // enter gives an agent the character that has come. The one before is closed.
-func (d *Server) enter(session string, c *client) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a, known := d.agents[session]
-	if !known || a.robot != "" || d.stopping {
+func (s *Server) enter(session string, c *client) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, known := s.agents[session]
+	if !known || a.robot != "" || s.stopping {
 		return errInvalid
 	}
-	d.letGo(a.body, "replaced")
+	s.letGo(a.body, "replaced")
 	a.body = c
-	d.sockets[c] = true
-	d.waiting.Add(1)
+	s.sockets[c] = true
+	s.waiting.Add(1)
 	return nil
 }
 
@@ -110,19 +110,19 @@ func (q quoted) Error() string { return string(q) }
 const errInvalid = quoted("Invalid session ID")
 
 // exit takes a character away that has left. Its agent stays.
-func (d *Server) exit(session string, c *client) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.sockets, c)
-	d.waiting.Done()
-	if a := d.agents[session]; a != nil && a.body == character(c) {
+func (s *Server) exit(session string, c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sockets, c)
+	s.waiting.Done()
+	if a := s.agents[session]; a != nil && a.body == character(c) {
 		a.body = nil
 	}
 }
 
 // play has the character of a session do something.
-func (d *Server) play(ctx context.Context, session string, action message) error {
-	body, known := d.body(session)
+func (s *Server) play(ctx context.Context, session string, action message) error {
+	body, known := s.body(session)
 	if !known {
 		return errors.New("this session is no agent yet; call register-agent first")
 	}
@@ -134,8 +134,8 @@ func (d *Server) play(ctx context.Context, session string, action message) error
 
 // perceived is the latest of each category that a session's character senses,
 // and of one category, where only that is wanted.
-func (d *Server) perceived(session, category string) any {
-	body, known := d.body(session)
+func (s *Server) perceived(session, category string) any {
+	body, known := s.body(session)
 	if !known {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestArgumentsAreRefusedInWords(t *testing.T) {
 	if asked := h.robots.take(); len(asked) != 0 {
 		t.Errorf("a robot is asked %q", asked)
 	}
-	if known := len(h.door.agents); known != 0 {
+	if known := len(h.server.agents); known != 0 {
 		t.Errorf("%d are registered all the same", known)
 	}
 	m.must("register-agent", object{"robot": string(robotA)})

@@ -103,8 +103,8 @@ func (c *client) ping(every time.Duration, over <-chan struct{}) {
 }
 
 // attend holds the socket of a character until it ends.
-func (d *Server) attend(w http.ResponseWriter, r *http.Request, session string) {
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendWithin, Quiet: d.quiet, PerSecond: mostMessages,
+func (s *Server) attend(w http.ResponseWriter, r *http.Request, session string) {
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendWithin, Quiet: s.quiet, PerSecond: mostMessages,
 		Subprotocols: []string{subprotocol}})
 	if err != nil {
 		return // Accept has answered
@@ -115,18 +115,18 @@ func (d *Server) attend(w http.ResponseWriter, r *http.Request, session string) 
 	}
 	defer context.AfterFunc(r.Context(), func() { conn.Close(socket.GoingAway, "the key was changed") })()
 	c := &client{conn: conn, address: r.RemoteAddr, since: time.Now()}
-	if err := d.enter(session, c); err != nil {
+	if err := s.enter(session, c); err != nil {
 		conn.Close(socket.Violation, err.Error())
 		return
 	}
-	defer d.connectionsChanged()
-	defer d.exit(session, c)
-	d.connectionsChanged()
+	defer s.connectionsChanged()
+	defer s.exit(session, c)
+	s.connectionsChanged()
 	var pinging sync.WaitGroup
 	defer pinging.Wait()
 	over := make(chan struct{})
 	defer close(over)
-	pinging.Go(func() { c.ping(d.quiet/2, over) })
+	pinging.Go(func() { c.ping(s.quiet/2, over) })
 	for {
 		isText, text, err := conn.Receive()
 		if err != nil {
@@ -144,7 +144,7 @@ func (d *Server) attend(w http.ResponseWriter, r *http.Request, session string) 
 }
 
 // connectionsChanged tells who shows them that a character came or went.
-func (d *Server) connectionsChanged() { d.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
+func (s *Server) connectionsChanged() { s.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
 
 // Character is a connected character as it is shown.
 type Character struct {
@@ -153,11 +153,11 @@ type Character struct {
 }
 
 // Connected are the characters that have come by WebSocket, the first that came first.
-func (d *Server) Connected() []Character {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Server) Connected() []Character {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all := []Character{}
-	for c := range d.sockets {
+	for c := range s.sockets {
 		all = append(all, Character{c.address, c.since})
 	}
 	slices.SortFunc(all, func(a, b Character) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })

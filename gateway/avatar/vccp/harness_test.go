@@ -128,8 +128,8 @@ type harness struct {
 	robots *robots
 	bus    *event.Bus
 	senses *perception.States
-	door   *Server
-	server *httptest.Server
+	server *Server
+	http   *httptest.Server
 	log    *bytes.Buffer
 }
 
@@ -143,17 +143,17 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	for _, c := range change {
 		c(&o)
 	}
-	h.door = New(o)
+	h.server = New(o)
 	e, err := httpserver.NewEngine(o.Log)
 	must.Succeed(t, err)
 	e.Use(httpserver.Origins{}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
 	lock := httpserver.NewKey(key, "skins.key", "")
-	h.door.Routes(e.Group("", httpserver.Guard(lock.Check)))
-	h.door.Characters(e.Group("", httpserver.Guard(httpserver.InUpgrade(false, lock.Check))))
-	h.server = httptest.NewServer(e)
+	h.server.Routes(e.Group("", httpserver.Guard(lock.Check)))
+	h.server.Characters(e.Group("", httpserver.Guard(httpserver.InUpgrade(false, lock.Check))))
+	h.http = httptest.NewServer(e)
 	t.Cleanup(func() {
-		h.door.Close()
 		h.server.Close()
+		h.http.Close()
 		h.bus.Close()
 	})
 	return h
@@ -163,7 +163,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 func (h *harness) runs() (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { h.door.Run(ctx) })
+	running.Go(func() { h.server.Run(ctx) })
 	return func() { stop(); running.Wait() }
 }
 
@@ -207,7 +207,7 @@ func (m *model) onChange(context.Context, *mcp.ToolListChangedRequest) {
 
 func (h *harness) model(t testing.TB) *model {
 	t.Helper()
-	m, err := connect(t, h.server.URL+"/mcp", key)
+	m, err := connect(t, h.http.URL+"/mcp", key)
 	must.Succeed(t, err)
 	return m
 }
@@ -264,7 +264,7 @@ type body struct {
 
 func (h *harness) body(t testing.TB, session string) *body {
 	t.Helper()
-	c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.server.URL, "http")+"/vccp"+session,
+	c, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.http.URL, "http")+"/vccp"+session,
 		socket.Options{MaxMessage: 1 << 20, Header: http.Header{"Authorization": {"Bearer " + key}}})
 	must.Succeed(t, err)
 	giveUp := time.AfterFunc(10*time.Second, c.Drop)
@@ -297,7 +297,7 @@ func (b *body) next() string {
 // post sends a request without any library.
 func (h *harness) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
 	t.Helper()
-	answer, body := httpservertest.Ask(t, http.MethodPost, h.server.URL+"/mcp", text, append([]string{"Content-Type", "application/json",
+	answer, body := httpservertest.Ask(t, http.MethodPost, h.http.URL+"/mcp", text, append([]string{"Content-Type", "application/json",
 		"Accept", "application/json, text/event-stream", "Authorization", "Bearer " + key}, header...)...)
 	return answer.StatusCode, answer.Header, body
 }

@@ -18,7 +18,7 @@ func TestStrangeSchemas(t *testing.T) {
 	for i, kind := range []string{"", "string", "null", "OBJECT"} {
 		h.robots.tools = append(h.robots.tools, device.Tool{Name: fmt.Sprintf("self.strange_%d", i), Schema: device.Schema{Type: kind}})
 	}
-	h.door.updateTools()
+	h.server.updateTools()
 	m := h.model(t)
 	strange := 0
 	for tool, err := range m.Tools(t.Context(), nil) {

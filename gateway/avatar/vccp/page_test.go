@@ -17,7 +17,7 @@ import (
 // than the names of subprotocols.
 func (h *harness) upgrade(t *testing.T, path string, protocols ...string) *http.Response {
 	t.Helper()
-	host := strings.TrimPrefix(h.server.URL, "http://")
+	host := strings.TrimPrefix(h.http.URL, "http://")
 	c, err := net.Dial("tcp", host)
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })

@@ -16,8 +16,8 @@ import (
 
 // puppet is one of this appliance's robots as a character.
 type puppet struct {
-	door  *Server
-	robot device.ID
+	server *Server
+	robot  device.ID
 }
 
 // Tools of the firmware that actions are done with. Boards may have them under
@@ -39,7 +39,7 @@ const (
 
 // tool is the robot's tool that ends so.
 func (p puppet) tool(name string) (device.Tool, bool) {
-	for _, t := range p.door.o.Talk.Tools(p.robot) {
+	for _, t := range p.server.o.Talk.Tools(p.robot) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
 			return t, true
 		}
@@ -134,11 +134,11 @@ func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
 	if err := json.Unmarshal(data, &e); err != nil || e.Preset == "" {
 		return fmt.Errorf(`expression needs {"preset":%q}`, presets()[0])
 	}
-	face, known := p.door.o.Face(e.Preset)
+	face, known := p.server.o.Face(e.Preset)
 	if !known {
 		return fmt.Errorf("there is no preset %q; those there are: %s", plain.Clip(e.Preset, limit.Word), strings.Join(presets(), ", "))
 	}
-	return p.door.o.Talk.Feel(ctx, p.robot, face)
+	return p.server.o.Talk.Feel(ctx, p.robot, face)
 }
 
 func (p puppet) speak(ctx context.Context, data json.RawMessage) error {
@@ -152,7 +152,7 @@ func (p puppet) speak(ctx context.Context, data json.RawMessage) error {
 		return fmt.Errorf("a robot is given at most %d bytes to say at once", limit.Line)
 	}
 	// A robot with a closed channel says it after its next hello.
-	_, err := p.door.o.Talk.Speak(ctx, p.robot, s.Text)
+	_, err := p.server.o.Talk.Speak(ctx, p.robot, s.Text)
 	return err
 }
 
@@ -163,14 +163,14 @@ func (p puppet) call(ctx context.Context, name string, arguments map[string]any)
 	if !has {
 		return fmt.Errorf("this robot's firmware has no %s", name)
 	}
-	_, err := p.door.call(ctx, p.robot, t.Name, arguments)
+	_, err := p.server.call(ctx, p.robot, t.Name, arguments)
 	return err
 }
 
 // perceptions are what the robot senses: the latest event of each name, and
 // under "state" all that is known.
 func (p puppet) perceptions(now time.Time) []message {
-	s := p.door.o.Senses.Robot(p.robot, now)
+	s := p.server.o.Senses.Robot(p.robot, now)
 	var latest []message
 	indexes := map[string]int{}
 	for _, r := range s.Recent {

@@ -176,9 +176,9 @@ func TestAngles(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	h := newHarness(t)
 	for range mostCalls {
-		h.door.calls <- struct{}{}
+		h.server.calls <- struct{}{}
 	}
-	if _, err := h.door.call(t.Context(), robotA, "x", nil); err != errBusy {
+	if _, err := h.server.call(t.Context(), robotA, "x", nil); err != errBusy {
 		t.Errorf("one more: %v", err)
 	}
 	if got := h.robots.take(); len(got) > 0 {

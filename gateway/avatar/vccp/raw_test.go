@@ -23,7 +23,7 @@ type raw struct {
 
 func (h *harness) raw(t testing.TB, path string) *raw {
 	t.Helper()
-	host := strings.TrimPrefix(h.server.URL, "http://")
+	host := strings.TrimPrefix(h.http.URL, "http://")
 	c, err := net.Dial("tcp", host)
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })

@@ -15,14 +15,14 @@ import (
 
 // Routes mounts what a model comes to. It is for a router behind the skins' key,
 // or for one that only this machine reaches.
-func (d *Server) Routes(r gin.IRouter) {
+func (s *Server) Routes(r gin.IRouter) {
 	r.POST("/mcp", httpserver.Limit(limit.List), func(c *gin.Context) {
-		if err := d.post(c.Writer, c.Request); err != nil {
+		if err := s.post(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
 		}
 	})
-	r.GET("/mcp", func(c *gin.Context) { d.serve(c.Writer, c.Request) })
-	r.DELETE("/mcp", func(c *gin.Context) { d.serve(c.Writer, c.Request) })
+	r.GET("/mcp", func(c *gin.Context) { s.serve(c.Writer, c.Request) })
+	r.DELETE("/mcp", func(c *gin.Context) { s.serve(c.Writer, c.Request) })
 }
 
 // Routes mounts what coding agents come to that Perch has started. Its lock is
@@ -40,8 +40,8 @@ func (t *Talks) Routes(r gin.IRouter) {
 
 // Characters mounts what a character comes to. Its address holds a session's id,
 // which only the model has that was given it; the lock may still be the same.
-func (d *Server) Characters(r gin.IRouter) {
-	attend := func(c *gin.Context) { d.attend(c.Writer, c.Request, c.Param("session")) }
+func (s *Server) Characters(r gin.IRouter) {
+	attend := func(c *gin.Context) { s.attend(c.Writer, c.Request, c.Param("session")) }
 	r.GET("/vccp/:session", attend)
 	r.GET("/vccp/", attend)
 	r.GET("/vccp", attend)
@@ -55,10 +55,10 @@ const sessionHeader = "Mcp-Session-Id"
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
 // post serves a request, or begins a session.
-func (d *Server) post(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	if session := r.Header.Get(sessionHeader); session != "" {
-		defer d.use(session)()
-		d.serve(w, r)
+		defer s.use(session)()
+		s.serve(w, r)
 		return nil
 	}
 	body, err := httpserver.Body(r)
@@ -75,22 +75,22 @@ func (d *Server) post(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if !d.makeRoom() {
+	if !s.makeRoom() {
 		return &httpserver.Fault{Word: "too_many_sessions", HTTP: http.StatusServiceUnavailable,
 			Sentence: "too many models are connected; end one of their sessions"}
 	}
-	d.updateTools()
-	d.serve(w, r)
-	d.begun(w.Header().Get(sessionHeader))
+	s.updateTools()
+	s.serve(w, r)
+	s.begun(w.Header().Get(sessionHeader))
 	return nil
 }
 
 // serve has the library answer a client, which has to read in time.
-func (d *Server) serve(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
 	t := timed{w, http.NewResponseController(w)}
 	defer t.lift()
-	d.http.ServeHTTP(t, r)
+	s.http.ServeHTTP(t, r)
 }
 
 // readWithin is how long a client may take to read before it is disconnected.

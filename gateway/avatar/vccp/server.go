@@ -31,9 +31,9 @@ const (
 )
 
 // addTools adds the four tools of the protocol.
-func (d *Server) addTools() {
-	add := func(name, description, properties string, run func(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error)) {
-		d.server.AddTool(&mcp.Tool{Name: name, Description: description,
+func (s *Server) addTools() {
+	add := func(name, description, properties string, run func(context.Context, *mcp.ServerSession, json.RawMessage) (string, error)) {
+		s.server.AddTool(&mcp.Tool{Name: name, Description: description,
 			InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)},
 			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return answer(run(ctx, r.Session, r.Params.Arguments)), nil
@@ -41,12 +41,12 @@ func (d *Server) addTools() {
 	}
 	add("register-agent",
 		"Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
-		`"robot":{"type":"string","description":"the name of a robot, or its id in any spelling of its MAC address"}`, d.registerAgent)
-	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "", d.getCapability)
+		`"robot":{"type":"string","description":"the name of a robot, or its id in any spelling of its MAC address"}`, s.registerAgent)
+	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "", s.getCapability)
 	add("get-perception", "What your character senses: the latest of one category, or an array of the latest of each.",
-		`"category":{"type":"string","description":"of what it senses; without it all are told"}`, d.getPerception)
+		`"category":{"type":"string","description":"of what it senses; without it all are told"}`, s.getPerception)
 	add("play-action", "Has your character perform an action, as get-capability shows them.",
-		`"action":{"type":"object","description":"{\"type\":\"action\",\"category\":...,\"timestamp\":ISO 8601,\"data\":{...}}"}`, d.playAction)
+		`"action":{"type":"object","description":"{\"type\":\"action\",\"category\":...,\"timestamp\":ISO 8601,\"data\":{...}}"}`, s.playAction)
 }
 
 // answer is a tool's result: a text, or what went wrong.
@@ -57,7 +57,7 @@ func answer(text string, err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-func (d *Server) registerAgent(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
 	// A robot's name that went unread would have a model wait for a character that
 	// never comes.
 	var named map[string]json.RawMessage
@@ -78,38 +78,38 @@ func (d *Server) registerAgent(_ context.Context, s *mcp.ServerSession, args jso
 	}
 	var robot device.ID
 	if a.Robot != "" {
-		id, err := d.o.Find(a.Robot)
-		if err != nil || !d.o.Robots.Trusts(id) {
-			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", plain.Clip(a.Robot, 40), d.names())
+		id, err := s.o.Find(a.Robot)
+		if err != nil || !s.o.Robots.Trusts(id) {
+			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", plain.Clip(a.Robot, 40), s.names())
 		}
 		robot = id
 	}
-	already, first, err := d.register(s.ID(), robot)
+	already, first, err := s.register(session.ID(), robot)
 	switch {
 	case err != nil:
 		return "", err
 	case already:
-		return saidAlready + s.ID(), nil
+		return saidAlready + session.ID(), nil
 	case first:
-		d.waiting.Go(func() {
-			_ = s.Wait() // however it ends
-			d.drop(s.ID())
+		s.waiting.Go(func() {
+			_ = session.Wait() // however it ends
+			s.drop(session.ID())
 		})
 	}
-	return saidRegistered + s.ID(), nil
+	return saidRegistered + session.ID(), nil
 }
 
 // names lists the robots for an error.
-func (d *Server) names() string {
+func (s *Server) names() string {
 	var names []string
-	for _, id := range d.adopted() {
+	for _, id := range s.adopted() {
 		names = append(names, string(id))
 	}
 	return plain.Clip(cmp.Or(strings.Join(names, " "), "none"), 500)
 }
 
-func (d *Server) getCapability(_ context.Context, s *mcp.ServerSession, _ json.RawMessage) (string, error) {
-	if body, _ := d.body(s.ID()); body != nil {
+func (s *Server) getCapability(_ context.Context, session *mcp.ServerSession, _ json.RawMessage) (string, error) {
+	if body, _ := s.body(session.ID()); body != nil {
 		if can := body.capability(); can != nil {
 			return string(can), nil
 		}
@@ -117,21 +117,21 @@ func (d *Server) getCapability(_ context.Context, s *mcp.ServerSession, _ json.R
 	return "null", nil
 }
 
-func (d *Server) getPerception(_ context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+func (s *Server) getPerception(_ context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
 	var a struct {
 		Category string `json:"category"`
 	}
 	if err := decode(args, &a); err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(d.perceived(s.ID(), a.Category))
+	text, err := json.Marshal(s.perceived(session.ID(), a.Category))
 	if err != nil {
 		return "", fmt.Errorf("encode what is sensed: %w", err)
 	}
 	return string(text), nil
 }
 
-func (d *Server) playAction(ctx context.Context, s *mcp.ServerSession, args json.RawMessage) (string, error) {
+func (s *Server) playAction(ctx context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
 	var a struct {
 		Action json.RawMessage `json:"action"`
 	}
@@ -152,7 +152,7 @@ func (d *Server) playAction(ctx context.Context, s *mcp.ServerSession, args json
 	if err != nil {
 		return "", errors.New(saidInvalid + err.Error())
 	}
-	if err := d.play(ctx, s.ID(), m); err != nil {
+	if err := s.play(ctx, session.ID(), m); err != nil {
 		return "", errors.New(saidFailed + err.Error())
 	}
 	return saidPlayed, nil

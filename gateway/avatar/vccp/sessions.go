@@ -15,65 +15,65 @@ type use struct {
 }
 
 // use takes note of a request within a session, and of its end.
-func (d *Server) use(session string) (end func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	u := d.used[session]
+func (s *Server) use(session string) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.used[session]
 	if u == nil {
 		return func() {} // there is no such session
 	}
 	u.asking++
-	u.last = d.now()
+	u.last = s.now()
 	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		u.asking--
-		u.last = d.now()
+		u.last = s.now()
 	}
 }
 
 // makeRoom makes room for one more session, and reports whether there is some. The
 // one that has been idle for longest gives way; one that has just been used does
 // not.
-func (d *Server) makeRoom() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stopping {
+func (s *Server) makeRoom() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
 		return false
 	}
 	open := map[string]bool{}
 	staying := 0
 	var idlest *mcp.ServerSession
-	since := d.now().Add(-leastIdle)
-	for s := range d.server.Sessions() {
-		open[s.ID()] = true
-		u := d.used[s.ID()]
+	since := s.now().Add(-leastIdle)
+	for session := range s.server.Sessions() {
+		open[session.ID()] = true
+		u := s.used[session.ID()]
 		if u == nil || u.leaves { // not noted yet: it counts as being opened
 			continue
 		}
 		staying++
 		if u.asking == 0 && !u.last.After(since) {
-			idlest, since = s, u.last
+			idlest, since = session, u.last
 		}
 	}
-	maps.DeleteFunc(d.used, func(session string, _ *use) bool { return !open[session] })
-	if staying+d.opening >= mostSessions {
+	maps.DeleteFunc(s.used, func(id string, _ *use) bool { return !open[id] })
+	if staying+s.opening >= mostSessions {
 		if idlest == nil {
 			return false
 		}
-		d.used[idlest.ID()].leaves = true
-		d.waiting.Go(func() { _ = idlest.Close() }) // its end is all that is wanted
+		s.used[idlest.ID()].leaves = true
+		s.waiting.Go(func() { _ = idlest.Close() }) // its end is all that is wanted
 	}
-	d.opening++
+	s.opening++
 	return true
 }
 
 // begun takes note of the session that was opened, if one was.
-func (d *Server) begun(session string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.opening--
+func (s *Server) begun(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opening--
 	if session != "" {
-		d.used[session] = &use{last: d.now()}
+		s.used[session] = &use{last: s.now()}
 	}
 }

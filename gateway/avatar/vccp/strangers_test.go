@@ -83,7 +83,7 @@ func TestInventedRobots(t *testing.T) {
 func TestTooManySessions(t *testing.T) {
 	h := newHarness(t)
 	now := time.Now()
-	h.door.now = func() time.Time { return now }
+	h.server.now = func() time.Time { return now }
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"curl","version":"1"}}}`
 	var sessions []string
 	open := func() int {
@@ -132,14 +132,14 @@ func TestTooManySessions(t *testing.T) {
 	}
 	waittest.For(t, "those that gave way are gone", func() bool {
 		n := 0
-		for range h.door.server.Sessions() {
+		for range h.server.server.Sessions() {
 			n++
 		}
 		return n == mostSessions
 	})
-	h.door.mu.Lock()
-	defer h.door.mu.Unlock()
-	if n := len(h.door.used); n > 2*mostSessions {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	if n := len(h.server.used); n > 2*mostSessions {
 		t.Errorf("%d are remembered", n)
 	}
 }

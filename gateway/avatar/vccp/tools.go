@@ -28,9 +28,9 @@ type offer struct {
 }
 
 // adopted are the robots that were adopted by name.
-func (d *Server) adopted() (all []device.ID) {
-	for _, r := range d.o.Robots.List() {
-		if d.o.Robots.Trusts(r.ID) {
+func (s *Server) adopted() (all []device.ID) {
+	for _, r := range s.o.Robots.List() {
+		if s.o.Robots.Trusts(r.ID) {
 			all = append(all, r.ID)
 		}
 	}
@@ -39,12 +39,12 @@ func (d *Server) adopted() (all []device.ID) {
 
 // wanted is what is to be offered: each robot's first tool, then each one's
 // second, so that none takes the room of the others.
-func (d *Server) wanted() map[string]offer {
+func (s *Server) wanted() map[string]offer {
 	wanted := map[string]offer{}
-	robots := d.adopted()
+	robots := s.adopted()
 	lists := make([][]device.Tool, len(robots))
 	for i, id := range robots {
-		lists[i] = d.o.Talk.Tools(id)
+		lists[i] = s.o.Talk.Tools(id)
 	}
 	for n, more := 0, true; more; n++ {
 		more = false
@@ -55,7 +55,7 @@ func (d *Server) wanted() map[string]offer {
 			more = true
 			t := lists[i][n]
 			name := toolName(id, t.Name)
-			if _, taken := wanted[name]; taken || t.UserOnly && !d.o.UserTools() {
+			if _, taken := wanted[name]; taken || t.UserOnly && !s.o.UserTools() {
 				continue
 			}
 			if len(wanted) == mostOffered {
@@ -68,32 +68,32 @@ func (d *Server) wanted() map[string]offer {
 }
 
 // updateTools has what is offered be what the robots list.
-func (d *Server) updateTools() {
-	wanted := d.wanted()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Server) updateTools() {
+	wanted := s.wanted()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var gone []string
-	for name, before := range d.offered {
+	for name, before := range s.offered {
 		if now, still := wanted[name]; !still {
 			gone = append(gone, name)
-			delete(d.offered, name)
+			delete(s.offered, name)
 		} else if reflect.DeepEqual(before, now) {
 			delete(wanted, name)
 		}
 	}
-	d.server.RemoveTools(gone...)
+	s.server.RemoveTools(gone...)
 	for name, o := range wanted {
 		schema, err := json.Marshal(asObject(o.tool.Schema))
 		if err == nil && len(schema) > limit.Result {
 			err = fmt.Errorf("its arguments take more than %d bytes to describe", limit.Result)
 		}
 		if err != nil {
-			d.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
+			s.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
 			continue
 		}
-		d.offered[name] = o
+		s.offered[name] = o
 		description := fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description))
-		d.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, d.runs(o))
+		s.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, s.runs(o))
 	}
 }
 
@@ -121,16 +121,16 @@ func toolName(robot device.ID, tool string) string {
 }
 
 // runs is the handler of a robot's tool.
-func (d *Server) runs(o offer) mcp.ToolHandler {
+func (s *Server) runs(o offer) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var arguments map[string]any
 		if err := decode(r.Params.Arguments, &arguments); err != nil {
 			return answer("", err), nil
 		}
-		if !d.o.Robots.Trusts(o.robot) {
+		if !s.o.Robots.Trusts(o.robot) {
 			return answer("", errors.New("this robot is adopted no more")), nil
 		}
-		result, err := d.call(ctx, o.robot, o.tool.Name, arguments)
+		result, err := s.call(ctx, o.robot, o.tool.Name, arguments)
 		if err != nil {
 			return answer("", err), nil
 		}
@@ -146,12 +146,12 @@ func (d *Server) runs(o offer) mcp.ToolHandler {
 var errBusy = errors.New("too many calls of robots are under way; wait for one to end")
 
 // call runs a robot's tool, as one of the few that may run at a time.
-func (d *Server) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	select {
-	case d.calls <- struct{}{}:
-		defer func() { <-d.calls }()
+	case s.calls <- struct{}{}:
+		defer func() { <-s.calls }()
 	default:
 		return device.Result{}, errBusy
 	}
-	return d.o.Talk.Call(ctx, id, tool, arguments)
+	return s.o.Talk.Call(ctx, id, tool, arguments)
 }

@@ -107,50 +107,50 @@ func New(o Options) *Server {
 	if o.UserTools == nil {
 		o.UserTools = func() bool { return false }
 	}
-	d := &Server{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
+	s := &Server{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
 		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
 	// The library's own log has a line for every request.
 	quiet := slog.New(slog.DiscardHandler)
-	d.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
+	s.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions: instructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{},
 	})
-	d.addTools()
-	d.addSkills()
-	d.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return d.server }, &mcp.StreamableHTTPOptions{
+	s.addTools()
+	s.addSkills()
+	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{
 		SessionTimeout: o.Idle, MaxRequestBodyBytes: limit.List, Logger: quiet,
 		// Host and Origin were checked before a request came here.
 		DisableLocalhostProtection: true,
 	})
-	return d
+	return s
 }
 
 // Run has the tools offered follow those of the robots, until ctx ends or the
 // bus is closed.
-func (d *Server) Run(ctx context.Context) {
-	reader := d.o.Bus.Read()
-	d.updateTools()
+func (s *Server) Run(ctx context.Context) {
+	reader := s.o.Bus.Read()
+	s.updateTools()
 	reader.Each(ctx, func(e event.Envelope) {
 		switch what := e.Event.(type) {
 		case event.ToolsListed, event.RobotSeen, event.RobotOnline, event.Missed:
-			d.updateTools()
+			s.updateTools()
 		case event.Changed:
 			if what.What == "settings" { // UserTools is one of them
-				d.updateTools()
+				s.updateTools()
 			}
 		}
 	})
 }
 
 // Close ends every session and every socket, and waits for them.
-func (d *Server) Close() {
-	d.mu.Lock()
-	d.stopping = true
-	for c := range d.sockets {
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.stopping = true
+	for c := range s.sockets {
 		c.conn.Close(socket.GoingAway, "the appliance is stopping")
 	}
-	d.mu.Unlock()
-	for s := range d.server.Sessions() {
-		_ = s.Close() // its end is all that is wanted
+	s.mu.Unlock()
+	for session := range s.server.Sessions() {
+		_ = session.Close() // its end is all that is wanted
 	}
-	d.waiting.Wait()
+	s.waiting.Wait()
 }

@@ -36,7 +36,7 @@ func TestConversation(t *testing.T) {
 	}
 	b := h.body(t, "/"+id)
 	waittest.For(t, "it is shown as connected", func() bool {
-		all := h.door.Connected()
+		all := h.server.Connected()
 		return len(all) == 1 && strings.HasPrefix(all[0].Address, "127.0.0.1:") && time.Since(all[0].Since) < time.Minute
 	})
 	b.send(`{"type":"perception","category":"object","timestamp":"2024-01-01T00:00:00Z","data":{"name":"early"}}`)
@@ -136,7 +136,7 @@ func TestStrangers(t *testing.T) {
 	if code, _ := h.raw(t, "/vccp/"+m.ID()).ended(); code != 1008 {
 		t.Errorf("who has a robot is given another character: %d", code)
 	}
-	_, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.server.URL, "http")+"/vccp/"+m.ID(), socket.Options{})
+	_, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.http.URL, "http")+"/vccp/"+m.ID(), socket.Options{})
 	var refused *socket.Refusal
 	if !errors.As(err, &refused) || refused.Status != 401 {
 		t.Errorf("without a key: %v", err)
@@ -207,9 +207,9 @@ func TestNoCrossTalk(t *testing.T) {
 	two.must("play-action", object{"action": object{"type": "action", "category": "b", "data": object{}}})
 	b.next()
 	waittest.For(t, "the first is forgotten", func() bool {
-		h.door.mu.Lock()
-		defer h.door.mu.Unlock()
-		return len(h.door.agents) == 1 && len(h.door.sockets) == 1
+		h.server.mu.Lock()
+		defer h.server.mu.Unlock()
+		return len(h.server.agents) == 1 && len(h.server.sockets) == 1
 	})
 }
 
@@ -248,19 +248,19 @@ func TestRawHTTP(t *testing.T) {
 	if status, _, body := h.post(t, `{"x":"`+strings.Repeat("x", limit.List)+`"}`, "Mcp-Session-Id", id); status != 413 {
 		t.Errorf("too much: %d %s", status, body)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.server.URL+"/mcp", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.http.URL+"/mcp", nil)
 	must.Succeed(t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Mcp-Session-Id", id)
-	a, err := h.server.Client().Do(r)
+	a, err := h.http.Client().Do(r)
 	if err != nil || a.StatusCode != 204 {
 		t.Fatalf("delete: %v %v", a, err)
 	}
 	_ = a.Body.Close()
 	waittest.For(t, "the agent is forgotten", func() bool {
-		h.door.mu.Lock()
-		defer h.door.mu.Unlock()
-		return len(h.door.agents) == 0
+		h.server.mu.Lock()
+		defer h.server.mu.Unlock()
+		return len(h.server.agents) == 0
 	})
 }
 
@@ -274,10 +274,10 @@ func TestIdleSessions(t *testing.T) {
 	if _, _, err := b.Receive(); err != io.EOF {
 		t.Errorf("its character ended with %v", err)
 	}
-	h.door.mu.Lock()
-	defer h.door.mu.Unlock()
-	if len(h.door.agents) != 0 {
-		t.Errorf("%d agents", len(h.door.agents))
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	if len(h.server.agents) != 0 {
+		t.Errorf("%d agents", len(h.server.agents))
 	}
 }
 
@@ -354,7 +354,7 @@ func TestRobotsTools(t *testing.T) {
 // disconnected; its model is notified that there is none.
 func TestAHalfOpenCharacter(t *testing.T) {
 	h := newHarness(t)
-	h.door.quiet = 200 * time.Millisecond
+	h.server.quiet = 200 * time.Millisecond
 	m := h.model(t)
 	m.must("register-agent", nil)
 	began := time.Now()
