@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -23,24 +24,24 @@ type Conn struct {
 	view      *feed.Viewer
 	log       *slog.Logger
 	talk      string
-	session   string // in which the talk shows
+	session   string // under which the talk is published
 	character string
-	out       chan []byte   // what is sent next
-	greeted   chan struct{} // closed once the greeting was sent
+	out       chan []byte   // messages for write
+	greeted   chan struct{} // closed after Greet
 
-	// Of the goroutine that receives: the answer under way.
-	interrupt context.CancelFunc // nil is none
-	answered  chan struct{}      // closed when it has ended
-	over      *atomic.Bool       // set, once, by who ends it: itself, before its last message, or Interrupt
+	// The current answer. These fields belong to the goroutine that receives.
+	interrupt context.CancelFunc // nil without an answer
+	answered  chan struct{}      // closed when the answer has ended
+	over      *atomic.Bool       // set by the answer before its last message, or else by Interrupt
 }
 
-// Session is the one in which the program's talk shows.
+// Session returns the session under which the program's talk is published.
 func (c *Conn) Session() string { return c.session }
 
-// Log is the door's, with the address of the program.
+// Log returns the server's logger with the program's address.
 func (c *Conn) Log() *slog.Logger { return c.log }
 
-// serve serves the program until it leaves or ctx ends, and leaves nothing behind.
+// serve serves the program until it leaves or ctx ends, and waits for all its goroutines.
 func (c *Conn) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,7 +60,7 @@ func (c *Conn) serve(ctx context.Context) {
 		c.log.Info("a program is disconnected", "kind", c.server.o.Kind, "err", err)
 	}
 	if stop() {
-		c.socket.Drop() // which ends a message on its way
+		c.socket.Drop() // aborts a blocked send
 	} else {
 		<-closed
 	}
@@ -68,8 +69,8 @@ func (c *Conn) serve(ctx context.Context) {
 	sending.Wait()
 }
 
-// read takes messages until the connection ends. An error is that of a program that is
-// disconnected.
+// read handles messages until the connection ends. It returns an error if the program has
+// to be disconnected.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet it: %w", err)
@@ -79,11 +80,11 @@ func (c *Conn) read(ctx context.Context) error {
 		isText, message, err := c.socket.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			return fmt.Errorf("a message of more than %d bytes came", c.server.o.MostMessage)
+			return fmt.Errorf("a message of more than %d bytes came", limit.Message)
 		case err != nil:
 			return nil
 		case !isText:
-			continue // neither protocol has any
+			continue // neither protocol uses binary messages
 		}
 		if err := c.program.Handle(ctx, message); err != nil && ctx.Err() == nil {
 			return err
@@ -92,8 +93,8 @@ func (c *Conn) read(ctx context.Context) error {
 	return nil
 }
 
-// write sends what there is to send until ctx ends or the program does not take it.
-// Nothing shows before the greeting.
+// write sends messages and frames until ctx ends or sending fails. Frames wait until the
+// program is greeted.
 func (c *Conn) write(ctx context.Context) {
 	ping := time.NewTicker(c.server.paces.ping)
 	defer ping.Stop()
@@ -113,13 +114,13 @@ func (c *Conn) write(ctx context.Context) {
 			err = c.socket.Ping()
 		}
 		if err != nil {
-			c.socket.Drop() // which ends the one that receives
+			c.socket.Drop() // ends read
 			return
 		}
 	}
 }
 
-// errLate is the error of a program for which too much waits.
+// errLate ends write: too many frames wait for the program.
 var errLate = errors.New("the program does not read fast enough")
 
 // sendFrames sends the frames that wait.
@@ -133,18 +134,18 @@ func (c *Conn) sendFrames() error {
 		case f == nil:
 			return nil
 		}
-		told := c.program.MessageFor(f)
-		if told == nil {
+		message := c.program.MessageFor(f)
+		if message == nil {
 			continue
 		}
-		if err := c.socket.SendText(httpserver.Encode(told)); err != nil {
+		if err := c.socket.SendText(httpserver.Encode(message)); err != nil {
 			return err
 		}
 		c.view.Shown(f)
 	}
 }
 
-// Send sends a message. It waits while another is on its way, until ctx ends.
+// Send sends a message. It blocks while other messages are being sent, until ctx ends.
 func (c *Conn) Send(ctx context.Context, message any) error {
 	select {
 	case c.out <- httpserver.Encode(message):
@@ -154,9 +155,9 @@ func (c *Conn) Send(ctx context.Context, message any) error {
 	}
 }
 
-// Answer has answer run on a goroutine of its own, and sends what it returns, the last
-// message, unless it was interrupted before; nil is none. The answer before it is
-// interrupted, and has ended then. Answer is for the goroutine that receives.
+// Answer interrupts the current answer, waits for its end, and runs answer on a new
+// goroutine. It sends the result, the last message, unless that is nil or the answer was
+// interrupted. Only the goroutine that receives may call it.
 func (c *Conn) Answer(ctx context.Context, answer func(ctx context.Context) (last any)) {
 	c.Interrupt()
 	answering, interrupt := context.WithCancel(ctx)
@@ -170,9 +171,9 @@ func (c *Conn) Answer(ctx context.Context, answer func(ctx context.Context) (las
 	}()
 }
 
-// Interrupt ends the answer under way, waits for its end, and reports whether there was
-// one that had not ended by itself: of one that had, the last message is sent. It is for
-// the goroutine that receives.
+// Interrupt ends the current answer and waits until it has ended. It reports whether it
+// interrupted one: an answer that only has its last message to send is not interrupted.
+// Only the goroutine that receives may call it.
 func (c *Conn) Interrupt() (interrupted bool) {
 	if c.interrupt == nil {
 		return false
@@ -184,13 +185,13 @@ func (c *Conn) Interrupt() (interrupted bool) {
 	return interrupted
 }
 
-// Chat has a text answered in the program's talk, and passes on the replies.
+// Chat has a text answered in the program's talk, and passes the replies to take.
 func (c *Conn) Chat(ctx context.Context, text string, take func(agent.Reply) error) error {
 	return c.server.o.Chat.Chat(ctx, c.talk, c.character, text, take)
 }
 
-// ErrorText is an error of Chat as a program is told it. The text of an error without a Code
-// stays inside, and is logged.
+// ErrorText returns an error of Chat as text for the program. The text of an error without
+// a Code is not disclosed; it is logged.
 func (c *Conn) ErrorText(err error) string {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {

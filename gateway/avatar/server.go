@@ -1,11 +1,10 @@
-// Package avatar is what the doors of avatar programs have in common. A program opens a
-// WebSocket, puts questions to the agent in a talk that has a name, and is shown what
-// belongs to that talk. How a program is spoken to is its protocol's, which is a package
-// of its own.
+// Package avatar is the common part of the servers to which avatar programs connect. A
+// program opens a WebSocket, puts questions to the agent in a named talk, and is shown
+// that talk. Each protocol is a package below this one.
 //
-// Of one connection, one goroutine receives, one sends and one answers: a question
-// interrupts the answer before it. What waits for a program that does not read is
-// bounded, because whoever has something to send waits for the one that sends.
+// For each connection one goroutine receives, one sends and one answers: a question
+// interrupts the previous answer. A program that does not read blocks only its own
+// goroutines, so what waits for it is bounded.
 package avatar
 
 import (
@@ -15,9 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"perch/agent"
 	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
+	"perch/limit"
 	"perch/socket"
 )
 
@@ -27,73 +29,82 @@ const (
 	mostOfOne    = 8 // from one address
 )
 
-// Chat is the door that answers text: gateway/avatar/skin.
+// Chat answers text; gateway/avatar/skin implements it.
 type Chat interface {
-	// SessionOf is the session in which the talk of a name shows.
+	// SessionOf returns the session under which a talk is published. The error has a Code.
 	SessionOf(talk string) (session string, err error)
-	// Chat has a text answered in a talk, and passes on the replies.
+	// Chat has a character answer a text in a talk, and passes the replies to take. An
+	// empty character stands for the household's. An error of take ends the turn.
 	Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error
 }
 
-// Program is how one connected program is spoken to.
+// Program speaks the protocol of one connected program.
 type Program interface {
-	// Greet sends the first messages. It is called once, before Take.
+	// Greet sends the first messages. It is called once, before Handle.
 	Greet(ctx context.Context) error
-	// Handle deals with a message, on the goroutine that receives. An error ends the
+	// Handle handles a message, on the goroutine that receives. An error ends the
 	// connection.
 	Handle(ctx context.Context, message []byte) error
-	// MessageFor is the message that tells of a frame; nil is none. It is called on the
-	// goroutine that sends, and must not send itself.
+	// MessageFor returns the message for a frame of a tool or a notification, or nil for
+	// none. It is called on the goroutine that sends, and must not send.
 	MessageFor(f *feed.Frame) any
 }
 
-// Options are what a door is made of.
+// Options are the dependencies of a Server.
 type Options struct {
-	Kind        string // of its programs, and of the talk where a program names none
-	Feed        *feed.Feed
-	Chat        Chat
-	Shown       []string // the kinds of frames that its programs are told
-	MostMessage int      // bytes
-	PerSecond   int      // messages
-	Log         *slog.Logger
+	Kind      string // of the programs; also the talk of a program that names none
+	Path      string // of the WebSocket
+	Feed      *feed.Feed
+	Chat      Chat
+	PerSecond int // messages received per second from one program
+	Log       *slog.Logger
 
-	New func(c *Conn) Program // makes what speaks with one program
+	New func(c *Conn) Program
 }
 
-// Server lets programs of one kind in.
+// Server accepts programs of one kind.
 type Server struct {
 	o       Options
 	serving *httpserver.Serving
 	paces   paces
 }
 
-// paces of a connection. They are shorter in tests.
+// paces are the intervals of a connection; tests shorten them.
 type paces struct {
-	ping  time.Duration // between two signs of life
-	quiet time.Duration // without any, it is broken
-	send  time.Duration // a message may take
+	ping  time.Duration // between two pings
+	quiet time.Duration // without any message or pong, after which the connection is broken
+	send  time.Duration // the most that one message may take
 }
 
-// New returns a door. Its feed has to run; Run disconnects the programs at the end.
+// New returns a server. o.Feed must be running. Run disconnects the programs at the end.
 func New(o Options) *Server {
 	return &Server{o: o, serving: httpserver.NewServing("programs", mostPrograms, mostOfOne),
 		paces: paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 10 * time.Second}}
 }
 
-// Run lets programs in until ctx ends. Then every connection is closed with 1001, and Run
-// returns when all are gone.
+// Run accepts programs until ctx ends. It then closes every connection with 1001, and
+// returns when all have ended.
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
-// subprotocol is what a page asks for beside the one that holds its key (httpserver.InUpgrade),
-// and is answered with.
+// Routes mounts the WebSocket. The caller checks keys before it.
+func (s *Server) Routes(r gin.IRouter) {
+	r.GET(s.o.Path, func(c *gin.Context) {
+		if err := s.open(c.Writer, c.Request); err != nil {
+			_ = c.Error(err)
+		}
+	})
+}
+
+// subprotocol is requested by pages together with the subprotocol that contains their key
+// (httpserver.InUpgrade); the answer names it.
 const subprotocol = "vtuber.v1"
 
-// Open upgrades a request and has the program served until it leaves. The address may
-// name the talk that it joins (?talk=, "robot:" and a robot's name is that robot's) and
-// the character that answers (?character=). It returns at once.
-func (s *Server) Open(w http.ResponseWriter, r *http.Request) error {
-	asked := r.URL.Query()
-	talk := asked.Get("talk")
+// open upgrades a request and serves the program on other goroutines. The query may name
+// the talk to join (?talk=, where "robot:" and a name stand for that robot's talk) and the
+// character that answers (?character=).
+func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	talk := query.Get("talk")
 	if talk == "" {
 		talk = s.o.Kind
 	}
@@ -105,16 +116,17 @@ func (s *Server) Open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: s.o.MostMessage, SendWithin: s.paces.send, Quiet: s.paces.quiet,
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Message, SendWithin: s.paces.send, Quiet: s.paces.quiet,
 		PerSecond: s.o.PerSecond, Subprotocols: []string{subprotocol}})
 	if err != nil {
 		leave()
 		return nil // Accept has answered
 	}
-	c := &Conn{server: s, socket: conn, talk: talk, session: session, character: asked.Get("character"),
+	c := &Conn{server: s, socket: conn, talk: talk, session: session, character: query.Get("character"),
 		out: make(chan []byte), greeted: make(chan struct{}),
-		log:  s.o.Log.With("address", r.RemoteAddr),
-		view: s.o.Feed.Join(feed.Filter{Kinds: s.o.Shown, Sessions: shown(talk, session), All: true})}
+		log: s.o.Log.With("address", r.RemoteAddr),
+		view: s.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindTool, feed.KindNotice},
+			Sessions: sessionsOf(talk, session), All: true})}
 	c.program = s.o.New(c)
 	go func() {
 		defer leave()
@@ -123,9 +135,9 @@ func (s *Server) Open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// shown are the sessions that a program is shown: that of its talk. One that has joined a
-// robot's talk is shown the robot's own as well, where people speak with it.
-func shown(talk, session string) []string {
+// sessionsOf returns the sessions that a program is shown: its talk's, and for a robot's
+// talk also the robot's own sessions, in which people speak with it.
+func sessionsOf(talk, session string) []string {
 	if !strings.HasPrefix(talk, feed.OfRobot) {
 		return []string{session}
 	}

@@ -21,6 +21,7 @@ import (
 	"perch/cmd/perch/robots"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/avatar"
 	"perch/gateway/avatar/aituber"
 	"perch/gateway/avatar/character"
 	"perch/gateway/avatar/feed"
@@ -81,7 +82,7 @@ type Viewers struct {
 	openClaw  *openclaw.Server  // nil where it is off
 	avatars   llmvtuber.Options // but what the configuration says
 	llmvtuber *llmvtuber.Server
-	aituber   *aituber.Server
+	aituber   *avatar.Server
 	relays    *relay.Relays
 	character *character.API
 }

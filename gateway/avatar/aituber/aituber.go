@@ -1,10 +1,9 @@
-// Package aituber is the door of aituber-kit, a web page with a VRM or Live2D character
-// that has a voice of its own: it takes Perch for the server of its external linkage
-// (/ws, protocol 2). What is typed or spoken there is answered by the agent, sentence by
-// sentence, each with its face.
+// Package aituber is the server for aituber-kit, a web page with a VRM or Live2D character
+// and its own voice, whose external linkage (/ws, protocol 2) connects to Perch. The agent
+// answers what is typed or spoken there, sentence by sentence, each with its face.
 //
-// The protocol is that of aituber-kit at commit 6be82fe. It knows no keys; how the page
-// brings ours is the locks' (httpserver.InUpgrade).
+// The protocol is that of aituber-kit at commit 6be82fe. It has no keys; the page passes
+// Perch's key as httpserver.InUpgrade describes.
 package aituber
 
 import (
@@ -16,10 +15,9 @@ import (
 	"perch/agent"
 	"perch/gateway/avatar"
 	"perch/gateway/avatar/feed"
-	"perch/limit"
 )
 
-// Options are what the door is made of.
+// Options are the dependencies of a server.
 type Options struct {
 	Feed  *feed.Feed
 	Chat  avatar.Chat
@@ -27,34 +25,22 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-const mostPerSecond = 50 // messages of one program
+const mostPerSecond = 50 // messages of one page
 
-// Server lets programs in.
-type Server struct {
-	o        Options
-	programs *avatar.Server
-}
-
-// New returns a door. Run disconnects its programs at the end.
-func New(o Options) *Server {
-	s := &Server{o: o}
-	s.programs = avatar.New(avatar.Options{Kind: "aituber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
-		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
+// New returns a server. Run disconnects the pages at the end.
+func New(o Options) *avatar.Server {
+	return avatar.New(avatar.Options{Kind: "aituber", Path: "/ws", Feed: o.Feed, Chat: o.Chat, PerSecond: mostPerSecond, Log: o.Log,
 		New: func(c *avatar.Conn) avatar.Program {
-			return &client{server: s, conn: c, session: "session_" + strings.ToLower(rand.Text())}
+			return &client{words: o.Words, conn: c, session: "session_" + strings.ToLower(rand.Text())}
 		}})
-	return s
 }
-
-// Run lets programs in until ctx ends, and returns when all are gone.
-func (s *Server) Run(ctx context.Context) { s.programs.Run(ctx) }
 
 // client is a connected page.
 type client struct {
-	server  *Server
+	words   *agent.Words
 	conn    *avatar.Conn
 	session string
-	asked   string // the id of the question under way; empty is none. Of the goroutine that receives.
+	asked   string // id of the current question, or ""; belongs to the goroutine that receives
 }
 
 // send sends a message in answer to a request.
@@ -62,13 +48,17 @@ func (c *client) send(ctx context.Context, kind, request string, payload any) er
 	return c.conn.Send(ctx, newEnvelope(c.session, kind, request, payload))
 }
 
-// Greet speaks first: until then the page uses version 1.
+// acknowledge confirms a message.
+func (c *client) acknowledge(ctx context.Context, m message) error {
+	return c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""})
+}
+
+// Greet sends the server's version; until then the page uses version 1.
 func (c *client) Greet(ctx context.Context) error {
 	return c.send(ctx, typeReady, "", ready{version, capabilities()})
 }
 
-// Handle deals with a message. How far the page has come with speaking (character.*) is
-// taken and changes nothing.
+// Handle handles a message. The page's progress in speaking (character.*) is ignored.
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
@@ -78,9 +68,9 @@ func (c *client) Handle(ctx context.Context, data []byte) error {
 	case typePing:
 		return c.send(ctx, typePong, m.id, nil)
 	case typeHello:
-		return c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""})
+		return c.acknowledge(ctx, m)
 	case typeCancel:
-		if err := c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""}); err != nil {
+		if err := c.acknowledge(ctx, m); err != nil {
 			return err
 		}
 		return c.stop(ctx)
@@ -88,7 +78,7 @@ func (c *client) Handle(ctx context.Context, data []byte) error {
 		if err := c.stop(ctx); err != nil {
 			return err
 		}
-		if err := c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""}); err != nil {
+		if err := c.acknowledge(ctx, m); err != nil {
 			return err
 		}
 		c.asked = m.id
@@ -97,7 +87,7 @@ func (c *client) Handle(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// stop ends the answer under way, of which the page then sees the end.
+// stop interrupts the current answer, and sends the page its end.
 func (c *client) stop(ctx context.Context) error {
 	if !c.conn.Interrupt() {
 		return nil
@@ -105,7 +95,7 @@ func (c *client) stop(ctx context.Context) error {
 	return c.send(ctx, typeDone, c.asked, nil)
 }
 
-// answer answers a question, but for the last message, which it returns.
+// answer answers a question. It returns the last message.
 func (c *client) answer(ctx context.Context, m message) (last any) {
 	if c.send(ctx, typeStart, m.id, nil) != nil {
 		return nil
@@ -134,11 +124,11 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 	return newEnvelope(c.session, typeDone, m.id, nil)
 }
 
-// word is the page's for a face: they are those of VRM 1.0.
-func (c *client) word(face string) string { return c.server.o.Words.Word(agent.VocabularyVRM, face) }
+// word returns the page's name of a face, which is that of VRM 1.0.
+func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
-// MessageFor tells of tools and notifications: a notification that is to be spoken is, and all
-// else is shown as code is.
+// MessageFor returns a message with a tool or a notification. The page speaks a notification
+// that is to be spoken, and shows everything else like code.
 func (c *client) MessageFor(f *feed.Frame) any {
 	s := said{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
 	switch b := f.Body.(type) {
@@ -152,8 +142,6 @@ func (c *client) MessageFor(f *feed.Frame) any {
 		if b.Speak || b.Question != "" {
 			s.Role = "assistant"
 		}
-	default:
-		return nil
 	}
 	return newEnvelope(c.session, typeDelta, "", s)
 }

@@ -13,7 +13,6 @@ import (
 	"perch/gateway/avatar/avatartest"
 	"perch/limit"
 	"perch/must"
-	"perch/socket"
 )
 
 // FuzzConversation: whatever a page sends, a message a line, each message that wants one
@@ -42,9 +41,9 @@ func FuzzConversation(f *testing.F) {
 		return errors.Join(take(agent.Say{Text: text}), take(agent.Felt{Emotion: agent.Emotion{Name: "sad"}}), take(agent.Say{}))
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		conn := h.again(t)
+		conn := avatartest.Redial(t, h.URL+"/ws?token="+avatartest.Key)
 		defer conn.Drop()
-		late := time.AfterFunc(20*time.Second, conn.Drop) // of a door that does not answer
+		late := time.AfterFunc(20*time.Second, conn.Drop) // if the server does not answer
 		defer late.Stop()
 		acks, pongs := 0, 1
 		for n, line := range bytes.Split(script, []byte("\n")) {
@@ -76,19 +75,4 @@ func FuzzConversation(f *testing.F) {
 			t.Fatalf("more questions end than were asked: %v", told)
 		}
 	})
-}
-
-// again connects, once there is room: the connection before may still be ending.
-func (h *harness) again(t *testing.T) *socket.Conn {
-	t.Helper()
-	for late := time.Now().Add(20 * time.Second); ; {
-		conn, err := socket.Dial(t.Context(), h.URL+"/ws?token="+avatartest.Key, socket.Options{})
-		var full *socket.Refusal
-		if err == nil {
-			return conn
-		}
-		if !errors.As(err, &full) || full.Status != 503 || time.Now().After(late) {
-			t.Fatal(err)
-		}
-	}
 }

@@ -11,10 +11,10 @@ import (
 	"perch/limit"
 )
 
-// version is the protocol's, in every envelope of it.
+// version is the version of the protocol.
 const version = "2"
 
-// The types of messages that are read or sent.
+// Types of messages.
 const (
 	typeReady  = "session.ready"
 	typeHello  = "session.hello"
@@ -29,14 +29,14 @@ const (
 	typeCancel = "control.cancel"
 )
 
-// capabilities are those that the door tells of.
+// capabilities returns the types of messages that the server supports.
 func capabilities() []string {
 	return []string{typeAck, typePing, typePong, typeChat, typeStart, typeDelta, typeDone, typeError, typeCancel,
 		"character.message.received", "character.message.rendered", "character.speech.start", "character.speech.done",
 		"character.speech.error", "character.response.done"}
 }
 
-// envelope is every message that is sent.
+// envelope is a message that is sent.
 type envelope struct {
 	Version   string `json:"version"`
 	ID        string `json:"id"`
@@ -44,10 +44,10 @@ type envelope struct {
 	Session   string `json:"sessionId"`
 	At        string `json:"timestamp"` // ISO 8601
 	Payload   any    `json:"payload"`
-	RequestID string `json:"requestId,omitempty"` // of the message that is answered
+	RequestID string `json:"requestId,omitempty"` // the id of the answered message
 }
 
-// newEnvelope is a message of a session, in answer to a request or to none.
+// newEnvelope returns a message of a session. request is the id of the answered message, or "".
 func newEnvelope(session, kind, request string, payload any) envelope {
 	if payload == nil {
 		payload = struct{}{}
@@ -70,28 +70,28 @@ type receipt struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// said is the payload of chat.delta: text of a role. What the assistant says is spoken by
-// the program; a role of execution is shown as code.
+// said is the payload of chat.delta: text of a role. The page speaks text of the role
+// assistant, and shows text of the role console like code.
 type said struct {
 	Text    string `json:"text"`
 	Role    string `json:"role"`
 	Emotion string `json:"emotion"`
-	Legacy  string `json:"legacyType,omitempty"` // "end" where the message stands for itself
+	Legacy  string `json:"legacyType,omitempty"` // "end" for a message of its own turn
 }
 
-// failure is the payload of chat.error, which the program speaks.
+// failure is the payload of chat.error, which the page speaks.
 type failure struct {
 	Message string `json:"message"`
 }
 
-// message is one that the program sends.
+// message is a message of the page.
 type message struct {
 	kind, id, text string
 }
 
 var errMessage = errors.New("that is no message of the external linkage, version 2 or 1")
 
-// parse reads a message. One of version 1 has a question as its content.
+// parse decodes a message. In version 1 the content is a question.
 func parse(data []byte) (message, error) {
 	var b struct {
 		Version string `json:"version"`

@@ -1,4 +1,4 @@
-// Package avatartest runs doors of avatar programs in tests, and speaks with them as
+// Package avatartest runs the servers of avatar programs in tests, and connects to them as
 // those programs do.
 package avatartest
 
@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,22 +24,22 @@ import (
 	"perch/store/storetest"
 )
 
-// Key opens the doors that have a lock, as ?token=.
+// Key is the key of servers behind Lock, as ?token=.
 const Key = "key-of-the-skins"
 
-// Lock is that of a door that wants Key.
+// Lock returns a handler that requires Key.
 func Lock() gin.HandlerFunc {
 	return httpserver.Guard(httpserver.InUpgrade(true, httpserver.NewKey(Key, "skins.key", "").Check))
 }
 
-// Server is a door of avatar programs.
+// Server is a server of avatar programs.
 type Server interface {
 	Routes(r gin.IRouter)
 	Run(ctx context.Context)
 }
 
-// Serve has a door let programs in over loopback. stop ends it, and may be called more
-// than once; the end of the test does so, too.
+// Serve runs a server on loopback until the test ends or stop is called, which may be called
+// more than once.
 func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
 	engine, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
@@ -57,21 +58,21 @@ func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop f
 	return "ws" + strings.TrimPrefix(server.URL, "http"), stop
 }
 
-// Appliance is a door, and what stands behind it: a bus, and a feed that shows its events.
+// Appliance is a server with a feed of the events of a bus.
 type Appliance struct {
 	Bus  *event.Bus
 	Feed *feed.Feed
 	URL  string
-	Stop func() // ends all of it, once; the end of the test does so, too
+	Stop func() // may be called more than once; the end of the test calls it too
 }
 
-// NewFeed returns a feed that shows the events of a bus.
+// NewFeed returns a feed of the events of a bus.
 func NewFeed(bus *event.Bus, board *agent.Board) *feed.Feed {
 	return feed.New(feed.Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
 }
 
-// Start runs a door with a feed behind it.
+// Start runs a server with a feed.
 func Start(t testing.TB, open func(f *feed.Feed) Server, locks ...gin.HandlerFunc) *Appliance {
 	t.Helper()
 	a, board := &Appliance{Bus: event.NewBus()}, agent.NewBoard()
@@ -91,7 +92,7 @@ func Start(t testing.TB, open func(f *feed.Feed) Server, locks ...gin.HandlerFun
 	return a
 }
 
-// Chats are the skins' talks, with an agent that has a script.
+// Chats is an avatar.Chat with a scripted agent.
 type Chats struct {
 	Answer func(ctx context.Context, text string, take func(agent.Reply) error) error
 
@@ -99,8 +100,8 @@ type Chats struct {
 	asked []string
 }
 
-// SessionOf is as that of the skins: "vtb_desk", and for a talk that is joined "vtb_" and
-// the robot. There is no robot that is called nobody.
+// SessionOf returns sessions as package skin does: "vtb_desk", and "vtb_" with the robot for a
+// robot's talk. No robot is called nobody.
 func (*Chats) SessionOf(talk string) (string, error) {
 	if talk == feed.OfRobot+"nobody" {
 		return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}
@@ -108,7 +109,7 @@ func (*Chats) SessionOf(talk string) (string, error) {
 	return "vtb_" + strings.TrimPrefix(talk, feed.OfRobot), nil
 }
 
-// Chat follows the script.
+// Chat calls Answer.
 func (c *Chats) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
 	c.mu.Lock()
 	c.asked = append(c.asked, fmt.Sprintf("%s %q %s", talk, character, text))
@@ -116,9 +117,9 @@ func (c *Chats) Chat(ctx context.Context, talk, character, text string, take fun
 	return c.Answer(ctx, text, take)
 }
 
-// Asked is what was asked so far: talk, character and text of each question.
+// Asked returns talk, character and text of each question so far.
 func (c *Chats) Asked() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]string(nil), c.asked...)
+	return slices.Clone(c.asked)
 }

@@ -2,15 +2,18 @@ package avatartest
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"perch/must"
 	"perch/socket"
 )
 
-// Client is a program that is connected to a door. It notes what it is told.
+// Client is a connected program. It records the messages it receives.
 type Client struct {
 	Conn *socket.Conn
 
@@ -18,15 +21,15 @@ type Client struct {
 	plain   func(message string) string
 	reading sync.WaitGroup
 
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	received []string
 }
 
-// mostMessage is what a client reads of one message: a sentence with its sound.
+// mostMessage allows for a sentence with its sound.
 const mostMessage = 16 << 20
 
-// Dial connects. plain is a message without what no two have alike, or nothing for one
-// that is not looked at; nil takes messages as they are.
+// Dial connects until the test ends. plain, if not nil, removes from a message what is
+// different each time; messages for which it returns "" are skipped.
 func Dial(t testing.TB, url string, plain func(message string) string) *Client {
 	t.Helper()
 	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: mostMessage})
@@ -36,19 +39,18 @@ func Dial(t testing.TB, url string, plain func(message string) string) *Client {
 	return c
 }
 
-// Leave ends the connection, and returns when nothing is read any more.
+// Leave ends the connection, and waits for Listen.
 func (c *Client) Leave() {
 	c.Conn.Drop()
 	c.reading.Wait()
 }
 
-// Send sends a message.
 func (c *Client) Send(text string) {
 	c.t.Helper()
 	must.Succeed(c.t, c.Conn.SendText([]byte(text)))
 }
 
-// Next is the next message, plainly.
+// Next returns the next message, after plain.
 func (c *Client) Next() string {
 	c.t.Helper()
 	for {
@@ -62,7 +64,7 @@ func (c *Client) Next() string {
 	}
 }
 
-// Expect compares the messages that come next.
+// Expect checks the next messages.
 func (c *Client) Expect(want ...string) {
 	c.t.Helper()
 	for i, w := range want {
@@ -72,7 +74,7 @@ func (c *Client) Expect(want ...string) {
 	}
 }
 
-// WaitClosed waits until the connection is over, and returns why.
+// WaitClosed waits until the connection has ended, and returns the error.
 func (c *Client) WaitClosed() error {
 	for {
 		if _, _, err := c.Conn.Receive(); err != nil {
@@ -81,7 +83,7 @@ func (c *Client) WaitClosed() error {
 	}
 }
 
-// Listen reads what comes from now on, until the connection is over.
+// Listen records messages from now on, until the connection has ended.
 func (c *Client) Listen() {
 	c.reading.Go(func() {
 		for {
@@ -94,11 +96,11 @@ func (c *Client) Listen() {
 	})
 }
 
-// Transcript is what was read so far, plainly, a message a line.
+// Transcript returns the recorded messages, one a line.
 func (c *Client) Transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.Join(c.told, "\n")
+	return strings.Join(c.received, "\n")
 }
 
 func (c *Client) format(message string) (line string) {
@@ -108,7 +110,22 @@ func (c *Client) format(message string) (line string) {
 	if line != "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.told = append(c.told, line)
+		c.received = append(c.received, line)
 	}
 	return line
+}
+
+// Redial connects once the server has room: a previous connection may still be ending.
+func Redial(t testing.TB, url string) *socket.Conn {
+	t.Helper()
+	for late := time.Now().Add(20 * time.Second); ; {
+		conn, err := socket.Dial(context.Background(), url, socket.Options{})
+		var full *socket.Refusal
+		if err == nil {
+			return conn
+		}
+		if !errors.As(err, &full) || full.Status != http.StatusServiceUnavailable || time.Now().After(late) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -13,8 +13,8 @@ import (
 	"perch/voice"
 )
 
-// LLMVTuber is Open-LLM-VTuber's client, which was greeted. query begins with "?", or is
-// empty.
+// LLMVTuber connects as Open-LLM-VTuber's client, and reads the greeting. query begins with
+// "?", or is empty.
 func LLMVTuber(t testing.TB, url, query string) *Client {
 	t.Helper()
 	c := Dial(t, url+"/client-ws"+query, func(message string) string { return speech(t, message) })
@@ -34,10 +34,10 @@ type spoken struct {
 	Forwarded bool            `json:"forwarded"`
 }
 
-// ofEachClient are the ids and times in its messages.
+// ofEachClient matches the ids and times in its messages.
 var ofEachClient = regexp.MustCompile(`"client_uid":"[a-z0-9]{26}"|"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
 
-// speech is a message with its sound and volumes checked and told in a few words.
+// speech checks a message's sound and volumes, and returns the message without them.
 func speech(t testing.TB, message string) string {
 	t.Helper()
 	var s spoken
@@ -80,14 +80,14 @@ func speech(t testing.TB, message string) string {
 	return string(short)
 }
 
-// unnamed is a field of JSON without its value.
+// unnamed replaces the value of a JSON field.
 func unnamed(field string) string {
 	name, _, _ := strings.Cut(field, ":")
 	return name + `:"~"`
 }
 
-// AITuber is the page of aituber-kit, which was greeted. query begins with "?", or is
-// empty.
+// AITuber connects as the page of aituber-kit, and reads the greeting. query begins with
+// "?", or is empty.
 func AITuber(t testing.TB, url, query string) *Client {
 	t.Helper()
 	c := Dial(t, url+"/ws"+query, func(message string) string { return envelope(t, message) })
@@ -97,10 +97,10 @@ func AITuber(t testing.TB, url, query string) *Client {
 	return c
 }
 
-// ofEachEnvelope are what every envelope has, and no two have alike.
+// ofEachEnvelope matches what is different in each envelope.
 var ofEachEnvelope = regexp.MustCompile(`"version":"2","id":"msg_[a-z0-9]{26}",|"sessionId":"session_[a-z0-9]{26}","timestamp":"[^"]{24}",`)
 
-// envelope is a message without what no two have alike.
+// envelope checks a message, and returns it without what is different in each.
 func envelope(t testing.TB, message string) string {
 	t.Helper()
 	var e struct {
@@ -114,7 +114,7 @@ func envelope(t testing.TB, message string) string {
 	return ofEachEnvelope.ReplaceAllString(message, "")
 }
 
-// OpenClaw is a program made for OpenClaw's gateway, which has connected.
+// OpenClaw connects as a program for OpenClaw's gateway.
 func OpenClaw(t testing.TB, url string) *Client {
 	t.Helper()
 	c, _ := Challenged(t, url, Steady)
@@ -125,7 +125,7 @@ func OpenClaw(t testing.TB, url string) *Client {
 	return c
 }
 
-// Challenged is a program made for OpenClaw's gateway that has read its challenge.
+// Challenged connects as a program for OpenClaw's gateway, and reads the challenge.
 func Challenged(t testing.TB, url string, plain func(string) string) (c *Client, nonce string) {
 	t.Helper()
 	var challenge struct {
@@ -147,7 +147,7 @@ func Challenged(t testing.TB, url string, plain func(string) string) (c *Client,
 	return c, nonce
 }
 
-// Connect is the request to connect that Flawed Avatar sends, with what is changed of it.
+// Connect returns the connect request of Flawed Avatar with changes.
 func Connect(id string, change ...func(params map[string]any)) string {
 	params := map[string]any{"minProtocol": 3, "maxProtocol": 3,
 		"client": map[string]any{"id": "gateway-client", "displayName": "Flawed Avatar", "version": "0.2.2", "platform": "linux", "mode": "backend"},
@@ -162,13 +162,13 @@ func Connect(id string, change ...func(params map[string]any)) string {
 	return string(text)
 }
 
-// ofEachRun is what differs between two runs of the same: names that are drawn, times,
-// and how many events of all kinds came before.
+// ofEachRun matches what differs between two runs: random names, times, and the number of
+// events of all kinds before.
 var ofEachRun = regexp.MustCompile(`"(nonce|connId)":"[A-Z0-9]+"|"(ts|startedAt|endedAt|timestamp|updatedAt|uptimeMs)":\d+|` +
 	`"(runId|toolCallId)":"[A-Z0-9]{26}"|,"seq":\d+}$`)
 
-// Steady is a message of OpenClaw's gateway without what differs between two runs, and
-// nothing of a sign of life.
+// Steady returns a message of OpenClaw's gateway without what differs between two runs, or ""
+// for a tick.
 func Steady(message string) string {
 	if strings.HasPrefix(message, `{"type":"event","event":"tick"`) {
 		return ""

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	slice = 20 * time.Millisecond // of sound, with one volume
-	// spare is how long after its sound a client may take to say that it was played.
+	slice = 20 * time.Millisecond // of sound for each volume
+	// spare is how long after the end of its sound a client may take to report that.
 	spare = 10 * time.Second
-	// settle is how long a client that has interrupted an answer may take until it plays the
-	// next: it drops what comes before. Only answers without a language model are as fast.
+	// settle is how long after an interruption a client drops sound. Only answers without a
+	// language model are as fast.
 	settle = 500 * time.Millisecond
 )
 
-// converse has a text answered, and what is said spoken.
+// converse answers a text, and sends each sentence with its sound.
 func (c *client) converse(ctx context.Context, text string) {
 	o, done := c.server.acquireOptions()
 	defer done()
@@ -35,7 +35,7 @@ func (c *client) converse(ctx context.Context, text string) {
 	moving.Go(func() { mouth.Run(playing, s.mouth) })
 	err := c.conn.Chat(ctx, text, func(r agent.Reply) error { return s.sendReply(ctx, r) })
 	switch {
-	case ctx.Err() != nil: // the client has stopped it, and expects nothing more
+	case ctx.Err() != nil: // interrupted: the client expects no end
 	case err != nil:
 		c.fail(ctx, s.over, c.conn.ErrorText(err))
 	default:
@@ -43,14 +43,14 @@ func (c *client) converse(ctx context.Context, text string) {
 	}
 }
 
-// fail ends an answer with an error. The client shows it for a moment, and would go on to
-// show what the answer began with.
+// fail ends an answer with an error. It sends the error as a subtitle too, because the client
+// shows an error only for a moment.
 func (c *client) fail(ctx context.Context, over time.Time, sentence string) {
 	c.finish(ctx, over, newFailed(sentence), subtitle(sentence))
 }
 
-// finish ends an answer, once the client has played its sound, which cannot be before over;
-// zero is no sound.
+// finish sends the last messages of an answer, and ends it when the client has played its
+// sound, which cannot be before over. A zero over means no sound.
 func (c *client) finish(ctx context.Context, over time.Time, last ...any) {
 	if c.send(ctx, last...) != nil {
 		return
@@ -61,23 +61,23 @@ func (c *client) finish(ctx context.Context, over time.Time, last ...any) {
 	_ = c.send(ctx, bare{"force-new-message"}, control("conversation-chain-end")) // the client may have left
 }
 
-// isPlayed waits until the client has played all sound, and returns false if it has
-// interrupted it.
+// isPlayed waits until the client has played all sound, and returns false if it was
+// interrupted.
 func (c *client) isPlayed(ctx context.Context, over time.Time) bool {
 	select {
-	case <-c.played: // it says so ten times over
+	case <-c.played: // an earlier report: the client repeats each
 	default:
 	}
 	if c.send(ctx, bare{"backend-synth-complete"}) != nil {
 		return false
 	}
-	late := time.NewTimer(time.Until(over) + spare) // its page may be hidden; the next question may come all the same
+	late := time.NewTimer(time.Until(over) + spare) // a hidden page does not report
 	defer late.Stop()
 	for {
 		select {
 		case <-c.played:
-			// It says so of an answer that was interrupted, too, when the next question is
-			// already asked, and where it can play nothing.
+			// The report may belong to an interrupted answer, or to a client that plays
+			// nothing, so it does not end the answer before its time.
 			late.Reset(time.Until(over))
 		case <-late.C:
 			return true
@@ -87,15 +87,15 @@ func (c *client) isPlayed(ctx context.Context, over time.Time) bool {
 	}
 }
 
-// speech is an answer as it is spoken.
+// speech is the state of an answer that is being spoken.
 type speech struct {
-	Options // as the answer began
+	Options // at the beginning of the answer
 	client  *client
-	face    *actions // of the next sentence
+	face    *actions // for the next sentence
 	begun   bool
-	from    time.Time      // when the client takes sound
-	over    time.Time      // when all sound can have been played; zero is no sound
-	mouth   chan []float64 // gets the levels of what is sent
+	from    time.Time      // from when on the client plays sound
+	over    time.Time      // the earliest end of all sound; zero without sound
+	mouth   chan []float64 // receives the levels of the sound
 }
 
 // sendReply sends a sentence with its sound.
@@ -110,7 +110,7 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 		}
 		if err != nil {
 			s.client.conn.Log().Warn("a sentence was not spoken", "err", err)
-			pcm = nil // it is shown all the same
+			pcm = nil // the sentence is still shown
 		}
 		text := r.Text
 		if s.begun {
@@ -124,9 +124,9 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 			return err
 		}
 		if len(pcm) == 0 {
-			return s.client.send(ctx, subtitle(r.Text)) // it makes a subtitle only of what it plays
+			return s.client.send(ctx, subtitle(r.Text)) // the client makes subtitles only of sound
 		}
-		s.over = latest(s.over, time.Now()).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
+		s.over = slices.MaxFunc([]time.Time{s.over, time.Now()}, time.Time.Compare).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
 		select {
 		case s.mouth <- voice.LevelsOf(pcm):
 			return nil
@@ -137,7 +137,7 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 	return nil
 }
 
-// until waits for a time.
+// until waits until a time, or for the end of ctx.
 func until(ctx context.Context, at time.Time) error {
 	left := time.Until(at)
 	if left <= 0 {
@@ -153,14 +153,7 @@ func until(ctx context.Context, at time.Time) error {
 	}
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// speak is the sound of a sentence, at voice.SpeakerRate; empty where nothing speaks.
+// speak returns the sound of a sentence at voice.SpeakerRate, or nil without a synthesizer.
 func (o Options) speak(ctx context.Context, sentence string) (pcm []int16, err error) {
 	if o.Synthesizer == nil {
 		return nil, nil
@@ -175,7 +168,7 @@ func (o Options) speak(ctx context.Context, sentence string) (pcm []int16, err e
 	return pcm, err
 }
 
-// newAudio is a sentence as it is sent. Without sound it is shown only.
+// newAudio returns the message for a sentence; without samples it is only shown.
 func newAudio(pcm []int16, d display, face *actions) audio {
 	a := audio{Type: "audio", Volumes: volumes(pcm), Slice: int(slice / time.Millisecond), Display: d, Actions: face}
 	if len(pcm) == 0 {
@@ -183,15 +176,15 @@ func newAudio(pcm []int16, d display, face *actions) audio {
 	}
 	var wav bytes.Buffer
 	if err := voice.WriteWAV(&wav, voice.SpeakerRate, pcm); err != nil {
-		panic(err) // a buffer takes everything
+		panic(err) // a bytes.Buffer returns no error
 	}
 	sound := base64.StdEncoding.EncodeToString(wav.Bytes())
 	a.Sound = &sound
 	return a
 }
 
-// volumes are how loud each slice is, of the loudest: the root of the mean square, with
-// two digits.
+// volumes returns the loudness of each slice relative to the loudest: the root mean square,
+// rounded to two digits.
 func volumes(pcm []int16) []float64 {
 	all := []float64{}
 	for piece := range slices.Chunk(pcm, int(slice*voice.SpeakerRate/time.Second)) {

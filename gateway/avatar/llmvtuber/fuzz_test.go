@@ -14,7 +14,6 @@ import (
 	"perch/gateway/avatar/avatartest"
 	"perch/limit"
 	"perch/must"
-	"perch/socket"
 	"perch/voice"
 )
 
@@ -59,9 +58,9 @@ func FuzzConversation(f *testing.F) {
 		return errors.Join(take(agent.Felt{Emotion: agent.Emotion{Name: "happy"}}), take(agent.Say{Text: text}), take(agent.Say{}))
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		conn := h.again(t)
+		conn := avatartest.Redial(t, h.URL+"/client-ws?token="+avatartest.Key)
 		defer conn.Drop()
-		late := time.AfterFunc(20*time.Second, conn.Drop) // of a door that does not answer
+		late := time.AfterFunc(20*time.Second, conn.Drop) // if the server does not answer
 		defer late.Stop()
 		told := map[string]int{}
 		hear := func(until func() bool) {
@@ -85,17 +84,14 @@ func FuzzConversation(f *testing.F) {
 				break
 			}
 			must.Succeed(t, conn.SendText(line))
-			switch m, err := parse(line); m := m.(type) {
-			case request:
-				requests++
-				if m.kind == "heartbeat" {
-					beats++
-				}
-			case nil:
+			switch m, err := parse(line); {
+			case err != nil:
 				wrong++
-				if err == nil {
-					t.Fatalf("%q is nothing", line)
-				}
+			case m.kind == "heartbeat":
+				beats++
+				requests++
+			case (&client{server: New(Options{})}).reply(m) != nil:
+				requests++
 			}
 		}
 		before := told["set-model-and-conf"] + told["group-update"]
@@ -124,18 +120,3 @@ func knownMessages() []string {
 
 // String is how a message is counted.
 func (l line) String() string { return l.Type + " " + l.Text }
-
-// again connects, once there is room: the connection before may still be ending.
-func (h *harness) again(t *testing.T) *socket.Conn {
-	t.Helper()
-	for late := time.Now().Add(20 * time.Second); ; {
-		conn, err := h.dial("?token=" + avatartest.Key)
-		var full *socket.Refusal
-		if err == nil {
-			return conn
-		}
-		if !errors.As(err, &full) || full.Status != 503 || time.Now().After(late) {
-			t.Fatal(err)
-		}
-	}
-}

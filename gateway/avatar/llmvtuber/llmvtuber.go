@@ -1,17 +1,18 @@
-// Package llmvtuber is the door of Open-LLM-VTuber's client, the web page or the desktop
-// program that draws a Live2D model: it takes Perch for the program's own server
-// (/client-ws). What is typed or spoken there is answered by the agent, and each sentence
-// comes with its sound, the loudness of its mouth and the expression of its face. Tools
-// at work and notifications show as the client shows its own.
+// Package llmvtuber is the server for Open-LLM-VTuber's client, the web page or desktop
+// program that draws a Live2D model: it takes the place of that project's own server
+// (/client-ws). The agent answers what is typed or spoken there; each sentence is sent with
+// its sound, the loudness for the mouth and the expression of the face. Running tools and
+// notifications are shown as the client shows its own.
 //
-// The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, its client d176e7d). It
-// knows no keys; how the client brings ours is the locks' (httpserver.InUpgrade).
+// The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, its client d176e7d). It has
+// no keys; the client passes Perch's key as httpserver.InUpgrade describes.
 package llmvtuber
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -21,27 +22,26 @@ import (
 	"perch/agent"
 	"perch/gateway/avatar"
 	"perch/gateway/avatar/feed"
-	"perch/limit"
 	"perch/voice"
 )
 
-// Options are what the door is made of. Without a Recognizer nothing is understood that
-// is spoken, and without a Synthesizer what is said is shown only.
+// Options are the dependencies of a Server. Without a Recognizer speech is not understood;
+// without a Synthesizer sentences are shown but not spoken.
 type Options struct {
 	Feed        *feed.Feed
 	Chat        avatar.Chat
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	Hold        func() (done func()) // keeps these open until done is called; nil is for those that nobody closes
+	Hold        func() (done func()) // keeps both engines open until done is called; nil if they are never closed
 	Words       *agent.Words
 	Model       *Model // nil is DefaultModel
-	Name        string // of who speaks, as it is shown
+	Name        string // of the speaker, as it is shown
 	Speech      voice.Options
-	Loudness    *voice.Loudness // of what its programs play, by their sessions
+	Loudness    *voice.Loudness // of what the clients play, by session
 	Log         *slog.Logger
 }
 
-// Limits of all clients together. The robots come first.
+// Limits of all clients together, which leave the engines to the robots.
 const (
 	mostUtterances = 1 // being recognized
 	mostPerSecond  = 100
@@ -49,28 +49,27 @@ const (
 	recognizeWithin = time.Minute
 )
 
-// Server lets clients in.
+// Server accepts clients. Run disconnects them at the end.
 type Server struct {
+	*avatar.Server
 	mu          sync.Mutex
 	o           Options
-	programs    *avatar.Server
-	recognizers chan struct{} // a place for each utterance that is being recognized
+	recognizers chan struct{} // holds an element for each utterance being recognized
 }
 
-// New returns a door. Run disconnects its clients at the end.
+// New returns a server.
 func New(o Options) *Server {
 	s := &Server{recognizers: make(chan struct{}, mostUtterances)}
 	s.Apply(o)
-	s.programs = avatar.New(avatar.Options{Kind: "llmvtuber", Feed: o.Feed, Chat: o.Chat, Log: o.Log,
-		Shown: []string{feed.KindTool, feed.KindNotice}, MostMessage: limit.Message, PerSecond: mostPerSecond,
+	s.Server = avatar.New(avatar.Options{Kind: "llmvtuber", Path: "/client-ws", Feed: o.Feed, Chat: o.Chat, PerSecond: mostPerSecond, Log: o.Log,
 		New: func(c *avatar.Conn) avatar.Program {
 			return &client{server: s, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})
 	return s
 }
 
-// Apply changes with what is heard and spoken, and as who. An answer under way goes on with
-// what it began with; Hold of the options before is not called any more once it returns.
+// Apply replaces the engines, words, model, name and speech options. A current answer
+// continues with the previous ones. After Apply returns the previous Hold is not called.
 func (s *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
@@ -81,14 +80,14 @@ func (s *Server) Apply(o Options) {
 	s.o = o
 }
 
-// acquireOptions returns the options, and a function to call when they are not used any more.
+// acquireOptions returns the options with the engines held until done is called.
 func (s *Server) acquireOptions() (o Options, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.o, s.o.Hold()
 }
 
-// options are those for what needs no engine.
+// options returns the options, for uses that need no engine.
 func (s *Server) options() Options {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,36 +96,32 @@ func (s *Server) options() Options {
 
 func newID() string { return strings.ToLower(rand.Text()) }
 
-// Run lets clients in until ctx ends, and returns when all are gone.
-func (s *Server) Run(ctx context.Context) { s.programs.Run(ctx) }
-
-// client is a connected one.
+// client is a connected client.
 type client struct {
 	server *Server
 	conn   *avatar.Conn
 	id     string
-	played chan struct{}    // has an element once the client says that all sound was played
-	heard  *voice.Utterance // what is being spoken; nil is nothing
+	played chan struct{}    // holds an element after the client says that it has played all sound
+	heard  *voice.Utterance // the utterance being spoken, or nil
 
-	// interrupted is when the client last did so. It changes only between two answers.
+	// interrupted is the time of the client's last interruption. It changes only between
+	// two answers.
 	interrupted time.Time
 }
 
-// Greet begins as the program's own server does.
+// Greet sends the messages that Open-LLM-VTuber's own server begins with.
 func (c *client) Greet(ctx context.Context) error {
 	microphone := "stop-mic"
 	if c.server.options().Recognizer != nil {
 		microphone = "start-mic"
 	}
-	return c.send(ctx, subtitle("Connection established"), c.configuration(), nobody(), control(microphone))
+	return c.send(ctx, subtitle("Connection established"), c.configuration(), emptyGroup(), control(microphone))
 }
 
 func (c *client) configuration() configuration {
 	o := c.server.options()
 	return configuration{"set-model-and-conf", o.Model.info, o.Name, "perch", c.id}
 }
-
-func nobody() group { return group{Type: "group-update", Members: []string{}} }
 
 func (c *client) send(ctx context.Context, messages ...any) error {
 	for _, m := range messages {
@@ -137,25 +132,27 @@ func (c *client) send(ctx context.Context, messages ...any) error {
 	return nil
 }
 
-// Handle deals with a message. One that is none is answered with an error, as by the
-// program's own server.
+// Handle handles a message. Like Open-LLM-VTuber's own server it answers an invalid one
+// with an error.
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
 		return c.send(ctx, newFailed(err.Error()))
 	}
-	switch m := m.(type) {
-	case textInput:
+	switch m.kind {
+	case "text-input":
 		c.conn.Answer(ctx, func(ctx context.Context) any {
-			c.answer(ctx, m.text)
+			if c.startTurn(ctx) == nil {
+				c.converse(ctx, m.text)
+			}
 			return nil
 		})
-	case micData:
+	case "mic-audio-data":
 		if c.heard == nil {
 			c.heard = voice.NewUtterance()
 		}
-		c.heard.Write(m.pcm) // what is more than an utterance holds is dropped
-	case micEnd:
+		c.heard.Write(m.pcm) // drops what exceeds an utterance
+	case "mic-audio-end":
 		if heard := c.heard; heard != nil {
 			c.heard = nil
 			heard.Finish()
@@ -164,67 +161,51 @@ func (c *client) Handle(ctx context.Context, data []byte) error {
 				return nil
 			})
 		}
-	case interrupt:
+	case "interrupt-signal":
 		c.conn.Interrupt()
 		c.interrupted = time.Now()
-	case played:
+	case "frontend-playback-complete":
 		select {
 		case c.played <- struct{}{}:
 		default:
 		}
-	case request:
-		return c.send(ctx, c.reply(m))
+	default:
+		if reply := c.reply(m); reply != nil {
+			return c.send(ctx, reply)
+		}
 	}
 	return nil
 }
 
-// reply answers a request. Histories, backgrounds and configurations are the program's
-// own server's: here are none, and a talk goes on.
-func (c *client) reply(r request) any {
-	type named struct {
-		Type    string `json:"type"`
-		History string `json:"history_uid"`
-	}
-	type gone struct {
-		named
-		Success bool `json:"success"`
-	}
-	switch r.kind {
+// reply returns the answer to a request, or nil for a message that needs none. Perch has no
+// histories, backgrounds or configurations to choose from.
+func (c *client) reply(m message) any {
+	switch m.kind {
 	case "heartbeat":
 		return bare{"heartbeat-ack"}
 	case "request-init-config":
 		return c.configuration()
 	case "request-group-info":
-		return nobody()
+		return emptyGroup()
 	case "fetch-backgrounds":
-		return struct {
-			bare
-			Files []string `json:"files"`
-		}{bare{"background-files"}, []string{}}
+		return json.RawMessage(`{"type":"background-files","files":[]}`)
 	case "fetch-configs":
-		return struct {
-			bare
-			Configs []string `json:"configs"`
-		}{bare{"config-files"}, []string{}}
+		return json.RawMessage(`{"type":"config-files","configs":[]}`)
 	case "fetch-history-list":
-		return struct {
-			bare
-			Histories []string `json:"histories"`
-		}{bare{"history-list"}, []string{}}
+		return json.RawMessage(`{"type":"history-list","histories":[]}`)
 	case "fetch-and-set-history":
-		return struct {
-			bare
-			Messages []string `json:"messages"`
-		}{bare{"history-data"}, []string{}}
+		return json.RawMessage(`{"type":"history-data","messages":[]}`)
 	case "create-new-history":
-		return named{"new-history-created", newID()} // the client lists it by that
+		return history{"new-history-created", newID(), nil} // the client lists it under this id
 	case "delete-history":
-		return gone{named{"history-deleted", r.history}, false}
+		return history{"history-deleted", m.history, new(false)}
+	case "switch-config", "add-client-to-group", "remove-client-from-group":
+		return newFailed("Perch has no groups and no other configurations to switch to")
 	}
-	return newFailed("Perch has no groups and no other configurations to switch to")
+	return nil
 }
 
-// MessageFor tells of tools and notifications.
+// MessageFor returns a message with a tool or a notification.
 func (c *client) MessageFor(f *feed.Frame) any {
 	switch b := f.Body.(type) {
 	case feed.Tool:
@@ -235,9 +216,13 @@ func (c *client) MessageFor(f *feed.Frame) any {
 	return nil
 }
 
+func (c *client) startTurn(ctx context.Context) error {
+	return c.send(ctx, control("conversation-chain-start"), subtitle("Thinking..."))
+}
+
 // understand answers an utterance.
 func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
-	if c.send(ctx, control("conversation-chain-start"), subtitle("Thinking...")) != nil {
+	if c.startTurn(ctx) != nil {
 		return
 	}
 	text, err := c.server.recognize(ctx, heard)
@@ -248,7 +233,7 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 		c.conn.Log().Warn("speech was not recognized", "err", err)
 		c.fail(ctx, time.Time{}, "the recognizer did not answer; the log of the appliance says why")
 	case text == "":
-		c.finish(ctx, time.Time{}, subtitle("I did not understand that.")) // an empty one would leave what it shows
+		c.finish(ctx, time.Time{}, subtitle("I did not understand that.")) // replaces "Thinking..."
 	default:
 		if c.send(ctx, line{"user-input-transcription", text}) == nil {
 			c.converse(ctx, text)
@@ -256,15 +241,14 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 	}
 }
 
-// errDeaf is the error where nothing recognizes speech.
-var errDeaf = errors.New("there is no recognizer")
+var errNoRecognizer = errors.New("there is no recognizer")
 
-// recognize is the text of an utterance; empty where it is not understood.
+// recognize returns the text of an utterance, or "" if it was not understood.
 func (s *Server) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
 	o, done := s.acquireOptions()
 	defer done()
 	if o.Recognizer == nil {
-		return "", errDeaf
+		return "", errNoRecognizer
 	}
 	within, cancel := context.WithTimeout(ctx, recognizeWithin)
 	defer cancel()
@@ -279,11 +263,4 @@ func (s *Server) recognize(ctx context.Context, heard *voice.Utterance) (string,
 		return "", err
 	}
 	return strings.TrimSpace(t.Text), nil
-}
-
-// answer answers what was typed.
-func (c *client) answer(ctx context.Context, text string) {
-	if c.send(ctx, control("conversation-chain-start"), subtitle("Thinking...")) == nil {
-		c.converse(ctx, text)
-	}
 }

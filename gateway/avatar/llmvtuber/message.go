@@ -11,35 +11,15 @@ import (
 // mostSamples bounds the sound in a message. The client sends 4096.
 const mostSamples = 1 << 16
 
-// message is what the client asks for. The set is closed.
-type message interface{ isMessage() }
+// message is a message of the client.
+type message struct {
+	kind    string
+	text    string  // of text-input
+	pcm     []int16 // of mic-audio-data: from the microphone, at 16 kHz
+	history string
+}
 
-type (
-	// textInput is a question that was typed.
-	textInput struct{ text string }
-	// micData is sound of the microphone, at 16 kHz.
-	micData struct{ pcm []int16 }
-	// micEnd ends an utterance.
-	micEnd struct{}
-	// interrupt ends the answer under way.
-	interrupt struct{}
-	// played says that all sound of an answer was played.
-	played struct{}
-	// request is one that is answered by a message, by its type.
-	request struct{ kind, history string }
-	// other is one that needs no answer here.
-	other struct{}
-)
-
-func (textInput) isMessage() {}
-func (micData) isMessage()   {}
-func (micEnd) isMessage()    {}
-func (interrupt) isMessage() {}
-func (played) isMessage()    {}
-func (request) isMessage()   {}
-func (other) isMessage()     {}
-
-// parse reads a message. What later clients may add is other.
+// parse decodes a message. Unknown fields and types are not errors.
 func parse(data []byte) (message, error) {
 	var b struct {
 		Type    string    `json:"type"`
@@ -47,35 +27,19 @@ func parse(data []byte) (message, error) {
 		Audio   []float32 `json:"audio"`
 		History string    `json:"history_uid"`
 	}
-	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, fmt.Errorf("that is no message of Open-LLM-VTuber's client: %w", err)
+	err := json.Unmarshal(data, &b)
+	switch {
+	case err != nil:
+		return message{}, fmt.Errorf("that is no message of Open-LLM-VTuber's client: %w", err)
+	case len(b.Audio) > mostSamples:
+		return message{}, fmt.Errorf("%d samples in a message are more than %d", len(b.Audio), mostSamples)
+	case len(b.History) > limit.Name:
+		return message{}, fmt.Errorf("history_uid has %d bytes, more than %d", len(b.History), limit.Name)
 	}
-	switch b.Type {
-	case "text-input":
-		return textInput{b.Text}, nil
-	case "mic-audio-data":
-		if len(b.Audio) > mostSamples {
-			return nil, fmt.Errorf("%d samples in a message are more than %d", len(b.Audio), mostSamples)
-		}
-		return micData{samples(b.Audio)}, nil
-	case "mic-audio-end":
-		return micEnd{}, nil
-	case "interrupt-signal":
-		return interrupt{}, nil
-	case "frontend-playback-complete":
-		return played{}, nil
-	case "heartbeat", "request-init-config", "request-group-info", "fetch-backgrounds", "fetch-configs", "switch-config",
-		"fetch-history-list", "fetch-and-set-history", "create-new-history", "delete-history",
-		"add-client-to-group", "remove-client-from-group":
-		if len(b.History) > limit.Name {
-			return nil, fmt.Errorf("history_uid has %d bytes, more than %d", len(b.History), limit.Name)
-		}
-		return request{b.Type, b.History}, nil
-	}
-	return other{}, nil
+	return message{b.Type, b.Text, samples(b.Audio), b.History}, nil
 }
 
-// samples are those of a browser, from -1 to 1, as 16-bit PCM.
+// samples converts a browser's samples, from -1 to 1, to 16-bit PCM.
 func samples(floats []float32) []int16 {
 	pcm := make([]int16, len(floats))
 	for i, f := range floats {

@@ -9,21 +9,21 @@ import (
 	"perch/agent"
 )
 
-// Model is a Live2D model as Open-LLM-VTuber describes it: the client is sent the
-// description, and loads the model from the address in it.
+// Model is a description of a Live2D model as Open-LLM-VTuber uses it. The client receives
+// it, and loads the model from the address in it.
 type Model struct {
 	info        json.RawMessage
-	expressions map[string]any // by a word for a face, in lower case; a number or a name
+	expressions map[string]any // numbers or names, by the face's word in lower case
 }
 
-// ErrModel is wrapped by ReadModel for a description that is none.
+// ErrModel is wrapped by the errors of ReadModel.
 var ErrModel = errors.New("no description of a Live2D model")
 
 // mostExpressions bounds the words for faces in a description.
 const mostExpressions = 200
 
-// ReadModel reads a description: an entry of Open-LLM-VTuber's model_dict.json, or a list
-// of which the first entry counts.
+// ReadModel decodes an entry of Open-LLM-VTuber's model_dict.json, or the first entry of a
+// list.
 func ReadModel(text []byte) (*Model, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
@@ -57,8 +57,8 @@ func ReadModel(text []byte) (*Model, error) {
 	return model, nil
 }
 
-// DefaultModel is the model that Open-LLM-VTuber brings with it, at its address on that
-// program's own server.
+// DefaultModel returns the model that comes with Open-LLM-VTuber, at its address on that
+// project's server.
 func DefaultModel() *Model {
 	m, err := ReadModel([]byte(`{"name":"mao_pro","url":"/live2d-models/mao_pro/runtime/mao_pro.model3.json",` +
 		`"kScale":0.5,"initialXshift":0,"initialYshift":0,"idleMotionGroupName":"Idle",` +
@@ -70,8 +70,8 @@ func DefaultModel() *Model {
 	return m
 }
 
-// expression is what the model does with a face: by the model's own word for it, else by
-// the words of those vocabularies that such models use; nil where it has none.
+// expression returns the model's expression for a face, or nil if it has none. It tries the
+// language model's own word first, and then the vocabularies that Live2D models use.
 func (m *Model) expression(words *agent.Words, f agent.Felt) *actions {
 	tried := []string{f.Tag, f.Emotion.Name}
 	for _, v := range []agent.Vocabulary{agent.VocabularyLive2D, agent.VocabularyRFC, agent.VocabularyVRM} {

@@ -1,0 +1,160 @@
+package avatartest
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/gateway/httpserver/httpservertest"
+	"perch/must"
+)
+
+// Raw is a WebSocket read frame by frame (RFC 6455), so that a test decides when it reads,
+// and sees how it is closed.
+type Raw struct {
+	net.Conn
+	R *bufio.Reader
+	t testing.TB
+}
+
+// DialRaw connects to the server of a URL until the test ends. headers are lines such as
+// "Authorization: Bearer x".
+func DialRaw(t testing.TB, url, path string, headers ...string) *Raw {
+	t.Helper()
+	_, host, _ := strings.Cut(url, "://")
+	conn, err := net.Dial("tcp", host)
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return Upgrade(t, conn, path, headers...)
+}
+
+// Pipe runs a server until the test ends, and returns a connection to its handler that works
+// on the virtual time of a synctest bubble.
+func Pipe(t testing.TB, run func(context.Context), open func(http.ResponseWriter, *http.Request) error, headers ...string) *Raw {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return Upgrade(t, httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := open(w, r); err != nil {
+			t.Error(err)
+		}
+	})), "/", headers...)
+}
+
+// Upgrade makes a connection a WebSocket.
+func Upgrade(t testing.TB, conn net.Conn, path string, headers ...string) *Raw {
+	t.Helper()
+	r := &Raw{conn, bufio.NewReader(conn), t}
+	if answer := r.Handshake(path, headers...); answer.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%s: %s", path, answer.Status)
+	}
+	return r
+}
+
+// Handshake requests an upgrade, and returns the answer.
+func (r *Raw) Handshake(path string, headers ...string) *http.Response {
+	r.t.Helper()
+	host := r.RemoteAddr().String()
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host = "127.0.0.1" // a pipe
+	}
+	fmt.Fprintf(r, "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n%s\r\n", path, host,
+		strings.Join(append(headers, ""), "\r\n"))
+	answer, err := http.ReadResponse(r.R, nil)
+	must.Succeed(r.t, err)
+	return answer
+}
+
+// Frame reads a frame of at most 64 KB.
+func (r *Raw) Frame() (opcode byte, data []byte, err error) {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(r.R, head); err != nil {
+		return 0, nil, err
+	}
+	size := int(head[1] & 0x7f)
+	if size == 126 {
+		long := make([]byte, 2)
+		if _, err := io.ReadFull(r.R, long); err != nil {
+			return 0, nil, err
+		}
+		size = int(binary.BigEndian.Uint16(long))
+	}
+	data = make([]byte, size)
+	_, err = io.ReadFull(r.R, data)
+	return head[0] & 0x0f, data, err
+}
+
+// Closed reads up to the close frame, and returns its code and reason and the texts before it.
+func (r *Raw) Closed() (code int, reason string, texts []string) {
+	r.t.Helper()
+	must.Succeed(r.t, r.SetReadDeadline(time.Now().Add(20*time.Second)))
+	for {
+		opcode, data, err := r.Frame()
+		switch {
+		case err != nil:
+			r.t.Fatalf("after %d texts: %v", len(texts), err)
+		case opcode == 8:
+			return int(binary.BigEndian.Uint16(data)), string(data[2:]), texts
+		case opcode == 1:
+			texts = append(texts, string(data))
+		}
+	}
+}
+
+// SendShort sends a text of less than 126 bytes, with a mask of zeros.
+func (r *Raw) SendShort(text string) {
+	r.t.Helper()
+	_, err := r.Write(append([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}, text...))
+	must.Succeed(r.t, err)
+}
+
+// CheckKeepAlive checks, on virtual time, that a connection lasts while it answers pings, and
+// ends quiet after its last sign of life, the message text. It returns the texts received.
+func (r *Raw) CheckKeepAlive(quiet time.Duration, text string, connected func() int) (texts []string) {
+	r.t.Helper()
+	var dead atomic.Bool
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			opcode, data, err := r.Frame()
+			switch {
+			case err != nil:
+				return
+			case opcode == 1:
+				texts = append(texts, string(data))
+			case opcode == 9 && !dead.Load():
+				_, _ = r.Write([]byte{0x8a, 0x80, 0, 0, 0, 0})
+			}
+		}
+	}()
+	time.Sleep(10 * quiet)
+	r.SendShort(text)
+	synctest.Wait()
+	dead.Store(true)
+	time.Sleep(quiet - 1)
+	if synctest.Wait(); connected() != 1 {
+		r.t.Error("it is disconnected too early")
+	}
+	time.Sleep(time.Nanosecond)
+	if synctest.Wait(); connected() != 0 {
+		r.t.Error("it is still connected")
+	}
+	<-over
+	return texts
+}
