@@ -1,32 +1,34 @@
 package openclaw
 
 import (
-	"container/list"
 	"sync"
 
 	"perch/device"
+	"perch/limit"
 )
 
-// mostOnce bounds the idempotency keys that are known.
-const mostOnce = 1000
+// mostSent bounds the remembered texts.
+const mostSent = 1000
 
-// chats are the texts that clients have sent. A text that is sent again under the same
-// key, also by another connection, is not answered again.
+// chats remembers the texts that clients have sent. A text repeated under its idempotency
+// key, on any connection, is not answered again.
 type chats struct {
 	mu    sync.Mutex
 	asked map[string]asked // by session
-	once  map[string]*list.Element
-	order list.List // of *sent, the oldest first
+	sent  map[string]*sent // by idempotency key
+	count int              // of all texts so far
 }
 
-// asked is how a client names a session, and the run of its latest text.
-// latest.
+// asked is the key by which a client calls a session, and the run of its latest text.
 type asked struct{ key, run string }
 
-// sent is a text's idempotency key and its status.
-type sent struct{ key, status string }
+// sent is the state of a text.
+type sent struct {
+	status string
+	nth    int // of all texts
+}
 
-// The gateway's words for what has become of a text.
+// The gateway's words for the state of a text.
 const (
 	started  = "started"
 	inFlight = "in_flight"
@@ -34,42 +36,42 @@ const (
 	unsaid   = "error"
 )
 
-func newChats() chats { return chats{asked: map[string]asked{}, once: map[string]*list.Element{}} }
+func newChats() chats { return chats{asked: map[string]asked{}, sent: map[string]*sent{}} }
 
-// name is a session's key and the id of the run that begins in it: those of the client
-// that has sent a text to it. The run is empty for one that no text has begun, as where the
-// latest text's run was told already.
-func (c *chats) name(session string, robot device.ID, told string) (key, run string) {
+// name returns the key of a session, as the client that chats in it calls it, and the id of
+// the run that begins in it. The id is empty unless the run belongs to a client's text other
+// than the text of the run last.
+func (c *chats) name(session string, robot device.ID, last string) (key, run string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, is := c.asked[session]
 	switch {
 	case !is || robot != "":
 		return keyOf(session, robot), ""
-	case a.run == told:
+	case a.run == last:
 		return a.key, ""
 	}
 	return a.key, a.run
 }
 
-// start records a text under its key. It returns the status of a known text, and else started.
+// start records a text under its idempotency key. It returns started, or the status of a text
+// that is already known.
 func (c *chats) start(session, key, once string) (status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.once[once]; e != nil {
-		return e.Value.(*sent).status
+	if known := c.sent[once]; known != nil {
+		return known.status
 	}
-	if len(c.once) >= mostOnce {
-		oldest := c.order.Front()
-		c.order.Remove(oldest)
-		delete(c.once, oldest.Value.(*sent).key)
+	if len(c.sent) >= mostSent {
+		delete(c.sent, limit.First(c.sent, func(a, b *sent) int { return a.nth - b.nth }))
 	}
-	c.once[once] = c.order.PushBack(&sent{once, inFlight})
+	c.count++
+	c.sent[once] = &sent{inFlight, c.count}
 	for known := range c.asked {
 		if len(c.asked) < mostSessions {
 			break
 		}
-		delete(c.asked, known) // whichever: its key is then that of all other sessions
+		delete(c.asked, known) // any of them: it gets the key of keyOf again
 	}
 	c.asked[session] = asked{key, once}
 	return started
@@ -79,13 +81,12 @@ func (c *chats) start(session, key, once string) (status string) {
 func (c *chats) finish(once, status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.once[once]
+	text := c.sent[once]
 	switch {
-	case e == nil: // it has given way to others
+	case text == nil: // dropped for later ones
 	case status == "":
-		c.order.Remove(e)
-		delete(c.once, once)
+		delete(c.sent, once)
 	default:
-		e.Value.(*sent).status = status
+		text.status = status
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"perch/socket"
 )
 
-// Versions of the protocol that are spoken here.
+// Supported versions of the protocol.
 const (
 	oldest = 3
 	newest = 4
@@ -42,27 +42,26 @@ type connectParams struct {
 	} `json:"auth"`
 }
 
-// proof is a device's identity: its key has signed the connection.
+// proof is a device's identity: a signature by its key.
 type proof struct {
 	ID        string `json:"id"`        // SHA-256 of the key, in hex
 	PublicKey string `json:"publicKey"` // Ed25519, 32 bytes in base64url
-	Signature string `json:"signature"` // of payload, in base64url
-	SignedAt  int64  `json:"signedAt"`  // ms since 1970
-	Nonce     string `json:"nonce"`     // of the challenge; empty where none had come
+	Signature string `json:"signature"` // of one of payloads, in base64url
+	SignedAt  int64  `json:"signedAt"`  // Unix milliseconds
+	Nonce     string `json:"nonce"`     // of the challenge; empty if signed without
 }
 
 // agreed is the result of the handshake.
 type agreed struct {
 	protocol int
-	role     string
 	scopes   scopes
 }
 
-// operator is the role of those who show and talk. The other, node, lends its machine,
-// which nobody here would use.
+// operator is the role of programs that show the agents and chat. The other role, node,
+// offers the use of its machine, which Perch has no use for.
 const operator = "operator"
 
-// mostScopes bounds what a client asks for.
+// mostScopes bounds the scopes that a client requests.
 const mostScopes = 32
 
 // refusal is a failure after which the connection is closed with a code.
@@ -71,13 +70,12 @@ type refusal struct {
 	close int
 }
 
-// agree validates the handshake. needsToken refuses clients without a token that did not sign
-// the challenge, as on an address that anybody can reach; token checks a token.
+// agree validates the handshake. needsToken, for an address that anybody can reach, requires a
+// token that the function token accepts, and that a device has signed the challenge.
 func (p *connectParams) agree(nonce string, now time.Time, needsToken bool, token func(string) error) (agreed, *refusal) {
 	if p.Max < oldest || p.Min > newest || p.Min > p.Max {
-		bad := invalid("protocol mismatch: versions %d and %d are spoken here", oldest, newest)
-		bad.Details = &failureDetails{Code: "PROTOCOL_MISMATCH", Expected: newest}
-		return agreed{}, &refusal{bad, socket.BadProtocol}
+		return agreed{}, &refusal{invalid("protocol mismatch: versions %d and %d are spoken here", oldest, newest).
+			with(failureDetails{Code: "PROTOCOL_MISMATCH", Expected: newest}), socket.BadProtocol}
 	}
 	if p.Role == "" {
 		p.Role = operator
@@ -98,7 +96,7 @@ func (p *connectParams) agree(nonce string, now time.Time, needsToken bool, toke
 			return agreed{}, violation(bad)
 		}
 	}
-	return agreed{min(p.Max, newest), p.Role, grant(p.Scopes)}, nil
+	return agreed{min(p.Max, newest), grant(p.Scopes)}, nil
 }
 
 func violation(f *failure) *refusal { return &refusal{f, socket.Violation} }
@@ -111,9 +109,12 @@ func (p *connectParams) secret() string {
 	return p.Auth.Password
 }
 
-// unauthorized is an error of the check of a token, in the gateway's words.
+// unauthorized returns the error of a token's check in the gateway's shape.
 func unauthorized(token string, err error) *failure {
 	detail := "AUTH_TOKEN_MISMATCH"
+	if token == "" {
+		detail = "AUTH_TOKEN_MISSING"
+	}
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {
 		switch coded.Code() {
@@ -123,25 +124,18 @@ func unauthorized(token string, err error) *failure {
 			detail = "AUTH_TOKEN_NOT_CONFIGURED"
 		}
 	}
-	if token == "" && detail == "AUTH_TOKEN_MISMATCH" {
-		detail = "AUTH_TOKEN_MISSING"
-	}
-	f := invalid("unauthorized: %s", err)
-	f.Details = &failureDetails{Code: detail}
-	return f
+	return invalid("unauthorized: %s", err).with(failureDetails{Code: detail})
 }
 
 // signedWithin is how far a device's clock may be from ours.
 const signedWithin = 2 * time.Minute
 
-// verify checks the identity of a device. Where anybody can reach the door, it has to
-// sign the challenge: what it signed without can be sent again by who overheard it.
+// verify checks the identity of a device. challenged requires that it has signed the
+// challenge: any other signature can be replayed.
 func (p *connectParams) verify(nonce string, now time.Time, challenged bool) *failure {
 	d := p.Device
 	refuse := func(detail, reason, sentence string) *failure {
-		f := invalid("%s", sentence)
-		f.Details = &failureDetails{Code: "DEVICE_AUTH_" + detail, Reason: reason}
-		return f
+		return invalid("%s", sentence).with(failureDetails{Code: "DEVICE_AUTH_" + detail, Reason: reason})
 	}
 	key, err := unpadded(d.PublicKey)
 	if err != nil || len(key) != ed25519.PublicKeySize {
@@ -166,8 +160,8 @@ func (p *connectParams) verify(nonce string, now time.Time, challenged bool) *fa
 	return nil
 }
 
-// payloads are the texts that a device may have signed: one of three versions with the
-// challenge, the first where it had none (packages/gateway-client/src/device-auth.ts
+// payloads returns the texts that a device may have signed: one of three versions with the
+// challenge, or the first version without it (packages/gateway-client/src/device-auth.ts
 // of the gateway, src/main/device-identity.ts of Flawed Avatar).
 func (p *connectParams) payloads() []string {
 	token := ""
@@ -189,8 +183,8 @@ func (p *connectParams) payloads() []string {
 	return []string{of("v3", machine...), of("v2", nonce), of("v4", append(machine, strings.TrimSpace(p.Client.Instance))...)}
 }
 
-// lower is how the gateway writes a machine's kind: without the blanks around it, and its
-// ASCII letters small.
+// lower trims a platform or device family and converts its ASCII letters to lower case, as the
+// gateway does.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -200,7 +194,7 @@ func lower(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// unpadded reads base64url, with its padding or without.
+// unpadded decodes base64url with or without padding.
 func unpadded(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 }
@@ -208,7 +202,7 @@ func unpadded(s string) ([]byte, error) {
 // scopes are the permissions of a client.
 type scopes []string
 
-// The scopes that have a meaning here. Whoever may write may read, and an admin may both.
+// The scopes that have a meaning here. Write includes read, and admin includes both.
 const (
 	mayAdmin = "operator.admin"
 	mayWrite = "operator.write"

@@ -51,7 +51,7 @@ const (
 	thirdForm  = "v3|ID|gateway-client|backend|operator|operator.admin|AT||NONCE|linux|"
 )
 
-// TestConnect lets in who speaks one of the versions, and refuses with the gateway's words.
+// TestConnect accepts the supported versions, and refuses with the gateway's words.
 func TestConnect(t *testing.T) {
 	h := newHarness(t)
 	with := func(key string, value any) func(map[string]any) { return func(p map[string]any) { p[key] = value } }
@@ -110,9 +110,9 @@ func TestConnect(t *testing.T) {
 
 func f(all ...func(map[string]any)) []func(map[string]any) { return all }
 
-// TestTheToken is needed where the network reaches the door, and so is the challenge in
-// what a device signs.
-func TestTheToken(t *testing.T) {
+// TestToken: with Options.Token a client needs the token, and a device has to sign the
+// challenge.
+func TestToken(t *testing.T) {
 	lock := httpserver.NewKey("the-key-of-the-skins", "skins.key", "")
 	h := newHarness(t, func(o *Options, _ *paces) {
 		o.Token = func(remote, token string) error {
@@ -155,8 +155,7 @@ func TestTheToken(t *testing.T) {
 	}
 }
 
-// TestScopes: who may not read is sent nothing and lists nothing, who may not write sends
-// no text.
+// TestScopes: reading is needed for lists, writing for texts.
 func TestScopes(t *testing.T) {
 	h := newHarness(t)
 	for _, c := range []struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +19,9 @@ import (
 	"perch/socket"
 )
 
-// connection is one client. One goroutine receives, and one owns everything else and
-// sends; each text under way has one more. Whoever has something to send waits for the one
-// that sends, so that a client that does not read holds up itself alone.
+// connection is the connection of one client. One goroutine receives; another sends and owns
+// everything else; each text being answered has its own. Sending blocks only the goroutines
+// of the same client.
 type connection struct {
 	server *Server
 	conn   *socket.Conn
@@ -28,20 +29,20 @@ type connection struct {
 	log    *slog.Logger
 	id     string
 
-	frames  chan frame      // that have come
-	chatted chan chatEvent  // what is told of texts under way
-	chats   sync.WaitGroup  // texts under way
+	frames  chan frame      // received
+	chatted chan chatEvent  // of texts being answered
+	chats   sync.WaitGroup  // texts being answered
 	ended   chan ending     // of texts
-	asking  map[string]bool // the ids of those under way
-	finals  *finals         // the last answers to calls of the method agent
-	nonce   string          // of the challenge
-	agreed  agreed          // once the client has connected
-	view    *feed.Viewer    // of a client that may read; else nil
+	asking  map[string]bool // ids of the texts being answered
+	finals  *finals
+	nonce   string       // of the challenge
+	agreed  agreed       // after the handshake
+	view    *feed.Viewer // nil unless the client may read
 	runs    *runs
-	seq     int // of the events that were sent since the client connected
+	seq     int // of the last event
 }
 
-// frame is one that a client has sent.
+// frame is a frame of a client.
 type frame struct {
 	isText bool
 	text   []byte
@@ -51,26 +52,26 @@ type frame struct {
 type ending struct {
 	run  string
 	last chatEvent
-	call string // the request that is answered with it, of the method agent; empty is none
+	call string // id of the call of agent to answer, or ""
 	err  error
 }
 
-// chatEvent is what is told of a text to the client that has sent it.
+// chatEvent is an event about the answer to a text, for the client that has sent it.
 type chatEvent struct {
 	RunID   string       `json:"runId"`
 	Session string       `json:"sessionKey"`
-	Seq     int          `json:"seq"`   // of the run's, from 1
+	Seq     int          `json:"seq"`   // within the run, from 1
 	State   string       `json:"state"` // delta, final or error
 	Delta   string       `json:"deltaText,omitempty"`
 	Message *chatMessage `json:"message,omitempty"`
 	Error   string       `json:"errorMessage,omitempty"`
 }
 
-// chatMessage is all that was answered so far.
+// chatMessage is the answer so far.
 type chatMessage struct {
 	Role    string        `json:"role"`
 	Content []chatContent `json:"content"`
-	At      int64         `json:"timestamp"` // ms since 1970
+	At      int64         `json:"timestamp"` // Unix milliseconds
 }
 
 type chatContent struct {
@@ -86,10 +87,10 @@ func newConnection(s *Server, conn *socket.Conn, remote string) *connection {
 	return c
 }
 
-// errOver ends a connection that is already closed.
+// errOver ends the goroutine of a connection that was closed.
 var errOver = errors.New("over")
 
-// serve serves the client until it leaves or ctx ends, and leaves nothing behind.
+// serve serves the client until it leaves or ctx ends, and waits for all its goroutines.
 func (c *connection) serve(ctx context.Context) {
 	appliance := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -113,7 +114,7 @@ func (c *connection) serve(ctx context.Context) {
 	}
 }
 
-// receive takes frames until the connection ends.
+// receive receives frames until the connection ends.
 func (c *connection) receive(ctx context.Context) {
 	for {
 		isText, text, err := c.conn.Receive()
@@ -131,7 +132,7 @@ func (c *connection) receive(ctx context.Context) {
 	}
 }
 
-// greet challenges the client and lets it connect.
+// greet challenges the client and waits for its handshake.
 func (c *connection) greet(ctx context.Context) error {
 	err := c.send(message{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": c.nonce, "ts": time.Now().UnixMilli()}})
 	if err != nil {
@@ -150,7 +151,7 @@ func (c *connection) greet(ctx context.Context) error {
 	}
 }
 
-// connect answers the first frame, which has to be a connect. Whatever else it is ends the
+// connect answers the first frame, which must be a connect request. Any other ends the
 // connection.
 func (c *connection) connect(f frame) error {
 	r, _, bad := parseRequest(f.isText, f.text)
@@ -175,19 +176,19 @@ func (c *connection) connect(f frame) error {
 	if agreed.scopes.lack(mayRead) == nil {
 		c.view = o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState, feed.KindTool, feed.KindSaid}, All: true})
 	}
-	return c.send(response{Type: "res", ID: r.ID, OK: true, Payload: c.hello()})
+	return c.send(newResponse(r.ID, c.hello(), nil))
 }
 
-// refuse answers a request, and ends the connection.
+// refuse answers a request with an error, and closes the connection.
 func (c *connection) refuse(id string, r *refusal) error {
-	if err := c.send(response{Type: "res", ID: id, Error: r.failure}); err != nil {
+	if err := c.send(newResponse(id, nil, r.failure)); err != nil {
 		return err
 	}
 	c.conn.Close(r.close, r.Message)
 	return errOver
 }
 
-// run sends what there is until the connection ends.
+// run answers and sends until the connection ends.
 func (c *connection) run(ctx context.Context) {
 	tick := time.NewTicker(c.server.paces.tick)
 	defer tick.Stop()
@@ -223,7 +224,7 @@ func (c *connection) run(ctx context.Context) {
 	}
 }
 
-// sendEvents sends the events of the sessions.
+// sendEvents sends the events for the frames that wait.
 func (c *connection) sendEvents() error {
 	for {
 		f, late := c.view.Pop()
@@ -263,39 +264,33 @@ func (c *connection) answer(ctx context.Context, f frame) error {
 	if bad == nil {
 		payload, bad = c.call(ctx, r)
 	}
-	if bad != nil {
-		return c.send(response{Type: "res", ID: r.ID, Error: bad})
-	}
-	return c.send(response{Type: "res", ID: r.ID, OK: true, Payload: payload})
+	return c.send(newResponse(r.ID, payload, bad))
 }
 
-// methods are those that have an answer.
-func methods() []string { return []string{"agent", "agents.list", "chat.send", "sessions.list"} }
+// methods returns the supported methods.
+func (c *connection) methods() map[string]func(context.Context, request) (any, *failure) {
+	return map[string]func(context.Context, request) (any, *failure){
+		"agent": c.agent, "agents.list": c.listAgents, "chat.send": c.chat, "sessions.list": c.listSessions}
+}
 
 // call carries out a request.
 func (c *connection) call(ctx context.Context, r request) (payload any, bad *failure) {
-	switch r.Method {
-	case "sessions.list":
-		return c.listSessions(r)
-	case "agents.list":
-		return c.listAgents()
-	case "agent":
-		return c.agent(ctx, r)
-	case "chat.send":
-		return c.chat(ctx, r)
-	case "connect":
+	if method := c.methods()[r.Method]; method != nil {
+		return method(ctx, r)
+	}
+	if r.Method == "connect" {
 		return nil, invalid("connect is only valid as the first request")
 	}
 	return nil, invalid("unknown method: %s", plain.Clip(r.Method, limit.ID))
 }
 
-// agentShown is an agent as clients see it.
+// agentShown is an agent in the gateway's shape.
 type agentShown struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 }
 
-func (c *connection) listAgents() (any, *failure) {
+func (c *connection) listAgents(context.Context, request) (any, *failure) {
 	if bad := c.agreed.scopes.lack(mayRead); bad != nil {
 		return nil, bad
 	}
@@ -310,7 +305,7 @@ func (c *connection) listAgents() (any, *failure) {
 	return map[string]any{"defaultId": household, "mainKey": household, "scope": "per-sender", "agents": all}, nil
 }
 
-// sessionShown is a session as clients see it.
+// sessionShown is a session in the gateway's shape.
 type sessionShown struct {
 	Key     string `json:"key"`
 	Kind    string `json:"kind"`
@@ -319,7 +314,7 @@ type sessionShown struct {
 	Active  bool   `json:"hasActiveRun"`
 }
 
-func (c *connection) listSessions(r request) (any, *failure) {
+func (c *connection) listSessions(_ context.Context, r request) (any, *failure) {
 	if bad := c.agreed.scopes.lack(mayRead); bad != nil {
 		return nil, bad
 	}
@@ -346,7 +341,7 @@ func (c *connection) listSessions(r request) (any, *failure) {
 		"defaults": map[string]any{"modelProvider": nil, "model": nil, "contextTokens": nil}}, nil
 }
 
-// chat has a text answered. What comes of it is told by events.
+// chat answers a text by events.
 func (c *connection) chat(ctx context.Context, r request) (any, *failure) {
 	var p struct {
 		Key  string `json:"sessionKey"`
@@ -363,15 +358,15 @@ func (c *connection) chat(ctx context.Context, r request) (any, *failure) {
 	return map[string]any{"runId": p.Once, "status": status}, nil
 }
 
-// text is one that a client has answered.
+// text is a text of a client.
 type text struct {
 	key  string // of its session
 	text string
-	once string // its key: a text that comes again under it is not answered again
+	once string // idempotency key
 	call string // as in ending
 }
 
-// ask has a text answered, and returns what has become of it so far.
+// ask starts the answer to a text, and returns its status.
 func (c *connection) ask(ctx context.Context, method string, t text) (status string, bad *failure) {
 	if bad := c.agreed.scopes.lack(mayWrite); bad != nil {
 		return "", bad
@@ -407,7 +402,7 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 			status := done
 			switch {
 			case ctx.Err() != nil:
-				status = "" // whoever sent it is gone, and may send it again
+				status = "" // the client is gone, and may send it again
 			case err != nil:
 				status = unsaid
 				c.log.Info("a client's text was not answered", "err", err)
@@ -425,16 +420,16 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 // answered collects the answer to a text.
 type answered struct {
 	c     *connection
-	quiet bool // only its end is told
+	quiet bool // only the end is reported
 	event chatEvent
 	text  strings.Builder
 }
 
-// add sends a part of the answer.
+// add adds a sentence to the answer, and sends it unless quiet.
 func (a *answered) add(ctx context.Context, r agent.Reply) error {
 	said, is := r.(agent.Say)
 	if !is {
-		return nil // the agent's events tell of the rest
+		return nil // agent events report the rest
 	}
 	delta := said.Text
 	if a.text.Len() > 0 {
@@ -452,7 +447,7 @@ func (a *answered) add(ctx context.Context, r agent.Reply) error {
 	}
 }
 
-// last is the end of it.
+// last returns the event for the end of the answer.
 func (a *answered) last(err error) chatEvent {
 	if err == nil {
 		return a.next("final", "")
@@ -475,12 +470,12 @@ func (c *connection) hello() any {
 	return map[string]any{
 		"type": "hello-ok", "protocol": c.agreed.protocol,
 		"server":   map[string]any{"version": c.server.o.Version, "connId": c.id},
-		"features": map[string]any{"methods": methods(), "events": []string{"agent", "chat", "tick"}},
+		"features": map[string]any{"methods": slices.Sorted(maps.Keys(c.methods())), "events": []string{"agent", "chat", "tick"}},
 		"snapshot": map[string]any{"presence": []any{}, "health": map[string]any{}, "stateVersion": map[string]any{"presence": 0, "health": 0},
 			"uptimeMs": time.Since(c.server.began).Milliseconds(),
 			"sessionDefaults": map[string]any{"defaultAgentId": household, "mainKey": household, "mainSessionKey": mainKey,
 				"scope": "per-sender"}},
-		"auth":   map[string]any{"role": c.agreed.role, "scopes": c.agreed.scopes},
+		"auth":   map[string]any{"role": operator, "scopes": c.agreed.scopes},
 		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.server.paces.tick.Milliseconds()},
 	}
 }

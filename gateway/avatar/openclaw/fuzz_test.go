@@ -18,7 +18,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// strict are talks that look at what a client has them do.
+// strict is an avatar.Chat that checks its calls.
 type strict struct {
 	t     *testing.T
 	asked atomic.Int64
@@ -40,7 +40,7 @@ func (s *strict) Chat(_ context.Context, talk, character, text string, take func
 	return errors.Join(take(agent.Felt{Emotion: agent.Neutral}), take(agent.Say{Text: text}), take(agent.Say{Text: ""}))
 }
 
-// shown is what sessions do, by a byte.
+// shown returns a frame chosen by a byte.
 func shown(b byte) *feed.Frame {
 	place := []struct {
 		robot   device.ID
@@ -64,17 +64,17 @@ func shown(b byte) *feed.Frame {
 	return f
 }
 
-// caller is a client that has connected, without its socket.
+// caller is a client after the handshake, without a socket.
 type caller struct {
 	t       *testing.T
 	c       *connection
 	talks   *strict
-	started map[string]bool // texts that were taken, by their keys
-	told    map[string]int  // the last number of each run
-	runs    map[string]int  // likewise, of the events of sessions
+	started map[string]bool // accepted texts, by key
+	seqs    map[string]int  // the last number of each text's events
+	runs    map[string]int  // the last number of each run's events
 }
 
-// call makes one call, and judges its answer.
+// call makes a call, and checks the answer.
 func (k *caller) call(ctx context.Context, line []byte) {
 	r, asks, bad := parseRequest(true, line)
 	if !asks {
@@ -84,7 +84,7 @@ func (k *caller) call(ctx context.Context, line []byte) {
 	if bad == nil {
 		payload, bad = k.c.call(ctx, r)
 	}
-	answer := httpserver.Encode(response{Type: "res", ID: r.ID, OK: bad == nil, Payload: payload, Error: bad})
+	answer := httpserver.Encode(newResponse(r.ID, payload, bad))
 	var again struct {
 		ID      string
 		Payload struct{ RunID, Status string }
@@ -98,7 +98,7 @@ func (k *caller) call(ctx context.Context, line []byte) {
 		}
 		return
 	}
-	if !slices.Contains(methods(), r.Method) {
+	if k.c.methods()[r.Method] == nil {
 		k.t.Fatalf("%q is answered with %s", r.Method, answer)
 	}
 	scope := mayRead
@@ -114,7 +114,7 @@ func (k *caller) call(ctx context.Context, line []byte) {
 	}
 }
 
-// sent judges a text that was taken.
+// sent checks the status of an accepted text.
 func (k *caller) sent(run, status string) {
 	switch known := k.started[run]; {
 	case status == started && known:
@@ -128,7 +128,7 @@ func (k *caller) sent(run, status string) {
 	}
 }
 
-// answered takes what is told of the texts under way, until all have ended.
+// answered checks the events of texts until all have ended.
 func (k *caller) answered() {
 	for len(k.c.asking) > 0 {
 		select {
@@ -145,13 +145,13 @@ func (k *caller) answered() {
 }
 
 func (k *caller) event(e chatEvent, states ...string) {
-	k.told[e.RunID]++
-	if e.Seq != k.told[e.RunID] || !slices.Contains(states, e.State) || (e.State == "error") != (e.Error != "") {
-		k.t.Fatalf("event %d of its run is %s", k.told[e.RunID], httpserver.Encode(e))
+	k.seqs[e.RunID]++
+	if e.Seq != k.seqs[e.RunID] || !slices.Contains(states, e.State) || (e.State == "error") != (e.Error != "") {
+		k.t.Fatalf("event %d of its run is %s", k.seqs[e.RunID], httpserver.Encode(e))
 	}
 }
 
-// shows plays what sessions do.
+// shows checks the events for frames.
 func (k *caller) shows(script []byte) {
 	for _, b := range script {
 		for _, e := range k.c.runs.handleFrame(shown(b), time.Now()) {
@@ -164,9 +164,9 @@ func (k *caller) shows(script []byte) {
 	}
 }
 
-// FuzzCalls: of a client that has connected each call has an answer that it may have, and
-// what is told of its texts is in order. A line is a call, a line without a brace is what
-// sessions do, and an empty line waits for the answers.
+// FuzzCalls: each call of a client after the handshake has an allowed answer, and the events of
+// its texts are in order. A line is a call, a line without a brace is a list of frames, and an
+// empty line waits for the answers.
 func FuzzCalls(f *testing.F) {
 	const admin = 4
 	send := func(key, once, text string) string {
@@ -182,7 +182,7 @@ func FuzzCalls(f *testing.F) {
 			"\n\x01\x06\x07\x03\x09\x00\x01\n" + call("sessions.list", `{"limit":1,"activeMinutes":0.5}`),
 		// Two more turns in its talk are runs of their own.
 		send("agent:main:main", "k", "hello!") + "\n\n\x01\x00\x01\x00\x01\x00",
-		// All that may be wrong with one, and those to others.
+		// Invalid texts, and texts to other agents.
 		strings.Join([]string{send("", "k", "x"), send("main", "", "x"), send("main", "k", " "), send("agent:nobody:x", "k", "x"),
 			send("agent:leo:", "k1", "hello!"), send("agent:main:robot:a0b1c2d3e4f5", "k2", "hello!"), send("agent:main:robot:x", "k3", "x"),
 			send("agent:::", "k4", "x"), call("chat.send", `[]`), call("chat.send", `{"message":1}`)}, "\n"),
@@ -193,14 +193,14 @@ func FuzzCalls(f *testing.F) {
 			call("sessions.list", `{"limit":1e99}`), call("sessions.list", `{"activeMinutes":1e308}`), call("connect", `{}`),
 			call("chat.abort", `{"sessionKey":"main","runId":"k"}`), call("sessions.patch", `{}`), `{"type":"cancel","id":"1"}`,
 			`{"type":"req","id":"1"}`, `{"type":"event","id":"1","method":"x"}`, `{`, `{"type":"req","id":7}`}, "\n"),
-		// By the other method, in its own talk, a character's, another's and a robot's.
+		// By the method agent, in several talks.
 		strings.Join([]string{call("agent", `{"message":"hello!","idempotencyKey":"a1"}`),
 			call("agent", `{"message":"hello!","idempotencyKey":"a1"}`),
 			call("agent", `{"agentId":"leo","sessionKey":"x","message":"hello!","idempotencyKey":"a2"}`),
 			call("agent", `{"agentId":"leo","sessionKey":"agent:main:x","message":"hello!","idempotencyKey":"a3"}`),
 			call("agent", `{"sessionKey":"agent:main:robot:a0b1c2d3e4f5","message":"fives","idempotencyKey":"a4"}`),
 			call("agent", `{"message":""}`), ""}, "\n"),
-		// Robots' turns, tools that nobody began, and sentences that begin anew.
+		// Turns of robots, tools without a start, and sentences that replace the text.
 		"\x41\x42\x46\x47\x48\x4b\x57\x58\x79\x7d\x7d\x44\x80\x81\x93\xc1\x02\x16\x03\x05\x04\n" + call("sessions.list", `{}`),
 	} {
 		for _, mayDo := range []byte{admin, 0, 1, 2} {
@@ -216,9 +216,9 @@ func FuzzCalls(f *testing.F) {
 		}
 		talks := &strict{t: t}
 		s := New(Options{Talks: talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Log: slog.New(slog.DiscardHandler)})
-		k := &caller{t: t, c: newConnection(s, nil, "127.0.0.1:1"), talks: talks, started: map[string]bool{}, told: map[string]int{},
+		k := &caller{t: t, c: newConnection(s, nil, "127.0.0.1:1"), talks: talks, started: map[string]bool{}, seqs: map[string]int{},
 			runs: map[string]int{}}
-		k.c.agreed = agreed{newest, operator, grant(asked)}
+		k.c.agreed = agreed{newest, grant(asked)}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer k.c.chats.Wait()
 		defer cancel()

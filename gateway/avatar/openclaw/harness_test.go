@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,13 +30,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const robotA device.ID = "a0b1c2d3e4f5"
 
-// scripted has texts answered by a script, under the session of their talk.
+// scripted is an avatar.Chat that follows a script.
 type scripted struct {
 	bus *event.Bus
 
 	mu     sync.Mutex
 	texts  []string // "talk character: text"
 	answer func(ctx context.Context, session string, take func(agent.Reply) error) error
+}
+
+// answers replaces the script.
+func (s *scripted) answers(script func(ctx context.Context, session string, take func(agent.Reply) error) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = script
 }
 
 func (s *scripted) SessionOf(talk string) (string, error) {
@@ -85,24 +93,17 @@ func (s *scripted) hello(_ context.Context, session string, take func(agent.Repl
 func (s *scripted) heard() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.texts...)
+	return slices.Clone(s.texts)
 }
 
-// cast are characters.
+// cast is a set of characters.
 type cast []string
 
 func (c cast) Names() []string { return c }
 
-func (c cast) Exists(name string) bool {
-	for _, one := range c {
-		if one == name {
-			return true
-		}
-	}
-	return false
-}
+func (c cast) Exists(name string) bool { return slices.Contains(c, name) }
 
-// harness is the door with a bus and a feed behind it, served over loopback.
+// harness is a server with a bus and a feed, on loopback.
 type harness struct {
 	*avatartest.Appliance
 	t      testing.TB
@@ -133,15 +134,15 @@ func (h *harness) happens(robot device.ID, session string, events ...event.Event
 	}
 }
 
-// client is a program of OpenClaw's. It reads frames as they come.
+// client is a program for OpenClaw's gateway.
 type client struct {
 	*avatartest.Client
 	t     testing.TB
 	nonce string
 }
 
-// told is a frame of the door's.
-type told struct {
+// received is a frame of the server.
+type received struct {
 	Type, ID, Event string
 	OK              bool
 	Seq             int
@@ -151,14 +152,14 @@ type told struct {
 	whole string
 }
 
-// dial opens a connection, and takes the challenge.
+// dial opens a connection, and reads the challenge.
 func (h *harness) dial() *client {
 	h.t.Helper()
 	c, nonce := avatartest.Challenged(h.t, h.URL, func(message string) string { return message })
 	return &client{c, h.t, nonce}
 }
 
-// join opens a connection that has connected.
+// join opens a connection, and completes the handshake.
 func (h *harness) join(change ...func(map[string]any)) *client {
 	h.t.Helper()
 	c := h.dial()
@@ -174,17 +175,17 @@ func (c *client) call(id, method, params string) {
 	c.Send(fmt.Sprintf(`{"type":"req","id":%q,"method":%q,"params":%s}`, id, method, params))
 }
 
-func (c *client) next() told {
+func (c *client) next() received {
 	c.t.Helper()
-	f := told{whole: c.Next()}
+	f := received{whole: c.Next()}
 	if err := json.Unmarshal([]byte(f.whole), &f); err != nil {
 		c.t.Fatalf("%s: %v", f.whole, err)
 	}
 	return f
 }
 
-// answer is the answer to a call; events before it are left out.
-func (c *client) answer(id string) told {
+// answer returns the answer to a call, and skips events before it.
+func (c *client) answer(id string) received {
 	c.t.Helper()
 	for {
 		if f := c.next(); f.Type == "res" {
@@ -196,8 +197,8 @@ func (c *client) answer(id string) told {
 	}
 }
 
-// events are those until one that holds a text.
-func (c *client) events(last string) (all []told) {
+// events returns the events up to one that contains last.
+func (c *client) events(last string) (all []received) {
 	c.t.Helper()
 	for {
 		f := c.next()
@@ -208,7 +209,7 @@ func (c *client) events(last string) (all []told) {
 	}
 }
 
-// gone waits for the end of the connection.
+// gone waits until the connection has ended.
 func (c *client) gone() {
 	c.t.Helper()
 	if err := c.WaitClosed(); err != io.EOF {
@@ -216,23 +217,23 @@ func (c *client) gone() {
 	}
 }
 
-// someone is a device.
-type someone struct{ key ed25519.PrivateKey }
+// deviceKey is the identity of a device.
+type deviceKey struct{ key ed25519.PrivateKey }
 
-func newDevice(seed byte) someone {
-	return someone{ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune('a'+seed)), ed25519.SeedSize)))}
+func newDevice(seed byte) deviceKey {
+	return deviceKey{ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune('a'+seed)), ed25519.SeedSize)))}
 }
 
-func (d someone) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) }
+func (d deviceKey) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) }
 
-func (d someone) id() string {
+func (d deviceKey) id() string {
 	sum := sha256.Sum256(d.public())
 	return hex.EncodeToString(sum[:])
 }
 
-// signs is the device's proof in what Flawed Avatar sends. format is of the payload: it
-// takes the id and the time.
-func (d someone) signs(nonce, format string) func(map[string]any) {
+// signs adds the device's proof to a connect request. format is the format of the signed
+// payload.
+func (d deviceKey) signs(nonce, format string) func(map[string]any) {
 	return func(params map[string]any) {
 		at := time.Now().UnixMilli()
 		payload := strings.NewReplacer("ID", d.id(), "AT", fmt.Sprint(at), "NONCE", nonce).Replace(format)

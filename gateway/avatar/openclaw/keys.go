@@ -8,16 +8,16 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// A session's key is "agent:", an agent and a name: "agent:main:desk" is the talk of that
-// name with the household's agent, "agent:leo:desk" with the character leo, and
+// A session's key is "agent:", an agent and a name: "agent:main:desk" is the talk desk with
+// the household's agent, "agent:leo:desk" with the character leo, and
 // "agent:main:robot:a0b1c2d3e4f5" the talk of that robot.
 const (
 	ofAgent   = "agent:"
-	household = "main" // the agent of the household, and the talk of who names none
+	household = "main" // the household's agent, and the talk of a key without a name
 	mainKey   = ofAgent + household + ":" + household
 )
 
-// keyOf is the key of a session, or of the talk of a robot.
+// keyOf returns the key of a session, or of the robot's talk if robot is not empty.
 func keyOf(session string, robot device.ID) string {
 	if robot != "" {
 		return ofAgent + household + ":" + feed.OfRobot + string(robot)
@@ -25,8 +25,7 @@ func keyOf(session string, robot device.ID) string {
 	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.OfChat)
 }
 
-// talkOf is the agent and the talk that a key leads to. A key without an agent is the
-// household's.
+// talkOf returns the agent and the talk of a key. A key without an agent is the household's.
 func talkOf(key string) (who, talk string) {
 	who, talk = household, key
 	if named, is := strings.CutPrefix(key, ofAgent); is {

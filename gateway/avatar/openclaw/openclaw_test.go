@@ -23,14 +23,14 @@ import (
 	"perch/waittest"
 )
 
-// TestTranscript is what Flawed Avatar and the door say to each other in a turn of its own
-// and in one of a robot's (testdata/transcript.txt). The events of the text itself come
-// beside those of the agent, in an order that depends on the moment; they stand at the end.
+// TestTranscript compares all messages of a turn of Flawed Avatar and of a robot's turn with
+// testdata/transcript.txt. The order of chat events among agent events varies, so they are at
+// its end.
 func TestTranscript(t *testing.T) {
 	h := newHarness(t)
 	var said, chat strings.Builder
 	c := h.dial()
-	note := func(f told) {
+	note := func(f received) {
 		to := &said
 		if f.Event == "chat" {
 			to = &chat
@@ -41,7 +41,7 @@ func TestTranscript(t *testing.T) {
 		fmt.Fprintf(&said, "> %s\n", text)
 		c.Send(text)
 	}
-	note(told{whole: string(httpserver.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
+	note(received{whole: string(httpserver.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
 	say(avatartest.Connect("1"))
 	note(c.next())
 	say(`{"type":"req","id":"2","method":"sessions.list","params":{"activeMinutes":60,"includeGlobal":false,"includeUnknown":false,"limit":10}}`)
@@ -85,7 +85,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestRuns folds frames to what clients are told.
+// TestRuns converts frames to events.
 func TestRuns(t *testing.T) {
 	state := func(s agent.Shown) any { return feed.State{State: s, Session: "s"} }
 	tool := func(id, status string) any { return feed.Tool{Session: "s", ID: id, Name: "clock", Status: status} }
@@ -129,7 +129,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded: of sessions, of a run's tools and of its text.
+// TestRunsAreBounded: sessions, tools and text of a run.
 func TestRunsAreBounded(t *testing.T) {
 	r := newRuns(func(session string, robot device.ID, _ string) (string, string) { return keyOf(session, robot), "run" })
 	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -157,7 +157,6 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
-// TestKeys lead to talks and back.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct{ key, who, talk string }{
 		{"agent:main:main", "main", "vtb_main"}, {"main", "main", "vtb_main"}, {"agent:main", "main", "vtb_main"},
@@ -179,7 +178,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestATextIsAnsweredOnce under its key, also where it comes by another connection.
+// TestATextIsAnsweredOnce under its idempotency key, also on another connection.
 func TestATextIsAnsweredOnce(t *testing.T) {
 	h := newHarness(t)
 	text := `{"sessionKey":"main","message":"hello","idempotencyKey":"once"}`
@@ -199,16 +198,16 @@ func TestATextIsAnsweredOnce(t *testing.T) {
 		t.Errorf("it was answered: %q", got)
 	}
 	chats := newChats()
-	for n := range 5 * mostOnce {
+	for n := range 5 * mostSent {
 		chats.start(fmt.Sprint("s", n), "k", fmt.Sprint(n))
 	}
-	if len(chats.once) != mostOnce || chats.order.Len() != mostOnce || len(chats.asked) != mostSessions {
-		t.Errorf("%d keys, %d in order, %d sessions are kept", len(chats.once), chats.order.Len(), len(chats.asked))
+	if len(chats.sent) != mostSent || chats.sent[fmt.Sprint(5*mostSent-1)] == nil || len(chats.asked) != mostSessions {
+		t.Errorf("%d keys, %d sessions are kept", len(chats.sent), len(chats.asked))
 	}
 }
 
-// TestTexts that cannot be answered say why; what is wrong inside stays inside.
-func TestTexts(t *testing.T) {
+// TestRefusedTexts get the reason; internal errors are not disclosed.
+func TestRefusedTexts(t *testing.T) {
 	h := newHarness(t)
 	c := h.join()
 	for n, x := range []struct{ params, want string }{
@@ -232,9 +231,7 @@ func TestTexts(t *testing.T) {
 		"busy":   {&httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: 429}, "agent is busy"},
 		"inside": {io.ErrNoProgress, "the log of the appliance says why"},
 	} {
-		h.talks.mu.Lock()
-		h.talks.answer = func(context.Context, string, func(agent.Reply) error) error { return x.err }
-		h.talks.mu.Unlock()
+		h.talks.answers(func(context.Context, string, func(agent.Reply) error) error { return x.err })
 		c.call(id, "chat.send", `{"sessionKey":"main","message":"hello","idempotencyKey":"`+id+`"}`)
 		all := c.events(`"state":"error"`)
 		if last := all[len(all)-1].whole; !strings.Contains(last, x.want) || strings.Contains(last, io.ErrNoProgress.Error()) {
@@ -243,13 +240,13 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestAgent is the other way to have a text answered: by the agent's events alone, and by a
-// second answer to the call after the last of them.
+// TestAgent: the method agent is answered by agent events, and by a second answer after the
+// last of them.
 func TestAgent(t *testing.T) {
 	late := func(late time.Duration) *harness { return newHarness(t, func(_ *Options, p *paces) { p.late = late }) }
 	h := late(time.Minute)
 	c := h.join()
-	ask := func(id, params string) (accepted told, between string, final told) {
+	ask := func(id, params string) (accepted received, between string, final received) {
 		c.call(id, "agent", params)
 		accepted = c.answer(id)
 		for strings.Contains(accepted.whole, `"status":"accepted"`) {
@@ -282,22 +279,18 @@ func TestAgent(t *testing.T) {
 			t.Errorf("%s: %s", params, bad.whole)
 		}
 	}
-	// What nobody is shown is answered all the same: a robot's run, which has an id of its
-	// own, and a turn that shows nothing.
+	// The second answer also comes for a robot's run, which has another id, and for a turn
+	// that shows nothing.
 	for key, h := range map[string]*harness{"agent:main:robot:" + string(robotA): h, "silent": late(time.Millisecond)} {
-		h.talks.mu.Lock()
-		h.talks.answer = func(_ context.Context, _ string, take func(agent.Reply) error) error {
+		h.talks.answers(func(_ context.Context, _ string, take func(agent.Reply) error) error {
 			return take(agent.Say{Text: "Aha."})
-		}
-		h.talks.mu.Unlock()
+		})
 		c = h.join()
 		if _, _, final := ask("4", `{"message":"hello","sessionKey":"`+key+`","idempotencyKey":"`+key+`"}`); !strings.Contains(final.whole, "Aha.") {
 			t.Errorf("%s: %s", key, final.whole)
 		}
 	}
-	h.talks.mu.Lock()
-	h.talks.answer = func(context.Context, string, func(agent.Reply) error) error { return io.ErrNoProgress }
-	h.talks.mu.Unlock()
+	h.talks.answers(func(context.Context, string, func(agent.Reply) error) error { return io.ErrNoProgress })
 	c = h.join()
 	_, _, final := ask("5", `{"message":"hello","idempotencyKey":"k5"}`)
 	if final.OK || !strings.Contains(final.whole, "the log of the appliance says why") {
@@ -305,8 +298,8 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestAClientThatLeaves ends the turns that it has begun, and may ask again.
-func TestAClientThatLeaves(t *testing.T) {
+// TestLeavingEndsTurns of the client, which may ask again.
+func TestLeavingEndsTurns(t *testing.T) {
 	h := newHarness(t)
 	began, ended := make(chan struct{}, mostChats+1), make(chan error, mostChats+1)
 	h.talks.answer = func(ctx context.Context, _ string, _ func(agent.Reply) error) error {
@@ -340,8 +333,8 @@ func TestAClientThatLeaves(t *testing.T) {
 	<-began
 }
 
-// TestAClientThatDoesNotRead holds up nobody, and is let go.
-func TestAClientThatDoesNotRead(t *testing.T) {
+// TestClientThatDoesNotRead delays no other, and is disconnected.
+func TestClientThatDoesNotRead(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *paces) { p.send = time.Minute })
 	other := h.join()
 	h.server.paces.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
@@ -362,7 +355,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	silent.Conn.Drop()
 }
 
-// TestGarbage ends a connection that has not connected, and is answered after that.
+// TestGarbage ends a connection before the handshake, and is answered after it.
 func TestGarbage(t *testing.T) {
 	h := newHarness(t)
 	for _, text := range []string{"", "{", "[]", "null", `"req"`, `{"type":"req"}`, `{"type":"req","id":"1","method":"sessions.list"}`,
@@ -400,7 +393,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestLimits of connections, and of the time that they have to connect.
+// TestLimits: the time for the handshake, and the number of connections.
 func TestLimits(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *paces) { p.handshake = 50 * time.Millisecond })
 	c := h.dial()
@@ -414,7 +407,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTick is a sign of life, and the events of a client are counted.
+// TestTick: ticks are sent, and numbered.
 func TestTick(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *paces) { p.tick = 10 * time.Millisecond })
 	c := h.join()
@@ -426,8 +419,8 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestTheEnd closes every connection, whatever it is about.
-func TestTheEnd(t *testing.T) {
+// TestRunClosesConnections of every kind at its end.
+func TestRunClosesConnections(t *testing.T) {
 	h := newHarness(t)
 	left := make(chan struct{})
 	h.talks.answer = func(ctx context.Context, _ string, _ func(agent.Reply) error) error {
@@ -453,8 +446,7 @@ func TestTheEnd(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever a client sends before it has connected or after, it is answered
-// with a frame.
+// FuzzFrames: any frame before or after the handshake has a valid answer.
 func FuzzFrames(f *testing.F) {
 	f.Add(true, []byte(avatartest.Connect("1")))
 	f.Add(true, []byte(avatartest.Connect("1", newDevice(0).signs("nonce", secondForm))))
@@ -499,6 +491,6 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("no talk of %q, %q", r.Method, who)
 		}
 		var again response
-		must.Succeed(t, json.Unmarshal(httpserver.Encode(response{Type: "res", ID: r.ID, Error: bad}), &again))
+		must.Succeed(t, json.Unmarshal(httpserver.Encode(newResponse(r.ID, nil, bad)), &again))
 	})
 }

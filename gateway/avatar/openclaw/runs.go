@@ -12,23 +12,23 @@ import (
 	"perch/limit"
 )
 
-// Bounds of what is known of sessions.
+// Bounds of the remembered sessions.
 const (
 	mostSessions = 200
-	mostTools    = 64 // of a run, that have not ended
+	mostTools    = 64 // running in a run
 )
 
-// agentEvent is what a session does, as the gateway tells it.
+// agentEvent is an event of a session in the gateway's shape.
 type agentEvent struct {
 	RunID   string `json:"runId"`
-	Seq     int    `json:"seq"` // of the run, from 1
+	Seq     int    `json:"seq"` // within the run, from 1
 	Stream  string `json:"stream"`
-	TS      int64  `json:"ts"` // ms since 1970
+	TS      int64  `json:"ts"` // Unix milliseconds
 	Session string `json:"sessionKey"`
 	Data    any    `json:"data"`
 }
 
-// lifecycle is the data of the stream of that name.
+// lifecycle is the data of the stream lifecycle.
 type lifecycle struct {
 	Phase     string `json:"phase"` // start, end or error
 	StartedAt int64  `json:"startedAt"`
@@ -41,16 +41,15 @@ type toolEvent struct {
 	Phase  string `json:"phase"` // start, update or result
 	Name   string `json:"name"`
 	CallID string `json:"toolCallId"`
-	Meta   string `json:"meta,omitempty"` // what it works on, or what came of it
+	Meta   string `json:"meta,omitempty"` // the tool's input or result
 	Failed bool   `json:"isError,omitempty"`
 }
 
-// assistantEvent is the data of the stream assistant: all that was said in this run, and
-// what is new of it.
+// assistantEvent is the data of the stream assistant: all text of the run, and the new part.
 type assistantEvent struct {
 	Text    string `json:"text"`
 	Delta   string `json:"delta"`
-	Replace bool   `json:"replace,omitempty"` // the text before does not count any more
+	Replace bool   `json:"replace,omitempty"` // Text no longer includes earlier text
 }
 
 // errorEvent is the data of the stream error.
@@ -58,120 +57,117 @@ type errorEvent struct {
 	Error string `json:"error"`
 }
 
-// Run is what a turn is to a client: it begins with its lifecycle and ends with it.
+// run is a turn in the gateway's shape. It begins and ends with a lifecycle event.
 type run struct {
 	id    string
 	key   string // of its session
 	seq   int
 	text  string
 	began int64
-	tools map[string]bool // that are at work
+	tools map[string]bool // running
 }
 
-// session is the state of a session that a client knows.
+// session is a session that a client knows.
 type session struct {
 	key  string
-	at   int64  // when something last happened, ms since 1970
-	nth  int    // of all frames, the last of this session
+	at   int64  // Unix milliseconds of the last frame
+	nth  int    // number of the last frame, among those of all sessions
 	run  *run   // nil between two turns
-	text string // the run of a client's text that was told last
+	text string // id of the last run that belonged to a client's text
 }
 
-// runs fold the frames of sessions to the runs of the protocol. They belong to one
-// connection.
+// runs converts frames to agent events for one connection.
 type runs struct {
 	name     namer
 	frames   int                 // so far
-	sessions map[string]*session // by robot, or by session without one
+	sessions map[string]*session // by robot, or else by session
+
+	now    int64        // Unix milliseconds of the current frame
+	events []agentEvent // for it
 }
 
-// namer gives a session its key, and the run that begins in it its id, which is empty where
-// no client's text has begun it. told is that of the last that was one's.
-type namer func(id string, robot device.ID, told string) (key, run string)
+// namer returns the key of a session, and the id of the run that begins in it if that belongs
+// to a client's text, or "". last is the id of the previous run that did.
+type namer func(id string, robot device.ID, last string) (key, run string)
 
 func newRuns(name namer) *runs { return &runs{name: name, sessions: map[string]*session{}} }
 
 // handleFrame returns the events for a frame.
-func (r *runs) handleFrame(f *feed.Frame, now time.Time) (told []agentEvent) {
+func (r *runs) handleFrame(f *feed.Frame, now time.Time) []agentEvent {
 	place := cmp.Or(string(f.Robot), f.Session)
-	if place == "" {
+	s := r.sessions[place]
+	if place == "" || s == nil && isIdle(f.Body) {
 		return nil
 	}
-	at := now.UnixMilli()
-	s := r.sessions[place]
+	r.now, r.events = now.UnixMilli(), nil
 	if s == nil {
-		if !begins(f.Body) {
-			return nil
-		}
-		told = r.makeRoom(at)
+		r.makeRoom()
 		s = &session{}
 		r.sessions[place] = s
 	}
 	r.frames++
-	s.at, s.nth = at, r.frames
+	s.at, s.nth = r.now, r.frames
 	switch b := f.Body.(type) {
 	case feed.State:
-		return append(told, r.state(s, b, at)...)
+		r.state(s, f, b)
 	case feed.Tool:
-		return append(told, r.tool(s, b, at)...)
+		r.tool(s, f, b)
 	case feed.Said:
-		return append(told, r.sentence(s, b, at)...)
+		r.sentence(s, f, b)
 	}
-	return told
+	return r.events
 }
 
-// begins reports whether a session's first frame makes it known: what is at rest is not.
-func begins(body any) bool {
+func isIdle(body any) bool {
 	s, is := body.(feed.State)
-	return !is || s.State != agent.Idle
+	return is && s.State == agent.Idle
 }
 
-// state tells that a run begins, what it does, or that it ends.
-func (r *runs) state(s *session, b feed.State, at int64) (told []agentEvent) {
+// state begins, continues or ends a run.
+func (r *runs) state(s *session, f *feed.Frame, b feed.State) {
 	switch b.State {
-	case agent.Thinking, agent.Notification: // a question that waits is part of its turn
-		return r.open(s, b.Session, b.Robot, at)
+	case agent.Thinking, agent.Notification: // an open question is part of its turn
+		r.open(s, f)
 	case agent.Working, agent.Juggling:
-		told = r.open(s, b.Session, b.Robot, at)
-		if len(s.run.tools) == 0 { // an agent that says only that it works
+		r.open(s, f)
+		if len(s.run.tools) == 0 { // an agent that does not report its tools
 			name := "agent"
 			if b.Detail != nil && b.Detail.Tool != "" {
 				name = b.Detail.Tool
 			}
-			told = append(told, s.run.newEvent("tool", at, toolEvent{Phase: "update", Name: name, CallID: s.run.id}))
+			r.emit(s.run, "tool", toolEvent{Phase: "update", Name: name, CallID: s.run.id})
 		}
-		return told
 	case agent.Speaking:
-		told = r.open(s, b.Session, b.Robot, at)
-		if s.run.text == "" { // what is said comes with its sound
-			told = append(told, s.run.newEvent("assistant", at, assistantEvent{}))
+		r.open(s, f)
+		if s.run.text == "" { // the text follows with its sound
+			r.emit(s.run, "assistant", assistantEvent{})
 		}
-		return told
 	case agent.Failed:
-		return s.endRun(at, "the turn failed; the log of the appliance says why")
+		r.endRun(s, "the turn failed; the log of the appliance says why")
+	default:
+		r.endRun(s, "")
 	}
-	return s.endRun(at, "")
 }
 
-func (r *runs) tool(s *session, b feed.Tool, at int64) (told []agentEvent) {
+func (r *runs) tool(s *session, f *feed.Frame, b feed.Tool) {
 	e := toolEvent{Phase: "start", Name: b.Name, CallID: b.ID, Meta: b.Content, Failed: b.Status == "error"}
-	if b.Status == "running" {
-		told = r.open(s, b.Session, b.Robot, at)
+	switch {
+	case b.Status == "running":
+		r.open(s, f)
 		if len(s.run.tools) < mostTools {
 			s.run.tools[b.ID] = true
 		}
-		return append(told, s.run.newEvent("tool", at, e))
+	case s.run == nil || !s.run.tools[b.ID]:
+		return // its start was not sent
+	default:
+		delete(s.run.tools, b.ID)
+		e.Phase = "result"
 	}
-	if s.run == nil || !s.run.tools[b.ID] {
-		return nil // nobody knows of it
-	}
-	delete(s.run.tools, b.ID)
-	e.Phase = "result"
-	return []agentEvent{s.run.newEvent("tool", at, e)}
+	r.emit(s.run, "tool", e)
 }
 
-func (r *runs) sentence(s *session, b feed.Said, at int64) (told []agentEvent) {
-	told = r.open(s, b.Session, b.Robot, at)
+func (r *runs) sentence(s *session, f *feed.Frame, b feed.Said) {
+	r.open(s, f)
 	e := assistantEvent{Delta: b.Text}
 	switch {
 	case s.run.text == "":
@@ -182,57 +178,55 @@ func (r *runs) sentence(s *session, b feed.Said, at int64) (told []agentEvent) {
 	}
 	s.run.text += e.Delta
 	e.Text = s.run.text
-	return append(told, s.run.newEvent("assistant", at, e))
+	r.emit(s.run, "assistant", e)
 }
 
-// open begins a run, unless one is under way.
-func (r *runs) open(s *session, id string, robot device.ID, at int64) []agentEvent {
+// open begins a run in a session that has none.
+func (r *runs) open(s *session, f *feed.Frame) {
 	if s.run != nil {
-		return nil
+		return
 	}
-	s.run = &run{began: at, tools: map[string]bool{}}
-	s.key, s.run.id = r.name(id, robot, s.text)
+	s.run = &run{began: r.now, tools: map[string]bool{}}
+	s.key, s.run.id = r.name(f.Session, f.Robot, s.text)
 	if s.run.id == "" {
 		s.run.id = rand.Text()
 	} else {
 		s.text = s.run.id
 	}
 	s.run.key = s.key
-	return []agentEvent{s.run.newEvent("lifecycle", at, lifecycle{Phase: "start", StartedAt: at})}
+	r.emit(s.run, "lifecycle", lifecycle{Phase: "start", StartedAt: r.now})
 }
 
-// endRun ends the current run; failed is the reason if it failed.
-func (s *session) endRun(at int64, failed string) (told []agentEvent) {
+// endRun ends the current run of a session; failed is the reason if it failed.
+func (r *runs) endRun(s *session, failed string) {
 	if s.run == nil {
-		return nil
+		return
 	}
-	e := lifecycle{Phase: "end", StartedAt: s.run.began, EndedAt: at, Error: failed}
+	e := lifecycle{Phase: "end", StartedAt: s.run.began, EndedAt: r.now, Error: failed}
 	if failed != "" {
 		e.Phase = "error"
-		told = append(told, s.run.newEvent("error", at, errorEvent{failed}))
+		r.emit(s.run, "error", errorEvent{failed})
 	}
-	told = append(told, s.run.newEvent("lifecycle", at, e))
+	r.emit(s.run, "lifecycle", e)
 	s.run = nil
-	return told
 }
 
-func (r *run) newEvent(stream string, at int64, data any) agentEvent {
-	r.seq++
-	return agentEvent{r.id, r.seq, stream, at, r.key, data}
+func (r *runs) emit(of *run, stream string, data any) {
+	of.seq++
+	r.events = append(r.events, agentEvent{of.id, of.seq, stream, r.now, of.key, data})
 }
 
-// makeRoom forgets the session that has done nothing for the longest, where there are too
-// many.
-func (r *runs) makeRoom(at int64) []agentEvent {
+// makeRoom drops the session that was idle for longest if there are too many.
+func (r *runs) makeRoom() {
 	if len(r.sessions) < mostSessions {
-		return nil
+		return
 	}
 	stalest := limit.First(r.sessions, func(a, b *session) int { return a.nth - b.nth })
-	defer delete(r.sessions, stalest)
-	return r.sessions[stalest].endRun(at, "")
+	r.endRun(r.sessions[stalest], "")
+	delete(r.sessions, stalest)
 }
 
-// latest are the sessions in which there was a turn, the latest first.
+// latest returns the sessions that had a turn, the latest first.
 func (r *runs) latest() (all []*session) {
 	for _, s := range r.sessions {
 		if s.key != "" {

@@ -12,36 +12,27 @@ import (
 
 // request is a call by a client.
 type request struct {
-	ID     string
-	Method string
-	Params json.RawMessage
+	Type, ID, Method string
+	Params           json.RawMessage
 }
 
-// parseRequest reads a frame of a client. asks is false for the frame by which a client
-// gives a call up: it needs no answer. Of a frame that is no request, the failure is for
-// the id that it has, or for "invalid".
+// parseRequest decodes a frame of a client. asks is false for a frame that cancels a call,
+// which is not answered. The request of an invalid frame has an ID to answer to.
 func parseRequest(isText bool, text []byte) (r request, asks bool, bad *failure) {
 	if !isText {
 		return request{ID: noID}, true, invalid("a frame is a text message, this one is binary")
 	}
-	var f struct {
-		Type   string          `json:"type"`
-		ID     string          `json:"id"`
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	if err := json.Unmarshal(text, &f); err != nil {
+	if err := json.Unmarshal(text, &r); err != nil {
 		return request{ID: noID}, true, invalid("invalid request frame: it is not the JSON object that belongs here")
 	}
-	r = request{f.ID, f.Method, f.Params}
 	switch {
-	case f.ID == "" || len(f.ID) > limit.Name:
+	case r.ID == "" || len(r.ID) > limit.Name:
 		return request{ID: noID}, true, invalid("invalid request frame: id has 1 to %d bytes", limit.Name)
-	case f.Type == "cancel":
+	case r.Type == "cancel":
 		return r, false, nil
-	case f.Type != "req":
-		return r, true, invalid("invalid request frame: type is req, not %.40q", f.Type)
-	case f.Method == "" || len(f.Method) > limit.ID:
+	case r.Type != "req":
+		return r, true, invalid("invalid request frame: type is req, not %.40q", r.Type)
+	case r.Method == "" || len(r.Method) > limit.ID:
 		return r, true, invalid("invalid request frame: method has 1 to %d bytes", limit.ID)
 	}
 	return r, true, nil
@@ -50,17 +41,16 @@ func parseRequest(isText bool, text []byte) (r request, asks bool, bad *failure)
 // noID is the id in the response to a frame without one.
 const noID = "invalid"
 
-// into reads the parameters of a request. None are an empty object.
+// into decodes the parameters of a request, which may be missing.
 func (r request) into(params any) *failure {
 	if len(r.Params) == 0 {
 		return nil
 	}
-	var wrong *json.UnmarshalTypeError
 	err := json.Unmarshal(r.Params, params)
-	switch {
-	case errors.As(err, &wrong) && wrong.Field != "":
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is && wrong.Field != "" {
 		return invalid("invalid %s params: %.100s may not be a JSON %s", r.Method, wrong.Field, wrong.Value)
-	case err != nil:
+	}
+	if err != nil {
 		return invalid("invalid %s params: they are a JSON object", r.Method)
 	}
 	return nil
@@ -75,15 +65,20 @@ type response struct {
 	Error   *failure `json:"error,omitempty"`
 }
 
+// newResponse returns the answer to a request, or its error if bad is not nil.
+func newResponse(id string, payload any, bad *failure) response {
+	return response{"res", id, bad == nil, payload, bad}
+}
+
 // message is an event sent to clients.
 type message struct {
 	Type    string `json:"type"` // event
 	Event   string `json:"event"`
 	Payload any    `json:"payload"`
-	Seq     int    `json:"seq,omitempty"` // of this client's, from 1; none before it has connected
+	Seq     int    `json:"seq,omitempty"` // within the connection, from 1; omitted for the challenge
 }
 
-// failure is why a request was refused, in the gateway's shape.
+// failure is an error in the gateway's shape.
 type failure struct {
 	Code       string          `json:"code"`
 	Message    string          `json:"message"`
@@ -92,7 +87,7 @@ type failure struct {
 	RetryAfter int             `json:"retryAfterMs,omitempty"`
 }
 
-// failureDetails say what a program may do about it.
+// failureDetails tell a program what to do about an error.
 type failureDetails struct {
 	Code           string   `json:"code,omitempty"`
 	Reason         string   `json:"reason,omitempty"`
@@ -101,9 +96,12 @@ type failureDetails struct {
 	RequiredScopes []string `json:"requiredScopes,omitempty"`
 }
 
-func (f *failure) Error() string { return f.Message }
+func (f *failure) with(d failureDetails) *failure {
+	f.Details = &d
+	return f
+}
 
-// The gateway's codes.
+// The gateway's error codes.
 const (
 	invalidRequest = "INVALID_REQUEST"
 	forbidden      = "FORBIDDEN"
@@ -114,17 +112,17 @@ func invalid(format string, args ...any) *failure {
 	return &failure{Code: invalidRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// busyFor is how long a client does well to wait where another turn has to end first.
+// busyFor is how long a client should wait before it repeats a text that was refused as busy.
 const busyFor = 3000 // ms
 
-// failed is an error of another part as a client is told it. The text of one without a
-// Code stays inside.
+// failed returns an error in the gateway's shape. The text of an error without a Status is
+// not disclosed.
 func failed(err error) *failure {
-	var coded interface {
+	coded, is := errors.AsType[interface {
 		error
 		Status() int
-	}
-	if !errors.As(err, &coded) {
+	}](err)
+	if !is {
 		return &failure{Code: unavailable, Message: "the agent could not answer; the log of the appliance says why"}
 	}
 	f := invalid("%s", plain.Clip(coded.Error(), 1000))

@@ -10,15 +10,14 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// The gateway's words for a call of the method agent: it is answered at once, and again
-// when its run has ended.
+// The gateway's words for the two answers to a call of the method agent.
 const (
 	accepted = "accepted"
 	summary  = "completed"
 )
 
-// agent has a text answered as chat does. What is said is told by the agent's events alone,
-// and the call is answered a second time after the last of them.
+// agent answers a text like chat, but sends only agent events while the agent answers. It
+// answers the call at once, and again after the last event of the run.
 func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 	var p struct {
 		Key   string `json:"sessionKey"`
@@ -46,12 +45,12 @@ func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 	return map[string]any{"runId": p.Once, "status": status}, nil
 }
 
-// finals are the last answers to calls of agent, each of which waits until its run's end was
-// told: the run is the feed's, and may be behind the answer.
+// finals holds the final answers to calls of agent until the end of their runs was sent,
+// because the feed, which renders the runs, may be behind the answers.
 type finals struct {
-	told []string            // runs whose end was told before that of their text, the latest last
-	wait map[string]response // by run
-	late *time.Timer         // by which none waits any more
+	ended []string            // runs whose end was sent before their answer was complete, the latest last
+	wait  map[string]response // by run
+	late  *time.Timer         // fires when no answer should wait any longer
 }
 
 func newFinals() *finals {
@@ -60,30 +59,29 @@ func newFinals() *finals {
 	return f
 }
 
-// finish tells that a text's answer has ended: at once by an event where it came by chat.send.
+// finish reports the end of a text's answer: an event for chat.send, the final answer for
+// agent.
 func (c *connection) finish(e ending) error {
 	if e.call == "" {
 		return c.event("chat", e.last)
 	}
-	final := response{Type: "res", ID: e.call}
 	if e.err != nil {
-		final.Error = failed(e.err)
-		return c.send(final)
+		return c.send(newResponse(e.call, nil, failed(e.err)))
 	}
-	final.OK, final.Payload = true, map[string]any{"runId": e.run, "status": done, "summary": summary,
-		"result": map[string]any{"payloads": e.last.Message.Content}}
+	final := newResponse(e.call, map[string]any{"runId": e.run, "status": done, "summary": summary,
+		"result": map[string]any{"payloads": e.last.Message.Content}}, nil)
 	_, talk := talkOf(e.last.Session)
-	if c.view == nil || strings.HasPrefix(talk, feed.OfRobot) || slices.Contains(c.finals.told, e.run) {
+	if c.view == nil || strings.HasPrefix(talk, feed.OfRobot) || slices.Contains(c.finals.ended, e.run) {
 		return c.send(final)
 	}
-	if len(c.finals.wait) == 0 { // else what never shows would put it off
+	if len(c.finals.wait) == 0 { // later answers do not postpone the timer
 		c.finals.late.Reset(c.server.paces.late)
 	}
 	c.finals.wait[e.run] = final
 	return nil
 }
 
-// after are the final answers that have waited for an event.
+// after returns the final answers that an event releases.
 func (f *finals) after(e agentEvent) (ready []response) {
 	if end, is := e.Data.(lifecycle); !is || end.Phase == "start" {
 		return nil
@@ -94,12 +92,12 @@ func (f *finals) after(e agentEvent) (ready []response) {
 		}
 		return []response{final}
 	}
-	f.told = append(f.told, e.RunID)
-	f.told = f.told[max(0, len(f.told)-mostSessions):]
+	f.ended = append(f.ended, e.RunID)
+	f.ended = f.ended[max(0, len(f.ended)-mostSessions):]
 	return nil
 }
 
-// all are those that wait.
+// all returns the answers that wait, and drops them.
 func (f *finals) all() (ready []response) {
 	for run, final := range f.wait {
 		delete(f.wait, run)
