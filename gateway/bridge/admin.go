@@ -12,13 +12,12 @@ import (
 	"perch/plain"
 )
 
-// What a robot is given at once, in bytes.
-const fastTurn = 250 // of a head, where a client names no speed
+// defaultSpeed is the speed of a head if the client names none, in the firmware's unit.
+const defaultSpeed = 250
 
-// command is the body of a command for robots; every act has its own part
-// of it.
+// command is the body of every command for robots. Each act uses its own fields.
 type command struct {
-	DeviceID string `json:"device_id"` // empty is the first that is connected
+	DeviceID string `json:"device_id"` // empty means the first connected robot
 
 	Text     string   `json:"text"`
 	Yaw      *float64 `json:"yaw"`
@@ -31,8 +30,7 @@ type command struct {
 	Asset    string   `json:"asset"`
 }
 
-// commandResult is the answer: which robot it was, in the firmware's spelling, and
-// the command.
+// commandResult is the answer: the robot, in the firmware's spelling, and the command.
 type commandResult struct {
 	OK       bool   `json:"ok"`
 	DeviceID string `json:"device_id"`
@@ -48,12 +46,11 @@ type commandResult struct {
 	Asset    string `json:"asset,omitempty"`
 }
 
-// act carries out a command, and adds to the answer what it was.
-type act func(ctx context.Context, id device.ID, o command, a *commandResult) error
+// act executes a command and completes the answer.
+type act func(ctx context.Context, id device.ID, o command, result *commandResult) error
 
-// run reads a command, finds its robot and carries it out. Commands without
-// anything in them may come without a body.
-func (d *API) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
+// run decodes and checks a command, and executes it on its robot. The body may be empty.
+func (a *API) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
 	var o command
 	if len(body) > 0 {
 		if err := httpserver.Decode(body, &o); err != nil {
@@ -63,18 +60,16 @@ func (d *API) run(ctx context.Context, body []byte, check func(*command) error, 
 	if err := check(&o); err != nil {
 		return commandResult{}, err
 	}
-	id, err := d.robot(strings.TrimSpace(o.DeviceID))
+	id, err := a.robot(strings.TrimSpace(o.DeviceID))
 	if err != nil {
 		return commandResult{}, err
 	}
-	a := commandResult{OK: true, DeviceID: id.MAC()}
-	if err := do(ctx, id, o, &a); err != nil {
-		return commandResult{}, err
-	}
-	return a, nil
+	result := commandResult{OK: true, DeviceID: id.MAC()}
+	err = do(ctx, id, o, &result)
+	return result, err
 }
 
-// nothing is the check of an order without a body of its own.
+// nothing checks a command without fields.
 func nothing(*command) error { return nil }
 
 func hasText(o *command) (err error) {
@@ -82,21 +77,20 @@ func hasText(o *command) (err error) {
 	return err
 }
 
-func (d *API) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
-	return d.o.Talk.InjectText(ctx, id, o.Text)
+func (a *API) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
+	return a.o.Talk.InjectText(ctx, id, o.Text)
 }
 
-func (d *API) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
-	// Where the channel has closed meanwhile, it is said after the next hello.
-	_, err := d.o.Talk.Speak(ctx, id, o.Text)
+func (a *API) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
+	_, err := a.o.Talk.Speak(ctx, id, o.Text) // queued for the next hello if the channel has just closed
 	return err
 }
 
-func (d *API) abort(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
-	return d.o.Talk.Abort(ctx, id)
+func (a *API) abort(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
+	return a.o.Talk.Abort(ctx, id)
 }
 
-// hasAngles wants one of the two axes; the other stays as it is.
+// hasAngles requires at least one axis. The other stays unchanged.
 func hasAngles(o *command) error {
 	if o.Yaw == nil && o.Pitch == nil {
 		return httpserver.BadBody("yaw or pitch is needed, in degrees")
@@ -112,36 +106,35 @@ func hasAngles(o *command) error {
 	return nil
 }
 
-// turnHead turns a head, as far as it goes: the robot's own range is kept to
-// where the call is made.
-func (d *API) turnHead(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	speed := fastTurn
+// turnHead turns a head. Talk limits the angles to the robot's range.
+func (a *API) turnHead(ctx context.Context, id device.ID, o command, result *commandResult) error {
+	speed := defaultSpeed
 	if o.Speed != nil {
 		speed = int(*o.Speed)
 	}
-	a.Speed = &speed
+	result.Speed = &speed
 	arguments := map[string]any{"speed": speed}
 	for name, axis := range map[string]struct {
 		angle *float64
 		field **int
-	}{"yaw": {o.Yaw, &a.Yaw}, "pitch": {o.Pitch, &a.Pitch}} {
+	}{"yaw": {o.Yaw, &result.Yaw}, "pitch": {o.Pitch, &result.Pitch}} {
 		if axis.angle != nil {
 			degrees := int(*axis.angle)
 			*axis.field, arguments[name] = &degrees, degrees
 		}
 	}
-	return d.command(ctx, id, "set_head_angles", arguments)
+	return a.command(ctx, id, "set_head_angles", arguments)
 }
 
-// command runs a tool that answers at once.
-func (d *API) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
-	return within(ctx, d.current.Load().Short, tool, func(ctx context.Context) error {
-		_, err := d.call(ctx, id, tool, arguments)
-		return err
+// command calls a tool that answers at once.
+func (a *API) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
+	_, err := within(ctx, a.current.Load().Short, tool, func(ctx context.Context) (device.Result, error) {
+		return a.call(ctx, id, tool, arguments)
 	})
+	return err
 }
 
-// hasState wants one of the states that firmware with this tool has.
+// hasState requires a state of the firmware that has this tool.
 func hasState(o *command) error {
 	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return httpserver.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
@@ -149,13 +142,12 @@ func hasState(o *command) error {
 	return nil
 }
 
-func (d *API) setState(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	a.State = o.State
-	return d.command(ctx, id, "set_state", map[string]any{"state": o.State})
+func (a *API) setState(ctx context.Context, id device.ID, o command, result *commandResult) error {
+	result.State = o.State
+	return a.command(ctx, id, "set_state", map[string]any{"state": o.State})
 }
 
-// hasToggle wants one of the toggles that firmware with this tool has, and a
-// plain yes or no.
+// hasToggle requires a toggle of the firmware that has this tool.
 func hasToggle(o *command) error {
 	if o.Name = plain.Line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
 		return httpserver.BadBody("name is one of kid_mode and smart_mode")
@@ -166,46 +158,46 @@ func hasToggle(o *command) error {
 	return nil
 }
 
-func (d *API) setToggle(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	a.Name, a.Enabled = o.Name, o.Enabled
-	return d.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
+func (a *API) setToggle(ctx context.Context, id device.ID, o command, result *commandResult) error {
+	result.Name, result.Enabled = o.Name, o.Enabled
+	return a.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
 }
 
-func (d *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
-	return d.command(ctx, id, "set_face_identified", map[string]any{})
+func (a *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
+	return a.command(ctx, id, "set_face_identified", map[string]any{})
 }
 
 func hasQuestion(o *command) (err error) {
-	o.Question, err = needed("question", o.Question, mostAsked)
+	o.Question, err = needed("question", o.Question, mostQuestion)
 	return err
 }
 
-// takePicture waits for what is seen. If the client does not wait, the photo is
-// taken all the same: the robot has its command.
-func (d *API) takePicture(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	a.Question = o.Question
-	return within(ctx, d.current.Load().Long, "take_photo", func(ctx context.Context) (err error) {
-		a.Result, err = d.photo(ctx, id, o.Question)
-		return err
+// takePicture waits for the picture's description. The robot takes the picture even if the
+// client does not wait.
+func (a *API) takePicture(ctx context.Context, id device.ID, o command, result *commandResult) (err error) {
+	result.Question = o.Question
+	result.Result, err = within(ctx, a.current.Load().Long, "take_photo", func(ctx context.Context) (string, error) {
+		return a.photo(ctx, id, o.Question)
 	})
-}
-
-// hasAsset wants a sound that may be played, by its name or its path.
-func (d *API) hasAsset(o *command) (err error) {
-	_, err = baseName(strings.TrimSpace(o.Asset), d.o.Root)
 	return err
 }
 
-func (d *API) playAsset(ctx context.Context, id device.ID, o command, a *commandResult) error {
-	name, _ := baseName(strings.TrimSpace(o.Asset), d.o.Root) // which hasAsset has checked
-	a.Asset = o.Asset
-	return d.play(ctx, id, name)
+// hasAsset requires the name or path of a sound that may be played.
+func (a *API) hasAsset(o *command) error {
+	_, err := baseName(strings.TrimSpace(o.Asset), a.o.Root)
+	return err
 }
 
-// devices are the robots that are connected.
-func (d *API) devices() []string {
+func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *commandResult) error {
+	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // checked by hasAsset
+	result.Asset = o.Asset
+	return a.play(ctx, id, name)
+}
+
+// devices returns the connected robots, in the firmware's spelling.
+func (a *API) devices() []string {
 	list := []string{}
-	for _, id := range d.o.Talk.Open() {
+	for _, id := range a.o.Talk.Open() {
 		list = append(list, id.MAC())
 	}
 	return list

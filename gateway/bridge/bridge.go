@@ -1,11 +1,12 @@
-// Package bridge is the bridge HTTP API of the Stack-chan community: a voice
-// server elsewhere has its turns answered here, looks things up, reports what its
-// robots sense and has robots here do things. docs/bridge.md lists the
-// addresses, their shapes, and where they differ from the API's own document.
+// Package bridge serves the bridge HTTP API of the Stack-chan community. With it another
+// voice server lets the agent answer turns, looks things up in its memory, reports what its
+// robots sense and controls the robots here. docs/bridge.md lists the addresses, the bodies,
+// and the differences from the API's own document.
 package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"perch/agent"
 	"perch/agent/thinker"
@@ -21,19 +23,21 @@ import (
 	"perch/event"
 	"perch/gateway/httpserver"
 	"perch/limit"
+	"perch/perception"
+	"perch/plain"
 )
 
-// talk acts on robots with an open channel. Its errors have codes of their own, by which
-// they are shown; that of a closed channel has the code "robot_offline".
+// talk controls robots with an open channel. Its errors have a Code, which is
+// "robot_offline" if the channel is closed.
 type talk interface {
 	// Open lists the robots with an open channel.
 	Open() []device.ID
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// InjectText takes a text as if it had been spoken to the robot.
+	// InjectText handles a text as if it had been spoken to the robot.
 	InjectText(ctx context.Context, id device.ID, text string) error
 	Abort(ctx context.Context, id device.ID) error
 	Tools(id device.ID) []device.Tool
-	// Call waits for what the tool answers, as long as ctx lives.
+	// Call waits for the tool's answer until ctx ends.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
@@ -43,89 +47,95 @@ type mind interface {
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 }
 
-// memory is what the appliance remembers.
+// memory holds the appliance's memories.
 type memory interface {
 	All(now time.Time) iter.Seq[agent.Entry]
-	// Err is why All may have missed some.
+	// Err returns why All may have missed some.
 	Err() error
-	// Remember is durable when it returns.
+	// Remember stores an entry durably.
 	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
 }
 
-// board knows what robots are doing.
+// intake accepts an event that another program reports for a robot. Its errors have a Code
+// and a Status.
+type intake interface {
+	FromProgram(robot, name string, data json.RawMessage) error
+}
+
+// board holds what robots are doing.
 type board interface {
 	Robot(id device.ID) agent.State
 	Snapshot() (states []agent.State, seq uint64)
 }
 
-// Options are what the door is made of. Only fields with a note may be
-// empty.
+// Options configure an API. Only fields whose comment says so may be empty.
 type Options struct {
-	// Find is the robot that is meant by a MAC address or a name.
+	// Find returns the robot with a MAC address or a name.
 	Find func(robot string) (device.ID, error)
 
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log          // of turns that were reported here
-	Spoken func() []Turn // turns that robots here took, in any order
+	Log    *Log          // of the turns that were reported here
+	Spoken func() []Turn // turns of the robots here, in any order
 
-	Perception perception
-	Sounds     sounds
-	Root       string // absolute, of the files in Sounds
-	Board      board
-	Bus        *event.Bus
+	Intake intake
+	Senses *perception.States
+	Sounds sounds
+	Root   string // absolute path of the files in Sounds
+	Board  board
+	Bus    *event.Bus
 
-	// Language is that of a robot, BCP 47, and of the household for no robot. It does
-	// not block.
+	// Language returns the language of a robot as a BCP 47 tag, and the household's for
+	// an empty ID. It does not block.
 	Language func(device.ID) string
 	Zone     *time.Location
 	Logger   *slog.Logger
 
-	// All below may be changed by Apply.
+	// Apply changes the fields below.
 
-	Deep  []thinker.Model // that think_hard asks, in order; empty is the agent
-	Short time.Duration   // a tool may take
-	Long  time.Duration   // thinking hard, or a photo for its owner, may take
+	Deep  []thinker.Model // for think_hard, in order; if empty, the agent answers
+	Short time.Duration   // time limit of a tool
+	Long  time.Duration   // time limit of think_hard, and of a picture for the owner
 }
 
 // API is the bridge API.
 type API struct {
-	o       Options                 // those that never change
-	current atomic.Pointer[Options] // all, as they are now
+	o       Options                 // as given to New
+	current atomic.Pointer[Options] // as given to the latest Apply
 	turns   chan struct{}           // a slot for each turn under way
 	readers atomic.Int64            // of the feed
 	dropped atomic.Uint64
 }
 
-// New returns the door.
+// New returns the API.
 func New(o Options) *API {
-	d := &API{o: o, turns: make(chan struct{}, limit.Turns)}
-	d.Apply(o)
-	return d
+	a := &API{o: o, turns: make(chan struct{}, limit.Turns)}
+	a.Apply(o)
+	return a
 }
 
-// Apply changes what Options says may change.
-func (d *API) Apply(o Options) { d.current.Store(&o) }
+// Apply changes the options that may change, see Options.
+func (a *API) Apply(o Options) { a.current.Store(&o) }
 
-// now is the time in the owner's zone.
-func (d *API) now() time.Time { return time.Now().In(d.o.Zone) }
+// now returns the time in the owner's zone.
+func (a *API) now() time.Time { return time.Now().In(a.o.Zone) }
 
-// errNoRobot is the answer where there is no robot to act on.
+// errNoRobot is returned if the robot is not connected.
 var errNoRobot error = &httpserver.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
 	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
 
-// robot is the one a client names, by its MAC address or its name, or the
-// first that is connected where it names none.
-func (d *API) robot(name string) (device.ID, error) {
-	open := d.o.Talk.Open()
+// robot returns the connected robot with a MAC address or a name; an empty name means the
+// first connected one.
+func (a *API) robot(name string) (device.ID, error) {
+	open := a.o.Talk.Open()
 	if name == "" {
 		if len(open) == 0 {
 			return "", errNoRobot
 		}
 		return open[0], nil
 	}
-	id, err := d.o.Find(name)
+	id, err := a.o.Find(name)
 	if err != nil {
 		return "", err
 	}
@@ -135,19 +145,18 @@ func (d *API) robot(name string) (device.ID, error) {
 	return id, nil
 }
 
-// language is that of the robot of a session, or else the household's.
-func (d *API) language(session string) string {
-	id, _ := d.robotOf(session)
-	return d.o.Language(id)
+// language returns the language of a session's robot, or else the household's.
+func (a *API) language(session string) string {
+	id, _ := a.robotOf(session)
+	return a.o.Language(id)
 }
 
-// robotOf is the robot of that session. A voice server elsewhere has sessions of
-// its own, which are unknown here.
-func (d *API) robotOf(session string) (device.ID, bool) {
+// robotOf returns the robot of a session. The sessions of another voice server are unknown.
+func (a *API) robotOf(session string) (device.ID, bool) {
 	if session == "" {
 		return "", false
 	}
-	states, _ := d.o.Board.Snapshot()
+	states, _ := a.o.Board.Snapshot()
 	for _, s := range states {
 		if s.Session == session && s.Talking && s.Robot != "" {
 			return s.Robot, true
@@ -156,21 +165,40 @@ func (d *API) robotOf(session string) (device.ID, bool) {
 	return "", false
 }
 
-// within runs something that may take so long. The error of one that takes
-// longer names it.
-func within(ctx context.Context, most time.Duration, what string, do func(context.Context) error) error {
+// within calls do with a time limit. After that time its error is a Fault that names what.
+func within[T any](ctx context.Context, most time.Duration, what string, do func(context.Context) (T, error)) (T, error) {
 	late := &httpserver.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", what, most), HTTP: http.StatusGatewayTimeout}
 	limited, cancel := context.WithTimeoutCause(ctx, most, late)
 	defer cancel()
-	err := do(limited)
+	v, err := do(limited)
 	if err != nil && context.Cause(limited) == error(late) {
-		return late
+		err = late
 	}
-	return err
+	return v, err
 }
 
-// fault gives the errors of other packages their status in HTTP. An error with a
-// code of its own is left as it is.
+// needed returns a required text in one line, of at most most bytes.
+func needed(name, text string, most int) (string, error) {
+	text = plain.Line(text)
+	if text == "" {
+		return "", httpserver.BadBody(name + " is needed, a text that is not empty")
+	}
+	if len(text) > most {
+		return "", httpserver.BadBody(name + " is too long")
+	}
+	return text, nil
+}
+
+// cut returns at most n characters of a text.
+func cut(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n])
+}
+
+// fault adds the HTTP status to errors of other packages. Errors with a Code are returned
+// unchanged.
 func fault(err error) error {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {

@@ -12,7 +12,7 @@ import (
 	"perch/device"
 )
 
-// TestCurl has a program that is none of ours ask for everything.
+// TestCurl uses the whole API with another program.
 func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed; make deps installs it")
@@ -20,6 +20,7 @@ func TestCurl(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Short, o.Long = 200*time.Millisecond, 200*time.Millisecond })
 	h.brain.think = replying(agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}}, agent.Say{Text: "Sure."})
 	h.speaks(robotB, "speaks")
+	h.perceives()
 	h.robots.answer = func(ctx context.Context, tool string) (device.Result, error) {
 		if !strings.HasSuffix(tool, "take_photo") {
 			return device.Result{Text: "true"}, nil

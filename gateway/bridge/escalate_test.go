@@ -76,7 +76,7 @@ func TestEscalations(t *testing.T) {
 			return device.Result{Text: `{"success":true,"action":"RESPONSE","response":"a cat"}`}, nil
 		}
 		status, body := ask(t, server, http.MethodPost, "/api/voice/escalate", c.body)
-		if asked := strings.Join(h.robots.take(), "; "); status != 200 || body != fmt.Sprintf(`{"result":%q}`, c.result) || asked != c.asked {
+		if asked := strings.Join(h.robots.requests(), "; "); status != 200 || body != fmt.Sprintf(`{"result":%q}`, c.result) || asked != c.asked {
 			t.Errorf("%s: %d %s, asked %q", c.body, status, body, asked)
 		}
 	}
@@ -94,30 +94,30 @@ func TestWhatACameraAnswers(t *testing.T) {
 	}
 }
 
-// TestAPictureWithoutAWord: the answer is that, and not that nothing was seen.
-func TestAPictureWithoutAWord(t *testing.T) {
+// TestPictureWithoutDescription: the answer says so, and not that nothing was seen.
+func TestPictureWithoutDescription(t *testing.T) {
 	h := newHarness(t)
 	h.robots.answer = func(context.Context, string) (device.Result, error) {
 		return device.Result{Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}}, nil
 	}
-	if said, err := h.door.photo(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, and nobody has looked at it." {
+	if said, err := h.api.photo(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, and nobody has looked at it." {
 		t.Errorf("%q, %v", said, err)
 	}
 }
 
-// TestResultsAreShort: 1000 characters, whatever their bytes.
-func TestResultsAreShort(t *testing.T) {
+// TestResultsAreCut to 1000 characters, independent of their size in bytes.
+func TestResultsAreCut(t *testing.T) {
 	for _, letter := range []string{"x", "é", "語", "😀"} {
 		h := newHarness(t, func(o *Options) { o.Deep = []thinker.Model{model{replying: strings.Repeat(letter, 1<<20)}} })
-		said, err := h.door.escalate(t.Context(), []byte(`{"tool":"think_hard","args":{"question":"why?"}}`))
+		said, err := h.api.escalate(t.Context(), []byte(`{"tool":"think_hard","args":{"question":"why?"}}`))
 		if n := utf8.RuneCountInString(said.Result); err != nil || n != 1000 || strings.Trim(said.Result, letter) != "" {
 			t.Errorf("%s: %d characters, %v", letter, n, err)
 		}
 	}
 }
 
-// TestThinkingHard: the first model that answers, and each question alone.
-func TestThinkingHard(t *testing.T) {
+// TestThinkHard: the first model that answers is used; each question is alone.
+func TestThinkHard(t *testing.T) {
 	var got string
 	for name, c := range map[string]struct {
 		deep   []thinker.Model
@@ -175,14 +175,13 @@ func TestRefusedEscalations(t *testing.T) {
 		"too long":              {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", limit.Question+1) + `"}}`, 400, "bad_body"},
 		"more than is taken":    {`{"tool":"think_hard","args":{"question":"` + strings.Repeat("x", 64<<10) + `"}}`, 413, "body_too_large"},
 	})
-	if asked := h.robots.take(); len(asked) > 0 {
+	if asked := h.robots.requests(); len(asked) > 0 {
 		t.Errorf("asked %q", asked)
 	}
 }
 
-// TestSettablePatience: a tool that never answers is given up after the time
-// that is set for it, over HTTP.
-func TestSettablePatience(t *testing.T) {
+// TestConfiguredTimeLimits: a tool that never answers fails after the configured time.
+func TestConfiguredTimeLimits(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Short, o.Long = 20*time.Millisecond, 30*time.Millisecond
 		o.Deep = []thinker.Model{model{wait: true}}

@@ -47,7 +47,7 @@ func FuzzMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		asked = nil
-		got, err := h.door.message(t.Context(), body)
+		got, err := h.api.message(t.Context(), body)
 		if err != nil {
 			clientsFault(t, err)
 			if len(asked) > 0 {
@@ -78,8 +78,8 @@ func FuzzEscalation(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := h.door.escalate(t.Context(), body)
-		for _, asked := range h.robots.take() {
+		got, err := h.api.escalate(t.Context(), body)
+		for _, asked := range h.robots.requests() {
 			if !strings.HasPrefix(asked, "call a0b1c2d3e4f5 self.camera.take_photo {\"question\":\"") && asked != "play a0b1c2d3e4f5 purr" &&
 				asked != "play a0b1c2d3e4f5 Happy Birthday.wav" {
 				t.Fatalf("%s asks %q", body, asked)
@@ -103,7 +103,7 @@ func FuzzOrder(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	h := newHarness(f)
-	d := h.door
+	d := h.api
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, o := range []struct {
 			check func(*command) error
@@ -111,7 +111,7 @@ func FuzzOrder(f *testing.F) {
 		}{{hasText, d.speak}, {hasText, d.injectText}, {nothing, d.abort}, {hasAngles, d.turnHead}, {hasState, d.setState}, {hasToggle, d.setToggle},
 			{nothing, d.setFaceIdentified}, {hasQuestion, d.takePicture}, {d.hasAsset, d.playAsset}} {
 			got, err := d.run(t.Context(), body, o.check, o.do)
-			asked := h.robots.take()
+			asked := h.robots.requests()
 			switch {
 			case err != nil:
 				clientsFault(t, err)
@@ -139,7 +139,7 @@ func FuzzKept(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h := newHarness(t)
-		_, err := h.door.remember(body)
+		_, err := h.api.remember(t.Context(), body)
 		facts := h.memory.Search("", time.Now())
 		if err != nil {
 			clientsFault(t, err)
@@ -147,8 +147,8 @@ func FuzzKept(f *testing.F) {
 		if (err == nil) != (len(facts) == 1) || err == nil && !oneLine(facts[0].Body, limit.Line) {
 			t.Fatalf("%v, kept is %+v", err, facts)
 		}
-		_, err = h.door.memoryLog(body)
-		turns := h.door.o.Log.all()
+		_, err = h.api.memoryLog(t.Context(), body)
+		turns := h.api.o.Log.all()
 		if err != nil {
 			clientsFault(t, err)
 		}
@@ -172,8 +172,8 @@ func FuzzLookUp(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query, kept string) {
 		h := newHarness(t)
-		h.door.o.Log.add(Turn{At: noon, User: kept, Assistant: kept})
-		if got := h.door.lookUp(query); got == "" || len(got) > 10*(len(kept)+100) {
+		h.api.o.Log.add(Turn{At: noon, User: kept, Assistant: kept})
+		if got := h.api.lookUp(query); got == "" || len(got) > 10*(len(kept)+100) {
 			t.Fatalf("%q of %q is %q", query, kept, got)
 		}
 	})

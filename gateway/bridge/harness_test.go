@@ -24,6 +24,7 @@ import (
 	"perch/gateway/httpserver"
 	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
+	"perch/perception"
 	"perch/store/storetest"
 )
 
@@ -41,7 +42,7 @@ const (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// robots note what they are asked to do.
+// robots record what they are asked to do.
 type robots struct {
 	mu    sync.Mutex
 	open  []device.ID
@@ -52,15 +53,15 @@ type robots struct {
 	answer func(ctx context.Context, tool string) (device.Result, error)
 }
 
-func (r *robots) note(parts ...string) error {
+func (r *robots) record(parts ...string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = append(r.asked, strings.Join(parts, " "))
 	return r.err
 }
 
-// take returns what was asked, and forgets it.
-func (r *robots) take() []string {
+// requests returns what was asked since the last call.
+func (r *robots) requests() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	asked := r.asked
@@ -70,26 +71,26 @@ func (r *robots) take() []string {
 
 func (r *robots) Open() []device.ID { return r.open }
 func (r *robots) Speak(_ context.Context, id device.ID, text string) (bool, error) {
-	return false, r.note("say", string(id), text)
+	return false, r.record("say", string(id), text)
 }
 func (r *robots) InjectText(_ context.Context, id device.ID, text string) error {
-	return r.note("hear", string(id), text)
+	return r.record("hear", string(id), text)
 }
-func (r *robots) Abort(_ context.Context, id device.ID) error { return r.note("abort", string(id)) }
+func (r *robots) Abort(_ context.Context, id device.ID) error { return r.record("abort", string(id)) }
 func (r *robots) Tools(device.ID) []device.Tool               { return r.tools }
 func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	text, err := json.Marshal(arguments)
 	if err != nil {
 		return device.Result{}, err
 	}
-	err = r.note("call", string(id), tool, string(text))
+	err = r.record("call", string(id), tool, string(text))
 	if r.answer != nil {
 		return r.answer(ctx, tool)
 	}
 	return device.Result{Text: "true"}, err
 }
 
-// brain answers as scripted, and notes what it is asked.
+// brain answers as scripted.
 type brain struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 }
@@ -111,7 +112,7 @@ func replying(replies ...agent.Reply) func(context.Context, agent.Turn, func(age
 	}
 }
 
-// player notes what is played.
+// player records what is played.
 type player struct {
 	robots *robots
 	names  []string
@@ -123,32 +124,24 @@ func (p *player) Play(_ context.Context, id device.ID, name string) error {
 	if !slices.Contains(p.names, name) {
 		return fmt.Errorf("%q: %w", name, fs.ErrNotExist)
 	}
-	_ = p.robots.note("play", string(id), name)
+	_ = p.robots.record("play", string(id), name)
 	return p.err
 }
 
-// senses are a perception that publishes what it takes.
-type senses struct {
+// fakeIntake publishes what it accepts.
+type fakeIntake struct {
 	bus  *event.Bus
 	took []string
 	err  error
 }
 
-func (s *senses) Sense(_ context.Context, id device.ID, name string, data json.RawMessage) error {
-	if s.err != nil {
-		return s.err
+func (f *fakeIntake) FromProgram(robot, name string, data json.RawMessage) error {
+	if f.err != nil {
+		return f.err
 	}
-	s.took = append(s.took, fmt.Sprint(id, " ", name, " ", string(data)))
-	s.bus.Publish(id, "", event.Perceived{Name: name, Data: data})
+	f.took = append(f.took, fmt.Sprint(robot, " ", name, " ", string(data)))
+	f.bus.Publish(device.ID(robot), "", event.Perceived{Name: name, Data: data})
 	return nil
-}
-func (s *senses) States(time.Time) (map[device.ID]any, uint64) {
-	return map[device.ID]any{robotA: map[string]any{"face": true}, robotB: map[string]any{"face": false}}, s.bus.Seq()
-}
-func (s *senses) Recent(id device.ID, most int) ([]Sensed, bool) {
-	list := []Sensed{{robotA, noon.Add(1500 * time.Millisecond), "face_lost", nil},
-		{robotA, noon, "sound_event", json.RawMessage(`{"direction":"left"}`)}}
-	return list[:min(most, 2)], id == robotA
 }
 
 // harness is the bridge with the parts it has in the appliance.
@@ -156,12 +149,13 @@ type harness struct {
 	robots *robots
 	brain  *brain
 	memory *agent.Memory
-	senses *senses
+	intake *fakeIntake
+	senses *perception.States // of what the test gives it
 	player *player
 	bus    *event.Bus
 	board  *agent.Board
 	log    *bytes.Buffer
-	door   *API
+	api    *API
 }
 
 // newHarness has two robots connected.
@@ -176,38 +170,38 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		"self.robot.set_face_identified"} {
 		h.robots.tools = append(h.robots.tools, device.Tool{Name: name})
 	}
-	h.senses = &senses{bus: h.bus}
+	h.intake, h.senses = &fakeIntake{bus: h.bus}, perception.NewStates(nil)
 	h.player = &player{robots: h.robots, names: []string{"purr", "Happy Birthday.wav"}}
 	logger := slog.New(slog.NewTextHandler(h.log, nil))
 	o := Options{
 		Find: device.ParseID, Spoken: func() []Turn { return nil }, Talk: h.robots, Memory: h.memory,
 		Mind: agent.NewMind(agent.Always(h.brain), h.memory, h.bus, logger),
-		Log:  NewLog(&storetest.Table[Turn]{}, 100), Perception: h.senses, Sounds: h.player, Root: "/data/sounds",
+		Log:  NewLog(&storetest.Table[Turn]{}, 100), Intake: h.intake, Senses: h.senses, Sounds: h.player, Root: "/data/sounds",
 		Board: h.board, Bus: h.bus, Short: 5 * time.Second, Long: 30 * time.Second,
 		Language: func(id device.ID) string { return map[device.ID]string{"": "en", robotA: "de"}[id] }, Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	h.door = New(o)
+	h.api = New(o)
 	return h
 }
 
-// public is the bridge as the network has it.
+// public serves the bridge as on the network.
 func (h *harness) public(t testing.TB) *httptest.Server {
 	e := h.engine(t)
 	e.Use(httpserver.Origins{}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
-	h.door.Routes(e.Group("", httpserver.Guard(httpserver.NewKey(bridgeKey, "bridge.key", "").Check)))
-	h.door.Admin(e.Group("", httpserver.Guard(httpserver.NewKey(adminToken, "the file admin-token", "X-Admin-Token").Check)))
+	h.api.Routes(e.Group("", httpserver.Guard(httpserver.NewKey(bridgeKey, "bridge.key", "").Check)))
+	h.api.Admin(e.Group("", httpserver.Guard(httpserver.NewKey(adminToken, "the file admin-token", "X-Admin-Token").Check)))
 	return serve(t, e)
 }
 
-// local is the bridge as programs on its machine have it.
+// local serves the bridge as for programs on the same machine.
 func (h *harness) local(t testing.TB) *httptest.Server {
 	e := h.engine(t)
 	e.Use(httpserver.Guard(httpserver.Local))
-	h.door.Routes(e)
-	h.door.Admin(e)
+	h.api.Routes(e)
+	h.api.Admin(e)
 	return serve(t, e)
 }
 
@@ -224,7 +218,7 @@ func serve(t testing.TB, e http.Handler) *httptest.Server {
 	return server
 }
 
-// speaks has a robot begin to speak.
+// speaks makes a robot speak.
 func (h *harness) speaks(id device.ID, session string) {
 	h.board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: id, Session: session, Event: event.RobotOnline{Framing: 1}})
 	h.board.HandleEvent(event.Envelope{Seq: 2, At: noon, Robot: id, Session: session, Event: event.SpeakingStarted{}})
@@ -237,7 +231,7 @@ func ask(t testing.TB, server *httptest.Server, method, path, body string, heade
 	return answer.StatusCode, text
 }
 
-// refused reads the code of an error's answer, which has one shape.
+// refused returns the code of an error's answer, and checks its form.
 func refused(t testing.TB, body string) string {
 	t.Helper()
 	var b struct {
@@ -251,14 +245,14 @@ func refused(t testing.TB, body string) string {
 	return b.Error.Code
 }
 
-// refusal is a body that is refused, and how.
+// refusal is a body that is refused, and the expected answer.
 type refusal struct {
 	body   string
 	status int
 	code   string
 }
 
-// refuses sends bodies each of which is refused.
+// refuses sends bodies and checks that each is refused.
 func refuses(t *testing.T, server *httptest.Server, path string, all map[string]refusal) {
 	t.Helper()
 	for name, c := range all {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Turn is what a person said to a robot, and what it answered.
+// Turn is what a person said to a robot, and the robot's answer.
 type Turn struct {
 	At        time.Time `json:"at"`
 	Session   string    `json:"session,omitempty"`
@@ -15,30 +15,30 @@ type Turn struct {
 	Assistant string    `json:"assistant"`
 }
 
-// table is where turns are kept, in the order of their keys. Put is durable when it
-// returns; DeleteSoon may be undone by a power cut.
+// table stores turns in the order of their keys. Put is durable; a power cut may undo
+// DeleteSoon.
 type table interface {
 	Put(key string, t Turn) error
 	DeleteSoon(key string)
 	All() iter.Seq2[string, Turn]
 }
 
-// Log keeps the latest turns that a voice server elsewhere has reported. Its
-// methods may be called from any goroutine.
+// Log stores the latest turns that another voice server has reported. It is safe for
+// concurrent use.
 type Log struct {
-	kept table
-	most int
+	table table
+	most  int
 
 	mu   sync.Mutex
 	keys []string  // oldest first
-	last time.Time // that a key has
+	last time.Time // the latest time used as a key
 }
 
-// NewLog returns the log kept in a table, of the newest most turns; 0 keeps
-// none, and gives up those that are there.
-func NewLog(kept table, most int) *Log {
-	l := &Log{kept: kept, most: max(most, 0)}
-	for key := range kept.All() {
+// NewLog returns a log that stores the newest most turns in a table, and deletes older ones
+// from it.
+func NewLog(stored table, most int) *Log {
+	l := &Log{table: stored, most: max(most, 0)}
+	for key := range stored.All() {
 		l.keys = append(l.keys, key)
 		if at, err := time.Parse(keyTime, key); err == nil {
 			l.last = at
@@ -48,7 +48,7 @@ func NewLog(kept table, most int) *Log {
 	return l
 }
 
-// Bound keeps so many turns from now on, and gives up more.
+// Bound changes the number of stored turns, and deletes older ones.
 func (l *Log) Bound(most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *Log) add(t Turn) error {
 		return nil
 	}
 	key := l.key(t.At)
-	if err := l.kept.Put(key, t); err != nil {
+	if err := l.table.Put(key, t); err != nil {
 		return fmt.Errorf("store a turn: %w", err)
 	}
 	l.keys = append(l.keys, key)
@@ -74,8 +74,8 @@ func (l *Log) add(t Turn) error {
 
 const keyTime = "20060102T150405.000000000"
 
-// key sorts turns in the order in which they came. That is their time, but
-// where the clock was set back the latest would be the first to be given up.
+// key returns a key that sorts after all earlier ones. This is the time of the turn, unless
+// the clock was set back.
 func (l *Log) key(at time.Time) string {
 	if at = at.Round(0).UTC(); !at.After(l.last) {
 		at = l.last.Add(1)
@@ -86,17 +86,16 @@ func (l *Log) key(at time.Time) string {
 
 func (l *Log) trim() {
 	for len(l.keys) > l.most {
-		l.kept.DeleteSoon(l.keys[0])
+		l.table.DeleteSoon(l.keys[0])
 		l.keys = l.keys[1:]
 	}
 }
 
-// all are the turns that are kept.
-func (l *Log) all() []Turn {
+// all returns the stored turns.
+func (l *Log) all() (all []Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []Turn
-	for _, t := range l.kept.All() {
+	for _, t := range l.table.All() {
 		all = append(all, t)
 	}
 	return all

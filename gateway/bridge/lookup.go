@@ -13,76 +13,65 @@ import (
 	"perch/plain"
 )
 
-// What a lookup takes and gives.
+// Parameters of a search.
 const (
-	mostWords = 32
-	mostFound = 8
-	leastStem = 4 // bytes that two words begin alike with
+	mostWords  = 32
+	mostFound  = 8
+	leastStem  = 4    // bytes of a common beginning that make two words similar
+	factWeight = 1.5  // of a memory against 1 of a turn: a person wanted it remembered
+	leastScore = 0.15 // of the best score; a document below it shares only words like "the" with the query
 )
 
-// factWeight is how much more a fact counts than talk: a person wanted it kept.
-const factWeight = 1.5
-
-// leastScore is the part of the best score below which nothing is returned: what
-// shares but a "the" with the question is no answer.
-const leastScore = 0.15
-
-// document is something in which some of the words stand.
+// document is a memory or a turn with some of the words of a query.
 type document struct {
 	at     time.Time
-	hits   []float64 // how well each word does
-	fact   string    // or else
-	turn   *Turn
+	hits   []float64 // how well each word matches, 0 to 1
+	fact   string    // of a memory
+	turn   *Turn     // nil for a memory
 	weight float64
 	score  float64
 }
 
-// search goes through what there is, of which it keeps only what may be found.
+// search is one search. It holds only documents that match.
 type search struct {
-	words   []string
-	all     int   // documents
-	holding []int // of them, with each word
-	hits    []float64
-	found   []document
+	words []string
+	all   int   // number of documents
+	with  []int // number of documents with each word
+	hits  []float64
+	found []document
 }
 
-func newSearch(words []string) *search {
-	return &search{words: words, holding: make([]int, len(words)), hits: make([]float64, len(words))}
-}
-
-// match takes in a document by the texts that words are looked for in. It returns nil
-// where no word stands in them.
+// match adds a document with these texts, and returns it, or nil if no word matches.
 func (s *search) match(at time.Time, weight float64, texts ...string) *document {
 	s.all++
 	clear(s.hits)
-	held := false
+	matches := false
 	for _, text := range texts {
-		holds(text, s.words, s.hits)
+		matchWords(text, s.words, s.hits)
 	}
 	for w, hit := range s.hits {
 		if hit > 0 {
-			s.holding[w]++
-			held = true
+			s.with[w]++
+			matches = true
 		}
 	}
-	if !held {
+	if !matches {
 		return nil
 	}
 	s.found = append(s.found, document{at: at, weight: weight, hits: slices.Clone(s.hits)})
 	return &s.found[len(s.found)-1]
 }
 
-// lookUp searches what is remembered and what was said, and returns the
-// best of it, the best first.
-func (d *API) lookUp(query string) string {
-	now := d.now()
-	s := newSearch(terms(query))
-	for e := range d.o.Memory.All(now) {
+// lookUp searches the memories and the turns, and returns the best, one a line.
+func (a *API) lookUp(query string) string {
+	now, words := a.now(), terms(query)
+	s := &search{words: words, with: make([]int, len(words)), hits: make([]float64, len(words))}
+	for e := range a.o.Memory.All(now) {
 		if found := s.match(e.Created, factWeight, e.Key, e.Name, e.Description, e.Body, strings.Join(e.Tags, " ")); found != nil {
 			found.fact = e.Body
 		}
 	}
-	for _, all := range [][]Turn{d.o.Spoken(), d.o.Log.all()} {
+	for _, all := range [][]Turn{a.o.Spoken(), a.o.Log.all()} {
 		for i := range all {
 			t := &all[i]
 			if found := s.match(t.At, 1, t.User, t.Assistant); found != nil {
@@ -101,30 +90,26 @@ func (d *API) lookUp(query string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// line is a line of an answer.
+// line formats the document, with its day if that is known.
 func (d document) line(now time.Time) string {
+	line := plain.Line(d.fact)
 	if d.turn != nil {
-		return fmt.Sprintf("Heard %q, answered %q", plain.Line(d.turn.User), plain.Line(d.turn.Assistant)) + on(d.at, now)
+		line = fmt.Sprintf("Heard %q, answered %q", plain.Line(d.turn.User), plain.Line(d.turn.Assistant))
 	}
-	return plain.Line(d.fact) + on(d.at, now)
+	if !d.at.IsZero() {
+		line += " (" + d.at.In(now.Location()).Format(time.DateOnly) + ")"
+	}
+	return line
 }
 
-// on is a day, where it is known.
-func on(at, now time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return " (" + at.In(now.Location()).Format(time.DateOnly) + ")"
-}
-
-// best returns the documents that were found, at most mostFound: first those with more
-// of the words and with rarer ones, and of equals the newer.
+// best returns at most mostFound documents. More words and rarer words score higher; of
+// equal scores the newer comes first.
 func (s *search) best() []document {
 	for i := range s.found {
 		d := &s.found[i]
 		for w, hit := range d.hits {
 			if hit > 0 {
-				d.score += hit * d.weight * math.Log(1+float64(s.all)/float64(s.holding[w]))
+				d.score += hit * d.weight * math.Log(1+float64(s.all)/float64(s.with[w]))
 			}
 		}
 	}
@@ -135,10 +120,10 @@ func (s *search) best() []document {
 	return slices.DeleteFunc(found, func(d document) bool { return d.score < found[0].score*leastScore })
 }
 
-// holds notes how well each word stands in a text: 1 as it is, less as the
-// beginning of another ("colour" of "colours") or the other way round. What is written
-// without spaces is looked for anywhere.
-func holds(text string, words []string, hits []float64) {
+// matchWords updates hits: 1 for a word of the text, 0.6 if one of two words is the beginning
+// of the other, such as "colour" and "colours". Words of scripts without spaces match
+// anywhere.
+func matchWords(text string, words []string, hits []float64) {
 	text = strings.ToLower(text)
 	if text == "" {
 		return
@@ -161,9 +146,8 @@ func holds(text string, words []string, hits []float64) {
 	}
 }
 
-// terms are the words of a query, each once, without those of one or two
-// letters where it has others. Of scripts without spaces they are the pairs of
-// characters.
+// terms returns the words of a query, each once. Words of one or two letters are left out if
+// there are longer ones. Words of scripts without spaces are split into pairs of characters.
 func terms(query string) []string {
 	var all []string
 	add := func(w string) {
@@ -190,15 +174,15 @@ func terms(query string) []string {
 
 func fields(text string) []string { return strings.FieldsFunc(text, between) }
 
-// between holds for what is between words.
+// between reports whether a character separates words.
 func between(r rune) bool {
 	if r >= 'a' && r <= 'z' {
-		return false // most are, and it is asked often
+		return false // the fast path
 	}
 	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsNumber(r)
 }
 
-// unspaced holds for words of scripts that are written without spaces.
+// unspaced reports whether a word is of a script that is written without spaces.
 func unspaced(word string) bool {
 	return strings.ContainsFunc(word, func(r rune) bool {
 		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)

@@ -28,7 +28,7 @@ func TestRanking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.door.o.Log.add(Turn{At: noon, User: "I sold the violin", Assistant: "Oh no."})
+	h.api.o.Log.add(Turn{At: noon, User: "I sold the violin", Assistant: "Oh no."})
 	for query, want := range map[string][]string{
 		"Anna's favourite colour": {"Anna's", `Heard "what colour`},
 		"the sky":                 {`Heard "what colour is the sky", answered "The sky is blue." (2026-07-27)`},
@@ -38,7 +38,7 @@ func TestRanking(t *testing.T) {
 		"妈妈喜欢喝什么":                 {"妈妈喜欢喝绿茶"},
 		"gone":                    nil, "": nil, "?!": nil, "vio": nil, "colou": {"he likes", "Anna's", "Heard"},
 	} {
-		got := strings.Split(h.door.lookUp(query), "\n")
+		got := strings.Split(h.api.lookUp(query), "\n")
 		if want == nil {
 			want = []string{"Nothing is remembered about that."}
 		}
@@ -58,7 +58,7 @@ func TestFewAreReturned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := strings.Split(h.door.lookUp("the cake"), "\n")
+	got := strings.Split(h.api.lookUp("the cake"), "\n")
 	if len(got) != mostFound || got[0] != "- cake number 99 (2026-07-27)" {
 		t.Errorf("%q", got)
 	}
@@ -73,7 +73,7 @@ func TestRareWordsCountMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := h.door.lookUp("tea or zebra"); !strings.HasPrefix(got, "- a zebra") {
+	if got := h.api.lookUp("tea or zebra"); !strings.HasPrefix(got, "- a zebra") {
 		t.Errorf("found is\n%s", got)
 	}
 }

@@ -13,11 +13,10 @@ import (
 	"perch/limit"
 )
 
-// messageWithin is how long an answer may take. Clients of the API have given
-// up by then.
+// messageWithin bounds the time of an answer. The API's clients give up earlier.
 const messageWithin = 90 * time.Second
 
-// stackchan is the channel of a robot's voice: its answers begin with a face.
+// stackchan is the channel of a robot's voice. Answers on it begin with an emoji.
 const stackchan = "stackchan"
 
 // message is the body of POST /api/message.
@@ -27,13 +26,13 @@ type message struct {
 	SessionID string `json:"session_id"`
 }
 
-// answered is what comes back of it.
+// answered is its answer.
 type answered struct {
 	Response string `json:"response"`
 }
 
-// message has a text answered by the agent, whole.
-func (d *API) message(ctx context.Context, body []byte) (answered, error) {
+// message returns the agent's whole answer to a text.
+func (a *API) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
 	if err := httpserver.Decode(body, &m); err != nil {
 		return answered{}, err
@@ -45,25 +44,21 @@ func (d *API) message(ctx context.Context, body []byte) (answered, error) {
 	if len(m.SessionID) > limit.Session || len(m.Channel) > limit.Session {
 		return answered{}, httpserver.BadBody("session_id and channel have at most 512 bytes")
 	}
-	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: d.language(m.SessionID)}
-	var said agent.Spoken
-	err = within(ctx, messageWithin, "the answer", func(ctx context.Context) (err error) {
-		said, err = d.ask(ctx, &turn)
-		return err
-	})
+	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: a.language(m.SessionID)}
+	said, err := within(ctx, messageWithin, "the answer", func(ctx context.Context) (agent.Spoken, error) { return a.ask(ctx, &turn) })
 	if err != nil {
 		return answered{}, err
 	}
-	// Before it is sent: the next message may come at once.
-	d.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: said.Text, Emoji: said.Face.Emoji}, turn.Now)
+	// It is remembered before it is sent, because the next message may follow at once.
+	a.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: said.Text, Emoji: said.Face.Emoji}, turn.Now)
 	if m.Channel != stackchan {
 		return answered{said.Text}, nil
 	}
 	return answered{strings.TrimSpace(allowed(said.Face) + " " + said.Text)}, nil
 }
 
-// allowed is the emoji that the channel's readers know for a face: one of the
-// nine, and the neutral one for all others.
+// allowed returns the emoji of a face: one of the nine that the channel's readers know, or
+// the neutral one.
 func allowed(face agent.Emotion) string {
 	for _, e := range agent.OfferedEmotions() {
 		if e.Name == face.Name {
@@ -73,19 +68,19 @@ func allowed(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// ask has the agent answer a turn. The turn is untrusted, because no robot takes
-// part: a timer would ring nowhere.
-func (d *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
+// ask returns the agent's answer to a turn. The turn is untrusted, because no robot takes
+// part in it: a timer would ring nowhere.
+func (a *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
-	case d.turns <- struct{}{}:
-		defer func() { <-d.turns }()
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
 	case <-ctx.Done():
 		return agent.Spoken{}, ctx.Err()
 	}
-	t.Untrusted, t.Now = true, d.now()
-	said, err := agent.AnswerText(ctx, d.o.Mind, *t, nil)
+	t.Untrusted, t.Now = true, a.now()
+	said, err := agent.AnswerText(ctx, a.o.Mind, *t, nil)
 	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
-		d.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)
+		a.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)
 		err = &httpserver.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}

@@ -15,71 +15,19 @@ import (
 	"perch/event"
 	"perch/gateway/httpserver"
 	"perch/limit"
-	sensing "perch/perception" // perception is what this package asks of it
 	"perch/plain"
 )
 
-// perception takes what is sensed, and knows what was.
-type perception interface {
-	// Sense takes what a robot sensed, or another program for it: a name, and an
-	// object. It refuses with an error with a code of its own: a name or data that
-	// cannot be, or more than a robot may report in a second.
-	Sense(ctx context.Context, robot device.ID, name string, data json.RawMessage) error
-	// States are what is known of each robot at that time, ready for JSON, and
-	// the number of the event they are true at.
-	States(now time.Time) (states map[device.ID]any, seq uint64)
-	// Recent are what a robot sensed last, the newest first, at most so many. It
-	// is false for one of which nothing is known.
-	Recent(robot device.ID, most int) ([]Sensed, bool)
-}
-
-// Senses are what robots sense, for Options.Perception: what comes in, and what is known of it.
-type Senses struct {
-	Intake *sensing.Intake
-	Known  *sensing.States
-}
-
-// Sense implements Options.Perception.
-func (s Senses) Sense(_ context.Context, robot device.ID, name string, data json.RawMessage) error {
-	return s.Intake.FromProgram(string(robot), name, data)
-}
-
-// States implements Options.Perception.
-func (s Senses) States(now time.Time) (states map[device.ID]any, seq uint64) {
-	all, seq := s.Known.Snapshot(now)
-	states = make(map[device.ID]any, len(all))
-	for _, one := range all {
-		one.Recent = nil // Recent returns them
-		states[one.Robot] = one
-	}
-	return states, seq
-}
-
-// Recent implements Options.Perception.
-func (s Senses) Recent(robot device.ID, most int) (recent []Sensed, known bool) {
-	if !slices.Contains(s.Known.Robots(), robot) {
-		return nil, false
-	}
-	for _, r := range slices.Backward(s.Known.Robot(robot, time.Now()).Recent) {
-		if len(recent) == most {
-			break
-		}
-		recent = append(recent, Sensed{Robot: robot, At: r.At, Name: r.Name, Data: r.Data})
-	}
-	return recent, true
-}
-
-// Sensed is what a robot sensed, as clients are sent it: {"name", "data",
-// "device_id", "ts"}, the device in the firmware's spelling, ts in seconds
-// since 1970.
+// Sensed is an event of a robot, as sent to clients: {"name", "data", "device_id", "ts"},
+// the device in the firmware's spelling, ts in seconds since 1970.
 type Sensed struct {
 	Robot device.ID
 	At    time.Time
 	Name  string
-	Data  json.RawMessage // an object; empty is one without anything in it
+	Data  json.RawMessage // an object; nil is sent as {}
 }
 
-// MarshalJSON writes what clients are sent.
+// MarshalJSON implements json.Marshaler.
 func (s Sensed) MarshalJSON() ([]byte, error) {
 	if len(s.Data) == 0 {
 		s.Data = json.RawMessage("{}")
@@ -92,11 +40,11 @@ func (s Sensed) MarshalJSON() ([]byte, error) {
 	}{s.Name, s.Data, s.Robot.MAC(), float64(s.At.UnixMilli()) / 1000})
 }
 
-// What an event may hold, in bytes, and how many of the latest are returned.
+// mostRecent bounds the events that recent returns.
 const mostRecent = 50
 
-// sensation is the body of POST /api/perception/event. Its ts is the clock of
-// another clock, and only has to be a number.
+// sensation is the body of POST /api/perception/event. Its ts is of another clock, and only
+// has to be a number.
 type sensation struct {
 	Name      string          `json:"name"`
 	Data      json.RawMessage `json:"data"`
@@ -105,7 +53,7 @@ type sensation struct {
 	TS        *float64        `json:"ts"`
 }
 
-// read reads the body of an event.
+// read decodes and checks the body of an event.
 func (s *sensation) read(body []byte) error {
 	if err := httpserver.Decode(body, s); err != nil {
 		return err
@@ -122,10 +70,10 @@ func (s *sensation) read(body []byte) error {
 	return nil
 }
 
-// perceive takes an event of another program. The robot it names need not be
-// connected here, nor be one of ours: a voice server elsewhere reports of
-// its own. Where none is named it is that of the talk, or the first connected.
-func (d *API) perceive(ctx context.Context, body []byte) (done, error) {
+// perceive accepts an event of another program. Its robot need not be connected here: a voice
+// server reports for its own robots. If none is named, it is the session's robot, or the
+// first connected one.
+func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	var s sensation
 	if err := s.read(body); err != nil {
 		return done{}, err
@@ -133,44 +81,45 @@ func (d *API) perceive(ctx context.Context, body []byte) (done, error) {
 	var id device.ID
 	var err error
 	if s.DeviceID = strings.TrimSpace(s.DeviceID); s.DeviceID != "" {
-		id, err = d.o.Find(s.DeviceID)
+		id, err = a.o.Find(s.DeviceID)
 	} else {
-		id, err = d.inTalk(s.SessionID)
+		id, err = a.sessionRobot(s.SessionID)
 	}
 	if err == nil {
-		err = d.o.Perception.Sense(ctx, id, s.Name, s.Data)
+		err = a.o.Intake.FromProgram(string(id), s.Name, s.Data)
 	}
 	return done{err == nil}, err
 }
 
-// states are what is known of every robot, or of the one that is named, by its
-// id in the firmware's spelling. The feed goes on without a gap after id.
-func (d *API) states(name string) (states map[string]any, id string, err error) {
-	only, err := d.named(name)
+// states returns the known state of every robot, or of the named one, by its ID in the
+// firmware's spelling. The feed continues after id without a gap.
+func (a *API) states(name string) (states map[string]any, id string, err error) {
+	only, err := a.named(name)
 	if err != nil {
 		return nil, "", err
 	}
-	known, seq := d.o.Perception.States(d.now())
+	known, seq := a.o.Senses.Snapshot(a.now())
 	states = map[string]any{}
-	for robot, s := range known {
-		if only == "" || robot == only {
-			states[robot.MAC()] = s
+	for _, s := range known {
+		if only == "" || s.Robot == only {
+			s.Recent = nil // recent returns them
+			states[s.Robot.MAC()] = s
 		}
 	}
-	return states, d.o.Bus.ID(seq), nil
+	return states, a.o.Bus.ID(seq), nil
 }
 
-// named is the robot a query names, and empty where it names none.
-func (d *API) named(name string) (device.ID, error) {
+// named returns the robot that a query names, or "" if it names none.
+func (a *API) named(name string) (device.ID, error) {
 	if name == "" {
 		return "", nil
 	}
-	return d.o.Find(name)
+	return a.o.Find(name)
 }
 
-// recent is what a robot sensed last.
-func (d *API) recent(name, limit string) ([]Sensed, error) {
-	id, err := d.o.Find(name)
+// recent returns a robot's latest events, the newest first.
+func (a *API) recent(name, limit string) ([]Sensed, error) {
+	id, err := a.o.Find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -178,33 +127,37 @@ func (d *API) recent(name, limit string) ([]Sensed, error) {
 	if err != nil || most < 1 {
 		return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "limit is a number of 1 or more", HTTP: http.StatusBadRequest}
 	}
-	list, known := d.o.Perception.Recent(id, min(most, mostRecent))
-	if !known {
+	if !slices.Contains(a.o.Senses.Robots(), id) {
 		return nil, &httpserver.Fault{Word: "unknown_robot", Sentence: "nothing was sensed by a robot of that id", HTTP: http.StatusNotFound}
 	}
-	return append([]Sensed{}, list...), nil
+	list := []Sensed{}
+	for _, r := range slices.Backward(a.o.Senses.Robot(id, a.now()).Recent) {
+		if len(list) < min(most, mostRecent) {
+			list = append(list, Sensed{id, r.At, r.Name, r.Data})
+		}
+	}
+	return list, nil
 }
 
-// Dropped is how many readers of the feed were let go because they did not
-// read.
-func (d *API) Dropped() uint64 { return d.dropped.Load() }
+// Dropped returns how many readers of the feed were disconnected because they did not read.
+func (a *API) Dropped() uint64 { return a.dropped.Load() }
 
-// stream sends what is sensed from now on, or after the last event a client
-// saw in this run of the appliance, until the client goes.
-func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
-	only, err := d.named(name)
+// stream sends the events from now on, or after the last event that a client saw in this run
+// of the appliance, until the client leaves.
+func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
+	only, err := a.named(name)
 	if err != nil {
 		return err
 	}
-	defer d.readers.Add(-1)
-	if d.readers.Add(1) > limit.Readers {
+	defer a.readers.Add(-1)
+	if a.readers.Add(1) > limit.Readers {
 		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
-	err = httpserver.Stream(ctx, w, d.feed(lastID, only))
+	err = httpserver.Stream(ctx, w, a.feed(lastID, only))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		d.o.Logger.Info("a reader of what is sensed is let go; it did not read", "dropped", d.dropped.Add(1))
+		a.o.Logger.Info("a reader of what is sensed is let go; it did not read", "dropped", a.dropped.Add(1))
 		return nil
 	case errors.Is(err, event.ErrClosed), errors.Is(err, context.Canceled):
 		return nil // the ordinary ends
@@ -212,12 +165,12 @@ func (d *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name st
 	return err
 }
 
-// feed returns what the stream sends next: what a robot sensed, or how much the
-// client has missed of it.
-func (d *API) feed(lastID string, only device.ID) func(context.Context) (httpserver.Message, error) {
-	r := d.o.Bus.Read()
-	if seq, ok := d.o.Bus.Resumes(lastID); ok {
-		r = d.o.Bus.ReadFrom(seq + 1)
+// feed returns a function that returns the stream's next message: an event, or the number of
+// events that the client has missed.
+func (a *API) feed(lastID string, only device.ID) func(context.Context) (httpserver.Message, error) {
+	r := a.o.Bus.Read()
+	if seq, ok := a.o.Bus.Resumes(lastID); ok {
+		r = a.o.Bus.ReadFrom(seq + 1)
 	}
 	return func(ctx context.Context) (httpserver.Message, error) {
 		for {
@@ -228,10 +181,10 @@ func (d *API) feed(lastID string, only device.ID) func(context.Context) (httpser
 			switch p := e.Event.(type) {
 			case event.Perceived:
 				if only == "" || e.Robot == only {
-					return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
+					return httpserver.Message{ID: a.o.Bus.ID(e.Seq), Event: "message", Data: Sensed{e.Robot, e.At, p.Name, p.Data}}, nil
 				}
 			case event.Missed:
-				return httpserver.Message{ID: d.o.Bus.ID(e.Seq), Event: event.Kind(p), Data: p}, nil
+				return httpserver.Message{ID: a.o.Bus.ID(e.Seq), Event: event.Kind(p), Data: p}, nil
 			}
 		}
 	}

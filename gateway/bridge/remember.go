@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"time"
 
 	"perch/agent"
@@ -9,10 +10,10 @@ import (
 	"perch/plain"
 )
 
-// What is kept: of a fact in bytes, of a turn in characters.
+// mostUser bounds what a person said in a stored turn, in characters.
 const mostUser = 500
 
-// done is the answer of acts without a result.
+// done is the answer of requests without a result.
 type done struct {
 	OK bool `json:"ok"`
 }
@@ -27,9 +28,8 @@ type fact struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// remember keeps a fact for good. The client need not wait for the answer: the
-// fact is kept though it hangs up.
-func (d *API) remember(body []byte) (done, error) {
+// remember stores a fact durably, even if the client does not wait for the answer.
+func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	var f fact
 	if err := httpserver.Decode(body, &f); err != nil {
 		return done{}, err
@@ -41,9 +41,9 @@ func (d *API) remember(body []byte) (done, error) {
 	if err := agent.CheckMemoryType(f.Type); err != nil {
 		return done{}, err
 	}
-	id, _ := d.robotOf(f.SessionID) // none where the talk is elsewhere
-	_, err = d.o.Memory.Remember(agent.Entry{Name: text, Body: text, Type: f.Type, Tags: f.Tags, Important: f.Important, Expires: f.Expires,
-		Robot: id, Source: "bridge"}, d.now())
+	id, _ := a.robotOf(f.SessionID) // empty for a robot of another server
+	_, err = a.o.Memory.Remember(agent.Entry{Name: text, Body: text, Type: f.Type, Tags: f.Tags, Important: f.Important, Expires: f.Expires,
+		Robot: id, Source: "bridge"}, a.now())
 	return done{err == nil}, err
 }
 
@@ -54,18 +54,17 @@ type turn struct {
 	SessionID string `json:"session_id"`
 }
 
-// memoryLog stores a turn of a voice server elsewhere. It is on the disk when memoryLog
-// returns.
-func (d *API) memoryLog(body []byte) (done, error) {
+// memoryLog stores a turn of another voice server durably.
+func (a *API) memoryLog(_ context.Context, body []byte) (done, error) {
 	var t turn
 	if err := httpserver.Decode(body, &t); err != nil {
 		return done{}, err
 	}
-	kept := Turn{At: d.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), mostUser),
+	stored := Turn{At: a.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), mostUser),
 		Assistant: cut(plain.Line(t.Assistant), limit.Line)}
-	if kept.User == "" && kept.Assistant == "" {
+	if stored.User == "" && stored.Assistant == "" {
 		return done{}, httpserver.BadBody("user or assistant is needed, a text that is not empty")
 	}
-	err := d.o.Log.add(kept)
+	err := a.o.Log.add(stored)
 	return done{err == nil}, err
 }

@@ -86,7 +86,7 @@ func TestTheTurnLog(t *testing.T) {
 			t.Errorf("%.80s: %d %s", body, status, answer)
 		}
 	}
-	kept := h.door.o.Log.all()
+	kept := h.api.o.Log.all()
 	if len(kept) != 3 || kept[0].User != "hm" || kept[1].Assistant != "Hello!" || utf8.RuneCountInString(kept[2].User) != 500 ||
 		utf8.RuneCountInString(kept[2].Assistant) != 1000 {
 		t.Errorf("kept is %.300v", kept)
@@ -112,12 +112,12 @@ func TestATurnIsKeptBeforeTheAnswer(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Log = NewLog(table, 3) })
 	server := h.local(t)
 	table.RefuseDurable(errors.New("disk full"))
-	if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", `{"user":"hm"}`); status < 500 || len(h.door.o.Log.all()) != 0 {
-		t.Errorf("%d %s, kept is %v", status, answer, h.door.o.Log.all())
+	if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", `{"user":"hm"}`); status < 500 || len(h.api.o.Log.all()) != 0 {
+		t.Errorf("%d %s, kept is %v", status, answer, h.api.o.Log.all())
 	}
 	table.RefuseDurable(nil)
-	if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", `{"user":"hm"}`); status != 200 || len(h.door.o.Log.all()) != 1 {
-		t.Errorf("%d %s, kept is %v", status, answer, h.door.o.Log.all())
+	if status, answer := ask(t, server, http.MethodPost, "/api/voice/memory_log", `{"user":"hm"}`); status != 200 || len(h.api.o.Log.all()) != 1 {
+		t.Errorf("%d %s, kept is %v", status, answer, h.api.o.Log.all())
 	}
 }
 
@@ -133,17 +133,5 @@ func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
 		if kept := l.all(); len(kept) != 2 || kept[0].User != fmt.Sprint(at.Unix()) || kept[1].User != kept[0].User {
 			t.Errorf("at %s kept is %v", at, kept)
 		}
-	}
-}
-
-// TestTurnsOfOneMoment are kept apart.
-func TestTurnsOfOneMoment(t *testing.T) {
-	l := NewLog(&storetest.Table[Turn]{}, 10)
-	for n := range 5 {
-		l.add(Turn{At: noon, User: fmt.Sprint(n)})
-	}
-	kept := l.all()
-	if len(kept) != 5 || kept[0].User != "0" || kept[4].User != "4" {
-		t.Errorf("kept is %v", kept)
 	}
 }

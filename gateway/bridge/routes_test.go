@@ -49,7 +49,7 @@ func TestOrders(t *testing.T) {
 	} {
 		for _, prefix := range []string{"/admin/", "/xiaozhi/admin/"} {
 			status, body := ask(t, server, http.MethodPost, prefix+c.path, c.body)
-			if asked := h.robots.take(); status != 200 || body != c.answer || !slices.Equal(asked, []string{c.asked}) {
+			if asked := h.robots.requests(); status != 200 || body != c.answer || !slices.Equal(asked, []string{c.asked}) {
 				t.Errorf("%s %s: %d %s, asked %q", c.path, c.body, status, body, asked)
 			}
 		}
@@ -109,7 +109,7 @@ func TestRefusedOrders(t *testing.T) {
 		if code := refused(t, body); status != c.status || code != c.code || len(body) > 500 {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
-		if asked := h.robots.take(); len(asked) > 0 {
+		if asked := h.robots.requests(); len(asked) > 0 {
 			t.Errorf("%s: asked %q", name, asked)
 		}
 	}
@@ -180,7 +180,7 @@ func TestNotOverItsOwnVoice(t *testing.T) {
 		"/api/voice/escalate": `{"tool":"play_song","args":{"name":"purr"},"session_id":"s1"}`,
 	} {
 		status, answer := ask(t, server, http.MethodPost, path, body)
-		if code := refused(t, answer); status != 409 || code != "robot_speaking" || len(h.robots.take()) > 0 {
+		if code := refused(t, answer); status != 409 || code != "robot_speaking" || len(h.robots.requests()) > 0 {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}
 	}
@@ -280,7 +280,6 @@ func TestMessagesInTheRobotsLanguage(t *testing.T) {
 	}
 }
 
-// TestMessagesThatAreNotAnswered.
 func TestMessagesThatAreNotAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
@@ -318,5 +317,31 @@ func TestMessagesThatAreNotAnswered(t *testing.T) {
 		if c.code == "no_brain" && !strings.Contains(h.log.String(), "10.0.0.1") {
 			t.Errorf("the log does not name the cause: %s", h.log)
 		}
+	}
+}
+
+// TestRobotsByName: a name works wherever a MAC address does.
+func TestRobotsByName(t *testing.T) {
+	h := newHarness(t, func(o *Options) {
+		o.Find = func(robot string) (device.ID, error) {
+			if strings.EqualFold(robot, "kitchen") {
+				return device.ParseID(macA)
+			}
+			return device.ParseID(robot)
+		}
+	})
+	h.perceives()
+	server := h.local(t)
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/api/perception/state?device_id=Kitchen", ""}, {"GET", "/api/perception/recent/kitchen", ""},
+		{"POST", "/api/perception/event", `{"name":"x","device_id":"kitchen"}`}, {"POST", "/admin/say", `{"text":"hi","device_id":"KITCHEN"}`},
+	} {
+		status, answer := ask(t, server, c.method, c.path, c.body)
+		if status != 200 || c.method == "GET" && !strings.Contains(answer, macA) || strings.Contains(answer, macB) {
+			t.Errorf("%s: %d %s", c.path, status, answer)
+		}
+	}
+	if took := h.intake.took; len(took) != 1 || !strings.Contains(took[0], "a0b1c2d3e4f5") {
+		t.Errorf("took %q", took)
 	}
 }

@@ -55,7 +55,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Options {
 	return bridge.Options{
 		Find: a.Robots.Resolve, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
-		Perception: bridge.Senses{Intake: a.intake, Known: a.Senses}, Board: a.board, Bus: a.Bus, Sounds: struct {
+		Intake: a.intake, Senses: a.Senses, Board: a.board, Bus: a.Bus, Sounds: struct {
 			*sounds.Library
 			*robot.Server
 		}{a.sounds, a.Talk},

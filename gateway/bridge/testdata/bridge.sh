@@ -85,7 +85,7 @@ expect 400 "$(fault bad_body)" -d '{"name":"face_lost","data":[]}' "$LOCAL/api/p
 expect 400 "$(fault bad_robot_id)" -d '{"name":"face_lost","device_id":"kitchen"}' "$LOCAL/api/perception/event"
 expect 200 "{\"$first\":{*},\"$second\":{*}}" "$LOCAL/api/perception/state"
 expect 200 "\[{\"name\":*,\"device_id\":\"$first\",\"ts\":*}\]" "$LOCAL/api/perception/recent/$first"
-expect 404 "$(fault unknown_robot)" "$LOCAL/api/perception/recent/$second"
+expect 404 "$(fault unknown_robot)" "$LOCAL/api/perception/recent/a0:b1:c2:d3:e4:f7"
 expect 400 "$(fault bad_robot_id)" "$LOCAL/api/perception/recent/kitchen"
 expect 400 "$(fault bad_robot_id)" "$LOCAL/api/perception/feed?device_id=kitchen"
 
