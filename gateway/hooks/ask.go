@@ -3,104 +3,117 @@ package hooks
 import (
 	"context"
 	"errors"
+	"path"
 	"time"
 
 	"perch/agent"
 	"perch/device"
 	"perch/event"
 	"perch/language"
+	"perch/limit"
+	"perch/plain"
+	"perch/remote"
 )
 
-// errLate ends a permission without an answer in time.
+// Bounds of a title, in bytes. More is read than spoken, because keys are long and are
+// removed.
+const (
+	mostRead  = 2560
+	mostAloud = 160
+)
+
+// question returns the question for a permission as one sentence that can be spoken.
+func question(words *language.Words, w request) string {
+	kind, title := describe(w.Tool, w.Input)
+	switch kind {
+	case "edit":
+		kind = "edit_file"
+	case "execute", "read", "fetch":
+	default:
+		kind, title = "other", w.Tool
+	}
+	asked := agent.Permission(words, kind, remote.Redact(plain.Clip(title, mostRead), mostRead), mostAloud, len(title) > mostRead)
+	if folder := agent.Aloud(path.Base(line(w.CWD, limit.Line))); folder != "" && folder != "." && folder != "/" {
+		return words.Message("ask.session_in", "folder", plain.Clip(folder, limit.Word), "question", asked)
+	}
+	return words.Message("ask.session", "question", asked)
+}
+
+// errLate is the cause of the end of a permission's context if there was no answer in time.
 var errLate = errors.New("no answer in time")
 
-// mostTries is how often a question is put to people before it is left to
-// the people who answer elsewhere.
+// mostTries bounds how often a robot asks the same question.
 const mostTries = 2
 
-// askAloud has one robot ask for a permission. Where none is here it waits for
-// one to open its channel. It returns once there is an answer, ctx is over, or
-// no answer could be understood.
-func (d *API) askAloud(ctx context.Context, h *held) {
-	reader := d.o.Bus.Read()
+// askAloud asks for a permission with one robot, and waits for one to open its channel if
+// necessary. It returns after an answer, after the end of ctx, and if no answer was
+// understood.
+func (a *API) askAloud(ctx context.Context, h *permission) {
+	reader := a.o.Bus.Read()
 	q, again := h.question, false
 	for tries := 0; tries < mostTries && ctx.Err() == nil; {
-		id, here := d.asking()
-		if !here {
-			if !opens(ctx, reader) {
+		if id, here := a.asking(); here {
+			q.Robot, q.Asked, q.Text = id, time.Now(), question(a.words(id), h.request)
+			if again {
+				q.Text = a.words(id).Message("ask.again", "question", q.Text)
+			}
+			answer, err := a.o.Asker.Ask(ctx, id, q)
+			v, understood := a.judge(answer)
+			switch {
+			case err != nil:
+				if ctx.Err() == nil {
+					a.o.Log.Debug("a robot could not ask for a permission", "robot", id, "err", err)
+				}
+			case understood:
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				h.answer(v)
+				return
+			case answer.Outcome == agent.AnswerGiven:
+				again = true
+				tries++
+				continue
+			case answer.Outcome == agent.AnswerClosed: // the robot was silenced, or its channel has closed
+				tries++
+			default:
 				return
 			}
-			continue
 		}
-		q.Robot, q.Asked, q.Text = id, time.Now(), h.aloud(d.words(id), again)
-		a, err := d.o.Asker.Ask(ctx, id, q)
-		if err != nil {
-			if ctx.Err() == nil {
-				d.o.Log.Debug("a robot could not ask for a permission", "robot", id, "err", err)
-			}
-			if !opens(ctx, reader) {
-				return
-			}
-			continue
-		}
-		if v, understood := d.judged(a); understood {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			h.answer(v)
+		if !waitForRobot(ctx, reader) {
 			return
 		}
-		switch a.Outcome {
-		case agent.AnswerGiven:
-			again = true
-		case agent.AnswerClosed: // the robot was made quiet, or its channel has closed
-			if !opens(ctx, reader) {
-				return
-			}
-		default:
-			return
-		}
-		tries++
 	}
 }
 
-// aloud is the question as a robot asks it, in its language, the second time with why.
-func (h *held) aloud(words *language.Words, again bool) string {
-	text := question(words, h.wish)
-	if again {
-		text = words.Message("ask.again", "question", text)
-	}
-	return text
-}
-
-// judged is what an answer means, and whether it means anything.
-func (d *API) judged(a agent.Answer) (v verdict, understood bool) {
-	v.how = a.Outcome
-	switch a.Outcome {
+// judge returns the meaning of an answer; understood is false if it has none.
+func (a *API) judge(answer agent.Answer) (v verdict, understood bool) {
+	v.how = answer.Outcome
+	switch answer.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 		v.allow = true
 		return v, true
 	case agent.AnswerDenied:
 		return v, true
 	case agent.AnswerGiven:
-		v.allow, understood = agent.YesOrNo(&d.all, a.Text)
+		v.allow, understood = agent.YesOrNo(&a.all, answer.Text)
 		return v, understood
 	}
 	return v, false
 }
 
-// asking is the robot that asks: the first that may be answered with yes.
-// Only one does, for they would talk at once.
-func (d *API) asking() (id device.ID, here bool) {
-	for _, candidate := range d.robots() {
-		if d.o.MayAnswer(candidate) {
+// asking returns the robot that asks: the first that may be answered with yes. Several would
+// talk at once.
+func (a *API) asking() (id device.ID, here bool) {
+	for _, candidate := range a.robots() {
+		if a.o.MayAnswer(candidate) {
 			return candidate, true
 		}
 	}
 	return "", false
 }
 
-// opens waits for a robot to open its channel.
-func opens(ctx context.Context, r *event.Reader) bool {
+// waitForRobot waits until a robot opens its channel, and returns false if ctx ends first.
+func waitForRobot(ctx context.Context, r *event.Reader) bool {
 	for {
 		e, err := r.Next(ctx)
 		if err != nil {

@@ -14,18 +14,19 @@ import (
 	"perch/remote"
 )
 
-// call is one call of a tool. It is a value.
+// call is a running call of a tool.
 type call struct {
-	id     string // the agent's own, or one of ours
+	id     string // the agent's, or one made by withCall
 	name   string
-	detail string // a short line of what it does, or empty
-	bare   bool   // reported by a state alone: the next report ends it
+	detail string // what it does, on one short line; may be empty
+	bare   bool   // reported by a state without an event: the next report ends it
 }
 
-// What is kept of calls: how many run at once, and of each so many bytes.
+// mostCalls bounds the running calls of a session.
 const mostCalls = 32
 
-// withCall is the session with one more call at work. Of too many the oldest gives way.
+// withCall returns the session with one more running call. If there are too many, it drops
+// the oldest.
 func (s session) withCall(c call) session {
 	if c.name == "" {
 		return s
@@ -41,8 +42,8 @@ func (s session) withCall(c call) session {
 	return s
 }
 
-// withoutCall is the session without a call: that of its id, or where it has none the
-// first of its name.
+// withoutCall returns the session without the call with the ID of c, or the first with its
+// name if c has no ID.
 func (s session) withoutCall(c call, done bool) session {
 	i := slices.IndexFunc(s.calls, func(r call) bool {
 		return c.id != "" && r.id == c.id || c.id == "" && c.name != "" && r.name == c.name
@@ -57,10 +58,9 @@ func (s session) withoutCall(c call, done bool) session {
 	return s
 }
 
-// same reports whether two calls are of the same tool for the same thing.
+// same reports whether two calls have the same tool and detail.
 func (c call) same(other call) bool { return c.name == other.name && c.detail == other.detail }
 
-// has reports whether a call is among those.
 func has(calls []call, c call) bool {
 	return slices.ContainsFunc(calls, func(r call) bool { return r.id == c.id })
 }
@@ -69,10 +69,9 @@ func (c call) status(status string) event.Event {
 	return event.ToolStatus{ID: c.id, Name: c.name, Status: status, Detail: c.detail}
 }
 
-// difference is what has happened to calls between two views. A call that is over
-// without a report that it is done has failed: it was refused, interrupted or
-// lost.
-func difference(before, after view) (events []event.Event) {
+// callEvents returns what has happened to calls between two views. A call that ended without
+// being reported as done has failed: it was refused, interrupted or lost.
+func callEvents(before, after view) (events []event.Event) {
 	for _, c := range before.calls {
 		switch {
 		case has(after.calls, c):
@@ -90,7 +89,7 @@ func difference(before, after view) (events []event.Event) {
 	return events
 }
 
-// toolInput is what tools are called with, as far as it describes what they do.
+// toolInput holds the arguments of tools that describe what a call does.
 type toolInput struct {
 	Command     string `json:"command"`
 	FilePath    string `json:"file_path"`
@@ -101,11 +100,11 @@ type toolInput struct {
 	Description string `json:"description"`
 }
 
-// does is what kind of tool it is, and what it is applied to. Both are empty for
-// a tool of which only the name is known.
-func does(tool string, input json.RawMessage) (kind, title string) {
+// describe returns the kind of a tool and what it is applied to. Both are empty for an unknown
+// tool.
+func describe(tool string, input json.RawMessage) (kind, title string) {
 	var in toolInput
-	_ = json.Unmarshal(input, &in) // of a tool of another shape only the name is shown
+	_ = json.Unmarshal(input, &in) // without a title only the tool's name is shown
 	switch tool {
 	case "Bash":
 		kind, title = "execute", in.Command
@@ -130,7 +129,7 @@ func does(tool string, input json.RawMessage) (kind, title string) {
 	return kind, title
 }
 
-// patched are the files that a patch of Codex's changes.
+// patched returns the files that a patch of Codex changes.
 func patched(patch string) string {
 	var files []string
 	for line := range strings.Lines(patch) {
@@ -143,8 +142,8 @@ func patched(patch string) string {
 	return strings.Join(files, ", ")
 }
 
-// detail is what a call does in one short line, keys blanked.
+// detail returns what a call does, on one short line without keys.
 func detail(tool string, input json.RawMessage) string {
-	_, title := does(tool, input)
-	return remote.Redact(plain.Text(plain.Line(plain.Clip(title, mostRead))), limit.Name)
+	_, title := describe(tool, input)
+	return remote.Redact(plain.Text(line(title, mostRead)), limit.Name)
 }

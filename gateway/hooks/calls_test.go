@@ -15,15 +15,15 @@ import (
 	"perch/must"
 )
 
-// seen follows the bus as a skin does: it notes each tool call's status, and each
-// state that it would show after an event, where that is another.
+// seen follows the bus as a skin does: it records the status of each tool call, and each
+// change of the state that it would show.
 type seen struct {
 	state agent.State
 	shown string
 	notes []string
 }
 
-func (s *seen) take(e event.Envelope) {
+func (s *seen) handleEvent(e event.Envelope) {
 	s.state = agent.Fold(s.state, e)
 	if t, ok := e.Event.(event.ToolStatus); ok {
 		s.notes = append(s.notes, strings.TrimSpace(fmt.Sprint("tool ", t.ID, " ", t.Name, " ", t.Status, " ", t.Detail)))
@@ -38,7 +38,7 @@ func (s *seen) take(e event.Envelope) {
 	}
 }
 
-// since are the notes since the last look.
+// since returns the notes since the last call.
 func (s *seen) since() []string {
 	synctest.Wait()
 	notes := s.notes
@@ -46,16 +46,15 @@ func (s *seen) since() []string {
 	return notes
 }
 
-// watch has a skin follow the bus, until that closes.
+// watch follows the bus until it closes.
 func (h *harness) watch() *seen {
 	s := &seen{shown: string(agent.Idle)}
 	reader := h.bus.ReadFrom(1)
-	h.wg.Go(func() { reader.Each(context.Background(), s.take) })
+	h.wg.Go(func() { reader.Each(context.Background(), s.handleEvent) })
 	return s
 }
 
-// TestToolCalls: what a skin sees of whole sessions. Each line of a file is what
-// a hook was given; under it stands what follows from that.
+// TestToolCalls: what a skin sees of whole sessions. Each line of a file is the input of a hook.
 func TestToolCalls(t *testing.T) {
 	const id = "toolu_01Vq5xTfY3rmbN8cKJp2sA"
 	for file, want := range map[string][]string{
@@ -129,7 +128,7 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutNames: calls that have no id of their own, or no event.
+// TestCallsWithoutNames: calls that have no ID, or no event.
 func TestCallsWithoutNames(t *testing.T) {
 	for name, c := range map[string]struct{ reports, want []string }{
 		"hooks that send no ids": {
@@ -144,9 +143,9 @@ func TestCallsWithoutNames(t *testing.T) {
 				"tool coding-1-call-2 Edit done"},
 		},
 		"work of no tool": {[]string{`{"state":"working"}`, `{"state":"sweeping","tool_name":"x"}`, `{"state":"carrying"}`}, []string{"working"}},
-		"an end of which there was no beginning": {[]string{`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`},
+		"an end without a beginning": {[]string{`{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"x"}`},
 			[]string{"working"}},
-		"told twice": {[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`,
+		"reported twice": {[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`,
 			`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`}, []string{"tool x Bash running", "working"}},
 		"refused, and the turn over": {
 			[]string{`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"x"}`, `{"hook_event_name":"Stop"}`},
@@ -172,8 +171,7 @@ func TestCallsWithoutNames(t *testing.T) {
 	}
 }
 
-// TestLongCall: a call that takes longer than a session is taken to work is reported
-// as done when it is.
+// TestLongCall: a call that takes longer than staleWork is reported as done at its end.
 func TestLongCall(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()

@@ -10,16 +10,15 @@ import (
 	"perch/event"
 )
 
-// faces are the faces that robots were last given. They follow the board: after
-// an event the board itself may have yet to fold it.
+// faces records the faces that robots were last given. It has a Follower, because the board
+// may not have applied an event yet.
 type faces struct {
 	robots *agent.Follower
 	given  map[device.ID]coding
 	spoken map[device.ID]time.Time // when a robot last began to listen, or recognized speech
 }
 
-// newFaces begins with the robots as they are. When those that listen began to is
-// not known; they are taken to have begun now.
+// newFaces starts with the current robots, as if the listening ones had begun just now.
 func newFaces(b *agent.Board, now time.Time) *faces {
 	f := &faces{robots: b.NewFollower(now), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
 	for _, s := range f.robots.States() {
@@ -28,13 +27,13 @@ func newFaces(b *agent.Board, now time.Time) *faces {
 	return f
 }
 
-// silence is how long a robot listens without speech until it shows the coding
-// sessions. Before that it keeps the face of its last answer.
+// silence is how long a robot listens without speech before it shows the coding sessions
+// instead of the face of its last answer.
 const silence = 4 * time.Second
 
-// await returns when there is something to look at, and all that was published
-// until then is known. It reports false at the end.
-func (f *faces) await(ctx context.Context, d *API, events <-chan event.Envelope, alarm <-chan time.Time) bool {
+// await waits until faces may have to change, and applies all events published until then.
+// It returns false at the end.
+func (f *faces) await(ctx context.Context, a *API, events <-chan event.Envelope, alarm <-chan time.Time) bool {
 	for news := false; !news; {
 		select {
 		case e, open := <-events:
@@ -42,8 +41,8 @@ func (f *faces) await(ctx context.Context, d *API, events <-chan event.Envelope,
 				return false
 			}
 			f.handleEvent(e)
-			news = stirs(e)
-		case <-d.changed:
+			news = affects(e)
+		case <-a.changed:
 			news = true
 		case <-alarm:
 			news = true
@@ -51,7 +50,7 @@ func (f *faces) await(ctx context.Context, d *API, events <-chan event.Envelope,
 			return false
 		}
 	}
-	for until := d.o.Bus.Seq(); f.robots.Seq() < until; {
+	for until := a.o.Bus.Seq(); f.robots.Seq() < until; {
 		e, open := <-events
 		if !open {
 			return false
@@ -63,7 +62,7 @@ func (f *faces) await(ctx context.Context, d *API, events <-chan event.Envelope,
 
 func (f *faces) handleEvent(e event.Envelope) {
 	f.robots.HandleEvent(e)
-	if stirs(e) {
+	if affects(e) {
 		f.spoken[e.Robot] = e.At
 	}
 	if _, gone := e.Event.(event.RobotOffline); gone {
@@ -71,8 +70,8 @@ func (f *faces) handleEvent(e event.Envelope) {
 	}
 }
 
-// rests reports whether a robot's own talk shows nothing on its face: it is idle,
-// or listens in silence. If it does not rest, from is when it may by itself.
+// rests reports whether a robot is idle or listens in silence, so that its own talk does not
+// need its face. If not, from is when it may begin to rest without an event.
 func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) {
 	robot := f.robots.Robot(id)
 	from = robot.ExpiresAt()
@@ -86,8 +85,8 @@ func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) 
 	return false, from
 }
 
-// stirs reports whether an event may have made a robot rest, or woken it.
-func stirs(e event.Envelope) bool {
+// affects reports whether an event may change whether a robot rests.
+func affects(e event.Envelope) bool {
 	if e.Robot == "" {
 		return false
 	}
@@ -99,13 +98,13 @@ func stirs(e event.Envelope) bool {
 	return false
 }
 
-// updateFaces gives robots that rest the face of the sessions. It returns when one will
-// rest by itself.
-func (d *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
-	d.mu.Lock()
-	state, some := d.table.merged(), len(d.table) > 0
-	d.mu.Unlock()
-	open := d.robots()
+// updateFaces gives resting robots the face of the sessions. It returns when another robot
+// may rest without an event.
+func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
+	a.mu.Lock()
+	state, some := a.table.merged(), len(a.table) > 0
+	a.mu.Unlock()
+	open := a.robots()
 	for id := range f.given {
 		if !slices.Contains(open, id) {
 			delete(f.given, id)
@@ -124,18 +123,17 @@ func (d *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again t
 			continue
 		}
 		f.given[id] = state
-		if err := d.o.Talk.Feel(ctx, id, state.traits().face); err != nil && ctx.Err() == nil {
+		if err := a.o.Talk.Feel(ctx, id, state.traits().face); err != nil && ctx.Err() == nil {
 			delete(f.given, id)
-			d.o.Log.Debug("a robot does not show what a coding session does", "robot", id, "err", err)
+			a.o.Log.Debug("a robot does not show what a coding session does", "robot", id, "err", err)
 		}
 	}
 	return again
 }
 
-// robots are the connected ones that show coding sessions. Robots that the owner
-// has not adopted do not.
-func (d *API) robots() []device.ID {
-	return slices.DeleteFunc(slices.Clone(d.o.Talk.Open()), func(id device.ID) bool {
-		return len(d.o.Robots) > 0 && !slices.Contains(d.o.Robots, id) || !d.o.Trusts(id)
+// robots returns the connected and adopted robots that show coding sessions.
+func (a *API) robots() []device.ID {
+	return slices.DeleteFunc(slices.Clone(a.o.Talk.Open()), func(id device.ID) bool {
+		return len(a.o.Robots) > 0 && !slices.Contains(a.o.Robots, id) || !a.o.Trusts(id)
 	})
 }

@@ -10,8 +10,7 @@ import (
 	"perch/event"
 )
 
-// TestRobotsShow: robots that are idle look as the sessions do, those that talk
-// do not, and look so once they have finished.
+// TestRobotsShow: idle robots show the state of the sessions; others do so after their talk.
 func TestRobotsShow(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -42,15 +41,14 @@ func TestRobotsShow(t *testing.T) {
 		if got := h.shows("coding-1"); got != agent.Idle {
 			t.Errorf("the board has it as %s", got)
 		}
-		if len(h.door.table) != 0 {
-			t.Errorf("the table is %v", h.door.table)
+		if len(h.api.table) != 0 {
+			t.Errorf("the table is %v", h.api.table)
 		}
 	})
 }
 
-// TestListeningRobotsShow: a robot in auto mode listens as long as its channel is
-// open. It is dressed once it has listened in silence for a while, and again
-// after each talk.
+// TestListeningRobotsShow: a robot in auto mode listens as long as its channel is open. It
+// shows the sessions after some silence, and again after each talk.
 func TestListeningRobotsShow(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -81,33 +79,23 @@ func TestListeningRobotsShow(t *testing.T) {
 	})
 }
 
-// TestNamedRobots: others have no part in it.
-func TestNamedRobots(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.runs()
-		h.robots.opens(robotA, robotB)
-		h.reports(t, `{"state":"error","session_id":"s1"}`)
-		h.felt(t, "one fails", string(robotB)+" sad")
-	}, func(o *Options) { o.Robots = []device.ID{robotB} })
-}
-
-// TestStrangersShowNothing: what coding agents do is not for a robot that was not
-// adopted by name, though the configuration names it.
-func TestStrangersShowNothing(t *testing.T) {
-	for _, named := range [][]device.ID{nil, {robotA, robotB}} {
+// TestWhichRobotsShow: only the configured ones, and never one that was not adopted by name.
+func TestWhichRobotsShow(t *testing.T) {
+	onlyB := func(id device.ID) bool { return id == robotB }
+	for _, c := range []struct {
+		named  []device.ID
+		trusts func(device.ID) bool
+	}{{[]device.ID{robotB}, func(device.ID) bool { return true }}, {nil, onlyB}, {[]device.ID{robotA, robotB}, onlyB}} {
 		bubble(t, func(t *testing.T, h *harness) {
 			h.runs()
 			h.robots.opens(robotA, robotB)
 			h.reports(t, `{"state":"error","session_id":"s1"}`)
 			h.felt(t, "one fails", string(robotB)+" sad")
-		}, func(o *Options) {
-			o.Robots, o.Trusts = named, func(id device.ID) bool { return id == robotB }
-		})
+		}, func(o *Options) { o.Robots, o.Trusts = c.named, c.trusts })
 	}
 }
 
-// TestSkinsSee: the board has each session under a name of its own, without a
-// robot, with its subagents.
+// TestSkinsSee: the board has each session under its name, without a robot, with its subagents.
 func TestSkinsSee(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()

@@ -32,13 +32,13 @@ const (
 	robotB device.ID = "a0b1c2d3e4f6"
 )
 
-// robots are those that are here.
+// robots are the connected ones.
 type robots struct {
 	mu    sync.Mutex
 	open  []device.ID
 	faces []string
 	asked []agent.Question
-	// ask is what a robot makes of a question.
+	// ask answers a question.
 	ask func(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 }
 
@@ -61,7 +61,7 @@ func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
 	return nil
 }
 
-// felt are the faces since the last look.
+// felt returns the faces since the last call.
 func (r *robots) felt() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,13 +108,13 @@ func answers(texts ...string) func(context.Context, device.ID, agent.Question) (
 	}
 }
 
-// harness is the door with the parts it has in the appliance.
+// harness is the API with the parts it has in the appliance.
 type harness struct {
 	robots *robots
 	bus    *event.Bus
 	board  *agent.Board
 	log    *bytes.Buffer
-	door   *API
+	api    *API
 
 	mu     sync.Mutex
 	events []string
@@ -131,7 +131,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	for _, c := range change {
 		c(&o)
 	}
-	h.door = New(o)
+	h.api = New(o)
 	h.wg.Go(func() {
 		h.bus.ReadFrom(1).Each(context.Background(), func(e event.Envelope) {
 			h.board.HandleEvent(e)
@@ -146,15 +146,15 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 // unspoken has no robot ask aloud.
 func unspoken(o *Options) { o.MayAnswer = func(device.ID) bool { return false } }
 
-// runs has the door run until the harness closes.
-func (h *harness) runs() { h.wg.Go(func() { h.door.Run(context.Background()) }) }
+// runs runs the API until the harness closes.
+func (h *harness) runs() { h.wg.Go(func() { h.api.Run(context.Background()) }) }
 
 func (h *harness) close() {
 	h.bus.Close()
 	h.wg.Wait()
 }
 
-// felt compares the faces since the last look.
+// felt compares the faces since the last call.
 func (h *harness) felt(t *testing.T, when string, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -163,7 +163,7 @@ func (h *harness) felt(t *testing.T, when string, want ...string) {
 	}
 }
 
-// happened are the events since the last look.
+// happened returns the events since the last call.
 func (h *harness) happened() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,12 +186,12 @@ func (h *harness) shows(session string) agent.Shown {
 // reports sends a session's report.
 func (h *harness) reports(t testing.TB, body string) {
 	t.Helper()
-	if _, err := h.door.report("", []byte(body)); err != nil {
+	if _, err := h.api.report("", []byte(body)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// bubble runs a test with a harness in a bubble of its own time.
+// bubble runs a test with a harness and virtual time.
 func bubble(t *testing.T, test func(t *testing.T, h *harness), change ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,12 +201,12 @@ func bubble(t *testing.T, test func(t *testing.T, h *harness), change ...func(*O
 	})
 }
 
-// serve is the door as programs on its machine have it.
+// serve serves the API as for programs on the same machine.
 func (h *harness) serve(t testing.TB) *httptest.Server {
 	e, err := httpserver.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	must.Succeed(t, err)
 	e.Use(httpserver.Guard(httpserver.Local))
-	h.door.Routes(e)
+	h.api.Routes(e)
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return server

@@ -23,7 +23,7 @@ const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"ma
 func (h *harness) permitted(ctx context.Context) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
-		a, err := h.door.permit(ctx, "", []byte(wants))
+		a, err := h.api.permit(ctx, "", []byte(wants))
 		switch {
 		case err != nil:
 			answered <- err.Error()
@@ -38,30 +38,27 @@ func (h *harness) permitted(ctx context.Context) <-chan string {
 
 // TestAskedAloud: what people before a robot answer.
 func TestAskedAloud(t *testing.T) {
+	ends := func(outcome agent.Outcome, err error) func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+		return func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
+			return agent.Answer{Outcome: outcome}, err
+		}
+	}
 	for name, c := range map[string]struct {
 		ask   func(context.Context, device.ID, agent.Question) (agent.Answer, error)
 		want  string
 		asked int
 	}{
-		"yes":         {answers("yes, go ahead"), "allow", 1},
-		"no":          {answers("no, don't"), "deny", 1},
-		"a touch":     {answers("(touch)"), "allow", 1},
-		"yes, again":  {answers("the weather", "yes"), "allow", 2},
-		"never clear": {answers("the weather", "what weather"), "terminal", 2},
-		"yes and no":  {answers("yes no"), "deny", 1},
-		"nobody":      {silent, "terminal", 1},
-		"hushed": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
-			return agent.Answer{Outcome: agent.AnswerClosed}, nil
-		}, "terminal", 1},
-		"it broke": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
-			return agent.Answer{}, errors.New("broken")
-		}, "terminal", 1},
-		"the owner's yes": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
-			return agent.Answer{Outcome: agent.AnswerAllowed}, nil
-		}, "allow", 1},
-		"the owner's no": {func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
-			return agent.Answer{Outcome: agent.AnswerDenied}, nil
-		}, "deny", 1},
+		"yes":             {answers("yes, go ahead"), "allow", 1},
+		"no":              {answers("no, don't"), "deny", 1},
+		"a touch":         {answers("(touch)"), "allow", 1},
+		"yes, again":      {answers("the weather", "yes"), "allow", 2},
+		"never clear":     {answers("the weather", "what weather"), "terminal", 2},
+		"yes and no":      {answers("yes no"), "deny", 1},
+		"nobody":          {silent, "terminal", 1},
+		"silenced":        {ends(agent.AnswerClosed, nil), "terminal", 1},
+		"it broke":        {ends("", errors.New("broken")), "terminal", 1},
+		"the owner's yes": {ends(agent.AnswerAllowed, nil), "allow", 1},
+		"the owner's no":  {ends(agent.AnswerDenied, nil), "deny", 1},
 	} {
 		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = c.ask
@@ -71,7 +68,7 @@ func TestAskedAloud(t *testing.T) {
 			if got != c.want || len(asked) != c.asked || c.want == "terminal" && time.Since(began) != time.Minute {
 				t.Errorf("%s: %s after %s, asked %d times", name, got, time.Since(began), len(asked))
 			}
-			if len(h.door.Questions()) > 0 {
+			if len(h.api.Questions()) > 0 {
 				t.Errorf("%s: it still waits", name)
 			}
 			if len(asked) == 2 && !strings.HasPrefix(asked[1].Text, "I did not understand. A coding session asks: May I run a command: make test?") {
@@ -130,8 +127,8 @@ func TestWhichRobotAsks(t *testing.T) {
 	}
 }
 
-// TestPermissionShows: the session shows that it waits, whatever it reports
-// meanwhile, and goes on with what it did; the question is published.
+// TestPermissionShows: the session shows that it waits, even if it reports something else, and
+// shows its work afterwards; the question is published.
 func TestPermissionShows(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -165,12 +162,11 @@ func TestPermissionShows(t *testing.T) {
 	})
 }
 
-// TestTooMany: beyond those that are held, permissions are the terminal's at
-// once.
+// TestTooMany: if too many permissions wait, others are left to the terminal at once.
 func TestTooMany(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		var all []<-chan string
-		for range mostHeld {
+		for range mostWaiting {
 			all = append(all, h.permitted(t.Context()))
 		}
 		synctest.Wait()
@@ -178,12 +174,12 @@ func TestTooMany(t *testing.T) {
 		if got := <-h.permitted(t.Context()); got != "terminal" || time.Since(began) > 0 {
 			t.Errorf("one more: %s after %s", got, time.Since(began))
 		}
-		open := h.door.Questions()
-		if len(open) != mostHeld {
+		open := h.api.Questions()
+		if len(open) != mostWaiting {
 			t.Errorf("%d wait", len(open))
 		}
 		for _, q := range open {
-			if err := h.door.Reply(q.ID, true); err != nil {
+			if err := h.api.Reply(q.ID, true); err != nil {
 				t.Error(err)
 			}
 		}
@@ -217,7 +213,7 @@ func TestQuestions(t *testing.T) {
 		{"en", `{"tool_name":"Bash","tool_input":{"command":"KEY=` + strings.Repeat("a", 3000) + `; rm -rf ~"}}`,
 			"A coding session asks: May I run a command: KEY= and so on?"},
 	} {
-		var w wish
+		var w request
 		must.Succeed(t, json.Unmarshal([]byte(c.body), &w))
 		if got := question(new(language.Catalogue).In(c.language), w); got != c.want {
 			t.Errorf("asked is %q, want %q", got, c.want)
@@ -225,8 +221,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestConcealed: a command is the terminal's where blanking its keys would hide
-// what it does.
+// TestConcealed: a command is left to the terminal if redacting its keys would hide what it does.
 func TestConcealed(t *testing.T) {
 	for command, asked := range map[string]bool{
 		"TOKEN=abcdef make": true,
@@ -240,14 +235,13 @@ func TestConcealed(t *testing.T) {
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
 		must.Succeed(t, err)
-		if w := (wish{Tool: "Bash", Input: input}); w.yesOrNo() != asked {
+		if w := (request{Tool: "Bash", Input: input}); w.yesOrNo() != asked {
 			t.Errorf("%s: asked is %t, as %q", command, !asked, question(new(language.Catalogue).In("en"), w))
 		}
 	}
 }
 
-// TestAskedInTheRobotsLanguage: each robot asks in its own, the first time and again, and
-// what is shown elsewhere is in the household's.
+// TestAskedInTheRobotsLanguage, the first time and again; elsewhere the household's is shown.
 func TestAskedInTheRobotsLanguage(t *testing.T) {
 	for tag, want := range map[string][2]string{
 		"en": {"A coding session asks: May I run a command: make test?",
@@ -266,7 +260,7 @@ func TestAskedInTheRobotsLanguage(t *testing.T) {
 		bubble(t, func(t *testing.T, h *harness) {
 			answer := answers("the weather", "yes")
 			h.robots.ask = func(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
-				if open := h.door.Questions(); len(open) != 1 || !strings.Contains(open[0].Text, "Est-ce que je peux") {
+				if open := h.api.Questions(); len(open) != 1 || !strings.Contains(open[0].Text, "Est-ce que je peux") {
 					t.Errorf("shown is %+v", open)
 				}
 				return answer(ctx, id, q)

@@ -8,18 +8,18 @@ import (
 	"perch/event"
 )
 
-// name is a session's name on the bus. There are as many names as slots, so that a
-// year of sessions leaves no more behind than a day.
+// name returns a session's name on the bus. It depends on the slot, so that the number of
+// names is bounded.
 func name(slot int) string { return fmt.Sprintf("coding-%d", slot+1) }
 
-// view is what others can see of a session, but for a permission that waits.
+// view is the visible part of a session, without its waiting permissions.
 type view struct {
 	state agent.Shown
-	subs  int
+	subs  int // subagents
 	agent string
 	waits bool   // it has reported that it waits for a person
-	calls []call // at work
-	done  string // the call that was done last
+	calls []call // that run
+	done  string // the ID of the call that was done last
 }
 
 func (s session) view() view {
@@ -34,19 +34,17 @@ func (s session) view() view {
 	return v
 }
 
-// works reports whether a session that looks so is at work on something.
 func (v view) works() bool { return v.state == agent.Working || v.state == agent.Juggling }
 
-// between are the events that lead from before to after. They are in an order in
-// which nothing shows that is neither: calls begin before the work shows that
-// they are part of, and end after another state does; what changes while a
-// question waits does so before it is answered.
+// between returns the events that lead from before to after, ordered so that no other state
+// shows in between: calls begin before the state of work that they belong to, and end after
+// the next state; changes during a question come before its answer.
 func between(name string, before, after view) (events []event.Event) {
-	before.state, after.state = cmp.Or(before.state, agent.Idle), cmp.Or(after.state, agent.Idle) // the zero view is an unused slot's
+	before.state, after.state = cmp.Or(before.state, agent.Idle), cmp.Or(after.state, agent.Idle) // an unused slot has the zero view
 	if after.waits && !before.waits {
 		events = append(events, event.Asked{ID: name + "-waits", Text: "A coding session waits for you."})
 	}
-	calls := difference(before, after)
+	calls := callEvents(before, after)
 	if after.works() {
 		events = append(events, calls...)
 	}

@@ -13,19 +13,19 @@ type robotQuestions interface {
 	Reply(id string, allow bool) error
 }
 
-// Questions are all questions that wait for people: those of coding agents, and those of robots'
-// talks. A coding agent's question that a robot asks is both.
+// Questions are all questions that wait for people: those of coding agents, and those of
+// robots' talks. A coding agent's question that a robot asks is among both.
 type Questions struct {
-	door   *API
+	api    *API
 	robots robotQuestions
 }
 
-// NewQuestions returns the questions of the door and of the robots.
-func NewQuestions(d *API, robots robotQuestions) Questions { return Questions{d, robots} }
+// NewQuestions returns the questions of the API and of the robots.
+func NewQuestions(api *API, robots robotQuestions) Questions { return Questions{api, robots} }
 
-// Questions returns those that wait, each once.
+// Questions returns the waiting questions, each once.
 func (q Questions) Questions() []agent.Question {
-	all := q.door.Questions()
+	all := q.api.Questions()
 	for _, one := range q.robots.Questions() {
 		if !slices.ContainsFunc(all, func(known agent.Question) bool { return known.ID == one.ID }) {
 			all = append(all, one)
@@ -34,9 +34,9 @@ func (q Questions) Questions() []agent.Question {
 	return all
 }
 
-// Reply answers a question by its id. It returns agent.ErrNoQuestion where it does not wait.
+// Reply answers a question by its ID. It returns agent.ErrNoQuestion if it does not wait.
 func (q Questions) Reply(id string, allow bool) error {
-	err := q.door.Reply(id, allow)
+	err := q.api.Reply(id, allow)
 	if errors.Is(err, agent.ErrNoQuestion) {
 		return q.robots.Reply(id, allow)
 	}

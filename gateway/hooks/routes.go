@@ -11,15 +11,15 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts what coding agents' hooks use. It is for a router behind the
-// skins' key, or for one that only this machine reaches.
-func (d *API) Routes(r gin.IRouter) {
+// Routes mounts the routes of the hooks, on a router that requires the skins' key or that only
+// this machine reaches.
+func (a *API) Routes(r gin.IRouter) {
 	r.GET("/state", func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
 		c.JSON(http.StatusOK, hello{OK: true, App: app, Port: port(c.Request)})
 	})
 	r.POST("/state", httpserver.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
-		empty, err := d.report(c.Query("agent"), body)
+		empty, err := a.report(c.Query("agent"), body)
 		switch {
 		case err != nil:
 			return err
@@ -31,21 +31,21 @@ func (d *API) Routes(r gin.IRouter) {
 		return nil
 	}))
 	r.POST("/permission", httpserver.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
-		a, err := d.permit(c.Request.Context(), c.Query("agent"), body)
+		answer, err := a.permit(c.Request.Context(), c.Query("agent"), body)
 		switch {
 		case err != nil:
 			return err
 		case c.Request.Context().Err() != nil: // the client has gone
-		case a == nil:
+		case answer == nil:
 			c.Status(http.StatusNoContent)
 		default:
-			c.JSON(http.StatusOK, a)
+			c.JSON(http.StatusOK, answer)
 		}
 		return nil
 	}))
 }
 
-// post is a handler of a body of JSON.
+// post returns a handler of a JSON body.
 func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
@@ -59,17 +59,16 @@ func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 	}
 }
 
-// app is whom hooks look for.
+// app is the program that hooks look for, with a request that hello answers.
 const app = "clawd-on-desk"
 
-// hello is how they know that they have found it.
 type hello struct {
 	OK   bool   `json:"ok"`
 	App  string `json:"app"`
 	Port int    `json:"port"`
 }
 
-// port is the one this request came to.
+// port returns the port that a request came to.
 func port(r *http.Request) int {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		return at.Port
@@ -77,8 +76,7 @@ func port(r *http.Request) int {
 	return 0
 }
 
-// read is a body of JSON. A page that a browser shows can send none without
-// asking first, so a body declared as JSON is no such page's.
+// read returns a body declared as JSON. A web page cannot send that without a preflight.
 func read(r *http.Request) ([]byte, error) {
 	kinds := r.Header.Values("Content-Type")
 	if len(kinds) != 1 {
@@ -90,6 +88,6 @@ func read(r *http.Request) ([]byte, error) {
 	return httpserver.Body(r)
 }
 
-// errKind is the answer to a body that is not declared as JSON.
+// errKind refuses a body that is not declared as JSON.
 var errKind error = &httpserver.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
 	HTTP: http.StatusUnsupportedMediaType}

@@ -14,7 +14,6 @@ import (
 	"perch/language"
 	"perch/limit"
 	"perch/must"
-	"perch/plain"
 	"perch/waittest"
 )
 
@@ -81,10 +80,10 @@ func TestReports(t *testing.T) {
 			t.Errorf("%s %q: %d %s", c.header, c.value, status, body)
 		}
 	}
-	h.door.mu.Lock()
-	defer h.door.mu.Unlock()
-	if _, there := h.door.table[key(claude, "s2")]; !there || len(h.door.table) != 3 {
-		t.Errorf("the table is %v", h.door.table)
+	h.api.mu.Lock()
+	defer h.api.mu.Unlock()
+	if _, there := h.api.table[key(claude, "s2")]; !there || len(h.api.table) != 3 {
+		t.Errorf("the table is %v", h.api.table)
 	}
 }
 
@@ -110,13 +109,13 @@ func TestPermissionOverHTTP(t *testing.T) {
 			q.Until.Sub(q.Asked) != time.Minute {
 			t.Errorf("asked is %+v", q)
 		}
-		if err := h.door.Reply(q.ID, allow); err != nil {
+		if err := h.api.Reply(q.ID, allow); err != nil {
 			t.Error(err)
 		}
 		if got := <-answered; got != want {
 			t.Errorf("answered %s", got)
 		}
-		if err := h.door.Reply(q.ID, true); err != agent.ErrNoQuestion {
+		if err := h.api.Reply(q.ID, true); err != agent.ErrNoQuestion {
 			t.Errorf("answered twice: %v", err)
 		}
 	}
@@ -142,7 +141,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 func (h *harness) waits(t testing.TB, n int) []agent.Question {
 	t.Helper()
 	var open []agent.Question
-	waittest.For(t, fmt.Sprintf("%d questions", n), func() bool { open = h.door.Questions(); return len(open) == n })
+	waittest.For(t, fmt.Sprintf("%d questions", n), func() bool { open = h.api.Questions(); return len(open) == n })
 	return open
 }
 
@@ -167,7 +166,7 @@ func TestClientGone(t *testing.T) {
 		t.Error("it was answered")
 	}
 	h.waits(t, 0)
-	if err := h.door.Reply(q.ID, true); err != agent.ErrNoQuestion {
+	if err := h.api.Reply(q.ID, true); err != agent.ErrNoQuestion {
 		t.Errorf("answered all the same: %v", err)
 	}
 }
@@ -206,11 +205,11 @@ func FuzzWish(f *testing.F) {
 	}
 	words := new(language.Catalogue).In("en")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var w wish
+		var w request
 		if json.Unmarshal(body, &w) != nil {
 			return
 		}
-		w.Tool = plain.Line(plain.Clip(w.Tool, limit.Word))
+		w.Tool = line(w.Tool, limit.Word)
 		if q := question(words, w); len(q) > 400 || strings.ContainsAny(q, "\n\r\t\x00") || !strings.HasSuffix(q, "?") {
 			t.Fatalf("asked is %q", q)
 		}

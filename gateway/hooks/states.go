@@ -6,58 +6,51 @@ import (
 	"perch/agent"
 )
 
-// coding is what a coding session does, in the words of clawd-on-desk.
+// coding is the state of a coding session, in the words of clawd-on-desk.
 type coding string
 
-// The ten that agents report.
+// The states that agents report.
 const (
 	idle         coding = "idle"
 	thinking     coding = "thinking"
 	working      coding = "working"
 	juggling     coding = "juggling"
-	sweeping     coding = "sweeping" // its history, to make room
-	carrying     coding = "carrying" // a work tree elsewhere
+	sweeping     coding = "sweeping" // compacts its history
+	carrying     coding = "carrying" // creates a work tree
 	attention    coding = "attention"
 	notification coding = "notification"
 	failed       coding = "error"
 	sleeping     coding = "sleeping"
 )
 
-// traits are what a state brings with it.
+// traits are the properties of a state.
 type traits struct {
-	priority int           // the highest shows where several sessions do different things; below zero is no state
-	lasts    time.Duration // before it passes by itself, as in clawd-on-desk; 0 is one that stays
-	face     agent.Emotion // of a robot; they differ also where a robot knows eight
+	priority int           // of several sessions' states the highest shows; negative for an unknown state
+	lasts    time.Duration // until it passes, as in clawd-on-desk; 0 for a state that stays
+	face     agent.Emotion // of a robot
 }
 
 func (c coding) traits() traits {
 	confident := agent.Emotion{Name: "confident", Emoji: "😏"}
-	switch c {
-	case failed:
-		return traits{8, 5 * time.Second, agent.Emotion{Name: "sad", Emoji: "😢"}}
-	case notification:
-		return traits{7, 2500 * time.Millisecond, agent.Emotion{Name: "confused", Emoji: "🙄"}}
-	case sweeping:
-		return traits{6, 5 * time.Minute, confident} // the next report ends it before
-	case attention:
-		return traits{5, 4 * time.Second, agent.Emotion{Name: "happy", Emoji: "😊"}}
-	case carrying:
-		return traits{4, 3 * time.Second, confident}
-	case juggling:
-		return traits{4, 0, agent.Emotion{Name: "silly", Emoji: "😜"}}
-	case working:
-		return traits{3, 0, confident}
-	case thinking:
-		return traits{2, 0, agent.Emotion{Name: "thinking", Emoji: "🤔"}}
-	case idle:
-		return traits{1, 0, agent.Neutral}
-	case sleeping:
-		return traits{0, 0, agent.Neutral} // sleepy means good night, which only the robot's own talk may show
+	t, known := map[coding]traits{
+		failed:       {8, 5 * time.Second, agent.Emotion{Name: "sad", Emoji: "😢"}},
+		notification: {7, 2500 * time.Millisecond, agent.Emotion{Name: "confused", Emoji: "🙄"}},
+		sweeping:     {6, 5 * time.Minute, confident}, // the next report ends it earlier
+		attention:    {5, 4 * time.Second, agent.Emotion{Name: "happy", Emoji: "😊"}},
+		carrying:     {4, 3 * time.Second, confident},
+		juggling:     {4, 0, agent.Emotion{Name: "silly", Emoji: "😜"}},
+		working:      {3, 0, confident},
+		thinking:     {2, 0, agent.Emotion{Name: "thinking", Emoji: "🤔"}},
+		idle:         {1, 0, agent.Neutral},
+		sleeping:     {0, 0, agent.Neutral}, // a sleepy face means good night, which only a robot's own talk may show
+	}[c]
+	if !known {
+		return traits{-1, 0, agent.Neutral}
 	}
-	return traits{-1, 0, agent.Neutral}
+	return t
 }
 
-// shown is the word of our own vocabulary.
+// shown returns the state in Perch's vocabulary.
 func (c coding) shown() agent.Shown {
 	if c == sweeping || c == carrying {
 		return agent.Working
@@ -65,32 +58,14 @@ func (c coding) shown() agent.Shown {
 	return agent.Shown(c)
 }
 
-// coded is the state that an event of Claude Code's stands for, by its name in
-// the hook, and empty for one that stands for none.
-func coded(event string) coding {
-	switch event {
-	case "SessionStart", interrupt:
-		return idle
-	case userPromptSubmit:
-		return thinking
-	case preToolUse, postToolUse, subagentStop:
-		return working
-	case postToolUseFailure, stopFailure:
-		return failed
-	case stop, "PostCompact":
-		return attention
-	case subagentStart:
-		return juggling
-	case "PreCompact":
-		return sweeping
-	case "Notification", "Elicitation", "PermissionRequest":
-		return notification
-	case "WorktreeCreate":
-		return carrying
-	case sessionEnd:
-		return sleeping
-	}
-	return ""
+// stateOf returns the state that an event of Claude Code stands for, or "" for none.
+func stateOf(event string) coding {
+	return map[string]coding{
+		"SessionStart": idle, interrupt: idle, userPromptSubmit: thinking, preToolUse: working, postToolUse: working, subagentStop: working,
+		postToolUseFailure: failed, stopFailure: failed, stop: attention, "PostCompact": attention, subagentStart: juggling,
+		"PreCompact": sweeping, "Notification": notification, "Elicitation": notification, "PermissionRequest": notification,
+		"WorktreeCreate": carrying, sessionEnd: sleeping,
+	}[event]
 }
 
 // Events that mean more than their state.

@@ -4,39 +4,38 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"perch/limit"
 )
 
-// What is known of sessions is bounded in number and in time.
+// Bounds of the table. A session without a report is idle after staleWork, and dropped after
+// staleSession.
 const (
 	mostSessions = 20
-	mostAgents   = 50 // subagents that are counted
+	mostAgents   = 50 // subagents of a session
 	staleWork    = 5 * time.Minute
 	staleSession = 10 * time.Minute
 )
 
-// session is one coding session. It is a value.
+// session is one coding session.
 type session struct {
-	key   string // its agent and the agent's own id of it
-	slot  int    // which names it on the bus
+	key   string // see key
+	slot  int    // determines its name on the bus
 	agent string
 	base  coding // idle, thinking, working, juggling or sleeping
-	subs  int    // subagents at work
-	calls []call // of tools, at work, in the order they began
-	done  string // the call that was done last
-	count int    // calls that had no name of their own
-	asks  int    // permissions that wait
+	subs  int    // running subagents
+	calls []call // running, the oldest first
+	done  string // the ID of the call that was done last
+	count int    // calls without an ID so far
+	asks  int    // waiting permissions
 
-	passing coding    // what is in front of base
-	until   time.Time // it is
+	passing coding // covers base until that time
+	until   time.Time
 	seen    time.Time // its latest report
-	began   time.Time // its first
+	began   time.Time // its first report
 }
 
-// state is what it does.
 func (s session) state() coding {
 	switch {
 	case s.asks > 0:
@@ -49,14 +48,13 @@ func (s session) state() coding {
 	return s.base
 }
 
-// table is all sessions, by key. It is a value: what changes it returns
-// another.
+// table holds all sessions by key. Its methods return a changed copy.
 type table map[string]session
 
-// fold is the table after a session's report.
+// fold returns the table after a session's report.
 func (t table) fold(now time.Time, r report) table {
 	if r.headless {
-		return t // no person sits before it
+		return t // nobody sits in front of it
 	}
 	after, s := t.with(r.key(), r.agent, now)
 	if r.event == sessionEnd {
@@ -65,12 +63,12 @@ func (t table) fold(now time.Time, r report) table {
 	}
 	s.seen = now
 	if r.state == notification && s.asks > 0 {
-		after[s.key] = s // it is the permission that waits already
+		after[s.key] = s // it reports the waiting permission
 		return after
 	}
 	before, until := s.passing, s.until
 	s.passing, s.until = "", time.Time{}
-	s = s.called(r)
+	s = s.updateCalls(r)
 	switch {
 	case r.event == subagentStart:
 		s.subs = min(s.subs+1, mostAgents)
@@ -83,10 +81,10 @@ func (t table) fold(now time.Time, r report) table {
 	case r.state == juggling:
 		s.subs, s.base = max(s.subs, 1), juggling
 	case r.state == working && s.base == juggling:
-		// It stays so until the last of them has stopped.
+		// until the last subagent has stopped
 	case r.state.traits().lasts > 0:
 		if s.passing, s.until = r.state, now.Add(r.state.traits().lasts); before == s.passing {
-			s.until = until // it was reported already
+			s.until = until // a repeated report does not prolong it
 		}
 		if r.state == attention || r.state == notification {
 			s.base = idle // it waits for a person
@@ -101,14 +99,14 @@ func (t table) fold(now time.Time, r report) table {
 		s.subs = 0
 	}
 	if s.base == idle && r.state != notification || s.base == thinking || s.base == sleeping {
-		s.calls = nil // none is left of a turn that is over; a session that waits may still have one
+		s.calls = nil // the turn is over; a session that waits may still have running calls
 	}
 	after[s.key] = s
 	return after
 }
 
-// called is the session after a report's calls.
-func (s session) called(r report) session {
+// updateCalls returns the session after a report's calls.
+func (s session) updateCalls(r report) session {
 	bare := r.event == "" && r.state == working
 	for _, c := range s.calls {
 		if c.bare && !(bare && c.name == r.call.name) {
@@ -128,8 +126,8 @@ func (s session) called(r report) session {
 	return s
 }
 
-// asked is the table with one permission of a session's more that waits, or
-// fewer.
+// asked returns the table with that many more waiting permissions of a session; more may be
+// negative.
 func (t table) asked(now time.Time, key, agent string, more int) table {
 	if _, known := t[key]; !known && more < 0 {
 		return t
@@ -141,9 +139,9 @@ func (t table) asked(now time.Time, key, agent string, more int) table {
 	return after
 }
 
-// with is a copy of the table and the session of that key. A new one takes a
-// free slot, or that of the session that was silent longest and asks nothing; there
-// is one, for fewer are held than there are slots.
+// with returns a copy of the table and the session of a key. If a new session finds no free
+// slot, it replaces the longest silent one without a waiting permission. There is one, because
+// mostWaiting is less than mostSessions.
 func (t table) with(key, agent string, now time.Time) (table, session) {
 	after := maps.Clone(t)
 	if s, known := after[key]; known {
@@ -161,8 +159,7 @@ func (t table) with(key, agent string, now time.Time) (table, session) {
 	return after, s
 }
 
-// inSlot is the session in that slot, and an idle one without a key where there is
-// none.
+// inSlot returns the session in a slot, or the zero session.
 func (t table) inSlot(slot int) session {
 	for _, s := range t {
 		if s.slot == slot {
@@ -172,8 +169,8 @@ func (t table) inSlot(slot int) session {
 	return session{}
 }
 
-// sweep is the table once what had its time is over: what passes, work of which
-// there was no report any more, and sessions that were not ended.
+// sweep returns the table without what has expired: passing states, work and sessions without
+// reports.
 func (t table) sweep(now time.Time) table {
 	after := table{}
 	for key, s := range t {
@@ -181,7 +178,7 @@ func (t table) sweep(now time.Time) table {
 			s.passing, s.until = "", time.Time{}
 		}
 		if busy(s.base) && !now.Before(s.seen.Add(staleWork)) {
-			s.base, s.subs = idle, 0 // its calls may be long ones
+			s.base, s.subs = idle, 0 // its calls may run longer
 		}
 		if s.asks > 0 || now.Before(s.seen.Add(staleSession)) {
 			after[key] = s
@@ -192,7 +189,7 @@ func (t table) sweep(now time.Time) table {
 
 func busy(c coding) bool { return c == thinking || c == working || c == juggling }
 
-// nextSweep is when sweep will change something, and the zero time for never.
+// nextSweep returns when sweep will change something; the zero time means never.
 func (t table) nextSweep() (due time.Time) {
 	earliest := func(at time.Time) {
 		if due.IsZero() || at.Before(due) {
@@ -213,7 +210,7 @@ func (t table) nextSweep() (due time.Time) {
 	return due
 }
 
-// merged is what all sessions together do: the most important of it.
+// merged returns the state with the highest priority, or idle.
 func (t table) merged() coding {
 	most := coding("")
 	for _, s := range t {
@@ -224,5 +221,5 @@ func (t table) merged() coding {
 	return cmp.Or(most, idle)
 }
 
-// key keeps sessions of different agents apart that chose the same id.
-func key(agent, id string) string { return strings.Join([]string{agent, id}, " ") }
+// key distinguishes sessions of different agents with the same ID.
+func key(agent, id string) string { return agent + " " + id }

@@ -14,12 +14,13 @@ import (
 	"perch/must"
 )
 
-// TestAnsweredInTheTerminal: Claude Code shows its dialog beside the hook, and
-// goes on without it once it was answered there. It is not asked for
-// any longer.
+// its reports the call that needs the permission.
+const its = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`
+
+// TestAnsweredInTheTerminal: Claude Code also shows its own dialog. An answer there withdraws
+// the question here.
 func TestAnsweredInTheTerminal(t *testing.T) {
 	const before = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`
-	const its = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`
 	for body, over := range map[string]bool{
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`: true,
 		`{"hook_event_name":"PostToolUseFailure","session_id":"s1","tool_name":"Bash","tool_use_id":"its","error":"x"}`:                   true,
@@ -30,7 +31,7 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 		`{"hook_event_name":"Interrupt","session_id":"s1"}`:                                            true,
 		`{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`:                                     true,
 		`{"hook_event_name":"SessionEnd","session_id":"s1"}`:                                           true,
-		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`: false, // it ran beside it
+		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`: false, // a parallel call
 		// a subagent's
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"sub","agent_id":"a7c31f0d2b9e4f11","agent_type":"Explore"}`:   false,
 		`{"hook_event_name":"PostToolUse","session_id":"s2","tool_name":"Bash","tool_use_id":"its"}`:                                                        false,
@@ -43,14 +44,14 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 			h.reports(t, its)
 			answered := h.permitted(t.Context())
 			synctest.Wait()
-			if n := len(h.door.Questions()); n != 1 {
+			if n := len(h.api.Questions()); n != 1 {
 				t.Fatalf("%d questions", n)
 			}
 			time.Sleep(10 * time.Second)
 			began := time.Now()
 			h.reports(t, body)
 			synctest.Wait()
-			if n := len(h.door.Questions()); (n == 0) != over {
+			if n := len(h.api.Questions()); (n == 0) != over {
 				t.Errorf("%s: %d questions wait", body, n)
 			}
 			if got := <-answered; got != "terminal" || (time.Since(began) == 0) != over {
@@ -60,12 +61,12 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 	}
 }
 
-// TestBegunBesideAPermission: of tools that an agent calls at once, one may begin
-// just after another has asked. That it ends answers nothing.
-func TestBegunBesideAPermission(t *testing.T) {
+// TestParallelCallsDoNotAnswer: an agent may start several calls at once, one of them just
+// after another has asked. Its end does not withdraw the question.
+func TestParallelCallsDoNotAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
-		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		h.reports(t, its)
 		answered := h.permitted(t.Context())
 		synctest.Wait()
 		time.Sleep(50 * time.Millisecond)
@@ -73,15 +74,15 @@ func TestBegunBesideAPermission(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		h.reports(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"beside"}`)
 		synctest.Wait()
-		if n := len(h.door.Questions()); n != 1 {
-			t.Errorf("after the call beside it %d questions wait", n)
+		if n := len(h.api.Questions()); n != 1 {
+			t.Errorf("after the parallel call %d questions wait", n)
 		}
 		// A person says no in the terminal, and to do something else.
 		time.Sleep(10 * time.Second)
 		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
 		h.reports(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
 		synctest.Wait()
-		if n := len(h.door.Questions()); n != 0 {
+		if n := len(h.api.Questions()); n != 0 {
 			t.Errorf("after the next call %d questions wait", n)
 		}
 		if got := <-answered; got != "terminal" {
@@ -90,21 +91,19 @@ func TestBegunBesideAPermission(t *testing.T) {
 	})
 }
 
-// TestNotificationOfAPermission: what Claude Code reports of a permission that is
-// held is that permission: nothing alarms anybody a second time, neither then nor
-// after the answer.
+// TestNotificationOfAPermission: a notification about the waiting permission alarms nobody a
+// second time, neither then nor after the answer.
 func TestNotificationOfAPermission(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
-		h.robots.ask = silent
-		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		h.reports(t, its)
 		answered := h.permitted(t.Context())
 		time.Sleep(6 * time.Second)
 		skin := h.watch()
 		skin.since()
 		h.reports(t,
 			`{"hook_event_name":"Notification","session_id":"s1","message":"Claude needs your permission to use Bash","notification_type":"permission_prompt"}`)
-		must.Succeed(t, h.door.Reply(h.door.Questions()[0].ID, true))
+		must.Succeed(t, h.api.Reply(h.api.Questions()[0].ID, true))
 		if got := <-answered; got != "allow" {
 			t.Error(got)
 		}
@@ -123,13 +122,12 @@ func TestNotificationOfAPermission(t *testing.T) {
 	})
 }
 
-// TestDeniedCallIsOver: what was denied does not seem to run on.
 func TestDeniedCallIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
 		h.robots.ask = answers("no")
 		skin := h.watch()
-		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`)
+		h.reports(t, its)
 		if got := <-h.permitted(t.Context()); got != "deny" {
 			t.Error(got)
 		}
@@ -140,10 +138,9 @@ func TestDeniedCallIsOver(t *testing.T) {
 	})
 }
 
-// TestNamedByTheirAgent: permissions of Claude Code and Codex wait, each in the session
-// that it is of. Those of other agents are theirs at once: OpenCode's plugin
-// gives up after a second.
-func TestNamedByTheirAgent(t *testing.T) {
+// TestWhosePermissionsWait: those of Claude Code and Codex, each in its own session. Other
+// agents have to ask themselves at once: OpenCode's plugin gives up after a second.
+func TestWhosePermissionsWait(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile("testdata/" + file)
 		must.Succeed(t, err)
@@ -176,8 +173,7 @@ func TestNamedByTheirAgent(t *testing.T) {
 	}
 }
 
-// TestCodexSession: what Codex reports and what it asks for are of one session,
-// which names its agent.
+// TestCodexSession: reports and permissions of Codex belong to one session.
 func TestCodexSession(t *testing.T) {
 	h := newHarness(t, unspoken, func(o *Options) { o.Hold = 10 * time.Millisecond })
 	server := h.serve(t)
@@ -191,13 +187,13 @@ func TestCodexSession(t *testing.T) {
 		}
 	}
 	h.close()
-	if s, known := h.door.table[key(codex, "c1")]; !known || s.agent != codex || len(h.door.table) != 1 {
-		t.Errorf("the table is %v", h.door.table)
+	if s, known := h.api.table[key(codex, "c1")]; !known || s.agent != codex || len(h.api.table) != 1 {
+		t.Errorf("the table is %v", h.api.table)
 	}
 }
 
-// TestWhereItWasDenied: the agent's answer names where it was denied.
-func TestWhereItWasDenied(t *testing.T) {
+// TestDenialSaysWhere it came from.
+func TestDenialSaysWhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  agent.Answer
 		message string
@@ -207,28 +203,10 @@ func TestWhereItWasDenied(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, h *harness) {
 			h.robots.ask = func(_ context.Context, _ device.ID, _ agent.Question) (agent.Answer, error) { return c.answer, nil }
-			a, err := h.door.permit(t.Context(), "", []byte(wants))
+			a, err := h.api.permit(t.Context(), "", []byte(wants))
 			if err != nil || a == nil || a.Output.Decision.Message != c.message {
 				t.Errorf("%s: %+v, %v", name, a, err)
 			}
 		})
 	}
-	bubble(t, func(t *testing.T, h *harness) {
-		answered := make(chan string, 1)
-		go func() {
-			a, err := h.door.permit(t.Context(), "", []byte(wants))
-			if err != nil || a == nil {
-				answered <- "nothing"
-				return
-			}
-			answered <- a.Output.Decision.Message
-		}()
-		synctest.Wait()
-		if err := h.door.Reply(h.door.Questions()[0].ID, false); err != nil {
-			t.Error(err)
-		}
-		if got := <-answered; got != "This was denied through Perch, by somebody who is not at the robot." {
-			t.Errorf("reported is %q", got)
-		}
-	})
 }
