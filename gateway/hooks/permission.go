@@ -171,8 +171,8 @@ func (h *permission) settledBy(r report) bool {
 	return false
 }
 
-// parallelFor bounds the time between the beginnings of calls that an agent makes at once. After a no in the terminal an agent takes longer to call
-// another tool.
+// parallelFor bounds the time between the beginnings of calls that an agent makes at once.
+// After a no in the terminal an agent takes longer to call another tool.
 const parallelFor = 2 * time.Second
 
 // addParallel records a call that began at the same time as the waiting one.
