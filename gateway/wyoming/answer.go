@@ -14,85 +14,80 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// turnWithin is how long an answer may take. Home Assistant has given up by
-// then.
+// turnWithin bounds the time of an answer. Home Assistant gives up earlier.
 const turnWithin = 3 * time.Minute
 
-// takeTranscript has a text answered.
-func (v *connection) takeTranscript(e wire.Event) error {
+// handleTranscript answers a text.
+func (c *connection) handleTranscript(e wire.Event) error {
 	var t transcript
 	if err := decode(e, &t); err != nil {
 		return err
 	}
-	turn := agent.Turn{Untrusted: true, Language: v.o.Languages[0]}
+	turn := agent.Turn{Untrusted: true, Language: c.o.Languages[0]}
 	if languageTag().MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
 	if len(t.Text) > limit.Said {
-		return v.request(func(context.Context) error {
-			return v.send(typeNotHandled, handled{Text: v.phrase(turn.Language, "too_much"), Context: v.talk(t)}, nil)
+		return c.request(func(context.Context) error {
+			return c.send(typeNotHandled, handled{Text: c.phrase(turn.Language, "too_much"), Context: c.talk(t)}, nil)
 		})
 	}
 	turn.Text = plain.Line(t.Text)
-	a := &answer{v: v, context: v.talk(t)}
+	a := &answer{c: c, context: c.talk(t)}
 	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
-	return v.request(func(ctx context.Context) error { return a.stream(ctx, turn) })
+	return c.request(func(ctx context.Context) error { return a.stream(ctx, turn) })
 }
 
-// phrase is one of the appliance's own sentences, without its face.
+// phrase returns one of the appliance's phrases, without its emoji.
 func (s *service) phrase(tag, name string) string {
 	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
 	return text
 }
 
-// talk is the context of a text: that of its talk at Home Assistant, or else
-// of the connection. It is sent back, so that a client that keeps it goes on.
-func (v *connection) talk(t transcript) talk {
+// talk returns the context of a text: that of its talk at Home Assistant, or else the
+// connection's. It is sent back, so that a client can continue the talk.
+func (c *connection) talk(t transcript) talk {
 	var named talk
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {
 		return named
 	}
-	if v.own == "" {
-		v.own = strings.ToLower(rand.Text())
+	if c.own == "" {
+		c.own = strings.ToLower(rand.Text())
 	}
-	return talk{v.own}
+	return talk{c.own}
 }
 
-// answer is one being given.
+// answer is an answer under way.
 type answer struct {
-	v       *connection
+	c       *connection
 	context talk
 	begun   bool // a sentence was sent
 }
 
-// stream streams the sentences as they come, and sends the whole answer as well:
-// Home Assistant waits for it, and so do clients without streaming. The turn has
-// no session, because nothing of it shows elsewhere.
+// stream sends each sentence, and then the whole answer: Home Assistant waits for that, and
+// so do clients without streaming. The turn has no session, because it shows nowhere else.
 func (a *answer) stream(ctx context.Context, t agent.Turn) error {
-	v := a.v
+	c := a.c
 	if t.Text == "" {
-		return a.finish(typeNotHandled, v.phrase(t.Language, "misheard"))
+		return a.finish(typeNotHandled, c.phrase(t.Language, "misheard"))
 	}
-	leave, err := v.s.turns.acquire(ctx)
-	if err != nil {
+	var said agent.Spoken
+	err := c.s.turns.run(ctx, turnWithin, func(within context.Context) (err error) {
+		t.Now = time.Now().In(c.o.Zone)
+		said, err = agent.AnswerText(within, c.o.Mind, t, a.sendReply)
 		return err
-	}
-	defer leave()
-	within, cancel := context.WithTimeout(ctx, turnWithin)
-	defer cancel()
-	t.Now = time.Now().In(v.o.Zone)
-	said, err := agent.AnswerText(within, v.o.Mind, t, a.sendReply)
+	})
 	var f *failure
 	switch {
 	case err == nil:
 	case errors.As(failed(ctx, "The mind did not answer.", err), &f):
-		v.log.Warn("a text was not answered", "err", err)
-		return a.finish(typeNotHandled, v.phrase(t.Language, "failed"))
+		c.log.Warn("a text was not answered", "err", err)
+		return a.finish(typeNotHandled, c.phrase(t.Language, "failed"))
 	default:
 		return err
 	}
-	// Before it is sent: the next text may come at once.
-	v.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
+	// It is remembered before it is sent, because the next text may follow at once.
+	c.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
 	return a.finish(typeHandled, said.Text)
 }
 
@@ -105,19 +100,19 @@ func (a *answer) sendReply(r agent.Reply) error {
 	part := say.Text
 	if a.begun {
 		part = " " + part
-	} else if err := a.v.send(typeHandledStart, struct {
+	} else if err := a.c.send(typeHandledStart, struct {
 		Context talk `json:"context"`
 	}{a.context}, nil); err != nil {
 		return err
 	}
 	a.begun = true
-	return a.v.send(typeHandledChunk, wire.Text{Text: part}, nil)
+	return a.c.send(typeHandledChunk, wire.Text{Text: part}, nil)
 }
 
 // finish sends the whole, and ends the stream if one was begun.
 func (a *answer) finish(name, text string) error {
-	if err := a.v.send(name, handled{text, a.context}, nil); err != nil || !a.begun {
+	if err := a.c.send(name, handled{text, a.context}, nil); err != nil || !a.begun {
 		return err
 	}
-	return a.v.send(typeHandledStop, nil, nil)
+	return a.c.send(typeHandledStop, nil, nil)
 }

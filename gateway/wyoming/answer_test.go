@@ -17,8 +17,8 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// TestHomeAssistant has the bytes of its conversation entity (2026.11), and
-// what it waits for: handled. The rest of the answer it passes over.
+// TestHomeAssistant sends the bytes of its conversation entity (2026.11), which waits for
+// handled and ignores the rest of the answer.
 func TestHomeAssistant(t *testing.T) {
 	m := answering("It is three.", "Good night.")
 	zone := time.FixedZone("home", 3600)
@@ -78,8 +78,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsANo at once: text has no permission to allow things.
-func TestAQuestionIsANo(t *testing.T) {
+// TestQuestionsAreDenied at once: a text must not allow anything.
+func TestQuestionsAreDenied(t *testing.T) {
 	m := &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		answers := 0
 		var got agent.Answer
@@ -99,7 +99,7 @@ func TestAQuestionIsANo(t *testing.T) {
 	g.expect(typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"closed"}`)
 }
 
-func TestWhatIsNotAnswered(t *testing.T) {
+func TestTextsWithoutAnAnswer(t *testing.T) {
 	const end = `,"context":{"conversation_id":"x"}}`
 	fails := func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		if t.Text == "half" {
@@ -141,10 +141,7 @@ func TestWhatIsNotAnswered(t *testing.T) {
 
 func TestAnAgentThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := piped(t, Options{Mind: &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}}})
+		g := piped(t, Options{Mind: hanging(nil)})
 		began := time.Now()
 		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": talk{"x"}}, nil)
 		g.expect(typeNotHandled, `{"text":"Something went wrong. Please try again.","context":{"conversation_id":"x"}}`)
@@ -152,6 +149,17 @@ func TestAnAgentThatHangs(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 	})
+}
+
+// hanging returns an agent that answers no turn. It reports each turn unless began is nil.
+func hanging(began chan<- struct{}) *scriptedAgent {
+	return &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
+		if began != nil {
+			began <- struct{}{}
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}}
 }
 
 // echo is a brain that knows how much was said before.
@@ -175,7 +183,7 @@ func (silence) Publish(robot device.ID, session string, _ event.Event) {
 	}
 }
 
-// TestARealAgent has the appliance's own agent behind the door.
+// TestARealAgent uses the appliance's agent.
 func TestARealAgent(t *testing.T) {
 	m := agent.NewMind(agent.Always(echo{}), nil, silence{}, nil)
 	g := dial(t, serve(t, Options{Mind: m}))

@@ -18,21 +18,21 @@ import (
 
 // Limits of one connection.
 const (
-	idleFor     = time.Minute      // no whole event comes, and no answer is owed
-	writeWithin = 10 * time.Second // one event of ours is taken
-	mostQueued  = 4                // requests that wait for the one before
+	idleFor     = time.Minute      // without a whole event, while no answer is owed
+	writeWithin = 10 * time.Second // for writing one event
+	mostQueued  = 4                // waiting requests
 	lingerFor   = time.Second      // for the client to read why the connection closes
-	lingerMost  = 1 << 20          // bytes that it may still send then
+	lingerMost  = 1 << 20          // bytes accepted from the client in that time
 )
 
-// limits of what a client sends: an utterance may come in one piece.
+// limits bound a client's events. An utterance may come in one piece.
 var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
 
-// connection is one client's. One goroutine reads, so that a client that leaves
-// is noticed while it is being answered; one works, request after request, as
-// the protocol's answers have no ids.
+// connection is the connection of one client. One goroutine reads, to notice when the client
+// leaves during an answer; another executes the requests in order, because the protocol's
+// answers have no IDs.
 type connection struct {
-	*service    // as it was when the connection began
+	*service    // as at the start of the connection
 	s           *Server
 	conn        net.Conn
 	r           *wire.Reader
@@ -43,18 +43,18 @@ type connection struct {
 	writing sync.Mutex
 	w       *wire.Writer
 
-	owing sync.Mutex // guards these two and the read deadline
-	owed  int        // answers whose requests are complete
+	owing sync.Mutex // guards owed, over and the read deadline
+	owed  int        // answers to complete requests
 	over  bool       // nothing more is read
 
-	// Of the reading goroutine.
+	// For the reading goroutine only.
 	asked     wire.Transcribe // for the sound that follows
-	listening *listening      // sound that is coming
-	synthesis *synthesis      // text that is coming, to be spoken
-	own       string          // name of a conversation that has no other
+	listening *listening      // the utterance that is coming
+	synthesis *synthesis      // the text that is coming
+	own       string          // the name of a conversation without one
 }
 
-// job is one request being answered. A failure ends the connection.
+// job answers one request. An error ends the connection.
 type job func(ctx context.Context) error
 
 func newConnection(s *Server, serves *service, conn net.Conn) *connection {
@@ -64,39 +64,38 @@ func newConnection(s *Server, serves *service, conn net.Conn) *connection {
 	}
 }
 
-// run serves the client until it leaves, fails or ctx ends, and leaves nothing
-// behind.
-func (v *connection) run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() { _ = v.conn.Close() })
+// run serves the client until it leaves, fails or ctx ends.
+func (c *connection) run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
-	defer v.conn.Close()
+	defer c.conn.Close()
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		err := v.work(working)
-		v.endReading()
+		err := c.work(working)
+		c.endReading()
 		ended <- err
 	}()
-	err := v.read()
+	err := c.read()
 	cancel()
-	if v.listening != nil {
-		v.listening.limit.Stop()
+	if c.listening != nil {
+		c.listening.limit.Stop()
 	}
 	if failed := <-ended; failed != nil {
-		err = failed // reading ended because of it
+		err = failed // the cause of the end of reading
 	}
 	if ctx.Err() == nil {
-		v.explain(err)
+		c.explain(err)
 	}
 }
 
-// work does the jobs in order.
-func (v *connection) work(ctx context.Context) error {
+// work executes the jobs in order.
+func (c *connection) work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
-		case do := <-v.jobs:
-			if err := do(ctx); err != nil && ctx.Err() == nil {
+		case answer := <-c.jobs:
+			if err := answer(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -105,124 +104,121 @@ func (v *connection) work(ctx context.Context) error {
 	return nil
 }
 
-// queue has a job done after those before it.
-func (v *connection) queue(do job) error {
+// queue adds a job. It returns a failure if too many wait.
+func (c *connection) queue(j job) error {
 	select {
-	case v.jobs <- do:
+	case c.jobs <- j:
 		return nil
 	default:
 		return &failure{code: codeBusy, text: "Too many requests at once; wait for an answer."}
 	}
 }
 
-// request queues the answer of a complete request.
-func (v *connection) request(do job) error {
-	v.owe(1)
-	return v.queue(func(ctx context.Context) error {
-		defer v.owe(-1)
-		return do(ctx)
+// request queues the job of a complete request.
+func (c *connection) request(j job) error {
+	c.owe(1)
+	return c.queue(func(ctx context.Context) error {
+		defer c.owe(-1)
+		return j(ctx)
 	})
 }
 
-// owe counts answers. While one is owed the client may be silent.
-func (v *connection) owe(n int) {
-	v.owing.Lock()
-	defer v.owing.Unlock()
-	v.owed += n
-	v.rest()
-}
-
-// rest sets how long the next event may take. The caller holds v.owing.
-func (v *connection) rest() {
-	switch {
-	case v.over:
-	case v.owed > 0:
-		_ = v.conn.SetReadDeadline(time.Time{}) // reading meets what is wrong with it
-	default:
-		_ = v.conn.SetReadDeadline(time.Now().Add(idleFor))
+// owe counts answers, and sets the deadline of the next event: while an answer is owed the
+// client may be silent.
+func (c *connection) owe(n int) {
+	c.owing.Lock()
+	defer c.owing.Unlock()
+	c.owed += n
+	var deadline time.Time
+	if c.owed == 0 {
+		deadline = time.Now().Add(idleFor)
+	}
+	if !c.over {
+		_ = c.conn.SetReadDeadline(deadline) // reading returns the error
 	}
 }
 
-// endReading has the reading goroutine return.
-func (v *connection) endReading() {
-	v.owing.Lock()
-	defer v.owing.Unlock()
-	v.over = true
-	_ = v.conn.SetReadDeadline(time.Unix(1, 0))
+// endReading makes the reading goroutine return.
+func (c *connection) endReading() {
+	c.owing.Lock()
+	defer c.owing.Unlock()
+	c.over = true
+	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// send writes an event. If the client does not take it, the connection ends.
-func (v *connection) send(name string, data any, payload []byte) error {
+// send makes and writes an event.
+func (c *connection) send(name string, data any, payload []byte) error {
 	e, err := wire.NewEvent(name, data, payload)
 	if err != nil {
 		return err
 	}
-	return v.write(e)
+	return c.write(e)
 }
 
-func (v *connection) write(e wire.Event) error {
-	v.writing.Lock()
-	defer v.writing.Unlock()
-	if err := v.conn.SetWriteDeadline(time.Now().Add(v.writeWithin)); err != nil {
-		return gone{err}
+func (c *connection) write(e wire.Event) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	err := c.conn.SetWriteDeadline(time.Now().Add(c.writeWithin))
+	if err == nil {
+		err = c.w.Write(e)
 	}
-	if err := v.w.Write(e); err != nil {
+	if err != nil {
 		return gone{err}
 	}
 	return nil
 }
 
-// gone is the error of a client that does not take what we write.
+// gone is the error of a client that does not read.
 type gone struct{ error }
 
 func (g gone) Unwrap() error { return g.error }
 
-// read takes events until something is wrong with them.
-func (v *connection) read() error {
+// read handles events until an error.
+func (c *connection) read() error {
 	for {
-		v.owe(0)
-		e, err := v.r.Read()
+		c.owe(0)
+		e, err := c.r.Read()
 		if err != nil {
 			return err
 		}
-		if err := v.handleEvent(e); err != nil {
+		if err := c.handleEvent(e); err != nil {
 			return err
 		}
 	}
 }
 
-// handleEvent deals with one event. Unknown ones are ignored.
-func (v *connection) handleEvent(e wire.Event) error {
+// handleEvent handles one event. Unknown types are ignored.
+func (c *connection) handleEvent(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeDescribe:
-		return v.write(v.info)
+		return c.write(c.info)
 	case wire.TypePing:
-		return v.pong(e)
+		return c.pong(e)
 	case wire.TypeTranscribe, wire.TypeAudioStart, wire.TypeAudioChunk, wire.TypeAudioStop:
-		if v.o.Recognizer == nil {
-			return none("speech to text")
+		if c.o.Recognizer == nil {
+			return notServed("speech to text")
 		}
-		return v.takeSound(e)
+		return c.handleSound(e)
 	case wire.TypeSynthesize, wire.TypeSynthesizeStart, wire.TypeSynthesizeChunk, wire.TypeSynthesizeStop:
-		if v.o.Synthesizer == nil {
-			return none("text to speech")
+		if c.o.Synthesizer == nil {
+			return notServed("text to speech")
 		}
-		return v.takeText(e)
+		return c.handleText(e)
 	case wire.TypeTranscript:
-		if v.o.Mind == nil {
-			return none("answer to text")
+		if c.o.Mind == nil {
+			return notServed("answer to text")
 		}
-		return v.takeTranscript(e)
+		return c.handleTranscript(e)
 	}
 	return nil
 }
 
-func none(what string) error {
+func notServed(what string) error {
 	return &failure{code: codeNone, text: fmt.Sprintf("There is no %s here; describe says what is served.", what)}
 }
 
-// pong gives back the text of a ping, which may be absent.
-func (v *connection) pong(e wire.Event) error {
+// pong returns the text of a ping, which may be absent.
+func (c *connection) pong(e wire.Event) error {
 	var ping struct {
 		Text *string `json:"text"`
 	}
@@ -230,26 +226,26 @@ func (v *connection) pong(e wire.Event) error {
 		return err
 	}
 	if ping.Text == nil {
-		return v.send(wire.TypePong, nil, nil)
+		return c.send(wire.TypePong, nil, nil)
 	}
 	if len(*ping.Text) > limit.Said {
 		return tooLong()
 	}
-	return v.send(wire.TypePong, wire.Text{Text: *ping.Text}, nil)
+	return c.send(wire.TypePong, wire.Text{Text: *ping.Text}, nil)
 }
 
 func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("That is more text than the %d bytes that are taken at once.", limit.Said)}
 }
 
-// explain sends the client why the connection closes, where it still reads.
-func (v *connection) explain(err error) {
+// explain tells the client why the connection closes.
+func (c *connection) explain(err error) {
 	var f *failure
 	var lost gone
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &lost):
-		v.log.Debug("a Wyoming client took nothing more", "err", err)
+		c.log.Debug("a Wyoming client took nothing more", "err", err)
 		return
 	case errors.Is(err, wire.ErrFormat):
 		f = &failure{codeFormat, "That is not the Wyoming protocol, or too large.", err}
@@ -259,21 +255,21 @@ func (v *connection) explain(err error) {
 		return // the client has left
 	}
 	if f.code == codeFailed {
-		v.log.Warn("a Wyoming request failed", "err", f)
+		c.log.Warn("a Wyoming request failed", "err", f)
 	} else {
-		v.log.Debug("a Wyoming connection is closed", "err", f)
+		c.log.Debug("a Wyoming connection is closed", "err", f)
 	}
-	if v.send(wire.TypeError, wire.Failure{Text: f.text, Code: f.code}, nil) == nil {
-		v.linger()
+	if c.send(wire.TypeError, wire.Failure{Text: f.text, Code: f.code}, nil) == nil {
+		c.linger()
 	}
 }
 
-// linger reads on for a moment. To close with something unread resets the
-// connection, and what was sent last is lost.
-func (v *connection) linger() {
-	half, ok := v.conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || v.conn.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
+// linger discards what the client still sends. Closing with unread data would reset the
+// connection, and lose what was sent last.
+func (c *connection) linger() {
+	half, ok := c.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || c.conn.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, v.conn, lingerMost) // the connection closes whatever comes
+	_, _ = io.CopyN(io.Discard, c.conn, lingerMost) // any error ends it
 }

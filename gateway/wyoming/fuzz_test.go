@@ -10,8 +10,8 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// FuzzConnection has a client send anything and leave. Whatever it was, we
-// answer with whole events, and nothing of the connection is left.
+// FuzzConnection: a client sends anything and leaves. It gets only whole events, and nothing of
+// the connection is left.
 func FuzzConnection(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte(`{"type":"synthesize-start","data":{"voice":{"language":"en"}}}` + "\n" +

@@ -8,9 +8,9 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// describe makes the answer to describe. Home Assistant takes the first
-// program of a kind, names the entity after it, and offers it for the
-// languages of its models; all five fields of an artifact must be there.
+// describe returns the answer to a describe event. Home Assistant uses the first program of a
+// kind, names the entity after it, and offers it for the languages of its models. All five
+// fields of an artifact are required.
 func describe(o Options) (wire.Event, error) {
 	maker := wire.Attribution{Name: "Perch"}
 	program := func(does string) wire.Program {
@@ -44,9 +44,8 @@ func describe(o Options) (wire.Event, error) {
 	return e, nil
 }
 
-// offered is the language a request asks for, as an engine takes it: en_GB is
-// en-GB, and an English of the list is taken for all of them. A request that
-// names none is for the first.
+// offered returns the language of a request as a BCP 47 tag. A variant of an offered language
+// is accepted, and no language means the first.
 func offered(list []string, asked string) (string, error) {
 	if asked == "" {
 		return list[0], nil

@@ -11,37 +11,36 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// Times of one utterance.
+// Time limits of one utterance.
 const (
-	// listenFor is how long sound may take to come: enough for the longest
-	// utterance and a late start. A slow client does not hold a recognizer longer.
+	// listenFor bounds how long a client occupies a recognizer: the longest utterance with a
+	// late start fits.
 	listenFor       = 2 * voice.LongestUtterance
-	recognizeWithin = listenFor + time.Minute // that, and the recognizer's own
+	recognizeWithin = listenFor + time.Minute
 )
 
-// listening is sound that is coming.
+// listening is an utterance that is coming.
 type listening struct {
 	utterance *voice.Utterance
 	format    wire.Format
 	samples   wire.Samples
 	resampler *voice.Resampler
 
-	// finish ends the utterance, once. From then on an answer is owed.
-	finish func()
+	finish func() // ends the utterance, so that an answer is owed; may be called again
 	limit  *time.Timer
 }
 
-// takeSound collects an utterance, which is recognized meanwhile.
-func (v *connection) takeSound(e wire.Event) error {
+// handleSound collects an utterance while it is being recognized.
+func (c *connection) handleSound(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeTranscribe:
-		v.asked = wire.Transcribe{}
-		return decode(e, &v.asked)
+		c.asked = wire.Transcribe{}
+		return decode(e, &c.asked)
 	case wire.TypeAudioStop:
-		if v.listening != nil {
-			v.listening.limit.Stop()
-			v.listening.finish()
-			v.listening = nil
+		if c.listening != nil {
+			c.listening.limit.Stop()
+			c.listening.finish()
+			c.listening = nil
 		}
 		return nil
 	}
@@ -50,22 +49,22 @@ func (v *connection) takeSound(e wire.Event) error {
 		return err
 	}
 	switch {
-	case v.listening == nil:
-		if err := v.beginListening(f); err != nil {
+	case c.listening == nil:
+		if err := c.startListening(f); err != nil {
 			return err
 		}
-	case e.Type == wire.TypeAudioStart, f != wire.Format{} && f != v.listening.format:
+	case e.Type == wire.TypeAudioStart, f != wire.Format{} && f != c.listening.format:
 		return &failure{code: codeFormat, text: "The sound began anew, or in another format, before its audio-stop."}
 	}
-	v.listening.add(e.Payload)
+	c.listening.add(e.Payload)
 	return nil
 }
 
-// beginListening has a recognizer listen to the sound that follows.
-func (v *connection) beginListening(f wire.Format) error {
-	asked := v.asked
-	v.asked = wire.Transcribe{}
-	language, err := offered(v.o.Heard, asked.Language)
+// startListening starts the recognition of the sound that follows.
+func (c *connection) startListening(f wire.Format) error {
+	asked := c.asked
+	c.asked = wire.Transcribe{}
+	language, err := offered(c.o.Heard, asked.Language)
 	if err != nil {
 		return err
 	}
@@ -75,30 +74,27 @@ func (v *connection) beginListening(f wire.Format) error {
 	case f.Channels < 1 || f.Channels > 2:
 		return &failure{code: codeFormat, text: "Sound must be mono or stereo."}
 	case f.Rate < 8000 || f.Rate > 96000 || f.Rate%25 != 0:
-		// Rates that have little in common with ours want huge filters; no
-		// microphone has one.
+		// A rate with a small common divisor with ours needs a huge filter.
 		return &failure{code: codeFormat, text: "Sound must have 8000 to 96000 samples a second, as microphones do; best is 16000."}
 	}
 	h := &listening{utterance: voice.NewUtterance(), format: f, samples: wire.Samples{Channels: f.Channels},
 		resampler: voice.NewResampler(f.Rate, voice.MicRate)}
 	h.finish = sync.OnceFunc(func() {
-		v.owe(1)
+		c.owe(1)
 		h.utterance.Finish()
 	})
 	h.limit = time.AfterFunc(listenFor, h.finish)
-	v.listening = h
-	return v.queue(func(ctx context.Context) error {
-		// Whatever ends the job: the utterance is over, and its answer given.
-		defer v.owe(-1)
-		defer h.finish()
-		return v.recognize(ctx, h.utterance, voice.Options{Language: language})
+	c.listening = h
+	return c.queue(func(ctx context.Context) error {
+		defer c.owe(-1)  // the answer is given,
+		defer h.finish() // and the utterance is over, even after an error
+		return c.recognize(ctx, h.utterance, voice.Options{Language: language})
 	})
 }
 
-// add takes sound. What is more than an utterance holds is dropped, and what
-// there is answered.
+// add adds sound. If the utterance is full, it is finished, and the rest is dropped.
 func (h *listening) add(payload []byte) {
-	_ = h.samples.Add(payload, func(pcm []int16) error { // which never fails
+	_ = h.samples.Add(payload, func(pcm []int16) error { // never fails
 		if !h.utterance.Write(h.resampler.Resample(pcm)) {
 			h.finish()
 		}
@@ -106,16 +102,13 @@ func (h *listening) add(payload []byte) {
 	})
 }
 
-// recognize answers an utterance with its text, which is empty where it was refused.
-func (v *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
-	leave, err := v.s.recognizers.acquire(ctx)
-	if err != nil {
+// recognize answers an utterance with its text, which is empty if it was refused.
+func (c *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
+	var t voice.Transcript
+	err := c.s.recognizers.run(ctx, recognizeWithin, func(within context.Context) (err error) {
+		t, err = c.o.Recognizer.Recognize(within, u, o)
 		return err
-	}
-	defer leave()
-	within, cancel := context.WithTimeout(ctx, recognizeWithin)
-	defer cancel()
-	t, err := v.o.Recognizer.Recognize(within, u, o)
+	})
 	if err != nil {
 		return failed(ctx, "The recognizer did not answer.", err)
 	}
@@ -123,11 +116,11 @@ func (v *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	if t.Refused {
 		text = ""
 	}
-	return v.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
+	return c.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
 }
 
-// failed is the error of an engine, unless it is the client's or the end of the
-// connection.
+// failed returns a failure for an engine's error. Errors of the client and of the end of the
+// connection are returned unchanged.
 func failed(ctx context.Context, text string, err error) error {
 	var lost gone
 	if ctx.Err() != nil || errors.As(err, &lost) {

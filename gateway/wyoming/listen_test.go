@@ -13,7 +13,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// given is what a recognizer was given.
+// given is the input of a recognizer.
 type given struct {
 	pcm      []int16
 	language string
@@ -97,8 +97,8 @@ func TestSoundOfEveryForm(t *testing.T) {
 	}
 }
 
-// TestItListensWhileOneSpeaks: the recognizer has the sound before its end.
-func TestItListensWhileOneSpeaks(t *testing.T) {
+// TestRecognizesDuringSpeech: the recognizer has the sound before its end.
+func TestRecognizesDuringSpeech(t *testing.T) {
 	early := make(chan int)
 	g := dial(t, serve(t, Options{Recognizer: recognizer(func(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 		var buf [1600]int16
@@ -133,7 +133,7 @@ func TestUtterancesOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodHasNoText(t *testing.T) {
+func TestRefusedUtteranceHasNoText(t *testing.T) {
 	g := dial(t, serve(t, Options{Recognizer: recognizer(refuses)}))
 	g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
 	g.event(wire.TypeAudioStop, nil, nil)
@@ -175,9 +175,9 @@ func TestTooLongAnUtterance(t *testing.T) {
 	}
 }
 
-// TestASlowClientHoldsNoRecognizer: there is one, and it is free again though the
-// first client keeps sending.
-func TestASlowClientHoldsNoRecognizer(t *testing.T) {
+// TestASlowClientFreesTheRecognizer: there is one, and a second client can use it although the
+// first keeps sending.
+func TestASlowClientFreesTheRecognizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		run(t, Options{Recognizer: recognizer(refuses)}, l)

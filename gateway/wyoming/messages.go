@@ -7,58 +7,57 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// The types of event that answering text needs, as the README of
-// OHF-Voice/wyoming lists them. The request is a transcript.
+// Types of events for answering text, see the README of OHF-Voice/wyoming. The request is a
+// transcript.
 const (
 	typeHandled      = "handled"       // the whole answer
-	typeNotHandled   = "not-handled"   // why there is none
-	typeHandledStart = "handled-start" // streaming: begins
-	typeHandledChunk = "handled-chunk" // a part; the whole still comes as handled
+	typeNotHandled   = "not-handled"   // why the text was not answered
+	typeHandledStart = "handled-start" // begins a stream
+	typeHandledChunk = "handled-chunk" // a part; the whole follows as handled
 	typeHandledStop  = "handled-stop"
 )
 
-// transcript is a text to answer. Home Assistant's context holds its
-// conversation_id, and device_id and satellite_id where it knows them.
+// transcript is a text to answer. Home Assistant's context has a conversation_id, and may
+// have a device_id and a satellite_id.
 type transcript struct {
 	Text     string          `json:"text"`
 	Language string          `json:"language"`
 	Context  json.RawMessage `json:"context"`
 }
 
-// talk is the part of a context that belongs to us, both ways.
+// talk is the used part of a context.
 type talk struct {
 	ConversationID string `json:"conversation_id"`
 }
 
-// handled is an answer to text, or why there is none.
+// handled is the data of handled and not-handled.
 type handled struct {
 	Text    string `json:"text"`
 	Context talk   `json:"context"`
 }
 
-// synthesize is a request for the sound of a text. Format is "text" where it
-// is anything we can speak.
+// synthesize is a request for the sound of a text. Only the format "text" can be spoken.
 type synthesize struct {
 	wire.Synthesize
 	Format string `json:"text_format"`
 }
 
-// The codes of the errors we send. The protocol prescribes none.
+// Codes of errors. They are not part of the protocol.
 const (
-	codeBusy     = "busy"       // more at once than is served
-	codeFormat   = "format"     // not the protocol, or data that makes no sense
+	codeBusy     = "busy"       // too many requests or connections
+	codeFormat   = "format"     // not the protocol, or invalid data
 	codeIdle     = "idle"       // nothing came for too long
-	codeLanguage = "language"   // one that is not offered
+	codeLanguage = "language"   // not offered
 	codeLength   = "length"     // too much text
-	codeNone     = "not-served" // a service that this Perch does not offer
-	codeFailed   = "failed"     // the engine did
+	codeNone     = "not-served" // a service that is not offered
+	codeFailed   = "failed"     // an engine's error
 )
 
-// failure is sent before the connection is closed. The close ends the waiting of
-// clients that know no errors, older Home Assistants among them.
+// failure is an error that is sent before the connection is closed. Clients that do not know
+// errors, such as older Home Assistants, notice the close.
 type failure struct {
 	code, text string
-	cause      error // for the log only; it may name internals
+	cause      error // only logged, because it may name internals
 }
 
 func (f *failure) Error() string {
@@ -70,7 +69,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.cause }
 
-// decode reads the data of an event.
+// decode decodes the data of an event.
 func decode(e wire.Event, v any) error {
 	if err := e.Decode(v); err != nil {
 		return &failure{codeFormat, "The data of that event makes no sense.", err}

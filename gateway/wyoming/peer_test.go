@@ -1,9 +1,11 @@
 package wyoming
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -54,7 +56,7 @@ func lettersOf(text string) (pcm []int16) {
 	return pcm
 }
 
-// scriptedAgent is an agent with a script that keeps what it was given.
+// scriptedAgent is an agent with a script. It records its turns.
 type scriptedAgent struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 
@@ -91,13 +93,12 @@ func answering(sentences ...string) *scriptedAgent {
 	}}
 }
 
-// refuses recognizes nothing, once all has come.
+// refuses waits for the end of an utterance, and refuses it.
 func refuses(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	return voice.Transcript{Refused: true}, u.Wait(ctx)
 }
 
-// serve runs a server on a real socket until the test ends, when nothing of it
-// may be left.
+// serve runs a server on a real socket until the test ends.
 func serve(t testing.TB, o Options) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,11 +107,19 @@ func serve(t testing.TB, o Options) (address string) {
 	return l.Addr().String()
 }
 
-func run(t testing.TB, o Options, l net.Listener) *Server {
+// newServer returns a server with the options that every server has.
+func newServer(t testing.TB, o Options, l net.Listener) *Server {
 	t.Helper()
-	o.Listen = []net.Listener{l}
+	o.Listen, o.Log, o.Zone = l, slog.New(slog.DiscardHandler), cmp.Or(o.Zone, time.UTC)
+	o.Hold = func() func() { return func() {} }
 	s, err := New(o)
 	must.Succeed(t, err)
+	return s
+}
+
+func run(t testing.TB, o Options, l net.Listener) *Server {
+	t.Helper()
+	s := newServer(t, o, l)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.Background()) }()
 	t.Cleanup(func() {
@@ -205,8 +214,7 @@ func (g *client) ended() {
 	}
 }
 
-// pipes are a listener with pipes as connections, for tests in which time is
-// not real.
+// pipes is a listener with pipes as connections, for tests with virtual time.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -246,7 +254,7 @@ func (p *pipes) dial(t testing.TB, addr string) *client {
 	return newClient(t, ours)
 }
 
-// piped is the client of a server without a network, for a bubble of its own time.
+// piped returns a client of a server without a network, for virtual time.
 func piped(t *testing.T, o Options) *client {
 	t.Helper()
 	l := newPipes()

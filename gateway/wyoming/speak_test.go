@@ -17,7 +17,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// sound reads chunks up to the next event that is none, and returns that too.
+// sound reads chunks up to the next other event, and returns that too.
 func (g *client) sound() (pcm []int16, last wire.Event) {
 	g.t.Helper()
 	for {
@@ -149,9 +149,8 @@ func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16)
 	}
 }
 
-// TestOurOwnClient has the other side of the protocol as Perch itself speaks
-// it: what a real synthesizer says arrives as it was said, and is heard as it
-// is sent.
+// TestOurOwnClient uses Perch's own client: the sound of a real synthesizer arrives unchanged,
+// and so does the sound for the recognizer.
 func TestOurOwnClient(t *testing.T) {
 	calls := make(chan given, 1)
 	address := serve(t, Options{Recognizer: recorder(calls, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes.")})
@@ -208,10 +207,9 @@ func sentencesOf(text string) (all []string) {
 	return all
 }
 
-// TestWhatTheServerAdds measures the way from the last sample sent to the
-// transcript, and from the text to the first sound, with engines that answer
-// at once.
-func TestWhatTheServerAdds(t *testing.T) {
+// TestLatency measures the time from the last sample to the transcript, and from the text to
+// the first sound, with engines that answer at once.
+func TestLatency(t *testing.T) {
 	calls := make(chan given, 100)
 	g := dial(t, serve(t, Options{Recognizer: recorder(calls, "yes"), Synthesizer: synthesizer(letters)}))
 	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}

@@ -2,16 +2,14 @@
 // and other clients: speech recognition (asr), speech synthesis (tts), and a
 // conversation agent (handle).
 //
-// The protocol has no keys and no encryption, so this door has no lock. Every
-// client that reaches it may have speech recognized and spoken, and may talk with
-// the agent, but not through a robot: nothing moves, and a question that needs
-// consent is answered with no. The owner binds it to loopback or to the home
-// network by naming its address; without an address it is closed. What it spends
-// on one client is bounded.
+// The protocol has neither keys nor encryption. Every client that reaches the server may use
+// the recognizer and the synthesizer, and may talk with the agent, but not through a robot:
+// nothing moves, and a question that needs consent is answered with no. The owner chooses its
+// address, on loopback or in the home network; without one it is off. The resources for one
+// client are bounded.
 package wyoming
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,14 +31,13 @@ import (
 
 // mind is the agent: it answers text.
 type mind interface {
-	// Answer has a turn answered through out, in order.
+	// Answer answers a turn through out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
-	// Remembered adds to a conversation what was written and answered.
+	// Remembered adds an exchange to a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 }
 
-// Options are what a Server is made of. One of Mind, Recognizer and
-// English returns those of some languages that are English, as a recognizer may know no other.
+// English returns the English ones of some languages, for a recognizer that knows no other.
 func English(tags []string) (english []string) {
 	for _, tag := range tags {
 		if known, _ := language.Match(tag); known == language.English {
@@ -50,22 +47,22 @@ func English(tags []string) (english []string) {
 	return english
 }
 
-// Synthesizer is enough; what is nil is not offered.
+// Options configure a Server. At least one of Mind, Recognizer and Synthesizer is needed; a nil
+// one is not offered.
 type Options struct {
-	Listen      []net.Listener // TCP; the server closes them
+	Listen      net.Listener // TCP; the server closes it
 	Mind        mind
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	Hold        func() (done func()) // keeps these open until done is called; nil is for those that nobody closes
+	Hold        func() (done func()) // keeps the engines open until done is called
 
-	// Languages are those that are offered, BCP 47, the first for requests that name
-	// none; "en" where empty. Heard are those of the recognizer, where it does not know
-	// all of them.
+	// Languages are the offered BCP 47 tags, the first for requests without a language; if
+	// empty, "en". Heard are those of the recognizer; if empty, Languages.
 	Languages, Heard []string
-	Zone             *time.Location // the owner's; UTC where nil
+	Zone             *time.Location // the owner's
 
-	Phrases agent.Phrases // what is answered where the agent does not
-	Name    string        // the services', as Home Assistant shows them; "Perch" where empty
+	Phrases agent.Phrases // the answers if the agent fails
+	Name    string        // of the services in Home Assistant
 	ID      string        // of this appliance
 	Version string
 	Log     *slog.Logger
@@ -73,19 +70,16 @@ type Options struct {
 
 // Limits of all clients together.
 const (
-	mostConns     = 32 // connections
-	mostOfPeer    = 8  // of them from one address
-	mostSyntheses = 2  // sentences being synthesized
-
-	// The embedded recognizer takes two utterances at once, and the robots come
-	// first. Utterances that wait are kept.
-	mostUtterances = 1
+	mostConns      = 32 // connections
+	mostOfPeer     = 8  // connections from one address
+	mostSyntheses  = 2  // sentences being synthesized
+	mostUtterances = 1  // of the two that the embedded recognizer handles at once: robots have precedence
 	acceptPause    = 50 * time.Millisecond
 )
 
 // Server serves clients. Its methods are safe for concurrent use.
 type Server struct {
-	listen []net.Listener
+	listen net.Listener
 	log    *slog.Logger
 
 	recognizers, synthesizers, turns slots
@@ -101,32 +95,35 @@ type Server struct {
 	serving sync.WaitGroup // connections
 }
 
-// service is what is served.
+// service is what a connection is served.
 type service struct {
 	o    Options
-	info wire.Event // that answers describe
+	info wire.Event // the answer to describe
 }
 
-// slots are for as many as may do something at once.
+// slots bounds how many calls run at the same time.
 type slots chan struct{}
 
-// acquire waits for a slot. release gives it back.
-func (s slots) acquire(ctx context.Context) (release func(), err error) {
+// run waits for a slot, and calls do with a time limit.
+func (s slots) run(ctx context.Context, most time.Duration, do func(context.Context) error) error {
 	select {
 	case s <- struct{}{}:
-		return func() { <-s }, nil
+		defer func() { <-s }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
+	within, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return do(within)
 }
 
-// languageTag is what a language of BCP 47 looks like.
+// languageTag returns the form of a BCP 47 tag.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`) })
 
 // New returns a server that accepts no connection before Run.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		listen: o.Listen, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), limit: httpserver.NewConnectionLimit(mostConns, mostOfPeer),
+		listen: o.Listen, log: o.Log, limit: httpserver.NewConnectionLimit(mostConns, mostOfPeer),
 		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, limit.Turns),
 	}
 	if err := s.Apply(o); err != nil {
@@ -136,8 +133,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Apply changes what is served to connections to come, but not where. Hold of the options
-// before is not called any more once it returns.
+// Apply changes the options of later connections, except Listen. After it returns, the previous
+// Hold is not called any more.
 func (s *Server) Apply(o Options) error {
 	next, err := newService(o)
 	if err != nil {
@@ -164,40 +161,21 @@ func newService(o Options) (*service, error) {
 			return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", tag)
 		}
 	}
-	o.Zone = cmp.Or(o.Zone, time.UTC)
-	o.Name = cmp.Or(o.Name, "Perch")
-	if o.Hold == nil {
-		o.Hold = func() func() { return func() {} }
-	}
 	info, err := describe(o)
 	return &service{o, info}, err
 }
 
-// Run serves until ctx ends or the server is closed, and returns when every
-// connection is closed.
+// Run serves until ctx ends or the server is closed, and returns when all connections are
+// closed.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, s.shut)
 	defer stop()
-	failed := make(chan error, len(s.listen))
-	for _, l := range s.listen {
-		go func() {
-			err := s.accept(l)
-			if err != nil {
-				s.shut()
-			}
-			failed <- err
-		}()
-	}
-	var errs []error
-	for range s.listen {
-		errs = append(errs, <-failed)
-	}
-	return errors.Join(errs...)
+	return s.accept()
 }
 
-// Close ends every connection, cancels what is done for them, and waits for
-// it. It may be called more than once.
+// Close closes all connections, cancels their work, and waits for its end. It may be called
+// more than once.
 func (s *Server) Close() {
 	s.shut()
 	s.serving.Wait()
@@ -211,43 +189,38 @@ func (s *Server) shut() {
 	}
 	s.closed = true
 	s.cancel()
-	for _, l := range s.listen {
-		_ = l.Close() // nothing is lost with it
-	}
+	_ = s.listen.Close() // nothing is lost with it
 }
 
-// accept accepts connections. Where the system has no room for another, it waits.
-func (s *Server) accept(l net.Listener) error {
+// accept accepts connections. After an error, such as too many open files, it pauses.
+func (s *Server) accept() error {
 	for {
-		conn, err := l.Accept()
+		conn, err := s.listen.Accept()
 		switch {
 		case err == nil:
 			s.admit(conn)
 		case s.ctx.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("accept Wyoming connections at %s: %w", l.Addr(), err)
+			return fmt.Errorf("accept Wyoming connections at %s: %w", s.listen.Addr(), err)
 		default:
 			s.log.Warn("a Wyoming connection was not accepted", "err", err)
-			pause := time.NewTimer(acceptPause)
 			select {
-			case <-pause.C:
+			case <-time.After(acceptPause):
 			case <-s.ctx.Done():
-				pause.Stop()
 			}
 		}
 	}
 }
 
-// admit serves a connection, or closes it where there are too many.
+// admit serves a connection, or closes it if there are too many.
 func (s *Server) admit(conn net.Conn) {
 	peer := httpserver.PeerOf(conn.RemoteAddr().String())
 	service, release, err := s.addConnection(peer)
-	v := newConnection(s, service, conn)
+	c := newConnection(s, service, conn)
 	if err != nil {
-		// A new connection's buffer takes a sentence at once.
-		v.writeWithin = 100 * time.Millisecond
-		_ = v.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
+		c.writeWithin = 100 * time.Millisecond // a new connection's buffer has room
+		_ = c.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
 		_ = conn.Close()
 		s.log.Debug("a Wyoming connection was refused: too many are open", "address", peer)
 		return
@@ -255,7 +228,7 @@ func (s *Server) admit(conn net.Conn) {
 	go func() {
 		defer s.serving.Done()
 		defer release()
-		v.run(s.ctx)
+		c.run(s.ctx)
 	}()
 }
 

@@ -50,7 +50,7 @@ func TestInfo(t *testing.T) {
 		`,"handle":`+program("answers", "models", model("mind", "Perch", `"de-CH","en"`), `,"supports_handled_streaming":true`)+`}`)
 }
 
-func TestWhatIsNotThereIsNotServed(t *testing.T) {
+func TestMissingEnginesAreNotServed(t *testing.T) {
 	for name, o := range map[string]Options{
 		`"asr"`:    {Recognizer: recognizer(refuses)},
 		`"tts"`:    {Synthesizer: synthesizer(letters)},
@@ -76,7 +76,7 @@ func TestWhatIsNotThereIsNotServed(t *testing.T) {
 	}
 }
 
-func TestPingsAndStrangers(t *testing.T) {
+func TestPingsAndUnknownEvents(t *testing.T) {
 	g := dial(t, serve(t, all()))
 	g.event("run-satellite", nil, nil)
 	g.event("intent", map[string]any{"name": "HassTurnOn"}, []byte("payload"))
@@ -87,7 +87,7 @@ func TestPingsAndStrangers(t *testing.T) {
 	g.expect(wire.TypePong, "", wire.TypePong, `{"text":"hö"}`)
 }
 
-// everything is a connection with everything in it, and what is answered.
+// everything is a connection with one request of each kind.
 const everything = `{"type":"describe"}` + "\n" +
 	`{"type":"transcribe","data":{"language":"en"}}` + "\n" +
 	`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
@@ -173,10 +173,7 @@ func TestGarbage(t *testing.T) {
 
 func TestTooManyRequestsAtOnce(t *testing.T) {
 	o := all()
-	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}}
+	o.Mind = hanging(nil)
 	g := dial(t, serve(t, o))
 	for range mostQueued + 2 {
 		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
@@ -236,8 +233,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestPatience: a client that waits for an answer is not idle.
-func TestPatience(t *testing.T) {
+func TestWaitingForAnAnswerIsNotIdle(t *testing.T) {
 	const long = idleFor + 30*time.Second
 	synctest.Test(t, func(t *testing.T) {
 		o := all()
@@ -259,7 +255,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestAClientThatReadsNothingIsDropped, and what was being made for it ends.
+// TestAClientThatReadsNothingIsDropped, and its synthesis is cancelled.
 func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
@@ -284,9 +280,8 @@ func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	})
 }
 
-// TestASentenceEnds: a synthesizer that goes on for ever, for a client that reads
-// so slowly that no write fails, is cancelled.
-func TestASentenceEnds(t *testing.T) {
+// TestEndlessSentenceIsCancelled, even if the client reads slowly so that no write fails.
+func TestEndlessSentenceIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := piped(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
 			for {
@@ -355,20 +350,13 @@ func TestAClientThatLeavesIsNotServed(t *testing.T) {
 	}
 }
 
-// TestCloseEndsEverything while it is at work.
 func TestCloseEndsEverything(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
 	began := make(chan struct{}, 8)
 	o := all()
-	o.Mind = &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
-		began <- struct{}{}
-		<-ctx.Done()
-		return ctx.Err()
-	}}
-	o.Listen = []net.Listener{l}
-	s, err := New(o)
-	must.Succeed(t, err)
+	o.Mind = hanging(began)
+	s := newServer(t, o, l)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

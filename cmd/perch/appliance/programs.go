@@ -2,7 +2,6 @@ package appliance
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -42,7 +41,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.bridge = bridge.New(o)
 	if a.wyomingListener != nil {
 		o := a.wyomingOptions(c, a.Agents.Engines.Engines())
-		o.Listen = []net.Listener{a.wyomingListener}
+		o.Listen = a.wyomingListener
 		if a.wyoming, err = wyoming.New(o); err != nil {
 			return err
 		}
