@@ -3,14 +3,13 @@ package agent
 // change is a set of changes to the memory that is stored in one write. The index has
 // them at once and is restored if the write fails. The caller holds Memory.mu.
 type change struct {
-	entries entries
-	index   *index
-	now     map[string]*Entry   // by id; nil means removed
-	before  map[string]*indexed // nil means it did not exist
+	index  *index
+	now    map[string]*Entry   // by id; nil means removed
+	before map[string]*indexed // nil means it did not exist
 }
 
 func (m *Memory) newChange() change {
-	return change{m.entries, &m.index, map[string]*Entry{}, map[string]*indexed{}}
+	return change{&m.index, map[string]*Entry{}, map[string]*indexed{}}
 }
 
 func (c *change) insert(e Entry) { c.record(e.ID, &e, c.index.insert(e)) }
@@ -18,7 +17,7 @@ func (c *change) insert(e Entry) { c.record(e.ID, &e, c.index.insert(e)) }
 func (c *change) remove(id string) { c.record(id, nil, c.index.remove(id)) }
 
 func (c *change) record(id string, now *Entry, before *indexed) {
-	if _, noted := c.now[id]; !noted {
+	if _, recorded := c.now[id]; !recorded {
 		c.before[id] = before
 	}
 	c.now[id] = now
@@ -37,7 +36,7 @@ func (c *change) commit() error {
 	if len(c.now) == 0 {
 		return nil
 	}
-	err := c.entries.Change(put, removed)
+	err := c.index.table.Change(put, removed)
 	if err != nil {
 		for id, e := range c.before {
 			if c.index.remove(id); e != nil {

@@ -3,7 +3,6 @@ package agent
 import (
 	"iter"
 	"slices"
-	"sync"
 	"time"
 
 	"perch/limit"
@@ -15,7 +14,7 @@ type Conversation struct {
 	Used      time.Time  `json:"used"`
 }
 
-// conversations stores histories. Delete is durable when it returns.
+// conversations stores conversations. Delete is durable when it returns.
 type conversations interface {
 	PutSoon(key string, c Conversation)
 	DeleteSoon(key string)
@@ -23,75 +22,30 @@ type conversations interface {
 	All() iter.Seq2[string, Conversation]
 }
 
-// Histories stores conversations across restarts. A new exchange is on the disk
-// within seconds. Its methods may be called from any goroutine.
-type Histories struct {
-	table conversations
-	mu    sync.Mutex
-	ids   map[string]bool // of the stored conversations
-}
-
-// NewHistories returns the histories stored in a table.
-func NewHistories(kept conversations) *Histories {
-	return &Histories{table: kept, ids: map[string]bool{}}
-}
-
-// load returns the stored conversations, and deletes the oldest above the bound.
-func (h *Histories) load() map[string]Conversation {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := map[string]Conversation{}
-	var ids []string
-	for id, c := range h.table.All() {
-		c.Exchanges = latest(c.Exchanges)
-		all[id] = c
-		ids = append(ids, id)
+// Restore restores the conversations of a table, and from now on stores new exchanges
+// there, within seconds. It must be called before the first turn.
+func (m *Mind) Restore(table conversations) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.table = table
+	for id, c := range table.All() {
+		restored := newConversation(id)
+		restored.history, restored.used, restored.stored = latest(c.Exchanges), c.Used, true
+		m.conversations[id] = restored
 	}
-	slices.SortFunc(ids, func(a, b string) int { return all[b].Used.Compare(all[a].Used) })
-	for i, id := range ids {
-		if i >= mostConversations {
-			delete(all, id)
-			h.table.DeleteSoon(id)
-			continue
-		}
-		h.ids[id] = true
-	}
-	return all
-}
-
-// store stores a conversation as it is now.
-func (h *Histories) store(id string, c Conversation) {
-	if id == "" || len(id) > limit.Session {
-		return // an unstorable conversation lasts as long as this run
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ids[id] = true
-	h.table.PutSoon(id, c)
-}
-
-// drop deletes a conversation soon.
-func (h *Histories) drop(id string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ids[id] {
-		delete(h.ids, id)
-		h.table.DeleteSoon(id)
+	for len(m.conversations) > mostConversations {
+		m.evict()
 	}
 }
 
-// forget deletes a conversation durably.
-func (h *Histories) forget(id string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.ids[id] {
-		return nil
+// store stores a conversation, unless it is a stranger's or its id is too long: such a
+// one lasts as long as this run. The caller holds m.mu.
+func (m *Mind) store(id string, c *conversation) {
+	if m.table == nil || c.stranger || id == "" || len(id) > limit.Session {
+		return
 	}
-	if err := h.table.Delete(id); err != nil {
-		return err
-	}
-	delete(h.ids, id)
-	return nil
+	m.table.PutSoon(id, Conversation{Exchanges: c.history, Used: c.used})
+	c.stored = true
 }
 
 // latest returns the part of a history that is retained.

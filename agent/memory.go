@@ -79,7 +79,6 @@ type entries interface {
 
 // Memory is what agents remember. It is safe for concurrent use.
 type Memory struct {
-	entries    entries
 	most       atomic.Int64 // entries
 	index      index
 	queue      queue
@@ -90,8 +89,8 @@ type Memory struct {
 }
 
 // NewMemory returns the memory stored in a table.
-func NewMemory(kept entries) *Memory {
-	m := &Memory{entries: kept, strangers: map[device.ID]*stranger{}}
+func NewMemory(table entries) *Memory {
+	m := &Memory{index: index{table: table}, strangers: map[device.ID]*stranger{}}
 	m.Bound(mostEntries)
 	return m
 }
@@ -199,13 +198,13 @@ func (m *Memory) rememberAll(all []*wanted) {
 
 // place gives an entry its id. It returns the entries to evict so that it fits.
 func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
-	if old, there := m.index.keyed(m.entries, e.Key); there {
+	if old, there := m.index.keyed(e.Key); there {
 		e.ID = old.ID
 		return nil, nil
 	}
 	e.ID = rand.Text()[:12]
 	most := int(m.most.Load())
-	surplus = m.index.least(m.entries, most-1, e.Created, nil)
+	surplus = m.index.surplus(most-1, e.Created, nil)
 	if !e.reported() {
 		return surplus, nil
 	}
@@ -214,7 +213,7 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 			return nil, ErrFull
 		}
 	}
-	return append(surplus, m.index.least(m.entries, max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
+	return append(surplus, m.index.surplus(max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
 }
 
 // Edit replaces the text of an entry durably and returns the entry. An entry named
@@ -222,8 +221,8 @@ func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, there := m.index.byID(m.entries, id)
-	if err := m.entries.Err(); !there && err != nil {
+	e, there := m.index.byID(id)
+	if err := m.index.table.Err(); !there && err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
 	if !there || e.expired(now) {
@@ -261,13 +260,13 @@ func (e Entry) LastUsed() time.Time {
 // Recall returns the entry of a key and records that it was used. It does not wait for
 // the disk.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
-	return m.index.use(m.entries, key, now)
+	return m.index.use(key, now)
 }
 
 // Search returns the entries with every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	found := []Entry{}
-	for _, e := range m.index.search(m.entries, Query{Text: query}, now) {
+	for _, e := range m.index.search(Query{Text: query}, now) {
 		found = append(found, e.Entry)
 	}
 	slices.SortFunc(found, func(a, b Entry) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
@@ -277,7 +276,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 // All iterates over the entries, the best first, copying each when it is reached.
 func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		for _, e := range m.index.search(m.entries, Query{}, now) {
+		for _, e := range m.index.search(Query{}, now) {
 			if !yield(e.Entry) {
 				return
 			}
@@ -286,14 +285,14 @@ func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 }
 
 // Err returns why All, Recall and Search may have missed entries, or nil.
-func (m *Memory) Err() error { return m.entries.Err() }
+func (m *Memory) Err() error { return m.index.table.Err() }
 
 // Forget deletes an entry durably.
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there := m.index.byID(m.entries, id); !there {
-		if err := m.entries.Err(); err != nil {
+	if _, there := m.index.byID(id); !there {
+		if err := m.index.table.Err(); err != nil {
 			return fmt.Errorf("forget: %w", err)
 		}
 		return ErrForgotten
@@ -328,7 +327,7 @@ func (m *Memory) Of(t Turn) *Memory {
 		if len(m.strangers) >= mostStrangers {
 			delete(m.strangers, limit.First(m.strangers, func(a, b *stranger) int { return a.used.Compare(b.used) }))
 		}
-		own = &stranger{memory: NewMemory(&scratch{})}
+		own = &stranger{memory: NewMemory(discard{})}
 		own.memory.Bound(mostOfStranger)
 		m.strangers[t.Robot] = own
 	}
@@ -349,33 +348,10 @@ type stranger struct {
 	used   time.Time
 }
 
-// scratch stores entries in memory only.
-type scratch struct{ entries sync.Map }
+// discard is the table of a memory that is not stored: its index alone has the entries.
+type discard struct{}
 
-func (s *scratch) PutSoon(key string, e Entry) { s.entries.Store(key, e) }
-func (s *scratch) Err() error                  { return nil }
-
-func (s *scratch) Change(put map[string]Entry, remove []string) error {
-	for _, key := range remove {
-		s.entries.Delete(key)
-	}
-	for key, e := range put {
-		s.entries.Store(key, e)
-	}
-	return nil
-}
-
-func (s *scratch) All() iter.Seq2[string, Entry] {
-	all := map[string]Entry{}
-	s.entries.Range(func(key, e any) bool {
-		all[key.(string)] = e.(Entry)
-		return true
-	})
-	return func(yield func(string, Entry) bool) {
-		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if !yield(key, all[key]) {
-				return
-			}
-		}
-	}
-}
+func (discard) Change(map[string]Entry, []string) error { return nil }
+func (discard) PutSoon(string, Entry)                   {}
+func (discard) All() iter.Seq2[string, Entry]           { return maps.All[map[string]Entry](nil) }
+func (discard) Err() error                              { return nil }

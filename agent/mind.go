@@ -14,6 +14,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // publisher is the bus.
@@ -30,7 +31,7 @@ type Mind struct {
 
 	mu            sync.Mutex
 	conversations map[string]*conversation
-	histories     *Histories // nil if conversations are not stored
+	table         conversations // nil if conversations are not stored
 
 	complete func(*Turn) // nil leaves turns as they are
 }
@@ -43,7 +44,14 @@ type conversation struct {
 	used    time.Time
 	emoji   string // of the current turn's first face
 
+	robot    bool // the id is a robot's
 	stranger bool // never stored on disk
+	stored   bool
+}
+
+func newConversation(id string) *conversation {
+	_, err := device.ParseID(id)
+	return &conversation{turn: make(chan struct{}, 1), robot: err == nil}
 }
 
 // Bounds of the conversations.
@@ -52,8 +60,8 @@ const (
 	mostConversations = 500
 )
 
-// Brains returns the brains for one turn, in the order in which they are asked, and a
-// function to call when the turn has ended.
+// Brains returns the brains for one turn in the order to ask them, and a function to call
+// when the turn has ended.
 type Brains func() (brains []Brain, done func())
 
 // Always returns the same brains for every turn.
@@ -64,17 +72,6 @@ func Always(brains ...Brain) Brains {
 // NewMind returns a Mind.
 func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
-}
-
-// Restore restores the stored conversations and stores them from now on. It must
-// be called before the first turn.
-func (m *Mind) Restore(h *Histories) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.histories = h
-	for id, c := range h.load() {
-		m.conversations[id] = &conversation{turn: make(chan struct{}, 1), history: c.Exchanges, used: c.Used}
-	}
 }
 
 // Complete sets a function that fills in the missing persona and name of a robot's
@@ -88,21 +85,23 @@ func (m *Mind) Forget(conversation string) error {
 	brains, done := m.brains()
 	defer done()
 	for _, brain := range brains {
-		if keeper, ok := brain.(interface{ Forget(string) }); ok {
-			keeper.Forget(conversation)
+		if stateful, ok := brain.(interface{ Forget(string) }); ok {
+			stateful.Forget(conversation)
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c, known := m.conversations[conversation]; known {
-		c.history = nil
-	}
-	if m.histories == nil {
+	c, known := m.conversations[conversation]
+	if !known {
 		return nil
 	}
-	if err := m.histories.forget(conversation); err != nil {
+	if c.history = nil; !c.stored {
+		return nil
+	}
+	if err := m.table.Delete(conversation); err != nil {
 		return fmt.Errorf("forget a conversation: %w", err)
 	}
+	c.stored = false
 	return nil
 }
 
@@ -111,7 +110,7 @@ func (m *Mind) Dismiss(conversation string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c, known := m.conversations[conversation]; known && c.stranger {
-		delete(m.conversations, conversation)
+		c.history = nil
 	}
 }
 
@@ -196,9 +195,7 @@ func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	defer m.mu.Unlock()
 	e.Emoji = cmp.Or(e.Emoji, c.emoji) // a model continues in the style of its own answers
 	c.history = latest(append(c.history, e))
-	if m.histories != nil && !c.stranger {
-		m.histories.store(id, Conversation{Exchanges: c.history, Used: c.used})
-	}
+	m.store(id, c)
 }
 
 func (m *Mind) conversation(id string, now time.Time) *conversation {
@@ -207,39 +204,39 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 	c, known := m.conversations[id]
 	if !known {
 		if len(m.conversations) >= mostConversations {
-			m.dropOldest()
+			m.evict()
 		}
-		c = &conversation{turn: make(chan struct{}, 1)}
+		c = newConversation(id)
 		m.conversations[id] = c
 	}
 	c.used = now
 	return c
 }
 
-// dropOldest drops the oldest conversation: first among those without a history,
-// then among those that do not belong to a robot. Anybody on the network may start
-// these, while robots belong to the owner.
-func (m *Mind) dropOldest() {
-	oldest, worth := "", 0
-	for id, c := range m.conversations {
-		w := 0
-		if _, err := device.ParseID(id); err == nil && !c.stranger {
-			w = 2
-		} else if len(c.history) > 0 {
-			w = 1
-		}
-		if oldest == "" || w < worth || w == worth && c.used.Before(m.conversations[oldest].used) {
-			oldest, worth = id, w
-		}
+// evict drops the conversation of the lowest worth that has not been used for longest.
+// The caller holds m.mu.
+func (m *Mind) evict() {
+	id := limit.First(m.conversations, func(a, b *conversation) int { return cmp.Or(a.worth()-b.worth(), a.used.Compare(b.used)) })
+	if m.conversations[id].stored {
+		m.table.DeleteSoon(id)
 	}
-	delete(m.conversations, oldest)
-	if m.histories != nil {
-		m.histories.drop(oldest)
-	}
+	delete(m.conversations, id)
 }
 
-// sink passes the replies of a turn's brains to their receiver. It publishes what is
-// visible, and removes markers from the text.
+// worth is 2 for an adopted robot, which belongs to the owner, while anybody on the network
+// may start other conversations. Those without a history go first.
+func (c *conversation) worth() int {
+	switch {
+	case c.robot && !c.stranger:
+		return 2
+	case len(c.history) > 0:
+		return 1
+	}
+	return 0
+}
+
+// sink passes the replies of a turn's brains to their receiver, publishes what is visible,
+// and removes markers from the text.
 type sink struct {
 	mind    *Mind
 	turn    Turn
@@ -280,14 +277,14 @@ func (s *sink) handleReply(r Reply) error {
 		}
 		return s.out(r)
 	case Say:
-		r.Text = s.mind.takeMarkers(r.Text, s.turn)
+		r.Text = s.mind.cutMarkers(r.Text, s.turn)
 		if r.Text == "" {
 			return nil
 		}
 		s.spoke = true
 		return s.out(r)
 	case Note:
-		s.mind.remember(r, s.turn)
+		s.mind.rememberNote(r, s.turn)
 		return nil
 	case ToolStatus:
 		s.mind.publish(s.turn, r.ToolStatus)
@@ -311,19 +308,20 @@ func (m *Mind) publish(t Turn, e event.Event) {
 // marker matches a request to remember a fact, for brains that do not use thinker.Speech.
 var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`) })
 
-func (m *Mind) takeMarkers(text string, t Turn) string {
+// cutMarkers returns a text without its requests to remember facts, and remembers these.
+func (m *Mind) cutMarkers(text string, t Turn) string {
 	return strings.TrimSpace(marker().ReplaceAllStringFunc(text, func(found string) string {
 		note, is := ReadNote(found[1 : len(found)-1])
 		if !is {
 			return found
 		}
-		m.remember(note, t)
+		m.rememberNote(note, t)
 		return ""
 	}))
 }
 
-// remember remembers a fact that was cut out of an answer.
-func (m *Mind) remember(n Note, t Turn) {
+// rememberNote stores a fact that was cut out of an answer in the turn's memory.
+func (m *Mind) rememberNote(n Note, t Turn) {
 	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
 		Robot: t.Robot, Session: t.Session, Source: "marker"}
 	if _, err := m.memory.Of(t).Remember(fact, t.Now); err != nil {

@@ -403,7 +403,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 	b := &brain{replies: []agent.Reply{felt("sad", 1), felt("happy", 1), agent.Done{}}}
 	start := func() *agent.Mind {
 		m := newMind(&published{}, nil, b)
-		m.Restore(agent.NewHistories(table))
+		m.Restore(table)
 		return m
 	}
 	m := start()
@@ -435,7 +435,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	table := &storetest.Table[agent.Conversation]{}
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
-	m.Restore(agent.NewHistories(table))
+	m.Restore(table)
 	m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's stays
 	for i := range 600 {
 		m.Remembered(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
@@ -461,7 +461,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 		table.Kept[fmt.Sprint("more", i)] = agent.Conversation{Used: noon.Add(-time.Hour), Exchanges: make([]agent.Exchange, 40)}
 	}
 	m = newMind(&published{}, nil, b)
-	m.Restore(agent.NewHistories(table))
+	m.Restore(table)
 	if len(table.Kept) != 500 {
 		t.Errorf("%d are kept after a start", len(table.Kept))
 	}

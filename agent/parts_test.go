@@ -28,8 +28,8 @@ func TestWhatIsFoundIsThatOfAPlainScan(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	found, byParts := 0, 0
 	for range 60 {
-		var x index
-		x.load(&scratch{})
+		x := index{table: discard{}}
+		x.load()
 		for n := range 1 + r.IntN(80) {
 			e := Entry{ID: fmt.Sprint(n), Type: MemoryTypes()[r.IntN(4)], Created: now.Add(-time.Duration(r.IntN(9)) * time.Hour),
 				Body: text(alphabets[r.IntN(len(alphabets))], 40), Name: text(alphabets[0], 5)}
@@ -43,7 +43,7 @@ func TestWhatIsFoundIsThatOfAPlainScan(t *testing.T) {
 			if r.IntN(4) == 0 {
 				q.Type = MemoryUser
 			}
-			got, want := x.search(nil, q, now), plainScan(x.ranked, q, now)
+			got, want := x.search(q, now), plainScan(x.ranked, q, now)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: %+v finds %d, want %d: %+v", seed, q, len(got), len(want), want)
 			}

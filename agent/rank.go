@@ -135,7 +135,7 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 		return nil, fmt.Errorf("%w: a query has at most %d words, and %d bytes; leave out some", ErrEntry, mostSought, mostQuery)
 	}
 	q.Tags = tags
-	found := m.index.search(m.entries, q, now)
+	found := m.index.search(q, now)
 	ranked := make([]Ranked, len(found))
 	for i, e := range found {
 		ranked[i] = Ranked{e.Entry, e.Score(now)}
@@ -155,7 +155,7 @@ type MemoryStats struct {
 // Stats counts the entries that have not expired.
 func (m *Memory) Stats(now time.Time) MemoryStats {
 	s := MemoryStats{Most: int(m.most.Load()), Types: map[string]int{}, Tags: map[string]int{}}
-	for _, e := range m.index.search(m.entries, Query{}, now) {
+	for _, e := range m.index.search(Query{}, now) {
 		s.Entries++
 		s.Types[e.Type]++
 		if e.Important {
@@ -171,6 +171,7 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 // index holds the entries in memory with their search keys, so that a search does not
 // read, decode or sort. It matches the table once that has been read without an error.
 type index struct {
+	table  entries
 	mu     sync.RWMutex
 	loaded bool
 	contents
@@ -214,13 +215,13 @@ func byRank(a, b *indexed) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 }
 
-// entries returns the contents of the table. The caller holds the read lock.
-func (x *index) entries(kept entries) contents {
+// read returns the contents of the table. The caller holds the lock.
+func (x *index) read() contents {
 	if x.loaded {
 		return x.contents
 	}
 	read := contents{nil, map[string]*indexed{}, map[string]*indexed{}}
-	for id, e := range kept.All() {
+	for id, e := range x.table.All() {
 		e.ID = id
 		read.ranked = append(read.ranked, newIndexed(e))
 	}
@@ -239,19 +240,24 @@ func (c *contents) name(e *indexed) {
 	}
 }
 
-// load reads the table, unless it has been read.
-func (x *index) load(kept entries) {
-	x.mu.RLock()
-	loaded := x.loaded
-	x.mu.RUnlock()
-	if loaded {
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if read := x.entries(kept); kept.Err() == nil {
+// load reads the table, unless it has been read. The caller holds the lock for writing.
+func (x *index) load() contents {
+	read := x.read()
+	if x.table.Err() == nil {
 		x.contents, x.loaded = read, true
 	}
+	return read
+}
+
+// view returns the contents, which may be read until done is called.
+func (x *index) view() (c contents, done func()) {
+	x.mu.RLock()
+	if x.loaded {
+		return x.contents, x.mu.RUnlock
+	}
+	x.mu.RUnlock()
+	x.mu.Lock()
+	return x.load(), x.mu.Unlock
 }
 
 // insert adds an entry, or replaces and returns the one of the same id.
@@ -298,33 +304,30 @@ func (x *index) drop(id string) (before *indexed) {
 }
 
 // byID returns the entry of an id.
-func (x *index) byID(kept entries, id string) (Entry, bool) {
-	x.load(kept)
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.entries(kept).ids[id].copied()
+func (x *index) byID(id string) (Entry, bool) {
+	all, done := x.view()
+	defer done()
+	return all.ids[id].copied()
 }
 
 // keyed returns the entry of a key, unless the key is empty.
-func (x *index) keyed(kept entries, key string) (Entry, bool) {
-	x.load(kept)
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.entries(kept).keys[key].copied()
+func (x *index) keyed(key string) (Entry, bool) {
+	all, done := x.view()
+	defer done()
+	return all.keys[key].copied()
 }
 
 // use returns the entry of a key after recording its use in the index and the table,
 // before anybody else can change the entry.
-func (x *index) use(kept entries, key string, now time.Time) (Entry, bool) {
-	x.load(kept)
+func (x *index) use(key string, now time.Time) (Entry, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e, there := x.entries(kept).keys[key].copied()
+	e, there := x.load().keys[key].copied()
 	if !there || e.expired(now) {
 		return Entry{}, false
 	}
 	e.Used = now
-	kept.PutSoon(e.ID, e)
+	x.table.PutSoon(e.ID, e)
 	x.replace(e)
 	return e, true
 }
@@ -338,15 +341,14 @@ func (e *indexed) copied() (Entry, bool) {
 }
 
 // search returns the entries that match a query, the best first.
-func (x *index) search(kept entries, q Query, now time.Time) (found []*indexed) {
-	x.load(kept)
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+func (x *index) search(q Query, now time.Time) (found []*indexed) {
+	contents, done := x.view()
+	defer done()
 	words := newSought(strings.Fields(language.Fold(q.Text)))
 	fits := func(e *indexed) bool {
 		return !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags)
 	}
-	all := x.entries(kept).ranked
+	all := contents.ranked
 	for _, e := range all {
 		if words.in(e) && fits(e) {
 			if found = append(found, e); len(found) == q.N {
@@ -361,13 +363,12 @@ func (x *index) search(kept entries, q Query, now time.Time) (found []*indexed) 
 	return found
 }
 
-// least returns the entries to delete so that at most most are left, of a kind or in
+// surplus returns the entries to delete so that at most most are left, of a kind or in
 // all: first expired ones, then those reported by viewers, each from the lowest rank.
-func (x *index) least(kept entries, most int, now time.Time, kind func(*indexed) bool) []*indexed {
-	x.load(kept)
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	all := x.entries(kept).ranked
+func (x *index) surplus(most int, now time.Time, kind func(*indexed) bool) []*indexed {
+	contents, done := x.view()
+	defer done()
+	all := contents.ranked
 	if kind != nil {
 		all = slices.DeleteFunc(slices.Clone(all), func(e *indexed) bool { return !kind(e) })
 	}
@@ -375,17 +376,17 @@ func (x *index) least(kept entries, most int, now time.Time, kind func(*indexed)
 	if surplus == 0 {
 		return nil
 	}
-	var places [3][]*indexed
+	var classes [3][]*indexed
 	for _, e := range slices.Backward(all) {
-		if at := e.place(now); len(places[at]) < surplus {
-			places[at] = append(places[at], e)
+		if c := e.class(now); len(classes[c]) < surplus {
+			classes[c] = append(classes[c], e)
 		}
 	}
-	return slices.Concat(places[:]...)[:surplus]
+	return slices.Concat(classes[:]...)[:surplus]
 }
 
-// place returns the class in which an entry is deleted, the lowest first.
-func (e *indexed) place(now time.Time) int {
+// class returns the class of an entry for eviction, the lowest first.
+func (e *indexed) class(now time.Time) int {
 	switch {
 	case e.expired(now):
 		return 0
@@ -396,10 +397,5 @@ func (e *indexed) place(now time.Time) int {
 }
 
 func (e *indexed) tagged(tags []string) bool {
-	for _, tag := range tags {
-		if !slices.Contains(e.Tags, tag) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(e.Tags, tag) })
 }

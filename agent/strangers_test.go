@@ -67,7 +67,7 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}
 	entries, kept := &storetest.Table[agent.Entry]{}, &storetest.Table[agent.Conversation]{}
 	m := newMind(&published{}, agent.NewMemory(entries), b)
-	m.Restore(agent.NewHistories(kept))
+	m.Restore(kept)
 	talk := func(stranger bool, text string) {
 		t.Helper()
 		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Untrusted: stranger, Text: text, Now: now}

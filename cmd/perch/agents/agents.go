@@ -89,7 +89,7 @@ func New(o Options) (*Agents, error) {
 		e, done := a.Engines.Acquire()
 		return e.Brains, done
 	}, o.Memory, o.Bus, o.Log)
-	a.Mind.Restore(agent.NewHistories(store.NewTable[agent.Conversation](o.DB, "conversations")))
+	a.Mind.Restore(store.NewTable[agent.Conversation](o.DB, "conversations"))
 	a.Mind.Complete(a.Characters.Complete)
 	a.Characters.Replace(a.Characters)
 	words, err := mood.ReadWords(datadir.Words(o.Data))

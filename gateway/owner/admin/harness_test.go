@@ -169,7 +169,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h.memory.Watch(func(id string) { h.bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	h.partsOf = func() []admin.Part { return h.parts }
 	h.mind = agent.NewMind(agent.Always(), h.memory, h.bus, slog.New(slog.DiscardHandler))
-	h.mind.Restore(agent.NewHistories(h.histories))
+	h.mind.Restore(h.histories)
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	var err error
 	h.firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: t.TempDir(), Images: &storetest.Table[ota.Record]{},
