@@ -10,6 +10,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/limit"
 )
 
 // Board owns the state of every session and the Seq it is true at. The feeds
@@ -103,17 +104,19 @@ func (s *states) fold(e event.Envelope) (key string) {
 	}
 	if e.At.Sub(s.swept) >= sweepEvery {
 		s.swept = e.At
-		s.forget(e.At)
+		s.dropWhere(func(one stated) bool { return one.outdated(e.At) })
 	}
 	before, known := s.bySession[key]
 	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
 		return "" // its owner has forgotten it
 	}
 	if !known && len(s.bySession) >= manyStates {
-		s.makeRoom(e.At)
+		s.dropWhere(func(one stated) bool { return one.Robot == "" && one.At(e.At) == Idle })
 	}
 	if !known && len(s.bySession) >= mostStates {
-		s.dropLongestGone()
+		if first := limit.First(s.bySession, stated.compare); s.bySession[first].evictable() {
+			s.drop(first)
+		}
 	}
 	if !known && len(s.bySession) >= mostStates {
 		return ""
@@ -141,34 +144,32 @@ func (s *states) drop(key string) {
 	}
 }
 
-// forget drops the sessions that have been offline or silent for too long.
-func (s *states) forget(now time.Time) {
+func (s *states) dropWhere(is func(stated) bool) {
 	for key, one := range s.bySession {
-		silent := now.Sub(one.at)
-		if one.Robot == "" && silent >= silentFor || one.Robot != "" && !one.Online && silent >= goneFor {
+		if is(one) {
 			s.drop(key)
 		}
 	}
 }
 
-// dropLongestGone drops the robot that has been offline the longest, if any.
-func (s *states) dropLongestGone() {
-	longest := ""
-	for key, one := range s.bySession {
-		if one.Robot != "" && !one.Online && (longest == "" || one.at.Before(s.bySession[longest].at)) {
-			longest = key
-		}
-	}
-	s.drop(longest)
+// outdated reports whether a session has been offline or silent for too long.
+func (s stated) outdated(now time.Time) bool {
+	silent := now.Sub(s.at)
+	return s.Robot == "" && silent >= silentFor || s.evictable() && silent >= goneFor
 }
 
-// makeRoom drops the finished sessions without a robot.
-func (s *states) makeRoom(now time.Time) {
-	for key, one := range s.bySession {
-		if one.Robot == "" && one.At(now) == Idle {
-			s.drop(key)
-		}
+// evictable reports whether a state may give way to a new one: it is of a robot that is offline.
+func (s stated) evictable() bool { return s.Robot != "" && !s.Online }
+
+// compare is negative if a state gives way before another: the robot that is offline for longest.
+func (s stated) compare(other stated) int {
+	switch {
+	case s.evictable() == other.evictable():
+		return s.at.Compare(other.at)
+	case s.evictable():
+		return -1
 	}
+	return 1
 }
 
 // all returns every state, in a fixed order.
@@ -197,10 +198,10 @@ func unknown(id device.ID, session string) State {
 // as of the last applied event; the board may be ahead or behind. A Follower is not
 // safe for concurrent use.
 //
-//	f := board.Follow(time.Now())
+//	f := board.NewFollower(time.Now())
 //	// show f.States()
 //	f.Reader(bus).Each(ctx, func(e event.Envelope) {
-//		for _, c := range f.Take(e) {
+//		for _, c := range f.HandleEvent(e) {
 //			// show c.State as it is at c.At
 //		}
 //	})
@@ -308,13 +309,8 @@ func (f *Follower) schedule(s State, now time.Time) {
 }
 
 // NextExpiry returns when the next state expires, or the zero time if none does.
-func (f *Follower) NextExpiry() (first time.Time) {
-	for _, due := range f.due {
-		if first.IsZero() || due.Before(first) {
-			first = due
-		}
-	}
-	return first
+func (f *Follower) NextExpiry() time.Time {
+	return f.due[limit.First(f.due, time.Time.Compare)]
 }
 
 // Expire returns the states that have expired by now. The result is valid until the next call.
