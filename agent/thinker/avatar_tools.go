@@ -43,7 +43,7 @@ func expressions() map[string]agent.Emotion {
 func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) {
 		if k.mayUse(t, name) {
-			all = append(all, turnTool{Tool: Tool{Name: name, Description: description, Schema: json.RawMessage(schema)}, run: run})
+			all = append(all, newTool(name, description, schema, run))
 		}
 	}
 	if k.Publish == nil || t.Untrusted {
@@ -51,75 +51,80 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	}
 	offer("wave", "Wave: a greeting, a farewell, or to be noticed.",
 		`{"type":"object","properties":{"duration_ms":{"type":"integer","minimum":500,"maximum":5000,"default":1500}}}`,
-		with(func(_ context.Context, a struct {
+		acting(func(a struct {
 			Duration *float64 `json:"duration_ms"`
-		}) (string, error) {
+		}) error {
 			length := float64(usualWave)
 			if a.Duration != nil {
 				length = min(max(*a.Duration, shortestWave), longestWave)
 			}
 			k.publish(t, event.Gesture{Name: "wave", Duration: int64(length), By: event.ByModel})
-			return `{"ok":true}`, nil
+			return nil
 		}))
 	offer("lookAt", "Look somewhere else: at the person, at the camera, or straight ahead.",
 		`{"type":"object","properties":{"target":{"type":"string","enum":["user","camera","center"]}},"required":["target"]}`,
-		with(func(_ context.Context, a struct{ Target string }) (string, error) {
+		acting(func(a struct{ Target string }) error {
 			if !slices.Contains([]string{"user", "camera", "center"}, a.Target) {
-				return "", fmt.Errorf("target is user, camera or center, not %.40q", a.Target)
+				return fmt.Errorf("target is user, camera or center, not %.40q", a.Target)
 			}
 			k.publish(t, event.LookAt{Target: a.Target, By: event.ByModel})
-			return `{"ok":true}`, nil
+			return nil
 		}))
 	offer("play_clip", "Make a gesture: wave, nod, shake, think, celebrate, concern, bow, point, shrug, fidget, dance or idle, or one of the owner's.",
 		`{"type":"object","properties":{"name":{"type":"string"},"loop":{"type":"boolean","default":false},`+
 			`"fade_ms":{"type":"integer","minimum":0,"default":200}},"required":["name"]}`,
-		with(func(_ context.Context, a struct {
+		acting(func(a struct {
 			Name string
 			Loop bool
-		}) (string, error) {
+		}) error {
 			name, ok := event.GestureName(a.Name)
 			if !ok {
-				return "", errors.New("name is a gesture's name, such as nod: small letters, digits, - and _, 40 at most")
+				return errors.New("name is a gesture's name, such as nod: small letters, digits, - and _, 40 at most")
 			}
 			g := event.Gesture{Name: name, By: event.ByModel}
 			if a.Loop {
 				g.Duration = loopFor
 			}
 			k.publish(t, g)
-			return `{"ok":true}`, nil
+			return nil
 		}))
 	offer("setExpression", "Show a face for a moment, over what you feel.",
 		`{"type":"object","properties":{"preset":{"type":"string","enum":["neutral","happy","sad","surprised","confused","focused"]},`+
 			`"intensity":{"type":"number","minimum":0,"maximum":1,"default":1}},"required":["preset"]}`,
-		with(func(_ context.Context, a struct {
+		acting(func(a struct {
 			Preset    string
 			Intensity *float64
-		}) (string, error) {
+		}) error {
 			return k.express(t, hooks, a.Preset, a.Intensity)
 		}))
 	if hooks.reply != nil {
 		offer("speak", "Say a text aloud at once. What you write as your answer is spoken anyway; do not say it twice.",
 			`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`,
-			with(func(_ context.Context, a struct{ Text string }) (string, error) {
+			acting(func(a struct{ Text string }) error {
 				_, text := agent.SplitEmotion(agent.Speakable(a.Text))
 				if text == "" || len(text) > mostAloud {
-					return "", fmt.Errorf("text has 1 to %d bytes", mostAloud)
+					return fmt.Errorf("text has 1 to %d bytes", mostAloud)
 				}
 				var replies []agent.Reply
 				for _, sentence := range Sentences(text) {
 					replies = append(replies, agent.Say{Text: sentence})
 				}
-				return `{"ok":true}`, hooks.reply(replies...)
+				return hooks.reply(replies...)
 			}))
 	}
 	return all
 }
 
+// acting is with for a tool that answers only that it has acted.
+func acting[A any](run func(A) error) func(context.Context, json.RawMessage) (string, error) {
+	return with(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
+}
+
 // express shows a face over the mood, and at once on a talking robot.
-func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *float64) (string, error) {
+func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *float64) error {
 	face, known := expressions()[preset]
 	if !known {
-		return "", fmt.Errorf("preset is neutral, happy, sad, surprised, confused or focused, not %.40q", preset)
+		return fmt.Errorf("preset is neutral, happy, sad, surprised, confused or focused, not %.40q", preset)
 	}
 	intensity := 1.0
 	if wanted != nil {
@@ -127,9 +132,9 @@ func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *fl
 	}
 	k.publish(t, event.Expression{Preset: preset, Intensity: intensity, By: event.ByModel})
 	if hooks.reply == nil || intensity == 0 {
-		return `{"ok":true}`, nil
+		return nil
 	}
-	return `{"ok":true}`, hooks.reply(agent.Felt{Emotion: face, Intensity: intensity})
+	return hooks.reply(agent.Felt{Emotion: face, Intensity: intensity})
 }
 
 // mayUse reports whether the turn's character has a built-in tool.

@@ -1,42 +1,18 @@
-package thinker
+package thinker_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/agent"
+	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
 	"perch/must"
 	"perch/store/storetest"
 )
-
-// script is a model that calls tools, and then has nothing more to say.
-type script struct {
-	calls []ToolCall
-	asked []Prompt
-}
-
-func (*script) Name() string { return "script" }
-
-func (m *script) Continue(_ context.Context, p Prompt, out func(Piece) error) (Stop, error) {
-	m.asked = append(m.asked, p)
-	if len(m.asked) > 1 {
-		return StopEnd, out(Piece{Text: "😊 There."})
-	}
-	for i := range m.calls {
-		if err := out(Piece{Call: &m.calls[i]}); err != nil {
-			return "", err
-		}
-	}
-	return StopTools, nil
-}
 
 // TestAvatarTools: what each of the six does, is answered and may be given.
 func TestAvatarTools(t *testing.T) {
@@ -65,9 +41,9 @@ func TestAvatarTools(t *testing.T) {
 			"Error: cannot be remembered so: type is one of user, feedback, project, reference, not \"gossip\"", ""},
 	} {
 		var did []string
-		m := &script{calls: []ToolCall{{ID: "1", Name: c.name, Arguments: json.RawMessage(c.args)}}}
+		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", c.name, c.args)}}, {texts: []string{"😊 There."}}}}
 		memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
-		k := New(Options{Model: m, Memory: memory, Publish: func(id device.ID, session string, e event.Event) {
+		k := thinker.New(thinker.Options{Model: m, Memory: memory, Publish: func(id device.ID, session string, e event.Event) {
 			if id != "a0b1c2d3e4f5" || session != "s" {
 				t.Errorf("%s of %s %s", event.Kind(e), id, session)
 			}
@@ -80,7 +56,7 @@ func TestAvatarTools(t *testing.T) {
 				did = append(did, fmt.Sprint("expression ", e.Preset, " ", e.Intensity))
 			}
 		}})
-		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: "go", Now: time.Now()}
+		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: "go", Now: noon}
 		err := k.Think(t.Context(), turn, func(r agent.Reply) error {
 			if len(m.asked) > 1 {
 				return nil // the answer after the tool
@@ -109,10 +85,10 @@ func TestAvatarTools(t *testing.T) {
 func TestToolsOfAJoinedTalk(t *testing.T) {
 	for untrusted, want := range map[bool]string{false: "/vtb_s a0b1c2d3e4f5/", true: ""} {
 		var did []string
-		m := &script{calls: []ToolCall{{ID: "1", Name: "wave", Arguments: json.RawMessage("{}")}}}
-		k := New(Options{Model: m, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}),
+		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "wave", "{}")}}, {texts: []string{"😊 There."}}}}
+		k := thinker.New(thinker.Options{Model: m, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}),
 			Publish: func(id device.ID, session string, _ event.Event) { did = append(did, string(id)+"/"+session) }})
-		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "vtb_s", Unpublished: true, Untrusted: untrusted, Text: "go", Now: time.Now()}
+		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "vtb_s", Unpublished: true, Untrusted: untrusted, Text: "go", Now: noon}
 		must.Succeed(t, k.Think(t.Context(), turn, func(agent.Reply) error { return nil }))
 		if got := strings.Join(did, " "); got != want {
 			t.Errorf("untrusted %t: %q, not %q", untrusted, got, want)
@@ -123,7 +99,7 @@ func TestToolsOfAJoinedTalk(t *testing.T) {
 // TestACharactersTools: a manifest's tools choose among the six, and touch no others.
 func TestACharactersTools(t *testing.T) {
 	six := []string{"wave", "lookAt", "play_clip", "setExpression", "speak", "remember"}
-	k := New(Options{Model: &script{}, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}), Publish: func(device.ID, string, event.Event) {}})
+	k := thinker.New(thinker.Options{Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}), Publish: func(device.ID, string, event.Event) {}})
 	for _, c := range []struct{ tools, want []string }{
 		{nil, six}, {[]string{}, nil}, {[]string{"wave", "speak", "fly"}, []string{"wave", "speak"}},
 	} {
@@ -142,11 +118,10 @@ func TestACharactersTools(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		want := slices.Sorted(slices.Values(c.want))
-		if !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+		if want := slices.Sorted(slices.Values(c.want)); !slices.Equal(got, want) {
 			t.Errorf("of %v: %v", c.tools, got)
 		}
-		if !slices.ContainsFunc(set.Offered(), func(o Tool) bool { return o.Name == "recall" }) {
+		if !slices.ContainsFunc(set.Offered(), func(o thinker.Tool) bool { return o.Name == "recall" }) {
 			t.Error("a tool that is none of the six is gone")
 		}
 	}

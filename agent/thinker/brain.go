@@ -18,6 +18,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/limit"
+	"perch/remote"
 )
 
 // senses provide what a robot perceives.
@@ -53,17 +54,17 @@ type Options struct {
 
 	HistoryTokens int           // of the conversation so far; 3000 if 0
 	MemoryTokens  int           // of the memory; 2048 if 0
-	ToolWithin    time.Duration // for one tool; a minute if 0
-	DeepWithin    time.Duration // for think_hard; 30 s if 0
-	ModelWithin   time.Duration // for all that a model writes in a turn; 5 minutes if 0
 	Phrases       agent.Phrases // spoken if the model says nothing speakable
 	Log           *slog.Logger
 }
 
 // Bounds of one turn.
 const (
-	mostRounds = 8  // of tools; then the model must answer without them
-	mostCalls  = 16 // in one message
+	mostRounds  = 8  // of tools; then the model must answer without them
+	mostCalls   = 16 // in one message
+	toolWithin  = time.Minute
+	deepWithin  = 30 * time.Second // for think_hard
+	modelWithin = 5 * time.Minute  // for all that a model writes
 )
 
 // Brain implements agent.Brain with a Model: it writes the prompt, runs the called
@@ -77,9 +78,6 @@ type Brain struct {
 func New(o Options) *Brain {
 	o.HistoryTokens = cmp.Or(o.HistoryTokens, 3000)
 	o.MemoryTokens = cmp.Or(o.MemoryTokens, 2048)
-	o.ToolWithin = cmp.Or(o.ToolWithin, time.Minute)
-	o.DeepWithin = cmp.Or(o.DeepWithin, 30*time.Second)
-	o.ModelWithin = cmp.Or(o.ModelWithin, 5*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Brain{Options: o}
 }
@@ -107,7 +105,8 @@ func (k *Brain) Name() string { return k.Model.Name() }
 // error wraps ErrAway unless the model has already spoken or used a tool.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	t.Language = cmp.Or(t.Language, k.Persona.Language)
-	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(t.Language), left: k.ModelWithin}
+	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(t.Language), clock: remote.NewWatch(ctx, modelWithin, modelWithin)}
+	defer r.clock.Stop()
 	r.tools = k.toolsOf(ctx, t, turnHooks{&r.after, r.send})
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: r.tools.offered}
 	if t.Persona != nil {
@@ -117,12 +116,14 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		if round == mostRounds {
 			p.Tools = nil
 		}
-		m, stop, err := r.message(ctx, p)
+		m, stop, err := r.message(p)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case err != nil && r.acted: // another brain could repeat the action
+			return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
 		case err != nil:
-			return r.failed(err)
+			return err
 		case stop == StopRefused:
 			return r.finish("refused")
 		case stop == StopLength:
@@ -139,24 +140,19 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// DescribeImage has the model look at a picture, within ModelWithin, or returns ErrNoVision.
+// DescribeImage has the model look at a picture, within modelWithin, or returns ErrBlind.
 func (k *Brain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
 		return "", agent.ErrBlind
 	}
-	within, cancel := context.WithTimeout(ctx, k.ModelWithin)
+	within, cancel := context.WithTimeout(ctx, modelWithin)
 	defer cancel()
 	text, err := seer.DescribeImage(within, l)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return "", k.endless()
+		return "", errEndless
 	}
 	return text, err
-}
-
-// endless returns the error of a silent model, which makes the next brain answer.
-func (k *Brain) endless() error {
-	return fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", agent.ErrAway, k.ModelWithin)
 }
 
 // Warm prepares the model for the next turn, if it supports that.
@@ -189,10 +185,10 @@ type turnRun struct {
 	turn   agent.Turn
 	tools  toolset
 	speech *Speech
+	clock  *remote.Watch // measures the model's time, without other waits
 	acted  bool          // a tool has run
 	wrote  bool          // the model has written text
 	after  agent.End     // what follows the turn
-	left   time.Duration // the remaining time of the model
 
 	mu    sync.Mutex // tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
@@ -216,20 +212,21 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 	return nil
 }
 
-// Reasons for ending a message early.
+// errEnough ends a message early; errEndless is returned for a silent model, so that the next brain answers.
 var (
-	errEnough    = errors.New("the message is too long")
-	errModelTime = errors.New("the model takes too long")
+	errEnough  = errors.New("the message is too long")
+	errEndless = fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", agent.ErrAway, modelWithin)
 )
 
 // message has the model write one message, and speaks it at the same time.
-func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) {
+func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
 	var words strings.Builder
-	clock := r.startClock(ctx)
-	stop, err := r.Model.Continue(clock.ctx, p, func(piece Piece) error {
-		clock.rest() // speaking a sentence may take minutes
-		defer clock.run()
+	ctx := r.clock.Context()
+	r.clock.Start()
+	stop, err := r.Model.Continue(ctx, p, func(piece Piece) error {
+		r.clock.Rest() // speaking a sentence may take minutes
+		defer r.clock.Start()
 		if words.Len()+len(piece.Text) > limit.Body || len(m.Calls) == mostCalls && piece.Call != nil {
 			return errEnough
 		}
@@ -243,10 +240,11 @@ func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) 
 		m.Calls = append(m.Calls, *piece.Call)
 		return r.send(r.speech.Flush()...) // the text before a call is spoken before the call is made
 	})
-	late := clock.stop()
+	r.clock.Rest()
+	late := r.clock.Silent() != ""
 	switch {
 	case err != nil && late && !r.sent && !r.acted:
-		return m, "", r.endless()
+		return m, "", errEndless
 	case err != nil && late, errors.Is(err, errEnough):
 		stop, err = StopLength, nil
 	}
@@ -256,51 +254,6 @@ func (r *turnRun) message(ctx context.Context, p Prompt) (Message, Stop, error) 
 	m.Text = strings.TrimSpace(words.String())
 	r.wrote = r.wrote || m.Text != ""
 	return m, stop, err
-}
-
-// modelClock measures a model's time in a turn, without other waits. Only the
-// model's goroutine and the timer use it.
-type modelClock struct {
-	ctx    context.Context // the model's
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	left   *time.Duration
-	since  time.Time
-}
-
-// startClock returns a running clock with the remaining time of the turn's model.
-func (r *turnRun) startClock(ctx context.Context) *modelClock {
-	c := &modelClock{left: &r.left, since: time.Now()}
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.timer = time.AfterFunc(r.left, func() { c.cancel(errModelTime) })
-	return c
-}
-
-func (c *modelClock) rest() {
-	c.timer.Stop()
-	*c.left = max(0, *c.left-time.Since(c.since))
-}
-
-func (c *modelClock) run() {
-	c.since = time.Now()
-	c.timer.Reset(*c.left)
-}
-
-// stop stops the clock and reports whether the time was up.
-func (c *modelClock) stop() (late bool) {
-	c.rest()
-	late = errors.Is(context.Cause(c.ctx), errModelTime)
-	c.cancel(nil)
-	return late
-}
-
-// failed converts a model's error for the turn. After a tool has run, no other brain
-// may answer the turn, because it could repeat the action.
-func (r *turnRun) failed(err error) error {
-	if r.acted {
-		return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
-	}
-	return err
 }
 
 // finish ends the turn, after the phrase of that name if there is one, in the turn's

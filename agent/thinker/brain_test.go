@@ -119,6 +119,21 @@ func think(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, err
 	return replies, err
 }
 
+// answered is think for a turn that does not fail.
+func answered(t *testing.T, o thinker.Options, turn agent.Turn) []agent.Reply {
+	t.Helper()
+	replies, err := think(t, o, turn)
+	must.Succeed(t, err)
+	return replies
+}
+
+// remember adds an entry to a memory.
+func remember(t *testing.T, memory *agent.Memory, e agent.Entry, at time.Time) {
+	t.Helper()
+	_, err := memory.Remember(e, at)
+	must.Succeed(t, err)
+}
+
 // statuses lists the reported tools, "name status".
 func statuses(replies []agent.Reply) (all []string) {
 	for _, r := range replies {
@@ -391,9 +406,7 @@ func TestAModelKnowsWhatARobotPerceives(t *testing.T) {
 	const who = "in front of you since 12 s: Ann"
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "get_perception", `{}`)}}, {texts: []string{"😊 Hello Ann."}}}}
 	o := thinker.Options{Model: m, Senses: fakeSenses{}}
-	if _, err := think(t, o, agent.Turn{Body: &arm{}, Robot: "a0b1c2d3e4f5"}); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, o, agent.Turn{Body: &arm{}, Robot: "a0b1c2d3e4f5"})
 	if !strings.Contains(m.asked[0].System, who) || m.asked[1].Messages[2].Text != `{"robot":"a0b1c2d3e4f5"}` {
 		t.Errorf("given %s\nanswered %+v", m.asked[0].System, m.asked[1].Messages)
 	}
@@ -412,9 +425,7 @@ func TestToolsOfSources(t *testing.T) {
 		began := time.Now()
 		o := thinker.Options{Model: m}
 		o.Sources = append(o.Sources, slowSource(10*time.Second))
-		if _, err := think(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}}); err != nil {
-			t.Fatal(err)
-		}
+		answered(t, o, agent.Turn{Body: &arm{wait: 10 * time.Second}})
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("what can run at a time took %s", took)
 		}
@@ -425,8 +436,8 @@ func TestToolsOfSources(t *testing.T) {
 			answers[2].Text != "true" {
 			t.Errorf("%+v", answers)
 		}
-		o.ToolWithin, m.asked = time.Second, nil
-		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[1].Messages[4].Text, "within 1s") {
+		o.Sources, m.asked = []thinker.ToolSource{slowSource(time.Hour)}, nil
+		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[1].Messages[4].Text, "within 1m0s") {
 			t.Errorf("a slow tool: %v, %+v", err, m.asked[1].Messages)
 		}
 	})
@@ -481,10 +492,7 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 func TestThePrompt(t *testing.T) {
 	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for i := range 200 {
-		if _, err := memory.Remember(agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))},
-			noon.Add(time.Duration(i)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		remember(t, memory, agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))}, noon.Add(time.Duration(i)*time.Second))
 	}
 	var history []agent.Exchange
 	for i := range 20 {
@@ -494,9 +502,7 @@ func TestThePrompt(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Hi."}}}}
 	o := thinker.Options{Model: m, Memory: memory, Persona: agent.Persona{Name: "Rob", Text: "You are grumpy.", Language: "de"},
 		HistoryTokens: 200, MemoryTokens: 512}
-	if _, err := think(t, o, agent.Turn{History: history, Body: &arm{}}); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, o, agent.Turn{History: history, Body: &arm{}})
 	p := m.asked[0]
 	for _, want := range []string{"You are grumpy.", "Your name is Rob.", "robot", "code de", "😊 happy", "😴 sleepy", "Fact 199",
 		noon.Format("2 January 2006, 15:04")} {
@@ -526,15 +532,11 @@ func TestTheMemoryInThePrompt(t *testing.T) {
 				if i == 1999 {
 					e.Body, e.Important = strings.Repeat(text, 40), true
 				}
-				if _, err := memory.Remember(e, noon.Add(time.Duration(i)*time.Minute)); err != nil {
-					t.Fatal(err)
-				}
+				remember(t, memory, e, noon.Add(time.Duration(i)*time.Minute))
 			}
 			m := &model{script: []message{{texts: []string{"Hi."}}}}
 			turn := agent.Turn{Now: noon.AddDate(0, 0, 3), Persona: &agent.Persona{MemoryTokens: budget}}
-			if _, err := think(t, thinker.Options{Model: m, Memory: memory, MemoryTokens: 5000}, turn); err != nil {
-				t.Fatal(err)
-			}
+			answered(t, thinker.Options{Model: m, Memory: memory, MemoryTokens: 5000}, turn)
 			_, block, begun := strings.Cut(m.asked[0].System, "<memory>")
 			block, _, ended := strings.Cut(block, "</memory>")
 			tokens := 0.0
@@ -568,9 +570,7 @@ func TestRecallIsRanked(t *testing.T) {
 		{Body: "The tea is in the hall.", Type: agent.MemoryReference}, {Body: "Ann hates cold tea.", Type: agent.MemoryFeedback},
 		{Body: "緑茶が好き"}, {Body: "Tom drinks coffee in the hall.", Important: true},
 	} {
-		if _, err := memory.Remember(e, noon.Add(time.Duration(i)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		remember(t, memory, e, noon.Add(time.Duration(i)*time.Second))
 	}
 	for query, want := range map[string]string{
 		"tea": "- Ann hates cold tea. (2026-01-02)\n- The tea is in the hall. (2026-01-02)", "tea of the hall": "- The tea is in the hall.",
@@ -578,9 +578,7 @@ func TestRecallIsRanked(t *testing.T) {
 		strings.Repeat("x", 600): "Error: cannot be remembered so: a query has at most",
 	} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "recall", `{"query":"`+query+`"}`)}}, {texts: []string{"Done."}}}}
-		if _, err := think(t, thinker.Options{Model: m, Memory: memory}, agent.Turn{}); err != nil {
-			t.Fatal(err)
-		}
+		answered(t, thinker.Options{Model: m, Memory: memory}, agent.Turn{})
 		if got := m.asked[1].Messages[2].Text; !strings.HasPrefix(got, want) {
 			t.Errorf("%.40s: %q, want %q", query, got, want)
 		}
@@ -602,9 +600,7 @@ func TestAPersonaInThePrompt(t *testing.T) {
 	} {
 		m := &model{script: []message{{texts: []string{"Hi."}}}}
 		c.turn.Body = &arm{}
-		if _, err := think(t, thinker.Options{Model: m, Persona: household}, c.turn); err != nil {
-			t.Fatal(err)
-		}
+		answered(t, thinker.Options{Model: m, Persona: household}, c.turn)
 		given := m.asked[0].System
 		for _, w := range c.want {
 			if !strings.Contains(given, w) {

@@ -59,7 +59,7 @@ func (s *Speech) step(end bool) bool {
 }
 
 // skip drops the first letter.
-func (s *scanner) skip() rune {
+func (s *Speech) skip() rune {
 	r, size := utf8.DecodeRuneInString(s.held)
 	s.held = s.held[size:]
 	s.gap = true
@@ -68,10 +68,10 @@ func (s *scanner) skip() rune {
 }
 
 // enter changes the mode.
-func (s *scanner) enter(m mode) { s.mode, s.long = m, 0 }
+func (s *Speech) enter(m mode) { s.mode, s.long = m, 0 }
 
 // drops removes the first n bytes.
-func (s *scanner) drops(n int) { s.held, s.gap = s.held[n:], true }
+func (s *Speech) drops(n int) { s.held, s.gap = s.held[n:], true }
 
 // speakFirst speaks the first letter.
 func (s *Speech) speakFirst() bool {

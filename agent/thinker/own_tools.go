@@ -22,15 +22,14 @@ const (
 // ownTools returns the appliance's own tools, as far as the options support them.
 func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
-		schema := json.RawMessage(`{"type":"object","properties":` + properties + `}`)
-		all = append(all, turnTool{Tool: Tool{Name: name, Description: description, Schema: schema}, run: run})
+		all = append(all, newTool(name, description, `{"type":"object","properties":`+properties+`}`, run))
 		return &all[len(all)-1]
 	}
 	if k.Memory != nil {
 		if k.mayUse(t, "remember") {
-			all = append(all, turnTool{Tool: Tool{Name: "remember", Schema: json.RawMessage(rememberSchema),
-				Description: "Keep a fact about the people of the house, for good. Only what they will still want known in a month."},
-				run: with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) })})
+			all = append(all, newTool("remember",
+				"Keep a fact about the people of the house, for good. Only what they will still want known in a month.", rememberSchema,
+				with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) })))
 		}
 		offer("recall", "Look for what was remembered, by words that stand in it. What matters most comes first.",
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
@@ -55,7 +54,10 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	if k.Senses != nil && t.Body != nil {
 		look := offer("get_perception",
 			"What you have sensed of late: faces, sounds and where they came from, touches, your battery. Not what the camera sees now.", `{}`,
-			func(context.Context, json.RawMessage) (string, error) { return k.perception(t) })
+			func(context.Context, json.RawMessage) (string, error) {
+				text, err := json.Marshal(k.Senses.Perception(t.Robot, t.Now))
+				return string(text), err
+			})
 		look.together = true
 	}
 	if t.Body != nil {
@@ -78,12 +80,9 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	return append(all, k.avatarTools(t, hooks)...)
 }
 
-func (k *Brain) perception(t agent.Turn) (string, error) {
-	text, err := json.Marshal(k.Senses.Perception(t.Robot, t.Now))
-	if err != nil {
-		return "", fmt.Errorf("write what was sensed: %w", err)
-	}
-	return string(text), nil
+// newTool returns a tool of the appliance.
+func newTool(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) turnTool {
+	return turnTool{Tool: Tool{Name: name, Description: description, Schema: json.RawMessage(schema)}, run: run}
 }
 
 func (k *Brain) recall(t agent.Turn, query string) (string, error) {
@@ -180,14 +179,14 @@ func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (str
 	if strings.TrimSpace(a.Question) == "" {
 		return "", errors.New("it needs a question")
 	}
-	within, cancel := context.WithTimeout(ctx, k.DeepWithin)
+	within, cancel := context.WithTimeout(ctx, deepWithin)
 	defer cancel()
 	text, err := Ponder(within, k.Deep, a.Question)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case within.Err() != nil:
-		return "", fmt.Errorf("no answer within %s", k.DeepWithin)
+		return "", fmt.Errorf("no answer within %s", deepWithin)
 	}
 	return text, err
 }

@@ -1,4 +1,4 @@
-package thinker
+package thinker_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"perch/agent"
+	"perch/agent/thinker"
 )
 
 // tides are skills with two tools, one of which has the name of one of the appliance's.
@@ -15,8 +16,8 @@ type tides struct{}
 
 func (tides) Block(t agent.Turn) string { return `<skill name="tide">Ask for the tide.</skill>` }
 
-func (tides) Tools(agent.Turn) []Tool {
-	return []Tool{{Name: "tide", Schema: json.RawMessage(`{}`)}, {Name: "recall", Schema: json.RawMessage(`{}`)}}
+func (tides) Tools(agent.Turn) []thinker.Tool {
+	return []thinker.Tool{{Name: "tide", Schema: json.RawMessage(`{}`)}, {Name: "recall", Schema: json.RawMessage(`{}`)}}
 }
 
 func (tides) Run(_ context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
@@ -24,7 +25,7 @@ func (tides) Run(_ context.Context, t agent.Turn, name string, args json.RawMess
 }
 
 func TestToolsOfSkillsComeFirst(t *testing.T) {
-	k := New(Options{Skills: tides{}, Memory: &agent.Memory{}})
+	k := thinker.New(thinker.Options{Skills: tides{}, Memory: &agent.Memory{}})
 	u := k.TurnTools(t.Context(), agent.Turn{Conversation: "kitchen"}, nil)
 	var names []string
 	for _, tool := range u.Offered() {
@@ -36,7 +37,8 @@ func TestToolsOfSkillsComeFirst(t *testing.T) {
 	if got, err := u.Call(t.Context(), "recall", json.RawMessage(`{"a":1}`)); err != nil || got != `kitchen recall {"a":1}` {
 		t.Errorf("the tool answers %q, %v", got, err)
 	}
-	if got := New(Options{Skills: tides{}}).system(agent.Turn{}); !strings.Contains(got, "Ask for the tide.") {
-		t.Errorf("the prompt is %s", got)
+	m := &model{script: []message{{texts: []string{"Hi."}}}}
+	if _, err := think(t, thinker.Options{Model: m, Skills: tides{}}, agent.Turn{}); err != nil || !strings.Contains(m.asked[0].System, "Ask for the tide.") {
+		t.Errorf("%v, the prompt is %s", err, m.asked[0].System)
 	}
 }

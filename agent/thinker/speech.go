@@ -27,13 +27,8 @@ type Speech struct {
 	words *agent.Words // see table
 	part  []byte       // of a letter that is split between two deltas
 	out   []agent.Reply
-	scanner
-	expression
-	extent
-}
 
-// scanner is the state of the markup reader; see markup.go.
-type scanner struct {
+	// The markup reader, see markup.go.
 	held   string // text whose meaning is not clear yet
 	mode   mode
 	line   bool // at the beginning of a line
@@ -41,17 +36,13 @@ type scanner struct {
 	long   int  // letters dropped in the present mode
 	last   rune // the last spoken letter before held; 0 at the beginning of a line
 	gap    bool // letters were dropped after last
-}
 
-// expression is the face of a turn.
-type expression struct {
+	// The face of the turn.
 	faced bool       // the turn has a face
 	worn  agent.Felt // that face
 	begun bool       // the present message has a face or words
-}
 
-// extent measures the length of a turn.
-type extent struct {
+	// The length of the turn.
 	read      int // letters, spoken or not
 	spoken    int // letters
 	sentences int
@@ -80,7 +71,7 @@ func (s *Speech) table() *agent.Words {
 
 // NewSpeech returns a Speech for one turn, in a language of BCP 47.
 func NewSpeech(language string) *Speech {
-	s := &Speech{cut: newCutter(language), scanner: scanner{line: true}}
+	s := &Speech{cut: newCutter(language), line: true}
 	s.cut.early = true
 	return s
 }

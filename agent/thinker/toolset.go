@@ -2,6 +2,7 @@ package thinker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -221,7 +222,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	if err := r.send(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return Message{}, err
 	}
-	text, err := r.attempt(ctx, tool, call.Arguments)
+	text, err := attempt(ctx, tool, call.Arguments)
 	status.Status = event.ToolDone
 	m := Message{Role: RoleTool, CallID: call.ID, Text: text}
 	if err != nil {
@@ -235,7 +236,7 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 }
 
 // attempt runs a tool within its time limit.
-func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
+func attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
@@ -243,26 +244,22 @@ func (k *Brain) attempt(ctx context.Context, tool turnTool, args json.RawMessage
 	if len(args) > limit.Instructions || args[0] != '{' || !json.Valid(args) {
 		return "", fmt.Errorf("the arguments are not a JSON object of at most %d bytes", limit.Instructions)
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.ToolWithin)
+	ctx, cancel := context.WithTimeout(ctx, toolWithin)
 	defer cancel()
 	text, err := tool.run(ctx, args)
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("it did not answer within %s", k.ToolWithin)
+		return "", fmt.Errorf("it did not answer within %s", toolWithin)
 	case err != nil:
 		return "", err
 	}
-	if text = strings.TrimSpace(text); text == "" {
-		text = "Done."
-	}
-	return plain.Clip(text, limit.Result), nil
+	return plain.Clip(cmp.Or(strings.TrimSpace(text), "Done."), limit.Result), nil
 }
 
 // TurnTools are the tools of a turn for a model that runs elsewhere, such as a
 // coding agent's. They are the same tools, run in the same way, as Brain offers
 // its own model. It is safe for concurrent use.
 type TurnTools struct {
-	k     *Brain
 	set   toolset
 	slot  chan struct{} // held by a call that may not run concurrently with others
 	acted atomic.Bool
@@ -274,7 +271,7 @@ type TurnTools struct {
 // TurnTools collects the tools of a turn. Their speech is sent through reply, which
 // must be safe for concurrent use until the turn ends; nil disables it.
 func (k *Brain) TurnTools(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *TurnTools {
-	u := &TurnTools{k: k, slot: make(chan struct{}, 1)}
+	u := &TurnTools{slot: make(chan struct{}, 1)}
 	u.set = k.toolsOf(ctx, t, turnHooks{&u.after, reply})
 	return u
 }
@@ -312,9 +309,9 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 		}()
 	}
 	u.acted.Store(true)
-	text, err := u.k.attempt(ctx, tool, args)
+	text, err := attempt(ctx, tool, args)
 	if err != nil {
-		return "", errors.New(plain.Clip(err.Error(), limit.Result))
+		err = errors.New(plain.Clip(err.Error(), limit.Result))
 	}
-	return text, nil
+	return text, err
 }

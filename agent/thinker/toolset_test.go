@@ -32,9 +32,7 @@ var wordySource = source{func(context.Context) []thinker.Tool {
 func TestDescriptionsAreBounded(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Hello."}}}}
 	o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource}}
-	if _, err := think(t, o, agent.Turn{Body: &wordyRobot{}}); err != nil {
-		t.Fatal(err)
-	}
+	answered(t, o, agent.Turn{Body: &wordyRobot{}})
 	most := map[string]int{"self_robot_turn": 500, "notes_read": 1024}
 	for _, tool := range m.asked[0].Tools {
 		n, bounded := most[tool.Name]
@@ -58,9 +56,7 @@ func TestUntrustedTurnsHaveNoToolsOfSources(t *testing.T) {
 	for untrusted, want := range map[bool]bool{false: true, true: false} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "notes_read", `{}`)}}, {texts: []string{"Hello."}}}}
 		o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource}}
-		if _, err := think(t, o, agent.Turn{Untrusted: untrusted, Body: &arm{}}); err != nil {
-			t.Fatal(err)
-		}
+		answered(t, o, agent.Turn{Untrusted: untrusted, Body: &arm{}})
 		offered := false
 		for _, tool := range m.asked[0].Tools {
 			offered = offered || tool.Name == "notes_read"
