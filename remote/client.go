@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -98,6 +99,7 @@ type Request struct {
 	ContentType string
 	Header      http.Header // for this request only
 	Body        []byte
+	JSON        any // if not nil, replaces Body and ContentType
 	// Live replaces Body if that is still being made: it is sent in chunks as it comes.
 	// Its reads end with the context.
 	Live func(context.Context) io.Reader
@@ -112,6 +114,13 @@ type Request struct {
 // Call sends r and returns the answer once its header has arrived. The answer must be
 // closed. The error is a *Fault, or ctx's if that has ended.
 func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
+	if r.JSON != nil {
+		var err error
+		if r.Body, err = json.Marshal(r.JSON); err != nil {
+			return nil, c.Fault("cannot be asked: " + c.Quote(err.Error()))
+		}
+		r.ContentType = "application/json"
+	}
 	atOnce := c.ConnectWithin == 0 || r.Within > 0
 	a := &Answer{client: c, ctx: ctx, watch: NewWatch(ctx, cmp.Or(r.Within, c.o.First), c.o.Idle)}
 	a.release = context.AfterFunc(c.life, func() { a.watch.cancel(errClosed) })
@@ -142,6 +151,16 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 			") though it was asked not to; switch that off there, or in the proxy before it")
 	}
 	return a, nil
+}
+
+// Fetch sends r and returns the whole answer; see Call and Answer.Whole.
+func (c *Client) Fetch(ctx context.Context, r Request, most int) ([]byte, error) {
+	a, err := c.Call(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	return a.Whole(most)
 }
 
 // request makes the request. Its clock runs from the start or, if connecting has its own
@@ -253,11 +272,11 @@ func (a *Answer) Read(p []byte) (int, error) {
 // first byte, or a server could hold a turn one byte at a time.
 func (a *Answer) Whole(most int) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(a, int64(most)+1))
-	if err == nil && len(body) > most {
-		err = a.client.Fault("answers with more than there can be to say; check the url")
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(body) > most:
+		return nil, a.client.Fault("answers with more than there can be to say; check the url")
 	}
 	return body, nil
 }

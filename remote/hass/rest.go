@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"perch/limit"
@@ -15,20 +14,7 @@ import (
 // The path is below the URL, such as "api/conversation/process"; body is sent as JSON unless
 // nil. within bounds the whole call. The error is a *Fault, or ctx's if that has ended.
 func (c *Client) Call(ctx context.Context, within time.Duration, method, path string, body, answer any) error {
-	r := remote.Request{Method: method, Path: path, Within: within}
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("ask Home Assistant: %w", err)
-		}
-		r.Body, r.ContentType = data, "application/json"
-	}
-	var data []byte
-	a, err := c.web.Call(ctx, r)
-	if err == nil {
-		defer a.Close()
-		data, err = a.Whole(limit.File)
-	}
+	data, err := c.web.Fetch(ctx, remote.Request{Method: method, Path: path, JSON: body, Within: within}, limit.File)
 	var fault *Fault
 	switch {
 	case errors.As(err, &fault) && fault.Code == remote.CodeSilent:

@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -91,20 +90,7 @@ func (c *Client) Close() { c.web.Close() }
 
 // call makes a request. The Supervisor wraps each of its answers.
 func (c *Client) call(ctx context.Context, method, path string, body, data any) error {
-	r := remote.Request{Method: method, Path: path, Within: c.o.Within, Repeatable: true}
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return fmt.Errorf("ask the Supervisor: %w", err)
-		}
-		r.Body, r.ContentType = text, "application/json"
-	}
-	a, err := c.web.Call(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	text, err := a.Whole(limit.Body)
+	text, err := c.web.Fetch(ctx, remote.Request{Method: method, Path: path, JSON: body, Within: c.o.Within, Repeatable: true}, limit.Body)
 	if err != nil {
 		return err
 	}
