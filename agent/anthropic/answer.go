@@ -22,22 +22,18 @@ const afterEnd = 100 * time.Millisecond
 // errGarbage reports an answer that is not of the Messages API.
 var errGarbage = errors.New("answers with what is not of the Messages API")
 
-// outError is an error of out. The server is not at fault.
-type outError struct{ error }
-
-func (e outError) Unwrap() error { return e.error }
-
 // answer is a message while it is received.
 type answer struct {
-	out     func(thinker.Piece) error
-	message sdk.Message
-	spoken  int // bytes
-	ended   bool
+	out      func(thinker.Piece) error
+	outError error // of out: the server is not at fault
+	message  sdk.Message
+	spoken   int // bytes
+	ended    bool
 }
 
 // once makes one request for a message and passes it on as it is received.
-func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, a *answer) (thinker.Stop, error) {
-	params := e.encode(p, used)
+func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections, a *answer) (thinker.Stop, error) {
+	params := e.encode(p, without)
 	w := remote.NewWatch(ctx, e.o.FirstWithin, e.o.IdleWithin)
 	defer w.Stop()
 	w.Start()
@@ -104,10 +100,8 @@ func (a *answer) sendText(text string) error {
 		return nil
 	}
 	a.spoken += len(text)
-	if err := a.out(thinker.Piece{Text: text}); err != nil {
-		return outError{err}
-	}
-	return nil
+	a.outError = a.out(thinker.Piece{Text: text})
+	return a.outError
 }
 
 // finish passes on the calls and returns why the message ended. A message that was cut
@@ -136,11 +130,11 @@ func (e *Engine) finish(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, er
 		return "", fmt.Errorf("it asks for more than %d tools at once", limit.Calls)
 	}
 	if thought {
-		e.kept.add(calls, a.message, tools)
+		e.cache.add(calls, a.message, tools)
 	}
 	for i := range calls {
-		if err := a.out(thinker.Piece{Call: &calls[i]}); err != nil {
-			return "", outError{err}
+		if a.outError = a.out(thinker.Piece{Call: &calls[i]}); a.outError != nil {
+			return "", a.outError
 		}
 	}
 	return thinker.StopTools, nil

@@ -82,10 +82,10 @@ type Engine struct {
 	messages sdk.MessageService
 	models   sdk.ModelService
 	extra    []option.RequestOption
-	kept     messageCache
+	cache    messageCache
 
-	mu     sync.Mutex
-	habits habits
+	mu       sync.Mutex
+	rejected rejections
 }
 
 // Defaults and limits.
@@ -97,13 +97,10 @@ const (
 
 // New returns the engine. It sends no request.
 func New(o Options) (*Engine, error) {
-	base, err := parseBase(o.URL)
-	if err == nil {
-		err = o.Check()
-	}
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
+	base, _ := parseBase(o.URL) // checked
 	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirst)
 	o.IdleWithin = cmp.Or(o.IdleWithin, remote.Patience)
 	o.MaxTokens = cmp.Or(o.MaxTokens, defaultTokens)
@@ -173,10 +170,7 @@ func (o Options) Check() error {
 
 // Where returns the model and the server.
 func (e *Engine) Where() string {
-	base, err := url.Parse(strings.TrimSpace(cmp.Or(e.o.URL, Home)))
-	if err != nil {
-		base = e.base
-	}
+	base, _ := url.Parse(strings.TrimSpace(cmp.Or(e.o.URL, Home))) // checked by New
 	return e.o.Model + " at " + remote.Address(base)
 }
 
@@ -193,16 +187,16 @@ func (e *Engine) Close() error {
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
 		e.mu.Lock()
-		used := e.habits
+		without := e.rejected
 		e.mu.Unlock()
 		a := &answer{out: out}
-		stop, err := e.once(ctx, p, used, a)
-		if err == nil {
-			return stop, nil
+		stop, err := e.once(ctx, p, without, a)
+		switch {
+		case err == nil || a.outError != nil:
+			return stop, a.outError
+		case try < limit.Tries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, p, without):
+		default:
+			return "", e.explain(ctx, err)
 		}
-		if try < limit.Tries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, p, used) {
-			continue
-		}
-		return "", e.explain(ctx, err)
 	}
 }

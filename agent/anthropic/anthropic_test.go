@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"go.uber.org/goleak"
+
 	"perch/agent"
 	"perch/agent/anthropic"
 	"perch/agent/thinker"
@@ -19,6 +21,8 @@ import (
 	"perch/device"
 	"perch/must"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func serve(t *testing.T, answer func(w http.ResponseWriter, path string, body map[string]any)) *thinkertest.Server {
 	t.Helper()

@@ -29,27 +29,27 @@ type cachedMessage struct {
 	bytes int
 }
 
-func (k *messageCache) add(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
+func (c *messageCache) add(calls []thinker.ToolCall, m sdk.Message, tools []sdk.ToolUnionParam) {
 	one := cachedMessage{calls: ids(calls), param: m.ToParam(), tools: tools}
 	for _, block := range m.Content {
 		one.bytes += len(block.RawJSON())
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.all = append(k.all, one)
-	k.bytes += one.bytes
-	for len(k.all) > mostCached || k.bytes > limit.Message {
-		k.bytes -= k.all[0].bytes
-		k.all = slices.Delete(k.all, 0, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, one)
+	c.bytes += one.bytes
+	for len(c.all) > mostCached || c.bytes > limit.Message {
+		c.bytes -= c.all[0].bytes
+		c.all = slices.Delete(c.all, 0, 1)
 	}
 }
 
 // lookup returns the message with exactly these calls.
-func (k *messageCache) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (c *messageCache) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	wanted := ids(calls)
-	for _, one := range slices.Backward(k.all) {
+	for _, one := range slices.Backward(c.all) {
 		if slices.Equal(one.calls, wanted) {
 			return one, true
 		}
@@ -58,11 +58,11 @@ func (k *messageCache) lookup(calls []thinker.ToolCall) (cachedMessage, bool) {
 }
 
 // clear empties the cache and reports whether it held anything.
-func (k *messageCache) clear() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	had := len(k.all) > 0
-	k.all, k.bytes = nil, 0
+func (c *messageCache) clear() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	had := len(c.all) > 0
+	c.all, c.bytes = nil, 0
 	return had
 }
 

@@ -19,15 +19,15 @@ const (
 
 // encode returns the request for a prompt. The tools and the system prompt, which
 // change least, are marked for caching.
-func (e *Engine) encode(p thinker.Prompt, used habits) sdk.MessageNewParams {
+func (e *Engine) encode(p thinker.Prompt, without rejections) sdk.MessageNewParams {
 	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(p.MaxTokens(e.o.MaxTokens))}
 	if p.System != "" {
 		params.System = []sdk.TextBlockParam{{Text: p.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	}
-	if t := p.Temperature(e.o.Temperature, highest); t != nil && !used.noTemperature {
+	if t := p.Temperature(e.o.Temperature, highest); t != nil && without&rejectsTemperature == 0 {
 		params.Temperature = param.NewOpt(*t)
 	}
-	if e.o.Effort != "" && !used.noEffort {
+	if e.o.Effort != "" && without&rejectsEffort == 0 {
 		params.OutputConfig.Effort = sdk.OutputConfigEffort(e.o.Effort)
 	}
 	params.Tools = offered(p.Tools)
@@ -71,7 +71,7 @@ func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionPa
 	if m.Role == thinker.RoleTool {
 		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, cmp.Or(m.Text, nothing), m.Failed)), nil
 	}
-	if one, ok := e.kept.lookup(m.Calls); ok && len(m.Calls) > 0 {
+	if one, ok := e.cache.lookup(m.Calls); ok && len(m.Calls) > 0 {
 		return one.param, one.tools
 	}
 	for _, picture := range m.Pictures {

@@ -48,14 +48,11 @@ func refused(err error) (r remote.Refusal, kind string, ok bool) {
 
 // explain returns a one-sentence error with cause and cure.
 func (e *Engine) explain(ctx context.Context, err error) error {
-	var out outError
 	var fault *remote.Fault
 	var elsewhere *redirected
 	var syntax *json.SyntaxError
 	r, kind, ok := refused(err)
 	switch {
-	case errors.As(err, &out):
-		return out.error
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case ok:

@@ -41,18 +41,13 @@ type call struct {
 	arguments []byte
 }
 
-// outError is an error of out. The server is not at fault.
-type outError struct{ error }
-
-func (e outError) Unwrap() error { return e.error }
-
 func (a *answer) sendText(s string) error {
 	if s == "" {
 		return nil
 	}
 	a.spoken += len(s)
 	if err := a.out(thinker.Piece{Text: s}); err != nil {
-		return outError{err}
+		return err
 	}
 	if a.spoken > limit.List {
 		return errEnough
@@ -125,7 +120,7 @@ func (a *answer) finishMessage() (thinker.Stop, error) {
 		given[c.id] = true
 		whole := thinker.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}
 		if err := a.out(thinker.Piece{Call: &whole}); err != nil {
-			return "", outError{err}
+			return "", err
 		}
 	}
 	if len(given) > 0 {

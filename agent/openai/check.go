@@ -29,7 +29,7 @@ const (
 )
 
 // Check tests with one cheap request whether the engine would work. It wraps
-// agent.ErrAway if not, ErrNoTools if only without tools, and agent.ErrNoVision if only
+// agent.ErrAway if not, ErrNoTools if only without tools, and agent.ErrBlind if only
 // without the configured vision.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
@@ -53,7 +53,7 @@ func (e *Engine) Check(ctx context.Context) error {
 // The message sometimes names the cure, such as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
-	reason, none := e.toolless, e.habits.noTools
+	reason, none := e.toolless, e.rejected&rejectsTools != 0
 	e.mu.Unlock()
 	if !none {
 		return nil
@@ -109,7 +109,7 @@ func (e *Engine) listed(names []string) bool {
 // It reports whether an answer begins.
 func (e *Engine) probe(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
-	response, err := e.send(ctx, e.base, "chat/completions", hello, 0)
+	response, err := e.server.Call(ctx, request(e.base, "chat/completions", hello, 0))
 	if err != nil {
 		return false
 	}
@@ -158,12 +158,7 @@ func (e *Engine) list() *url.URL {
 
 // ask makes a small request and returns the whole answer.
 func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([]byte, error) {
-	response, err := e.send(ctx, base, path, b, warmWithin)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Close()
-	return response.Whole(limit.File)
+	return e.server.Fetch(ctx, request(base, path, b, warmWithin), limit.File)
 }
 
 func (e *Engine) noModel(names []string) error {
@@ -180,7 +175,7 @@ func (e *Engine) noModel(names []string) error {
 }
 
 // notFound distinguishes a missing model from a wrong address.
-func (e *Engine) notFound(ctx context.Context, r *refusal) error {
+func (e *Engine) notFound(ctx context.Context, r *remote.Refusal) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	names, _, err := e.models(within)
@@ -190,10 +185,10 @@ func (e *Engine) notFound(ctx context.Context, r *refusal) error {
 	case err == nil && len(names) > 0 && !e.listed(names):
 		return e.noModel(names)
 	case strings.Contains(strings.ToLower(r.Reason), "model"):
-		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r.Refusal))
+		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(*r))
 	}
 	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?",
-		remote.Address(e.base), e.server.StatusText(r.Refusal))
+		remote.Address(e.base), e.server.StatusText(*r))
 }
 
 // Warm loads the model while the person is still speaking. Ollama loads it, for as long
@@ -206,11 +201,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 		return e.health(within)
 	}
 	b := body{"model": e.o.Model, "stream": false}
-	if value, _ := keepAlive(e.o.KeepAlive); value != nil {
-		b["keep_alive"] = value
-	}
-	if e.o.NumCtx > 0 {
-		b["options"] = body{"num_ctx": e.o.NumCtx} // another length would reload the model
+	if len(e.nativeOptions(b)) == 0 {
+		delete(b, "options")
 	}
 	if _, err := e.ask(within, e.root, "api/generate", b); err != nil {
 		return e.explain(ctx, err)
@@ -222,13 +214,10 @@ func (e *Engine) health(ctx context.Context) error {
 	root := *e.root
 	root.RawQuery = "" // it may contain a key
 	response, err := e.server.Call(ctx, remote.Request{Method: http.MethodGet, Base: &root, Path: "health", Bare: true, Within: warmWithin})
-	if err == nil {
+	switch r := refused(err); {
+	case err == nil:
 		_, _ = response.Whole(limit.Data) // so that the connection can be reused
 		response.Close()
-		return nil
-	}
-	r := refused(err)
-	switch {
 	case r == nil:
 		return e.explain(ctx, err)
 	case r.Status == http.StatusServiceUnavailable:

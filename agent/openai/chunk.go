@@ -55,7 +55,7 @@ func (a *answer) chunk(data []byte) error {
 	}
 	if there(c.Error) {
 		_, reason := remote.Message(data)
-		return &refusal{Refusal: remote.Refusal{Status: statusOf(c.Error), Reason: reason}}
+		return &remote.Fault{Refusal: remote.Refusal{Status: statusOf(c.Error), Reason: reason}}
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
@@ -189,7 +189,7 @@ func (a *answer) native(data []byte) (done bool, err error) {
 		return false, errGarbage
 	}
 	if n.Error != "" {
-		return false, &refusal{Refusal: remote.Refusal{Status: http.StatusInternalServerError, Reason: n.Error}}
+		return false, &remote.Fault{Refusal: remote.Refusal{Status: http.StatusInternalServerError, Reason: n.Error}}
 	}
 	if n.Done == nil {
 		return false, fmt.Errorf("%w: a line has no done", errGarbage)

@@ -14,12 +14,16 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"go.uber.org/goleak"
+
 	"perch/agent"
 	"perch/agent/openai"
 	"perch/agent/thinker"
 	"perch/agent/thinker/thinkertest"
 	"perch/must"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func options(url string) openai.Options { return openai.Options{URL: url, Model: "qwen3:4b"} }
 

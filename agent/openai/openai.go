@@ -98,8 +98,8 @@ type Engine struct {
 	calls  atomic.Uint64 // invented ids
 
 	mu       sync.Mutex
-	habits   habits
-	manner   manner
+	rejected rejections
+	thinking thoughtStyle
 	toolless string // the server's message when it rejected tools
 }
 
@@ -108,13 +108,10 @@ const defaultFirst = 30 * time.Second
 
 // New returns the engine. It sends no request.
 func New(o Options) (*Engine, error) {
-	base, err := parseBase(o.URL)
-	if err == nil {
-		err = o.Check()
-	}
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
+	base, _ := parseBase(o.URL) // checked
 	o.Extra = maps.Clone(o.Extra)
 	root := *base
 	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
@@ -235,9 +232,5 @@ func (e *Engine) Close() error {
 // and returned to the server as "{}"; missing ones become "{}". A call without an id
 // gets an invented one.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	stop, err := e.retry(ctx, p, out)
-	if err != nil {
-		return "", e.explain(ctx, err)
-	}
-	return stop, nil
+	return e.retry(ctx, p, out, e.explain)
 }

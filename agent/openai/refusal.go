@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -14,27 +13,17 @@ import (
 	"perch/remote"
 )
 
-// refusal is an error response of a server, possibly in the middle of an answer.
-type refusal struct {
-	remote.Refusal
-	midway bool // part of the answer had been received
-}
-
-func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.Status) }
-
 // refused returns the refusal in an error, or nil.
-func refused(err error) *refusal {
-	var r *refusal
-	var f *remote.Fault
-	if !errors.As(err, &r) && errors.As(err, &f) && f.Status > 0 {
-		r = &refusal{Refusal: f.Refusal}
+func refused(err error) *remote.Refusal {
+	if f, ok := errors.AsType[*remote.Fault](err); ok && f.Status > 0 {
+		return &f.Refusal
 	}
-	return r
+	return nil
 }
 
 // pause returns how long the server asks to wait before a retry. A date, which few
 // servers send, is ignored: it is further away than a turn waits.
-func (r *refusal) pause() (time.Duration, bool) {
+func pause(r *remote.Refusal) (time.Duration, bool) {
 	if r.Status != http.StatusTooManyRequests && r.Status != http.StatusServiceUnavailable {
 		return 0, false
 	}
@@ -47,12 +36,9 @@ func (r *refusal) pause() (time.Duration, bool) {
 
 // explain returns a one-sentence error with cause and cure.
 func (e *Engine) explain(ctx context.Context, err error) error {
-	var out outError
 	var fault *remote.Fault
 	r := refused(err)
 	switch {
-	case errors.As(err, &out):
-		return out.error
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case r != nil:
@@ -68,7 +54,7 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 }
 
 // refusal explains errors that are specific to language models.
-func (e *Engine) refusal(ctx context.Context, r *refusal) error {
+func (e *Engine) refusal(ctx context.Context, r *remote.Refusal) error {
 	reason := strings.ToLower(r.Reason)
 	switch {
 	case r.Status == http.StatusNotFound,
@@ -78,7 +64,7 @@ func (e *Engine) refusal(ctx context.Context, r *refusal) error {
 	case r.Status == http.StatusServiceUnavailable && r.After == "" && strings.Contains(reason, "loading"):
 		return e.server.Faultf("the model %s is still being loaded; try again in a moment", e.o.Model)
 	}
-	f := e.server.Refused("", r.Refusal)
+	f := e.server.Refused("", *r)
 	if f.Unanswerable() {
 		f.Kind = nil
 	}

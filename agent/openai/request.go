@@ -16,29 +16,18 @@ type body = map[string]any
 const unseen = "(There is a picture here, which you cannot see.)"
 
 // encode returns the request for a prompt.
-func (e *Engine) encode(p thinker.Prompt, used habits) body {
+func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	var messages []body
 	if p.System != "" {
 		messages = append(messages, body{"role": "system", "content": p.System})
 	}
 	names := map[string]string{} // of tools, by call
 	for _, m := range p.Messages {
-		for _, c := range m.Calls {
-			names[c.ID] = c.Name
-		}
-		if e.native {
-			messages = append(messages, e.nativeMessage(m, names))
-		} else {
-			messages = append(messages, e.chatMessage(m))
-		}
+		messages = append(messages, e.message(m, names))
 	}
 	b := body{"model": e.o.Model, "stream": true, "messages": messages}
-	if e.native {
-		e.nativeSettings(b, p, used)
-	} else {
-		e.chatSettings(b, p, used)
-	}
-	if tools := offered(p.Tools); len(tools) > 0 && !used.noTools {
+	e.settings(b, p, without)
+	if tools := offered(p.Tools); len(tools) > 0 && without&rejectsTools == 0 {
 		b["tools"] = tools
 		if !e.native {
 			b["tool_choice"] = "auto"
@@ -58,39 +47,82 @@ func (e *Engine) encode(p thinker.Prompt, used habits) body {
 	return b
 }
 
-func (e *Engine) chatSettings(b body, p thinker.Prompt, used habits) {
-	if t := p.Temperature(e.o.Temperature, highest); t != nil && !used.noTemperature {
-		b["temperature"] = *t
+// settings adds the options of the engine and of the answering character.
+func (e *Engine) settings(b body, p thinker.Prompt, without rejections) {
+	in, most := b, "max_tokens"
+	switch {
+	case e.native:
+		in, most = e.nativeOptions(b), "num_predict"
+	case without&rejectsMaxTokens != 0:
+		most = "max_completion_tokens"
 	}
-	if most := p.MaxTokens(e.o.MaxTokens); most > 0 {
-		name := "max_tokens"
-		if used.newLimit {
-			name = "max_completion_tokens"
-		}
-		b[name] = most
+	if t := p.Temperature(e.o.Temperature, highest); t != nil && without&rejectsTemperature == 0 {
+		in["temperature"] = *t
 	}
-	if e.o.ReasoningEffort != "" && !used.noThinking {
-		b["reasoning_effort"] = e.o.ReasoningEffort
+	if n := p.MaxTokens(e.o.MaxTokens); n > 0 {
+		in[most] = n
+	}
+	switch effort := e.o.ReasoningEffort; {
+	case effort == "" || without&rejectsThinking != 0:
+	case !e.native:
+		b["reasoning_effort"] = effort
+	case effort == "low" || effort == "medium" || effort == "high":
+		b["think"] = effort
+	default: // whether to think at all
+		b["think"] = effort != "none" && effort != "minimal"
 	}
 }
 
-// chatMessage always has content as a string or parts: null is legal with calls, but
-// breaks some servers' templates.
-func (e *Engine) chatMessage(m thinker.Message) body {
+// nativeOptions adds keep_alive and num_ctx for Ollama to a request, and returns the object that has its other options.
+func (e *Engine) nativeOptions(b body) body {
+	options := body{}
+	if e.o.NumCtx > 0 {
+		options["num_ctx"] = e.o.NumCtx // another length would reload the model
+	}
+	if value, _ := keepAlive(e.o.KeepAlive); value != nil {
+		b["keep_alive"] = value
+	}
+	b["options"] = options
+	return options
+}
+
+// message always has content as a string or parts: null is legal with calls, but breaks some servers' templates. Ollama's
+// own API identifies a tool's answer by the tool's name, and has a call's arguments as an object.
+func (e *Engine) message(m thinker.Message, names map[string]string) body {
 	b := body{"role": string(m.Role), "content": m.Text}
-	switch {
-	case m.Role == thinker.RoleTool:
+	if m.Role == thinker.RoleTool {
 		b["tool_call_id"] = m.CallID
-		b["content"] = result(m)
-	case len(m.Calls) > 0:
-		calls := make([]body, 0, len(m.Calls))
-		for _, c := range m.Calls {
-			calls = append(calls, body{"id": c.ID, "type": "function",
-				"function": body{"name": c.Name, "arguments": object(c.Arguments)}})
+		if m.Failed { // these APIs have no field for it
+			b["content"] = "The tool failed: " + m.Text
 		}
+		if e.native {
+			b["tool_name"] = names[m.CallID]
+		}
+	}
+	calls := make([]body, 0, len(m.Calls))
+	for _, c := range m.Calls {
+		names[c.ID] = c.Name
+		call := body{"id": c.ID, "function": body{"name": c.Name, "arguments": json.RawMessage(object(c.Arguments))}}
+		if !e.native {
+			call["type"], call["function"] = "function", body{"name": c.Name, "arguments": object(c.Arguments)}
+		}
+		calls = append(calls, call)
+	}
+	if len(calls) > 0 {
 		b["tool_calls"] = calls
-	case len(m.Pictures) > 0:
+	}
+	switch {
+	case len(m.Pictures) == 0:
+	case !e.native:
 		b["content"] = e.parts(m)
+	case e.o.Vision:
+		images := make([][]byte, 0, len(m.Pictures)) // encoded as base64 by json.Marshal
+		for _, picture := range m.Pictures {
+			images = append(images, picture.Data)
+		}
+		b["images"] = images
+	default:
+		b["content"] = m.Text + "\n" + unseen
 	}
 	return b
 }
@@ -122,83 +154,11 @@ func (e *Engine) parts(m thinker.Message) []body {
 	return parts
 }
 
-// result returns a tool's answer; these APIs have no field for failures.
-func result(m thinker.Message) string {
-	if m.Failed {
-		return "The tool failed: " + m.Text
-	}
-	return m.Text
-}
-
-func (e *Engine) nativeSettings(b body, p thinker.Prompt, used habits) {
-	options := body{}
-	if e.o.NumCtx > 0 {
-		options["num_ctx"] = e.o.NumCtx
-	}
-	if t := p.Temperature(e.o.Temperature, highest); t != nil {
-		options["temperature"] = *t
-	}
-	if most := p.MaxTokens(e.o.MaxTokens); most > 0 {
-		options["num_predict"] = most
-	}
-	b["options"] = options
-	if value, _ := keepAlive(e.o.KeepAlive); value != nil {
-		b["keep_alive"] = value
-	}
-	if e.o.ReasoningEffort != "" && !used.noThinking {
-		b["think"] = think(e.o.ReasoningEffort)
-	}
-}
-
-// think converts an effort for Ollama: a level if it is one, and otherwise whether to
-// think at all.
-func think(effort string) any {
-	switch effort {
-	case "low", "medium", "high":
-		return effort
-	}
-	return effort != "none" && effort != "minimal"
-}
-
-// nativeMessage identifies a tool's answer by the tool's name, and has a call's
-// arguments as an object. Invalid ones were already answered by an error.
-func (e *Engine) nativeMessage(m thinker.Message, names map[string]string) body {
-	b := body{"role": string(m.Role), "content": m.Text}
-	if m.Role == thinker.RoleTool {
-		b["content"], b["tool_name"], b["tool_call_id"] = result(m), names[m.CallID], m.CallID
-	}
-	if len(m.Calls) > 0 {
-		calls := make([]body, 0, len(m.Calls))
-		for _, c := range m.Calls {
-			object := map[string]any{}
-			if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
-				object = map[string]any{}
-			}
-			calls = append(calls, body{"id": c.ID, "function": body{"name": c.Name, "arguments": object}})
-		}
-		b["tool_calls"] = calls
-	}
-	if len(m.Pictures) > 0 && e.o.Vision {
-		images := make([][]byte, 0, len(m.Pictures)) // encoded as base64 by json.Marshal
-		for _, picture := range m.Pictures {
-			images = append(images, picture.Data)
-		}
-		b["images"] = images
-	} else if len(m.Pictures) > 0 {
-		b["content"] = m.Text + "\n" + unseen
-	}
-	return b
-}
-
 func offered(tools []thinker.Tool) []body {
 	all := make([]body, 0, len(tools))
 	for _, t := range tools {
-		schema := t.Schema
-		if !json.Valid(schema) {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
 		all = append(all, body{"type": "function",
-			"function": body{"name": t.Name, "description": t.Description, "parameters": schema}})
+			"function": body{"name": t.Name, "description": t.Description, "parameters": t.Schema}})
 	}
 	return all
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,40 +16,28 @@ import (
 	"perch/remote"
 )
 
-// send makes a request below an address, without a body if b is nil. within bounds the
-// whole answer; it is 0 for a streamed one.
-func (e *Engine) send(ctx context.Context, base *url.URL, path string, b body, within time.Duration) (*remote.Answer, error) {
+// request is one below an address, without a body if b is nil. within bounds the whole answer; it is 0 for a streamed one.
+func request(base *url.URL, path string, b body, within time.Duration) remote.Request {
 	r := remote.Request{Method: http.MethodGet, Base: base, Path: path, Within: within}
 	if b != nil {
-		data, err := json.Marshal(b)
-		if err != nil {
-			return nil, fmt.Errorf("write the request: %w", err)
-		}
-		r.Method, r.ContentType, r.Body = http.MethodPost, "application/json", data
+		r.Method, r.JSON = http.MethodPost, b
 	}
-	return e.server.Call(ctx, r)
+	return r
 }
 
 // once makes one request for a message and passes it on as it is received.
-func (e *Engine) once(ctx context.Context, p thinker.Prompt, used habits, out func(thinker.Piece) error) (thinker.Stop, error) {
+func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections, out func(thinker.Piece) error) (thinker.Stop, error) {
 	base, path := e.base, "chat/completions"
 	if e.native {
 		base, path = e.root, "api/chat"
 	}
-	response, err := e.send(ctx, base, path, e.encode(p, used), 0)
+	response, err := e.server.Call(ctx, request(base, path, e.encode(p, without), 0))
 	if err != nil {
 		return "", err
 	}
 	defer response.Close()
 	a := &answer{out: out, invent: e.invent, thoughts: thoughts{expected: e.expects()}}
-	err = e.read(response, a).all()
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	if inside, ok := errors.AsType[*refusal](err); ok {
-		inside.midway = a.spoken > 0
-	}
-	if err != nil {
+	if err := e.read(response, a).all(); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
 	stop, err := a.finishMessage()

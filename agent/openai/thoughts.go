@@ -133,13 +133,13 @@ func beginning(text string, tags []string) int {
 	return len(text)
 }
 
-// manner is how a model's thoughts arrive.
-type manner int
+// thoughtStyle is how a model's thoughts arrive.
+type thoughtStyle int
 
 const (
-	styleUnknown manner = iota
-	stylePlain          // with both tags, in a separate field, or not at all
-	styleOpened         // opened by the prompt
+	styleUnknown thoughtStyle = iota
+	stylePlain                // with both tags, in a separate field, or not at all
+	styleOpened               // opened by the prompt
 )
 
 // expects reports whether a message may begin inside a thought. Before the first message
@@ -147,24 +147,24 @@ const (
 func (e *Engine) expects() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.manner == styleUnknown && !e.native && !looksLikeOllama(e.base) {
+	if e.thinking == styleUnknown && !e.native && !looksLikeOllama(e.base) {
 		// Parts of the names of models whose templates open a thought.
 		return mentions(strings.ToLower(e.o.Model), "-r1", "qwq", "think", "reason", "magistral", "-z1")
 	}
-	return e.manner == styleOpened
+	return e.thinking == styleOpened
 }
 
 // learnStyle records how the thoughts of a complete message arrived.
 func (e *Engine) learnStyle(a *answer) {
 	e.mu.Lock()
-	before := e.manner
+	before := e.thinking
 	switch {
 	case a.thoughts.unopened:
-		e.manner = styleOpened
+		e.thinking = styleOpened
 	case before == styleUnknown && (a.spoken > 0 || len(a.calls) > 0):
-		e.manner = stylePlain
+		e.thinking = stylePlain
 	}
-	news := e.manner == styleOpened && before != styleOpened
+	news := e.thinking == styleOpened && before != styleOpened
 	e.mu.Unlock()
 	if news {
 		e.o.Log.Warn("the server leaves the end of the model's thoughts in its text; "+

@@ -21,22 +21,20 @@ func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error
 }
 
 // continueVision is Continue for a picture. A server's message that its model does not
-// accept pictures becomes agent.ErrNoVision, regardless of the status.
+// accept pictures becomes agent.ErrBlind, regardless of the status.
 func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	stop, err := e.retry(ctx, p, out)
-	if err == nil {
-		return stop, nil
-	}
-	if r := refused(err); r != nil && aboutPictures(r) {
-		return "", fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, remote.Address(e.base))
-	}
-	return "", e.explain(ctx, err)
+	return e.retry(ctx, p, out, func(ctx context.Context, err error) error {
+		if r := refused(err); r != nil && aboutPictures(r) {
+			return fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, remote.Address(e.base))
+		}
+		return e.explain(ctx, err)
+	})
 }
 
 // aboutPictures recognizes servers' messages that a model has no vision: llama.cpp
 // "image input is not supported", Ollama "missing data required for image input",
 // others "does not support images", "is not a multimodal model".
-func aboutPictures(r *refusal) bool {
+func aboutPictures(r *remote.Refusal) bool {
 	return r.Status != 401 && r.Status != 403 && r.Status != 429 &&
 		mentions(strings.ToLower(r.Reason), "image", "vision", "multimodal", "mmproj")
 }
