@@ -18,7 +18,7 @@ import (
 	brainassist "perch/agent/assist"
 	"perch/agent/mcp"
 	brainopenai "perch/agent/openai"
-	"perch/agent/thinker"
+	"perch/agent/thinker/thinkertest"
 	"perch/must"
 	"perch/remote"
 	"perch/remote/hass"
@@ -28,9 +28,6 @@ import (
 	"perch/voice/openai"
 	"perch/voice/voicevox"
 )
-
-// secret is a key that no sentence may hold.
-const secret = "sk-canary/0f3d9a+Zq"
 
 // driver is one of those that speak HTTP with servers that are not ours.
 type driver struct {
@@ -44,21 +41,34 @@ type driver struct {
 	keyed bool // it is not used without a key
 }
 
-func think(brain thinker.Model) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := brain.Continue(ctx, thinker.Prompt{Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}},
-			func(thinker.Piece) error { return nil })
+// using runs a use of an engine, and closes it. err is that of making the engine.
+func using(engine any, err error, use func() error) error {
+	if err != nil {
 		return err
 	}
+	switch e := engine.(type) {
+	case interface{ Close() error }:
+		defer e.Close()
+	case interface{ Close() }:
+		defer e.Close()
+	}
+	return use()
+}
+
+// ask has a model answer, and closes it.
+func ask(ctx context.Context, m closer, err error) error {
+	return using(m, err, func() error { _, err := m.Continue(ctx, thinkertest.Hello(), ignore); return err })
+}
+
+// hello is half a second of silence.
+func hello() *voice.Utterance {
+	u := voice.NewUtterance()
+	u.Write(make([]int16, voice.MicRate/2))
+	u.Finish()
+	return u
 }
 
 func drivers() map[string]driver {
-	hello := func() *voice.Utterance {
-		u := voice.NewUtterance()
-		u.Write(make([]int16, voice.MicRate/2))
-		u.Finish()
-		return u
-	}
 	silent := func([]int16) error { return nil }
 	refused := map[string]bool{"a bad request": true}
 	atHome := map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml",
@@ -67,99 +77,53 @@ func drivers() map[string]driver {
 		"no key": "wants a key and none is set (HTTP 401: who are you); set key_file"}
 	return map[string]driver{
 		"agent/openai": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			return think(e)(ctx)
+			m, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})
+			return ask(ctx, m, err)
 		}, own: map[string]string{"no such path": "there is no such API at"}},
 		"agent/openai, Ollama": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			e, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", Dialect: brainopenai.DialectOllama, FirstWithin: within,
+			m, err := brainopenai.New(brainopenai.Options{URL: url, Key: key, Model: "m", Dialect: brainopenai.DialectOllama, FirstWithin: within,
 				IdleWithin: within})
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			return think(e)(ctx)
+			return ask(ctx, m, err)
 		}, own: map[string]string{"no such path": "there is no such API at"}},
 		"agent/anthropic": {kind: agent.ErrAway, keeps: refused, use: func(ctx context.Context, url, key string, within time.Duration) error {
-			e, err := anthropic.New(anthropic.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			return think(e)(ctx)
+			m, err := anthropic.New(anthropic.Options{URL: url, Key: key, Model: "m", FirstWithin: within, IdleWithin: within})
+			return ask(ctx, m, err)
 		}, own: map[string]string{"no such path": "there is no Messages API at"}},
 		"agent/assist": {kind: agent.ErrAway, keyed: true, own: atHome, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			b, err := brainassist.New(brainassist.Options{URL: url, Token: key, REST: true, FirstWithin: within})
-			if err != nil {
-				return err
-			}
-			defer b.Close()
-			return b.Think(ctx, agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil })
+			return using(b, err, func() error { return b.Think(ctx, agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil }) })
 		}},
 		"agent/mcp": {kind: agent.ErrAway, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			s, err := mcp.New(mcp.Options{Name: "it", URL: url, Key: key, ConnectWithin: within, Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			return s.Check(ctx)
+			return using(s, err, func() error { return s.Check(ctx) })
 		}, own: map[string]string{"no such path": "there is no MCP server at", "silence": "does not answer in"}},
 		"remote/hass": {keyed: true, own: atHome, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			c, err := hass.New(hass.Options{URL: url, Token: key})
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			_, err = c.Converse(ctx, within, hass.Question{Text: "Hello"})
-			return err
+			return using(c, err, func() error { _, err := c.Converse(ctx, within, hass.Question{Text: "Hello"}); return err })
 		}},
 		"voice/openai, recognizer": {kind: voice.ErrUnavailable, own: speech,
 			use: func(ctx context.Context, url, key string, within time.Duration) error {
 				r, err := openai.NewRecognizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
-				if err != nil {
-					return err
-				}
-				defer r.Close()
-				_, err = r.Recognize(ctx, hello(), voice.Options{})
-				return err
+				return using(r, err, func() error { _, err := r.Recognize(ctx, hello(), voice.Options{}); return err })
 			}},
 		"voice/openai, synthesizer": {kind: voice.ErrUnavailable, own: speech,
 			use: func(ctx context.Context, url, key string, within time.Duration) error {
 				s, err := openai.NewSynthesizer(openai.Options{URL: url, Key: key, FirstByte: within, Idle: within})
-				if err != nil {
-					return err
-				}
-				defer s.Close()
-				return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+				return using(s, err, func() error { return s.Synthesize(ctx, "Hello.", voice.Options{}, silent) })
 			}},
 		"voice/voicevox": {kind: voice.ErrUnavailable, own: map[string]string{"no key": "wants a key and none is set (HTTP 401: who are you); set key_file"},
 			use: func(ctx context.Context, url, key string, within time.Duration) error {
 				e, err := voicevox.New(voicevox.Options{URL: url, Key: key, Voice: "3", Within: within})
-				if err != nil {
-					return err
-				}
-				defer e.Close()
-				return e.Synthesize(ctx, "こんにちは。", voice.Options{}, silent)
+				return using(e, err, func() error { return e.Synthesize(ctx, "こんにちは。", voice.Options{}, silent) })
 			}},
 		"voice/elevenlabs": {kind: voice.ErrUnavailable, own: speech, use: func(ctx context.Context, url, key string, within time.Duration) error {
 			e, err := elevenlabs.New(elevenlabs.Options{URL: url, Key: key, Voice: "JBFqnCBsd6RMkjVDRZzb", FirstByte: within, Idle: within})
-			if err != nil {
-				return err
-			}
-			defer e.Close()
-			return e.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+			return using(e, err, func() error { return e.Synthesize(ctx, "Hello.", voice.Options{}, silent) })
 		}},
 		"voice/assist, synthesizer": {kind: voice.ErrUnavailable, keyed: true,
 			use: func(ctx context.Context, url, key string, within time.Duration) error {
 				s, err := assist.NewSynthesizer(assist.Options{URL: url, Token: key, Engine: "tts.piper", AnswerWithin: within, IdleWithin: within})
-				if err != nil {
-					return err
-				}
-				defer s.Close()
-				return s.Synthesize(ctx, "Hello.", voice.Options{}, silent)
+				return using(s, err, func() error { return s.Synthesize(ctx, "Hello.", voice.Options{}, silent) })
 			}, own: map[string]string{"a wrong key": "refuses the token", "a forbidden key": "ip_bans.yaml",
 				"a gateway that failed": "is not ready (HTTP 502)",
 				"a failure":             "cannot speak with tts.piper", "a bad request": "cannot speak with tts.piper"}},
@@ -204,23 +168,23 @@ func TestServersThatFail(t *testing.T) {
 	}{
 		"nothing":          {want: "nothing listens at URL; is the server running?"},
 		"no TLS":           {does: http.NotFound, tls: true, want: "does not speak TLS; the url should begin with http://"},
-		"another protocol": {does: hijack("SSH-2.0-OpenSSH_9.2 " + secret + "\r\n\r\n"), want: "does not answer in HTTP; check the port in the url"},
+		"another protocol": {does: hijack("SSH-2.0-OpenSSH_9.2 " + canary + "\r\n\r\n"), want: "does not answer in HTTP; check the port in the url"},
 		"a cut":            {does: hijack(""), want: "cut the connection without an answer; see its log"},
 		"silence": {does: func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() },
 			within: 100 * time.Millisecond, want: "answer within 100ms; it may be overloaded"},
-		"a wrong key":     {does: status(401, says("bad key "+secret)), want: "refuses the key (HTTP 401: bad key [key]); check "},
+		"a wrong key":     {does: status(401, says("bad key "+canary)), want: "refuses the key (HTTP 401: bad key [key]); check "},
 		"no key":          {does: status(401, says("who are you")), keyless: true, want: "wants a key and none is set (HTTP 401: who are you); set "},
-		"a forbidden key": {does: status(403, says("not you, "+secret)), want: "refuses the key (HTTP 403: not you, [key]); check "},
+		"a forbidden key": {does: status(403, says("not you, "+canary)), want: "refuses the key (HTTP 403: not you, [key]); check "},
 		"no credit":       {does: status(402, says("top up")), want: "no credit left (HTTP 402: top up); top it up, or wait"},
 		"no such path":    {does: status(404, ""), want: "(HTTP 404); check the url"},
 		"too many requests": {does: status(429, says("slow down"), "X-Should-Retry", "false"),
 			want: "has had too many requests (HTTP 429: slow down); wait, or raise the account's limit"},
 		"a moment": {does: status(429, says("slow down"), "Retry-After", "17"), want: "it asks to wait until 17 s from now (Retry-After)"},
-		"elsewhere": {does: status(307, "", "Location", "http://thief.example/v1?key="+secret),
+		"elsewhere": {does: status(307, "", "Location", "http://thief.example/v1?key="+canary),
 			want: "sends elsewhere (HTTP 307 to http://thief.example/v1); put the right address into url"},
-		"a bad request":         {does: status(400, says("too long for "+secret)), want: "refuses the request (HTTP 400: too long for [key]); check "},
+		"a bad request":         {does: status(400, says("too long for "+canary)), want: "refuses the request (HTTP 400: too long for [key]); check "},
 		"a failure":             {does: status(500, says("out of memory"), "X-Should-Retry", "false"), want: "has failed (HTTP 500: out of memory); see its log"},
-		"a gateway that failed": {does: status(502, "<html>"+secret, "X-Should-Retry", "false"), want: "has failed (HTTP 502); see its log"},
+		"a gateway that failed": {does: status(502, "<html>"+canary, "X-Should-Retry", "false"), want: "has failed (HTTP 502); see its log"},
 		"not ready":             {does: status(503, says("wait"), "X-Should-Retry", "false"), want: "is not ready (HTTP 503: wait); it may still be starting"},
 	} {
 		for of, d := range drivers() {
@@ -232,7 +196,7 @@ func TestServersThatFail(t *testing.T) {
 				server := httptest.NewUnstartedServer(c.does)
 				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 				server.Start()
-				url, key, within := server.URL, secret, 30*time.Second
+				url, key, within := server.URL, canary, 30*time.Second
 				if c.does == nil {
 					server.Close()
 				}
@@ -279,26 +243,11 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 	all := drivers()
 	all["agent/assist, WebSocket"] = driver{kind: agent.ErrAway, use: func(ctx context.Context, url, key string, within time.Duration) error {
 		b, err := brainassist.New(brainassist.Options{URL: url, Token: key, ConnectWithin: within, FirstWithin: within})
-		if err != nil {
-			return err
-		}
-		defer b.Close()
-		return b.Think(ctx, agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil })
+		return using(b, err, func() error { return b.Think(ctx, agent.Turn{Text: "Hello"}, func(agent.Reply) error { return nil }) })
 	}}
-	said := func() *voice.Utterance {
-		u := voice.NewUtterance()
-		u.Write(make([]int16, voice.MicRate/2))
-		u.Finish()
-		return u
-	}
 	all["voice/assist, recognizer"] = driver{kind: voice.ErrUnavailable, use: func(ctx context.Context, url, key string, within time.Duration) error {
 		r, err := assist.NewRecognizer(assist.Options{URL: url, Token: key, ConnectWithin: within, AnswerWithin: within})
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		_, err = r.Recognize(ctx, said(), voice.Options{})
-		return err
+		return using(r, err, func() error { _, err := r.Recognize(ctx, hello(), voice.Options{}); return err })
 	}}
 	for name, byteEvery := range map[string]time.Duration{"accepts and says nothing": time.Hour, "a byte now and then": within / 10} {
 		for of, d := range all {
@@ -306,7 +255,7 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 				t.Parallel()
 				url := trickles(t, byteEvery)
 				began := time.Now()
-				err := d.use(t.Context(), url, secret, within)
+				err := d.use(t.Context(), url, canary, within)
 				if took := time.Since(began); took > 2*within+time.Second { // of a machine that has other work
 					t.Errorf("it took %s", took)
 				}
@@ -359,7 +308,7 @@ func TestAHostThatIsNotThere(t *testing.T) {
 	at := "http://" + closed.Addr().String()
 	_ = closed.Close()
 	for _, of := range []string{"agent/openai", "agent/mcp", "voice/openai, synthesizer", "voice/elevenlabs"} {
-		err := drivers()[of].use(t.Context(), at+"/v1?key="+secret, secret, time.Second)
+		err := drivers()[of].use(t.Context(), at+"/v1?key="+canary, canary, time.Second)
 		if err == nil || !strings.Contains(err.Error(), "nothing listens at "+at+"/v1; ") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", of, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"perch/agent/anthropic"
 	brainopenai "perch/agent/openai"
 	"perch/agent/thinker"
+	"perch/agent/thinker/thinkertest"
 	"perch/must"
 )
 
@@ -48,7 +49,7 @@ func models(t *testing.T) map[string]model {
 }
 
 func openAnthropic(url string, transport http.RoundTripper) (closer, error) {
-	return anthropic.New(anthropic.Options{URL: url, Key: secret, Model: "m", FirstWithin: 7 * time.Second, IdleWithin: 3 * time.Second,
+	return anthropic.New(anthropic.Options{URL: url, Key: canary, Model: "m", FirstWithin: 7 * time.Second, IdleWithin: 3 * time.Second,
 		Transport: transport})
 }
 
@@ -60,21 +61,6 @@ func openOpenAI(dialect string) func(string, http.RoundTripper) (closer, error) 
 }
 
 func ignore(thinker.Piece) error { return nil }
-
-func greeting() thinker.Prompt {
-	return thinker.Prompt{Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
-}
-
-// streaming answers each request with a body, without a network.
-type streaming func(context.Context) io.Reader
-
-func (s streaming) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		r.Body.Close()
-	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
-		Body: io.NopCloser(s(r.Context())), Request: r}, nil
-}
 
 // repeating is a body that has a beginning, and then the same for ever at a
 // pace, for a day at the most. Without a piece nothing comes after the beginning.
@@ -107,8 +93,9 @@ func (r *repeating) Read(p []byte) (int, error) {
 func endlessly(t *testing.T, open func(string, http.RoundTripper) (closer, error), head, piece string, pause time.Duration,
 	run func(t *testing.T, m thinker.Model)) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := open("http://models.example/v1", streaming(func(ctx context.Context) io.Reader {
-			return &repeating{ctx, head, piece, pause, time.Now().Add(24 * time.Hour)}
+		m, err := open("http://models.example/v1", thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			_ = r.Body.Close()
+			return thinkertest.Streamed(r, &repeating{r.Context(), head, piece, pause, time.Now().Add(24 * time.Hour)}), nil
 		}))
 		must.Succeed(t, err)
 		defer m.Close()
@@ -242,7 +229,7 @@ func TestModelsDeadlines(t *testing.T) {
 			t.Run(of+"/"+name, func(t *testing.T) {
 				endlessly(t, m.open, c.body, "", time.Hour, func(t *testing.T, m thinker.Model) {
 					start := time.Now()
-					_, err := m.Continue(t.Context(), greeting(), func(thinker.Piece) error { time.Sleep(c.takes); return nil })
+					_, err := m.Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { time.Sleep(c.takes); return nil })
 					if took := time.Since(start); took != c.after {
 						t.Errorf("after %v", took)
 					}
@@ -278,7 +265,7 @@ func TestModelsAreCancelled(t *testing.T) {
 				e, err := m.open(s.URL, nil)
 				must.Succeed(t, err)
 				defer e.Close()
-				if _, err := e.Continue(ctx, greeting(), ignore); err != context.Canceled {
+				if _, err := e.Continue(ctx, thinkertest.Hello(), ignore); err != context.Canceled {
 					t.Error(err)
 				}
 				select {
@@ -288,6 +275,23 @@ func TestModelsAreCancelled(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestModelsReturnTheListenersError as it is, and pass nothing on after it.
+func TestModelsReturnTheListenersError(t *testing.T) {
+	for of, m := range models(t) {
+		synctest.Test(t, func(t *testing.T) {
+			e, err := m.open("http://models.example/v1", thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+				return thinkertest.Streamed(r, strings.NewReader(m.whole)), nil
+			}))
+			must.Succeed(t, err)
+			defer e.Close()
+			mine, pieces := errors.New("mine"), 0
+			if _, err := e.Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { pieces++; return mine }); err != mine || pieces != 1 {
+				t.Errorf("%s: %v after %d pieces", of, err, pieces)
+			}
+		})
 	}
 }
 
@@ -304,7 +308,7 @@ func TestModelsKeepOneConnection(t *testing.T) {
 			e, err := m.open(s.URL, nil)
 			must.Succeed(t, err)
 			for range 5 {
-				if _, err := e.Continue(t.Context(), greeting(), ignore); err != nil {
+				if _, err := e.Continue(t.Context(), thinkertest.Hello(), ignore); err != nil {
 					t.Error(err)
 				}
 			}

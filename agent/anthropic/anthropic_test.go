@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,42 +54,13 @@ func withTools() thinker.Prompt {
 	return p
 }
 
-// received is all that came of a message.
-type received struct {
-	Text  string
-	Calls []thinker.ToolCall
-	Stop  thinker.Stop
-	Err   string
-}
-
-func listen(t testing.TB, e *anthropic.Engine, p thinker.Prompt) received {
-	var h received
-	stop, err := e.Continue(t.Context(), p, func(piece thinker.Piece) error {
-		h.Text += piece.Text
-		if piece.Call != nil {
-			h.Calls = append(h.Calls, *piece.Call)
-		}
-		return nil
-	})
-	h.Stop = stop
-	if err != nil {
-		h.Err = err.Error()
-	}
-	return h
-}
-
-func record(t testing.TB, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	must.Succeed(t, err)
-	return data
-}
+type received = thinkertest.Received
 
 func read(t testing.TB, body io.Reader) received {
 	t.Helper()
 	o := options("http://proxy.example/anthropic/v1/")
 	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) { return thinkertest.Streamed(r, body), nil })
-	return listen(t, engine(t, o), thinkertest.Hello())
+	return thinkertest.Listen(engine(t, o), thinkertest.Hello())
 }
 
 var toolCalls = []thinker.ToolCall{
@@ -101,24 +70,25 @@ var toolCalls = []thinker.ToolCall{
 
 // TestMessages reads what the API sends, and says why it ended.
 func TestMessages(t *testing.T) {
-	text := string(record(t, "text.sse"))
+	text := string(thinkertest.Record(t, "text.sse"))
 	for name, c := range map[string]struct {
 		body string
 		want received
 	}{
 		"text":       {text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 		"CRLF":       {strings.ReplaceAll(text, "\n", "\r\n"), received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
-		"tools":      {string(record(t, "tools.sse")), received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
+		"tools":      {string(thinkertest.Record(t, "tools.sse")), received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
 		"max_tokens": {strings.Replace(text, "end_turn", "max_tokens", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
 		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1),
 			received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
 		"refusal": {strings.Replace(text, "end_turn", "refusal", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
-		"cut off in calls": {strings.Replace(string(record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1),
+		"cut off in calls": {strings.Replace(string(thinkertest.Record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1),
 			received{Text: "Let me look.", Stop: thinker.StopLength}},
 		"a new event": {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := read(t, strings.NewReader(c.body)); !reflect.DeepEqual(got, c.want) {
+			got := read(t, strings.NewReader(c.body))
+			if got.Pieces = nil; !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -129,7 +99,7 @@ func TestMessages(t *testing.T) {
 // wherever the network cuts it.
 func FuzzMessages(f *testing.F) {
 	for _, name := range []string{"text.sse", "tools.sse"} {
-		f.Add(record(f, name))
+		f.Add(thinkertest.Record(f, name))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		whole := read(t, bytes.NewReader(data))
@@ -145,7 +115,7 @@ func FuzzMessages(f *testing.F) {
 // TestSettingsOfACharacter: what answers has its own temperature, as high as the API takes
 // one, and at most as many tokens as its owner allows.
 func TestSettingsOfACharacter(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(thinkertest.Record(t, "text.sse")) })
 	half, little, much := 0.5, 0.2, 1.5
 	for _, c := range []struct {
 		brain               agent.BrainOptions
@@ -159,7 +129,7 @@ func TestSettingsOfACharacter(t *testing.T) {
 		o.Temperature = &half
 		p := withTools()
 		p.Brain = c.brain
-		if got := listen(t, engine(t, o), p); got.Err != "" {
+		if got := thinkertest.Listen(engine(t, o), p); got.Err != "" {
 			t.Fatal(got)
 		}
 		all := s.Requests()
@@ -173,7 +143,7 @@ func TestSettingsOfACharacter(t *testing.T) {
 func TestRequest(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment") // which is nobody's business
 	t.Setenv("ANTHROPIC_BASE_URL", "http://elsewhere.invalid")
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(thinkertest.Record(t, "text.sse")) })
 	half := 0.5
 	o := options(s.URL + "/v1/")
 	o.Vision, o.Temperature, o.Effort, o.Extra = true, &half, "low", map[string]any{"top_k": 5}
@@ -186,7 +156,7 @@ func TestRequest(t *testing.T) {
 		{Role: thinker.RoleTool, CallID: "c1", Text: ""},
 		{Role: thinker.RoleTool, CallID: "c2", Text: "no JSON", Failed: true},
 	}
-	if got := listen(t, engine(t, o), p); got.Err != "" {
+	if got := thinkertest.Listen(engine(t, o), p); got.Err != "" {
 		t.Fatal(got)
 	}
 	var want map[string]any
@@ -231,9 +201,9 @@ func TestThinkingGoesBack(t *testing.T) {
 				`{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `+
 					"`signature` in `thinking`"+` block. The block is bound to a different conversation."}}`)
 		case len(body["messages"].([]any)) == 1:
-			w.Write(record(t, "tools.sse"))
+			w.Write(thinkertest.Record(t, "tools.sse"))
 		default:
-			w.Write(record(t, "text.sse"))
+			w.Write(thinkertest.Record(t, "text.sse"))
 		}
 	})
 	e := engine(t, options(s.URL))
@@ -241,25 +211,25 @@ func TestThinkingGoesBack(t *testing.T) {
 		text, _ := json.Marshal(s.Requests()[request].Body["messages"].([]any)[1].(map[string]any)["content"])
 		return string(text)
 	}
-	listen(t, e, withTools())
-	listen(t, e, rounds())
+	thinkertest.Listen(e, withTools())
+	thinkertest.Listen(e, rounds())
 	const kept = `{"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3h","thinking":"Weather, then.","type":"thinking"}`
 	if !strings.HasPrefix(content(1), "["+kept+`,{"text":"Let me look."`) {
 		t.Error(content(1))
 	}
 	last := rounds()
 	last.Tools = nil // the round after which there are no more
-	listen(t, e, last)
+	thinkertest.Listen(e, last)
 	body := s.Requests()[2].Body
 	if !reflect.DeepEqual(body["tools"], s.Requests()[0].Body["tools"]) || !reflect.DeepEqual(body["tool_choice"], map[string]any{"type": "none"}) {
 		t.Error(body["tools"], body["tool_choice"])
 	}
 	refuse = true
-	if got := listen(t, e, rounds()); got.Err != "" || strings.Contains(content(4), "thinking") {
+	if got := thinkertest.Listen(e, rounds()); got.Err != "" || strings.Contains(content(4), "thinking") {
 		t.Error(got, content(4))
 	}
 	// With nothing kept, the calls' names are all there is to offer.
-	listen(t, e, last)
+	thinkertest.Listen(e, last)
 	if tools := s.Requests()[5].Body["tools"].([]any); len(tools) != 2 {
 		t.Error(tools)
 	}
@@ -269,16 +239,16 @@ func TestThinkingGoesBack(t *testing.T) {
 // cannot be read stand in the next request as an empty object, beside what was
 // thought.
 func TestCallsThatAreNoJSONGoBack(t *testing.T) {
-	broken := bytes.Replace(record(t, "tools.sse"), []byte(`\"Köln\"}`), []byte(`\"Köl`), 1)
+	broken := bytes.Replace(thinkertest.Record(t, "tools.sse"), []byte(`\"Köln\"}`), []byte(`\"Köl`), 1)
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
 		if len(body["messages"].([]any)) == 1 {
 			w.Write(broken)
 			return
 		}
-		w.Write(record(t, "text.sse"))
+		w.Write(thinkertest.Record(t, "text.sse"))
 	})
 	e := engine(t, options(s.URL))
-	first := listen(t, e, withTools())
+	first := thinkertest.Listen(e, withTools())
 	if first.Err != "" || len(first.Calls) != 2 || !bytes.Contains(broken, []byte(`\"Köl"`)) {
 		t.Fatalf("%+v", first)
 	}
@@ -286,7 +256,7 @@ func TestCallsThatAreNoJSONGoBack(t *testing.T) {
 	p.Messages = append(p.Messages, thinker.Message{Role: thinker.RoleAssistant, Text: first.Text, Calls: first.Calls},
 		thinker.Message{Role: thinker.RoleTool, CallID: first.Calls[0].ID, Text: "no JSON", Failed: true},
 		thinker.Message{Role: thinker.RoleTool, CallID: first.Calls[1].ID, Text: "noon"})
-	if got := listen(t, e, p); got.Err != "" || got.Text == "" {
+	if got := thinkertest.Listen(e, p); got.Err != "" || got.Text == "" {
 		t.Fatalf("%+v", got)
 	}
 	text, _ := json.Marshal(s.Requests()[1].Body["messages"].([]any)[1])

@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 			want: "refuses the request (HTTP 400: messages: too long)"},
 		"in the stream": {status: 200, body: "event: error\ndata: " + apiError("overloaded_error", "Overloaded") + "\n\n", tries: 1,
 			want: "is overloaded"},
-		"cut": {status: 200, body: strings.Split(string(record(t, "text.sse")), "event: content_block_stop")[0], tries: 1,
+		"cut": {status: 200, body: strings.Split(string(thinkertest.Record(t, "text.sse")), "event: content_block_stop")[0], tries: 1,
 			want: "cut the connection"},
 		"a web page": {status: 200, body: "<html>\n\n<body>", tries: 1, want: "not of the Messages API"},
 		"garbage":    {status: 200, body: "event: message_start\ndata: {{{\n\n", tries: 1, want: "not of the Messages API"},
@@ -91,15 +91,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestListenersError: the error of the listener comes back as it is.
-func TestListenersError(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
-	mine := errors.New("mine")
-	if _, err := engine(t, options(s.URL)).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { return mine }); err != mine {
-		t.Error(err)
-	}
-}
-
 // TestLeavesOut: what a model does not take is left out and logged once.
 func TestLeavesOut(t *testing.T) {
 	one := 1.0
@@ -114,14 +105,14 @@ func TestLeavesOut(t *testing.T) {
 				return
 			}
 		}
-		w.Write(record(t, "text.sse"))
+		w.Write(thinkertest.Record(t, "text.sse"))
 	})
 	var log bytes.Buffer
 	o := options(s.URL)
 	o.Temperature, o.Effort, o.Log = &one, "low", slog.New(slog.NewTextHandler(&log, nil))
 	e := engine(t, o)
 	for range 2 {
-		if got := listen(t, e, thinkertest.Hello()); got.Err != "" {
+		if got := thinkertest.Listen(e, thinkertest.Hello()); got.Err != "" {
 			t.Fatal(got)
 		}
 	}
@@ -138,7 +129,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 		requests := 0
 		o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			requests++
-			answer := thinkertest.Streamed(r, bytes.NewReader(record(t, "text.sse")))
+			answer := thinkertest.Streamed(r, bytes.NewReader(thinkertest.Record(t, "text.sse")))
 			if requests == 1 {
 				answer.StatusCode, answer.Body = http.StatusTooManyRequests,
 					io.NopCloser(strings.NewReader(apiError("rate_limit_error", "slow down")))
@@ -147,7 +138,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 			return answer, nil
 		})
 		start := time.Now()
-		if got := listen(t, engine(t, o), thinkertest.Hello()); got.Err != "" || got.Text == "" {
+		if got := thinkertest.Listen(engine(t, o), thinkertest.Hello()); got.Err != "" || got.Text == "" {
 			t.Error(got)
 		}
 		if took := time.Since(start); took < time.Second || took > 3*time.Second || requests != 2 {
@@ -187,7 +178,7 @@ func TestCheck(t *testing.T) {
 
 // TestSee looks at a picture, where there are eyes.
 func TestSee(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(record(t, "text.sse")) })
+	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(thinkertest.Record(t, "text.sse")) })
 	look := agent.Look{Picture: device.Picture{Data: []byte("jpeg")}, Language: "de"}
 	o := options(s.URL)
 	if _, err := engine(t, o).DescribeImage(t.Context(), look); err != agent.ErrBlind || len(s.Requests()) != 0 {

@@ -2,14 +2,12 @@ package openai_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -41,71 +39,20 @@ func withTools() thinker.Prompt {
 	return p
 }
 
-// received is all that came of a message.
-type received struct {
-	Pieces []string // a text, or a call as name(arguments) id
-	Stop   thinker.Stop
-	Err    string
-}
-
-func (h received) text() string {
-	var all strings.Builder
-	for _, p := range h.Pieces {
-		if !strings.HasPrefix(p, "call ") {
-			all.WriteString(p)
-		}
-	}
-	return all.String()
-}
-
-func (h received) calls() []string {
-	var calls []string
-	for _, p := range h.Pieces {
-		if call, ok := strings.CutPrefix(p, "call "); ok {
-			calls = append(calls, call)
-		}
-	}
-	return calls
-}
-
-func listen(e *openai.Engine, p thinker.Prompt) received {
-	var h received
-	stop, err := e.Continue(context.Background(), p, func(piece thinker.Piece) error {
-		if c := piece.Call; c != nil {
-			h.Pieces = append(h.Pieces, "call "+c.Name+string(c.Arguments)+" "+c.ID)
-		} else {
-			h.Pieces = append(h.Pieces, piece.Text)
-		}
-		return nil
-	})
-	h.Stop = stop
-	if err != nil {
-		h.Err = err.Error()
-	}
-	return h
-}
-
 // read has an engine read bytes as an answer.
-func read(t testing.TB, native bool, body io.Reader) received {
+func read(t testing.TB, native bool, body io.Reader) thinkertest.Received {
 	t.Helper()
 	o := options("http://pi.example/v1")
 	if native {
 		o.Dialect = openai.DialectOllama
 	}
 	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) { return thinkertest.Streamed(r, body), nil })
-	return listen(engine(t, o), thinkertest.Hello())
-}
-
-func record(t testing.TB, name string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	must.Succeed(t, err)
-	return data
+	return thinkertest.Listen(engine(t, o), thinkertest.Hello())
 }
 
 // TestDialects reads a message as each server sends it.
 func TestDialects(t *testing.T) {
-	for name, want := range map[string]received{
+	for name, want := range map[string]thinkertest.Received{
 		"openai_text.sse": {Pieces: []string{"😊 It is", " 3.14 o'clock.\n"}, Stop: thinker.StopEnd},
 		"openai_tools.sse": {Pieces: []string{
 			`call get_weather{"city":"Köln"} call_DdmO9pD3xa9XTPNJ32zg2hcA`, `call get_time{} call_ABC`}, Stop: thinker.StopTools},
@@ -117,8 +64,8 @@ func TestDialects(t *testing.T) {
 		"localai.sse":  {Pieces: []string{"Good ", "day."}, Stop: thinker.StopEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, native := record(t, name), strings.HasSuffix(name, "ndjson")
-			if got := read(t, native, bytes.NewReader(data)); !reflect.DeepEqual(got, want) {
+			data, native := thinkertest.Record(t, name), strings.HasSuffix(name, "ndjson")
+			if got := read(t, native, bytes.NewReader(data)); got.Err != "" || !slices.Equal(got.Pieces, want.Pieces) || got.Stop != want.Stop {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		})
@@ -177,7 +124,7 @@ func TestWhatServersDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, false, iotest.HalfReader(strings.NewReader(c.body)))
-			if got.Err != "" || got.text() != c.text || !reflect.DeepEqual(got.calls(), c.calls) || got.Stop != c.stop {
+			if got.Err != "" || got.Text != c.text || !slices.Equal(got.Called(), c.calls) || got.Stop != c.stop {
 				t.Errorf("got %.300q", got)
 			}
 		})
@@ -226,9 +173,9 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 				return thinkertest.Streamed(r, strings.NewReader(c.bodies[at-1]+"data: [DONE]\n\n")), nil
 			})
 			e := engine(t, o)
-			var last received
+			var last thinkertest.Received
 			for i, want := range c.texts {
-				if last = listen(e, thinkertest.Hello()); last.Err != "" || last.text() != want {
+				if last = thinkertest.Listen(e, thinkertest.Hello()); last.Err != "" || last.Text != want {
 					t.Errorf("message %d: %q", i+1, last)
 				}
 			}
@@ -275,24 +222,10 @@ func TestWhatIsNoMessage(t *testing.T) {
 	}
 }
 
-// TestListenersError: the error of the listener comes back as it is, and
-// nothing is said after it.
-func TestListenersError(t *testing.T) {
-	o := options("http://pi.example/v1")
-	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-		return thinkertest.Streamed(r, bytes.NewReader(record(t, "openai_text.sse"))), nil
-	})
-	mine, spoken := errors.New("mine"), 0
-	_, err := engine(t, o).Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { spoken++; return mine })
-	if err != mine || spoken != 1 {
-		t.Error(err, spoken)
-	}
-}
-
 func fuzz(f *testing.F, native bool, suffix string) {
 	names, _ := filepath.Glob("testdata/*" + suffix)
 	for _, name := range names {
-		f.Add(record(f, filepath.Base(name)))
+		f.Add(thinkertest.Record(f, filepath.Base(name)))
 	}
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"<think\"}}]}\r\n\r\ndata:[DONE]"))
 	f.Add([]byte(`{"message":{"content":"x","tool_calls":[{"function":{"name":"f"}}]},"done":true}`))

@@ -79,7 +79,7 @@ func TestModelsWithoutTools(t *testing.T) {
 			}
 			before := len(s.Requests())
 			for range 2 {
-				if got := listen(e, withTools()); got.text() != "Hi" {
+				if got := thinkertest.Listen(e, withTools()); got.Text != "Hi" {
 					t.Fatal(got)
 				}
 			}
@@ -121,11 +121,11 @@ func TestWhatWasNotToBlame(t *testing.T) {
 	o := options(s.URL)
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e := engine(t, o)
-	if got := listen(e, withTools()); !strings.Contains(got.Err, "roles must alternate") || len(s.Requests()) != 2 || log.Len() != 0 {
+	if got := thinkertest.Listen(e, withTools()); !strings.Contains(got.Err, "roles must alternate") || len(s.Requests()) != 2 || log.Len() != 0 {
 		t.Error(got, len(s.Requests()), &log)
 	}
 	broken = false
-	if got := listen(e, withTools()); got.text() != "Hi" || s.Requests()[2].Body["tools"] == nil {
+	if got := thinkertest.Listen(e, withTools()); got.Text != "Hi" || s.Requests()[2].Body["tools"] == nil {
 		t.Error(got)
 	}
 	if err := e.Check(t.Context()); err != nil {
@@ -154,8 +154,8 @@ func TestExtra(t *testing.T) {
 	o.Extra = map[string]any{"tool_choice": "required", "parallel_tool_calls": false, "top_k": 5}
 	e := engine(t, o)
 	o.Extra["stream"], o.Extra["messages"] = false, nil
-	listen(e, withTools())
-	listen(e, thinkertest.Hello())
+	thinkertest.Listen(e, withTools())
+	thinkertest.Listen(e, thinkertest.Hello())
 	with, without := s.Requests()[0].Body, s.Requests()[1].Body
 	if with["stream"] != true || with["messages"] == nil || with["tool_choice"] != "required" || with["parallel_tool_calls"] != false {
 		t.Error(with)

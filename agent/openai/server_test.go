@@ -45,7 +45,7 @@ func TestRequest(t *testing.T) {
 	o := options(s.URL + "/v1/")
 	o.Key, o.Vision, o.Temperature, o.MaxTokens, o.ReasoningEffort = thinkertest.Canary, true, &half, 300, "low"
 	o.Extra = map[string]any{"top_p": 0.9, "temperature": 0.1}
-	if got := listen(engine(t, o), conversation()); got.text() != "Hi" {
+	if got := thinkertest.Listen(engine(t, o), conversation()); got.Text != "Hi" {
 		t.Fatal(got)
 	}
 	var want map[string]any
@@ -72,7 +72,7 @@ func TestNativeRequest(t *testing.T) {
 	o := options(s.URL + "/v1")
 	o.Dialect, o.Vision, o.NumCtx, o.KeepAlive, o.MaxTokens, o.ReasoningEffort = openai.DialectOllama, true, 8192, "-1", 300, "none"
 	o.Extra = map[string]any{"options": map[string]any{"top_k": 5}}
-	if got := listen(engine(t, o), conversation()); got.text() != "Hi" || got.Stop != thinker.StopEnd {
+	if got := thinkertest.Listen(engine(t, o), conversation()); got.Text != "Hi" || got.Stop != thinker.StopEnd {
 		t.Fatal(got)
 	}
 	var want map[string]any
@@ -123,7 +123,7 @@ func TestSettingsOfACharacter(t *testing.T) {
 		o.Temperature, o.MaxTokens, o.Dialect, o.Model = &half, 300, c.dialect, cmp.Or(c.model, o.Model)
 		p := conversation()
 		p.Brain = c.brain
-		if got := listen(engine(t, o), p); got.text() != "Hi" {
+		if got := thinkertest.Listen(engine(t, o), p); got.Text != "Hi" {
 			t.Fatal(name, got)
 		}
 		all := s.Requests()
@@ -206,7 +206,7 @@ func TestLeavesOut(t *testing.T) {
 	o.Temperature, o.MaxTokens, o.ReasoningEffort, o.Log = &one, 100, "low", slog.New(slog.NewTextHandler(&log, nil))
 	e := engine(t, o)
 	for range 2 {
-		if got := listen(e, withTools()); got.text() != "Hi" {
+		if got := thinkertest.Listen(e, withTools()); got.Text != "Hi" {
 			t.Fatal(got)
 		}
 	}
@@ -290,7 +290,7 @@ func TestNoTrialAfterWords(t *testing.T) {
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\ndata: {\"error\":{\"message\":\"does not support tools\"}}\n\n")
 	})
-	if got := listen(engine(t, options(s.URL)), withTools()); got.text() != "I" || got.Err == "" || len(s.Requests()) != 1 {
+	if got := thinkertest.Listen(engine(t, options(s.URL)), withTools()); got.Text != "I" || got.Err == "" || len(s.Requests()) != 1 {
 		t.Error(got)
 	}
 }

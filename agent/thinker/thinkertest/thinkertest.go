@@ -2,15 +2,19 @@
 package thinkertest
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 
 	"perch/agent/thinker"
+	"perch/must"
 )
 
 // Canary is a key that must never come back.
@@ -19,6 +23,49 @@ const Canary = "canary0123456789abcdef"
 // Hello is the shortest prompt.
 func Hello() thinker.Prompt {
 	return thinker.Prompt{System: "Be short.", Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
+}
+
+// Received is all that came of a message.
+type Received struct {
+	Pieces []string // a text, or a call as in Called after "call "
+	Text   string
+	Calls  []thinker.ToolCall
+	Stop   thinker.Stop
+	Err    string
+}
+
+// Listen has a model continue a prompt.
+func Listen(m thinker.Model, p thinker.Prompt) (r Received) {
+	stop, err := m.Continue(context.Background(), p, func(piece thinker.Piece) error {
+		r.Text += piece.Text
+		if piece.Call != nil {
+			r.Calls = append(r.Calls, *piece.Call)
+			r.Pieces = append(r.Pieces, "call "+called(*piece.Call))
+		} else {
+			r.Pieces = append(r.Pieces, piece.Text)
+		}
+		return nil
+	})
+	if r.Stop = stop; err != nil {
+		r.Err = err.Error()
+	}
+	return r
+}
+
+// Called returns the calls, each as "name{arguments} id".
+func (r Received) Called() (calls []string) {
+	for _, c := range r.Calls {
+		calls = append(calls, called(c))
+	}
+	return calls
+}
+
+func called(c thinker.ToolCall) string { return c.Name + string(c.Arguments) + " " + c.ID }
+
+// Record returns a recorded answer from the folder testdata.
+func Record(t testing.TB, name string) []byte {
+	t.Helper()
+	return must.Value(os.ReadFile(filepath.Join("testdata", name)))(t)
 }
 
 // RoundTrip is a transport without a network.
