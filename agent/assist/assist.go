@@ -34,7 +34,6 @@ type Options struct {
 	TokenFile string `yaml:"token_file" doc:"A file that holds the token."`
 	Pipeline  string `yaml:"pipeline" doc:"The id of an Assist pipeline. If empty, the preferred one."`
 	Agent     string `yaml:"agent" doc:"A conversation agent instead of the pipeline's, such as conversation.home_assistant."`
-	Language  string // BCP 47, replaces the turn's; only for REST, as a pipeline has its own
 	// REST is for proxies that do not pass WebSockets.
 	REST bool `yaml:"rest" doc:"Uses the REST API, which returns the answer in one piece."`
 
@@ -42,7 +41,6 @@ type Options struct {
 	// FirstWithin bounds the whole answer with REST. 0 means 30 s.
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
 	IdleWithin  time.Duration // for silence within an answer; remote.Patience
-	ToolWithin  time.Duration // for silence while a tool of Home Assistant is running; 30 s
 	TurnWithin  time.Duration // for the whole answer, without the time for listening; 5 minutes
 	Phrases     agent.Phrases // said if an answer does not end
 
@@ -93,7 +91,7 @@ func New(o Options) (*Brain, error) {
 		return nil, err
 	}
 	for d, standard := range map[*time.Duration]time.Duration{
-		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: remote.Patience, &o.ToolWithin: 30 * time.Second,
+		&o.ConnectWithin: 5 * time.Second, &o.FirstWithin: 30 * time.Second, &o.IdleWithin: remote.Patience,
 		&o.QuietFor: 20 * time.Second, &o.TurnWithin: 5 * time.Minute,
 	} {
 		*d = cmp.Or(*d, standard)
@@ -110,9 +108,9 @@ func New(o Options) (*Brain, error) {
 
 // Check returns what New would refuse.
 func (o Options) Check() error {
-	for _, name := range []string{o.Pipeline, o.Agent, o.Language} {
+	for _, name := range []string{o.Pipeline, o.Agent} {
 		if len(name) > limit.Name {
-			return fmt.Errorf("the name of a pipeline, an agent or a language has at most %d bytes", limit.Name)
+			return fmt.Errorf("the name of a pipeline or an agent has at most %d bytes", limit.Name)
 		}
 	}
 	switch {
@@ -123,7 +121,7 @@ func (o Options) Check() error {
 	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
 		return errors.New("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
 	}
-	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.ToolWithin, o.QuietFor, o.TurnWithin) < 0 {
+	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.QuietFor, o.TurnWithin) < 0 {
 		return errors.New("a deadline cannot be negative")
 	}
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()
@@ -183,9 +181,7 @@ func (b *Brain) check(ctx context.Context) error {
 }
 
 // pipeline returns the pipeline or agent for a run.
-func (b *Brain) pipeline() string {
-	return cmp.Or(b.o.Agent, b.o.Pipeline)
-}
+func (b *Brain) pipeline() string { return cmp.Or(b.o.Agent, b.o.Pipeline) }
 
 // asAway converts err for agent.Mind: to ctx's error if that has ended, and otherwise
 // to one that makes the next brain answer.

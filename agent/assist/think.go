@@ -1,7 +1,6 @@
 package assist
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +18,10 @@ import (
 	"perch/remote/hass"
 )
 
-// Bound of a turn.
-const mostKinds = 32 // of events
+const (
+	mostKinds  = 32               // of events in a turn
+	toolWithin = 30 * time.Second // for silence while a tool of Home Assistant is running
+)
 
 // Think implements agent.Brain. When ctx ends, the run is cancelled at Home Assistant
 // and Think returns at once. An error message of Home Assistant itself is an answer
@@ -44,10 +45,9 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		err = r.finish(reply)
 	case errors.Is(err, errEndless) && ctx.Err() == nil:
 		b.talks.forget(t.Conversation)
-		return unheeded(r.cutOff())
+		return r.cutOff()
 	}
-	var own listenerError
-	switch interrupted := ctx.Err() != nil || errors.As(err, &own); {
+	switch interrupted := ctx.Err() != nil || r.outError != nil; {
 	case err == nil:
 		return nil
 	case interrupted && r.conversation != "":
@@ -56,8 +56,8 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		b.talks.forget(t.Conversation) // the history may be why it failed
 	}
 	switch {
-	case own.error != nil:
-		return own.error
+	case r.outError != nil:
+		return r.outError
 	case len(r.tools) > 0 && ctx.Err() == nil:
 		// Not wrapped, so that ErrAway ends here: another brain must not repeat actions.
 		return fmt.Errorf("after its tools had run: %v", err)
@@ -69,16 +69,14 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 // a phrase for it; it is not a failure.
 var errEndless = errors.New("the answer comes to no end")
 
-// listenerError is an error of out. It is returned unchanged and does not blame Home
-// Assistant.
-type listenerError struct{ error }
-
 // turnRun is one turn.
 type turnRun struct {
 	brain  *Brain
 	turn   agent.Turn
 	out    func(agent.Reply) error
 	speech *thinker.Speech
+
+	outError error // of out: Home Assistant is not at fault
 
 	conversation string // its id, once it is known
 	sent         bool   // out has been called
@@ -90,22 +88,19 @@ type turnRun struct {
 
 func (r *turnRun) send(replies ...agent.Reply) error {
 	for _, reply := range replies {
-		if err := r.out(reply); err != nil {
-			return listenerError{err}
+		if r.outError = r.out(reply); r.outError != nil {
+			return r.outError
 		}
 		r.sent = true
 	}
 	return nil
 }
 
-// words returns what was said, cut to limit.Question.
-func (r *turnRun) words() string { return plain.Clip(r.turn.Text, limit.Question) }
-
 // runREST runs the turn over the REST API.
 func (r *turnRun) runREST(ctx context.Context, conversation string) (hass.Reply, error) {
 	o := r.brain.o
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
-		Text: r.words(), Language: cmp.Or(o.Language, r.turn.Language), Agent: o.Agent, Conversation: conversation,
+		Text: plain.Clip(r.turn.Text, limit.Question), Language: r.turn.Language, Agent: o.Agent, Conversation: conversation,
 	})
 }
 
@@ -117,7 +112,8 @@ func (r *turnRun) runPipeline(ctx context.Context, conversation string) (hass.Re
 		return hass.Reply{}, err
 	}
 	run, err := conn.Run(ctx, hass.Start{
-		From: hass.StageIntent, To: hass.StageIntent, Text: r.words(), Pipeline: b.pipeline(), Conversation: conversation,
+		From: hass.StageIntent, To: hass.StageIntent, Text: plain.Clip(r.turn.Text, limit.Question), Pipeline: b.pipeline(),
+		Conversation: conversation,
 	})
 	if err != nil {
 		return hass.Reply{}, err
@@ -161,7 +157,7 @@ func (r *turnRun) runPipeline(ctx context.Context, conversation string) (hass.Re
 			}
 			idle := b.o.IdleWithin
 			if r.working() {
-				idle = max(idle, b.o.ToolWithin)
+				idle = max(idle, toolWithin)
 			}
 			switch {
 			case lives || news:
@@ -258,6 +254,16 @@ func (r *turnRun) toolEnded(id, status string) error {
 	return nil
 }
 
+// toolsEnded reports the tools that are still running as done.
+func (r *turnRun) toolsEnded() error {
+	for _, t := range r.tools {
+		if err := r.toolEnded(t.ID, event.ToolDone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish speaks the rest of the answer, and ends the turn. A streamed answer is
 // complete; an error message may follow it. An answer without words is valid: the lamp
 // is on.
@@ -265,10 +271,8 @@ func (r *turnRun) finish(reply hass.Reply) error {
 	if err := r.send(r.speech.Flush()...); err != nil {
 		return err
 	}
-	for _, t := range r.tools {
-		if err := r.toolEnded(t.ID, event.ToolDone); err != nil {
-			return err
-		}
+	if err := r.toolsEnded(); err != nil {
+		return err
 	}
 	said := r.spoken.String()
 	rest := plain.Clip(reply.Speech, limit.Body)
@@ -285,20 +289,10 @@ func (r *turnRun) finish(reply hass.Reply) error {
 
 // cutOff ends a turn whose answer does not end.
 func (r *turnRun) cutOff() error {
-	for _, t := range r.tools {
-		if err := r.toolEnded(t.ID, event.ToolDone); err != nil {
-			return err
-		}
+	if err := r.toolsEnded(); err != nil {
+		return err
 	}
 	face, words := agent.SplitEmotion(r.brain.o.Phrases.Of(r.turn.Language, "cut_off"))
 	felt := agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}
 	return r.send(append(r.speech.Flush(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
-}
-
-// unheeded marks an error of out.
-func unheeded(err error) error {
-	if own, ok := errors.AsType[listenerError](err); ok {
-		return own.error
-	}
-	return err
 }
