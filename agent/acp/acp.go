@@ -199,7 +199,13 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	defer b.leave(k)
 	var tools *thinker.TurnTools
 	if b.o.Tools != nil && b.o.Lend != nil {
-		out = inTurns(out)
+		var mu sync.Mutex // tools speak concurrently with the agent
+		inner := out
+		out = func(r agent.Reply) error {
+			mu.Lock()
+			defer mu.Unlock()
+			return inner(r)
+		}
 		tools = b.o.Tools(ctx, t, func(replies ...agent.Reply) error {
 			for _, r := range replies {
 				if err := out(r); err != nil {
@@ -221,16 +227,6 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 			continue
 		}
 		return acted(err, tools)
-	}
-}
-
-// inTurns serializes replies: tools speak concurrently with the agent.
-func inTurns(out func(agent.Reply) error) func(agent.Reply) error {
-	var mu sync.Mutex
-	return func(r agent.Reply) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return out(r)
 	}
 }
 

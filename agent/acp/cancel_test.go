@@ -17,6 +17,7 @@ type stage struct {
 	words string
 	at    string                                   // cut off when the agent has heard this
 	on    func(context.Context, agent.Reply) error // or by the one who speaks
+	until func(*acp.Brain) bool                    // who waits for this first
 	want  string                                   // what the agent then heard
 	next  string                                   // the session the next turn is in
 }
@@ -50,11 +51,10 @@ func stages(cancel func()) map[string]stage {
 			next: "s1 turn 2 blocks 1"},
 		// The next turn waits for an agent that has yet to stop.
 		"speaking": {mode: "plain", words: "say One. Two. Three.;wait go", on: say, want: "session/cancel", next: "s1 turn 2 blocks 1"},
-		"speaking, all said": {mode: "plain", words: "say One. Two. Three.",
-			on: func(ctx context.Context, r agent.Reply) error { time.Sleep(20 * time.Millisecond); return say(ctx, r) }, next: "s1 turn 2 blocks 1"},
-		"speaking, asked": {mode: "plain", words: "say One. Two. Three.;ask c execute x",
-			on:   func(ctx context.Context, r agent.Reply) error { time.Sleep(20 * time.Millisecond); return say(ctx, r) },
-			want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
+		"speaking, all said": {mode: "plain", words: "say One. Two. Three.", on: say, next: "s1 turn 2 blocks 1",
+			until: func(b *acp.Brain) bool { _, requests, _ := b.Open(); return requests == 0 }},
+		"speaking, asked": {mode: "plain", words: "say One. Two. Three.;ask c execute x", on: say, next: "s1 turn 2 blocks 1",
+			until: func(b *acp.Brain) bool { _, _, waiting := b.Open(); return waiting > 0 }, want: `{"outcome":{"outcome":"cancelled"}}`},
 	}
 }
 
@@ -70,7 +70,12 @@ func TestCancel(t *testing.T) {
 			r := build(t, s.mode, func(o *acp.Options) { o.Grace = time.Minute })
 			h := &received{}
 			if s.on != nil {
-				h.on = func(reply agent.Reply) error { return s.on(ctx, reply) }
+				h.on = func(reply agent.Reply) error {
+					if s.until != nil {
+						r.eventually("the agent has gone on", func() bool { return s.until(r.brain) })
+					}
+					return s.on(ctx, reply)
+				}
 			}
 			thought := make(chan error, 1)
 			go func() { thought <- r.brain.Think(ctx, r.turnOf("a", s.words), h.take) }()
@@ -96,7 +101,7 @@ func TestCancel(t *testing.T) {
 			if strings.Contains(r.received(), `"optionId"`) {
 				t.Error("a cancelled permission was answered otherwise")
 			}
-			r.eventually("no request is open", func() bool { _, n := r.brain.Open(); return n == 0 })
+			r.eventually("no request is open", func() bool { _, n, _ := r.brain.Open(); return n == 0 })
 		})
 	}
 }
@@ -153,7 +158,7 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 	}()
 	r.prompted("Mine.", 1)
 	cut()
-	time.Sleep(300 * time.Millisecond) // the grace is over
+	r.eventually("its session is given up", func() bool { n, _, _ := r.brain.Open(); return n == 1 })
 	if !r.brain.Running() {
 		t.Error("it was ended in the middle of another's turn")
 	}
@@ -162,16 +167,6 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 		t.Error(err)
 	}
 	r.eventually("it is ended after that", func() bool { return !r.brain.Running() })
-}
-
-// TestSilence: an agent that gives no sign of life is given up, and asked to stop.
-func TestSilence(t *testing.T) {
-	t.Parallel()
-	r := build(t, "plain", func(o *acp.Options) { o.Silence, o.Grace = 200*time.Millisecond, time.Minute })
-	if _, err := r.say("wait"); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "no sign of life") {
-		t.Error(err)
-	}
-	r.eventually("it is asked to stop", func() bool { return strings.Contains(r.received(), "session/cancel") })
 }
 
 // TestOneTurnAtATime: a turn of the same conversation waits, and may be cut

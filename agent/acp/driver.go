@@ -2,25 +2,12 @@ package acp
 
 import (
 	"cmp"
-	"context"
-	"log/slog"
 	"time"
 
 	"perch/agent"
 	"perch/agent/program"
-	"perch/agent/thinker"
-	"perch/device"
 	"perch/driver"
 )
-
-// Setup is what the driver needs besides the keys; see Options.
-type Setup struct {
-	MayAnswer func(device.ID) bool
-	Tools     func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
-	Lend      func() ToolEndpoint
-	Phrases   agent.Phrases
-	Log       *slog.Logger
-}
 
 // Keys are the keys of a brain of kind acp.
 type Keys struct {
@@ -34,17 +21,18 @@ type Keys struct {
 	Within  time.Duration     `yaml:"within" doc:"The longest time without a sign of life. If 0s, 5m."`
 }
 
-// Driver declares the brain acp.
-func Driver() driver.Driver[Setup, agent.Brain] {
-	return driver.Of(driver.Driver[Setup, agent.Brain]{Kind: "acp",
+// Driver declares the brain acp. Its setup are the options that are no keys.
+func Driver() driver.Driver[Options, agent.Brain] {
+	return driver.Of(driver.Driver[Options, agent.Brain]{Kind: "acp",
 		Runs:   []string{"a coding agent: claude-agent-acp, gemini, codex-acp, goose, zeroclaw"},
 		Sample: `{kind: acp, command: [claude-agent-acp], cwd: /var/lib/perch/agent, env: {NAME: value}, idle: 5m, turns: 50, age: 30m, allow: [read, search]}`},
 		Keys.options, func(o Options) (agent.Brain, error) { return New(o) })
 }
 
-func (k Keys) options(s Setup) (Options, error) {
-	return Options{Command: k.Command, Dir: k.Cwd, Idle: k.Idle, Turns: k.Turns, Age: k.Age, Start: min(k.Within, StartWithin), Silence: k.Within,
-		Env: program.Environ(k.Env), AllowKinds: k.Allow, MayAnswer: s.MayAnswer, Tools: s.Tools, Lend: s.Lend, Phrases: s.Phrases, Log: s.Log}, nil
+func (k Keys) options(o Options) (Options, error) {
+	o.Command, o.Dir, o.Env, o.AllowKinds = k.Command, k.Cwd, program.Environ(k.Env), k.Allow
+	o.Idle, o.Turns, o.Age, o.Start, o.Silence = k.Idle, k.Turns, k.Age, min(k.Within, StartWithin), k.Within
+	return o, nil
 }
 
 // Patience is how long the agent may be silent: its tools may take long.

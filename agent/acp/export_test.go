@@ -40,13 +40,20 @@ func (b *Brain) Running() bool {
 	return b.child != nil && b.child.conn.why() == nil
 }
 
-// Open is how many sessions are known to the agent's connection, and how many of
-// our requests have no answer yet.
-func (b *Brain) Open() (sessions, requests int) {
+// Open is how many sessions are known to the agent's connection, how many of our requests
+// have no answer yet, and how many events of the agent have not been handled.
+func (b *Brain) Open() (sessions, requests, events int) {
 	b.mu.Lock()
 	c := b.child.conn
 	b.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.sessions), len(c.pending)
+	for _, s := range c.sessions {
+		if in := s.inbox; in != nil {
+			in.mu.Lock()
+			events += len(in.items)
+			in.mu.Unlock()
+		}
+	}
+	return len(c.sessions), len(c.pending), events
 }

@@ -44,7 +44,7 @@ type fake struct {
 }
 
 func newFake(mode string) *fake {
-	return &fake{mode: mode, dir: os.Getenv("FAKE_DIR"), asked: 0,
+	return &fake{mode: mode, dir: os.Getenv("FAKE_DIR"),
 		answers: map[int]chan string{}, cancel: map[string]chan struct{}{}, prompts: map[string]int{}}
 }
 
@@ -274,15 +274,6 @@ func (s *script) step(verb, rest string) bool {
 			"_meta": object{"claudeCode": object{"parentToolUseId": "t"}}})
 	case "think":
 		s.write(chunk(s.session, "agent_thought_chunk", rest))
-	case "split":
-		text, _ := json.Marshal(chunk(s.session, "agent_message_chunk", rest))
-		for piece := range bytes.SplitSeq(append(text, '\n'), []byte("e")) {
-			s.raw(piece)
-			time.Sleep(2 * time.Millisecond)
-			if len(piece) == 0 || piece[len(piece)-1] != '\n' {
-				s.raw([]byte("e"))
-			}
-		}
 	case "garbage":
 		s.raw([]byte("Starting up...\n\x00\xff\xfe\n{\n[]\nnull\n\"x\"\n{\"jsonrpc\":\"2.0\"}\n{\"id\":99999,\"result\":{}}\n\n\r\n"))
 		s.raw(append(bytes.Repeat([]byte("x"), 9<<20), '\n'))
@@ -319,9 +310,6 @@ func (s *script) step(verb, rest string) bool {
 		s.await(rest)
 	case "hang":
 		return false
-	case "sleep":
-		ms, _ := strconv.Atoi(rest)
-		time.Sleep(time.Duration(ms) * time.Millisecond)
 	case "die":
 		os.Exit(4)
 	case "crash":
@@ -360,21 +348,14 @@ func (s *script) step(verb, rest string) bool {
 		for range n {
 			s.write(object{"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": object{}})
 		}
-	case "repeat": // a kind of update, a pause in ms, and the text, until it is asked to stop
-		f := strings.SplitN(rest+" ", " ", 3)
-		ms, _ := strconv.Atoi(f[1])
-		for i := 0; ; i++ {
+	case "repeat": // until it is asked to stop
+		for {
 			select {
 			case <-s.stop:
 				return true
-			case <-time.After(time.Duration(ms) * time.Millisecond):
+			default:
+				s.write(chunk(s.session, "agent_message_chunk", rest+" "))
 			}
-			if f[0] == "tool" {
-				s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("t", i), "kind": "read", "status": "completed",
-					"title": f[2]})
-				continue
-			}
-			s.write(chunk(s.session, f[0], f[2]))
 		}
 	case "shout", "muse":
 		n, _ := strconv.Atoi(rest)
@@ -388,9 +369,8 @@ func (s *script) step(verb, rest string) bool {
 
 // request asks the client something, waits, and says what came.
 func (s *script) request(verb, rest string) {
-	id, kind, title := "", "", ""
 	f := strings.SplitN(rest+"  ", " ", 3)
-	id, kind, title = f[0], f[1], strings.TrimSpace(f[2])
+	id, kind, title := f[0], f[1], strings.TrimSpace(f[2])
 	params := object{"sessionId": s.session, "toolCall": object{"toolCallId": id, "kind": kind, "title": title}}
 	method := "session/request_permission"
 	options := []object{
@@ -428,7 +408,6 @@ func (s *script) request(verb, rest string) {
 	}
 	for _, answer := range waits {
 		came := <-answer
-		_ = os.WriteFile(filepath.Join(s.dir, "answer"), []byte(came), 0o600)
 		s.write(chunk(s.session, "agent_message_chunk", "Answer "+strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", " ").Replace(
 			came)+". "))
 	}

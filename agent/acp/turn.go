@@ -40,19 +40,12 @@ type turnRun struct {
 	face   agent.Felt
 	began  bool // part of the turn has been seen
 	spoke  bool
-	waitTimes
-	permissionState
-}
 
-// waitTimes measures how long the agent has let us wait.
-type waitTimes struct {
+	// How long the agent has let us wait.
 	waited time.Duration
 	worded time.Duration // waited since the latest words began
 	words  bool          // words are being streamed
-}
 
-// permissionState is the progress of a turn's permissions.
-type permissionState struct {
 	asking        *permission // not yet answered
 	refusalSpoken bool        // it was said that this robot may not answer
 	how           string      // how the latest permission was answered

@@ -54,9 +54,7 @@ type sessionID struct {
 	Old       string `json:"session_id"`
 }
 
-func (s sessionID) id() string {
-	return cmp.Or(s.SessionID, s.Old)
-}
+func (s sessionID) id() string { return cmp.Or(s.SessionID, s.Old) }
 
 // lenient is a field that may have any type; one of an unexpected type is zero.
 type lenient[T any] struct{ value T }
@@ -115,22 +113,21 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		sessionID
 		Update struct {
 			toolCall
-			Is      string  `json:"sessionUpdate"`
-			Content content `json:"content"`
+			Is      string                               `json:"sessionUpdate"`
+			Content lenient[struct{ Type, Text string }] // tool calls have a list instead
 		} `json:"update"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "", nil, errors.New("an update cannot be read")
 	}
-	u := p.Update
-	switch {
+	u, said := p.Update, ""
+	if u.Content.value.Type == "text" {
+		said = u.Content.value.Text
+	}
+	switch chunk := u.Is == "agent_message_chunk" || u.Is == "agent_thought_chunk"; {
+	case chunk && said == "": // an empty thought is not a sign of life
 	case u.Is == "agent_message_chunk" && u.Meta.value.Claude.Parent == "":
-		it = words(string(u.Content))
-	case u.Is == "agent_message_chunk" || u.Is == "agent_thought_chunk":
-		if words(string(u.Content)) == nil {
-			break // an empty thought is not a sign of life
-		}
-		it = pulse{}
+		it = text(said)
 	case u.Is == "tool_call" || u.Is == "tool_call_update":
 		if u.ID == "" || len(u.ID) > limit.Session {
 			return "", nil, errors.New("a tool call has no id")
@@ -140,27 +137,6 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		it = pulse{} // thoughts and messages of sub-agents are not spoken
 	}
 	return p.id(), it, nil
-}
-
-// words returns text, or nil if there is none.
-func words(said string) item {
-	if said == "" {
-		return nil
-	}
-	return text(said)
-}
-
-// content is the text of a content block; it is empty for other kinds of blocks and
-// for the list that tool calls have instead.
-type content string
-
-// UnmarshalJSON accepts any value.
-func (c *content) UnmarshalJSON(data []byte) error {
-	var block struct{ Type, Text string }
-	if json.Unmarshal(data, &block) == nil && block.Type == "text" {
-		*c = content(block.Text)
-	}
-	return nil
 }
 
 // parseEvent parses the parameters of session/event, of the older dialect. Its tools
@@ -176,8 +152,9 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	}
 	named := p.Name != "" && len(p.Name) <= limit.Session
 	switch {
+	case p.Type == "chunk" && p.Content.value == "":
 	case p.Type == "chunk":
-		it = words(p.Content.value)
+		it = text(p.Content.value)
 	case p.Type == "tool_call" && named:
 		it = toolChange{id: p.Name, title: p.Name, kind: "other", status: toolProgress}
 	case p.Type == "tool_result" && named:

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/limit"
+	"perch/must"
 )
 
 func silentLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -73,6 +74,66 @@ func TestSignsOfLife(t *testing.T) {
 			t.Errorf("%v, %v after %v", it, err, time.Since(began))
 		}
 	})
+}
+
+// TestEndlessAgents: a turn, its words and its silence have bounds, and who listens hears so politely. The agent is asked
+// to stop.
+func TestEndlessAgents(t *testing.T) {
+	chunk := func(kind, words string) string {
+		return `{"sessionUpdate":"` + kind + `","content":{"type":"text","text":"` + words + `"}}`
+	}
+	const steps = "I stopped here: it took too many steps."
+	for name, c := range map[string]struct {
+		first, again string // updates of the agent; the second again and again
+		took         time.Duration
+		want         string // the last words; empty is no sign of life
+	}{
+		"a letter at a time": {chunk("agent_message_chunk", "Well. "), chunk("agent_message_chunk", "a "), 5 * time.Minute, steps},
+		"thoughts":           {"{}", chunk("agent_thought_chunk", "hm"), 30 * time.Minute, steps},
+		"thoughts and words": {chunk("agent_message_chunk", "Well. "), chunk("agent_thought_chunk", "hm"), 5 * time.Minute, steps},
+		"tools": {chunk("agent_message_chunk", "Well. "),
+			`{"sessionUpdate":"tool_call","toolCallId":"t","kind":"read","status":"completed","title":"Look"}`, 30 * time.Minute, steps},
+		"what is no word":    {"{}", chunk("agent_message_chunk", ""), 5 * time.Minute, ""},
+		"what is no thought": {"{}", chunk("agent_thought_chunk", ""), 5 * time.Minute, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, err := New(Options{Command: []string{"agent"}, Log: silentLog()})
+				must.Succeed(t, err)
+				conn := newConn(silentLog(), func(error) {})
+				s := &session{conn: conn, id: "s"}
+				conn.sessions[s.id] = s
+				stopped := make(chan struct{})
+				go func() { // the agent
+					defer close(stopped)
+					<-conn.out // the prompt
+					for update := c.first; ; update = c.again {
+						conn.handleLine([]byte(`{"method":"session/update","params":{"sessionId":"s","update":` + update + `}}`))
+						select {
+						case line := <-conn.out:
+							if strings.Contains(string(line), "session/cancel") {
+								return
+							}
+						case <-time.After(10 * time.Second):
+						}
+					}
+				}()
+				began, last := time.Now(), ""
+				err = b.think(t.Context(), s, agent.Turn{Language: "en"}, nil, func(r agent.Reply) error {
+					if say, ok := r.(agent.Say); ok {
+						last = say.Text
+					}
+					return nil
+				})
+				if c.want == "" != errors.Is(err, errSilent) || c.want != "" && (err != nil || last != c.want) || time.Since(began) != c.took {
+					t.Errorf("%v after %v, with %q", err, time.Since(began), last)
+				}
+				<-stopped
+				conn.shutdown(errClosed)
+				b.Close()
+			})
+		})
+	}
 }
 
 // TestASessionThatDoesNotOpen is waited for as long as a start may take, and its agent is

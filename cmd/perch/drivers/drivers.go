@@ -109,10 +109,10 @@ func (b Brain) reflex() reflex.Setup {
 	return s
 }
 
-func (b Brain) acp() acp.Setup {
+func (b Brain) acp() acp.Options {
 	own := b.Options
 	own.Deep, own.Persona, own.Phrases = nil, agent.Persona{}, nil // which are for a model of ours
-	return acp.Setup{MayAnswer: b.MayAnswer, Tools: thinker.New(own).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
+	return acp.Options{MayAnswer: b.MayAnswer, Tools: thinker.New(own).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
 }
 
 // ToolServer returns the options of an MCP server.
