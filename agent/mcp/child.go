@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"perch/agent/program"
-	"perch/limit"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,16 +24,17 @@ type child struct {
 	closing func()        // starts closing the connection
 	done    chan struct{} // closed when closing has started
 
-	mu      sync.Mutex
-	queue   [][]byte
-	queued  int
-	pending chan struct{} // signals that the queue has messages
-	spoke   atomic.Bool   // a message of the protocol was read
-	silent  atomic.Bool   // reading has ended
+	out    chan []byte // messages to be written
+	spoke  atomic.Bool // a message of the protocol was read
+	silent atomic.Bool // reading has ended
 }
 
+// mostQueued bounds the messages waiting to be written. It is reached only if the server
+// asks without end and does not read the answers.
+const mostQueued = 256
+
 func newChild(s *Server) *child {
-	c := &child{server: s, done: make(chan struct{}), pending: make(chan struct{}, 1)}
+	c := &child{server: s, done: make(chan struct{}), out: make(chan []byte, mostQueued)}
 	c.closing = sync.OnceFunc(func() { close(c.done) })
 	return c
 }
@@ -110,23 +110,18 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	select {
 	case <-c.done:
 		return io.ErrClosedPipe
 	default:
 	}
-	if c.queued += len(data) + 1; c.queued > limit.File {
+	select {
+	case c.out <- append(data, '\n'):
+		return nil
+	default:
 		c.closing() // further requests would never complete
 		return errNotReading
 	}
-	c.queue = append(c.queue, append(data, '\n'))
-	select {
-	case c.pending <- struct{}{}:
-	default:
-	}
-	return nil
 }
 
 // write writes queued messages until the end of the connection or of the process. In
@@ -134,21 +129,12 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 func (c *child) write() {
 	for {
 		select {
-		case <-c.pending:
-		case <-c.done:
-			return
-		}
-		c.mu.Lock()
-		all := c.queue
-		c.queue = nil
-		c.mu.Unlock()
-		for _, line := range all {
+		case line := <-c.out:
 			if _, err := c.program.Write(line); err != nil {
 				return
 			}
-			c.mu.Lock()
-			c.queued -= len(line)
-			c.mu.Unlock()
+		case <-c.done:
+			return
 		}
 	}
 }

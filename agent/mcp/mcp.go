@@ -85,16 +85,13 @@ type Server struct {
 	wg     sync.WaitGroup
 	asked  chan struct{} // signals that a caller needs the server
 
-	mu     sync.Mutex
-	kept   bool // keepConnected runs
-	closed bool // by Close
-	tools  []thinker.Tool
-	listed bool
-	connecting
-}
+	mu      sync.Mutex
+	started bool // keepConnected runs
+	closed  bool // by Close
+	tools   []thinker.Tool
+	listed  bool
 
-// connecting is the state of the connection.
-type connecting struct {
+	// The state of the connection.
 	trying   chan struct{} // closed when the present attempt has ended; nil if there is none
 	link     *link         // nil if not connected
 	why      error         // why not connected
@@ -106,15 +103,13 @@ type connecting struct {
 
 // New checks the options. It starts nothing: the first use does.
 func New(o Options) (*Server, error) {
-	s := &Server{asked: make(chan struct{}, 1)}
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
+	s := &Server{asked: make(chan struct{}, 1)}
+	standard := 30 * time.Second
 	if o.URL != "" {
 		s.url, _ = address(o.URL) // already checked
-	}
-	standard := 30 * time.Second
-	if s.url != nil {
 		standard = 10 * time.Second
 	}
 	o.ConnectWithin = cmp.Or(o.ConnectWithin, standard)
@@ -135,17 +130,13 @@ func (o Options) Check() error {
 	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
 		return fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
 	}
-	err := o.check()
-	if err == nil && o.URL != "" {
-		_, err = address(o.URL)
-	}
-	if err != nil {
+	if err := o.check(); err != nil {
 		return fmt.Errorf("MCP server %s: %w", o.Name, err)
 	}
 	return nil
 }
 
-// check checks the options except the name and the address.
+// check checks the options except the name.
 func (o *Options) check() error {
 	switch {
 	case o.Log == nil:
@@ -170,6 +161,10 @@ func (o *Options) check() error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return errors.New("an entry of env is not NAME=value")
 		}
+	}
+	if o.URL != "" {
+		_, err := address(o.URL)
+		return err
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]thinker.Tool(nil), s.tools...)
+	return slices.Clone(s.tools)
 }
 
 // Warm connects if necessary.
@@ -128,8 +129,8 @@ func (s *Server) start() {
 	if s.closed {
 		return
 	}
-	if !s.kept {
-		s.kept, s.trying = true, make(chan struct{})
+	if !s.started {
+		s.started, s.trying = true, make(chan struct{})
 		s.wg.Go(s.keepConnected)
 	}
 	select {
