@@ -51,7 +51,7 @@ func (l *liveLog) observe(h simrobot.Observation) {
 			return // a log ends with a report
 		}
 	}
-	if line := simrobot.LineOf(h); line.Who != "" {
+	if line := h.Line(); line.Who != "" {
 		l.line(line.Who, line.Does, line.Words)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// body is what the robot's tools can see and move, except for its flash.
+// body is the state of the robot that its tools change, except for its flash.
 type body struct {
 	yaw, pitch  int // degrees
 	reminders   []reminder
@@ -29,7 +29,7 @@ type reminder struct {
 // ring removes the reminders that are due, and sets the repeating ones again. The
 // robot rings by itself, with or without a channel.
 func (r *Robot) ring(now time.Time) {
-	kept := r.body.reminders[:0]
+	waiting := r.body.reminders[:0]
 	for _, m := range r.body.reminders {
 		if !now.Before(m.due) {
 			r.o.Observe(Reminded{ID: m.ID, Message: m.Message})
@@ -38,9 +38,9 @@ func (r *Robot) ring(now time.Time) {
 			}
 			m.due = m.due.Add(time.Duration(m.Seconds) * time.Second)
 		}
-		kept = append(kept, m)
+		waiting = append(waiting, m)
 	}
-	r.body.reminders = kept
+	r.body.reminders = waiting
 }
 
 // nextReminder returns when the next reminder rings, or the zero time.
@@ -84,7 +84,7 @@ func headAngles(s *session, _ time.Time, _ values) (string, error) {
 	return fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, s.r.body.yaw, s.r.body.pitch), nil
 }
 
-// keepAngle is the minimum of the schema. It keeps an angle as it is.
+// keepAngle is the minimum of the schema. It leaves an angle unchanged.
 const keepAngle = -9999
 
 func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
@@ -99,7 +99,7 @@ func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	return "true", nil
 }
 
-// accept is a tool whose effect nothing shows.
+// accept implements tools whose effect cannot be observed.
 func accept(*session, time.Time, values) (string, error) { return "true", nil }
 
 func createReminder(s *session, now time.Time, v values) (string, error) {

@@ -30,13 +30,13 @@ const (
 	longestString = 3999 // of NVS, in bytes, without the closing zero
 )
 
-// readBootstrap does with a reply what ota.cc does: sections are optional,
+// readBootstrap processes a reply like ota.cc: sections are optional,
 // keys are compared without case, and every string and number under websocket
-// and mqtt goes into the flash under its own key.
+// and mqtt is stored in the flash under its own key.
 func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	reply := parseObject(text)
 	if reply == nil {
-		return Bootstrap{}, errors.New("check in: the reply is no JSON object")
+		return Bootstrap{}, errors.New("check in: the reply is not a JSON object")
 	}
 	var b Bootstrap
 	mqtt, socket := parseObject(reply.lookup("mqtt")), parseObject(reply.lookup("websocket"))
@@ -55,10 +55,10 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	if b.Code != "" || b.Challenge != "" {
 		return b, nil // before it has a transport
 	}
-	r.keepMQTT(mqtt)
+	r.storeMQTT(mqtt)
 	r.byMQTT = mqtt != nil || socket == nil
 	if wanted := r.o.Transport; wanted != "" && (wanted == device.MQTT) != r.byMQTT {
-		return Bootstrap{}, fmt.Errorf("%w, and it is to use %s", ErrTransport, wanted)
+		return Bootstrap{}, fmt.Errorf("%w (want %s)", ErrTransport, wanted)
 	}
 	switch {
 	case mqtt == nil && socket == nil:
@@ -101,7 +101,7 @@ func (r *Robot) storeSection(b *Bootstrap, o object) {
 	if raw := o.lookup("version"); raw != nil {
 		n, ok := asNumber(raw)
 		if !ok {
-			b.Oddities = append(b.Oddities, "websocket.version is not a number, and is never read")
+			b.Oddities = append(b.Oddities, "websocket.version is not a number and is ignored")
 			return
 		}
 		w.Version = xiaozhi.Framing(n)
@@ -128,7 +128,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 	if slices.Compare(offered, running) > 0 || force == 1 {
 		b.Upgrade = link
 		if link == "" {
-			b.Oddities = append(b.Oddities, "firmware "+version+" is newer than ours, but has no url")
+			b.Oddities = append(b.Oddities, "firmware "+version+" is newer, but has no url")
 		}
 	}
 	if raw := string(o.lookup("force")); raw == "true" {
@@ -139,7 +139,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 
 func parseVersion(text string) ([]int, error) {
 	var parts []int
-	// std::getline yields no part for an empty text or after a final dot.
+	// std::getline returns no part for an empty text or after a final dot.
 	for part, rest := "", text; rest != ""; {
 		part, rest, _ = strings.Cut(rest, ".")
 		digits := strings.TrimLeft(part, " \t\n\v\f\r")
@@ -158,17 +158,17 @@ func parseVersion(text string) ([]int, error) {
 func checkSocketURL(text string) error {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
-		return errors.New("check in: websocket.url is " + strconv.Quote(text) + ", which is no URL")
+		return fmt.Errorf("check in: websocket.url %q is not a URL", text)
 	}
 	colon, slash := strings.IndexByte(rest, ':'), strings.IndexByte(rest, '/')
 	if colon > slash && slash >= 0 {
-		return crash("websocket.url %q has no port but a colon later on, which the robot takes for one", text)
+		return crash("websocket.url %q has no port but a colon later on: the robot takes what follows it for the port", text)
 	}
 	return nil
 }
 
-// checkEndpoint parses an endpoint as the firmware does: what follows the first
-// colon goes to std::stoi.
+// checkEndpoint parses an endpoint as the firmware does: std::stoi gets what
+// follows the first colon.
 func checkEndpoint(text string) error {
 	_, port, has := strings.Cut(text, ":")
 	if n, err := strconv.Atoi(port); has && (err != nil || n <= 0 || n > 65535) {
@@ -179,6 +179,6 @@ func checkEndpoint(text string) error {
 
 // quote returns a JSON string.
 func quote(s string) string {
-	b, _ := json.Marshal(s) // a string cannot fail
+	b, _ := json.Marshal(s) // never fails for a string
 	return string(b)
 }

@@ -15,7 +15,7 @@ import (
 	"perch/limit"
 )
 
-// picture is what the camera sees and the screen shows: a JPEG of a gradient.
+// picture returns the picture of the camera and of the screen: a JPEG of a gradient.
 func picture(quality int) []byte {
 	const width, height = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
@@ -68,7 +68,7 @@ func (r *Robot) upload(ctx context.Context, to, boundary, name, question string,
 	})
 	_, _ = part.Write(jpeg)
 	_ = w.Close()
-	// Hidden behind a plain reader, the length is unknown and the body chunked.
+	// The MultiReader hides the length, so that the body is sent in chunks.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, io.MultiReader(&form))
 	if err != nil {
 		return "", err

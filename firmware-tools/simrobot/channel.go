@@ -23,11 +23,11 @@ type channel interface {
 	Drop() // closes TCP without a close frame, as a robot ends every talk
 }
 
-// helloLimit is how long the firmware waits for the WebSocket, and then again
+// helloLimit is how long the firmware waits for the WebSocket, and then as long
 // for the server's hello.
 const helloLimit = 10 * time.Second
 
-// dialAgain is how long dotty's build waits between its three tries to open a
+// dialAgain is the time between the three attempts of dotty's build to open a
 // channel for an event.
 const dialAgain = 500 * time.Millisecond
 
@@ -91,7 +91,7 @@ type arrival struct {
 	err    error // the channel is closed; the last arrival
 }
 
-// receive passes on all that arrives, until the channel is closed or ctx ends.
+// receive forwards messages until the channel is closed or ctx ends.
 func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	for !r.deaf.Load() {
 		isText, data, err := c.Receive()
@@ -113,7 +113,7 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 // message may be read. It may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.deaf.Store(true) }
 
-// sendText sends a message, as the firmware in a single frame with a 16-bit length.
+// sendText sends a message in a single frame, whose length has 16 bits in the firmware.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))

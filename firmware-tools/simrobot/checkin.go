@@ -28,7 +28,7 @@ func newHTTPClient() *http.Client {
 
 // Boot checks in. A robot without an owner asks again until it is adopted.
 func (r *Robot) Boot(ctx context.Context) error {
-	r.wakeOff, r.talked = false, ""
+	r.wakeOff, r.lastSession = false, ""
 	r.rollBack()
 	if url := r.wanted; url != "" && r.o.Upgrades {
 		r.wanted = ""
@@ -37,7 +37,7 @@ func (r *Robot) Boot(ctx context.Context) error {
 		}
 	}
 	if r.flash.AssetsURL != "" && r.o.Upgrades {
-		if err := r.takeAssets(ctx); err != nil {
+		if err := r.fetchAssets(ctx); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (r *Robot) Boot(ctx context.Context) error {
 		rebooted := false
 		switch {
 		case !r.o.Upgrades:
-		case b.Upgrade == "": // which confirms the present image
+		case b.Upgrade == "": // this confirms the running image
 			r.flash.Pending, r.flashed = false, 0
 			err = r.flash.save()
 		default:
@@ -72,8 +72,8 @@ func (r *Robot) Boot(ctx context.Context) error {
 }
 
 // CheckIn asks the bootstrap once; the firmware asks up to ten times. The error
-// is a Crash if the reply would boot-loop a robot, and ErrMQTT if a robot would
-// use MQTT.
+// is a Crash if the reply would make a robot reboot for ever, and ErrMQTT if it
+// selects MQTT without an endpoint.
 func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := checkOTA(r.o.OTA); err != nil {
 		return Bootstrap{}, err
@@ -120,26 +120,26 @@ func (r *Robot) post(ctx context.Context, to, body string) (status int, text []b
 	return answer.StatusCode, bytes.TrimSpace(text), err
 }
 
-// checkOTA refuses the URLs that the firmware cannot use.
+// checkOTA returns an error for a URL that the firmware cannot use.
 func checkOTA(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		return errors.New("the robot does not know its OTA URL")
+		return errors.New("the robot has no OTA URL")
 	case err != nil:
 		return fmt.Errorf("the OTA URL: %w", err)
 	case len(text) < 10:
-		return fmt.Errorf("the OTA URL %q: the firmware refuses one of less than 10 characters", text)
+		return fmt.Errorf("the OTA URL %q: the firmware refuses less than 10 characters", text)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("the OTA URL %q: a robot knows http:// and https:// only", text)
+		return fmt.Errorf("the OTA URL %q: a robot supports http:// and https:// only", text)
 	case u.User != nil || strings.Contains(u.Host, "["):
-		return fmt.Errorf("the OTA URL %q: the firmware reads neither a user name nor an IPv6 address", text)
+		return fmt.Errorf("the OTA URL %q: the firmware supports neither a user name nor an IPv6 address", text)
 	}
 	return nil
 }
 
-// activate asks ten times whether the owner has adopted the robot, as the firmware does
-// before it checks in again.
+// activate asks up to ten times whether the owner has adopted the robot; then the firmware
+// checks in again.
 func (r *Robot) activate(ctx context.Context, challenge string) error {
 	to := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
 	for range 10 {

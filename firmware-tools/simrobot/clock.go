@@ -4,13 +4,13 @@ import "time"
 
 const (
 	// silence is how long an open channel may be quiet before the firmware
-	// takes it for closed: more than 120 whole seconds. Pings do not count.
+	// treats it as closed: more than 120 whole seconds. Pings do not count.
 	silence = 121 * time.Second
 	// tick is how often dotty's build checks its channel.
 	tick = 30 * time.Second
 )
 
-// staleAt is when the channel will count as closed; zero if it does already.
+// staleAt returns when the channel will count as closed; zero if it does already.
 func (s *session) staleAt() time.Time {
 	if s.stale {
 		return time.Time{}
@@ -18,11 +18,11 @@ func (s *session) staleAt() time.Time {
 	return s.lastIn.Add(silence)
 }
 
-// keepTime acts on the robot's timers.
-func (s *session) keepTime(now time.Time) error {
+// runTimers acts on the timers that are due.
+func (s *session) runTimers(now time.Time) error {
 	s.r.ring(now)
 	if !s.stale && !now.Before(s.staleAt()) {
-		s.stale = true // and nothing happens by itself
+		s.stale = true // the firmware only acts on it later
 		s.r.stats.Stale++
 		s.r.o.Observe(WentStale{})
 	}

@@ -1,7 +1,6 @@
 package simrobot
 
 import (
-	"context"
 	"time"
 
 	"perch/device/xiaozhi"
@@ -9,15 +8,15 @@ import (
 
 // command is an action of a person, or of the robot's sensors.
 type command struct {
-	do     doable
+	do     action
 	phrase string          // the wake word
 	events []xiaozhi.Event // to be sent
 }
 
-type doable int
+type action int
 
 const (
-	doTap doable = iota
+	doTap action = iota
 	doWake
 	doPress
 	doRelease
@@ -26,22 +25,22 @@ const (
 
 // Tap touches the robot's face: a speaking robot asks the server to
 // stop, a listening one hangs up. Like the methods below it may be called from any
-// goroutine; more than eight commands at once are lost.
+// goroutine; of more than eight commands at once the last are lost.
 func (r *Robot) Tap() { r.command(command{do: doTap}) }
 
 // WakeWord says a wake word. A speaking robot asks the server to stop and listens
 // at once, or when the server has stopped (2.1). An idle one with an open channel
-// listens, or does not (2.2.4, dotty). A listening one does not detect wake words.
+// listens, except in 2.2.4 and dotty. A listening one does not detect wake words.
 func (r *Robot) WakeWord(phrase string) { r.command(command{do: doWake, phrase: phrase}) }
 
-// PressButton pushes the button of push-to-talk. A speaking robot asks the server to
+// PressButton presses the button of push-to-talk. A speaking robot asks the server to
 // stop, and then listens. A listening one ignores it.
 func (r *Robot) PressButton() { r.command(command{do: doPress}) }
 
 // Release releases the button. A listening robot stops, and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
-// SendEvents makes the robot send an event. Dotty's build opens a channel for it.
+// SendEvents makes the robot send an event. Only dotty's build opens a channel for it.
 func (r *Robot) SendEvents(e xiaozhi.Event) {
 	r.command(command{do: doSense, events: []xiaozhi.Event{e}})
 }
@@ -53,7 +52,7 @@ func (r *Robot) command(c command) {
 	}
 }
 
-func (s *session) obey(now time.Time, c command) error {
+func (s *session) handleCommand(now time.Time, c command) error {
 	switch c.do {
 	case doWake:
 		return s.wake(now, c.phrase)
@@ -74,7 +73,7 @@ func (s *session) tap(now time.Time) error {
 	switch s.state {
 	case Speaking:
 		s.interrupts(now)
-		return s.send(now, xiaozhi.Abort{}) // and it speaks on until tts stop
+		return s.send(now, xiaozhi.Abort{}) // it goes on speaking until tts stop
 	case Listening:
 		return errTapped
 	}
@@ -98,7 +97,7 @@ func (s *session) wake(now time.Time, phrase string) error {
 	case s.stale:
 		return &opening{command: command{do: doWake, phrase: phrase}, replaces: true}
 	case does == wakeLost:
-		s.r.wakeOff = true // this one stopped the detector of wake words
+		s.r.wakeOff = true // the wake word stopped its detector
 		s.r.wakeLost(phrase)
 		return nil
 	case does == wakeWorks:
@@ -151,7 +150,7 @@ func (s *session) release(now time.Time) error {
 		return nil
 	}
 	s.mic.next, s.draining = time.Time{}, false
-	s.mic.spokeAt = now // which no server can know before
+	s.mic.spokeAt = now // no server knows it earlier
 	err := s.send(now, xiaozhi.ListenStop{})
 	s.enter(Idle)
 	return err
@@ -160,34 +159,11 @@ func (s *session) release(now time.Time) error {
 // opens reports whether a command opens a channel.
 func (r *Robot) opens(c command) bool {
 	switch {
-	case c.do == doRelease, c.do == doSense && !r.firmware.events: // it opens for neither
+	case c.do == doRelease, c.do == doSense && !r.firmware.events:
 		return false
 	case c.do == doWake && r.wakeOff:
 		r.wakeLost(c.phrase)
 		return false
 	}
 	return true
-}
-
-// idle waits without a channel, until an action opens one.
-func (r *Robot) idle(ctx context.Context) (opening, error) {
-	if r.byMQTT {
-		return r.idleByMQTT(ctx)
-	}
-	for {
-		r.ring(time.Now())
-		wait := time.Hour
-		if due := r.body.nextReminder(); !due.IsZero() {
-			wait = time.Until(due)
-		}
-		select {
-		case <-ctx.Done():
-			return opening{}, ctx.Err()
-		case <-time.After(wait):
-		case c := <-r.commands:
-			if r.opens(c) {
-				return opening{command: c}, nil
-			}
-		}
-	}
 }

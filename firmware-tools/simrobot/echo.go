@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// AEC is where a build of the firmware cancels the echo of the robot's own voice.
+// AEC says where a build of the firmware cancels the echo of the robot's own voice.
 type AEC string
 
 // The values of AEC.
@@ -19,7 +19,7 @@ const (
 	AECServer AEC = "server" // on the server: hello has the feature, and packets name the packet being played
 )
 
-// mode returns the mode in which the robot listens after a tap or a wake word.
+// mode returns the listen mode after a tap or a wake word.
 func (a AEC) mode() xiaozhi.Mode {
 	if a == AECOff {
 		return xiaozhi.Auto
@@ -27,7 +27,7 @@ func (a AEC) mode() xiaozhi.Mode {
 	return xiaozhi.Realtime
 }
 
-// The way of a sound from the robot's speaker to its microphone, on a desk.
+// The echo of the robot's speaker in its microphone, on a desk.
 const (
 	echoGain   = -10                   // of the whole echo, in dB relative to the sound played
 	echoDelay  = 30 * time.Millisecond // of the first echo, codec buffers included
@@ -43,14 +43,14 @@ type echo struct {
 	line      []int16   // what was played, at MicRate
 }
 
-// path is one way through the room.
+// path is the direct sound or a reflection.
 type path struct {
 	delay int // in samples
 	gain  float32
 }
 
-// newEcho makes the room's response: the direct sound, and reflections each
-// millisecond or so that decay. The seed says which room it is.
+// newEcho returns the response of a room, chosen by the seed: the direct sound, and
+// a decaying reflection every millisecond or so.
 func newEcho(seed uint64) *echo {
 	e := &echo{}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -71,7 +71,7 @@ func newEcho(seed uint64) *echo {
 	return e
 }
 
-// play adds sound that the speaker begins to play at a time.
+// play adds sound that the speaker starts to play at the given time.
 func (e *echo) play(at time.Time, rate int, pcm []int16) {
 	if rate != e.rate {
 		e.rate, e.resampler = rate, voice.NewResampler(rate, voice.MicRate)
@@ -80,7 +80,7 @@ func (e *echo) play(at time.Time, rate int, pcm []int16) {
 		e.start = at
 	}
 	sound := e.resampler.Resample(pcm)
-	// The clocks count frames, so that less than a millisecond is rounding.
+	// The clocks count frames: less than a millisecond is a rounding error.
 	if silence := e.index(at) - len(e.line); silence > voice.MicRate/1000 {
 		e.line = append(e.line, make([]int16, silence)...)
 	}
@@ -91,8 +91,8 @@ func (e *echo) index(at time.Time) int {
 	return int(math.Round(at.Sub(e.start).Seconds() * voice.MicRate))
 }
 
-// mix adds the echo to a frame of the microphone that was recorded from a time
-// on. Frames are mixed in order.
+// mix adds the echo to a frame that the microphone recorded from the given time on.
+// Frames must be mixed in order.
 func (e *echo) mix(frame []int16, from time.Time) {
 	if len(e.line) == 0 {
 		return
@@ -113,9 +113,9 @@ func (e *echo) mix(frame []int16, from time.Time) {
 // forget drops the first n samples, which have faded.
 func (e *echo) forget(n int) {
 	switch n = min(n, len(e.line)); {
-	case n < voice.MicRate: // a second at a time will do
+	case n < voice.MicRate: // less often than once a second
 	case n == len(e.line):
-		e.line = nil // the next sound begins a new one
+		e.line = nil // the next sound starts a new one
 	default:
 		e.start = e.start.Add(time.Duration(n) * time.Second / voice.MicRate)
 		e.line = append(e.line[:0], e.line[n:]...)
@@ -126,8 +126,8 @@ func (e *echo) forget(n int) {
 // be named by packets of the microphone.
 type stamps []uint32
 
-// mostStamps is how many may wait. Beyond it the oldest is dropped, and a packet
-// of the microphone goes without.
+// mostStamps bounds the queue. A longer one drops its oldest, and that packet of the
+// microphone has no timestamp.
 const mostStamps = 3
 
 // played records the timestamp of a packet, which is 0 if the server sends none.

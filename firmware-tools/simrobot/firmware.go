@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// firmware holds the differences between builds that an appliance can notice.
+// firmware has the differences between builds that an appliance can notice.
 type firmware struct {
 	name    string // as Options.Firmware spells it
 	board   string // BOARD_NAME, the first half of User-Agent
@@ -17,10 +17,10 @@ type firmware struct {
 
 	drains bool // plays its queue to the end before it listens again; else it drops the rest
 	blocks bool // and handles no messages until then
-	lazy   bool // begins to speak at sentence_start, not at tts start
+	lazy   bool // starts to speak at sentence_start, not at tts start
 	strict bool // survives a tts message without a state
-	glyphs bool // hello has features.glyph_push, and the font that takes them
-	events bool // sends events, for which it opens a channel, or replaces a stale one; state_changed on each opening
+	glyphs bool // hello has features.glyph_push, and the font for them
+	events bool // opens a channel to send an event, or replaces a stale one; sends state_changed when a channel opens
 	wake   wake
 	queue  int // capacity, in packets
 	ready  int // decoded frames in addition
@@ -36,7 +36,7 @@ const (
 	wakeWorks             // it listens in both cases
 )
 
-// firmwares are, in order: xiaozhi before it waited for its queue; the base of
+// firmwares returns, in order: xiaozhi before it waited for its queue; the base of
 // M5's stock Stack-chan 1.2; the last two releases; and dotty's fork of the
 // second.
 func firmwares() []firmware {
@@ -60,7 +60,7 @@ func firmwares() []firmware {
 	}
 }
 
-// Firmwares are the names that Options.Firmware may have.
+// Firmwares returns the valid names for Options.Firmware.
 func Firmwares() []string {
 	var names []string
 	for _, f := range firmwares() {
@@ -76,7 +76,7 @@ func findFirmware(name string) (firmware, error) {
 			return f, nil
 		}
 	}
-	return firmware{}, fmt.Errorf("firmware %q: there are %s", name, strings.Join(Firmwares(), ", "))
+	return firmware{}, fmt.Errorf("firmware %q: want one of %s", name, strings.Join(Firmwares(), ", "))
 }
 
 // face returns what the robot shows for an emotion; an unknown one is neutral.

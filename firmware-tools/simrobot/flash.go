@@ -24,14 +24,14 @@ type flash struct {
 	MQTT       mqtt      `json:"mqtt,omitzero"`
 	AssetsURL  string    `json:"assets_url,omitempty"`
 
-	// These are the partitions of applications, and otadata.
+	// The partitions of applications, and otadata.
 
 	Running *build `json:"running,omitempty"` // nil is the factory's
-	Before  *build `json:"before,omitempty"`  // the boot loader rolls back to it
+	Before  *build `json:"before,omitempty"`  // the boot loader rolls back to this
 	Pending bool   `json:"pending,omitempty"` // Running is not confirmed yet
 }
 
-// build is an image, by its own description.
+// build identifies an image by its own description.
 type build struct {
 	Version string `json:"version"`
 	ELF     string `json:"elf_sha256"`
@@ -81,7 +81,7 @@ func (f *flash) save() error {
 		return nil
 	}
 	text, _ := json.MarshalIndent(f, "", "  ") // texts and numbers
-	// It holds the robot's token.
+	// 0600, since it has the robot's token.
 	if err := os.WriteFile(f.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the flash: %w", err)
 	}

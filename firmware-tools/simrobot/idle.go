@@ -6,29 +6,24 @@ import (
 	"time"
 )
 
-// idleByMQTT is the main loop between two talks, while the control connection is open: it
-// handles tools, alerts, reboots and notifications. It returns what opens the next channel.
-func (r *Robot) idleByMQTT(ctx context.Context) (opening, error) {
-	for {
-		wait := r.unconnected
-		if !time.Now().Before(r.reconnectAt) {
-			c, err := r.online(ctx)
-			switch {
-			case err == nil:
-				wait = func(ctx context.Context) (*opening, error) { return r.rest(ctx, c) }
-			case ctx.Err() == nil:
-				r.lose(time.Now(), err)
-			}
+// idle waits between two talks and returns the command that opens the next channel.
+// By MQTT it also keeps the control connection open.
+func (r *Robot) idle(ctx context.Context) (opening, error) {
+	for ctx.Err() == nil {
+		var how *opening
+		var err error
+		if !r.byMQTT || time.Now().Before(r.reconnectAt) {
+			how, err = r.idleOffline(ctx)
+		} else if c, failed := r.online(ctx); failed == nil {
+			how, err = r.idleOnline(ctx, c)
+		} else if ctx.Err() == nil {
+			r.connectionLost(time.Now(), failed)
 		}
-		how, err := wait(ctx)
 		switch {
 		case errors.Is(err, errRebooted):
 			r.offline()
 			if err := r.Boot(ctx); err != nil {
 				return opening{}, err
-			}
-			if !r.byMQTT {
-				return r.idle(ctx)
 			}
 		case err != nil:
 			return opening{}, err
@@ -36,18 +31,29 @@ func (r *Robot) idleByMQTT(ctx context.Context) (opening, error) {
 			return *how, nil
 		}
 	}
+	return opening{}, ctx.Err()
 }
 
-// unconnected waits until it is time to connect again, or for what opens a channel.
-func (r *Robot) unconnected(ctx context.Context) (*opening, error) {
-	again := time.NewTimer(time.Until(r.reconnectAt))
-	defer again.Stop()
+// idleOffline waits for a command that opens a channel. By MQTT it returns nil when it is
+// time to connect again.
+func (r *Robot) idleOffline(ctx context.Context) (*opening, error) {
 	for {
+		now := time.Now()
+		r.ring(now)
+		if r.byMQTT && !now.Before(r.reconnectAt) {
+			return nil, nil
+		}
+		wait := time.Hour
+		if r.byMQTT {
+			wait = r.reconnectAt.Sub(now)
+		}
+		if due := r.body.nextReminder(); !due.IsZero() {
+			wait = min(wait, due.Sub(now))
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-again.C:
-			return nil, nil
+		case <-time.After(wait):
 		case c := <-r.commands:
 			if r.opens(c) {
 				return &opening{command: c}, nil
@@ -56,15 +62,16 @@ func (r *Robot) unconnected(ctx context.Context) (*opening, error) {
 	}
 }
 
-// rest idles until something opens a channel. It returns nil if the connection is lost.
-func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
+// idleOnline is the main loop between two talks by MQTT: it handles tools, alerts, reboots and
+// notifications until a command opens a channel. It returns nil if the connection is lost.
+func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := newSession(r, opening{})
 	if err != nil {
 		return nil, err
 	}
-	s.ctx, s.ch, s.state, s.id, s.inbox, r.left = ctx, newTalkChannel(c, r), Idle, r.talked, r.left, nil
+	s.ctx, s.ch, s.state, s.id, s.inbox, r.unhandled = ctx, newTalkChannel(c, r), Idle, r.lastSession, r.unhandled, nil
 	defer func() {
 		s.stopNotification()
 		if s.busy {
@@ -72,7 +79,7 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 			<-s.tools
 		}
 		if r.control != nil {
-			r.left = s.inbox
+			r.unhandled = s.inbox
 		}
 	}()
 	timer := time.NewTimer(0)
@@ -81,10 +88,10 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 		now := time.Now()
 		r.ring(now)
 		s.play.advance(now)
-		if err := s.carryOutDue(now); err != nil {
+		if err := s.handleDueTexts(now); err != nil {
 			return nil, err
 		}
-		s.notified(now)
+		s.updateNotification(now)
 		if !s.rebootAt.IsZero() && !now.Before(s.rebootAt) {
 			return nil, errRebooted
 		}
@@ -94,16 +101,14 @@ func (r *Robot) rest(ctx context.Context, c *control) (*opening, error) {
 			return nil, ctx.Err()
 		case a := <-c.texts:
 			if a.err != nil {
-				r.lose(a.at, a.err)
+				r.connectionLost(a.at, a.err)
 				return nil, nil
 			}
-			if _, err := s.arrive(a); err != nil {
-				return nil, err
-			}
+			_, err = s.receive(a)
 		case d := <-s.tools:
 			err = s.toolReturned(time.Now(), d)
 		case p := <-s.input():
-			s.notice(time.Now(), p)
+			s.queueNotificationPacket(time.Now(), p)
 		case c := <-r.commands:
 			if r.opens(c) {
 				return &opening{command: c}, nil

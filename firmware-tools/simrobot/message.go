@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// arrive is the network task: it reads hello at once, queues sound, and leaves
-// other texts to the main loop.
-func (s *session) arrive(a arrival) (welcomed bool, err error) {
+// receive is the firmware's network task: it handles hello at once, queues sound, and
+// leaves other texts to the main loop.
+func (s *session) receive(a arrival) (welcomed bool, err error) {
 	if a.err != nil {
 		return false, &gone{a.err}
 	}
@@ -20,20 +20,20 @@ func (s *session) arrive(a arrival) (welcomed bool, err error) {
 	s.lastText = a.at
 	o := parseObject(a.data)
 	if kind, _ := o.text("type"); kind == "hello" {
-		return s.welcome(o)
+		return s.handleHello(o)
 	}
 	s.inbox = append(s.inbox, a)
 	return false, nil
 }
 
-// welcome reads a server's hello, the first or any later one.
-func (s *session) welcome(o object) (bool, error) {
+// handleHello handles a server's hello, the first or any later one.
+func (s *session) handleHello(o object) (bool, error) {
 	transport, isString := o.text("transport")
 	switch {
 	case !isString:
 		return false, crash("hello without a transport, which it dereferences")
 	case transport != s.transport():
-		s.puzzled("hello for transport %q", transport)
+		s.ignore("hello for transport %q", transport)
 		return false, nil
 	}
 	if id, ok := o.text("session_id"); ok {
@@ -48,7 +48,7 @@ func (s *session) welcome(o object) (bool, error) {
 	}
 	if s.talk != nil {
 		if err := s.talk.openSound(parseObject(o.lookup("udp"))); err != nil {
-			s.puzzled("%s", err)
+			s.ignore("%s", err)
 			return false, nil
 		}
 	}
@@ -63,7 +63,7 @@ func (s *session) transport() string {
 	return "websocket"
 }
 
-// queuePacket queues a packet, if the robot speaks. The firmware trusts sizes in a frame.
+// queuePacket queues a packet if the robot speaks. The firmware trusts sizes in a frame.
 func (s *session) queuePacket(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++
@@ -88,12 +88,12 @@ func (s *session) queuePacket(a arrival) error {
 	return nil
 }
 
-// carryOut handles a text on the main loop.
-func (s *session) carryOut(now time.Time, text []byte) error {
+// handleText handles a text on the main loop.
+func (s *session) handleText(now time.Time, text []byte) error {
 	o := parseObject(text)
 	kind, isString := o.text("type")
 	if !isString {
-		s.puzzled("a message without a type: %.100s", text)
+		s.ignore("a message without a type: %.100s", text)
 		return nil
 	}
 	switch kind {
@@ -103,7 +103,7 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 		if payload := parseObject(o.lookup("payload")); payload != nil {
 			return s.rpc(now, payload)
 		}
-		s.puzzled("mcp without a payload object")
+		s.ignore("mcp without a payload object")
 	case "stt":
 		if text, ok := o.text("text"); ok {
 			s.r.person.turn.Transcript = text
@@ -116,7 +116,7 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 		}
 	case "system":
 		if command, _ := o.text("command"); command != "reboot" {
-			s.puzzled("system command %q", command)
+			s.ignore("system command %q", command)
 			return nil
 		}
 		s.reboot(now)
@@ -127,7 +127,7 @@ func (s *session) carryOut(now time.Time, text []byte) error {
 	case "goodbye":
 		return s.goodbye(o)
 	default:
-		s.puzzled("unknown message type %q", kind)
+		s.ignore("unknown message type %q", kind)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (s *session) tts(now time.Time, o object) error {
 		if !s.r.firmware.strict {
 			return crash("tts without a state, which firmware %s passes to strcmp", s.r.firmware.name)
 		}
-		s.puzzled("tts without a state")
+		s.ignore("tts without a state")
 		return nil
 	}
 	switch state {
@@ -149,7 +149,7 @@ func (s *session) tts(now time.Time, o object) error {
 	case "sentence_start":
 		text, isString := o.text("text")
 		if !isString {
-			s.puzzled("sentence_start without a text")
+			s.ignore("sentence_start without a text")
 			return nil
 		}
 		if s.r.firmware.lazy {
@@ -166,14 +166,14 @@ func (s *session) tts(now time.Time, o object) error {
 	return nil
 }
 
-// goodbye handles the server's goodbye. The firmware closes the named channel, and does not
+// goodbye handles the server's goodbye: the firmware closes the named channel without an
 // answer.
 func (s *session) goodbye(o object) error {
 	if id, ok := o.text("session_id"); s.talk != nil && ok && id == s.id {
 		s.talk.bye = nil
 		return &gone{errGoodbye}
 	}
-	s.puzzled("goodbye to another session")
+	s.ignore("goodbye to another session")
 	return nil
 }
 
@@ -185,12 +185,13 @@ func (s *session) alert(o object) {
 	message, ok2 := o.text("message")
 	emotion, ok3 := o.text("emotion")
 	if !ok1 || !ok2 || !ok3 {
-		s.puzzled("alert without status, message or emotion")
+		s.ignore("alert without status, message or emotion")
 		return
 	}
 	s.r.o.Observe(Alerted{Status: status, Message: message, Emotion: emotion})
 }
 
-func (s *session) puzzled(format string, a ...any) {
+// ignore reports a message that the firmware only logs.
+func (s *session) ignore(format string, a ...any) {
 	s.r.o.Observe(MessageIgnored{Why: strings.TrimSpace(fmt.Sprintf(format, a...))})
 }

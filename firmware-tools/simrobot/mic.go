@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	noise = 20  // amplitude of a quiet room, of 32768; it is under speech, too
+	noise = 20  // amplitude of a quiet room, of 32768; also added to speech
 	loud  = 300 // amplitude that counts as speech
 )
 
-// mic records the sound around the robot in packets of 60 ms, by the clock.
+// mic records the sound around the robot in packets of 60 ms.
 type mic struct {
 	encoder *voice.Encoder
 	rand    *rand.Rand
 	echo    *echo     // nil without an echo
 	next    time.Time // when the frame being recorded is full; zero while it is closed
 
-	speech  []int16 // of the person, at present
-	at      int     // recorded so far
-	lastly  int     // index of its last loud sample
-	spokeAt time.Time
+	speech   []int16   // what the person says now
+	at       int       // samples of it recorded so far
+	lastLoud int       // index of its last loud sample
+	spokeAt  time.Time // when that was recorded
 }
 
 func newMic(seed uint64) (*mic, error) {
@@ -38,14 +38,14 @@ func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
 
 func (m *mic) open() bool { return !m.next.IsZero() }
 
-// startSpeech starts the speech of a person: silence, the speech, silence.
+// startSpeech starts what the person says, with silence before and after it.
 func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)
-	m.lastly = samples(lead)
+	m.lastLoud = samples(lead)
 	for i, v := range m.speech {
 		if v > loud || v < -loud {
-			m.lastly = i
+			m.lastLoud = i
 		}
 	}
 	m.speech = append(m.speech, make([]int16, samples(tail))...)
@@ -54,7 +54,7 @@ func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
 
-// stopSpeech stops the person.
+// stopSpeech makes the person stop.
 func (m *mic) stopSpeech(now time.Time) {
 	m.speech, m.at = nil, 0
 	if m.spokeAt.IsZero() {
@@ -77,7 +77,7 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 		if m.echo != nil {
 			m.echo.mix(frame, m.next.Add(-voice.FrameDuration))
 		}
-		if m.spokeAt.IsZero() && m.at > m.lastly {
+		if m.spokeAt.IsZero() && m.at > m.lastLoud {
 			m.spokeAt = m.next
 		}
 		if err := m.encoder.Encode(frame, out); err != nil {
@@ -88,8 +88,11 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 	return nil
 }
 
-// preroll emits the packets that precede the detection of a wake word: the last
-// two seconds of pcm, or quiet before it.
+// prerolled is the number of packets before a wake word that the firmware sends: 2 s.
+const prerolled = 33
+
+// preroll emits the packets before the detection of a wake word: the last two seconds of
+// pcm, which is padded with silence at its beginning.
 func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	m, err := newMic(seed)
 	if err != nil {
@@ -104,6 +107,3 @@ func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	m.start(start)
 	return m.advance(start.Add(prerolled*voice.FrameDuration), out)
 }
-
-// prerolled is how many packets the firmware keeps for that: 2 s.
-const prerolled = 33

@@ -29,8 +29,8 @@ type mqtt struct {
 	Topic    string `json:"publish_topic"`
 }
 
-// keepMQTT stores the section. Keys that are missing stay as they were.
-func (r *Robot) keepMQTT(o object) {
+// storeMQTT stores the section. Keys that are missing stay as they were.
+func (r *Robot) storeMQTT(o object) {
 	m := &r.flash.MQTT
 	for key, to := range map[string]*string{"endpoint": &m.Endpoint, "client_id": &m.Client, "username": &m.User, "password": &m.Password,
 		"publish_topic": &m.Topic} {
@@ -43,10 +43,8 @@ func (r *Robot) keepMQTT(o object) {
 	}
 }
 
-// What the firmware has where the bootstrap says nothing, and how long after the
-// loss of its connection it tries again, if it is idle then.
 const (
-	usualAlive     = 240 // seconds
+	defaultAlive   = 240 // seconds
 	reconnectAfter = 60 * time.Second
 )
 
@@ -60,7 +58,8 @@ type control struct {
 	tasks sync.WaitGroup
 }
 
-// online connects, as the firmware does at its start and when it opens a channel.
+// online returns the connection, and connects if necessary, as the firmware does at its start
+// and when it opens a channel.
 func (r *Robot) online(ctx context.Context) (*control, error) {
 	if r.control != nil {
 		return r.control, nil
@@ -69,10 +68,8 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 	if m.Endpoint == "" {
 		return nil, ErrMQTT
 	}
-	host, port, dotted := strings.Cut(m.Endpoint, ":")
-	if !dotted {
-		port = "8883"
-	}
+	host, port, _ := strings.Cut(m.Endpoint, ":")
+	port = cmp.Or(port, "8883")
 	dialing, cancel := context.WithTimeout(ctx, helloLimit)
 	defer cancel()
 	var dialer interface {
@@ -92,7 +89,7 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 	}
 	ctx, c.ends = context.WithCancel(ctx)
 	c.tasks.Go(func() { c.receive(ctx, r) })
-	c.tasks.Go(func() { c.ping(ctx, time.Duration(cmp.Or(m.Alive, usualAlive))*time.Second/2) })
+	c.tasks.Go(func() { c.ping(ctx, time.Duration(cmp.Or(m.Alive, defaultAlive))*time.Second/2) })
 	r.control, r.reconnectAt = c, time.Time{}
 	r.o.Observe(Connected{Endpoint: m.Endpoint})
 	return c, nil
@@ -101,7 +98,7 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 func (c *control) login(m mqtt) error {
 	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession = "MQTT", 4, true
-	hello.Keepalive = uint16(cmp.Or(m.Alive, usualAlive))
+	hello.Keepalive = uint16(cmp.Or(m.Alive, defaultAlive))
 	hello.ClientIdentifier = m.Client
 	hello.UsernameFlag, hello.Username, hello.PasswordFlag, hello.Password = m.User != "", m.User, m.Password != "", []byte(m.Password)
 	if err := c.write(hello); err != nil {
@@ -140,9 +137,9 @@ func (c *control) SendText(text []byte) error {
 	return c.write(p)
 }
 
-// receive passes on what is published to the robot, until the connection is lost.
+// receive forwards what is published to the robot, until the connection is lost.
 func (c *control) receive(ctx context.Context, r *Robot) {
-	pass := func(a arrival) bool {
+	forward := func(a arrival) bool {
 		select {
 		case c.texts <- a:
 			return a.err == nil
@@ -153,10 +150,10 @@ func (c *control) receive(ctx context.Context, r *Robot) {
 	for !r.deaf.Load() {
 		p, err := packets.ReadPacket(c.conn)
 		if err != nil {
-			pass(arrival{at: time.Now(), err: err})
+			forward(arrival{at: time.Now(), err: err})
 			return
 		}
-		if m, is := p.(*packets.PublishPacket); is && !pass(arrival{at: time.Now(), isText: true, data: m.Payload}) {
+		if m, is := p.(*packets.PublishPacket); is && !forward(arrival{at: time.Now(), isText: true, data: m.Payload}) {
 			return
 		}
 	}
@@ -172,7 +169,7 @@ func (c *control) ping(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 			if c.write(packets.NewControlPacket(packets.Pingreq)) != nil {
-				return // the receiver sees that it is lost
+				return // the receiver notices the loss
 			}
 		}
 	}
@@ -186,12 +183,12 @@ func (r *Robot) offline() {
 	r.control.ends()
 	_ = r.control.conn.Close()
 	r.control.tasks.Wait()
-	r.control, r.left = nil, nil
+	r.control, r.unhandled = nil, nil
 }
 
-// lose notes the loss of the connection. The firmware tries again once, after a
-// minute, and not while it talks.
-func (r *Robot) lose(now time.Time, why error) {
+// connectionLost handles the loss of the connection. The firmware connects again a minute
+// later, unless it talks.
+func (r *Robot) connectionLost(now time.Time, why error) {
 	r.offline()
 	r.reconnectAt = now.Add(reconnectAfter)
 	r.o.Observe(Disconnected{Why: why.Error()})
@@ -206,8 +203,8 @@ type talkChannel struct {
 	heard chan xiaozhi.Datagram
 	over  chan struct{}
 	once  sync.Once
-	bye   func() []byte // what the robot says where it closes the channel; nil once the server has
-	lost  bool          // the connection, as the receiver has seen
+	bye   func() []byte // returns the robot's goodbye; nil once the server has closed the channel
+	lost  bool          // the connection is lost
 	frame []byte
 }
 
@@ -215,7 +212,7 @@ func newTalkChannel(c *control, r *Robot) *talkChannel {
 	return &talkChannel{control: c, robot: r, heard: make(chan xiaozhi.Datagram, 64), over: make(chan struct{})}
 }
 
-// errGoodbye is a channel that the server closed.
+// errGoodbye reports a channel that the server closed.
 var errGoodbye = errors.New("the server said goodbye")
 
 func (c *talkChannel) Receive() (isText bool, data []byte, err error) {
@@ -240,11 +237,11 @@ func (c *talkChannel) SendBinary(frame []byte) error {
 	return nil
 }
 
-// Drop closes the channel. The control connection stands.
+// Drop closes the channel. The control connection stays open.
 func (c *talkChannel) Drop() {
 	c.once.Do(func() {
 		if c.bye != nil {
-			_ = c.SendText(c.bye()) // a lost connection is noticed later
+			_ = c.SendText(c.bye()) // the receiver notices a lost connection
 		}
 		close(c.over)
 		if c.sound != nil {
@@ -253,7 +250,7 @@ func (c *talkChannel) Drop() {
 	})
 }
 
-// openSound reads where a server's hello wants the robot's sound (ParseServerHello).
+// openSound opens the UDP socket that a server's hello describes (ParseServerHello).
 func (c *talkChannel) openSound(o object) error {
 	secret := xiaozhi.UDP{}
 	secret.Server, _ = o.text("server")

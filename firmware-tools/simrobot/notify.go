@@ -21,10 +21,10 @@ import (
 
 // notification is the notification being played (docs/notify.md of the firmware).
 type notification struct {
-	packets   chan noticePacket
+	packets   chan notificationPacket
 	cancel    context.CancelFunc // nil while nothing is played
 	fetching  sync.WaitGroup
-	begun     time.Time
+	started   time.Time
 	from      time.Time // end of the popup sound
 	first     bool      // a packet has arrived
 	ended     bool      // the stream has ended
@@ -32,8 +32,8 @@ type notification struct {
 	at        uint32 // milliseconds of the stream queued so far
 }
 
-// noticePacket is a packet of the stream, or its end.
-type noticePacket struct {
+// notificationPacket is a packet of the stream, or its end.
+type notificationPacket struct {
 	opus []byte
 	end  bool
 	err  error // why it is incomplete
@@ -42,42 +42,35 @@ type noticePacket struct {
 // popup is the length of the sound before every notification.
 const popup = 480 * time.Millisecond
 
-// mostLogical is the firmware's buffer for a packet of an Ogg stream.
-const mostLogical = 2 << 10
+// maxOggPacket is the size of the firmware's buffer for a packet of an Ogg stream.
+const maxOggPacket = 2 << 10
 
-// notify starts a notification. The firmware supports that from 2.5 on, and accepts it only
-// while idle.
+// notify starts a notification. Firmware 2.5 and later accepts one, while idle.
 func (s *session) notify(now time.Time, o object) {
 	url, ok := o.text("audio_url")
 	n := &s.notification
 	switch {
 	case s.r.firmware.queue > 20:
-		s.puzzled("unknown message type %q", "notify")
+		s.ignore("unknown message type %q", "notify")
 		return
 	case !ok:
-		s.puzzled("notify without an audio_url")
+		s.ignore("notify without an audio_url")
 		return
 	case n.cancel != nil || s.talk != nil || s.state != Idle:
-		s.puzzled("notify while it is busy")
+		s.ignore("notify while it is busy")
 		return
 	}
-	*n = notification{packets: make(chan noticePacket), begun: now, from: now.Add(popup)}
+	*n = notification{packets: make(chan notificationPacket), started: now, from: now.Add(popup)}
 	if raw := o.lookup("subtitles"); raw != nil {
 		if err := json.Unmarshal(raw, &n.subtitles); err != nil {
-			s.puzzled("notify with subtitles that cannot be read: %s", err)
+			s.ignore("notify with subtitles that cannot be read: %s", err)
 		}
 	}
 	slices.SortStableFunc(n.subtitles, func(a, b xiaozhi.Subtitle) int { return cmp.Compare(a.Start, b.Start) })
 	var ctx context.Context
 	ctx, n.cancel = context.WithCancel(s.ctx)
 	to := n.packets
-	n.fetching.Go(func() { fetchNotice(ctx, s.r.http.Transport, url, to) })
-	s.r.o.Observe(Notified{})
-}
-
-// fetchNotice reads the stream, as fast as the robot takes its packets.
-func fetchNotice(ctx context.Context, by http.RoundTripper, url string, to chan<- noticePacket) {
-	pass := func(p noticePacket) bool {
+	send := func(p notificationPacket) bool { // as fast as the robot reads them
 		select {
 		case to <- p:
 			return true
@@ -85,16 +78,21 @@ func fetchNotice(ctx context.Context, by http.RoundTripper, url string, to chan<
 			return false
 		}
 	}
-	pass(noticePacket{end: true, err: readNotice(ctx, by, url, func(opus []byte) bool { return pass(noticePacket{opus: opus}) })})
+	n.fetching.Go(func() {
+		err := fetchNotification(ctx, s.r.http.Transport, url, func(opus []byte) bool { return send(notificationPacket{opus: opus}) })
+		send(notificationPacket{end: true, err: err})
+	})
+	s.r.o.Observe(Notified{})
 }
 
-func readNotice(ctx context.Context, by http.RoundTripper, url string, out func(opus []byte) bool) error {
+// fetchNotification passes the packets of a stream to out until it returns false.
+func fetchNotification(ctx context.Context, transport http.RoundTripper, url string, out func(opus []byte) bool) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
 	request.Close = true
-	answer, err := by.RoundTrip(request) // redirects are not followed
+	answer, err := transport.RoundTrip(request) // redirects are not followed
 	if err != nil {
 		return err
 	}
@@ -113,11 +111,11 @@ func readNotice(ctx context.Context, by http.RoundTripper, url string, out func(
 		packet, _, err := r.ParseNextPacket()
 		switch {
 		case errors.Is(err, io.EOF):
-			_, err := io.Copy(io.Discard, answer.Body) // a body that is cut off has an error
+			_, err := io.Copy(io.Discard, answer.Body) // fails if the body is incomplete
 			return err
 		case err != nil:
 			return err
-		case len(packet) > mostLogical:
+		case len(packet) > maxOggPacket:
 			return fmt.Errorf("a packet of %d bytes", len(packet))
 		case !tags:
 			if tags = bytes.HasPrefix(packet, []byte("OpusTags")); !tags {
@@ -129,15 +127,15 @@ func readNotice(ctx context.Context, by http.RoundTripper, url string, out func(
 	}
 }
 
-// input is the stream while there is room in the decode queue: its backpressure.
-func (s *session) input() <-chan noticePacket {
+// input returns the stream while the decode queue has room for it, or nil.
+func (s *session) input() <-chan notificationPacket {
 	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.from) {
 		return nil
 	}
 	return s.notification.packets
 }
 
-// soundEnd returns the end of the popup sound.
+// soundEnd returns the end of the popup sound while it is played, or the zero time.
 func (n *notification) soundEnd() time.Time {
 	if n.cancel == nil || !time.Now().Before(n.from) {
 		return time.Time{}
@@ -145,8 +143,8 @@ func (n *notification) soundEnd() time.Time {
 	return n.from
 }
 
-// notice handles a packet of the stream.
-func (s *session) notice(now time.Time, p noticePacket) {
+// queueNotificationPacket handles a packet of the stream.
+func (s *session) queueNotificationPacket(now time.Time, p notificationPacket) {
 	n := &s.notification
 	if p.end {
 		n.ended = true
@@ -158,7 +156,7 @@ func (s *session) notice(now time.Time, p noticePacket) {
 	}
 	if !n.first {
 		n.first = true
-		s.r.o.Observe(NotificationHeard{After: now.Sub(n.begun)})
+		s.r.o.Observe(NotificationHeard{After: now.Sub(n.started)})
 		s.play.reset()
 	}
 	s.play.push(now, xiaozhi.Audio{Timestamp: n.at, Opus: p.opus})
@@ -166,8 +164,8 @@ func (s *session) notice(now time.Time, p noticePacket) {
 	s.r.stats.Notified++
 }
 
-// notified shows due subtitles, and ends the notification.
-func (s *session) notified(now time.Time) {
+// updateNotification shows due subtitles, and ends the notification when it was played.
+func (s *session) updateNotification(now time.Time) {
 	n := &s.notification
 	if n.cancel == nil || !n.first {
 		return

@@ -13,13 +13,13 @@ import (
 // Observation is an event that an observer of the robot would notice. The set is
 // closed: the types below. Options.Observe is called on the goroutine that runs the
 // robot, and must not block it.
-type Observation interface{ line() Line }
+type Observation interface {
+	// Line returns the observation in words, or zero if a log leaves it out.
+	Line() Line
+}
 
-// Line is an observation in words, for a log. It is zero for what a log leaves out.
+// Line is an observation in words, for a log.
 type Line struct{ Who, Does, Words string }
-
-// LineOf returns an observation in words.
-func LineOf(o Observation) Line { return o.line() }
 
 // CheckedIn is a check-in that succeeded.
 type CheckedIn struct {
@@ -27,7 +27,7 @@ type CheckedIn struct {
 	Boot Bootstrap
 }
 
-// Connected is an MQTT connection that stands, also between talks.
+// Connected is an MQTT connection, which lasts between talks.
 type Connected struct{ Endpoint string }
 
 // Disconnected is the loss of that connection.
@@ -39,7 +39,7 @@ type AwaitsAdoption struct{ Code, Message string }
 // Upgraded is an image that was installed and booted, but not confirmed yet.
 type Upgraded struct{ Version string }
 
-// NotUpgraded is an image that failed or was refused. The robot keeps its firmware.
+// NotUpgraded is an image that was refused or failed. The robot keeps its firmware.
 type NotUpgraded struct{ Why string }
 
 // Fetched are assets that the robot downloaded at its start.
@@ -64,14 +64,14 @@ type Entered struct{ State State }
 // Listed is one page of the list of tools, as the robot sent it.
 type Listed struct {
 	Tools int
-	Next  string // where the next page begins; empty on the last
+	Next  string // cursor of the next page; empty on the last
 }
 
 // Called is a tool the server called.
 type Called struct {
 	Name      string
 	Arguments string // JSON
-	Result    string // its text; empty where Err is set
+	Result    string // its text; empty if Err is set
 	Err       string
 }
 
@@ -81,22 +81,22 @@ type VolumeChanged struct{ Volume int }
 // HeadMoved is the new direction of the head, in degrees.
 type HeadMoved struct{ Yaw, Pitch, Speed int }
 
-// Woken is a wake word, or another cause that a build reports.
+// Woken is a wake word, or another reason to wake that a build reports.
 type Woken struct{ Phrase string }
 
-// WakeLost is a wake word that a fault of the build loses.
+// WakeLost is a wake word that is lost by a fault of the build.
 type WakeLost struct{ Phrase string }
 
-// WentStale is an open channel that the robot takes for closed after a long quiet.
+// WentStale is an open channel that was quiet for so long that the robot treats it as closed.
 type WentStale struct{}
 
-// Reminded is a reminder that is due; the robot rings by itself.
+// Reminded is a reminder that is due: the robot rings.
 type Reminded struct {
 	ID      int
 	Message string
 }
 
-// Spoken is a sentence that a person begins to say to the robot.
+// Spoken is a sentence that the person starts to say to the robot.
 type Spoken struct{ Text string }
 
 // Sensed is an event that the robot sent.
@@ -120,7 +120,7 @@ type Notified struct{}
 // NotificationHeard is its first sound, after the popup sound.
 type NotificationHeard struct{ After time.Duration }
 
-// NotificationCut is a notification whose sound was incomplete.
+// NotificationCut is a notification with incomplete sound.
 type NotificationCut struct{ Why string }
 
 // NotificationOver is a notification that was played to its end.
@@ -129,7 +129,7 @@ type NotificationOver struct{}
 // Alerted is an alert.
 type Alerted struct{ Status, Message, Emotion string }
 
-// Stopped is the end of speech, with the number of packets that it cut off.
+// Stopped is the end of speech, with the number of packets that were cut off.
 type Stopped struct{ Cut int }
 
 // MessageIgnored is a message that the firmware only logs.
@@ -144,66 +144,68 @@ type HungUp struct {
 	Why      string
 }
 
-func (CheckedIn) line() Line { return Line{} } // it takes more than one
-func (Notified) line() Line  { return Line{} }
-func (h NotificationHeard) line() Line {
+func (CheckedIn) Line() Line { return Line{} } // the log has its own lines for it
+func (Notified) Line() Line  { return Line{} }
+func (h NotificationHeard) Line() Line {
 	return Line{"perch", "notifies", "after " + h.After.Round(time.Millisecond).String()}
 }
-func (h NotificationCut) line() Line { return Line{"robot", "ends", "the notification: " + h.Why} }
-func (NotificationOver) line() Line  { return Line{"robot", "ends", "the notification"} }
-func (h Connected) line() Line       { return Line{"robot", "connects", "by MQTT to " + h.Endpoint} }
-func (h Disconnected) line() Line    { return Line{"robot", "loses", "its MQTT connection: " + h.Why} }
-func (Entered) line() Line           { return Line{} }
-func (h Upgraded) line() Line        { return Line{"robot", "runs", "version " + h.Version + " now"} }
-func (h NotUpgraded) line() Line     { return Line{"robot", "keeps", "what it has: " + h.Why} }
-func (h Fetched) line() Line {
+func (h NotificationCut) Line() Line { return Line{"robot", "ends", "the notification: " + h.Why} }
+func (NotificationOver) Line() Line  { return Line{"robot", "ends", "the notification"} }
+func (h Connected) Line() Line       { return Line{"robot", "connects", "by MQTT to " + h.Endpoint} }
+func (h Disconnected) Line() Line    { return Line{"robot", "loses", "its MQTT connection: " + h.Why} }
+func (Entered) Line() Line           { return Line{} }
+func (h Upgraded) Line() Line        { return Line{"robot", "runs", "version " + h.Version + " now"} }
+func (h NotUpgraded) Line() Line     { return Line{"robot", "keeps", "its firmware: " + h.Why} }
+func (h Fetched) Line() Line {
 	return Line{"robot", "fetches", fmt.Sprintf("assets: %d files", len(h.Assets.Files))}
 }
-func (h NotFetched) line() Line { return Line{"robot", "lacks", "the assets it was told of: " + h.Why} }
-func (h RolledBack) line() Line { return Line{"robot", "goes back", "from " + h.From + " to " + h.To} }
-func (h Listed) line() Line     { return Line{"robot", "lists", fmt.Sprintf("%d tools", h.Tools)} }
-func (h VolumeChanged) line() Line {
+func (h NotFetched) Line() Line {
+	return Line{"robot", "lacks", "the assets that it was to fetch: " + h.Why}
+}
+func (h RolledBack) Line() Line { return Line{"robot", "goes back", "from " + h.From + " to " + h.To} }
+func (h Listed) Line() Line     { return Line{"robot", "lists", fmt.Sprintf("%d tools", h.Tools)} }
+func (h VolumeChanged) Line() Line {
 	return Line{"robot", "sets", fmt.Sprintf("its volume to %d", h.Volume)}
 }
-func (h HeadMoved) line() Line {
+func (h HeadMoved) Line() Line {
 	return Line{"robot", "moves", fmt.Sprintf("its head to yaw %d, pitch %d", h.Yaw, h.Pitch)}
 }
-func (h Woken) line() Line { return Line{"robot", "wakes", "by " + strconv.Quote(h.Phrase)} }
-func (h WakeLost) line() Line {
+func (h Woken) Line() Line { return Line{"robot", "wakes", "by " + strconv.Quote(h.Phrase)} }
+func (h WakeLost) Line() Line {
 	return Line{"robot", "misses", strconv.Quote(h.Phrase) + ", a fault of this build"}
 }
-func (WentStale) line() Line {
+func (WentStale) Line() Line {
 	return Line{"robot", "forgets", "its channel, quiet for more than 120 s"}
 }
-func (h Reminded) line() Line { return Line{"robot", "rings", h.Message} }
-func (h Spoken) line() Line   { return Line{"robot", "says", strconv.Quote(h.Text)} }
-func (h Sensed) line() Line {
+func (h Reminded) Line() Line { return Line{"robot", "rings", h.Message} }
+func (h Spoken) Line() Line   { return Line{"robot", "says", strconv.Quote(h.Text)} }
+func (h Sensed) Line() Line {
 	return Line{"robot", "senses", h.Event.Name + " " + string(h.Event.Data)}
 }
-func (h Transcript) line() Line    { return Line{"perch", "heard", h.Text} }
-func (h SentenceShown) line() Line { return Line{"perch", "says", h.Text} }
-func (h Alerted) line() Line {
+func (h Transcript) Line() Line    { return Line{"perch", "heard", h.Text} }
+func (h SentenceShown) Line() Line { return Line{"perch", "says", h.Text} }
+func (h Alerted) Line() Line {
 	return Line{"perch", "alerts", h.Status + ": " + h.Message + " (" + h.Emotion + ")"}
 }
-func (h MessageIgnored) line() Line { return Line{"robot", "ignores", h.Why} }
+func (h MessageIgnored) Line() Line { return Line{"robot", "ignores", h.Why} }
 
-func (h AwaitsAdoption) line() Line {
+func (h AwaitsAdoption) Line() Line {
 	return Line{"robot", "waits", "for its owner, and shows the code " + h.Code + " (" + h.Message + ")"}
 }
 
-func (h Welcomed) line() Line {
+func (h Welcomed) Line() Line {
 	after := h.Latency.Round(100 * time.Microsecond)
 	return Line{"perch", "hello", fmt.Sprintf("%d Hz, %d ms, after %v", h.Audio.SampleRate, h.Audio.FrameDuration, after)}
 }
 
-func (h Called) line() Line {
+func (h Called) Line() Line {
 	if h.Err != "" {
 		return Line{"robot", "tool", h.Name + " " + h.Arguments + " -> error: " + h.Err}
 	}
 	return Line{"robot", "tool", h.Name + " " + h.Arguments + " -> " + h.Result}
 }
 
-func (h EmotionShown) line() Line {
+func (h EmotionShown) Line() Line {
 	words := strings.TrimSpace(h.Emoji + " " + h.Emotion)
 	if h.Face != h.Emotion {
 		words += " (this robot shows " + h.Face + ")"
@@ -211,14 +213,14 @@ func (h EmotionShown) line() Line {
 	return Line{"perch", "feels", words}
 }
 
-func (h Stopped) line() Line {
+func (h Stopped) Line() Line {
 	if h.Cut == 0 {
 		return Line{}
 	}
 	return Line{"robot", "cuts off", fmt.Sprintf("%d packets that it had not played", h.Cut)}
 }
 
-func (h TurnEnded) line() Line {
+func (h TurnEnded) Line() Line {
 	if !h.Turn.Answered {
 		return Line{"robot", "waited", "no answer"}
 	}
@@ -226,7 +228,7 @@ func (h TurnEnded) line() Line {
 	return Line{"robot", "waited", fmt.Sprintf("first sound after %.1f s, %.1f s long", first, length)}
 }
 
-func (h HungUp) line() Line {
+func (h HungUp) Line() Line {
 	if h.ByServer {
 		return Line{"perch", "hangs up", ""}
 	}

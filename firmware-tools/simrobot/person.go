@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	breath    = 300 * time.Millisecond // a person waits this long before speaking
-	press     = 200 * time.Millisecond // and holds the button this long before and after
+	breath    = 300 * time.Millisecond // pause of the person before speaking
+	press     = 200 * time.Millisecond // how long the button is down before and after speaking
 	lastWords = 2 * time.Second        // of quiet, after which a robot without sentences hangs up
 )
 
@@ -17,36 +17,36 @@ const (
 type person struct {
 	sentences []Sentence
 	next      int
-	doing     doing
+	doing     activity
 	speakAt   time.Time // zero while the robot does not listen
 	deadline  time.Time // for the answer
-	first     time.Time // packet of the answer
-	tried     bool      // to cut it short
-	overlap   bool      // the robot still plays the answer to the sentence before
+	first     time.Time // first packet of the answer
+	tried     bool      // the answer was interrupted, or was over before that
+	overlap   bool      // the robot still plays the answer to the previous sentence
 	cutIn     time.Time // when an answer was interrupted whose tts stop is missing
 	cutTurn   int       // the turn of that answer
 	turn      Turn
-	before    Stats // when the turn began
+	before    Stats // when the turn started
 }
 
-type doing int
+type activity int
 
 const (
-	resting doing = iota
+	resting activity = iota
 	speaking
 	waiting
 )
 
 func (p *person) done() bool { return p.doing == resting && p.next == len(p.sentences) }
 
-// personActs carries out what the person does now.
-func (s *session) personActs(now time.Time) error {
+// advancePerson does what the person does now.
+func (s *session) advancePerson(now time.Time) error {
 	p := &s.r.person
 	switch p.doing {
 	case resting:
 		return s.maybeSpeak(now)
 	case speaking:
-		if s.mic.at < len(s.mic.speech) { // the person is still speaking
+		if s.mic.at < len(s.mic.speech) {
 			return nil
 		}
 		p.doing, p.deadline = waiting, now.Add(s.r.o.AnswerWithin)
@@ -70,8 +70,8 @@ func (s *session) personActs(now time.Time) error {
 	return nil
 }
 
-// maybeSpeak begins the next sentence when the robot has listened for a breath; in
-// manual mode, when it has been quiet for a breath.
+// maybeSpeak starts the next sentence when the robot has listened, or in manual mode been
+// quiet, for the length of a breath.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
 	listens := s.state == Listening && s.mic.open() && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
@@ -85,7 +85,7 @@ func (s *session) maybeSpeak(now time.Time) error {
 	case now.Before(p.speakAt):
 		return nil
 	case s.stale && s.state == Idle:
-		return s.pressButton(now) // which opens a new channel, where the person starts again
+		return s.pressButton(now) // opens a new channel, where the person starts again
 	}
 	return s.startSentence(now)
 }
@@ -105,8 +105,8 @@ func (s *session) startSentence(now time.Time) error {
 	return nil
 }
 
-// interrupted handles a robot that begins to speak during a sentence. After a
-// transcript this is the answer; else the person stops, and repeats the sentence
+// interrupted handles a robot that starts to speak during a sentence. After a
+// transcript this is the answer; otherwise the person stops and repeats the sentence
 // later.
 func (s *session) interrupted(now time.Time) {
 	p := &s.r.person
@@ -147,7 +147,7 @@ func (s *session) turnOver(now time.Time) {
 	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
-// nextAction is when the person must act, and the zero time if never.
+// nextAction returns when the person must act, or the zero time.
 func (p *person) nextAction() time.Time {
 	switch {
 	case p.doing != waiting:

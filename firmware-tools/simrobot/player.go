@@ -8,8 +8,8 @@ import (
 	"perch/voice"
 )
 
-// player turns packets into sound: a queue of packets, a few decoded frames, and
-// the frame that is being played. The caller passes the time.
+// player plays packets: it has a queue of packets, a few decoded frames, and
+// the frame being played. The caller passes the time.
 type player struct {
 	stats   *Stats
 	out     *speaker
@@ -17,7 +17,7 @@ type player struct {
 	size    int // of the queue, in packets of any length
 	params  xiaozhi.AudioParams
 	frame   time.Duration
-	decoder *voice.Decoder // nil if the sound is not needed: the packets are only counted
+	decoder *voice.Decoder // nil if packets are only counted
 
 	queue   []xiaozhi.Audio
 	decoded []frame
@@ -33,13 +33,13 @@ type frame struct {
 	stamp uint32
 }
 
-// open prepares for the server's sound. Without a decoder a robot plays nothing.
+// open prepares for the server's sound. It returns a Crash for parameters without a decoder.
 func (p *player) open(a xiaozhi.AudioParams) error {
 	if !slices.Contains([]int{5, 10, 20, 40, 60, 80, 100, 120}, a.FrameDuration) {
-		return crash("hello with a frame_duration of %d ms, for which the robot has no decoder", a.FrameDuration)
+		return crash("hello with a frame_duration of %d ms, which the robot cannot decode", a.FrameDuration)
 	}
 	if !slices.Contains([]int{8000, 12000, 16000, 24000, 48000}, a.SampleRate) {
-		return crash("hello with a sample_rate of %d Hz, which is none of Opus", a.SampleRate)
+		return crash("hello with a sample_rate of %d Hz, which Opus does not support", a.SampleRate)
 	}
 	if p.params == a {
 		return nil
@@ -53,7 +53,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 	return err
 }
 
-// push takes a packet that arrived. A full queue drops it.
+// push queues a packet, or drops it if the queue is full.
 func (p *player) push(now time.Time, packet xiaozhi.Audio) {
 	p.advance(now)
 	if len(p.queue) >= p.size {
@@ -68,7 +68,7 @@ func (p *player) push(now time.Time, packet xiaozhi.Audio) {
 	p.stats.MaxQueue = max(p.stats.MaxQueue, len(p.queue))
 }
 
-// advance plays on until now.
+// advance plays until now.
 func (p *player) advance(now time.Time) {
 	for {
 		p.decode()
@@ -79,20 +79,20 @@ func (p *player) advance(now time.Time) {
 			p.playing = false
 			return
 		}
-		begin := p.until
+		start := p.until
 		if !p.playing {
-			begin = now
+			start = now
 		}
-		p.out.play(begin, p.params.SampleRate, p.decoded[0])
+		p.out.play(start, p.params.SampleRate, p.decoded[0])
 		p.reached = p.decoded[0].stamp
 		p.decoded = p.decoded[1:]
 		p.stats.Played++
-		p.until, p.playing, p.speech = begin.Add(p.frame), true, true
+		p.until, p.playing, p.speech = start.Add(p.frame), true, true
 	}
 }
 
-// decode decodes ahead. An invalid packet, or one with more sound than the hello
-// announced, gives no frame.
+// decode decodes ahead. It drops invalid packets, and those with more sound than the hello
+// announced.
 func (p *player) decode() {
 	for len(p.queue) > 0 && len(p.decoded) < p.ready {
 		packet := p.queue[0]
@@ -110,8 +110,8 @@ func (p *player) decode() {
 	}
 }
 
-// reset empties the queue and the decoded frames; the frame being played goes on.
-// It returns the number of lost packets, which the caller counts by their cause.
+// reset drops the queue and the decoded frames; the frame being played goes on.
+// It returns the number of dropped packets.
 func (p *player) reset() int {
 	n := len(p.queue) + len(p.decoded)
 	if p.out.stamps != nil {
@@ -134,7 +134,7 @@ func (p *player) finish() {
 	}
 }
 
-// nextAdvance is when the player must be advanced, and the zero time if never.
+// nextAdvance returns when the player must be advanced, or the zero time.
 func (p *player) nextAdvance() time.Time {
 	if !p.playing {
 		return time.Time{}

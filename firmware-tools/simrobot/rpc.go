@@ -7,7 +7,7 @@ import (
 )
 
 // rpc is the robot's MCP server (McpServer::ParseMessage): JSON-RPC without
-// batches, without ping, and with numbers for ids only.
+// batches or ping, and with numeric ids only.
 func (s *session) rpc(now time.Time, request object) error {
 	version, _ := request.text("jsonrpc")
 	method, isString := request.text("method")
@@ -15,17 +15,17 @@ func (s *session) rpc(now time.Time, request object) error {
 	params := parseObject(rawParams)
 	switch {
 	case version != "2.0" || !isString:
-		s.puzzled("mcp payload that is no JSON-RPC 2.0 request")
+		s.ignore("mcp payload that is not a JSON-RPC 2.0 request")
 		return nil
 	case strings.HasPrefix(method, "notifications"):
 		return nil
 	case rawParams != nil && params == nil:
-		s.puzzled("mcp params that are no object")
+		s.ignore("mcp params that are not an object")
 		return nil
 	}
 	id, isNumber := asNumber(request.lookup("id"))
 	if !isNumber {
-		s.puzzled("mcp %s with the id %s: it answers numbers only, so this one is never answered", method, request.lookup("id"))
+		s.ignore("mcp %s with the id %s, which is never answered: ids must be numbers", method, request.lookup("id"))
 		return nil
 	}
 	switch method {
@@ -39,7 +39,7 @@ func (s *session) rpc(now time.Time, request object) error {
 	return s.fail(now, id, "Method not implemented: "+method)
 }
 
-// reply concatenates as the firmware does.
+// reply sends a response, concatenated as in the firmware.
 func (s *session) reply(now time.Time, id int, rest string) error {
 	return s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"mcp","payload":{"jsonrpc":"2.0","id":%d,%s}}`, s.id, id, rest))
 }
@@ -54,7 +54,7 @@ func (s *session) fail(now time.Time, id int, message string) error {
 	return s.reply(now, id, `"error":{"message":"`+message+`"}`)
 }
 
-// initialize reads only the address for photos from its parameters.
+// initialize uses only the address for photos in its parameters.
 func (s *session) initialize(now time.Time, id int, params object) error {
 	vision := parseObject(parseObject(params.lookup("capabilities")).lookup("vision"))
 	if url, ok := vision.text("url"); ok {
@@ -148,7 +148,7 @@ func (s *session) call(now time.Time, id int, params object) error {
 	return nil
 }
 
-// toolDone is a tool that has returned.
+// toolDone is the outcome of a tool.
 type toolDone struct {
 	id     int
 	called Called

@@ -12,8 +12,8 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mainLoopLag is how long a message waits: the main loop carries texts out,
-// while sound goes straight to its queue.
+// mainLoopLag is how long a text waits for the main loop; sound goes straight to its
+// queue.
 const mainLoopLag = 5 * time.Millisecond
 
 // session is one channel, from its opening to its end. Talk's goroutine owns it.
@@ -27,17 +27,17 @@ type session struct {
 	notification notification // between talks
 }
 
-// link is the session's WebSocket.
+// link is the session's channel.
 type link struct {
-	ctx     context.Context // of the channel: ends what its tools are doing
+	ctx     context.Context // of the channel: cancels its tools
 	ch      channel
-	talk    *talkChannel // the same by MQTT; nil for a WebSocket
+	talk    *talkChannel // ch by MQTT; nil for a WebSocket
 	framing xiaozhi.Framing
 	frame   []byte // of audio, to be sent
 	id      string // session_id
 	in      chan arrival
 	lastIn  time.Time // when the latest message arrived
-	stale   bool      // the latest message arrived too long ago
+	stale   bool      // lastIn is too long ago
 }
 
 // speech is the robot's part in the conversation.
@@ -49,20 +49,20 @@ type speech struct {
 	play     player
 	stamps   stamps
 	draining bool // listens once its queue is empty
-	bargedIn bool // a person interrupted the speech that it plays, or has just played
-	late     bool // it stopped by itself before the server's tts stop
+	bargedIn bool // the person interrupted the current or the last speech
+	late     bool // it stopped speaking before the server's tts stop
 	cut      int  // packets lost at the last tts stop
 	arrived  arrivals
 }
 
 // mainLoop is the firmware's main loop, which carries out texts and tools.
 type mainLoop struct {
-	inbox    []arrival // texts that wait
-	busy     bool      // with a tool
+	inbox    []arrival // texts to be handled
+	busy     bool      // a tool is running
 	tools    chan toolDone
 	lastText time.Time // when the latest text arrived
-	tickAt   time.Time // when a build that watches its channel does so
-	idleAt   time.Time // when it notices the end of the channel before this one
+	tickAt   time.Time // next check of the channel, by builds that do so
+	idleAt   time.Time // when it notices the end of the previous channel
 	deafAt   time.Time // when it stops reading its socket
 	rebootAt time.Time
 }
@@ -108,7 +108,7 @@ func (r *Robot) seed() uint64 {
 	return h.Sum64()
 }
 
-// session opens a channel and holds it. It returns why the channel ended.
+// session opens a channel and runs it to its end. It returns why it ended.
 func (r *Robot) session(ctx context.Context, how opening) error {
 	s, err := newSession(r, how)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 		return &unopened{err}
 	}
 	if t, is := s.ch.(*talkChannel); is {
-		s.talk, s.inbox, r.left = t, r.left, nil
+		s.talk, s.inbox, r.unhandled = t, r.unhandled, nil
 		t.bye = func() []byte { return fmt.Appendf(nil, `{"session_id":"%s","type":"goodbye"}`, s.id) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -134,7 +134,7 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	cancel()
 	s.ch.Drop()
 	receives.Wait()
-	s.leave(err)
+	s.saveUnhandled(err)
 	if s.busy {
 		<-s.tools
 	}
@@ -146,28 +146,29 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	return err
 }
 
-// leave keeps messages that arrived by MQTT and were not handled, since the connection
+// saveUnhandled saves texts that arrived by MQTT and were not handled, since the connection
 // outlasts the talk.
-func (s *session) leave(why error) {
+func (s *session) saveUnhandled(why error) {
 	if s.talk == nil {
 		return
 	}
-	s.r.talked = s.id
-	for range len(s.in) { // its sender has ended
+	s.r.lastSession = s.id
+	for range len(s.in) { // nothing is sent to it any more
 		if a := <-s.in; a.isText && a.err == nil {
 			s.r.record(a.at, "server", true, a.data)
 			s.inbox = append(s.inbox, a)
 		}
 	}
-	s.r.left = append(s.r.left, s.inbox...)
+	s.r.unhandled = append(s.r.unhandled, s.inbox...)
 	if s.talk.lost {
-		s.r.lose(time.Now(), cmp.Or(why, io.EOF))
+		s.r.connectionLost(time.Now(), cmp.Or(why, io.EOF))
 	}
 }
 
+// greet sends hello and waits for the server's.
 func (s *session) greet(ctx context.Context) error {
-	began := time.Now()
-	if err := s.sendText(began, s.hello()); err != nil {
+	start := time.Now()
+	if err := s.sendText(start, s.hello()); err != nil {
 		return err
 	}
 	limit := time.After(helloLimit)
@@ -178,14 +179,14 @@ func (s *session) greet(ctx context.Context) error {
 		case <-limit:
 			return &unopened{ErrHello}
 		case a := <-s.in:
-			welcomed, err := s.arrive(a)
+			welcomed, err := s.receive(a)
 			if err != nil {
 				return err
 			}
 			if welcomed {
 				s.r.stats.Channels++
-				s.r.stats.HelloLatency = a.at.Sub(began)
-				s.r.o.Observe(Welcomed{Session: s.id, Audio: s.play.params, Latency: a.at.Sub(began)})
+				s.r.stats.HelloLatency = a.at.Sub(start)
+				s.r.o.Observe(Welcomed{Session: s.id, Audio: s.play.params, Latency: a.at.Sub(start)})
 				return s.opened(time.Now())
 			}
 		}
@@ -196,24 +197,24 @@ func (s *session) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		err := s.advance(time.Now())
-		if err != nil {
+		if err := s.advance(time.Now()); err != nil {
 			return err
 		}
 		timer.Reset(time.Until(s.nextDeadline()))
+		var err error
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case a := <-s.in:
-			// What was due when this came is done before it, however late we
-			// are: the firmware's main loop does not wait for us.
-			if err = s.carryOutDue(a.at); err == nil {
-				_, err = s.arrive(a)
+			// Texts that were due before it arrived are handled first, even if this
+			// goroutine is late: the firmware's main loop would not have been.
+			if err = s.handleDueTexts(a.at); err == nil {
+				_, err = s.receive(a)
 			}
 		case d := <-s.tools:
 			err = s.toolReturned(time.Now(), d)
 		case c := <-s.r.commands:
-			err = s.obey(time.Now(), c)
+			err = s.handleCommand(time.Now(), c)
 		case <-timer.C:
 		}
 		if err != nil {
@@ -223,7 +224,7 @@ func (s *session) run(ctx context.Context) error {
 }
 
 func (s *session) advance(now time.Time) error {
-	if err := s.keepTime(now); err != nil {
+	if err := s.runTimers(now); err != nil {
 		return err
 	}
 	s.play.advance(now)
@@ -232,25 +233,25 @@ func (s *session) advance(now time.Time) error {
 			return err
 		}
 	}
-	if err := s.carryOutDue(now); err != nil {
+	if err := s.handleDueTexts(now); err != nil {
 		return err
 	}
 	err := s.mic.advance(now, func(p []byte) error { return s.sendAudio(now, xiaozhi.Audio{Timestamp: s.stamps.next(), Opus: p}) })
 	if err != nil {
 		return err
 	}
-	if err := s.personActs(now); err != nil {
+	if err := s.advancePerson(now); err != nil {
 		return err
 	}
 	return s.maybeEnd(now)
 }
 
-// carryOutDue handles the messages that the main loop has reached by now.
-func (s *session) carryOutDue(now time.Time) error {
+// handleDueTexts handles the texts that the main loop has reached by now.
+func (s *session) handleDueTexts(now time.Time) error {
 	for !s.stuck() && len(s.inbox) > 0 && !now.Before(s.inbox[0].at.Add(mainLoopLag)) {
 		text := s.inbox[0].data
 		s.inbox = s.inbox[1:]
-		if err := s.carryOut(now, text); err != nil {
+		if err := s.handleText(now, text); err != nil {
 			return err
 		}
 	}

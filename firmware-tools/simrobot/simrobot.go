@@ -1,12 +1,12 @@
-// Package simrobot is a robot made of software. It behaves as the Xiaozhi
-// firmware does on a Stack-chan, its faults included: it checks in by OTA,
-// opens its WebSocket only to talk, hears sound only while it is in its
-// Speaking state, keeps 40 packets and drops the newest beyond them, and is
-// an MCP server with the tools of the real one. What would crash or hang a
-// real robot ends the simulation with a [Crash].
+// Package simrobot simulates a robot. It behaves as the Xiaozhi firmware does
+// on a Stack-chan, its faults included: it checks in by OTA, opens its
+// WebSocket only to talk, plays sound only in its Speaking state, queues 40
+// packets and drops the newest beyond them, and is an MCP server with the
+// tools of the real one. What would crash or hang a real robot ends the
+// simulation with a [Crash].
 //
 // One goroutine owns a talk: the caller's, in [Robot.Talk]. A second one only
-// receives. Time comes from package time alone, so a robot may live in a
+// receives. Time comes from package time alone, so a robot can run in a
 // testing/synctest bubble.
 //
 //	reader ──messages──▶ session ──┬─▶ player   packets become sound, on its own clock
@@ -54,14 +54,14 @@ type Options struct {
 	Firmware string          // one of Firmwares; "" is 2.2.4
 	Mode     xiaozhi.Mode    // "" is auto, or realtime where echo is cancelled
 	Framing  xiaozhi.Framing // 0 is the bootstrap's
-	// Transport is the one that the bootstrap must select; "" accepts either.
+	// Transport must be selected by the bootstrap; "" accepts either.
 	Transport device.Transport
 	AEC       AEC // where the echo is cancelled; "" is off
 
 	Wake    string  // the wake word, which opens its channels in place of a tap
 	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
 
-	Asleep  bool            // Talk begins between two talks; it needs Forever
+	Asleep  bool            // Talk begins without a channel; needs Forever
 	Say     []Sentence      // one turn each
 	Events  []xiaozhi.Event // sent when the channel has opened
 	Stay    bool            // keeps the channel after the last answer
@@ -93,7 +93,9 @@ type Robot struct {
 	id       device.ID
 	firmware firmware
 	flash    *flash
-	checkIns
+	http     *http.Client
+	wanted   string // URL of an image that the upgrade tool was given, for the next boot
+	flashed  int    // images installed since the last answer without an offer
 	body     body
 	tools    []tool
 	person   person
@@ -101,21 +103,14 @@ type Robot struct {
 	speaker  speaker
 	audio    xiaozhi.AudioParams // of the last server hello; outlives a channel
 	commands chan command
-	deaf     atomic.Bool // does not read its socket
+	deaf     atomic.Bool // no longer reads its socket
 	wakeOff  bool        // detects no wake word until its state changes, also in a later channel
 
 	byMQTT      bool      // the last bootstrap had an mqtt section
 	control     *control  // nil while it is not connected by MQTT
-	left        []arrival // not handled by a talk
-	talked      string    // id of the latest talk by MQTT, sent until the next
+	unhandled   []arrival // texts that the last talk by MQTT did not handle
+	lastSession string    // id of the latest talk by MQTT, sent until the next
 	reconnectAt time.Time // when it connects again, if it is idle then
-}
-
-// checkIns is the state of a robot's check-ins.
-type checkIns struct {
-	http    *http.Client
-	wanted  string // URL of an image that the upgrade tool was given, for the next boot
-	flashed int    // images installed since the last answer without an offer
 }
 
 // New checks the options and returns a robot that is switched off.
@@ -131,16 +126,16 @@ func New(o Options) (*Robot, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	kept, err := loadFlash(o.FlashFile, id)
+	stored, err := loadFlash(o.FlashFile, id)
 	if err != nil {
 		return nil, err
 	}
 	r := &Robot{
-		o: o, id: id, firmware: f, flash: kept, checkIns: checkIns{http: newHTTPClient()},
+		o: o, id: id, firmware: f, flash: stored, http: newHTTPClient(),
 		person: person{sentences: o.Say}, commands: make(chan command, 8),
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
-	r.runs(kept.Running)
+	r.runs(stored.Running)
 	r.speaker.on, r.speaker.heard = o.Record, o.Play
 	r.tools = toolset(r)
 	return r, nil
@@ -149,21 +144,21 @@ func New(o Options) (*Robot, error) {
 // complete fills in the defaults, and refuses contradictions.
 func (o *Options) complete() error {
 	if !slices.Contains([]device.Transport{"", device.WebSocket, device.MQTT}, o.Transport) {
-		return fmt.Errorf("transport %q: there are websocket and mqtt", o.Transport)
+		return fmt.Errorf("transport %q: want websocket or mqtt", o.Transport)
 	}
 	if o.Asleep && !o.Forever {
-		return errors.New("a robot that begins asleep has to last for ever")
+		return errors.New("asleep needs forever")
 	}
 	o.AEC = cmp.Or(o.AEC, AECOff)
 	if !slices.Contains([]AEC{AECOff, AECDevice, AECServer}, o.AEC) {
-		return fmt.Errorf("AEC %q: there are off, device and server", o.AEC)
+		return fmt.Errorf("AEC %q: want off, device or server", o.AEC)
 	}
 	o.Mode = cmp.Or(o.Mode, o.AEC.mode())
 	if !slices.Contains([]xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime}, o.Mode) {
-		return fmt.Errorf("mode %q: there are auto, manual and realtime", o.Mode)
+		return fmt.Errorf("mode %q: want auto, manual or realtime", o.Mode)
 	}
 	if o.Framing != 0 && !o.Framing.Valid() {
-		return fmt.Errorf("framing %d: there are 1, 2 and 3", o.Framing)
+		return fmt.Errorf("framing %d: want 1, 2 or 3", o.Framing)
 	}
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, 30*time.Second)
 	if o.Observe == nil {
@@ -175,9 +170,9 @@ func (o *Options) complete() error {
 	for i, s := range o.Say {
 		switch {
 		case s.Over > 0 && (i == 0 || o.Mode == xiaozhi.Auto):
-			return fmt.Errorf("sentence %q is said over an answer: that takes an answer before it, and a mode other than auto", s.Text)
+			return fmt.Errorf("sentence %q interrupts an answer: it needs a sentence before it, and a mode other than auto", s.Text)
 		case s.WakeAfter > 0 && o.Wake == "":
-			return fmt.Errorf("sentence %q: its answer is cut short by a wake word, and there is none", s.Text)
+			return fmt.Errorf("sentence %q: a wake word is to interrupt its answer, but Wake is empty", s.Text)
 		}
 	}
 	return nil
@@ -207,7 +202,7 @@ type Crash struct {
 	Cause string // what was sent, and its effect on a robot
 }
 
-func (c *Crash) Error() string { return "a real robot would not survive this: " + c.Cause }
+func (c *Crash) Error() string { return "a real robot would crash: " + c.Cause }
 
 func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(format, a...)} }
 
@@ -215,10 +210,10 @@ func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(for
 var (
 	// ErrMQTT is returned by CheckIn for a bootstrap that selects MQTT without an
 	// endpoint.
-	ErrMQTT = errors.New("the robot is to use MQTT, and has no endpoint for it")
+	ErrMQTT = errors.New("the robot is to use MQTT, but the bootstrap has no endpoint for it")
 	// ErrTransport is wrapped by CheckIn if the bootstrap selects another transport than
 	// Options.
-	ErrTransport = errors.New("the appliance tells the robot to use another transport; perch robot set ROBOT transport=mqtt changes that")
+	ErrTransport = errors.New("the appliance selects another transport; perch robot set ROBOT transport=mqtt changes that")
 	// ErrHello is returned by Talk when the server did not answer hello within 10 s.
 	ErrHello = errors.New("no hello from the server within 10 s")
 	// ErrUnanswered is wrapped by Talk for a sentence that got no spoken answer.

@@ -15,7 +15,7 @@ type Network struct {
 	Loss    float64       // fraction that is lost, 0 to 1
 	Reorder float64       // fraction that is overtaken by the next two
 	Jitter  time.Duration // the longest delay of the others
-	Rebind  time.Duration // time in the talk after which the robot changes its port; 0 is never
+	Rebind  time.Duration // when the robot changes its port, from the start of the talk; 0 is never
 	Seed    uint64
 }
 
@@ -26,24 +26,24 @@ type sound struct {
 	number  uint32 // of the last datagram sent
 	heard   chan<- xiaozhi.Datagram
 	network Network
-	rand    *rand.Rand
-	begun   time.Time
+	rand    *rand.Rand // for datagrams that are sent
+	started time.Time
 
-	mu     sync.Mutex
-	conn   net.Conn
-	closed bool
-	last   uint32 // number of the last datagram accepted
-	fate   *rand.Rand
-	tasks  sync.WaitGroup
+	mu       sync.Mutex
+	conn     net.Conn
+	closed   bool
+	last     uint32     // number of the last datagram accepted
+	randHere *rand.Rand // for datagrams that arrive
+	tasks    sync.WaitGroup
 }
 
 func openSound(secret xiaozhi.UDP, n *Network, heard chan<- xiaozhi.Datagram) (*sound, error) {
 	s := &sound{server: net.JoinHostPort(secret.Server, strconv.Itoa(secret.Port)), heard: heard,
-		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), out: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), begun: time.Now()}
+		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), out: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), started: time.Now()}
 	if n != nil {
 		s.network = *n
 	}
-	s.rand, s.fate = rand.New(rand.NewPCG(s.network.Seed, 1)), rand.New(rand.NewPCG(s.network.Seed, 2))
+	s.rand, s.randHere = rand.New(rand.NewPCG(s.network.Seed, 1)), rand.New(rand.NewPCG(s.network.Seed, 2))
 	return s, s.bind()
 }
 
@@ -73,7 +73,7 @@ func (s *sound) receive(conn net.Conn) {
 		}
 		datagram := append([]byte(nil), buffer[:n]...)
 		s.mu.Lock()
-		delay, lost := s.network.fate(s.fate)
+		delay, lost := s.network.fate(s.randHere)
 		s.mu.Unlock()
 		if !lost {
 			s.later(delay, func() { s.handleDatagram(datagram) })
@@ -81,7 +81,7 @@ func (s *sound) receive(conn net.Conn) {
 	}
 }
 
-// handleDatagram handles a datagram as the firmware does: one older than the last is dropped.
+// handleDatagram handles a datagram; like the firmware it drops one older than the last.
 func (s *sound) handleDatagram(datagram []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,14 +93,14 @@ func (s *sound) handleDatagram(datagram []byte) {
 	d.Opus = append([]byte(nil), d.Opus...)
 	select {
 	case s.heard <- d:
-	default: // the robot does not listen
+	default: // nobody receives
 	}
 }
 
 func (s *sound) send(a xiaozhi.Audio) {
-	if after := s.network.Rebind; after > 0 && time.Since(s.begun) > after {
+	if after := s.network.Rebind; after > 0 && time.Since(s.started) > after {
 		s.network.Rebind = 0
-		_ = s.bind() // on loopback; without it the old one stays
+		_ = s.bind() // after an error the old port stays in use
 	}
 	s.number++
 	datagram := s.out.Append(nil, xiaozhi.Datagram{Sequence: s.number, Audio: a})
@@ -116,7 +116,7 @@ func (s *sound) send(a xiaozhi.Audio) {
 	})
 }
 
-// fate returns what happens to a datagram.
+// fate decides at random what happens to a datagram.
 func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
 	if n.Loss == 0 && n.Reorder == 0 && n.Jitter == 0 {
 		return 0, false
@@ -133,7 +133,7 @@ func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
 	return delay, false
 }
 
-// later calls do after a delay; without one the order is kept.
+// later calls do after a delay, or at once if it is 0.
 func (s *sound) later(delay time.Duration, do func()) {
 	if delay == 0 {
 		do()

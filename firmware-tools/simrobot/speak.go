@@ -14,27 +14,26 @@ import (
 	"perch/voice"
 )
 
-// Speak synthesizes a text by flite and returns 16 kHz PCM; voice "" is slt. No
-// recognizer of the appliance was tuned to that voice.
+// Speak synthesizes a text with one of flite's voices, to which no recognizer of the
+// appliance was tuned; "" is slt. It returns 16 kHz PCM.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
-	voice = cmp.Or(voice, "slt")
 	dir, err := os.MkdirTemp("", "simrobot")
 	if err != nil {
 		return nil, fmt.Errorf("say %q: %w", text, err)
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "speech.wav")
-	out, err := exec.CommandContext(ctx, "flite", "-voice", voice, "-t", text, "-o", file).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "flite", "-voice", cmp.Or(voice, "slt"), "-t", text, "-o", file).CombinedOutput()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return nil, errors.New("flite, which speaks for the person, is not installed: apt install flite")
+		return nil, errors.New("flite, which synthesizes the person's voice, is not installed: apt install flite")
 	case err != nil:
 		return nil, fmt.Errorf("say %q with flite: %w: %s", text, err, bytes.TrimSpace(out))
 	}
 	return ReadWAV(file)
 }
 
-// ReadWAV reads a 16-bit PCM WAV file of any rate as a microphone's 16 kHz mono.
+// ReadWAV reads a 16-bit PCM WAV file of any rate as 16 kHz mono.
 func ReadWAV(file string) ([]int16, error) {
 	f, err := os.Open(file)
 	if err != nil {

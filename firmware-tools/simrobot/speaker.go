@@ -2,11 +2,11 @@ package simrobot
 
 import "time"
 
-// speaker is where the player's sound goes: to the room, and into a recording.
+// speaker passes the player's sound to the room and to a recording.
 type speaker struct {
-	heard  func(rate int, pcm []int16) // nil: not needed
+	heard  func(rate int, pcm []int16) // may be nil
 	echo   *echo                       // nil without an echo
-	stamps *stamps                     // nil if packets do not name them
+	stamps *stamps                     // nil if packets are sent without timestamps
 
 	on    bool // records
 	rate  int  // of the first sound recorded; 0 before it
@@ -17,7 +17,7 @@ type speaker struct {
 // mostRecorded bounds a recording: half an hour at 24 kHz.
 const mostRecorded = 30 * 60 * 24000
 
-// play plays sound that begins at a time. Before that time the speaker was silent.
+// play plays a frame that starts at the given time. Before it the speaker was silent.
 func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.heard != nil {
 		s.heard(rate, f.pcm)
@@ -34,8 +34,7 @@ func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.rate == 0 {
 		s.rate, s.start = rate, at
 	}
-	// The times come from a clock that counts frames, so that rounding to
-	// samples is the only error: less than one is no gap.
+	// The clock counts frames, so that a gap of a sample is a rounding error.
 	offset := int(at.Sub(s.start).Seconds()*float64(s.rate) + 0.5)
 	if rate != s.rate || offset > mostRecorded {
 		return

@@ -6,7 +6,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// State is a state of the firmware's state machine, of those in a talk.
+// State is a state of the firmware's state machine during a talk.
 type State string
 
 // The states of a talk.
@@ -20,7 +20,7 @@ const (
 func (s *session) enter(state State) {
 	if s.state != state {
 		if state == Idle && s.state != Connecting || state == Speaking {
-			s.r.wakeOff = false // these states switch it on
+			s.r.wakeOff = false // these transitions switch the detector on
 		}
 		s.state = state
 		s.r.person.overlap = s.r.person.overlap && state == Speaking
@@ -28,9 +28,8 @@ func (s *session) enter(state State) {
 	}
 }
 
-// listen enters the Listening state. In realtime mode the microphone may be open
-// already: then nothing is sent. In auto mode the newer builds play their queue to
-// its end first.
+// listen enters the Listening state. If the microphone is open already, as in realtime
+// mode, nothing is sent. In auto mode the newer builds first play their queue to its end.
 func (s *session) listen(now time.Time) error {
 	s.enter(Listening)
 	if s.mic.open() {
@@ -43,7 +42,7 @@ func (s *session) listen(now time.Time) error {
 	return s.openMic(now)
 }
 
-// openMic starts the audio processor. It empties the queue: older builds lose sound.
+// openMic starts the audio processor, which empties the queue: older builds lose sound.
 func (s *session) openMic(now time.Time) error {
 	s.draining = false
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {

@@ -11,24 +11,22 @@ type Stats struct {
 	HelloLatency time.Duration // from the robot's hello to the server's, of the latest channel
 	Channels     int           // that the server answered with its hello
 	Sent         int           // microphone packets
-	Stamped      int           // of these, those with the timestamp of the packet being played
-	Notified     int           // packets of notifications, fetched between talks
+	Stamped      int           // microphone packets with the timestamp of the packet being played
+	Notified     int           // packets of notifications
 	Downlink
 
-	// A person's barge-in loses packets on purpose, which the counts above do not
-	// include: the robot emptied them from its queue, or they arrived after it had
-	// stopped by itself.
-	CutByBargeIn int
-	Late         int
+	// Packets lost by a barge-in, which is no fault; Downlink does not include them.
+	CutByBargeIn int // were in the queue when it was emptied
+	Late         int // arrived after the robot had stopped speaking
 
-	Stale         int // times that an open channel was quiet for so long that it counted as closed
-	WakeWordsLost int // by the faults of the build
+	Stale         int // open channels that were treated as closed after long quiet
+	WakeWordsLost int // by faults of the build
 
 	Underruns int // the speaker ran dry in the middle of a speech
 	MaxQueue  int // most packets that waited at once, decoded frames not counted
 
-	// Gaps are the times between packets of one speech, without the initial burst
-	// of a server.
+	// Gaps are the times between packets of one speech, without the server's initial
+	// burst.
 	Gaps  []time.Duration
 	Turns []Turn
 }
@@ -49,17 +47,17 @@ type Turn struct {
 	Transcript string        // the server's; empty if it sent none
 	Answer     []string      // sentences shown
 	FirstAudio time.Duration // from the end of the person's speech, or of the press in manual mode, to the first packet of the answer
-	Length     time.Duration // from there until the answer was played
+	Length     time.Duration // from that packet until the answer was played
 	Packets    int           // of the answer
 	Underruns  int
 	Dropped    int
-	Answered   bool // sound came
+	Answered   bool // with sound
 
 	Interrupted bool          // by a tap, a wake word, the button, or the next sentence
-	QuietAfter  time.Duration // from there to the server's tts stop; 0 without one
+	QuietAfter  time.Duration // from the interruption to the server's tts stop; 0 without one
 }
 
-// Quantile returns the value that share q (0 to 1) of d do not exceed, by nearest rank, or 0.
+// Quantile returns the q-quantile (0 to 1) of d by nearest rank, or 0 for an empty d.
 func Quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
 		return 0

@@ -17,8 +17,8 @@ const (
 	address = "192.0.2.1" // RFC 5737
 )
 
-// systemInfo is the body of a check-in, concatenated in the firmware's order
-// (Board::GetSystemInfoJson). The heap size is a string there too.
+// systemInfo returns the body of a check-in, concatenated in the firmware's order
+// (Board::GetSystemInfoJson). The heap size is a string in the firmware, too.
 func systemInfo(id device.ID, client string, f firmware) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"version":2,"language":"%s","flash_size":16777216,"minimum_free_heap_size":"7632100",`, language)
@@ -35,7 +35,7 @@ func systemInfo(id device.ID, client string, f firmware) string {
 		`{"label":"assets","type":1,"subtype":130,"address":10485760,"size":4194304}],` +
 		`"ota":{"label":"ota_0"},"display":{"monochrome":false,"width":320,"height":240},`)
 	manufacturer := ""
-	if f.glyphs { // the builds that have it also push glyphs
+	if f.glyphs { // the same builds have it
 		manufacturer = `"manufacturer":"m5stack",`
 	}
 	fmt.Fprintf(&b, `"board":{"type":"%s","name":"%s",%s"ssid":"%s","rssi":-48,"channel":6,"ip":"%s","mac":"%s"}}`,

@@ -14,11 +14,11 @@ var (
 	errRebooted    = errors.New("the robot reboots")
 )
 
-// Talk opens the channel by a tap or a wake word and holds the talk: it says its
-// sentences, each when the previous one is answered, and hangs up. If the server
-// hangs up before the last answer, the channel is opened again. With
-// Options.Stay it returns when the server hangs up after the last sentence, or
-// ctx ends; with Options.Forever only then.
+// Talk opens the channel by a tap or a wake word, says the sentences, each when the
+// previous one is answered, and hangs up. If the server hangs up before the last
+// answer, it opens the channel again. With Options.Stay it returns when the server
+// hangs up after the last sentence, or ctx ends; with Options.Forever only when ctx
+// ends.
 func (r *Robot) Talk(ctx context.Context) error {
 	defer r.offline()
 	how := r.usualOpening()
@@ -45,7 +45,7 @@ func (r *Robot) Talk(ctx context.Context) error {
 	}
 }
 
-// next waits a second, or for a boot, and returns the next opening of a channel.
+// next returns the next opening of a channel, after a second, a boot or an idle time.
 func (r *Robot) next(ctx context.Context, again, rebooted bool) (opening, error) {
 	var err error
 	switch {
@@ -79,7 +79,7 @@ func (r *Robot) channelClosed(ctx context.Context, err error, before int) (again
 	}
 	p := &r.person
 	if errors.Is(err, errRebooted) && p.doing == speaking {
-		p.doing = resting // it is said again
+		p.doing = resting // the sentence is repeated
 	}
 	if p.doing != resting { // cut off in the middle of a turn
 		p.turn.Answered = p.turn.Packets > 0

@@ -20,7 +20,7 @@ type tool struct {
 	userOnly          bool // listed on request only, but callable
 
 	run func(s *session, now time.Time, v values) (string, error)
-	// slow is for a tool that takes time: it keeps the main loop busy, as in the
+	// slow is for a tool that takes time: it blocks the main loop, as in the
 	// firmware, but not the sound.
 	slow func(ctx context.Context, r *Robot, v values) (string, error)
 }
@@ -29,7 +29,7 @@ type tool struct {
 type argument struct {
 	name     string
 	kind     string // "boolean", "integer" or "string"
-	fallback string // JSON; empty where the argument is required
+	fallback string // JSON; empty if the argument is required
 	limits   []int  // minimum and maximum, of an integer that has them
 }
 
@@ -81,7 +81,7 @@ func (t tool) json() string {
 	return text + `}`
 }
 
-// bind takes the arguments of the right type, ignoring case. Errors are the firmware's.
+// bind returns the arguments of the right type, ignoring case. Errors are the firmware's.
 func (t tool) bind(given object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {
@@ -130,7 +130,7 @@ func (v values) text(name string) string {
 	return s
 }
 
-// foreign is a tool of a fork: listed like the others, and always true.
+// foreign returns a tool of a fork, which is listed like the others and always answers true.
 func foreign(d device.Tool) tool {
 	t := tool{name: d.Name, description: d.Description, run: accept}
 	for name, a := range d.Schema.Properties {

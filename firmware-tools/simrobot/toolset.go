@@ -2,8 +2,8 @@ package simrobot
 
 import "time"
 
-// toolset returns the robot's tools: xiaozhi's for every board, then Stack-chan's
-// own, then those for a user's program only.
+// toolset returns the robot's tools: xiaozhi's for every board, Stack-chan's, and
+// the user-only ones.
 func toolset(r *Robot) []tool {
 	tools := append(commonTools(), robotTools()...)
 	if r.firmware.events {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// secret matches secrets in text: some messages of the firmware are not JSON.
+// secret matches secrets in a text, which need not be JSON.
 var secret = regexp.MustCompile(`(?i)("(?:token|authorization|password)"\s*:\s*")(?:[^"\\]|\\.)*"`)
 
 // line is a frame in a transcript.

@@ -17,21 +17,21 @@ const (
 	slotSize     = 0x4f0000 // bytes of each of its partitions for applications
 	assetsSize   = 4 << 20  // bytes of its partition for assets
 	chipRevision = 2
-	downloadTime = 10 * time.Minute // the firmware limits each read only
+	downloadTime = 10 * time.Minute // the firmware only limits each read
 
-	// mostFlashes is how many images a robot may install in a row. More is a
+	// mostFlashes bounds the images that a robot installs in a row. More are a
 	// loop, which would wear out its flash.
 	mostFlashes = 5
 )
 
-// runs has the robot run a build.
+// runs makes the robot run a build.
 func (r *Robot) runs(b *build) {
 	if b != nil {
 		r.firmware.version, r.firmware.elf = b.Version, b.ELF
 	}
 }
 
-// rollBack is the boot loader's: it replaces an image that was not confirmed.
+// rollBack replaces an image that was not confirmed, as the boot loader does.
 func (r *Robot) rollBack() {
 	if !r.flash.Pending {
 		return
@@ -49,7 +49,7 @@ func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err err
 	}
 	image, err := r.download(ctx, url)
 	if err == nil && r.flash.Pending {
-		err = errors.New("esp_ota_begin refuses: what runs is not confirmed yet")
+		err = errors.New("esp_ota_begin refuses: the running image is not confirmed yet")
 	}
 	if err != nil {
 		r.o.Observe(NotUpgraded{Why: err.Error()})
@@ -80,7 +80,7 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
 }
 
-// httpGet sends a plain GET. The answer may take so long to arrive.
+// httpGet sends a GET request. The whole answer must arrive in time.
 func (r *Robot) httpGet(ctx context.Context, url string, within time.Duration) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Robot) httpGet(ctx context.Context, url string, within time.Duration) (
 	return client.Do(request)
 }
 
-// fetch fetches a file for a partition of so many bytes.
+// fetch downloads a file for a partition of room bytes.
 func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
 	answer, err := r.httpGet(ctx, url, downloadTime)
 	if err != nil {
@@ -115,9 +115,9 @@ func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, erro
 	return text, nil
 }
 
-// takeAssets fetches the assets whose address the robot was given, at its next
-// start and once: the address is then removed.
-func (r *Robot) takeAssets(ctx context.Context) error {
+// fetchAssets downloads the assets whose address the robot was given. It tries once:
+// the address is removed first.
+func (r *Robot) fetchAssets(ctx context.Context) error {
 	url := r.flash.AssetsURL
 	r.flash.AssetsURL = ""
 	if err := r.flash.save(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Image returns a firmware that a Stack-chan boots, by the checks of its boot
+// Image returns a firmware image that passes the checks of a Stack-chan's boot
 // loader and of a server: an application for the ESP32-S3 with its description,
 // size zero bytes, and the final checksum and hash (ESP-IDF's
 // esp_image_format.h).
@@ -23,7 +23,7 @@ func Image(version string, size int) []byte {
 	return Seal(out)
 }
 
-// Seal ends an image's header and segments with its checksum and hash.
+// Seal appends the checksum and the hash to an image's header and segments.
 func Seal(out []byte) []byte {
 	sum := byte(0xEF)
 	for _, c := range out[32:] {

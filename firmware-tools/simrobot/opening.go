@@ -7,20 +7,19 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// opening is the command that opens a channel. It decides what the robot does
-// first: its events are sent, and then it listens, except for doSense. As an error it
-// ends a channel, and opens the next one at once.
+// opening is the command that opens a channel. The robot first sends its events, and then
+// listens, except for doSense. As an error it ends a channel and opens the next at once.
 type opening struct {
 	command
 
-	// replaces is set if another channel was still open, though stale.
-	// The main loop notices its end after the new one has begun.
+	// replaces is set if a stale channel was still open. The main loop notices its end
+	// after the new one has opened.
 	replaces bool
 }
 
 func (*opening) Error() string { return "the robot opens a new channel" }
 
-// usualOpening is how the person opens a channel, by the options.
+// usualOpening returns how the options open a channel.
 func (r *Robot) usualOpening() opening {
 	how := command{do: doTap, events: r.o.Events}
 	switch {
@@ -32,7 +31,7 @@ func (r *Robot) usualOpening() opening {
 	return opening{command: how}
 }
 
-// hello is concatenated in the firmware's order: GetHelloMessage.
+// hello returns the robot's hello, concatenated in the firmware's order (GetHelloMessage).
 func (s *session) hello() []byte {
 	features, font := `"mcp":true`, ""
 	if s.r.o.AEC == AECServer {
@@ -49,7 +48,7 @@ func (s *session) hello() []byte {
 	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+audio, s.framing, features, font)
 }
 
-// opened runs when the channel is open: events first, then the robot's action.
+// opened does what a robot does first on an open channel: its events, then its action.
 func (s *session) opened(now time.Time) error {
 	s.enter(Idle)
 	s.lastText = now

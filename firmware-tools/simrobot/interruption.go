@@ -2,7 +2,7 @@ package simrobot
 
 import "time"
 
-// interrupts records that a person interrupts the robot's speech.
+// interrupts records that the person interrupts the robot's speech.
 func (s *session) interrupts(now time.Time) {
 	s.bargedIn = true
 	p := &s.r.person
@@ -30,27 +30,25 @@ func (s *session) silenced(now time.Time) {
 	}
 }
 
-// interruption returns the earliest interruption in the sentences of the answer
-// being played: when, or the zero time, and by what. The next sentence is a press.
-func (p *person) interruption() (first time.Time, by doable) {
+// interruption returns when the person interrupts the answer being played, or the
+// zero time, and how: doPress stands for the next sentence.
+func (p *person) interruption() (first time.Time, by action) {
 	if p.doing != waiting || p.turn.Packets == 0 || p.tried {
 		return first, by
 	}
-	earlier := func(after time.Duration, do doable) {
+	sentence, over := p.sentences[p.next], time.Duration(0)
+	if p.next+1 < len(p.sentences) {
+		over = p.sentences[p.next+1].Over
+	}
+	for do, after := range map[action]time.Duration{doTap: sentence.TapAfter, doWake: sentence.WakeAfter, doPress: over} {
 		if at := p.first.Add(after); after > 0 && (first.IsZero() || at.Before(first)) {
 			first, by = at, do
 		}
 	}
-	sentence := p.sentences[p.next]
-	earlier(sentence.TapAfter, doTap)
-	earlier(sentence.WakeAfter, doWake)
-	if p.next+1 < len(p.sentences) {
-		earlier(p.sentences[p.next+1].Over, doPress)
-	}
 	return first, by
 }
 
-// maybeInterrupt interrupts the answer when it is due, once in an answer.
+// maybeInterrupt interrupts the answer if that is due, at most once.
 func (s *session) maybeInterrupt(now time.Time) error {
 	p := &s.r.person
 	at, by := p.interruption()

@@ -39,7 +39,7 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// lookup finds a key as cJSON_GetObjectItem does: the first, ignoring case.
+// lookup returns the first value of a key, ignoring case, as cJSON_GetObjectItem does.
 func (o object) lookup(key string) json.RawMessage {
 	for _, m := range o {
 		if strings.EqualFold(m.key, key) {
