@@ -14,7 +14,7 @@ import (
 )
 
 type assetsFlags struct {
-	reach
+	apiClient
 	name   string
 	robot  string // its id, or its name
 	reboot bool
@@ -61,7 +61,7 @@ func assetsCommand() *cobra.Command {
 // assets uploads an asset file, and makes a robot download it.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
-	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before it is uploaded
+	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before the upload
 		a, err = espimage.ReadAssets(file, size)
 		return err
 	})

@@ -16,7 +16,7 @@ import (
 // browseLimit bounds the search; an appliance answers within a second.
 const browseLimit = 5 * time.Second
 
-// browse finds an appliance, prints its name, and returns its address.
+// browse finds an appliance by mDNS, prints its name, and returns its address.
 func browse(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseLimit)
 	defer cancel()
@@ -36,22 +36,22 @@ func browse(ctx context.Context, out lines, address func(mdns.Found) string) (st
 	return "", fmt.Errorf("no appliance answered for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseLimit)
 }
 
-// lastingURL returns otaURL for a robot to store: with the name in place of the
-// address, if there is a name, because it stays when the address changes.
+// lastingURL returns otaURL for a robot to store: with the appliance's name, if it has one,
+// in place of its address, which may change.
 func lastingURL(f mdns.Found) string {
-	by := otaURL(f)
-	u, err := url.Parse(by)
+	address := otaURL(f)
+	u, err := url.Parse(address)
 	name, local := strings.CutSuffix(f.Host, ".local")
-	if by == "" || err != nil || !local || name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return by
+	if address == "" || err != nil || !local || name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return address
 	}
 	u.Host = net.JoinHostPort(f.Host, u.Port())
 	return u.String()
 }
 
-// otaURL returns the bootstrap URL of an appliance: by address, because this
-// machine may not resolve .local names. It is empty without an IPv4 address, the
-// only kind that a robot can use.
+// otaURL returns the bootstrap URL of an appliance with its IPv4 address, because this
+// machine may not resolve .local names and a robot does not support IPv6. It is empty
+// without such an address.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]
 	if !strings.HasPrefix(path, "/") {

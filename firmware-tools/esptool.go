@@ -35,13 +35,13 @@ func serialPorts(sys string) []serialPort {
 	for _, link := range links {
 		dir, err := filepath.EvalSymlinks(link)
 		if err != nil {
-			continue // it was unplugged in between
+			continue // it was just unplugged
 		}
 		read := func(name string) string {
 			text, _ := os.ReadFile(filepath.Join(dir, name)) // not every device has every file
 			return strings.TrimSpace(string(text))
 		}
-		for range 3 { // the USB device is above the port and its interface
+		for range 3 { // the USB device is a parent of the port and its interface
 			if vendor := read("idVendor"); vendor != "" {
 				device := plain.Line(strings.TrimSpace(read("manufacturer") + " " + read("product")))
 				name := "/dev/" + filepath.Base(filepath.Dir(link))
@@ -54,7 +54,7 @@ func serialPorts(sys string) []serialPort {
 	return found
 }
 
-// checkPort returns the cause and the cure if a port cannot be used.
+// checkPort returns an error, with a cure, if a port cannot be used.
 func checkPort(name string) error {
 	info, err := os.Stat(name)
 	switch {
@@ -73,11 +73,11 @@ func checkPort(name string) error {
 	return nil
 }
 
-// romBaud is the speed at which a chip's loader is addressed first, in bits a second.
+// romBaud is the initial speed of a chip's loader, in bits a second.
 const romBaud = 115200
 
-// esptool is Espressif's program, which writes the flash of the robot at a port. It must use
-// only the loader in the chip's ROM: the version in Debian 13 has no stub loader for an
+// esptool runs Espressif's program esptool, which writes the flash of the robot at a port. It
+// uses only the loader in the chip's ROM: the version in Debian 13 has no stub loader for an
 // ESP32-S3.
 type esptool struct {
 	program string
@@ -98,16 +98,16 @@ func findESPTool() (string, error) {
 		"esptool` on Debian 12")
 }
 
-// run runs a command of esptool and returns what it prints. The robot is reset
-// into its loader first. It stays there, or starts its firmware if after is
-// hard_reset. An interruption of ctx is passed on.
+// run runs a command of esptool and returns what it prints. It first resets the robot
+// into its loader, where it stays unless after is hard_reset, which starts its firmware.
+// If ctx ends, esptool is interrupted.
 func (e esptool) run(ctx context.Context, progress func(percent int), after, command string, args ...string) (string, error) {
 	all := []string{"--chip", e.chip, "--port", e.port, "--before", "default_reset", "--after", after, "--no-stub"}
 	if command == "read_flash" || command == "write_flash" {
 		all = append(all, "--baud", strconv.Itoa(e.baud))
 	}
 	c := exec.CommandContext(ctx, e.program, append(append(all, command), args...)...)
-	c.Env = append(os.Environ(), "PYTHONUNBUFFERED=1") // progress comes when it is made
+	c.Env = append(os.Environ(), "PYTHONUNBUFFERED=1") // for the progress
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 5 * time.Second
 	out := &esptoolOutput{progress: progress}
@@ -122,7 +122,7 @@ func (e esptool) run(ctx context.Context, progress func(percent int), after, com
 	return out.text.String(), esptoolError(out.text.String(), err)
 }
 
-// esptoolOutput collects what esptool prints, and reports the progress in it.
+// esptoolOutput collects what esptool prints, and reports its progress.
 type esptoolOutput struct {
 	text     strings.Builder
 	progress func(percent int) // or nil
@@ -144,8 +144,8 @@ func (o *esptoolOutput) Write(b []byte) (int, error) {
 const byHand = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and " +
 	"try again"
 
-// esptoolError returns the cause of a failure and its cure, by what esptool 4.7 and
-// 5.6 print.
+// esptoolError returns an error with the cause and the cure of a failure, by what esptool 4.7
+// and 5.6 print.
 func esptoolError(printed string, failed error) error {
 	for _, each := range []struct{ print, means string }{
 		{"Could not exclusively lock port", "another program uses it: close that first (a serial monitor, or ModemManager)"},
@@ -192,8 +192,8 @@ func (e esptool) read(ctx context.Context, at, size int64, progress func(percent
 	return data, nil
 }
 
-// write writes a part of the flash, from the beginning of a sector. esptool
-// compares the flash with it afterwards.
+// write writes a part of the flash, from the beginning of a sector. esptool then
+// verifies it.
 func (e esptool) write(ctx context.Context, at int64, data []byte, progress func(percent int)) error {
 	name := filepath.Join(e.dir, "write.bin")
 	err := os.WriteFile(name, data, 0o600)

@@ -68,7 +68,7 @@ func flashCommand() *cobra.Command {
 func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (err error) {
 	var file flashFile
 	if !f.save {
-		if file, err = readFlashFile(f.file); err != nil { // before the robot is stopped for it
+		if file, err = readFlashFile(f.file); err != nil { // before the robot is stopped
 			return err
 		}
 	} else if _, err := os.Lstat(f.file); err == nil {
@@ -94,7 +94,7 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	return interrupted(ctx, s.run(ctx, file))
 }
 
-// interrupted returns an error of an interruption in plain words.
+// interrupted returns err, in plain words if it is caused by an interruption.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %s", strings.ReplaceAll(err.Error(), ctx.Err().Error(), "you stopped it"))
@@ -102,7 +102,7 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// readFlashFile reads a file, and finds out what it is.
+// readFlashFile reads a file and determines its kind.
 func readFlashFile(name string) (flashFile, error) {
 	data, err := readUpTo(name, mostFlash)
 	switch {
@@ -112,7 +112,7 @@ func readFlashFile(name string) (flashFile, error) {
 		return flashFile{}, fmt.Errorf("%s has more than %d MB; no robot has so much flash", name, mostFlash>>20)
 	}
 	out := flashFile{name: filepath.Base(name), data: data}
-	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // memory can be read, so an error is a refusal
+	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // err is a refusal
 	switch kind := out.image.Kind; {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)
@@ -126,7 +126,7 @@ func readFlashFile(name string) (flashFile, error) {
 // Espressif's; else the only bridge, which may belong to a robot.
 func choosePort(ports []serialPort, named string) (serialPort, error) {
 	if named != "" {
-		real, err := filepath.EvalSymlinks(named) // /dev/serial/by-id has names that last
+		real, err := filepath.EvalSymlinks(named) // as in /dev/serial/by-id
 		if err != nil {
 			real = named
 		}
@@ -155,7 +155,7 @@ func choosePort(ports []serialPort, named string) (serialPort, error) {
 	return serialPort{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
 }
 
-// readUpTo reads a file, and one byte more than most of a longer one.
+// readUpTo reads a file, but at most one byte more than most.
 func readUpTo(name string, most int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {

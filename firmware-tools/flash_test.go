@@ -182,23 +182,14 @@ func TestFlashSettings(t *testing.T) {
 	stackChan(t)
 	dir := t.TempDir()
 	fresh, file := filepath.Join(dir, "new.bin"), filepath.Join(dir, "nvs.bin")
-	for _, c := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"robot", "nvs", fresh, "--new", "--set", "wifi/ssid=Home"}, 0, "1 items"},
-		{[]string{"robot", "flash", fresh, "--port", fakePort}, 1, "--all allows it"},
-		{[]string{"robot", "flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
-		{[]string{"robot", "flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
-		{[]string{"robot", "flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "is there already"},
-		{[]string{"robot", "nvs", file}, 0, "wifi/ssid=string:Home"},
-		{[]string{"robot", "flash", "--save", "--at", "fonts", file + "2", "--port", fakePort}, 1, "no partition fonts, but: nvs, otadata,"},
-	} {
-		if code, out, errs := tools(c.args...); code != c.code || !strings.Contains(out+errs, c.want) {
-			t.Errorf("%q: exit %d %s%s", c.args, code, out, errs)
-		}
-	}
+	check(t, "robot",
+		call{[]string{"nvs", fresh, "--new", "--set", "wifi/ssid=Home"}, 0, "1 items"},
+		call{[]string{"flash", fresh, "--port", fakePort}, 1, "--all allows it"},
+		call{[]string{"flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
+		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
+		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "is there already"},
+		call{[]string{"nvs", file}, 0, "wifi/ssid=string:Home"},
+		call{[]string{"flash", "--save", "--at", "fonts", file + "2", "--port", fakePort}, 1, "no partition fonts, but: nvs, otadata,"})
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error("what holds passwords is for everybody")
 	}
@@ -222,10 +213,7 @@ func TestFlashCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	must.Succeed(t, os.Remove(half))
-	if code, out, errs := tools("robot", "flash", file, "--port", fakePort); code != 0 || !strings.Contains(out, "starts    ota_0: stack-chan 1.3.0") ||
-		!strings.Contains(out, "verified") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
+	check(t, "robot flash --port "+fakePort, call{[]string{file}, 0, "verified"}, call{[]string{file, "--dry-run"}, 0, "starts    ota_0: stack-chan 1.3.0"})
 }
 
 // TestFlashRefused, for causes in the robot.
@@ -286,19 +274,14 @@ func TestFlashFails(t *testing.T) {
 	} {
 		robot := stackChan(t)
 		robot.put(c.command+".fails", []byte(c.printed))
-		if code, _, errs := tools("robot", "flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, c.want) {
-			t.Errorf("%s: exit %d %s", c.printed, code, errs)
-		}
+		check(t, "robot flash --port "+fakePort, call{[]string{file}, 1, c.want})
 	}
 }
 
-// TestFlashWithoutESPTool names the package to install.
 func TestFlashWithoutESPTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
-	if code, _, errs := tools("robot", "flash", file, "--port", fakePort); code != 1 || !strings.Contains(errs, "`sudo apt install esptool`") {
-		t.Errorf("exit %d %s", code, errs)
-	}
+	check(t, "robot flash --port "+fakePort, call{[]string{file}, 1, "`sudo apt install esptool`"})
 }
 
 // TestIdentify reads what esptool 4.7.0 and 5.6.0 print.
@@ -430,7 +413,7 @@ func TestFlashPort(t *testing.T) {
 		{[]string{"--save", good}, 2, "--save goes with --at"},
 		{[]string{"--save", "--at", "nvs", good}, 1, "does not replace a copy"},
 		{[]string{"--help"}, 0, ""},
-	})
+	}...)
 }
 
 func TestChoosePort(t *testing.T) {

@@ -24,7 +24,7 @@ type flashing struct {
 	stderr io.Writer
 }
 
-// run writes or reads. A robot that was not written to goes on as before.
+// run writes or reads the flash. A robot that was not written to starts again as before.
 func (s *flashing) run(ctx context.Context, file flashFile) error {
 	s.out.step("robot", "at %s, is brought into its loader", s.tool.port)
 	printed, err := s.tool.run(ctx, nil, "no_reset", "flash_id")
@@ -66,14 +66,13 @@ var (
 // secureDownload is printed for a chip whose loader can neither read nor verify.
 const secureDownload = "in Secure Download Mode"
 
-// bootLoaders returns where the boot loader is in the flash of the chips that robots
-// have.
+// bootLoaders returns the address of the boot loader in the flash of robots' chips.
 func bootLoaders() map[espimage.Chip]int64 {
 	return map[espimage.Chip]int64{0: 0x1000, 2: 0x1000, 5: 0, 9: 0, 13: 0, 18: 0x2000}
 }
 
-// identify returns the chip and the size of the flash by what esptool's flash_id
-// prints. It refuses chips that are not written to.
+// identify returns the chip and the size of the flash from what esptool's flash_id
+// prints. It returns an error for unsupported chips.
 func identify(printed string) (r flashed, err error) {
 	if strings.Contains(printed, secureDownload) {
 		return r, locked(true, false, false)
@@ -113,7 +112,7 @@ func (s *flashing) security(ctx context.Context, chip espimage.Chip) error {
 		}
 		return locked(false, strings.Contains(printed, "Flash Encryption: Enabled"), strings.Contains(printed, "Secure Boot: Enabled"))
 	}
-	// The loader of an ESP32 does not report them; its eFuses hold them.
+	// The loader of an ESP32 does not report them: they are read from its eFuses.
 	word := func(address string) (uint64, error) {
 		printed, err := s.tool.run(ctx, nil, "no_reset", "read_mem", address)
 		found := memoryWord.FindStringSubmatch(printed)
@@ -157,7 +156,7 @@ func (s *flashing) inspect(ctx context.Context, r *flashed) error {
 	return s.running(ctx, r)
 }
 
-// running reads which partition the robot starts, and its application.
+// running reads which partition the robot starts and which application is in it.
 func (s *flashing) running(ctx context.Context, r *flashed) error {
 	var records [2][]byte
 	if choice, is := r.table.Choice(); is {
@@ -199,7 +198,7 @@ func (s *flashing) printPlan(p flashPlan) {
 	}
 }
 
-// write carries a plan out. Its error says what state the robot is left in.
+// write carries out a plan. Its error describes the state of the robot.
 func (s *flashing) write(ctx context.Context, p flashPlan) error {
 	for _, w := range p.writes {
 		at, end := s.progress(int64(len(w.data)))
@@ -216,15 +215,15 @@ func (s *flashing) write(ctx context.Context, p flashPlan) error {
 	return nil
 }
 
-// progress returns functions to show how much of size bytes is done, by esptool's
-// percentages, and to end that line.
+// progress returns functions that show esptool's percentage of size bytes, and end
+// the line.
 func (s *flashing) progress(size int64) (at func(percent int), end func()) {
 	b := command.NewProgress(s.stderr, size)
 	return func(percent int) { b.At(size * int64(percent) / 100) }, b.Finish
 }
 
-// restart lets the robot go on, also after an interruption: a chip that stays in
-// its loader looks dead. Some ports have no line for that.
+// restart starts the robot's firmware, also after an interruption: a robot in its loader
+// looks dead. Some ports have no line for a reset.
 func (s *flashing) restart(ctx context.Context) {
 	if _, err := s.tool.run(context.WithoutCancel(ctx), nil, "hard_reset", "read_mac"); err != nil {
 		s.out.step("restart", "the robot yourself, by its reset button or its power: this port cannot")

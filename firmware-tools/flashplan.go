@@ -22,8 +22,8 @@ type flashed struct {
 	app        espimage.App       // in starts
 }
 
-// romReach is how much of a flash the loader in a chip's ROM addresses, in bytes:
-// its addresses have three bytes, and wrap around.
+// romReach is how much of a flash the loader in a chip's ROM can address, in bytes:
+// its addresses have three bytes and wrap around.
 const romReach = 16 << 20
 
 // flashFile is a file to be written.
@@ -54,7 +54,7 @@ type place struct {
 	system    bool // the boot loader, the partition table, settings, or the whole flash
 }
 
-// plan decides where a file goes, and refuses what would break the robot.
+// plan decides where a file is written. It returns an error if that would break the robot.
 func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
 	where, err := f.place(r, file)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r flashed) target() espimage.Target {
 // place returns the destination of a file: by --at, or the usual one of its kind.
 func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
-	// goes reports whether the file goes to an area: by --at, or by its kind.
+	// goes reports whether the file belongs to an area by --at or by its kind.
 	goes := func(at int64, kind espimage.Kind) bool {
 		return err == nil && address == at || f.at == "" && file.image.Kind == kind
 	}
@@ -165,7 +165,7 @@ func (r flashed) placeAt(address int64) (place, error) {
 	return placeIn(p), nil
 }
 
-// planApp checks an application, and has the robot start it if --boot is given.
+// planApp checks an application, and makes the robot start it if --boot is given.
 func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where place) error {
 	t := r.target()
 	t.Slot = where.limit
@@ -216,7 +216,7 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	return nil
 }
 
-// locked refuses robots whose security settings would reject what is written.
+// locked returns an error for security settings that would reject what is written.
 func locked(secureDownload, encrypted, secureBoot bool) error {
 	switch {
 	case secureDownload:

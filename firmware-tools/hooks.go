@@ -73,7 +73,7 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send state|permission",
 		Short: "Send an agent's event to the appliance; the hooks run this command",
-		Args:  cobra.ArbitraryArgs, // sendHook checks them: a failure here must not end with 2
+		Args:  cobra.ArbitraryArgs, // sendHook checks them: the exit code must not be 2
 		RunE: func(c *cobra.Command, args []string) error {
 			err := f.prepare()
 			if err == nil {
@@ -91,10 +91,10 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	return c
 }
 
-// harmless is an error with the exit code 0: an agent takes 2 for a veto.
+// harmless is an error with the exit code 0: for an agent 2 is a veto.
 type harmless struct{ error }
 
-// ExitCode is what the program ends with.
+// ExitCode returns the exit code of the program.
 func (harmless) ExitCode() int { return 0 }
 
 func (f *hooksFlags) register(c *cobra.Command) {
@@ -178,12 +178,12 @@ func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Wr
 type codingAgent struct {
 	name   string
 	home   string // the environment's name for its folder
-	dir    string // that folder within the user's own, otherwise
+	dir    string // the default folder, in the user's home
 	file   string // its hooks, in that folder
 	sent   string // its name to the appliance, if it is not Claude Code
 	events []string
 	brief  []string // events whose hooks it stops after 3 s
-	next   string   // what the user has to do next
+	next   string   // advice for the user
 }
 
 func codingAgents() []codingAgent {
@@ -232,11 +232,11 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	return file, nil // it does not exist yet
 }
 
-// mark distinguishes our own hooks from all others in the settings.
+// mark identifies our own hooks in the settings.
 const mark = "by=perch-tools"
 
-// block returns a group of hooks for each event. They run this program: without an
-// appliance it is silent, which a hook by HTTP is not, and the key stays in its file.
+// block returns a group of hooks for each event. They run this program, which unlike a hook
+// by HTTP is silent without an appliance, and keeps the key out of the settings.
 func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type run struct {
 		Type    string `json:"type"`

@@ -22,10 +22,6 @@ func install(args ...string) (code int, stdout, stderr string) {
 	return tools(append([]string{"hooks", "install"}, args...)...)
 }
 
-func remove(args ...string) (code int, stdout, stderr string) {
-	return tools(append([]string{"hooks", "remove"}, args...)...)
-}
-
 func content(t *testing.T, file string) string {
 	t.Helper()
 	text := must.Value(os.ReadFile(file))(t)
@@ -79,14 +75,9 @@ func TestBlock(t *testing.T) {
 	}
 	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "perch.local"}, {"claude", "--url", "ftp://x"},
 		{"claude", "--nope"}} {
-		if code, _, errs := install(wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: %d %s", wrong, code, errs)
-		}
+		check(t, "hooks install", call{wrong, 2, ""})
 	}
-	if code, _, errs := install("claude", "--key-file", writeFile(t, "k", []byte("two words"))); code != 1 ||
-		!strings.Contains(errs, "does not hold a key") {
-		t.Errorf("%d %s", code, errs)
-	}
+	check(t, "hooks install claude --key-file", call{[]string{writeFile(t, "k", []byte("two words"))}, 1, "does not hold a key"})
 }
 
 // TestCodex: Codex has a file for hooks. All of them are commands, because it
@@ -131,30 +122,22 @@ func TestRemove(t *testing.T) {
 		if code, _, errs := install("claude", "--write", "--settings", file); code != 0 {
 			t.Fatal(errs)
 		}
-		code, out, errs := remove("claude", "--settings", file)
 		want := before
 		if name == "empty ones" {
 			want = `{}`
 		}
-		if code != 0 || errs != "" || !strings.Contains(out, ".bak") || !same([]byte(content(t, file)), []byte(want)) {
-			t.Errorf("%s: %d %s %s\n%s", name, code, out, errs, content(t, file))
-		}
-		if code, out, _ := remove("claude", "--settings", file); code != 0 || !strings.Contains(out, "none of Perch's") ||
-			strings.Contains(out, "bak") {
-			t.Errorf("%s, a second time: %d %s", name, code, out)
+		check(t, "hooks remove claude --settings "+file, call{nil, 0, ".bak"}, call{nil, 0, "has none of Perch's hooks\n"})
+		if !same([]byte(content(t, file)), []byte(want)) {
+			t.Errorf("%s: %s", name, content(t, file))
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "settings.json")
-	if code, out, _ := remove("claude", "--settings", missing); code != 0 || !strings.Contains(out, "none of Perch's") {
-		t.Errorf("%d %s", code, out)
-	}
+	check(t, "hooks remove claude --settings "+missing, call{nil, 0, "none of Perch's"})
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("it is written")
 	}
 	for _, wrong := range [][]string{{}, {"emacs"}, {"claude", "codex"}, {"claude", "--url", "http://x"}} {
-		if code, _, errs := remove(wrong...); code != 2 || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: %d %s", wrong, code, errs)
-		}
+		check(t, "hooks remove", call{wrong, 2, ""})
 	}
 }
 

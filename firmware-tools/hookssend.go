@@ -17,14 +17,13 @@ import (
 	"perch/plain"
 )
 
-// The limits of a hook's input and of the answer, in bytes, and how long the
-// appliance may take: it holds a permission until somebody answers.
+// How long the appliance may take to answer. It holds a permission until somebody decides.
 const (
 	stateWithin      = 4 * time.Second
 	permissionWithin = 115 * time.Second
 )
 
-// sendHook sends a hook's input to the appliance, and prints a permission's answer.
+// sendHook sends a hook's input to the appliance, and prints the answer to a permission.
 func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	within := map[string]time.Duration{"state": stateWithin, "permission": permissionWithin}
 	if len(args) != 1 || within[args[0]] == 0 {
@@ -57,7 +56,7 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 	}
 	client := http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a key goes nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would get the key
 	}
 	answer, err := client.Do(r)
 	if err != nil {
@@ -76,8 +75,8 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 	return err
 }
 
-// brief returns only the fields of a hook's input that make a state or a tool's
-// call. Prompts and the content of files are not sent.
+// brief returns only the fields of a hook's input that a state or a tool's call needs.
+// Prompts and the content of files are not sent.
 func brief(body []byte) []byte {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal(body, &whole) != nil {
@@ -118,7 +117,7 @@ func runs(tool string, input json.RawMessage) (name, what string) {
 			return name, ""
 		}
 		what = u.Scheme + "://" + u.Host
-	case "apply_patch": // whose lines are those of files
+	case "apply_patch": // only the lines that name files
 		var files strings.Builder
 		for line := range strings.Lines(what) {
 			if strings.HasPrefix(line, "*** ") && strings.Contains(line, " File: ") {

@@ -33,7 +33,7 @@ func imageCommand() *cobra.Command {
 	return c
 }
 
-// image shows an image. The error is why a robot would not run it.
+// image shows an image. It returns an error if a robot would not run it.
 func (f *imageFlags) image(stdout io.Writer, file string) error {
 	target := espimage.Target{Revision: -1, Slot: f.slot}
 	target.Chip, _ = espimage.ParseChip(f.chip)
@@ -54,7 +54,7 @@ func (f *imageFlags) image(stdout io.Writer, file string) error {
 	return err
 }
 
-// readImage returns what could be read, also if the error is a refusal.
+// readImage reads an image. If the error is a refusal, the image has what could be read.
 func readImage(name string) (i espimage.Image, err error) {
 	err = withFile(name, func(file io.ReaderAt, size int64) (err error) {
 		i, err = espimage.Read(file, size)

@@ -44,7 +44,7 @@ func (l *liveLog) observe(h simrobot.Observation) {
 		}
 	case simrobot.Called:
 		if l.picture != nil && strings.Contains(h.Name, ".get_") {
-			return // its state is read at every turn, and nothing changes
+			return // it is called in every turn and changes nothing
 		}
 	case simrobot.TurnEnded:
 		if l.picture == nil {

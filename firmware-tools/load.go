@@ -94,9 +94,9 @@ func report(out lines, s simrobot.Stats) {
 
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// load runs many robots at once. They start 7 ms apart, so that their
+// runMany runs many robots at once. They start 7 ms apart, so that their
 // microphones are not in step.
-func load(ctx context.Context, f *robotFlags, out lines) error {
+func runMany(ctx context.Context, f *robotFlags, out lines) error {
 	all := make([]simrobot.Stats, f.robots)
 	failed := make([]error, f.robots)
 	var wg sync.WaitGroup
@@ -137,7 +137,7 @@ func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err erro
 	return err
 }
 
-// macAfter counts a MAC, which was checked, up by n.
+// macAfter returns a valid MAC plus n.
 func macAfter(mac string, n int) string {
 	id, _ := device.ParseID(mac)
 	first, _ := strconv.ParseUint(string(id), 16, 64) // an ID is hex

@@ -13,7 +13,7 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker plays a talk with a program, and drops sound rather than delay the talk.
+// loudspeaker plays a talk with a program. It drops sound rather than delaying the talk.
 type loudspeaker struct {
 	sound  chan []int16 // nil without a program
 	rates  map[int]*voice.Resampler
@@ -24,14 +24,14 @@ type loudspeaker struct {
 func playerOf(getenv func(string) string, exists func(pattern string) bool) []string {
 	rate := strconv.Itoa(voice.SpeakerRate)
 	for _, p := range []struct {
-		there bool
+		found bool
 		args  []string
 	}{
 		{exists("/dev/snd/pcmC*p"), []string{"aplay", "-q", "-t", "raw", "-f", "S16_LE", "-c", "1", "-r", rate}},
 		{getenv("PULSE_SERVER") != "" || exists(getenv("XDG_RUNTIME_DIR")+"/pulse/native"),
 			[]string{"pacat", "--raw", "--format=s16le", "--channels=1", "--rate=" + rate}},
 	} {
-		if _, err := exec.LookPath(p.args[0]); p.there && err == nil {
+		if _, err := exec.LookPath(p.args[0]); p.found && err == nil {
 			return p.args
 		}
 	}

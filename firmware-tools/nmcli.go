@@ -15,7 +15,7 @@ import (
 	"perch/plain"
 )
 
-// manager controls NetworkManager by its program nmcli.
+// manager controls NetworkManager with its program nmcli.
 type manager struct {
 	device string // of Wi-Fi
 	before string // UUID of the device's earlier connection; "" if it had none
@@ -23,14 +23,14 @@ type manager struct {
 
 const (
 	// profile is the name of the connection to a robot. It is never saved, so
-	// that a machine that loses power finds its own network again.
+	// that a machine that loses power returns to its own network.
 	profile = "perch-provision"
 	// nmcliWithin limits one call; a join takes up to 30 s, by its option.
 	nmcliWithin = 45 * time.Second
 	joinSeconds = "30"
 )
 
-// nmcli runs nmcli once. Its language is C, because its output is parsed.
+// nmcli runs nmcli, in the language C, because its output is parsed.
 func nmcli(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, nmcliWithin)
 	defer cancel()
@@ -80,8 +80,8 @@ func findManager(ctx context.Context) (*manager, error) {
 	return m, nil
 }
 
-// robotNetwork is the name of the network that a robot opens: XXXX are the
-// last two bytes of its address.
+// robotNetwork matches the name of the network that a robot opens, with the last
+// two bytes of its address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
 // pick returns the network of the named robot, or of the only one in range.
@@ -112,8 +112,8 @@ func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 	return found[0], nil
 }
 
-// join leaves the machine's Wi-Fi for a robot's network. The default route stays:
-// a robot's network leads nowhere.
+// join changes from the machine's Wi-Fi to a robot's network. The default route stays,
+// since a robot's network has no other machines.
 func (m *manager) join(ctx context.Context, ssid string) error {
 	m.drop(ctx) // an earlier run may have been killed
 	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", m.device, "autoconnect", "no",

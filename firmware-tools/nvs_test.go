@@ -55,12 +55,8 @@ func TestSettings(t *testing.T) {
 
 func TestSettingsMadeAndChangedInPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nvs.bin")
-	if code, _, errs := tools("robot", "nvs", "--new", file, "--set", "wifi/ssid=home", "--set", "wifi/password3=x"); code != 0 {
-		t.Fatal(errs)
-	}
-	if code, _, errs := tools("robot", "nvs", file, "--set", "wifi/ssid=other"); code != 0 {
-		t.Fatal(errs)
-	}
+	check(t, "robot nvs "+file, call{[]string{"--new", "--set", "wifi/ssid=home", "--set", "wifi/password3=x"}, 0, ""},
+		call{[]string{"--set", "wifi/ssid=other"}, 0, ""})
 	if _, out, _ := tools("robot", "nvs", file, "--show-secrets"); out != "wifi/ssid=string:other\nwifi/password3=string:x\n" {
 		t.Error(out)
 	}
@@ -96,12 +92,9 @@ func TestSettingsRefused(t *testing.T) {
 		{[]string{file, "--ota", "http://perch.local:8003/?x=1"}, 2, "cannot use --ota"},
 		{[]string{"--new", filepath.Join(t.TempDir(), "x.bin"), "--size", "8192"}, 1, "multiple of 4096"},
 		{nil, 2, "it takes one file, not 0"},
-	})
+	}...)
 	if after, _ := os.ReadFile(file); string(after) != string(before) {
 		t.Error("a refused change was written")
 	}
-	if code, out, errs := tools("robot", "nvs", bad, "--set", "wifi/ssid=x", "--drop-damaged"); code != 0 ||
-		!strings.Contains(out, "damaged: page 0, entry 1") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
+	check(t, "robot nvs --drop-damaged --set wifi/ssid=x", call{[]string{bad}, 0, "damaged: page 0, entry 1"})
 }

@@ -27,15 +27,14 @@ const (
 	// portalWithin is how long a robot may take: it tries a network for ten
 	// seconds before it answers.
 	portalWithin = 30 * time.Second
-	// portalAppears is how long to wait for the page, after its network was
-	// joined.
+	// portalAppears bounds the wait for the page after its network was joined.
 	portalAppears = 10 * time.Second
 	// mostForm is a robot's limit for a form, in bytes.
 	mostForm = 1024
 )
 
-// openPortal uses no proxy, which could not reach a robot's own network, and
-// follows no redirect, which would come from another captive portal.
+// openPortal returns a client of a robot's page. It uses no proxy, which could not reach a
+// robot's network, and follows no redirect, which would come from another captive portal.
 func openPortal(address *url.URL) *portal {
 	return &portal{url: address, client: &http.Client{
 		Timeout:       portalWithin,
@@ -44,7 +43,7 @@ func openPortal(address *url.URL) *portal {
 	}}
 }
 
-// errNoPage is wrapped if the page has no such address.
+// errNoPage is wrapped by the errors of ask if the page has no such address.
 var errNoPage = errors.New("the robot's page has no such address")
 
 // ask sends a request, and reads its JSON answer into v.
@@ -83,7 +82,7 @@ func (p *portal) ask(ctx context.Context, method, path string, body, v any) erro
 	return nil
 }
 
-// outcome is the answer to a form. Its status is always 200.
+// outcome is the answer to a form, whose status is always 200.
 type outcome struct {
 	Success *bool  `json:"success"`
 	Error   string `json:"error"`
@@ -128,7 +127,7 @@ func (p *portal) await(ctx context.Context) (string, error) {
 	}
 }
 
-// setOTA stores a bootstrap URL, and reads it back: the page reports success for any.
+// setOTA stores a bootstrap URL, and reads it back: the page reports success in any case.
 func (p *portal) setOTA(ctx context.Context, address string) error {
 	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
 	if err == nil && !*o.Success {
@@ -144,7 +143,7 @@ func (p *portal) setOTA(ctx context.Context, address string) error {
 	return err
 }
 
-// join has the robot try a network, and store it.
+// join makes the robot try a network and store it.
 func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {

@@ -95,8 +95,8 @@ func (f *provisionFlags) check() (err error) {
 	return nil
 }
 
-// readPassword reads the password of a Wi-Fi. It refuses a longer one than can
-// be: a robot would write it over its own memory.
+// readPassword reads the password of a Wi-Fi. It returns an error if it is too long: a robot
+// would write beyond its buffer.
 func readPassword(name string) (string, error) {
 	text, err := readUpTo(name, 1024)
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The program must survive a login that ends, and output without a reader.
+	// The program must survive the end of a login, and output that nobody reads.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(hangups)

@@ -16,7 +16,7 @@ import (
 )
 
 type publishFlags struct {
-	reach
+	apiClient
 	boards    []string
 	signature string
 	percent   int
@@ -71,7 +71,7 @@ func publishCommand() *cobra.Command {
 
 // publish uploads an image, and starts its rollout if requested.
 func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr io.Writer) error {
-	i, err := readImage(file) // before it is uploaded
+	i, err := readImage(file) // before the upload
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 }
 
 // upload sends the first size bytes of a file to a path of the admin API.
-func (r *reach) upload(ctx context.Context, name string, size int64, query url.Values, stderr io.Writer, path ...string) error {
+func (r *apiClient) upload(ctx context.Context, name string, size int64, query url.Values, stderr io.Writer, path ...string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("open the file: %w", err)
@@ -119,7 +119,7 @@ func (r *reach) upload(ctx context.Context, name string, size int64, query url.V
 	}
 	request.ContentLength = size
 	request.Header.Set("Content-Type", "application/octet-stream")
-	request.Header.Set("Expect", "100-continue") // a refusal comes before the upload
+	request.Header.Set("Expect", "100-continue") // for an error before the upload
 	err = send(request)
 	progress.Finish()
 	return err

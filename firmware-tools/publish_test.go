@@ -58,7 +58,7 @@ func TestPublishRefused(t *testing.T) {
 		{[]string{"--board", "b", good, "--url", odd}, 1, "answered 502"},
 		{[]string{"--board", "b", good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
 		{[]string{"--help"}, 0, ""},
-	})
+	}...)
 }
 
 // adminAPI is that of an appliance. It records its requests, and refuses some.
@@ -88,18 +88,10 @@ func TestAssets(t *testing.T) {
 	file := writeFile(t, "de.bin", espimagetest.Assets("index.json", "{}"))
 	token := writeFile(t, "token", []byte("secret\n"))
 	a, url := newAdminAPI(t, adminAPI{})
-	code, out, errs := tools("firmware", "assets", file, "--check")
-	if code != 0 || errs != "" || !strings.Contains(out, "index.json") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
-	code, out, errs = tools("firmware", "assets", file, "--url", url, "--token-file", token)
-	if code != 0 || errs != "" || !strings.Contains(out, "no robot fetches it yet: --robot names one whose channel is open") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
-	code, out, errs = tools("firmware", "assets", file, "--url", url, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot")
-	if code != 0 || errs != "" || !strings.Contains(out, "a0b1c2d3e4f5 restarts") {
-		t.Errorf("exit %d %s%s", code, out, errs)
-	}
+	check(t, "firmware assets --url "+url,
+		call{[]string{file, "--check"}, 0, "index.json"},
+		call{[]string{file, "--token-file", token}, 0, "no robot fetches it yet: --robot names one whose channel is open"},
+		call{[]string{file, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot"}, 0, "a0b1c2d3e4f5 restarts"})
 	want := []string{
 		"POST /api/v1/assets/de.bin  Bearer secret " + string(espimagetest.Assets("index.json", "{}")),
 		"POST /api/v1/assets/fonts.bin   " + string(espimagetest.Assets("index.json", "{}")),
@@ -111,7 +103,7 @@ func TestAssets(t *testing.T) {
 	}
 	a.status, a.refuse = http.StatusConflict, "/devices/a0b1c2d3e4f5/assets"
 	a.answer = `{"error":{"code":"robot_offline","message":"its channel is closed"}}`
-	code, out, errs = tools("firmware", "assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
+	code, out, errs := tools("firmware", "assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
 	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
 		!strings.Contains(out, "robots can download it as de.bin") {
 		t.Errorf("exit %d %s%s", code, out, errs)
@@ -130,5 +122,5 @@ func TestAssetsRefused(t *testing.T) {
 		{[]string{t.TempDir()}, 1, "is not a file"},
 		{[]string{good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
 		{[]string{"--help"}, 0, ""},
-	})
+	}...)
 }

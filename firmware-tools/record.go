@@ -17,7 +17,7 @@ import (
 )
 
 type recordFlags struct {
-	reach
+	apiClient
 	out string
 }
 
@@ -49,7 +49,7 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	}
 	answer, err := openRequest(request, beginWithin)
 	if err != nil && ctx.Err() != nil {
-		return nil // it was interrupted before anything came
+		return nil // interrupted before the first line
 	}
 	if err != nil {
 		return err
@@ -70,8 +70,7 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	return errors.Join(copyUntil(ctx, file, transcript), file.Close())
 }
 
-// beginWithin bounds the wait for the start of the transcript; the transcript itself may
-// last for ever.
+// beginWithin bounds the wait for the start of the transcript, which may then last for ever.
 const beginWithin = 10 * time.Second
 
 // copyUntil copies until the transcript or ctx ends; both end a recording.
@@ -82,9 +81,8 @@ func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	return nil
 }
 
-// plainWriter removes the control characters from what is written to a terminal: a
-// robot may have sent them. It looks at bytes, because a write may end within a
-// character.
+// plainWriter removes control characters, which a robot may have sent, from what is
+// written to a terminal. It checks bytes, because a write may end within a character.
 type plainWriter struct{ w io.Writer }
 
 func (p plainWriter) Write(text []byte) (int, error) {

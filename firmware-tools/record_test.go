@@ -52,16 +52,11 @@ func TestRecordToAFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	// A recording that cannot begin leaves an earlier one as it was.
-	if code, _, errs := tools("robot", "record", "020000000001", "--url", address, "--out", path); code != 1 || !strings.Contains(errs, "unknown robot") {
-		t.Errorf("exit %d, %s", code, errs)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != transcript {
-		t.Errorf("the file holds %q (%v)", text, err)
-	}
-	if code, _, errs := tools("robot", "record", "a0b1c2d3e4f5", "--url", address, "--out", filepath.Join(path, "x")); code != 1 ||
-		!strings.Contains(errs, "open the transcript") {
-		t.Errorf("a file below a file: exit %d, %s", code, errs)
+	// A recording that fails at its start leaves an earlier one unchanged.
+	check(t, "robot record --url "+address, call{[]string{"020000000001", "--out", path}, 1, "unknown robot"},
+		call{[]string{"a0b1c2d3e4f5", "--out", filepath.Join(path, "x")}, 1, "open the transcript"})
+	if text := content(t, path); text != transcript {
+		t.Errorf("the file holds %q", text)
 	}
 }
 
@@ -123,11 +118,9 @@ func TestRecordShowsNoControlSequences(t *testing.T) {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
 	path := filepath.Join(t.TempDir(), "talk")
-	if code, _, errs := tools("robot", "record", "a0b1c2d3e4f5", "--url", address, "--out", path); code != 0 {
-		t.Errorf("exit %d, %s", code, errs)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != sent {
-		t.Errorf("the file holds %q (%v)", text, err)
+	check(t, "robot record a0b1c2d3e4f5 --url "+address, call{[]string{"--out", path}, 0, ""})
+	if text := content(t, path); text != sent {
+		t.Errorf("the file holds %q", text)
 	}
 }
 
@@ -153,46 +146,27 @@ func TestRecordWithAKey(t *testing.T) {
 		sendTranscript(w, r)
 	})
 	file := writeFile(t, "token", []byte("secret\n"))
-	args := []string{"robot", "record", "a0b1c2d3e4f5", "--url", address}
-	if code, _, errs := tools(args...); code != 1 || !strings.Contains(errs, `a bearer token is needed, not <>`) {
-		t.Errorf("without: exit %d, %s", code, errs)
-	}
-	if code, out, errs := tools(append(args, "--token-file", file)...); code != 0 || out != transcript {
-		t.Errorf("by file: exit %d, %s", code, errs)
-	}
+	check(t, "robot record a0b1c2d3e4f5 --url "+address, call{nil, 1, "a bearer token is needed, not <>"},
+		call{[]string{"--token-file", file}, 0, transcript})
 	t.Setenv("PERCH_TOKEN", "secret")
-	if code, out, errs := tools(args...); code != 0 || out != transcript {
-		t.Errorf("by environment: exit %d, %s", code, errs)
-	}
+	check(t, "robot record a0b1c2d3e4f5 --url "+address, call{nil, 0, transcript})
 }
 
 func TestRecordExitCodes(t *testing.T) {
 	page := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-	for args, want := range map[string]struct {
-		code   int
-		stderr string // one line that names the cause
-	}{
-		"":                                         {2, "it takes one robot, not 0"},
-		"a0b1c2d3e4f5 more":                        {2, "it takes one robot, not 2"},
-		"kit/chen":                                 {2, "not a robot's name"},
-		"--url " + page + " kitchen":               {1, "unknown robot"},
-		"a0b1c2d3e4f5 --loud":                      {2, "unknown flag: --loud"},
-		"a0b1c2d3e4f5 --url x":                     {2, "is not an address such as"},
-		"a0b1c2d3e4f5 --url /":                     {2, "is not an address such as"},
-		"a0b1c2d3e4f5 --help":                      {0, ""},
-		"--help":                                   {0, ""},
-		"a0b1c2d3e4f5 --url=":                      {2, "is not an address such as"},
-		"--url " + page + " 020000000001":          {1, "unknown robot"},
-		"--url " + page + " a0b1c2d3e4f5":          {1, "answered 200 OK and no transcript"},
-		"--url http://127.0.0.1:1 a0b1c2d3e4f5":    {1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused"},
-		"--token-file /nowhere/token a0b1c2d3e4f5": {1, "read the admin token"},
-	} {
-		code, out, errs := tools(append([]string{"robot", "record"}, strings.Fields(args)...)...)
-		if code != want.code || !strings.Contains(errs, want.stderr) || want.stderr != "" && strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: exit %d, %q, want %d, %q", args, code, errs, want.code, want.stderr)
-		}
-		if code == 0 != strings.Contains(out, "usage: perch-tools robot record") {
-			t.Errorf("%q: says %q", args, out)
-		}
-	}
+	check(t, "robot record", []call{
+		{nil, 2, "it takes one robot, not 0"},
+		{[]string{"a0b1c2d3e4f5", "more"}, 2, "it takes one robot, not 2"},
+		{[]string{"kit/chen"}, 2, "not a robot's name"},
+		{[]string{"--url", page, "kitchen"}, 1, "unknown robot"},
+		{[]string{"a0b1c2d3e4f5", "--loud"}, 2, "unknown flag: --loud"},
+		{[]string{"a0b1c2d3e4f5", "--url", "x"}, 2, "is not an address such as"},
+		{[]string{"a0b1c2d3e4f5", "--url", "/"}, 2, "is not an address such as"},
+		{[]string{"a0b1c2d3e4f5", "--url="}, 2, "is not an address such as"},
+		{[]string{"a0b1c2d3e4f5", "--help"}, 0, "usage: perch-tools robot record"},
+		{[]string{"--help"}, 0, "usage: perch-tools robot record"},
+		{[]string{"--url", page, "a0b1c2d3e4f5"}, 1, "answered 200 OK and no transcript"},
+		{[]string{"--url", "http://127.0.0.1:1", "a0b1c2d3e4f5"}, 1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused"},
+		{[]string{"--token-file", "/nowhere/token", "a0b1c2d3e4f5"}, 1, "read the admin token"},
+	}...)
 }

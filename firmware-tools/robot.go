@@ -86,13 +86,13 @@ func (f *robotFlags) robot(ctx context.Context, out lines) (err error) {
 		return err
 	}
 	if f.robots > 1 {
-		return load(ctx, f, out)
+		return runMany(ctx, f, out)
 	}
-	return one(ctx, f, out)
+	return runOne(ctx, f, out)
 }
 
-// check finds options that do not go together. It makes a robot, which checks
-// the rest, and does not start it.
+// check returns an error for options that contradict each other. simrobot.New checks
+// the rest.
 func (f *robotFlags) check() error {
 	switch {
 	case len(f.say) > 0 && f.mic != "":
@@ -109,7 +109,7 @@ func (f *robotFlags) check() error {
 		return command.Usagef("--picture is for people, and --json for programs")
 	}
 	if o := &f.options; o.AEC == "" && o.Mode == xiaozhi.Realtime {
-		o.AEC = simrobot.AECDevice // no robot has that mode without
+		o.AEC = simrobot.AECDevice // robots have that mode only with echo cancellation
 	}
 	if f.network != (simrobot.Network{}) {
 		f.options.Network = &f.network
@@ -138,7 +138,7 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// speak makes the sound for all microphones. The same text is spoken once.
+// speak synthesizes the sound for all microphones, each text once.
 func (f *robotFlags) speak(ctx context.Context) (err error) {
 	o := &f.options
 	if o.Wake != "" {
@@ -146,17 +146,17 @@ func (f *robotFlags) speak(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	var heard []simrobot.Sentence
+	var recorded []simrobot.Sentence
 	if f.mic != "" {
 		pcm, err := simrobot.ReadWAV(f.mic)
 		if err != nil {
 			return err
 		}
-		heard = append(heard, simrobot.Sentence{Text: filepath.Base(f.mic), PCM: pcm})
+		recorded = append(recorded, simrobot.Sentence{Text: filepath.Base(f.mic), PCM: pcm})
 	}
 	sound := map[string][]int16{}
 	for n := range f.robots {
-		sentences := slices.Clone(heard)
+		sentences := slices.Clone(recorded)
 		for _, text := range f.say {
 			text = strings.ReplaceAll(text, "%d", strconv.Itoa(n+1))
 			if sound[text] == nil {
@@ -172,8 +172,8 @@ func (f *robotFlags) speak(ctx context.Context) (err error) {
 	return nil
 }
 
-// one runs a single robot and prints what happens.
-func one(ctx context.Context, f *robotFlags, out lines) (err error) {
+// runOne runs a single robot and prints what happens.
+func runOne(ctx context.Context, f *robotFlags, out lines) (err error) {
 	o := f.options
 	log := &liveLog{out: out, mac: o.MAC, upgrades: o.Upgrades}
 	o.Observe = log.observe
@@ -205,7 +205,7 @@ func one(ctx context.Context, f *robotFlags, out lines) (err error) {
 	return err
 }
 
-// startDisplay makes a picture of the log and plays the talk, with both voices. It
+// startDisplay shows the log as a picture and plays both voices of the talk. It
 // returns a function that waits until all was played.
 func (f *robotFlags) startDisplay(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}

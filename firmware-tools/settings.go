@@ -15,7 +15,7 @@ import (
 	"perch/limit"
 )
 
-// object is a person's JSON object: its members keep their order and spelling.
+// object is a JSON object of the user's: its members keep their order and spelling.
 type object []member
 
 type member struct {
@@ -35,7 +35,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 		if err != nil {
 			return err
 		}
-		m := member{name: name.(string)} // the decoder accepts nothing else there
+		m := member{name: name.(string)} // the decoder accepts nothing else
 		if err := d.Decode(&m.value); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (o object) text() json.RawMessage {
 func (o object) pretty() []byte {
 	var text bytes.Buffer
 	if err := json.Indent(&text, o.text(), "", "  "); err != nil {
-		panic(err) // it was read as JSON, or made here
+		panic(err) // it is valid JSON
 	}
 	text.WriteByte('\n')
 	return text.Bytes()
@@ -87,7 +87,7 @@ func (o object) with(name string, value json.RawMessage) object {
 }
 
 // merged returns settings with our groups of hooks, by event, in place of our
-// earlier ones; an empty block removes them. All else stays as it is.
+// earlier ones; an empty block removes them. Everything else is unchanged.
 func merged(settings object, block object) (object, error) {
 	hooks := object{}
 	if i := settings.at("hooks"); i >= 0 {
@@ -155,8 +155,8 @@ func isOurs(hook json.RawMessage) bool {
 	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
 }
 
-// mergeInto atomically merges hooks into a file. If that changes the file, a backup is
-// written to the same folder. notes name settings that disable hooks.
+// mergeInto atomically merges hooks into a file. If that changes the file, it writes a backup
+// to the same folder. notes name settings that disable hooks.
 func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {
@@ -216,7 +216,7 @@ func same(a, b []byte) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// replace replaces a file at once: a reader sees the old text or the new one.
+// replace replaces a file atomically.
 func replace(file string, text []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err

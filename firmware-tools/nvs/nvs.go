@@ -43,7 +43,7 @@ var (
 
 // Item is a value with its names.
 type Item struct {
-	Namespace string // empty if a robot has lost the name; the firmware does not find such an item
+	Namespace string // empty if the name is lost; the firmware does not find such an item
 	Key       string
 	Value     Value
 }
@@ -84,8 +84,8 @@ func (p *Partition) Items() []Item {
 	return items
 }
 
-// Damaged describes what a robot would drop when it next starts: entries with
-// a wrong checksum, values that were not written to their end.
+// Damaged describes what a robot would drop at its next start: entries with
+// a wrong checksum, and incomplete values.
 func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 
 // Get returns a value.
@@ -98,7 +98,7 @@ func (p *Partition) Get(namespace, key string) (Value, bool) {
 	return p.records[at].value.clone(), true
 }
 
-// Set stores a value: in place of the present one, of any type, or at the end.
+// Set stores a value in place of the present one, of any type, or at the end.
 // Errors wrap ErrItem.
 func (p *Partition) Set(namespace, key string, v Value) error {
 	if err := errors.Join(checkName("namespace", namespace), checkName("key", key), v.check()); err != nil {

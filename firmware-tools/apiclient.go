@@ -24,11 +24,11 @@ import (
 	"perch/plain"
 )
 
-// keyless is the address for programs on the appliance's own machine: no token is needed
+// keyless is the address for programs on the appliance's own machine, which need no token
 // to read.
 const keyless = "http://127.0.0.1:8004"
 
-// socketHost stands for the socket of the commands in the address of a request.
+// socketHost is the host in the URL of a request that is sent to the appliance's socket.
 const socketHost = "perch.sock"
 
 // commandsSocket returns the socket of the appliance on this machine, whose users are
@@ -52,19 +52,19 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// reach is the appliance that a command uses, and the proof of the owner's rights.
-type reach struct {
+// apiClient sends requests to an appliance's admin API.
+type apiClient struct {
 	url       string
 	tokenFile string
 }
 
-func (r *reach) register(c *cobra.Command) {
+func (r *apiClient) register(c *cobra.Command) {
 	c.Flags().StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
 	c.Flags().StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
 }
 
 // request returns a request to the admin API, for a path below /api/v1.
-func (r *reach) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
+func (r *apiClient) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	at := r.url
 	if at == keyless && commandsSocket() != "" {
 		at = "http://" + socketHost
@@ -89,7 +89,7 @@ func (r *reach) request(ctx context.Context, method string, body io.Reader, quer
 	return request, nil
 }
 
-// robotNamed returns a robot's id, or its name, as an appliance finds it.
+// robotNamed returns a robot's id or name in the spelling for the admin API.
 func robotNamed(robot string) (string, error) {
 	if id, err := device.ParseID(robot); err == nil {
 		return string(id), nil
@@ -97,7 +97,7 @@ func robotNamed(robot string) (string, error) {
 	return device.CheckName(robot)
 }
 
-func (r *reach) token() (string, error) {
+func (r *apiClient) token() (string, error) {
 	if r.tokenFile == "" {
 		return os.Getenv("PERCH_TOKEN"), nil
 	}
@@ -112,7 +112,7 @@ func (r *reach) token() (string, error) {
 }
 
 // post sends a value as JSON; nil sends no body.
-func (r *reach) post(ctx context.Context, value any, path ...string) error {
+func (r *apiClient) post(ctx context.Context, value any, path ...string) error {
 	var body io.Reader
 	if value != nil {
 		text, _ := json.Marshal(value) // texts and numbers
@@ -125,19 +125,19 @@ func (r *reach) post(ctx context.Context, value any, path ...string) error {
 	return send(request)
 }
 
-// judgeWithin bounds the check of an uploaded image, on a slow card.
-const judgeWithin = time.Minute
+// answerWithin is long enough for the check of an uploaded image on a slow card.
+const answerWithin = time.Minute
 
-// send sends a request and returns the error that it is answered with.
+// send sends a request and returns the appliance's error, if any.
 func send(request *http.Request) error {
-	answer, err := openRequest(request, judgeWithin)
+	answer, err := openRequest(request, answerWithin)
 	if err != nil {
 		return err
 	}
 	return answer.Body.Close()
 }
 
-// openRequest sends a request, and returns the start of the answer, or its error.
+// openRequest sends a request and returns the answer, or the appliance's error.
 func openRequest(request *http.Request, within time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true, DialContext: dial}}
@@ -149,7 +149,7 @@ func openRequest(request *http.Request, within time.Duration) (*http.Response, e
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Body)) // half of it is not JSON
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Body)) // an incomplete text is not JSON
 	if message := refusal(text); message != "" {
 		return nil, errors.New(message)
 	}

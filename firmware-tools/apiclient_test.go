@@ -28,7 +28,7 @@ func TestToolsUseTheSocket(t *testing.T) {
 	named := httptest.NewServer(http.HandlerFunc(serve))
 	defer named.Close()
 	for _, url := range []string{keyless, named.URL} {
-		if err := (&reach{url: url}).post(t.Context(), nil, "devices", "kitchen", "reboot"); err != nil {
+		if err := (&apiClient{url: url}).post(t.Context(), nil, "devices", "kitchen", "reboot"); err != nil {
 			t.Error(err)
 		}
 	}
