@@ -10,11 +10,12 @@ import (
 	"perch/event"
 )
 
-// announce logs and publishes a check-in. Strangers are limited to mostLogged per minute.
+// announce logs and publishes a check-in. Those of strangers are limited to mostLogged per
+// minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
-	for _, gone := range a.Gone {
-		if ok, _ := s.gone.allow(now); ok { // others bound what they store of strangers themselves
-			s.o.Bus.Publish(gone, "", event.RobotForgotten{})
+	for _, id := range a.Gone {
+		if ok, _ := s.gone.allow(now); ok { // subscribers bound what they store of strangers
+			s.o.Bus.Publish(id, "", event.RobotForgotten{})
 		}
 	}
 	seen := event.RobotSeen{Board: c.Board, Firmware: c.Firmware, Address: c.Address, New: a.New, Waiting: a.Token == ""}
@@ -36,7 +37,7 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 	}
 	s.o.Bus.Publish(r.ID, "", seen)
 	switch {
-	case a.Repeats: // it asks twice a minute until it is adopted, and that was logged
+	case a.Repeats: // it asks twice a minute until it is adopted, and was logged before
 	case r.Contested():
 		s.o.Log.Warn("more than one client names itself by the MAC address of a robot that is not adopted; perch robot list shows them",
 			"robot", r.ID, "address", c.Address)
@@ -79,7 +80,7 @@ func (r *ration) allow(now time.Time) (ok bool, before int) {
 	return true, before
 }
 
-// Refusal is a check-in that was answered with an error. The robot is in no list, so its
+// Refusal is a check-in that was answered with an error. The robot is not registered, so its
 // owner sees it only here and in the log.
 type Refusal struct {
 	At      time.Time `json:"at"` // of the latest

@@ -47,20 +47,6 @@ var (
 
 func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, AssetsFolder, name) }
 
-// openAssets removes incomplete uploads. The folder is created with the first file.
-func (f *Firmware) openAssets() error {
-	left, err := filepath.Glob(f.assetPath(uploadName))
-	if err != nil {
-		return fmt.Errorf("read the folder for asset files: %w", err)
-	}
-	for _, name := range left {
-		if err := os.Remove(name); err != nil {
-			return fmt.Errorf("remove what an upload left behind: %w", err)
-		}
-	}
-	return nil
-}
-
 // Assets lists the asset files by name.
 func (f *Firmware) Assets() ([]Asset, error) {
 	files, err := os.ReadDir(f.assetPath(""))

@@ -6,8 +6,7 @@ import (
 	"perch/health"
 )
 
-// Condition returns whether any rollout of firmware has stopped itself, and whether the file of
-// any image is known to be damaged.
+// Condition reports stopped rollouts and damaged images.
 func (f *Firmware) Condition() health.Part { return condition(f.List()) }
 
 func condition(images []Shown) health.Part {

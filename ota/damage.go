@@ -27,14 +27,14 @@ func (c checkedFile) same(info os.FileInfo) bool {
 	return os.SameFile(c.info, info) && c.info.Size() == info.Size() && c.info.ModTime().Equal(info.ModTime())
 }
 
-// imageCheck is one check of an image's file. Any number of goroutines may wait for it.
+// imageCheck is a running check of an image's file. Any number of goroutines may wait for it.
 type imageCheck struct {
 	done chan struct{} // closed at its end
 	due  time.Time     // until then check-ins wait
 }
 
 // checkWithin is how long check-ins wait for a check. A slow card reads 16 MB in about that
-// time; one that hangs must not block a robot.
+// time; a hanging card must not block a robot.
 const checkWithin = 2 * time.Second
 
 // wait waits for the end of a check, at most until c.due, and reports whether it ended. f.mu
@@ -217,7 +217,7 @@ func (f *Firmware) newSentHash(sha string) *sentHash {
 		info, err := os.Lstat(f.path(sha))
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if err == nil { // an image removed in the meantime needs no verdict
+		if err == nil { // the image was not removed meanwhile
 			f.recordCheck(sha, info, errHash)
 		}
 	}}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/limit"
 )
 
 // Limits of a download.
@@ -23,8 +24,8 @@ const (
 	ticketLasts   = 24 * time.Hour
 	progressEvery = time.Second // at most: thirty robots must not displace speech on the bus
 	// mostPace is in bytes per second, at least what a robot writes to its flash:
-	// thirty downloads at the speed of the network would starve conversations of
-	// the processor.
+	// thirty downloads at the speed of the network would take the processor from
+	// conversations.
 	mostPace = 512 << 10
 )
 
@@ -73,7 +74,7 @@ func (f *Firmware) current(until, now time.Time) bool {
 	return within(now) || within(f.began.Add(f.running()))
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not good, or not any more")}
+var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not valid, or no longer")}
 
 var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots download now; the robot asks again when it next starts")}
 
@@ -88,7 +89,7 @@ func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err e
 	if crowded {
 		return nil, errBusy
 	}
-	goes := func() {
+	release := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.busy[id]--; f.busy[id] == 0 {
@@ -99,9 +100,9 @@ func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err e
 	defer cancel()
 	select {
 	case f.downloads <- struct{}{}:
-		return func() { <-f.downloads; goes() }, nil
+		return func() { <-f.downloads; release() }, nil
 	case <-ctx.Done():
-		goes()
+		release()
 		return nil, context.Cause(ctx)
 	}
 }
@@ -147,8 +148,8 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, no-transform")
-	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(), began: time.Now(),
-		progress: progress, sum: sum}
+	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(),
+		pace: limit.PerSecond(mostPace), progress: progress, sum: sum}
 	http.ServeContent(p, r, "", about.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be reused
 	return nil
@@ -161,7 +162,7 @@ type paced struct {
 	ctx      context.Context // the request's
 	control  *http.ResponseController
 	size     int64
-	began    time.Time
+	pace     limit.Pace
 	progress func(sent int64) // may be nil
 	sum      *sentHash        // may be nil
 
@@ -182,22 +183,10 @@ func (p *paced) Write(b []byte) (int, error) {
 		p.last = now
 		p.progress(p.sent)
 	}
-	if err == nil {
-		err = p.wait()
+	if err == nil && p.sent < p.size {
+		p.pace.Took(n)
+		p.pace.Wait(p.ctx.Done())
+		err = context.Cause(p.ctx)
 	}
 	return n, err
-}
-
-// wait returns when the next piece may be sent.
-func (p *paced) wait() error {
-	due := p.began.Add(time.Duration(p.sent) * time.Second / mostPace)
-	if p.sent == p.size || !time.Now().Before(due) {
-		return nil
-	}
-	select {
-	case <-time.After(time.Until(due)):
-		return nil
-	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
-	}
 }

@@ -18,7 +18,7 @@ const (
 	mostRedirect = 5
 )
 
-// errFetchStalled ends a fetch without progress.
+// errFetchStalled cancels a fetch without progress.
 var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 
 // Fetch downloads an image, and adds it to the catalogue for one board. The SHA-256
@@ -52,13 +52,13 @@ func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now ti
 }
 
 func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, error) {
-	elsewhere := func(format string, values ...any) error {
+	notFetched := func(format string, values ...any) error {
 		return &fault{"not_fetched", http.StatusBadGateway,
 			fmt.Errorf("the image cannot be had from %s: %s", u.Host, fmt.Sprintf(format, values...))}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, elsewhere("%v", err)
+		return nil, notFetched("%v", err)
 	}
 	network := f.o.Fetch
 	if network == nil {
@@ -73,18 +73,18 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 	answer, err := client.Do(request)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, elsewhere("%v", context.Cause(ctx))
+		return nil, notFetched("%v", context.Cause(ctx))
 	case err != nil:
 		if inner, is := errors.AsType[*url.Error](err); is {
 			err = inner.Err // the rest is the URL, which may contain a key
 		}
-		return nil, elsewhere("%v", err)
+		return nil, notFetched("%v", err)
 	case answer.StatusCode != http.StatusOK:
 		answer.Body.Close()
-		return nil, elsewhere("it answered %s", answer.Status)
+		return nil, notFetched("it answered %s", answer.Status)
 	case answer.ContentLength > espimage.MaxSize:
 		answer.Body.Close()
-		return nil, elsewhere("%d bytes are more than any robot takes", answer.ContentLength)
+		return nil, notFetched("%d bytes are more than any robot takes", answer.ContentLength)
 	}
 	return answer.Body, nil
 }

@@ -47,9 +47,8 @@ type FirmwareOptions struct {
 //
 // An image is a file named by its hash, and a record in the store. The file is written
 // under another name, synced and renamed before its record is written, and removed after
-// its record. So the catalogue survives a power cut at any time: a file without a record
-// is put aside at the next start. It is not deleted, because the records may have been
-// lost.
+// its record. So the catalogue survives a power cut at any time. At the next start a file
+// without a record is put aside; it is not deleted, because the record may have been lost.
 type Firmware struct {
 	o         FirmwareOptions
 	began     time.Time            // wall clock at the start
@@ -73,7 +72,7 @@ const (
 	mostImages    = 64
 	mostUnits     = 2000 // robots; more than the registry has, which may have forgotten some
 	mostDownloads = 32   // at once
-	mostOfOne     = 2    // per robot: its latest, and one that it dropped and that has yet to stall
+	mostOfOne     = 2    // per robot: its latest, and one that it abandoned and that has not stalled yet
 )
 
 // OpenFirmware opens the catalogue, creating its folder. Incomplete uploads are removed.
@@ -93,7 +92,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
 	}
-	return f, errors.Join(f.sweep(), f.openAssets())
+	return f, f.sweep()
 }
 
 var errNoImage = &fault{"unknown_image", http.StatusNotFound, errors.New("there is no such image in the catalogue")}
@@ -140,8 +139,8 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// after returns now or, if the clock was set back, a time after everything that an owner
-// did before, because the latest choice counts. f.mu is held.
+// after returns now or, if the clock was set back, a time after every earlier choice of the
+// owner, because the latest choice counts. f.mu is held.
 func (f *Firmware) after(now time.Time) time.Time {
 	done := []time.Time{{}}
 	for _, r := range f.images {
@@ -205,7 +204,7 @@ func (f *Firmware) failed(sha string, robot device.ID) {
 type Shown struct {
 	Record
 	Damaged string              `json:"damaged,omitempty"` // why it is offered to nobody, with advice
-	Robots  map[device.ID]Trial `json:"robots"`            // those it was offered to
+	Robots  map[device.ID]Trial `json:"robots"`            // to whom it was offered
 }
 
 // List returns the catalogue, the newest image first.
@@ -233,8 +232,8 @@ func (f *Firmware) shown(r Record) Shown {
 }
 
 // Plan sets the rollout of an image, and restarts one that has stopped, without the robots
-// that have failed. A plan that only pauses or continues it keeps what is known of its
-// first robots. Errors have a code and a status.
+// that have failed. A plan that only pauses or resumes it does not reset its first robots.
+// Errors have a code and a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

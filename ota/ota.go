@@ -114,8 +114,8 @@ type firmware struct {
 }
 
 // webSocket is copied by the robot key by key into its flash: if a token or version is
-// missing, the earlier one stays in force. A robot that waits for its owner gets none of
-// it, because some clients keep an empty token after their adoption. A robot chooses its
+// missing, it keeps the earlier one. A robot that waits for its owner gets no webSocket,
+// because some clients keep an empty token after their adoption. A robot chooses its
 // transport only after that.
 type webSocket struct {
 	URL     string `json:"url"`
@@ -159,7 +159,7 @@ func (f *fault) Status() int   { return f.status }
 
 // CheckIn answers a robot that has booted.
 func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
-	checkIn, err := s.read(r)
+	checkIn, err := s.parse(r)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -227,7 +227,7 @@ func (s *Service) endpoint(base string) string {
 func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
-	if !now.Before(s.o.Earliest) { // no time is better than a wrong one: the robot may have its own clock
+	if !now.Before(s.o.Earliest) { // the robot may have a better clock
 		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
 	if a.Token == "" {
@@ -239,8 +239,8 @@ func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.T
 	return reply
 }
 
-// read reads the identity from the headers, and the rest from the headers or the body.
-func (s *Service) read(r Request) (device.CheckIn, error) {
+// parse reads the identity from the headers, and the rest from the headers or the body.
+func (s *Service) parse(r Request) (device.CheckIn, error) {
 	// An SSID with a quote in it makes the body invalid. The robot is still answered.
 	var body reported
 	if json.Unmarshal(r.Body, &body) != nil {
@@ -255,7 +255,7 @@ func (s *Service) read(r Request) (device.CheckIn, error) {
 		return device.CheckIn{}, err
 	}
 	board, version, _ := strings.Cut(r.UserAgent, "/")
-	if isBrowser(r.UserAgent) { // it does not identify the client that runs in it
+	if isBrowser(r.UserAgent) { // its name does not identify the client
 		board, version = cmp.Or(text(body.Board.Type), text(body.Application.Name)), ""
 	}
 	return device.CheckIn{
@@ -288,7 +288,7 @@ func (s *Service) client(id device.ID, sent string, body reported) device.Client
 	return device.NewClient(sent)
 }
 
-// base returns the appliance's address for robots. The firmware misreads a URL without a port.
+// base returns the appliance's address for robots, with a port, which the firmware requires.
 func (s *Service) base(host string, encrypted bool) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil

@@ -13,8 +13,8 @@ import (
 	"perch/device"
 )
 
-// Rollout says to which robots an image goes, and when. With the zero value it goes only to
-// robots on which it is installed by hand.
+// Rollout selects the robots that are offered an image, and when. With the zero value it is
+// only installed by hand.
 type Rollout struct {
 	Boards  []string     `json:"boards"`           // a subset of the image's; empty is all of them
 	Robots  []device.ID  `json:"robots,omitempty"` // empty is all of those boards
@@ -98,8 +98,8 @@ func (r Rollout) onlyPaused(plan Rollout) bool {
 }
 
 // share returns a robot's place from 0 to 99 for an image. It is constant, so that a growing
-// rollout keeps its robots, and differs between images, so that it is not always the same
-// robots that go first.
+// rollout keeps its robots, and differs between images, so that other robots are the first
+// each time.
 func share(sha string, robot device.ID) int {
 	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)

@@ -13,7 +13,7 @@ import (
 	"perch/limit"
 )
 
-// Limits of a check-in.
+// arriveWithin bounds the time for a check-in's body.
 const arriveWithin = 30 * time.Second
 
 // Routes mounts the robots' check-in. It needs no key: a robot names itself in its headers
@@ -62,7 +62,7 @@ func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
 			errors.New("the check-in is larger than 64 kB; no robot sends that")}
 	}
-	// An incomplete body cannot be parsed: the headers are enough.
+	// An incomplete body is not parsed: the headers are enough.
 	// A browser sends no Origin for an image or script tag, with which any page of the internet
 	// could fill the registry; an allowed page's script sends one.
 	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {

@@ -84,8 +84,8 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 	return shown, err
 }
 
-// upload receives one file at a time into a folder, renames it, and calls kept. A file that
-// is refused or incomplete leaves nothing behind.
+// upload receives one file at a time into a folder, renames it, and calls kept. It removes
+// a file that is refused or incomplete.
 func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), kept func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
@@ -231,24 +231,24 @@ func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	return f.shown(r), nil
 }
 
-// sweep makes folder and store consistent. A file without a record is left from an upload or
-// a removal, or its record was lost: it is put aside.
+// sweep makes folder and store consistent, and removes unfinished uploads. A file without a
+// record, which was lost or not yet written, is put aside.
 func (f *Firmware) sweep() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {
 		return fmt.Errorf("read the folder for firmware: %w", err)
 	}
 	for _, file := range files {
-		name := file.Name()
-		sha, isImage := strings.CutSuffix(name, imageExt)
-		_, known := f.images[sha]
-		switch {
-		case !file.Type().IsRegular() || isImage && known:
-		case isImage && isHash(sha):
-			f.putAside(name)
-		case strings.HasPrefix(name, strings.TrimSuffix(uploadName, "*")):
-			if err := os.Remove(filepath.Join(f.o.Dir, name)); err != nil {
-				return fmt.Errorf("remove what an upload left behind: %w", err)
+		sha, isImage := strings.CutSuffix(file.Name(), imageExt)
+		if _, known := f.images[sha]; file.Type().IsRegular() && isImage && isHash(sha) && !known {
+			f.putAside(file.Name())
+		}
+	}
+	for _, folder := range []string{"", AssetsFolder} {
+		unfinished, _ := filepath.Glob(filepath.Join(f.o.Dir, folder, uploadName)) // the pattern is valid
+		for _, name := range unfinished {
+			if err := os.Remove(name); err != nil {
+				return fmt.Errorf("remove an unfinished upload: %w", err)
 			}
 		}
 	}
@@ -265,7 +265,7 @@ func (f *Firmware) sweep() error {
 	return nil
 }
 
-// putAside moves an image out of the folder. If that fails, the file does no harm there.
+// putAside moves an image out of the folder. If that fails, it is harmless where it is.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanage, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

@@ -12,8 +12,8 @@ import (
 	"perch/plain"
 )
 
-// The address of the partition table in a robot's flash, and its largest size, in bytes.
-// The layout is defined by esp_flash_partitions.h in ESP-IDF.
+// The address and the largest size of the partition table in a robot's flash, in bytes. The
+// layout is defined by esp_flash_partitions.h in ESP-IDF.
 const (
 	TableOffset = 0x8000
 	TableSize   = 0xC00
