@@ -15,6 +15,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/socket"
 	"perch/voice/espeak"
 	"perch/voice/openai"
@@ -27,9 +28,7 @@ func apply(h *appliancetest.Appliance, change func(*config.Config)) (restart []s
 	c := *h.Config()
 	change(&c)
 	restart, err := h.Apply(&c)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	return restart
 }
 
@@ -116,9 +115,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 	hear := func(text string) {
 		t.Helper()
-		if err := h.Talk.InjectText(t.Context(), "a0b1c2d3e4f5", text); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.Talk.InjectText(t.Context(), "a0b1c2d3e4f5", text))
 	}
 
 	apply(h, func(c *config.Config) { c.Language = "de" })
@@ -204,9 +201,7 @@ func TestAChangedKey(t *testing.T) {
 	gone := make(chan string, 3)
 	for _, path := range []string{"/v1/vtuber/ws", "/client-ws"} {
 		conn, err := dial(h.URL(path), appliancetest.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		defer conn.Drop()
 		go func() {
 			for {
@@ -218,9 +213,7 @@ func TestAChangedKey(t *testing.T) {
 		}()
 	}
 	here, err := dial(h.Here()+"v1/vtuber/ws", appliancetest.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer here.Drop()
 	stays := make(chan struct{})
 	go func() {

@@ -35,9 +35,7 @@ func crowded(t testing.TB) (data string) {
 		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: fmt.Sprintf("10.%d.%d.1", n/256, n%256)},
 			now)
 		if n < 300 {
-			if _, err := a.Robots.Adopt(string(id), now); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(a.Robots.Adopt(string(id), now))(t)
 		}
 		a.Robots.KeepTools(id, tools)
 		for range 5 {

@@ -29,9 +29,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 		r := bufio.NewReader(conn)
 		answer, err := http.ReadResponse(r, nil)
 		must.Succeed(t, err)
-		if _, err := io.ReadAll(answer.Body); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(io.ReadAll(answer.Body))(t)
 		_ = answer.Body.Close()
 		return conn, r
 	}

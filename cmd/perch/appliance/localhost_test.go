@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/gateway/httpserver/httpservertest"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -18,9 +19,7 @@ import (
 func TestLocalhost(t *testing.T) {
 	const page = "http://localhost:5173"
 	_, port, err := net.SplitHostPort(appliancetest.FreeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	at := "localhost:" + port
 	c := appliancetest.Config()
 	c.Local, c.AllowedOrigins = []string{at}, []string{page}

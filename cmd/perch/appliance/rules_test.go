@@ -15,6 +15,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/perception"
 	"perch/voice"
 )
@@ -23,9 +24,7 @@ import (
 func loaded(t *testing.T, file string) config.Config {
 	t.Helper()
 	c, err := config.Source{File: file}.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return c
 }
 
@@ -122,17 +121,13 @@ func TestSounds(t *testing.T) {
 	for i := range tune {
 		tune[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/voice.MicRate))
 	}
-	if err := os.Mkdir(filepath.Join(data, "sounds"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(filepath.Join(data, "sounds"), 0o750))
 	var file bytes.Buffer
 	err := voice.WriteWAV(&file, voice.MicRate, tune)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(data, "sounds", "tune.wav"), file.Bytes(), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	play := func(asset string, status int, part string) {
 		t.Helper()
 		got, text := h.Owner(http.MethodPost, "/admin/play-asset", `{"asset":"`+asset+`"}`)

@@ -72,9 +72,7 @@ func signSkill(t *testing.T, data, name string) {
 	must.Succeed(t, err)
 	s, err := skill.Read(filepath.Join(data, "skills", name))
 	must.Succeed(t, err)
-	if _, err := skill.Sign(s, key.Private()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(skill.Sign(s, key.Private()))(t)
 }
 
 // TestAModelUsesASkillThatTheOwnerHasSigned, and not one that nobody has.
@@ -119,9 +117,7 @@ func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	c.Robots.Each = []config.Robot{{Robot: "a0b1c2d3e4f5", Character: "leo"}}
 	h := appliancetest.Start(t, c, data)
 	h.Robots.CheckIn(device.CheckIn{ID: "a0b1c2d3e4f5", Board: "m5stack-stack-chan"}, time.Now())
-	if _, err := h.Robots.Adopt("a0b1c2d3e4f5", time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.Robots.Adopt("a0b1c2d3e4f5", time.Now()))(t)
 	if who := h.Characters.Who("a0b1c2d3e4f5", ""); who != "leo" { // without a restart
 		t.Errorf("the robot that has come is %s", who)
 	}

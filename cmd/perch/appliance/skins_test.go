@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/socket"
 	"perch/waittest"
 )
@@ -35,9 +36,7 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 	one, two := h.Watch(appliancetest.Everything), h.Watch(appliancetest.Everything)
 	stalled, err := socket.Dial(t.Context(), strings.Replace(h.URL("/v1/vtuber/ws"), "http", "ws", 1),
 		socket.Options{Header: http.Header{"Authorization": {"Bearer " + appliancetest.Key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer stalled.Drop()
 	var late *appliancetest.Watcher
 	var talking sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/listener"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // TestAStopLetsDownloadsFinish: a robot whose connection ends in the middle of an image
@@ -38,9 +39,7 @@ func downloading(t *testing.T) (h *appliancetest.Appliance, r *appliancetest.Rob
 	h.Admin(http.MethodPost, fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)),
 		`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`, nil)
 	r = h.NewRobot(simrobot.Options{Upgrades: true})
-	if err := r.Boot(t.Context()); err != nil { // which confirms what it runs
-		t.Fatal(err)
-	}
+	must.Succeed(t, r.Boot(t.Context())) // which confirms what it runs
 	ended := make(chan error, 1)
 	go func() { ended <- r.Boot(t.Context()) }() // 2 MB take four seconds
 	h.Eventually("a part of it is downloaded", func() bool {
@@ -75,9 +74,7 @@ func TestNoTalkBeginsDuringAStop(t *testing.T) {
 // seconds in which conversations end and all data is written.
 func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
 	unit, err := os.ReadFile("../../../packaging/perch.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(string(unit))
 	if found == nil {
 		t.Fatal("packaging/perch.service has no TimeoutStopSec")

@@ -11,6 +11,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // TestEveryModeFramingAndFirmware holds a spoken talk in each, with not one
@@ -87,9 +88,7 @@ func TestBargeIn(t *testing.T) {
 				r.Late() > appliancetest.TooLate {
 				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Late(), err, s.Turns)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			r.InTime(t)
 			quiet := time.Second
 			if r.Late() > appliancetest.TooLate {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"perch/language"
+	"perch/must"
 )
 
 // TestTranslations checks that the annotated sample explains each key, and what keys.json of a
@@ -37,9 +38,7 @@ func TestTranslations(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &own)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for _, key := range slices.Sorted(maps.Keys(english)) {
 			if own[key] == "" {
 				t.Logf("%s does not explain %s", tag, key)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // overlaid is a configuration file of that text, with an overlay that is not there yet.
@@ -18,9 +20,7 @@ func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "perch.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(path, []byte(text), 0o640))
 	source := Source{File: path, Overlay: filepath.Join(dir, OverlayFile), Environ: environ}
 	return &Overlay{Source: source, Now: time.Now}
 }
@@ -106,17 +106,13 @@ func TestTheOverlayComesBeforeTheFile(t *testing.T) {
 	changes(t, o, map[string]any{"robots.idle": "7m", "allowed_hosts": []any{"c.example"}, "speech.silence": "700ms",
 		"skins.vocabularies": map[string]any{"b": map[string]any{"neutral": "y"}}, "language": "fr"})
 	c, err := o.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if c.Name != "house" || time.Duration(c.Robots.Idle) != 7*time.Minute || c.Robots.Framing != 3 || !reflect.DeepEqual(c.AllowedHosts, []string{"c.example"}) ||
 		len(c.Skins.Vocabularies) != 1 || c.Language != "fr" {
 		t.Errorf("%+v", c)
 	}
 	shown, err := o.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	from := map[string]string{}
 	for _, k := range shown.Keys {
 		from[k.Key] = k.From
@@ -186,9 +182,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 		"skins: {key_file: /x}\n":              ":1: skins: key and key_file are two places for one key; perch unset skins gives",
 	} {
 		o := overlaid(t, "name: house\nskins: {key: a-long-key}\n")
-		if err := os.WriteFile(o.Source.Overlay, []byte(overlay), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(o.Source.Overlay, []byte(overlay), 0o600))
 		_, err := o.Load()
 		if err == nil || !strings.HasPrefix(err.Error(), o.Source.Overlay+says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s\nsays %v, want %s", overlay, err, says)
@@ -203,9 +197,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 	}
 	o := overlaid(t, "name: house\n")
 	for _, overlay := range []string{"name: [", "- a\n"} {
-		if err := os.WriteFile(o.Source.Overlay, []byte(overlay), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(o.Source.Overlay, []byte(overlay), 0o600))
 		if _, err := o.Load(); err == nil || !strings.HasPrefix(err.Error(), o.Source.Overlay+":1: ") || !strings.Contains(err.Error(), "remove it to run with the configuration file alone") {
 			t.Errorf("%q says %v", overlay, err)
 		}
@@ -214,9 +206,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 		}
 	}
 	// Two faults are mended one after the other.
-	if err := os.WriteFile(o.Source.Overlay, []byte("nmae: x\nspeech: {silence: 10s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(o.Source.Overlay, []byte("nmae: x\nspeech: {silence: 10s}\n"), 0o600))
 	if _, faults, _ := o.Change(map[string]any{"name": "x"}); len(faults) != 2 {
 		t.Errorf("a configuration with faults is changed: %v", faults)
 	}
@@ -252,14 +242,10 @@ func (a *applier) Apply(c *Config) (restart []string, err error) {
 func TestAChangeIsApplied(t *testing.T) {
 	o := overlaid(t, "name: house\n")
 	c, err := o.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	a := &applier{started: c}
 	o.Applier = a
-	if err := o.Start(&c); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, o.Start(&c))
 	expect := func(values map[string]any, want ...string) {
 		t.Helper()
 		got, faults, err := o.Change(values)
@@ -295,9 +281,7 @@ func TestAChangeIsApplied(t *testing.T) {
 		t.Errorf("the overlay is %s", now)
 	}
 	// What the owner changes by hand takes effect by a restart.
-	if err := os.WriteFile(o.File, []byte("name: house\nrobots: {idle: 5m}\n"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(o.File, []byte("name: house\nrobots: {idle: 5m}\n"), 0o640))
 	if shown, err := o.Read(); err != nil || !reflect.DeepEqual(shown.Restart, []string{"robots.idle"}) {
 		t.Errorf("shown is %q, %v", shown.Restart, err)
 	}
@@ -331,9 +315,7 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 		t.Fatalf("%d keys, %v", len(shown.Keys), err)
 	}
 	before, err := o.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	values := map[string]any{}
 	for _, one := range shown.Keys {
 		if one.Type != "secret" { // whose value is not shown
@@ -407,9 +389,7 @@ func TestHostileTexts(t *testing.T) {
 		if _, faults, err := o.Change(map[string]any{"brains": text}); err != nil || len(faults) == 0 {
 			t.Errorf("%s are set: %v", what, err)
 		}
-		if err := os.WriteFile(o.File, []byte(text[:min(len(text), mostConfig)]), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(o.File, []byte(text[:min(len(text), mostConfig)]), 0o640))
 		if _, err := o.Read(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -417,9 +397,7 @@ func TestHostileTexts(t *testing.T) {
 		if took > most {
 			t.Errorf("%s took %s of a core, more than %s", what, took, most)
 		}
-		if err := os.WriteFile(o.File, []byte("name: a\n"), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(o.File, []byte("name: a\n"), 0o640))
 	}
 }
 
@@ -427,9 +405,7 @@ func TestHostileTexts(t *testing.T) {
 func computed(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
@@ -439,12 +415,8 @@ func TestTheOverlayIsItsOwners(t *testing.T) {
 	if err := o.Start(&Config{}); err != nil {
 		t.Fatalf("without one: %v", err)
 	}
-	if err := os.WriteFile(o.Source.Overlay, []byte("name: b\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Start(&Config{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(o.Source.Overlay, []byte("name: b\n"), 0o644))
+	must.Succeed(t, o.Start(&Config{}))
 	if at, err := os.Stat(o.Source.Overlay); err != nil || at.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v, %v", at.Mode(), err)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestAMaskedSecretIsShownNowhere: an owner who has the configuration shown sees a secret
@@ -32,20 +34,14 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 	} {
 		o := overlaid(t, text)
 		shown, err := o.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if shown.Text == "" && shown.Why == "" {
 			t.Errorf("%s: nothing says why the text is not shown", name)
 		}
 		checked, err := o.Check(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		changes, faults, err := o.Change(map[string]any{"name": secret, "adoption": secret, "robots.idle": secret, "nothing": 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		for what, told := range map[string]any{"shown": shown, "checked": checked, "changed": []any{changes, faults}} {
 			all, err := json.Marshal(told)
 			if at := strings.Index(string(all), secret); err != nil || at >= 0 {
@@ -61,9 +57,7 @@ func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 	o := overlaid(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
 		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
 	shown, err := o.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	for _, part := range []any{shown.Keys, shown.Faults, shown.Warnings} {
 		if all, _ := json.Marshal(part); strings.Contains(string(all), "geheim-geheim") {
 			t.Errorf("shown is %s", all)
@@ -77,9 +71,7 @@ func TestAShortSecretHidesNoWords(t *testing.T) {
 	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
 	o := overlaid(t, text)
 	shown, err := o.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	want := "# the perch in the hall\nname: ••••••\nskins: {key: ••••••}\nbrains: [{kind: openai, env: {HOST: ••••••}, url: \"http://localhost\"}]\n"
 	if shown.Text != want {
 		t.Errorf("shown is %q, want %q", shown.Text, want)

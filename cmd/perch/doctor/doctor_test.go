@@ -81,9 +81,7 @@ func (d *Examination) write(t *testing.T, path, text string, mode os.FileMode) s
 	}
 	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must.Succeed(t, os.WriteFile(path, []byte(text), mode))
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Chmod(path, mode)) // whatever the umask is
 	return path
 }
 

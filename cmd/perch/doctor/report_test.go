@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/command/commandtest"
 	"perch/gateway/owner/admin"
+	"perch/must"
 	"perch/store/archive"
 	"perch/voice/espeak"
 	"perch/voice/wyoming"
@@ -87,9 +88,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	d.kept(t).Close()
 	key := d.write(t, filepath.Join(d.Data, "brain"), "k", 0o600)
 	for path, mode := range map[string]os.FileMode{key: 0, archive.DatabasePath(d.Data): 0, d.Data: 0o550} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(path, mode))
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.Data, 0o700) })
 	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it

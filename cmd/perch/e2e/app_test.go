@@ -251,9 +251,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		t.Error("another page has opened a WebSocket")
 	}
 	ws, err := dial(ha.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	if err := ws.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
 		t.Error(err)
 	}
@@ -282,9 +280,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 			r.Header.Set(claims[i], claims[i+1])
 		}
 		answer, err := elsewhere.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_ = answer.Body.Close()
 		if answer.StatusCode != http.StatusForbidden {
 			t.Errorf("another machine gets %d for %s at the ingress", answer.StatusCode, path)

@@ -37,9 +37,7 @@ func (h *running) publishImage(version string) string {
 
 func (h *running) remember(body string) {
 	h.T.Helper()
-	if _, err := h.Memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()); err != nil {
-		h.T.Fatal(err)
-	}
+	must.Value(h.Memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()))(h.T)
 }
 
 // TestBackupAndRestore is the whole way: a backup while the appliance runs, what

@@ -129,9 +129,7 @@ func knowing(b *testing.B, robots int) (data string) {
 	for n := range robots {
 		id := device.ID(fmt.Sprintf("a0000000%04x", n))
 		a.Robots.CheckIn(device.CheckIn{ID: id, Board: "m5stack-stack-chan", Firmware: "1.2.4", Address: "10.0.0.1"}, now)
-		if _, err := a.Robots.Adopt(string(id), now); err != nil {
-			b.Fatal(err)
-		}
+		must.Value(a.Robots.Adopt(string(id), now))(b)
 	}
 	return data
 }

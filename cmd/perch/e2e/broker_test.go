@@ -117,9 +117,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 		h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "tell me a joke")}).Whole(t)
 	})
 	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
-	if _, err := conn.Write(eightBytes); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(conn.Write(eightBytes))(t)
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("whoever has sent that is still inside")
 	}

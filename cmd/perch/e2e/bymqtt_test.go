@@ -235,9 +235,7 @@ func TestRobotsPasswords(t *testing.T) {
 	defer conn.Close()
 	topic := "perch/" + b.Username + "/say/set"
 	body := append([]byte{0, byte(len(topic))}, topic+`{"text": "I am not that robot"}`...)
-	if _, err := conn.Write(mqttPacket(0x30, body)); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(conn.Write(mqttPacket(0x30, body)))(t)
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := io.Copy(io.Discard, conn); err != nil { // what the robot was sent before, and the end
 		t.Errorf("a robot that publishes elsewhere is not disconnected: %v", err)

@@ -371,9 +371,7 @@ func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", config.MQTTUser, v.h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(v.t, err)
 	_ = conn.SetDeadline(time.Time{})
-	if _, err := conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))); err != nil { // SUBSCRIBE
-		v.t.Fatal(err)
-	}
+	must.Value(conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))))(v.t) // SUBSCRIBE
 	all.Go(func() { _, _ = io.Copy(v.secrets.hear("MQTT"), conn) })
 	return func() { _ = conn.Close() }
 }

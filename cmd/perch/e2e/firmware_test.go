@@ -68,9 +68,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	fmt.Fprintf(upload,
 		"POST /api/v1/firmware?board=m5stack-stack-chan HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",
 		p.token, len(image))
-	if _, err := upload.Write(image[:len(image)/2]); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(upload.Write(image[:len(image)/2]))(t)
 	waittest.For(t, "half of it is on the disk", func() bool { return len(p.files()) == 1 })
 	power()
 	if list, files := p.catalogue(), p.files(); len(list) > 0 || len(files) > 0 {
@@ -86,9 +84,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 		t.Fatalf("of what was acknowledged there is %+v, %v", list, p.files())
 	}
 
-	if err := boot(); err != nil { // which confirms what it runs
-		t.Fatal(err)
-	}
+	must.Succeed(t, boot()) // which confirms what it runs
 	broken, last := make(chan error, 1), robot()
 	go func() { broken <- last.Boot(t.Context()) }() // an image of 1 MB takes two seconds
 	waittest.For(t, "half of it is downloaded", func() bool {

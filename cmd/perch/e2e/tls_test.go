@@ -20,6 +20,7 @@ import (
 	"perch/cmd/perch/doctor"
 	"perch/cmd/perch/machine"
 	"perch/gateway/httpserver/httpservertest"
+	"perch/must"
 	"perch/socket"
 )
 
@@ -37,9 +38,7 @@ func goodFor(t testing.TB, dir, name string, d time.Duration) config.TLS {
 func trusts(t testing.TB, file string) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
 		t.Fatalf("%s holds no certificate", file)
@@ -56,17 +55,13 @@ func (h *running) checksInOverTLS(client http.Client, address string) {
 	send := func(path, body string, cookies ...*http.Cookie) *http.Response {
 		h.T.Helper()
 		r, err := http.NewRequestWithContext(h.T.Context(), http.MethodPost, "https://"+address+path, strings.NewReader(body))
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		r.Header.Set("Origin", "https://"+address)
 		for _, c := range cookies {
 			r.AddCookie(c)
 		}
 		answer, err := client.Do(r)
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		return answer
 	}
 	entered := send("/session", `{"token":"`+h.OwnerToken()+`"}`)
@@ -95,16 +90,12 @@ func TestEncryptedDoors(t *testing.T) {
 	get := func(method, path, key string) int {
 		t.Helper()
 		r, err := http.NewRequest(method, "https://"+address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if key != "" {
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
 		answer, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		_ = answer.Body.Close()
 		if answer.ProtoMajor != 1 {
 			t.Errorf("it speaks %s", answer.Proto)
@@ -158,9 +149,7 @@ func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 	h.T.Helper()
 	// Package socket dials in the clear; a tunnel encrypts.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
 	defer l.Close()
 	tunnelled := make(chan struct{})
 	go func() {
@@ -195,17 +184,11 @@ func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 	}()
 	conn, err := socket.Dial(h.T.Context(), "ws://"+l.Addr().String()+"/v1/vtuber/ws", socket.Options{MaxMessage: 1 << 16,
 		Header: http.Header{"Authorization": {"Bearer " + key}}})
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	if err := conn.SendText([]byte(`{"type":"ping"}`)); err != nil {
-		h.T.Fatal(err)
-	}
+	must.Succeed(h.T, err)
+	must.Succeed(h.T, conn.SendText([]byte(`{"type":"ping"}`)))
 	for {
 		_, text, err := conn.Receive()
-		if err != nil {
-			h.T.Fatal(err)
-		}
+		must.Succeed(h.T, err)
 		if bytes.Contains(text, []byte(`"pong"`)) {
 			break
 		}
@@ -261,21 +244,15 @@ func othersReach(dir string) bool {
 // doctor and the log, each with its cure.
 func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	if !othersReach(dir) {
 		t.Skip("nobody else reaches the directory of tests")
 	}
 	expired := certified(t, t.TempDir(), "perch.local", time.Now().Add(-2*month), time.Now().Add(-month))
 	token, inside := filepath.Join(dir, "ha.token"), filepath.Join(dir, "own", "tts.key")
-	must(os.Mkdir(filepath.Dir(inside), 0o700))
+	must.Succeed(t, os.Mkdir(filepath.Dir(inside), 0o700))
 	for _, path := range []string{token, inside} {
-		must(os.WriteFile(path, []byte("a-secret-of-the-house"), 0o644))
-		must(os.Chmod(path, 0o644))
+		must.Succeed(t, os.WriteFile(path, []byte("a-secret-of-the-house"), 0o644))
+		must.Succeed(t, os.Chmod(path, 0o644))
 	}
 	file := filepath.Join(dir, "perch.yaml")
 	text := fmt.Sprintf(`tls: {listen: ["127.0.0.1:0"], certificate: %q, key: %q}
@@ -286,16 +263,16 @@ mdns: {enabled: false}
 bridge: {key: a-key-in-the-open}
 brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: openai, url: "http://127.0.0.1:1/v1", model: m, key_file: %q}, {kind: reflex}]`,
 		expired.Certificate, expired.Key, token, inside)
-	must(os.WriteFile(file, []byte(text), 0o644))
-	must(os.Chmod(file, 0o644))
-	must(os.Chmod(expired.Key, 0o644))
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o644))
+	must.Succeed(t, os.Chmod(file, 0o644))
+	must.Succeed(t, os.Chmod(expired.Key, 0o644))
 	data := filepath.Join(dir, "data")
-	must(os.Mkdir(data, 0o755))
-	must(os.Chmod(data, 0o755))
+	must.Succeed(t, os.Mkdir(data, 0o755))
+	must.Succeed(t, os.Chmod(data, 0o755))
 	wanted := []string{"has expired on ", "can read " + token + ", and it holds a secret; take that from them: chmod o-rwx " + token,
 		"can read " + expired.Key, "can read " + file + ", and it holds secrets"}
 	c, err := appliancetest.Load(file)
-	must(err)
+	must.Succeed(t, err)
 	out := bare(t, "check-config "+file, exitDone)
 	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: machine.BuiltAt("")})
 	d.Encryption()
@@ -318,9 +295,9 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 		}
 	}
 	for _, path := range []string{token, file, expired.Key} {
-		must(os.Chmod(path, 0o640))
+		must.Succeed(t, os.Chmod(path, 0o640))
 	}
-	must(os.Chmod(data, 0o750))
+	must.Succeed(t, os.Chmod(data, 0o750))
 	for life, want := range map[time.Duration]string{month: "", 13 * 24 * time.Hour: "expires on ", -time.Minute: "not valid: it has expired"} {
 		leaf := &x509.Certificate{NotBefore: time.Now().Add(-3 * month), NotAfter: time.Now().Add(life)}
 		if err := config.Expiry(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -351,9 +328,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 		h.Stop()
 		for _, name := range names {
 			f, err := os.Stat(filepath.Join(data, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, err)
 			if f.Mode().Perm() != 0o600 {
 				t.Errorf("%s has mode %o", name, f.Mode().Perm())
 			}
@@ -365,9 +340,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 		t.Errorf("the data directory: %v, %v", f.Mode(), err)
 	}
 	for _, name := range names {
-		if err := os.Chmod(filepath.Join(data, name), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(filepath.Join(data, name), 0o644))
 	}
 	h := start()
 	if n := strings.Count(h.Logged.String(), "could be read by others"); n != len(names)-1 { // the store sees to its own

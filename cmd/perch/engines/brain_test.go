@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
 	"perch/event"
+	"perch/must"
 )
 
 // TestWithinIsAlsoForTheBeginning: an agent that never greets is not waited for
@@ -21,9 +22,7 @@ func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 	c := config.Default()
 	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{"sleep", "60"}, Within: 300 * time.Millisecond}}}
 	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	defer e.Close()
 	err = e.Brains[0].(watchedBrain).Brain.(*acp.Brain).Check(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "does not answer initialize in 300ms") {

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/must"
 	"perch/remote"
 	"perch/voice"
 )
@@ -80,9 +81,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 		recognizers := voice.Recognizers{watchedRecognizer{dead, c}, spare}
 		use := func() {
 			t.Helper()
-			if _, err := recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}))(t)
 		}
 		for range 60 { // ten minutes, a turn each ten seconds
 			use()

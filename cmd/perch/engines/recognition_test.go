@@ -12,6 +12,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -94,9 +95,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 	}
 	c := config.Default()
 	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	t.Cleanup(e.Close)
 	voices := []string{"slt", "rms", "awb"}
 	var mu sync.Mutex
