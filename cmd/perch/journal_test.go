@@ -32,11 +32,9 @@ func TestJournal(t *testing.T) {
 }
 
 func TestTheJournalsStream(t *testing.T) {
-	file, err := os.CreateTemp(t.TempDir(), "")
-	must.Succeed(t, err)
+	file := must.Value(os.CreateTemp(t.TempDir(), ""))(t)
 	defer file.Close()
-	about, err := file.Stat()
-	must.Succeed(t, err)
+	about := must.Value(file.Stat())(t)
 	is := about.Sys().(*syscall.Stat_t)
 	for stream, want := range map[string]bool{
 		fmt.Sprintf("%d:%d", is.Dev, is.Ino):   true,

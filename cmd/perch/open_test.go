@@ -17,8 +17,7 @@ import (
 // answersWith serves one answer to every request, and returns its address.
 func answersWith(t *testing.T, status int, body any) string {
 	t.Helper()
-	text, err := json.Marshal(body)
-	must.Succeed(t, err)
+	text := must.Value(json.Marshal(body))(t)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = w.Write(text)

@@ -22,8 +22,7 @@ func pagesOf(t *testing.T, patterns ...string) map[string]string {
 			t.Fatalf("%s: %v, %v", pattern, names, err)
 		}
 		for _, name := range names {
-			text, err := os.ReadFile(name)
-			must.Succeed(t, err)
+			text := must.Value(os.ReadFile(name))(t)
 			all[strings.TrimPrefix(name, "../../")] = string(text)
 		}
 	}

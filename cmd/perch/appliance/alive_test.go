@@ -17,8 +17,7 @@ import (
 func manager(t *testing.T) (next func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must.Succeed(t, err)
+	conn := must.Value(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	t.Cleanup(func() { conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
 	return func() string {

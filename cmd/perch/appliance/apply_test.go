@@ -27,9 +27,7 @@ func apply(h *appliancetest.Appliance, change func(*config.Config)) (restart []s
 	h.T.Helper()
 	c := *h.Config()
 	change(&c)
-	restart, err := h.Apply(&c)
-	must.Succeed(h.T, err)
-	return restart
+	return must.Value(h.Apply(&c))(h.T)
 }
 
 // TestAChangeIsHeardInTheNextTurn: while a robot talks, its voice, the persona and a relay
@@ -200,8 +198,7 @@ func TestAChangedKey(t *testing.T) {
 	}
 	gone := make(chan string, 3)
 	for _, path := range []string{"/v1/vtuber/ws", "/client-ws"} {
-		conn, err := dial(h.URL(path), appliancetest.Key)
-		must.Succeed(t, err)
+		conn := must.Value(dial(h.URL(path), appliancetest.Key))(t)
 		defer conn.Drop()
 		go func() {
 			for {
@@ -212,8 +209,7 @@ func TestAChangedKey(t *testing.T) {
 			}
 		}()
 	}
-	here, err := dial(h.Here()+"v1/vtuber/ws", appliancetest.Key)
-	must.Succeed(t, err)
+	here := must.Value(dial(h.Here()+"v1/vtuber/ws", appliancetest.Key))(t)
 	defer here.Drop()
 	stays := make(chan struct{})
 	go func() {

@@ -193,8 +193,7 @@ func toolDrivers(t *testing.T) map[string]toolDriver {
 	}
 	chat, ofChat := served()
 	messages, ofMessages := served()
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Value(os.Executable())(t)
 	told := toldAt(filepath.Join(t.TempDir(), "told"))
 	return map[string]toolDriver{
 		"openai":    {appliancetest.OpenAI(openaibrain.Options{URL: chat + "/v1", Model: "m"}), ofChat},

@@ -27,8 +27,7 @@ type avatarMessage struct {
 // until a message that is the last.
 func converse(t *testing.T, h *appliancetest.Appliance, path string, messages []any, last func(avatarMessage) bool) (all []avatarMessage) {
 	t.Helper()
-	conn, err := socket.Dial(t.Context(), "ws://"+h.Listeners.At("local")[0]+path, socket.Options{MaxMessage: 16 << 20})
-	must.Succeed(t, err)
+	conn := must.Value(socket.Dial(t.Context(), "ws://"+h.Listeners.At("local")[0]+path, socket.Options{MaxMessage: 16 << 20}))(t)
 	defer conn.Drop()
 	for _, m := range messages {
 		text, err := json.Marshal(m)

@@ -163,11 +163,9 @@ func TestLanguagesOverWyoming(t *testing.T) {
 		c := appliancetest.Config()
 		c.Wyoming.Listen, c.Language = "127.0.0.1:0", languages
 		h := appliancetest.Start(t, c, t.TempDir())
-		conn, err := net.Dial("tcp", h.At.String())
-		must.Succeed(t, err)
+		conn := must.Value(net.Dial("tcp", h.At.String()))(t)
 		defer conn.Close()
-		ask, err := wyoming.NewEvent(wyoming.TypeDescribe, nil, nil)
-		must.Succeed(t, err)
+		ask := must.Value(wyoming.NewEvent(wyoming.TypeDescribe, nil, nil))(t)
 		must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
 		answer, err := wyoming.NewReader(conn, wyoming.Limits{}).Read()
 		var info wyoming.Info
@@ -192,8 +190,7 @@ func TestServedOverWyoming(t *testing.T) {
 	c := appliancetest.Config()
 	c.Wyoming.Listen = "127.0.0.1:0"
 	h := appliancetest.Start(t, c, t.TempDir())
-	client, err := wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()})
-	must.Succeed(t, err)
+	client := must.Value(wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()}))(t)
 	u := voice.NewUtterance()
 	to16 := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
 	if err := client.Synthesize(t.Context(), "What time is it?", voice.Options{}, func(pcm []int16) error {
@@ -206,15 +203,12 @@ func TestServedOverWyoming(t *testing.T) {
 	if heard, err := client.Recognize(t.Context(), u, voice.Options{Language: "en"}); err != nil || heard.Text != "what time is it" {
 		t.Errorf("heard %+v, %v", heard, err)
 	}
-	conn, err := net.Dial("tcp", h.At.String())
-	must.Succeed(t, err)
+	conn := must.Value(net.Dial("tcp", h.At.String()))(t)
 	defer conn.Close()
-	ask, err := wyoming.NewEvent(wyoming.TypeTranscript, wyoming.Text{Text: "remember that my keys are in the kitchen"}, nil)
-	must.Succeed(t, err)
+	ask := must.Value(wyoming.NewEvent(wyoming.TypeTranscript, wyoming.Text{Text: "remember that my keys are in the kitchen"}, nil))(t)
 	must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
 	for r := wyoming.NewReader(conn, wyoming.Limits{}); ; {
-		e, err := r.Read()
-		must.Succeed(t, err)
+		e := must.Value(r.Read())(t)
 		var said wyoming.Text
 		if e.Type == "handled" && e.Decode(&said) == nil {
 			if !strings.Contains(said.Text, "remember") {
@@ -231,11 +225,9 @@ func TestServedOverWyoming(t *testing.T) {
 // TestAWyomingServerNeedsNoAddress: it is looked for on the network.
 func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
-	c, err := (config.Source{File: file}).Load()
-	must.Succeed(t, err)
+	c := must.Value((config.Source{File: file}).Load())(t)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e, err := engines.New(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	e := must.Value(engines.New(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler)))(t)
 	e.Close()
 }
 

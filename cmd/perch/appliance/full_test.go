@@ -24,8 +24,7 @@ func crowded(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
 	c := appliancetest.Config()
-	a, err := appliance.New(&c, appliancetest.Options(data))
-	must.Succeed(t, err)
+	a := must.Value(appliance.New(&c, appliancetest.Options(data)))(t)
 	tools := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 60<<10)}}
 	big := event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}
 	now := time.Now()
@@ -52,15 +51,13 @@ func crowded(t testing.TB) (data string) {
 // BenchmarkStartOfACrowdedOne.
 func TestAsMuchAsRobotsCanKeep(t *testing.T) {
 	data := crowded(t)
-	about, err := os.Stat(archive.DatabasePath(data))
-	must.Succeed(t, err)
+	about := must.Value(os.Stat(archive.DatabasePath(data)))(t)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	c := appliancetest.Config()
 	began := time.Now()
-	a, err := appliance.New(&c, appliancetest.Options(data))
-	must.Succeed(t, err)
+	a := must.Value(appliance.New(&c, appliancetest.Options(data)))(t)
 	took := time.Since(began)
 	defer a.Close()
 	runtime.GC()

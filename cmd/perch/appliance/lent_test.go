@@ -183,8 +183,7 @@ func (*torso) Reboot(context.Context) error { return nil }
 // what a guest has, and a stranger's has no agent. When the turn is over its
 // bearer does nothing more, and when the talk is, it opens nothing.
 func TestACodingAgentHasTools(t *testing.T) {
-	self, err := os.Executable()
-	must.Succeed(t, err)
+	self := must.Value(os.Executable())(t)
 	told := toldAt(filepath.Join(t.TempDir(), "told"))
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
 		c := appliancetest.Config()

@@ -19,16 +19,14 @@ func TestRobotsCloseFirst(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	ask := func(line string) (net.Conn, *bufio.Reader) {
 		t.Helper()
-		conn, err := net.Dial("tcp", h.Listeners.Addresses()[0])
-		must.Succeed(t, err)
+		conn := must.Value(net.Dial("tcp", h.Listeners.Addresses()[0]))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn,
 			line+" HTTP/1.1\r\nHost: 127.0.0.1\r\nDevice-Id: a0:b1:c2:d3:e4:f5\r\nConnection: close\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		r := bufio.NewReader(conn)
-		answer, err := http.ReadResponse(r, nil)
-		must.Succeed(t, err)
+		answer := must.Value(http.ReadResponse(r, nil))(t)
 		must.Value(io.ReadAll(answer.Body))(t)
 		_ = answer.Body.Close()
 		return conn, r

@@ -183,8 +183,7 @@ func moodEvents(t *testing.T, h *appliancetest.Appliance) (all []event.Event) {
 	t.Helper()
 	r, last := h.Bus.ReadFrom(1), h.Bus.Seq()
 	for seq := uint64(0); seq < last; {
-		e, err := r.Next(t.Context())
-		must.Succeed(t, err)
+		e := must.Value(r.Next(t.Context()))(t)
 		seq = e.Seq
 		switch ev := e.Event.(type) {
 		case event.Mood:
@@ -205,8 +204,7 @@ func golden(t *testing.T, file string, got *txtar.Archive) {
 		must.Succeed(t, os.WriteFile(file, txtar.Format(got), 0o644))
 		return
 	}
-	want, err := os.ReadFile(file)
-	must.Succeed(t, err)
+	want := must.Value(os.ReadFile(file))(t)
 	if text := txtar.Format(got); string(text) != string(want) {
 		t.Errorf("it is\n%s\nand was\n%s\nPERCH_GOLDEN=rewrite keeps it", text, want)
 	}

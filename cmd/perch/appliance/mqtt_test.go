@@ -260,8 +260,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 // TestABusyMQTTPort costs MQTT and nothing else, and is said where people look.
 func TestABusyMQTTPort(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	taken := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	c := appliancetest.Config()
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, taken.Addr().String()
@@ -308,8 +307,7 @@ func TestThePageIsTrue(t *testing.T) {
 	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})
 	h.Eventually("the agent is announced", func() bool { return l.Has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
 	announced := entities(l)
-	page, err := os.ReadFile("../../../docs/home-assistant.md")
-	must.Succeed(t, err)
+	page := must.Value(os.ReadFile("../../../docs/home-assistant.md"))(t)
 	named := regexp.MustCompile(`\b[a-z_]+\.(?:stack_chan_e4f5|coding_1|perch)_[a-z_]+`).FindAllString(string(page), -1)
 	for _, id := range named {
 		if _, there := announced[id]; !there {
@@ -341,8 +339,7 @@ func TestThePageIsTrue(t *testing.T) {
 
 func checkBlueprint(t *testing.T, name string) {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(name))(t)
 	var b struct {
 		Blueprint struct {
 			Name, Domain string

@@ -20,8 +20,7 @@ func BenchmarkRemember(b *testing.B) {
 	for _, full := range []int{0, 2000, 10_000} {
 		for _, callers := range []int{1, 16} {
 			b.Run(fmt.Sprintf("full=%d/callers=%d", full, callers), func(b *testing.B) {
-				db, err := store.Open(filepath.Join(b.TempDir(), "perch.db"), store.Options{})
-				must.Succeed(b, err)
+				db := must.Value(store.Open(filepath.Join(b.TempDir(), "perch.db"), store.Options{}))(b)
 				defer func() { _ = db.Close() }()
 				table := store.NewTable[agent.Entry](db, "memory")
 				for n := range full {

@@ -23,8 +23,7 @@ import (
 // loaded is a configuration that is read from a file.
 func loaded(t *testing.T, file string) config.Config {
 	t.Helper()
-	c, err := config.Source{File: file}.Load()
-	must.Succeed(t, err)
+	c := must.Value(config.Source{File: file}.Load())(t)
 	return c
 }
 

@@ -70,8 +70,7 @@ func signSkill(t *testing.T, data, name string) {
 	t.Helper()
 	key, _, err := datadir.SigningKey(data, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	s, err := skill.Read(filepath.Join(data, "skills", name))
-	must.Succeed(t, err)
+	s := must.Value(skill.Read(filepath.Join(data, "skills", name)))(t)
 	must.Value(skill.Sign(s, key.Private()))(t)
 }
 
@@ -125,8 +124,7 @@ func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	_, err := h.Skills.Perform(t.Context(), skill.Call{Session: "skin:1", Skill: "remember", Args: json.RawMessage(`{"content":"Ann drinks tea."}`)})
 	must.Succeed(t, err)
 	for {
-		e, err := from.Next(t.Context())
-		must.Succeed(t, err)
+		e := must.Value(from.Next(t.Context()))(t)
 		if _, is := e.Event.(event.Remembered); is {
 			if e.Session != "skin:1" {
 				t.Errorf("it is remembered in the session %q", e.Session)
@@ -268,8 +266,7 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 	say := func(brain, text string) string {
 		t.Helper()
 		turn := agent.Turn{Conversation: brain, Brain: brain, Text: text}
-		s, err := agent.AnswerText(t.Context(), h.Mind, turn, func(agent.Reply) error { return nil })
-		must.Succeed(t, err)
+		s := must.Value(agent.AnswerText(t.Context(), h.Mind, turn, func(agent.Reply) error { return nil }))(t)
 		return s.Text
 	}
 	if got := say("openai", "Who is there?"); got != "It says: Hi Ben." {

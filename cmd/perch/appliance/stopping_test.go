@@ -73,8 +73,7 @@ func TestNoTalkBeginsDuringAStop(t *testing.T) {
 // TestAStopIsShorterThanTheServiceManagerWaits: once the doors are closed there are eight
 // seconds in which conversations end and all data is written.
 func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
-	unit, err := os.ReadFile("../../../packaging/perch.service")
-	must.Succeed(t, err)
+	unit := must.Value(os.ReadFile("../../../packaging/perch.service"))(t)
 	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(string(unit))
 	if found == nil {
 		t.Fatal("packaging/perch.service has no TimeoutStopSec")

@@ -25,8 +25,7 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 		must.Succeed(t, r.Boot(t.Context()))
 	}
 	boot()
-	robot, err := h.Robots.Get("a0b1c2d3e4f5")
-	must.Succeed(t, err)
+	robot := must.Value(h.Robots.Get("a0b1c2d3e4f5"))(t)
 	const topic = "perch/a0b1c2d3e4f5/firmware"
 	shows := func(parts ...string) {
 		t.Helper()

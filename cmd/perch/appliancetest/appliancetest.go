@@ -128,8 +128,7 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	for _, f := range change {
 		f(&o)
 	}
-	a, err := appliance.New(&c, o)
-	must.Succeed(t, err)
+	a := must.Value(appliance.New(&c, o))(t)
 	h.Appliance, h.Characters, h.Skills, h.Mind, h.Diary = a, a.Agents.Characters, a.Agents.Skills, a.Agents.Mind, a.Agents.Diary
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -212,8 +211,7 @@ func (h *Appliance) Token(path string, header ...string) string {
 // Secret is one that the appliance has made.
 func (h *Appliance) Secret(name string) string {
 	h.T.Helper()
-	text, err := datadir.Secret(h.Data, name, h.Log)
-	must.Succeed(h.T, err)
+	text := must.Value(datadir.Secret(h.Data, name, h.Log))(h.T)
 	return text
 }
 
@@ -284,8 +282,7 @@ func Child(program string, arguments ...string) *exec.Cmd {
 // Children are the processes that a process has started and that have not ended.
 func Children(t *testing.T, parent int) (all []string) {
 	t.Helper()
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-	must.Succeed(t, err)
+	lists := must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)))(t)
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // of a thread that may have ended
 		all = append(all, strings.Fields(string(text))...)

@@ -44,8 +44,7 @@ func AnsweringAvatar(t testing.TB, address string, answer func(text string) stri
 	if address == "" {
 		address = FreeAddress(t)
 	}
-	l, err := net.Listen("tcp", address)
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", address))(t)
 	a := &Avatar{Address: l.Addr().String(), answer: answer}
 	a.server = &http.Server{Handler: http.HandlerFunc(a.serve)}
 	a.serving.Go(func() { _ = a.server.Serve(l) })

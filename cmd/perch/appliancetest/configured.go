@@ -42,8 +42,7 @@ robots: {mqtt: {listen: "127.0.0.1:0"}, udp: "127.0.0.1:0"}
 func configured(t *testing.T, file, data string) *Appliance {
 	t.Helper()
 	from := config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile)}
-	c, err := from.Load()
-	must.Succeed(t, err)
+	c := must.Value(from.Load())(t)
 	var h *Appliance
 	h = Start(t, c, data, func(o *appliance.Options) {
 		o.Overlay = &config.Overlay{Source: from, Data: data, Judge: engines.CheckRecognizers, Now: time.Now}
@@ -94,8 +93,7 @@ func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, told func(answ
 	body, err := json.Marshal(map[string]any{"hook_event_name": "PermissionRequest", "session_id": "one", "tool_name": "Bash",
 		"tool_input": map[string]string{"command": command}})
 	must.Succeed(h.T, err)
-	r, err := http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body))
-	must.Succeed(h.T, err)
+	r := must.Value(http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body)))(h.T)
 	r.Header.Set("Authorization", "Bearer "+Key)
 	r.Header.Set("Content-Type", "application/json")
 	waiting.Go(func() {

@@ -190,8 +190,7 @@ func (h *Appliance) Publish(topic, payload string) {
 func (h *Appliance) Feed(path string, header ...string) *Listener {
 	h.T.Helper()
 	ctx, cancel := context.WithCancel(h.T.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL(path), nil)
-	must.Succeed(h.T, err)
+	r := must.Value(http.NewRequestWithContext(ctx, http.MethodGet, h.URL(path), nil))(h.T)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

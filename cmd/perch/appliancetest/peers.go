@@ -172,8 +172,7 @@ func NewPeers(t testing.TB) *Peers {
 	for _, peer := range []Peer{Recognizer, Brain, Synthesizer} {
 		p.ills[peer] = &illness{over: make(chan struct{}), served: map[Illness]int{}}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.recognizer = l
 	p.brain = httptest.NewServer(p.ailing(Brain, p.think))
 	p.synthesizer = httptest.NewServer(p.ailing(Synthesizer, p.speak))

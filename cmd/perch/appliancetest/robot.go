@@ -22,8 +22,7 @@ import (
 func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
 	t.Helper()
 	for _, text := range texts {
-		pcm, err := simrobot.Speak(t.Context(), text, "slt")
-		must.Succeed(t, err)
+		pcm := must.Value(simrobot.Speak(t.Context(), text, "slt"))(t)
 		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
 	}
 	return all
@@ -88,8 +87,7 @@ func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 			also(e)
 		}
 	}
-	made, err := simrobot.New(o)
-	must.Succeed(h.T, err)
+	made := must.Value(simrobot.New(o))(h.T)
 	r.Robot = made
 	return r
 }
@@ -215,8 +213,7 @@ func (r *Robot) Whole(t *testing.T) {
 func (h *Appliance) Adopt(macs ...string) {
 	h.T.Helper()
 	for _, mac := range macs {
-		id, err := device.ParseID(mac)
-		must.Succeed(h.T, err)
+		id := must.Value(device.ParseID(mac))(h.T)
 		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
 		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
 		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))

@@ -282,8 +282,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func FuzzConfig(f *testing.F) {
-	sample, err := os.ReadFile("perch.yaml")
-	must.Succeed(f, err)
+	sample := must.Value(os.ReadFile("perch.yaml"))(f)
 	f.Add(sample, "PERCH_NAME=x")
 	f.Add([]byte("robots: {idle: 1s}\nbrains: [{kind: reflex}]"), "PERCH_LISTEN_0=:1")
 	path := filepath.Join(f.TempDir(), "perch.yaml")

@@ -105,14 +105,12 @@ func TestTheOverlayComesBeforeTheFile(t *testing.T) {
 		"language: [en, de]\n", "PERCH_ROBOTS_FRAMING=3")
 	changes(t, o, map[string]any{"robots.idle": "7m", "allowed_hosts": []any{"c.example"}, "speech.silence": "700ms",
 		"skins.vocabularies": map[string]any{"b": map[string]any{"neutral": "y"}}, "language": "fr"})
-	c, err := o.Load()
-	must.Succeed(t, err)
+	c := must.Value(o.Load())(t)
 	if c.Name != "house" || time.Duration(c.Robots.Idle) != 7*time.Minute || c.Robots.Framing != 3 || !reflect.DeepEqual(c.AllowedHosts, []string{"c.example"}) ||
 		len(c.Skins.Vocabularies) != 1 || c.Language != "fr" {
 		t.Errorf("%+v", c)
 	}
-	shown, err := o.Read()
-	must.Succeed(t, err)
+	shown := must.Value(o.Read())(t)
 	from := map[string]string{}
 	for _, k := range shown.Keys {
 		from[k.Key] = k.From
@@ -314,8 +312,7 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	if err != nil || len(shown.Keys) < 80 {
 		t.Fatalf("%d keys, %v", len(shown.Keys), err)
 	}
-	before, err := o.Load()
-	must.Succeed(t, err)
+	before := must.Value(o.Load())(t)
 	values := map[string]any{}
 	for _, one := range shown.Keys {
 		if one.Type != "secret" { // whose value is not shown

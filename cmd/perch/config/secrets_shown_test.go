@@ -33,13 +33,11 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 		"a block":                   "skins:\n  key: geheim-geheim-1\npersona: |\n  you are geheim-geheim-1\n",
 	} {
 		o := overlaid(t, text)
-		shown, err := o.Read()
-		must.Succeed(t, err)
+		shown := must.Value(o.Read())(t)
 		if shown.Text == "" && shown.Why == "" {
 			t.Errorf("%s: nothing says why the text is not shown", name)
 		}
-		checked, err := o.Check(text)
-		must.Succeed(t, err)
+		checked := must.Value(o.Check(text))(t)
 		changes, faults, err := o.Change(map[string]any{"name": secret, "adoption": secret, "robots.idle": secret, "nothing": 1})
 		must.Succeed(t, err)
 		for what, told := range map[string]any{"shown": shown, "checked": checked, "changed": []any{changes, faults}} {
@@ -56,8 +54,7 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 	o := overlaid(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
 		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
-	shown, err := o.Read()
-	must.Succeed(t, err)
+	shown := must.Value(o.Read())(t)
 	for _, part := range []any{shown.Keys, shown.Faults, shown.Warnings} {
 		if all, _ := json.Marshal(part); strings.Contains(string(all), "geheim-geheim") {
 			t.Errorf("shown is %s", all)
@@ -70,8 +67,7 @@ func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 func TestAShortSecretHidesNoWords(t *testing.T) {
 	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
 	o := overlaid(t, text)
-	shown, err := o.Read()
-	must.Succeed(t, err)
+	shown := must.Value(o.Read())(t)
 	want := "# the perch in the hall\nname: ••••••\nskins: {key: ••••••}\nbrains: [{kind: openai, env: {HOST: ••••••}, url: \"http://localhost\"}]\n"
 	if shown.Text != want {
 		t.Errorf("shown is %q, want %q", shown.Text, want)

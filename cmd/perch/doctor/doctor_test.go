@@ -95,8 +95,7 @@ func (d *Examination) packaged(t *testing.T) {
 // kept makes a database as a first start does.
 func (d *Examination) kept(t *testing.T) *store.DB {
 	t.Helper()
-	db, err := store.Open(archive.DatabasePath(d.Data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(archive.DatabasePath(d.Data), store.Options{}))(t)
 	return db
 }
 
@@ -347,8 +346,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 func (d *Examination) answers(t *testing.T, status string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, status) }))
-	l, err := net.Listen("unix", filepath.Join(d.Data, "perch.sock"))
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("unix", filepath.Join(d.Data, "perch.sock")))(t)
 	s.Listener = l
 	s.Start()
 	t.Cleanup(s.Close)
@@ -357,8 +355,7 @@ func (d *Examination) answers(t *testing.T, status string) {
 // busy is an address that another program has.
 func busy(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().String()
 }

@@ -154,8 +154,7 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 		}
 	}
 	p.eventually("home assistant", func(one partOf) bool { return strings.HasSuffix(one.Note, "was told of mqtt and wyoming") })
-	password, err := os.ReadFile(filepath.Join(data, "mqtt-password"))
-	must.Succeed(t, err)
+	password := must.Value(os.ReadFile(filepath.Join(data, "mqtt-password")))(t)
 	told := s.Announced()
 	host, port, _ := net.SplitHostPort(mqtt)
 	if m := told["mqtt"]; m["host"] != host || fmt.Sprint(m["port"]) != port || m["username"] != "perch" ||
@@ -174,8 +173,7 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 		t.Errorf("the log does not say who came, or has the token\n%s", log)
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -203,16 +201,13 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	defer ha.Close()
 	get := func(method, url, body string, header ...string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		must.Succeed(t, err)
+		r := must.Value(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		answer, err := p.client.Do(r)
-		must.Succeed(t, err)
+		answer := must.Value(p.client.Do(r))(t)
 		defer answer.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
-		must.Succeed(t, err)
+		text := must.Value(io.ReadAll(io.LimitReader(answer.Body, 1<<20)))(t)
 		return answer.StatusCode, string(text)
 	}
 	below := ha.URL + supervisortest.IngressPath
@@ -250,8 +245,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		ws.Drop()
 		t.Error("another page has opened a WebSocket")
 	}
-	ws, err := dial(ha.URL)
-	must.Succeed(t, err)
+	ws := must.Value(dial(ha.URL))(t)
 	if err := ws.SendText([]byte(`{"type":"subscribe","states":"all"}`)); err != nil {
 		t.Error(err)
 	}
@@ -274,13 +268,11 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	elsewhere := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext}}
 	for _, path := range []string{"/", "/session", "/api/v1/status", "/perch-card.js", "/xiaozhi/ota/", "/health"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
-		must.Succeed(t, err)
+		r := must.Value(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil))(t)
 		for i := 0; i < len(claims); i += 2 {
 			r.Header.Set(claims[i], claims[i+1])
 		}
-		answer, err := elsewhere.Do(r)
-		must.Succeed(t, err)
+		answer := must.Value(elsewhere.Do(r))(t)
 		_ = answer.Body.Close()
 		if answer.StatusCode != http.StatusForbidden {
 			t.Errorf("another machine gets %d for %s at the ingress", answer.StatusCode, path)
@@ -460,15 +452,13 @@ func TestTheAppsOptionsAreKeys(t *testing.T) {
 		"wyoming": {"listen": ":10700"}, "skins": {"key": "0123456789"}, "bridge": {"key": "0123456789"},
 		"mqtt": {"broker": "embedded", "listen": ":1883", "user": "u", "password": "p", "base_topic": "b", "discovery_prefix": "d"},
 		"tls": {"listen": [], "certificate": "` + certificate + `", "key": "` + key + `"}, "log": {"level": "debug"}}`
-	made, err := checkedApp(t, appFolder, all)
-	must.Succeed(t, err)
+	made := must.Value(checkedApp(t, appFolder, all))(t)
 	var given, kept any
 	must.Succeed(t, errors.Join(json.Unmarshal([]byte(all), &given), json.Unmarshal([]byte(made), &kept)))
 	if !reflect.DeepEqual(given, kept) {
 		t.Errorf("the Supervisor makes %s\nof %s", made, all)
 	}
-	text, err := os.ReadFile(filepath.Join(appFolder, "perch/config.yaml"))
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(filepath.Join(appFolder, "perch/config.yaml")))(t)
 	var app struct {
 		Schema      map[string]any
 		IngressPort int    `yaml:"ingress_port"`
@@ -481,8 +471,7 @@ func TestTheAppsOptionsAreKeys(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "options.json")
 	must.Succeed(t, os.WriteFile(file, []byte(made), 0o600))
 	from := config.Source{Options: file, Environ: []string{"SUPERVISOR_TOKEN=x"}}
-	c, err := from.Load()
-	must.Succeed(t, err)
+	c := must.Value(from.Load())(t)
 	if c.Name != "attic" || c.Robots.Greeting || !c.Robots.ShareTranscripts || c.MQTT.Password != "p" || c.Log.Level != "debug" {
 		t.Errorf("%+v", c)
 	}
@@ -538,8 +527,7 @@ func TestMakeApp(t *testing.T) {
 			t.Errorf("%s: %v %s", name, err, text)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(folder, "perch/config.yaml"))
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(filepath.Join(folder, "perch/config.yaml")))(t)
 	for _, want := range []string{"\nimage: registry.example/home/perch\n", "\nurl: \"https://perch.example/perch\"\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("config.yaml has no %q: %s", want, text)
@@ -548,8 +536,7 @@ func TestMakeApp(t *testing.T) {
 	build(again, "PERCH_VERSION=1.4.0+3.gabc1234")
 	packed := func(dir string) []byte {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(dir, "perch-home-assistant_1.4.0-3.gabc1234.tar.gz"))
-		must.Succeed(t, err)
+		text := must.Value(os.ReadFile(filepath.Join(dir, "perch-home-assistant_1.4.0-3.gabc1234.tar.gz")))(t)
 		return text
 	}
 	if !bytes.Equal(packed(dist), packed(again)) {
@@ -568,10 +555,8 @@ func TestMakeApp(t *testing.T) {
 
 func picture(t *testing.T, path string) image.Image {
 	t.Helper()
-	f, err := os.Open(path)
-	must.Succeed(t, err)
+	f := must.Value(os.Open(path))(t)
 	defer f.Close()
-	drawn, err := png.Decode(f)
-	must.Succeed(t, err)
+	drawn := must.Value(png.Decode(f))(t)
 	return drawn
 }

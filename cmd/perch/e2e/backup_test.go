@@ -177,8 +177,7 @@ func killed(t *testing.T, path string) {
 // TestOfflineWhileInUse: a database that is in use is nobody else's.
 func TestOfflineWhileInUse(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
-	db, err := store.Open(archive.DatabasePath(data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(archive.DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
 	other := t.TempDir()
 	empty, err := store.Open(archive.DatabasePath(other), store.Options{})

@@ -121,8 +121,7 @@ func knowing(b *testing.B, robots int) (data string) {
 	b.Helper()
 	data = b.TempDir()
 	c := appliancetest.Config()
-	a, err := appliance.New(&c, appliancetest.Options(data))
-	must.Succeed(b, err)
+	a := must.Value(appliance.New(&c, appliancetest.Options(data)))(b)
 	defer a.Close()
 	now := time.Now()
 	a.Robots.Welcome(time.Time{})
@@ -160,16 +159,14 @@ func switches(b *testing.B, pid int) (n int) {
 // threads are the paths of a file of each thread of a process.
 func threads(b *testing.B, pid int, name string) []string {
 	b.Helper()
-	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/%s", pid, name))
-	must.Succeed(b, err)
+	paths := must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/%s", pid, name)))(b)
 	return paths
 }
 
 // anonymous is the memory of a process that is of no file, in MB.
 func anonymous(b *testing.B, pid int) float64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	must.Succeed(b, err)
+	text := must.Value(os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)))(b)
 	return float64(number(b, text, "Anonymous")) / 1024
 }
 
@@ -181,7 +178,6 @@ func number(b *testing.B, text []byte, field string) int {
 	if len(words) == 0 {
 		b.Fatalf("no %s in %s", field, text)
 	}
-	n, err := strconv.Atoi(words[0])
-	must.Succeed(b, err)
+	n := must.Value(strconv.Atoi(words[0]))(b)
 	return n
 }

@@ -31,8 +31,7 @@ func newProfiling(t testing.TB) *profiling {
 	if folder == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return &profiling{at: l.Addr().String(), folder: folder}
 }

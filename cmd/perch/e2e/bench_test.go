@@ -55,8 +55,7 @@ func startScripted(b *testing.B, data string) *process {
 // memory is a field of the process's smaps_rollup, in MB.
 func (p *process) memory(b *testing.B, field string) float64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
-	must.Succeed(b, err)
+	text := must.Value(os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid)))(b)
 	return float64(number(b, text, field)) / 1024
 }
 
@@ -82,8 +81,7 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		a := start(b, data)
-		answer, err := http.Get(a.url + "/health")
-		must.Succeed(b, err)
+		answer := must.Value(http.Get(a.url + "/health"))(b)
 		took += time.Since(began)
 		n++
 		b.StopTimer()
@@ -239,8 +237,7 @@ func load(b *testing.B, url string, robots int, say []simrobot.Sentence, change 
 		if change != nil {
 			change(i, &o)
 		}
-		robot, err := simrobot.New(o)
-		must.Succeed(b, err)
+		robot := must.Value(simrobot.New(o))(b)
 		wg.Go(func() {
 			if err := robot.Run(b.Context()); err != nil && o.StopReadingAfter == 0 {
 				b.Error(err)
@@ -301,10 +298,8 @@ func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Du
 	var all sync.WaitGroup
 	before := ownCPU(b)
 	for i := range streams {
-		decoder, err := voice.NewDecoder(voice.MicRate)
-		must.Succeed(b, err)
-		speaker, err := voice.NewEncoder(voice.SpeakerRate)
-		must.Succeed(b, err)
+		decoder := must.Value(voice.NewDecoder(voice.MicRate))(b)
+		speaker := must.Value(voice.NewEncoder(voice.SpeakerRate))(b)
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * voice.FrameDuration / time.Duration(streams))
 			tick := time.NewTicker(voice.FrameDuration)

@@ -109,8 +109,7 @@ var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 // other test of this process runs meanwhile: brokerOf would find that one's broker.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := appliancetest.StartWithBroker(t)
-	conn, err := mqttLogin(h.Config().MQTT.Listen, 5, "stranger", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
-	must.Succeed(t, err)
+	conn := must.Value(mqttLogin(h.Config().MQTT.Listen, 5, "stranger", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile)))(t)
 	defer conn.Close()
 	var talk sync.WaitGroup
 	talk.Go(func() {
@@ -316,8 +315,7 @@ func knownTo(t *testing.T, data string, robots []string) {
 func missing(t *testing.T, data, robotID string, sentences []string) {
 	t.Helper()
 	const waits = 19
-	db, err := store.Open(archive.DatabasePath(data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(archive.DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
 	list, _, err := store.NewTable[[]robot.Command](db, "waiting").Get(robotID)
 	must.Succeed(t, err)
@@ -333,8 +331,7 @@ func missing(t *testing.T, data, robotID string, sentences []string) {
 func missingNotices(t *testing.T, data string, texts []string) {
 	t.Helper()
 	const waits = 39
-	db, err := store.Open(archive.DatabasePath(data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(archive.DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
 	there := map[string]bool{}
 	for _, n := range store.NewTable[notice.Notification](db, "notifications").All() {

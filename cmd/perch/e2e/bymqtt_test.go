@@ -230,8 +230,7 @@ func TestRobotsPasswords(t *testing.T) {
 			_ = conn.Close()
 		}
 	}
-	conn, err := mqttLogin(a.Endpoint, 4, a.Client_ID, a.Username, a.Password)
-	must.Succeed(t, err)
+	conn := must.Value(mqttLogin(a.Endpoint, 4, a.Client_ID, a.Username, a.Password))(t)
 	defer conn.Close()
 	topic := "perch/" + b.Username + "/say/set"
 	body := append([]byte{0, byte(len(topic))}, topic+`{"text": "I am not that robot"}`...)

@@ -335,8 +335,7 @@ func (v clients) listenEverywhere() (leave func()) {
 	var all sync.WaitGroup
 	var ends []func()
 	for path, l := range map[string]lock{"/api/v1/events": ownersToken, "/api/perception/feed": keyOfBridge} {
-		conn, err := net.Dial("tcp", v.h.Listeners.Addresses()[0])
-		must.Succeed(v.t, err)
+		conn := must.Value(net.Dial("tcp", v.h.Listeners.Addresses()[0]))(v.t)
 		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: perch.local\r\nAuthorization: Bearer %s\r\n\r\n", path, v.keys[l])
 		ends = append(ends, func() { _ = conn.Close() })
 		all.Go(func() { _, _ = io.Copy(v.secrets.hear("server-sent events"), conn) })
@@ -368,8 +367,7 @@ func (v clients) listenEverywhere() (leave func()) {
 func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
-	conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "all", config.MQTTUser, v.h.Secret(datadir.MQTTPasswordFile))
-	must.Succeed(v.t, err)
+	conn := must.Value(mqttLogin(v.h.Config().MQTT.Listen, 4, "all", config.MQTTUser, v.h.Secret(datadir.MQTTPasswordFile)))(v.t)
 	_ = conn.SetDeadline(time.Time{})
 	must.Value(conn.Write(mqttPacket(0x82, []byte("\x00\x01\x00\x01#\x00\x00\x06$SYS/#\x00"))))(v.t) // SUBSCRIBE
 	all.Go(func() { _, _ = io.Copy(v.secrets.hear("MQTT"), conn) })

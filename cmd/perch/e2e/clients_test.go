@@ -57,8 +57,7 @@ func TestClientsOfTheField(t *testing.T) {
 
 	t.Run("everything in the query, and no Client-Id", func(t *testing.T) {
 		token := h.Token("/xiaozhi/ota/?device-id=A0-B1-C2-00-00-01")
-		conn, err := h.dial(t, url.Values{"device-id": {"a0:b1:c2:00:00:01"}, "authorization": {"Bearer " + token}})
-		must.Succeed(t, err)
+		conn := must.Value(h.dial(t, url.Values{"device-id": {"a0:b1:c2:00:00:01"}, "authorization": {"Bearer " + token}}))(t)
 		send(t, conn, `{"type":"hello"}`)
 		if hello := next(t, conn, "hello"); hello["transport"] != "websocket" || hello["session_id"] == "" {
 			t.Errorf("hello %v", hello)
@@ -83,13 +82,11 @@ func TestClientsOfTheField(t *testing.T) {
 	t.Run("odd messages", func(t *testing.T) {
 		const mac = "A0:B1:C2:00:00:03"
 		token := h.Token("/xiaozhi/ota/", "Device-Id", mac)
-		conn, err := h.dial(t, url.Values{"device-id": {strings.ToLower(mac)}, "authorization": {token}})
-		must.Succeed(t, err)
+		conn := must.Value(h.dial(t, url.Values{"device-id": {strings.ToLower(mac)}, "authorization": {token}}))(t)
 		send(t, conn, `{"type":"hello","session_id":""}`, `{"type":"iot","states":[]}`, `{"type":"ping"}`, `{"type":"goodbye","session_id":""}`,
 			`{"type":"listen","state":"detect","text":"hello there","session_id":""}`, `{"type":"listen","state":"start","mode":"ptt"}`)
 		next(t, conn, "hello")
-		encoder, err := voice.NewEncoder(voice.MicRate)
-		must.Succeed(t, err)
+		encoder := must.Value(voice.NewEncoder(voice.MicRate))(t)
 		packets := [][]byte{{}, {0xf8}, make([]byte, 4000)}
 		if err := encoder.Encode(appliancetest.Sentences(t, "look up")[0].PCM, func(p []byte) error {
 			packets = append(packets, append([]byte(nil), p...))

@@ -46,8 +46,7 @@ func buildProgram(dir string) (path string, err error) {
 // perchBinary returns the path of the program.
 func perchBinary(t testing.TB) string {
 	t.Helper()
-	path, err := build()
-	must.Succeed(t, err)
+	path := must.Value(build())(t)
 	return path
 }
 

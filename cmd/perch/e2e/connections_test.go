@@ -29,8 +29,7 @@ func TestConnectionsAreShown(t *testing.T) {
 	changes := func() (n int) {
 		events := h.Bus.ReadFrom(1)
 		for range h.Bus.Seq() {
-			e, err := events.Next(t.Context())
-			must.Succeed(t, err)
+			e := must.Value(events.Next(t.Context()))(t)
 			if e.Event == (event.Changed{What: "connections"}) {
 				n++
 			}

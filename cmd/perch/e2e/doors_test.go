@@ -24,15 +24,13 @@ func TestABrowserStandsInForARobot(t *testing.T) {
 	h := open(t, c, t.TempDir())
 	send := func(method, path string, header ...string) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequest(method, h.URL(path), nil)
-		must.Succeed(t, err)
+		r := must.Value(http.NewRequest(method, h.URL(path), nil))(t)
 		r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64)")
 		r.Header.Set("Origin", panel)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-		must.Succeed(t, err)
+		answer := must.Value((&http.Transport{DisableKeepAlives: true}).RoundTrip(r))(t)
 		var text struct {
 			WebSocket struct{ Token string }
 			Error     struct{ Code string }

@@ -29,8 +29,7 @@ func (p *process) catalogue() (list []ota.Shown) {
 // files are the images on the disk, and whatever else an upload leaves.
 func (p *process) files() (names []string) {
 	p.t.Helper()
-	list, err := os.ReadDir(filepath.Join(p.data, "firmware"))
-	must.Succeed(p.t, err)
+	list := must.Value(os.ReadDir(filepath.Join(p.data, "firmware")))(p.t)
 	for _, f := range list {
 		if !f.IsDir() {
 			names = append(names, f.Name())
@@ -53,8 +52,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	}
 	flash := filepath.Join(t.TempDir(), "flash.json")
 	robot := func() *simrobot.Robot {
-		made, err := simrobot.New(simrobot.Options{OTA: p.ota(), MAC: "A0:B1:C2:D3:E4:F5", FlashFile: flash, Upgrades: true})
-		must.Succeed(t, err)
+		made := must.Value(simrobot.New(simrobot.Options{OTA: p.ota(), MAC: "A0:B1:C2:D3:E4:F5", FlashFile: flash, Upgrades: true}))(t)
 		return made
 	}
 	boot := func() error { return robot().Boot(t.Context()) }
@@ -62,8 +60,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	image := simrobot.Image("9.9.9", 1<<20)
 	name := fmt.Sprintf("%x.bin", sha256.Sum256(image))
 
-	upload, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	must.Succeed(t, err)
+	upload := must.Value(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(t)
 	defer upload.Close()
 	fmt.Fprintf(upload,
 		"POST /api/v1/firmware?board=m5stack-stack-chan HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",

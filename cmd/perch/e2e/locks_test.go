@@ -156,8 +156,7 @@ func (k *prober) dial(s *listener.Server, from net.IP) net.Conn {
 		}
 		d.LocalAddr = &net.TCPAddr{IP: from}
 	}
-	conn, err := d.DialContext(k.t.Context(), at.Network(), at.String())
-	must.Succeed(k.t, err)
+	conn := must.Value(d.DialContext(k.t.Context(), at.Network(), at.String()))(k.t)
 	if s.Server.TLSConfig != nil {
 		known := k.known.Clone()
 		known.ServerName = "127.0.0.1"
@@ -528,12 +527,10 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 			Transport: &http.Transport{DisableKeepAlives: true},
 		})
 		for key, want := range map[string][2]int{"": {403, 401}, keys[ownersToken]: {403, 200}} {
-			r, err := http.NewRequest(http.MethodGet, proxy.URL+"/api/v1/status", nil)
-			must.Succeed(t, err)
+			r := must.Value(http.NewRequest(http.MethodGet, proxy.URL+"/api/v1/status", nil))(t)
 			r.Header.Set("Authorization", "Bearer "+key)
 			r.Header.Set("X-Forwarded-For", "127.0.0.1")
-			answer, err := http.DefaultClient.Do(r)
-			must.Succeed(t, err)
+			answer := must.Value(http.DefaultClient.Do(r))(t)
 			_ = answer.Body.Close()
 			i := 0
 			if s.Key == "listen" {

@@ -66,8 +66,7 @@ func TestMemoryAdd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for {
-		e, err := events.Next(ctx)
-		must.Succeed(t, err)
+		e := must.Value(events.Next(ctx))(t)
 		if got, is := e.Event.(event.Remembered); is {
 			if got.ID != id || got.Type != agent.MemoryFeedback || got.Body != "no bright light" {
 				t.Errorf("published: %+v", got)

@@ -90,8 +90,7 @@ func TestWhatARobotRemembersIsPublished(t *testing.T) {
 	h.Bus.Publish("", "", event.Fault{Part: "the end of the test"})
 	var got []string
 	for done := false; !done; {
-		e, err := events.Next(t.Context())
-		must.Succeed(t, err)
+		e := must.Value(events.Next(t.Context()))(t)
 		switch e := e.Event.(type) {
 		case event.Changed:
 			if e.What != "robot" {

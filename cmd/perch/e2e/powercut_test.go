@@ -241,8 +241,7 @@ func (o *outage) inspect(chores []*chore, cut int) {
 		o.t.Errorf("after %d cuts, the diary: %+v, %v", cut, kept, err)
 	}
 	known := []string{"admin-token", "diary-key", "firmware", "page-sessions", "perch.db", "perch.sock", "settings.yaml", "token-key"}
-	entries, err := os.ReadDir(o.data)
-	must.Succeed(o.t, err)
+	entries := must.Value(os.ReadDir(o.data))(o.t)
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
 			o.t.Errorf("after %d cuts, %s was left behind", cut, e.Name())

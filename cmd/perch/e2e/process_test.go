@@ -69,8 +69,7 @@ func launch(t testing.TB, binary, data string, args []string, env ...string) *pr
 		"PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout = &p.out
-	lines, err := p.cmd.StderrPipe()
-	must.Succeed(t, err)
+	lines := must.Value(p.cmd.StderrPipe())(t)
 	must.Succeed(t, p.cmd.Start())
 	go func() {
 		defer close(p.exited)

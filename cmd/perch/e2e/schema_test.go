@@ -165,8 +165,7 @@ func writeFixture(t *testing.T, dir string) {
 		t.Fatalf("%s is there already", dir)
 	}
 	archivetest.Write(t, filepath.Join(dir, "firmware", fmt.Sprintf("%x.bin", sha256.Sum256(fixtureImage))), fixtureImage)
-	db, err := store.Open(archive.DatabasePath(dir), store.Options{Migrations: datadir.Migrations(), FlushAfter: time.Hour})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(archive.DatabasePath(dir), store.Options{Migrations: datadir.Migrations(), FlushAfter: time.Hour}))(t)
 	for name, k := range tables() {
 		store.NewTable[any](db, name).PutSoon(k.key, k.make())
 	}
@@ -219,8 +218,7 @@ func TestEverySchemaIsRead(t *testing.T) {
 				t.Fatalf("it has the schema %d", content.Schema)
 			}
 			c := appliancetest.Config()
-			a, err := appliance.New(&c, appliancetest.Options(data))
-			must.Succeed(t, err)
+			a := must.Value(appliance.New(&c, appliancetest.Options(data)))(t)
 			robots, images := a.Robots.List(), a.Firmware.List()
 			a.Close()
 			if a.ID != "0badcafe" || len(robots) != 1 || len(images) != 1 {
@@ -262,8 +260,7 @@ func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged b
 
 // TestEveryTableIsInTheFixture: none of the tables that the program opens is without a record there.
 func TestEveryTableIsInTheFixture(t *testing.T) {
-	files, err := filepath.Glob("../*/*.go")
-	must.Succeed(t, err)
+	files := must.Value(filepath.Glob("../*/*.go"))(t)
 	found := map[string]bool{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {

@@ -63,8 +63,7 @@ func TestAnotherDatabaseEndsSessions(t *testing.T) {
 		},
 		"a salvage": func(h *running, _ string) *running {
 			h.Stop()
-			info, err := os.Stat(archive.DatabasePath(h.Data))
-			must.Succeed(h.T, err)
+			info := must.Value(os.Stat(archive.DatabasePath(h.Data)))(h.T)
 			for n := 2; n < int(info.Size()/page); n++ { // the first that is read
 				to := copyOf(h.T, h.Data)
 				zero(h.T, archive.DatabasePath(to), n)

@@ -150,8 +150,7 @@ func TestAnHourOfClicking(t *testing.T) {
 	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
 	t.Logf("PERCH_SEED=%d", seed)
 	h := appliancetest.Configured(t, "# Our house.\nname: house      # by mDNS\nspeech:\n  # a slow speaker\n  silence: 800ms\n")
-	own, err := os.ReadFile(h.File)
-	must.Succeed(t, err)
+	own := must.Value(os.ReadFile(h.File))(t)
 	values := map[string][]string{ // the last of each is wrong
 		"robots.keep_turns": {`5`, `50`, `"60"`, `-1`}, "speech.silence": {`"700ms"`, `"1s"`, `"10s"`},
 		"language": {`"en"`, `["en","fr"]`, `"German"`}, "robots.greeting": {`true`, `false`, `"maybe"`},
@@ -281,11 +280,9 @@ func (p *process) run(t *testing.T) string {
 func (p *process) streamed(t *testing.T, path, begins string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
-	must.Succeed(t, err)
+	r := must.Value(http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil))(t)
 	r.Header.Set("Authorization", "Bearer "+p.token)
-	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	must.Succeed(t, err)
+	answer := must.Value((&http.Transport{DisableKeepAlives: true}).RoundTrip(r))(t)
 	found := make(chan string, 1000)
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -365,8 +362,7 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 func TestSetAndUnset(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Configured(t, "name: house\n")
-	own, err := os.ReadFile(h.File)
-	must.Succeed(t, err)
+	own := must.Value(os.ReadFile(h.File))(t)
 	stopped := " --data " + t.TempDir() + " --config " + h.File
 	for _, flags := range []string{" --data " + h.Data, stopped} {
 		for _, c := range []struct {

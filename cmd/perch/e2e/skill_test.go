@@ -32,8 +32,7 @@ func written(t *testing.T, folder string, files map[string]string) string {
 func lived(t *testing.T) string {
 	t.Helper()
 	c, data := appliancetest.Config(), t.TempDir()
-	a, err := appliance.New(&c, appliancetest.Options(data))
-	must.Succeed(t, err)
+	a := must.Value(appliance.New(&c, appliancetest.Options(data)))(t)
 	a.Close()
 	return data
 }
@@ -129,8 +128,7 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 // TestTheSkillOfTheDocumentation is good as it stands there: it is signed and loaded,
 // and its sentence is answered.
 func TestTheSkillOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/character.md")
-	must.Succeed(t, err)
+	page := must.Value(os.ReadFile("../../../docs/character.md"))(t)
 	asked := ""
 	sea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

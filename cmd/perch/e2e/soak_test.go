@@ -147,8 +147,7 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 		timers: make(chan string, 1), checks: make(chan string, 1)}
 	s.figures.faults = map[string]int{}
 	s.owner = newSoakOwner(s)
-	program, err := filepath.Abs(programPath())
-	must.Succeed(t, err)
+	program := must.Value(filepath.Abs(programPath()))(t)
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v: make build makes it, and PERCH_PROGRAM names another", err)
 	}

@@ -34,11 +34,9 @@ $`)
 // TestWhyItDidNotStartIsAnErrorInTheJournal: each of its lines has the priority
 // that journalctl -p looks for.
 func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
-	stream, err := os.Create(t.TempDir() + "/journal")
-	must.Succeed(t, err)
+	stream := must.Value(os.Create(t.TempDir() + "/journal"))(t)
 	defer stream.Close()
-	about, err := stream.Stat()
-	must.Succeed(t, err)
+	about := must.Value(stream.Stat())(t)
 	own := about.Sys().(*syscall.Stat_t)
 	cmd := exec.CommandContext(t.Context(), perchBinary(t), "serve", "--config", appliancetest.Written(t, "nmae: x\nadoption: maybe"))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))

@@ -37,8 +37,7 @@ func goodFor(t testing.TB, dir, name string, d time.Duration) config.TLS {
 // trusts is a client that knows the certificate in a file, and no other.
 func trusts(t testing.TB, file string) *tls.Config {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(file))(t)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
 		t.Fatalf("%s holds no certificate", file)
@@ -60,8 +59,7 @@ func (h *running) checksInOverTLS(client http.Client, address string) {
 		for _, c := range cookies {
 			r.AddCookie(c)
 		}
-		answer, err := client.Do(r)
-		must.Succeed(h.T, err)
+		answer := must.Value(client.Do(r))(h.T)
 		return answer
 	}
 	entered := send("/session", `{"token":"`+h.OwnerToken()+`"}`)
@@ -89,13 +87,11 @@ func TestEncryptedDoors(t *testing.T) {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: known, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
 	get := func(method, path, key string) int {
 		t.Helper()
-		r, err := http.NewRequest(method, "https://"+address+path, nil)
-		must.Succeed(t, err)
+		r := must.Value(http.NewRequest(method, "https://"+address+path, nil))(t)
 		if key != "" {
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
-		answer, err := client.Do(r)
-		must.Succeed(t, err)
+		answer := must.Value(client.Do(r))(t)
 		_ = answer.Body.Close()
 		if answer.ProtoMajor != 1 {
 			t.Errorf("it speaks %s", answer.Proto)
@@ -148,8 +144,7 @@ func TestEncryptedDoors(t *testing.T) {
 func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 	h.T.Helper()
 	// Package socket dials in the clear; a tunnel encrypts.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(h.T, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(h.T)
 	defer l.Close()
 	tunnelled := make(chan struct{})
 	go func() {
@@ -271,8 +266,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	must.Succeed(t, os.Chmod(data, 0o755))
 	wanted := []string{"has expired on ", "can read " + token + ", and it holds a secret; take that from them: chmod o-rwx " + token,
 		"can read " + expired.Key, "can read " + file + ", and it holds secrets"}
-	c, err := appliancetest.Load(file)
-	must.Succeed(t, err)
+	c := must.Value(appliancetest.Load(file))(t)
 	out := bare(t, "check-config "+file, exitDone)
 	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: machine.BuiltAt("")})
 	d.Encryption()
@@ -327,8 +321,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 		h := open(t, c, data)
 		h.Stop()
 		for _, name := range names {
-			f, err := os.Stat(filepath.Join(data, name))
-			must.Succeed(t, err)
+			f := must.Value(os.Stat(filepath.Join(data, name)))(t)
 			if f.Mode().Perm() != 0o600 {
 				t.Errorf("%s has mode %o", name, f.Mode().Perm())
 			}

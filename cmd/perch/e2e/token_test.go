@@ -44,8 +44,7 @@ func TestTokenCommand(t *testing.T) {
 	if shown[1] != "ws"+strings.TrimPrefix(h.URL("/xiaozhi/v1/"), "http") {
 		t.Errorf("the address is %s", shown[1])
 	}
-	conn, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"page"}, "token": {shown[2]}})
-	must.Succeed(t, err)
+	conn := must.Value(h.dial(t, url.Values{"device-id": {mac}, "client-id": {"page"}, "token": {shown[2]}}))(t)
 	send(t, conn, `{"type":"hello"}`)
 	next(t, conn, "hello")
 	if _, err := h.dial(t, url.Values{"device-id": {mac}, "client-id": {"other"}, "token": {shown[2]}}); err == nil ||

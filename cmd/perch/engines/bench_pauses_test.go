@@ -19,8 +19,7 @@ import (
 // between two words, and how many are understood wrongly, without the rule and with it.
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
-	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
-	must.Succeed(b, err)
+	e := must.Value(New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(b)
 	b.Cleanup(e.Close)
 	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Complete}
 	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {
@@ -77,8 +76,7 @@ func frames(b *testing.B, u *voice.Utterance) []int16 {
 	pcm := make([]int16, voice.MicRate*15)
 	n := 0
 	for {
-		read, err := u.Read(b.Context(), pcm[n:], n)
-		must.Succeed(b, err)
+		read := must.Value(u.Read(b.Context(), pcm[n:], n))(b)
 		if read == 0 {
 			return pcm[:n]
 		}
@@ -110,8 +108,7 @@ type listened struct {
 // listenAsASession hears sound as a robot's session does, packet by packet; the
 // recognizer keeps up with it.
 func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, settled func(string) bool) (got listened) {
-	pointer, err := voice.NewEndPointer(0)
-	must.Succeed(b, err)
+	pointer := must.Value(voice.NewEndPointer(0))(b)
 	pcm = append(slices.Clone(pcm), make([]int16, voice.MicRate)...)
 	var u *voice.Utterance
 	result := make(chan string, 1)

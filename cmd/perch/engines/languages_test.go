@@ -27,8 +27,7 @@ import (
 func TestSixLanguagesAreSpoken(t *testing.T) {
 	c := config.Default()
 	c.Speech.Synthesizers = append([]config.Engine{{Kind: "openjtalk", Options: &openjtalk.Options{}}}, c.Speech.Synthesizers...)
-	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
-	must.Succeed(t, err)
+	e := must.Value(New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(t)
 	defer e.Close()
 	var words language.Catalogue
 	speak := func(tag, text string) (pcm []int16) {
