@@ -36,8 +36,7 @@ func backupCommand() *cobra.Command {
 	return c
 }
 
-// backup asks the running appliance, and reads the data directory itself where
-// none runs.
+// backup asks the running appliance, or reads the data directory itself if none runs.
 func (r *target) backup(c *cobra.Command, file string, force bool) error {
 	write, err := r.backupSource(c.Context(), c.ErrOrStderr())
 	if err != nil {
@@ -54,7 +53,7 @@ func (r *target) backup(c *cobra.Command, file string, force bool) error {
 	return r.print(c, m, func(out io.Writer) { fmt.Fprintf(out, "%s: %s\n", file, m) })
 }
 
-// backupSource is a function that writes a backup and returns its manifest.
+// backupSource returns a function that writes a backup and returns its manifest.
 func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Writer) (archive.Manifest, error), error) {
 	c, running, err := r.running(ctx)
 	if err != nil {
@@ -81,8 +80,7 @@ func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Wr
 	}, nil
 }
 
-// fetchBackup has the running appliance make a backup. What arrives is checked
-// against its own manifest.
+// fetchBackup has the running appliance make a backup, and checks it against its manifest.
 func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.Manifest, error) {
 	answer, err := c.exchange(ctx, http.MethodGet, "/api/v1/backup", nil)
 	if err != nil {
@@ -94,8 +92,7 @@ func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.
 	return archive.Receive(progress.Reader(answer.Body), datadir.Firmware(), w)
 }
 
-// exchange sends a request whose body or answer may be of any length, and takes
-// as long as it takes.
+// exchange sends a request whose body or answer may be of any length, without a limit of time.
 func (c *client) exchange(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	patient := *c.http
 	patient.Timeout = 0
@@ -105,7 +102,7 @@ func (c *client) exchange(ctx context.Context, method, path string, body io.Read
 	}
 	if answer.StatusCode >= 300 {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Answer)) // without it, the status is the message
-		return nil, errors.Join(errorOf(answer.Status, text), answer.Body.Close())
+		return nil, errors.Join(c.refusal(answer, text), answer.Body.Close())
 	}
 	return answer, nil
 }

@@ -15,13 +15,14 @@ import (
 	"perch/agent"
 	"perch/agent/manifest"
 	"perch/command"
+	"perch/gateway/owner/admin"
 	"perch/plain"
 )
 
 // charactersAt is where the admin API has the characters.
 const charactersAt = "/api/v1/characters"
 
-// characterCommand is the commands of characters.
+// characterCommand groups the commands of characters.
 func characterCommand() *cobra.Command {
 	c := &cobra.Command{Use: "character", Short: "Import and export characters, and give them to robots"}
 	c.AddCommand(charactersCommand(), importCharacterCommand(), exportCharacterCommand(), useCharacterCommand(), removeCharacterCommand(),
@@ -29,20 +30,10 @@ func characterCommand() *cobra.Command {
 	return c
 }
 
-// characterLine is a character as the appliance shows it.
+// characterLine is a character as commands print it.
 type characterLine struct {
-	ID           string   `json:"id"`
-	Name         string   `json:"name"`
-	Description  string   `json:"description,omitempty"`
-	From         string   `json:"from,omitempty"`
-	Brain        string   `json:"brain,omitempty"`
-	Language     string   `json:"language,omitempty"`
-	Voice        string   `json:"voice,omitempty"`
-	Tools        []string `json:"tools"`
-	MemoryTokens int      `json:"memory_tokens,omitempty"`
-	Skills       []string `json:"skills"`
-	Remarks      []string `json:"remarks"`
-	Robots       []string `json:"robots"`
+	admin.Character
+	From string `json:"from,omitempty"` // empty for a manifest that is only checked
 }
 
 func (l characterLine) write(out io.Writer) {
@@ -96,7 +87,7 @@ func importCharacterCommand() *cobra.Command {
 			if err := r.call(c, http.MethodPost, charactersAt+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
 				return err
 			}
-			for _, text := range m.Remarks { // those that its bundle explains
+			for _, text := range m.Remarks { // only this command has seen its bundle
 				if !strings.Contains(strings.Join(l.Remarks, "\n"), text) {
 					l.Remarks = append(l.Remarks, text)
 				}
@@ -108,7 +99,7 @@ func importCharacterCommand() *cobra.Command {
 	return r.register(c)
 }
 
-// readManifest reads one of this machine or of an address.
+// readManifest reads a manifest from a file, a folder or an address.
 func readManifest(c *cobra.Command, place string) (manifest.Manifest, error) {
 	return manifest.Read(c.Context(), &http.Client{Timeout: 30 * time.Second}, place)
 }
@@ -122,7 +113,7 @@ func exportCharacterCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var m json.RawMessage
 			return r.ask(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0]), nil, &m, func(out io.Writer) {
-				_ = command.WriteJSON(out, m) // as a print is written
+				_ = command.WriteJSON(out, m) // like fmt.Fprint here, without a look at the error
 			})
 		},
 	})
@@ -197,8 +188,9 @@ func checkCharacterCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := characterLine{ID: m.ID(), Name: m.Name, Description: m.Description, Brain: m.Brain.Provider, Language: m.Language,
-				Voice: m.Voice.ID, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Skills: []string{}, Remarks: m.Remarks, Robots: []string{}}
+			l := characterLine{Character: admin.Character{ID: m.ID(), Name: m.Name, Description: m.Description, Brain: m.Brain.Provider,
+				Language: m.Language, Voice: m.Voice.ID, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Skills: []string{}, Remarks: m.Remarks,
+				Robots: []string{}}}
 			for _, s := range m.Skills {
 				l.Skills = append(l.Skills, s.URI)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,18 +16,13 @@ import (
 	"perch/store"
 )
 
-// checkedConfig is what is printed of a configuration.
+// checkedConfig is the result of check-config.
 type checkedConfig struct {
-	File     string         `json:"file"`               // empty: the defaults
-	Settings string         `json:"settings,omitempty"` // the overlay, where there is one
-	User     string         `json:"user,omitempty"`     // the service's, who can read what it names
-	Faults   []string       `json:"faults"`
-	Warnings []shownWarning `json:"warnings"`
-}
-
-type shownWarning struct {
-	Part string `json:"part"`
-	What string `json:"what"`
+	File     string                `json:"file"`               // empty: the defaults
+	Settings string                `json:"settings,omitempty"` // the overlay, if it exists
+	User     string                `json:"user,omitempty"`     // the service's, who can read the files that it names
+	Faults   []string              `json:"faults"`
+	Warnings []config.ShownWarning `json:"warnings"`
 }
 
 func checkConfigCommand() *cobra.Command {
@@ -47,7 +43,7 @@ func checkConfigCommand() *cobra.Command {
 // checkConfig prints every fault of a configuration. Its error is config.Faults.
 func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	from := s.source()
-	shown := checkedConfig{File: from.File, Faults: []string{}, Warnings: []shownWarning{}}
+	shown := checkedConfig{File: from.File, Faults: []string{}, Warnings: []config.ShownWarning{}}
 	if store.Exists(from.Overlay) {
 		shown.Settings = from.Overlay
 	}
@@ -69,7 +65,7 @@ func checkConfig(c *cobra.Command, s *settings, o *output) error {
 		return wrong
 	}
 	for _, w := range loaded.Warnings(from.File, "", time.Now()) {
-		shown.Warnings = append(shown.Warnings, shownWarning{w.Part, w.What})
+		shown.Warnings = append(shown.Warnings, config.ShownWarning(w))
 	}
 	if from.Service != nil {
 		shown.User = from.Service.Name
@@ -81,10 +77,7 @@ func (s checkedConfig) write(out io.Writer) {
 	for _, w := range s.Warnings {
 		fmt.Fprintf(out, "warning: %s: %s\n", w.Part, w.What)
 	}
-	path := s.File
-	if path == "" {
-		path = "no file: the defaults"
-	}
+	path := cmp.Or(s.File, "no file: the defaults")
 	if s.Settings != "" {
 		path += " and " + s.Settings
 	}

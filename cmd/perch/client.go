@@ -25,21 +25,20 @@ import (
 	"perch/plain"
 )
 
-// client talks to a running appliance: over its socket where that is there,
-// else by URL and token.
+// client talks to a running appliance: over its socket, or by URL and token.
 type client struct {
 	base  string
 	token string
-	from  string // where that was found, in words
+	from  string // where the token is from, in words
 	http  *http.Client
 }
 
-// target are the flags that say which appliance is meant.
+// target holds the flags that say which appliance a command is for.
 type target struct {
 	output
 	url, tokenFile, data string
 
-	services func(context.Context) (string, error) // what systemd says of the unit; nil asks it
+	services func(context.Context) (string, error) // the properties of the service's unit; nil asks systemd
 }
 
 func (r *target) register(c *cobra.Command) *cobra.Command {
@@ -50,22 +49,22 @@ func (r *target) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// answerWithin bounds one request.
+// answerWithin is how long a request may take.
 const answerWithin = 15 * time.Second
 
 func (r *target) client() (*client, error) {
 	if r.url != "" {
 		token, from, err := r.token()
-		return &client{base: address(r.url), token: token, from: from, http: &http.Client{Timeout: answerWithin}}, err
+		return &client{base: baseURL(r.url), token: token, from: from, http: &http.Client{Timeout: answerWithin}}, err
 	}
 	path, err := r.socket()
 	if err != nil {
-		return nil, r.why(context.Background(), err) // which is asked for five seconds at most
+		return nil, r.explain(context.Background(), err) // systemd is asked for five seconds at most
 	}
 	return overSocket(path), nil
 }
 
-// overSocket talks to the appliance that serves a socket.
+// overSocket returns a client of the appliance that serves a socket.
 func overSocket(path string) *client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -73,9 +72,8 @@ func overSocket(path string) *client {
 	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}
 }
 
-// why adds to the error that none runs what systemd knows of it, where this
-// machine has the service.
-func (r *target) why(ctx context.Context, err error) error {
+// explain adds to an ErrNoneRuns what systemd knows of the service, if this machine has it.
+func (r *target) explain(ctx context.Context, err error) error {
 	ask := r.services
 	if ask == nil {
 		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
@@ -97,8 +95,8 @@ func (r *target) why(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", doctor.ErrNoneRuns)
 }
 
-// address is a URL as a person writes it: perch.local:8003 is one, too.
-func address(url string) string {
+// baseURL returns the URL that a person means: perch.local:8003 is http://perch.local:8003.
+func baseURL(url string) string {
 	if !strings.Contains(url, "://") {
 		url = "http://" + url
 	}
@@ -125,8 +123,8 @@ func (r *target) socket() (string, error) {
 			"%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
 }
 
-// running is the appliance that is meant, and false where none runs on this
-// machine: then no program uses its data, and a command can work on it directly.
+// running returns a client of the appliance. running is false if none runs on this machine: then
+// no program uses its data, and a command can work on that directly.
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
@@ -139,13 +137,13 @@ func (r *target) running(ctx context.Context) (c *client, running bool, err erro
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-			return nil, false, nil // one that was killed leaves its socket behind
+			return nil, false, nil // an appliance that was killed leaves its socket behind
 		case errors.Is(err, fs.ErrPermission):
 			return nil, false, fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		case err != nil:
 			return nil, false, fmt.Errorf("the appliance does not answer: %w", err)
 		}
-		_ = conn.Close() // it was only to see
+		_ = conn.Close()
 	}
 	c, err = r.client()
 	return c, err == nil, err
@@ -165,8 +163,8 @@ func (r *target) token() (token, from string, err error) {
 	return strings.TrimSpace(string(text)), r.tokenFile, nil
 }
 
-// tokenRefused is an error with the token that was refused, and where the right
-// one is. The paths in the appliance's own answer are those of its machine.
+// tokenRefused returns the error for a token that was refused, and says where the right one is:
+// the paths in the appliance's own answer are those of its machine.
 func (c *client) tokenRefused() error {
 	const right = "where it is installed, sudo cat /var/lib/perch/admin-token shows the right one on the machine that it runs on; else it is the file admin-token in the folder named with --data"
 	if c.token == "" {
@@ -175,7 +173,7 @@ func (c *client) tokenRefused() error {
 	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.from, right)
 }
 
-// call sends a request and decodes its answer into into, where that is not nil.
+// call sends a request and decodes its answer into into, unless that is nil.
 func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -190,11 +188,8 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
-	if response.StatusCode == http.StatusUnauthorized {
-		return c.tokenRefused()
-	}
 	if response.StatusCode >= 300 {
-		return errorOf(response.Status, answer)
+		return c.refusal(response, answer)
 	}
 	if into == nil {
 		return nil
@@ -205,7 +200,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// send sends a request, with the token where there is one.
+// send sends a request with the client's token, if it has one.
 func (c *client) send(ctx context.Context, by *http.Client, method, path string, body io.Reader, kind string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -224,18 +219,21 @@ func (c *client) send(ctx context.Context, by *http.Client, method, path string,
 	return answer, nil
 }
 
-// Get decodes what lies at a path of the admin API.
+// Get implements doctor.Asker.
 func (c *client) Get(ctx context.Context, path string, into any) error {
 	return c.call(ctx, http.MethodGet, path, nil, into)
 }
 
-// errorOf is the sentence of an error the appliance answered with.
-func errorOf(status string, answer []byte) error {
+// refusal returns the error of an answer that is none of 2xx.
+func (c *client) refusal(r *http.Response, answer []byte) error {
 	var body struct{ Error struct{ Message string } }
-	if json.Unmarshal(answer, &body) == nil && body.Error.Message != "" {
+	switch {
+	case r.StatusCode == http.StatusUnauthorized:
+		return c.tokenRefused()
+	case json.Unmarshal(answer, &body) == nil && body.Error.Message != "":
 		return errors.New(body.Error.Message)
 	}
-	return fmt.Errorf("the appliance answered %s", status)
+	return fmt.Errorf("the appliance answered %s", r.Status)
 }
 
 // call sends a request of a command, and decodes the appliance's answer into answer.
@@ -261,23 +259,11 @@ func (r *target) stream(c *cobra.Command, method, path string) error {
 	if err != nil {
 		return err
 	}
-	patient := *a.http
-	patient.Timeout = 0 // the answer takes its time
-	answer, err := a.send(c.Context(), &patient, method, path, nil, "")
+	answer, err := a.exchange(c.Context(), method, path, nil)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode >= 300 {
-		text, err := io.ReadAll(io.LimitReader(answer.Body, limit.Answer))
-		if err != nil {
-			return fmt.Errorf("read the answer: %w", err)
-		}
-		if answer.StatusCode == http.StatusUnauthorized {
-			return a.tokenRefused()
-		}
-		return errorOf(answer.Status, text)
-	}
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		fmt.Fprintln(c.OutOrStdout(), plain.Text(lines.Text()))

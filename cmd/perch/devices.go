@@ -17,8 +17,7 @@ import (
 	"perch/plain"
 )
 
-// robotList is the robots, and who was turned away: such a robot is not among
-// them.
+// robotList holds the robots, and the check-ins that were refused.
 type robotList struct {
 	Robots  []deviceLine     `json:"robots"`
 	Refused []doctor.Refused `json:"refused"`
@@ -66,7 +65,7 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	}
 }
 
-// deviceLine is what devices shows of a robot.
+// deviceLine is a robot as commands print it.
 type deviceLine struct {
 	device.Settings
 	Given     device.Transport  `json:"transport_given"`
@@ -95,7 +94,7 @@ func (d deviceLine) state() string {
 	return d.State
 }
 
-// called is what a robot's owner calls it.
+// called says what name a robot has.
 func (d deviceLine) called() string {
 	if d.Name == "" {
 		return ""
@@ -103,7 +102,7 @@ func (d deviceLine) called() string {
 	return "called " + d.Name
 }
 
-// advice is why a robot is not its owner's, and how it becomes that.
+// advice says why a robot is not its owner's yet, with the command that changes it.
 func (d deviceLine) advice() string {
 	switch {
 	case d.Claimed:
@@ -122,7 +121,7 @@ func (d deviceLine) advice() string {
 	return ""
 }
 
-// claims are the clients that name themselves by a robot's MAC, a line each.
+// claims returns a line for each client that names itself by the robot's MAC address.
 func (d deviceLine) claims() (lines []string) {
 	for _, c := range d.Claimants {
 		line := fmt.Sprintf("claimed by %s from %s, seen %s", claimantID(c), cmp.Or(c.Address, "an unknown address"),

@@ -35,8 +35,7 @@ func diaryListCommand() *cobra.Command {
 				}
 				for _, e := range list {
 					fmt.Fprintf(out, "%d  %s  %s  %s  %s\n", e.Seq, e.At.Local().Format(time.DateTime), plain.Text(e.Character),
-						plain.Text(string(e.Type)),
-						plain.Text(string(e.Payload)))
+						plain.Text(string(e.Type)), plain.Text(string(e.Payload)))
 				}
 			})
 		},
@@ -70,7 +69,7 @@ the number and hash that it prints: a later diary that has no such entry any mor
 	return c
 }
 
-// verifyDiary asks the running appliance, and reads the data directory itself where none runs.
+// verifyDiary asks the running appliance, or reads the data directory itself if none runs.
 func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) {
 	a, running, err := r.running(c.Context())
 	switch {

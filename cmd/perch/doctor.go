@@ -17,7 +17,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// unwell is the doctor's error. Its findings have been printed.
+// unwell is the error of perch doctor, whose findings have been printed.
 type unwell struct{ code int }
 
 func (unwell) Error() string {
@@ -52,22 +52,14 @@ func doctorCommand() *cobra.Command {
 	return c
 }
 
-// diagnose prints what works. It asks a running appliance, and examines the
-// machine itself where none runs.
+// diagnose prints what works. It asks a running appliance, or examines the machine itself if none
+// runs.
 func (f *doctorFlags) diagnose(c *cobra.Command) error {
-	loaded, err := f.load()
-	var wrong config.Faults
-	if err != nil && !errors.As(err, &wrong) {
+	d, err := f.examined(c.Context(), f.data, connectLocal)
+	if d == nil {
 		return err
 	}
-	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(f.config), Data: f.data, Version: version, Built: machine.BuiltAt(built),
-		Connect: connectLocal})
 	defer d.Close()
-	if err == nil {
-		d.Examine(c.Context())
-	} else { // nothing can be tried by such a configuration
-		d.Misconfigured(c.Context(), wrong)
-	}
 	var report strings.Builder
 	faults := d.Report(&report)
 	printed := f.print(c, map[string]any{"faults": faults, "findings": d.Findings}, func(out io.Writer) {
@@ -86,29 +78,37 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 	return printed
 }
 
-// examine looks at the appliance that these flags have started, as perch doctor
-// does. What it finds goes to the owner's page.
+// examine examines the appliance that these flags have started, for its owner's page.
 func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
+	ours := overSocket(listener.SocketPath(config.Data(s.data)))
+	defer ours.http.CloseIdleConnections()
+	d, err := s.examined(ctx, config.Data(s.data), func(string) (doctor.Asker, error) { return ours, nil })
+	if d == nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Items(), ctx.Err()
+}
+
+// examined returns an examination of what these flags lead to, which the caller closes. Its error
+// are the faults of the configuration, or that this cannot be read; then the examination is nil.
+func (s *settings) examined(ctx context.Context, data string, connect func(string) (doctor.Asker, error)) (*doctor.Examination, error) {
 	loaded, err := s.load()
 	var wrong config.Faults
 	if err != nil && !errors.As(err, &wrong) {
 		return nil, err
 	}
-	ours := overSocket(listener.SocketPath(config.Data(s.data)))
-	defer ours.http.CloseIdleConnections()
-	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: config.Data(s.data), Version: version,
-		Built: machine.BuiltAt(built), Connect: func(string) (doctor.Asker, error) { return ours, nil }})
-	defer d.Close()
+	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: data, Version: version, Built: machine.BuiltAt(built),
+		Connect: connect})
 	if err == nil {
 		d.Examine(ctx)
-	} else {
+	} else { // nothing can be tried by such a configuration
 		d.Misconfigured(ctx, wrong)
 	}
-	return d.Items(), ctx.Err()
+	return d, err
 }
 
-// coloured returns a report with the first word of each finding in colour, on a
-// screen that has it.
+// coloured returns a report with the first word of each finding in colour, if the screen has it.
 func coloured(report string, on command.Screen) string {
 	if !on.Colour {
 		return report
@@ -116,7 +116,7 @@ func coloured(report string, on command.Screen) string {
 	return strings.NewReplacer("\nFAIL ", "\n\x1b[31mFAIL\x1b[m ", "\nWARN ", "\n\x1b[33mWARN\x1b[m ", "\nok ", "\n\x1b[32mok\x1b[m ").Replace(report)
 }
 
-// connectLocal reaches the appliance that runs on a data directory here.
+// connectLocal returns a client of the appliance that runs on a data directory of this machine.
 func connectLocal(data string) (doctor.Asker, error) {
 	r := target{data: data}
 	return r.client()

@@ -12,7 +12,6 @@ import (
 	"perch/plain"
 )
 
-// gestureCommand has a robot make a gesture, or lists those that there are.
 func gestureCommand() *cobra.Command {
 	r := &target{}
 	var lasts time.Duration
@@ -44,7 +43,7 @@ func gestureCommand() *cobra.Command {
 	return c
 }
 
-// gestureLine is a gesture as it is listed.
+// gestureLine is a gesture in the list.
 type gestureLine struct {
 	Name, About string
 	Duration    int64 `json:"duration_ms"`

@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// logTo is where lines of a level and above go, with the time or as systemd's
-// journal reads them: each begins with its priority (sd-daemon(3)), so that
-// journalctl -p warning finds the warnings, and none has a time, for the journal
-// notes that itself.
+// logTo returns a handler that writes the lines of a level and above to w. For systemd's journal
+// each begins with its priority (sd-daemon(3)), so that journalctl -p warning finds the warnings,
+// and has no time, which the journal records itself.
 func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 	o := &slog.HandlerOptions{Level: level}
 	if !asJournal {
@@ -22,7 +21,7 @@ func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 	return slog.NewTextHandler(journal{w}, o)
 }
 
-// prioritize leaves out the time of a line, and has its level be syslog's priority.
+// prioritize leaves out the time of a line, and makes its level syslog's priority.
 func prioritize(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 || a.Key != slog.TimeKey && a.Key != slog.LevelKey {
 		return a
@@ -41,7 +40,8 @@ func prioritize(groups []string, a slog.Attr) slog.Attr {
 	return slog.Int(slog.LevelKey, 7)
 }
 
-// journal takes lines that begin with level=PRIORITY. A handler writes each at once.
+// journal writes lines that begin with level=PRIORITY as <PRIORITY>. A handler writes each line
+// in one call.
 type journal struct{ io.Writer }
 
 func (j journal) Write(line []byte) (int, error) {
@@ -52,9 +52,8 @@ func (j journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// toJournal reports whether a file is the stream to the journal that systemd
-// names as "device:inode" in JOURNAL_STREAM. Another file is
-// read by another program.
+// toJournal reports whether a file is the stream to the journal, which systemd names as
+// "device:inode" in JOURNAL_STREAM.
 func toJournal(stream string, file *os.File) bool {
 	var device, inode uint64
 	if _, err := fmt.Sscanf(stream, "%d:%d", &device, &inode); err != nil {

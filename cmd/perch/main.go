@@ -22,18 +22,13 @@ import (
 )
 
 func main() {
-	ctx, stop := notifyContext()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// notifyContext ends with the signals that ask a program to stop.
-func notifyContext() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-}
-
-// commands returns the program's commands, below its root.
+// commands returns the program's root command with all others below it.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
@@ -47,8 +42,7 @@ unset work in its data directory (--data DIR).`,
 	}
 	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and have them speak"}
 	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(),
-		setCommand(), gestureCommand(),
-		rebootCommand())
+		setCommand(), gestureCommand(), rebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, add, show and forget what the agent remembers"}
 	memory.AddCommand(memoriesCommand(), addMemoryCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
 	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}
@@ -63,7 +57,7 @@ unset work in its data directory (--data DIR).`,
 	return root
 }
 
-// brokerCommand is the embedded MQTT broker's process. Only perch serve runs it.
+// brokerCommand runs the embedded MQTT broker. Only perch serve starts it.
 func brokerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    broker.Command,
@@ -72,7 +66,7 @@ func brokerCommand() *cobra.Command {
 	}
 }
 
-// speakerCommand is the process in which espeak-ng speaks. Only perch itself runs it.
+// speakerCommand runs espeak-ng. Only perch itself starts it.
 func speakerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    espeak.ServeCommand,
@@ -81,7 +75,7 @@ func speakerCommand() *cobra.Command {
 	}
 }
 
-// run returns the exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+// run runs a command line and returns its exit code: 0 done, 1 failed, 2 wrong usage or configuration.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == "--version" { // as other programs have it
 		args = []string{"version"}
@@ -93,8 +87,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.ExitCode(err)
 }
 
-// printError prints why a command has failed: one line, or one for each fault of
-// a configuration. In the journal, each line has the priority of an error.
+// printError prints why a command has failed: one line, or one for each fault of a configuration.
+// In systemd's journal each line has the priority of an error.
 func printError(stderr io.Writer, name string, err error) {
 	text := plain.Text(command.OneLine(err))
 	var wrong config.Faults

@@ -49,7 +49,7 @@ func memoriesCommand() *cobra.Command {
 	return command
 }
 
-// factBody is a fact as the appliance takes it.
+// factBody is the body of a request to remember a fact.
 type factBody struct {
 	Text      string   `json:"text"`
 	Type      string   `json:"type,omitempty"`
@@ -85,7 +85,7 @@ func addMemoryCommand() *cobra.Command {
 	return c
 }
 
-// expiry is the moment that a day, a time or a duration names, as RFC 3339.
+// expiry returns the moment that a day, a time or a duration names, in RFC 3339.
 func expiry(text string, now time.Time) (string, error) {
 	if text == "" {
 		return "", nil
@@ -105,7 +105,6 @@ func expiry(text string, now time.Time) (string, error) {
 	return at.Format(time.RFC3339Nano), nil
 }
 
-// memoryStatsCommand counts what is remembered.
 func memoryStatsCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -144,7 +143,7 @@ func memoryCommand() *cobra.Command {
 	})
 }
 
-// writeEntry shows an entry of the memory, a line for each thing that is known of it.
+// writeEntry prints an entry of the memory, a line for each field that has a value.
 func writeEntry(out io.Writer, e agent.Entry) {
 	at := func(t time.Time) string {
 		if t.IsZero() {
@@ -152,16 +151,9 @@ func writeEntry(out io.Writer, e agent.Entry) {
 		}
 		return t.Local().Format(time.DateTime)
 	}
-	yes := func(is bool) string {
-		if is {
-			return "yes"
-		}
-		return ""
-	}
 	writeLines(out, [][2]string{
 		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")},
-		{"important", yes(e.Important)},
-		{"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
+		{"important", map[bool]string{true: "yes"}[e.Important]}, {"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 	"perch/plain"
 )
 
-// notificationBody is a notification as the appliance takes it.
+// notificationBody is the body of a request to send a notification.
 type notificationBody struct {
 	Text      string `json:"text"`
 	Urgency   string `json:"urgency"`

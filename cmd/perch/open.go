@@ -8,19 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"perch/child"
+	"perch/gateway/owner/web"
 )
-
-// linkAnswer is a link that lets a browser in once.
-type linkAnswer struct {
-	URLs  []string  `json:"urls"`
-	Until time.Time `json:"until"`
-	QR    []string  `json:"qr"`
-}
 
 func openCommand() *cobra.Command {
 	r := &target{}
@@ -31,7 +24,7 @@ func openCommand() *cobra.Command {
 terminal it is also drawn as a QR code, for a phone; where this machine has a screen, it is opened there.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var l linkAnswer
+			var l web.Link
 			return r.ask(c, http.MethodPost, "/api/v1/link", nil, &l, func(out io.Writer) {
 				f, is := c.OutOrStdout().(*os.File)
 				terminal := is && isTerminal(f)
@@ -50,14 +43,14 @@ terminal it is also drawn as a QR code, for a phone; where this machine has a sc
 	})
 }
 
-// isPage reports whether an address is one for a browser. Any other may be opened by any
-// program of this machine.
+// isPage reports whether an address is a web page's. xdg-open may give any other to any program
+// of this machine.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// isTerminal reports whether somebody reads what is printed.
+// isTerminal reports whether a file is a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -66,21 +59,21 @@ func isTerminal(f *os.File) bool {
 // onScreen reports whether a browser opened here can be seen.
 func onScreen() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
 
-// quiet is the margin that a QR code needs, in modules (ISO/IEC 18004: four; readers
-// of screens do with two).
-const quiet = 2
+// quietZone is the margin of a QR code, in modules: ISO/IEC 18004 asks for four; for a screen two
+// are enough.
+const quietZone = 2
 
-// drawQR draws a QR code of rows of 0 and 1, two rows a line, as dark on light: the
-// colours are set, for a terminal may have either.
+// drawQR draws a QR code of rows of 0 and 1, two rows a line. It sets the colours, dark on light,
+// because a terminal may have either.
 func drawQR(rows []string) string {
 	dark := func(x, y int) bool {
-		y, x = y-quiet, x-quiet
+		y, x = y-quietZone, x-quietZone
 		return y >= 0 && y < len(rows) && x >= 0 && x < len(rows[y]) && rows[y][x] == '1'
 	}
 	var b strings.Builder
-	for y := 0; y < len(rows)+2*quiet; y += 2 {
+	for y := 0; y < len(rows)+2*quietZone; y += 2 {
 		b.WriteString("\x1b[30;107m")
-		for x := range len(rows) + 2*quiet {
+		for x := range len(rows) + 2*quietZone {
 			switch up, down := dark(x, y), dark(x, y+1); {
 			case up && down:
 				b.WriteString("█")

@@ -10,10 +10,10 @@ import (
 	"perch/plain"
 )
 
-// output is how a command prints its result.
+// output holds the flag that says how a command prints its result.
 type output struct{ json bool }
 
-// register gives a command its flags.
+// register adds the flag to a command.
 func (o *output) register(c *cobra.Command) *cobra.Command {
 	c.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return c
@@ -28,8 +28,8 @@ func (o *output) print(c *cobra.Command, value any, show func(out io.Writer)) er
 	return nil
 }
 
-// plainOutput is an output on which nothing but text, lines and tabs is printed: an
-// answer may be anybody's, and holds no orders for the terminal.
+// plainOutput is an output for text, lines and tabs only: an answer may hold what others have
+// written, such as control sequences for the terminal.
 type plainOutput struct{ io.Writer }
 
 // Write implements io.Writer. What it leaves out counts as written.

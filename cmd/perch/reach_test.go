@@ -44,7 +44,7 @@ func TestNoneRunsAndWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := target{data: t.TempDir(), services: c.withAppliance}
 			_, none := r.socket()
-			err := r.why(t.Context(), none)
+			err := r.explain(t.Context(), none)
 			if !errors.Is(err, doctor.ErrNoneRuns) {
 				t.Errorf("it is %v", err)
 			}

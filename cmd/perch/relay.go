@@ -11,30 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perch/gateway/avatar/relay"
 	"perch/plain"
 )
 
 // relaysAt is where the admin API has the relays.
 const relaysAt = "/api/v1/relays"
 
-// relayCommand is the commands of avatar programs.
+// relayCommand groups the commands of avatar programs.
 func relayCommand() *cobra.Command {
 	c := &cobra.Command{Use: "relay", Short: "List the avatar programs that show the agent, and try them"}
 	c.AddCommand(relaysCommand(), tryRelayCommand())
 	return c
-}
-
-// relayLine is an avatar program as the appliance shows it.
-type relayLine struct {
-	Name  string    `json:"name"`
-	Kind  string    `json:"kind"`
-	Title string    `json:"title"`
-	URL   string    `json:"url"`
-	Robot string    `json:"robot,omitempty"`
-	Shows []string  `json:"shows"`
-	OK    bool      `json:"ok"`
-	Since time.Time `json:"since,omitzero"`
-	Note  string    `json:"note,omitempty"`
 }
 
 func relaysCommand() *cobra.Command {
@@ -43,7 +31,7 @@ func relaysCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the avatar programs that are connected to, and how each does",
 		RunE: func(c *cobra.Command, _ []string) error {
-			var list []relayLine
+			var list []relay.Status
 			return r.ask(c, http.MethodGet, relaysAt, nil, &list, func(out io.Writer) {
 				for _, l := range list {
 					condition := "away"

@@ -32,8 +32,7 @@ func restoreCommand() *cobra.Command {
 	return c
 }
 
-// restore gives a running appliance the backup; where none runs, it is swapped
-// in at once.
+// restore sends a backup to the running appliance, or puts it in place at once if none runs.
 func (r *target) restore(c *cobra.Command, name string, again bool) error {
 	file, size := os.Stdin, int64(0)
 	if name != "-" {
@@ -66,7 +65,7 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 	}
 	restored := struct {
 		archive.Manifest
-		Kept string `json:"kept,omitempty"` // the database of before
+		Kept string `json:"kept,omitempty"` // the previous database
 	}{m, kept}
 	return r.print(c, restored, func(out io.Writer) {
 		fmt.Fprintf(out, "restored: %s\n", m)

@@ -15,7 +15,7 @@ import (
 	"perch/plain"
 )
 
-// robotKeys are those of robot set.
+// robotKeys returns the keys that robot set sets.
 func robotKeys() []string {
 	return []string{"name", "persona", "character", "voice", "brain", "language", "transport"}
 }
@@ -83,7 +83,7 @@ func setCommand() *cobra.Command {
 	})
 }
 
-// warnOfLanguage says of a language that robots are set to what the appliance lacks, as
+// warnOfLanguage prints what the appliance lacks for the languages that robots are set to, as
 // check-config does for those of the configuration.
 func (r *target) warnOfLanguage(c *cobra.Command) error {
 	var status admin.Status
@@ -110,12 +110,11 @@ func rebootCommand() *cobra.Command {
 	})
 }
 
-// write shows a robot, a line for each thing that is known of it.
+// write prints a robot, a line for each field that has a value.
 func (d deviceLine) write(out io.Writer) {
 	lines := [][2]string{
 		{"id", d.ID}, {"name", d.Name}, {"persona", d.Persona}, {"voice", d.Voice}, {"brain", d.Brain}, {"language", d.Language},
-		{"transport", string(d.Transport)},
-		{"board", d.Board}, {"firmware", d.Firmware}, {"address", d.Address}, {"seen", d.lastSeen()}, {"state", d.state()},
+		{"transport", string(d.Transport)}, {"board", d.Board}, {"firmware", d.Firmware}, {"address", d.Address}, {"seen", d.lastSeen()}, {"state", d.state()},
 		{"senses", strings.Join(d.Senses, ", ")}, {"note", strings.TrimSpace(d.advice())},
 	}
 	for _, claim := range d.claims() {
@@ -124,7 +123,7 @@ func (d deviceLine) write(out io.Writer) {
 	writeLines(out, lines)
 }
 
-// writeLines shows values, each under its name, where there is one.
+// writeLines prints names and values. It leaves out what has no value.
 func writeLines(out io.Writer, lines [][2]string) {
 	for _, line := range lines {
 		if line[1] != "" {

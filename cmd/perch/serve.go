@@ -40,7 +40,7 @@ func serveCommand() *cobra.Command {
 
 // serve runs the appliance.
 func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
-	// A restore brings settings, too.
+	// A restore that is staged brings settings, too, and so comes first.
 	early := slog.New(logTo(os.Stderr, slog.LevelInfo, toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
 	if err := datadir.Archive(config.Data(s.data), version, early).Finish(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: machine.BuiltAt(built),
-		FirstSteps: out, Flags: s.again(), NewDatabase: begin,
+		FirstSteps: out, Flags: s.flags(), NewDatabase: begin,
 		Logs: kept, Overlay: s.overlay(), Doctor: s.examine})
 	if err != nil {
 		return err
@@ -65,14 +65,14 @@ func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 	a.Close()
 	if errors.Is(err, appliance.ErrRestart) {
 		log.Info("perch restarts")
-		return again()
+		return restart()
 	}
 	return err
 }
 
-// again runs this program in the place of this process, as it was started: it
-// does not take a service manager to restart.
-func again() error {
+// restart replaces this process by the program, with the same arguments, so that a restart takes
+// no service manager.
+func restart() error {
 	program, err := os.Executable()
 	if err == nil {
 		err = syscall.Exec(program, os.Args, os.Environ())

@@ -50,7 +50,7 @@ func unsetKeyCommand() *cobra.Command {
 	})
 }
 
-// setting are the flags of the commands that change a key of the configuration.
+// setting holds the flags of the commands that change a key of the configuration.
 type setting struct {
 	target
 	config string
@@ -67,8 +67,8 @@ func (s *setting) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// change has the running appliance change a key, and changes the overlay itself where none
-// runs. nil gives the key back.
+// change has the running appliance change a key, or changes the overlay itself if none runs. A
+// nil value gives the key back.
 func (s *setting) change(c *cobra.Command, key string, value any) error {
 	a, running, err := s.running(c.Context())
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"perch/cmd/perch/engines"
 )
 
-// settings are the flags that say what to run.
+// settings holds the flags that say what to run.
 type settings struct {
 	config, data, level string
 	listen, local       []string
-	judge               bool // the service's user is to read what it names, where that is another
+	judge               bool // whether files are checked as the service's user, if that is another
 }
 
 func (s *settings) register(c *cobra.Command) *cobra.Command {
@@ -26,8 +26,8 @@ func (s *settings) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// again are these flags for another command about the same appliance.
-func (s *settings) again() (flags string) {
+// flags returns these flags as another command about the same appliance has them.
+func (s *settings) flags() (flags string) {
 	if s.config != "" {
 		flags += " --config " + config.ShellWord(s.config)
 	}
@@ -37,7 +37,7 @@ func (s *settings) again() (flags string) {
 	return flags
 }
 
-// load is the configuration these flags lead to.
+// load returns the configuration that these flags lead to.
 func (s *settings) load() (config.Config, error) {
 	from := s.source()
 	c, err := from.Load()
@@ -48,7 +48,7 @@ func (s *settings) load() (config.Config, error) {
 	return c, from.Recheck(&c)
 }
 
-// apply has flags take the place of what the configuration says.
+// apply overrides the configuration with these flags.
 func (s *settings) apply(c *config.Config) {
 	if len(s.listen) > 0 {
 		c.Listen = s.listen
@@ -61,7 +61,7 @@ func (s *settings) apply(c *config.Config) {
 	}
 }
 
-// overlay shows and changes the configuration that these flags lead to.
+// overlay returns what shows and changes the configuration that these flags lead to.
 func (s *settings) overlay() *config.Overlay {
 	fixed := map[string]string{}
 	for flag, is := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {
@@ -73,7 +73,7 @@ func (s *settings) overlay() *config.Overlay {
 		Judge: engines.CheckRecognizers, Now: time.Now}
 }
 
-// source is where the configuration is.
+// source returns where the configuration is read from.
 func (s *settings) source() config.Source {
 	data := config.Data(s.data)
 	from := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),

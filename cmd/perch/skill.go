@@ -17,7 +17,7 @@ import (
 	"perch/plain"
 )
 
-// skillFlags are those of the commands about skills, which need no running appliance.
+// skillFlags holds the flags of the commands about skills, which need no running appliance.
 type skillFlags struct {
 	settings
 	output
@@ -27,7 +27,7 @@ func (f *skillFlags) register(c *cobra.Command) *cobra.Command {
 	return f.settings.register(f.output.register(c))
 }
 
-// shownSkill is a skill as commands show it.
+// shownSkill is a skill as commands print it.
 type shownSkill struct {
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -35,12 +35,12 @@ type shownSkill struct {
 	Digest  string `json:"digest,omitempty"`
 	Signed  string `json:"signed_by,omitempty"` // the public key
 	Loaded  bool   `json:"loaded"`
-	Why     string `json:"why,omitempty"` // it is not loaded
-	// Unheard are its sentences that are not listened for, and why.
+	Why     string `json:"why,omitempty"` // why it is not loaded
+	// Unheard says which of its sentences are not listened for, and why.
 	Unheard []string `json:"unheard,omitempty"`
 }
 
-// unheard are the sentences of skills that are not listened for, by the skill's name.
+// unheard returns why sentences of skills are not listened for, by the skill's name.
 func unheard(c *config.Config, skills []skill.Skill) (map[string][]string, error) {
 	book, err := config.Book(c)
 	if err != nil {
@@ -48,18 +48,11 @@ func unheard(c *config.Config, skills []skill.Skill) (map[string][]string, error
 	}
 	all := map[string][]string{}
 	for _, s := range skills {
-		for line := range strings.Lines(message(engines.TeachSkill(book, s))) {
-			all[s.Name] = append(all[s.Name], strings.TrimSpace(line))
+		if err := engines.TeachSkill(book, s); err != nil {
+			all[s.Name] = strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
 		}
 	}
 	return all, nil
-}
-
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 func skillsCommand() *cobra.Command {
@@ -164,12 +157,8 @@ func checkSkillCommand() *cobra.Command {
 				if why != nil {
 					trusted = "no: " + why.Error()
 				}
-				signed := ""
-				if s.Signature != nil {
-					signed = s.Signature.Key
-				}
 				writeLines(out, [][2]string{{"name", s.Name}, {"version", s.Version}, {"does", s.Description}, {"digest", s.Digest},
-					{"signed by", signed}, {"trusted", trusted}})
+					{"signed by", line.Signed}, {"trusted", trusted}})
 				for _, text := range line.Unheard {
 					writeLines(out, [][2]string{{"note", text}})
 				}

@@ -8,17 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"perch/gateway/owner/admin"
 	"perch/plain"
 )
-
-// tokenAnswer is what a client needs to connect, as the appliance returns it.
-type tokenAnswer struct {
-	Robot    string `json:"robot"`
-	DeviceID string `json:"device_id"`
-	ClientID string `json:"client_id"`
-	Address  string `json:"address"`
-	Token    string `json:"token"`
-}
 
 func tokenCommand() *cobra.Command {
 	r, clientID := &target{}, ""
@@ -27,12 +19,12 @@ func tokenCommand() *cobra.Command {
 		Short:   "Print the address and the token of an adopted robot, for a client that has fields for them",
 		Example: "perch robot token 02:00:00:00:00:01 --client page",
 		RunE: func(c *cobra.Command, args []string) error {
-			var t tokenAnswer
+			var t admin.Token
 			body := map[string]string{"client_id": clientID}
 			return r.ask(c, http.MethodPost, robotAt(args[0])+"/token", body, &t, func(out io.Writer) {
 				fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\n", plain.Text(t.Address), plain.Text(t.Token),
 					plain.Text(t.DeviceID), cmp.Or(plain.Text(t.ClientID), "(leave it empty)"))
-				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch robot forget %s.\n", plain.Text(t.Robot))
+				fmt.Fprintf(out, "The token is good for this Device-Id and Client-Id only, until perch robot forget %s.\n", plain.Text(string(t.Robot)))
 			})
 		},
 	})
