@@ -128,7 +128,7 @@ func (a *Agents) newCharacters(c *config.Config) (err error) {
 // are.
 func (a *Agents) newEngines(c *config.Config, before *engines.Set) (*engines.Set, error) {
 	fault := func(e event.Event) { a.o.Bus.Publish("", "", e) }
-	e, err := engines.Next(before, c, a.brain, a.o.WyomingServers, fault, a.o.Log)
+	e, err := engines.New(before, c, a.brain, a.o.WyomingServers, fault, a.o.Log)
 	if err == nil && a.o.Recognizers != nil {
 		e.Replace(a.o.Recognizers)
 	}

@@ -227,7 +227,7 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
 	c := must.Value((config.Source{File: file}).Load())(t)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
-	e := must.Value(engines.New(&c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler)))(t)
+	e := must.Value(engines.New(nil, &c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler)))(t)
 	e.Close()
 }
 

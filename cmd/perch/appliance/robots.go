@@ -22,7 +22,7 @@ import (
 // newRobots makes the server of robots, what reacts to their senses, and the service where they
 // check in.
 func (a *Appliance) newRobots(c *config.Config) (err error) {
-	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), isEmotion)
+	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), config.IsEmotion)
 	if err != nil {
 		a.Log.Warn("some gestures of the owner's are left out", "err", err)
 	}
@@ -64,11 +64,6 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 		Transport: device.Transport(c.Robots.Transport), MQTT: mqtt, Framing: c.Robots.Framing, Earliest: machine.Earliest(a.options.Built),
 		Language: func() string { return a.Config().Language.First() }, Log: a.Log})
 	return nil
-}
-
-func isEmotion(name string) bool {
-	_, known := config.EmotionNamed(name)
-	return known
 }
 
 // talkOptions are those of robots' talks.

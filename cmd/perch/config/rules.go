@@ -114,22 +114,26 @@ func (a actConfig) build() (perception.Act, error) {
 	if len(all) != 1 {
 		return nil, errOneAct
 	}
-	if feel, ok := all[0].(perception.Feel); ok {
-		if _, known := EmotionNamed(feel.Emotion); !known {
-			return nil, fmt.Errorf("%.40q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
-		}
+	if feel, ok := all[0].(perception.Feel); ok && !IsEmotion(feel.Emotion) {
+		return nil, fmt.Errorf("%.40q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
 	}
 	return all[0], nil
 }
 
-// EmotionNamed is a face by the firmware's name.
-func EmotionNamed(name string) (agent.Emotion, bool) {
+// EmotionNamed returns an emotion by its name in the firmware.
+func EmotionNamed(name string) (e agent.Emotion, known bool) {
 	all := agent.Emotions()
 	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == name })
-	if i < 0 {
-		return agent.Emotion{}, false
+	if i >= 0 {
+		e = all[i]
 	}
-	return all[i], true
+	return e, i >= 0
+}
+
+// IsEmotion reports whether the firmware has an emotion of that name.
+func IsEmotion(name string) bool {
+	_, known := EmotionNamed(name)
+	return known
 }
 
 // rule is the rule that is meant, and what cannot be, by key.

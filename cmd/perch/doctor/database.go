@@ -14,37 +14,37 @@ import (
 	"perch/store"
 )
 
-// mostCopied is the largest database that is copied to be looked at: where
-// temporary files are may be memory.
+// mostCopied is the size of the largest database that is examined, in bytes: its copy may be in
+// memory, as temporary files are on many machines.
 const mostCopied = 128 << 20
 
-// databaseCopy is a copy of the database of an appliance that does not run: opening
-// it changes it, and an older one would be migrated.
+// databaseCopy is a copy of the database of an appliance that does not run: opening the database
+// itself would change it, and migrate an older one.
 type databaseCopy struct {
 	*store.DB
 	dir string
 }
 
-// damage describes the damage of the database at path, of which this is a copy.
+// damage describes the damage of the database at path, which c is a copy of.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
-	if beside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(beside) {
-		s.Kept = beside
+	if aside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(aside) {
+		s.Kept = aside
 		return errors.New(s.String())
 	}
 	return fmt.Errorf(
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
-// copyDatabase opens a copy. Errors name the database itself. expect says that it should hold
-// records.
+// copyDatabase opens a copy of the database at path, which its errors name. expect says that it
+// should hold records.
 func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	// The same lock as its own program takes; it is given up with the file.
+	// The lock that the appliance holds; it ends with the file.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
 		return nil,
 			fmt.Errorf(
@@ -63,7 +63,7 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // they are reported for as long as they are there
+	for _, name := range aside { // the store reports them for as long as they exist
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {

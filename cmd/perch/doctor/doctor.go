@@ -1,5 +1,5 @@
-// Package doctor examines an installation: what works, and for what does not,
-// cause and cure.
+// Package doctor examines an installation: it says what works, and names cause and cure of what
+// does not.
 package doctor
 
 import (
@@ -14,7 +14,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Misconfigured finds what can be found where the configuration has faults.
+// Misconfigured reports the faults of a configuration, and the condition of the service.
 func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	for _, fault := range wrong {
 		d.Findings = append(d.Findings, finding{Part: "configuration", Note: fault.String()})
@@ -22,7 +22,7 @@ func (d *Examination) Misconfigured(ctx context.Context, wrong config.Faults) {
 	d.unit(ctx)
 }
 
-// Examine looks at everything.
+// Examine runs all checks.
 func (d *Examination) Examine(ctx context.Context) {
 	d.Configuration()
 	d.Secrets()
@@ -40,7 +40,7 @@ func (d *Examination) Examine(ctx context.Context) {
 	d.robots(ctx)
 }
 
-// Appliance asks the appliance that runs on this machine's data.
+// Appliance asks the appliance that runs on this machine for its condition.
 func (d *Examination) Appliance(ctx context.Context) {
 	c, err := d.Connect(d.named)
 	switch {

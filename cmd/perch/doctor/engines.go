@@ -21,20 +21,20 @@ import (
 	"perch/voice"
 )
 
-// sampleQuestion is what brains are tried with.
+// sampleQuestion is the question that brains are tried with.
 const sampleQuestion = "Please say hello to me in one short sentence."
 
-// tryWithin is how long one engine may take; a coding agent starts in it.
+// tryWithin is how long the trial of an engine may take. A coding agent starts within it.
 const tryWithin = time.Minute
 
-// engines tries each engine once, as a turn would, and adds up their times.
+// engines tries each engine once, as a turn does, and adds up their times.
 func (d *Examination) engines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
 	// With timers a model is offered tools, as in a turn.
 	options := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}}
-	e, err := engines.New(d.Config, options, find, nil, slog.New(slog.DiscardHandler))
+	e, err := engines.New(nil, d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)
 		d.addRead("engines", err, "")
@@ -56,18 +56,19 @@ func (d *Examination) engines(ctx context.Context) {
 		}
 	}
 	t.budget()
-	for _, f := range d.reported { // with which it was started, and which are not configured any more
+	for _, f := range d.reported { // engines of the running appliance that the configuration no longer has
 		if !slices.ContainsFunc(e.All, func(n *engines.Engine) bool { return n.Part == f.Part }) {
 			d.Findings = append(d.Findings, f)
 		}
 	}
 }
 
-// engineLists are the lists of engines, in an order in which each may need the one before.
+// engineLists names the lists of engines in the order of their trials: recognizers are given what a
+// synthesizer has spoken.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// addTrial notes the result of a trial, and the running appliance's own condition of
-// the same engine where that differs.
+// addTrial adds the result of a trial. If it differs from the condition that the running appliance
+// reports for the engine, both are in the note.
 func (d *Examination) addTrial(part string, err error, fine string) {
 	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || at < 0 {
@@ -78,13 +79,11 @@ func (d *Examination) addTrial(part string, err error, fine string) {
 		Note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.reported[at].Note, fine)})
 }
 
-// noTimers keeps no timer.
+// noTimers is a table that stores no timer.
 type noTimers struct{}
 
-func (noTimers) Put(string, agent.Timer) error { return nil }
-
-func (noTimers) Delete(string) error { return nil }
-
+func (noTimers) Put(string, agent.Timer) error       { return nil }
+func (noTimers) Delete(string) error                 { return nil }
 func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
 
 // trial tries engines.
@@ -92,12 +91,12 @@ type trial struct {
 	*Examination
 	speech  voice.Options
 	words   language.Catalogue
-	sample  string           // a question that a command recognizer knows
-	spoken  []int16          // by the first synthesizer that works, 16 kHz
-	fastest map[string]stage // the first of each list that works
+	sample  string           // a question that a recognizer of commands knows
+	spoken  []int16          // the sample, by the first synthesizer that works; 16 kHz
+	fastest map[string]stage // the first engine of each list that works
 }
 
-// stage is what one engine adds to the time until a robot answers.
+// stage is the time that an engine adds until a robot answers.
 type stage struct {
 	part string
 	took time.Duration
@@ -123,7 +122,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	switch {
 	case n.Recognizer != nil:
 		if took, fine, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
-			if t.Config.Hears(t.speech.Language) { // else the warning of that says it, with its cure
+			if t.Config.Hears(t.speech.Language) { // else Secrets has added a warning with its cure
 				t.addTrial(n.Part, nil, fmt.Sprintf("is left out where people speak %s: %v", t.speech.Language, err))
 			}
 			return
@@ -144,7 +143,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 		err = fmt.Errorf("it took longer than %s", tryWithin)
 	}
 	if limited, ok := n.Brain.(interface{ Limits() error }); ok && limits == nil {
-		limits = limited.Limits() // a turn has found out
+		limits = limited.Limits() // that the turn has found
 	}
 	if err == nil && limits != nil {
 		fine = fmt.Sprintf("%s; but %v", fine, limits)
@@ -155,20 +154,19 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	}
 }
 
-// otherLanguage tries a synthesizer that does not know the household's language in the
-// other ones.
+// otherLanguage tries a synthesizer that does not know the household's language in others.
 func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (fine string, speaks bool) {
 	for _, tag := range language.All() {
-		kept := t.spoken
+		before := t.spoken
 		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Message("engines.sample"))
-		if t.spoken = kept; err == nil {
+		if t.spoken = before; err == nil {
 			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, fine), true
 		}
 	}
 	return "", false
 }
 
-// trySynthesizer has a synthesizer say the sentence that the recognizers are given.
+// trySynthesizer has a synthesizer speak a text, which recognizers are then given.
 func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.Options, text string) (
 	took time.Duration, fine string, err error) {
 	var pcm []int16
@@ -195,13 +193,13 @@ func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.O
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
 }
 
-// tryRecognizer gives a recognizer the sentence as fast as somebody speaks it, and
-// measures from its end.
+// tryRecognizer gives a recognizer the spoken sample at the speed of speech, and measures the time
+// from its end.
 func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time.Duration, fine string, err error) {
 	if t.spoken == nil {
 		return 0, "is there; no synthesizer works that could say something to it", nil
 	}
-	if err := t.ready(ctx, n); err != nil {
+	if err := t.prepare(ctx, n); err != nil {
 		return 0, "", err
 	}
 	u := voice.NewUtterance()
@@ -235,9 +233,8 @@ func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time
 	return took, fmt.Sprintf("understands %q as %q after %s", t.sample, words, millis(took)), nil
 }
 
-// ready checks what the embedded recognizer is to know, and loads what is
-// loaded when the first robot comes.
-func (t *trial) ready(ctx context.Context, n *engines.Engine) error {
+// prepare checks the sentences of the embedded recognizer and loads it, or warms another engine.
+func (t *trial) prepare(ctx context.Context, n *engines.Engine) error {
 	if l, ok := n.Recognizer.(interface{ Load(context.Context) error }); ok {
 		if err := engines.CheckRecognizers(t.Config); err != nil {
 			return err
@@ -250,15 +247,13 @@ func (t *trial) ready(ctx context.Context, n *engines.Engine) error {
 	return nil
 }
 
-// errEnough ends a trial once the first sentence has come.
+// errEnough ends the trial of a brain after its first sentence.
 var errEnough = errors.New("the first sentence has come")
 
-// tryBrain asks a brain something, until its first sentence.
+// tryBrain asks a brain a question and waits for its first sentence.
 func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Duration, fine string, err error) {
-	if n.Warm != nil {
-		if err := n.Warm(ctx); err != nil {
-			return 0, "", err
-		}
+	if err := t.prepare(ctx, n); err != nil {
+		return 0, "", err
 	}
 	zone, err := t.Config.Zone()
 	if err != nil {
@@ -270,7 +265,7 @@ func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Dura
 	began := time.Now()
 	question := sampleQuestion
 	if n.Brain.Name() == "reflex" {
-		question = t.sample // it knows its sentences, and nothing else
+		question = t.sample // it knows only its own sentences
 	}
 	turn := agent.Turn{Conversation: "doctor", Text: question, Now: began.In(zone), Language: t.speech.Language}
 	err = n.Brain.Think(ctx, turn, func(r agent.Reply) error {
@@ -283,11 +278,8 @@ func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Dura
 		}
 		return nil
 	})
-	if said != "" {
-		err = nil // it was we who ended it
-	}
 	switch {
-	case err != nil:
+	case said == "" && err != nil:
 		return 0, "", err
 	case said == "" && n.Brain.Name() == "none":
 		return 0, "answers nothing, as it is meant to", nil
@@ -297,14 +289,14 @@ func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Dura
 	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), said), nil
 }
 
-// budget is what a person waits from the last word to the first sound.
+// budget adds how long a person waits from the last word to the first sound of the answer.
 func (t *trial) budget() {
 	sum := time.Duration(t.Config.Speech.Silence)
 	var parts []string
 	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
 		s, works := t.fastest[list]
 		if !works {
-			return // it was said what does not
+			return // the engine's own finding says why
 		}
 		sum += s.took
 		parts = append(parts, millis(s.took)+" "+s.part)

@@ -27,42 +27,42 @@ import (
 type Examination struct {
 	Options
 	Data  string // the directory
-	named string // the data as it was named; empty is the service's, or what is here
+	named string // the directory as it was named; empty for the service's or the default
 	report
-	running  Asker         // to the appliance that runs here, if one does
-	status   *admin.Status // of that
-	reported []finding     // what it says of its engines, which are tried as well
-	locked   bool          // one seems to run, and we may not ask it
+	running  Asker         // the running appliance, or nil
+	status   *admin.Status // of that appliance, or nil
+	reported []finding     // its engines' conditions; the engines are tried as well
+	locked   bool          // an appliance seems to run, and may not be asked
 	store    *databaseCopy // of an appliance that does not run; nil if none can be read
 
 	surroundings
 }
 
-// surroundings are what is looked at outside of the program; a test has its own.
+// surroundings is the machine that is examined. Tests replace it.
 type surroundings struct {
-	service   *config.Account // whom the service runs as, where that is somebody else
+	service   *config.Account // the user that the service runs as, if that is another
 	root      string          // of the machine's files, "/"
 	now       func() time.Time
 	resolve   func(ctx context.Context, host string) (netip.Addr, error)
 	addresses func() ([]net.Addr, error)
 	free      func(dir string) (int64, error)
-	services  func(ctx context.Context) (string, error) // what systemd says of the unit
+	services  func(ctx context.Context) (string, error) // the properties of the service's unit
 }
 
 // Asker is a connection to a running appliance.
 type Asker interface {
-	// Get decodes what lies at a path of the admin API.
+	// Get decodes the answer to a GET of a path of the admin API.
 	Get(ctx context.Context, path string, into any) error
 }
 
-// ErrNoneRuns is wrapped where this machine has no socket of an appliance.
+// ErrNoneRuns is wrapped by errors that this machine has no socket of an appliance.
 var ErrNoneRuns = errors.New("no appliance runs here")
 
-// Options are what is examined.
+// Options says what is examined.
 type Options struct {
 	Config  *config.Config
 	File    string // of the configuration; may be empty
-	Data    string // the directory as it was named; empty where it was not
+	Data    string // the directory as it was named; may be empty
 	Version string // of this program
 	Built   time.Time
 	// Connect reaches the appliance that runs on a data directory; an empty name stands for the
@@ -70,8 +70,8 @@ type Options struct {
 	Connect func(data string) (Asker, error)
 }
 
-// New looks at the data that is named, else at the service's, which
-// its owner alone may be able to read.
+// New returns an examination of the data directory that is named, or else of the service's, which
+// only its owner may be able to read.
 func New(o Options) *Examination {
 	data, named := config.Data(o.Data), o.Data
 	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
@@ -86,7 +86,7 @@ func New(o Options) *Examination {
 	}}
 }
 
-// AskSystemd asks for the unit's properties, a line each.
+// AskSystemd returns the properties of the service's unit, a line each.
 func AskSystemd(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -105,12 +105,12 @@ func (d *Examination) Close() {
 	}
 }
 
-// reports tells whether the running appliance shows a part.
+// reports says whether the running appliance reports a part.
 func (d *Examination) reports(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
-// reportsFault tells whether it shows that a part does not work.
+// reportsFault says whether it reports that a part does not work.
 func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,21 +21,17 @@ import (
 	"perch/store/archive"
 )
 
-// Configuration has no faults that keep the appliance from starting, or the
-// doctor would not have come so far.
+// Configuration checks the sentences of the configuration. It has no other faults, with which
+// Misconfigured is called instead of Examine.
 func (d *Examination) Configuration() {
 	if err := engines.CheckRecognizers(d.Config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
 	}
-	if d.File == "" {
-		d.add("configuration", nil, "no file: the defaults")
-		return
-	}
-	d.add("configuration", nil, d.File)
+	d.add("configuration", nil, cmp.Or(d.File, "no file: the defaults"))
 }
 
-// Disk looks at the data directory and the room in it.
+// Disk checks the rights of the data directory and the room in it.
 func (d *Examination) Disk() {
 	dir := store.Nearest(d.Data)
 	info, err := os.Stat(dir)
@@ -59,8 +56,8 @@ func (d *Examination) Disk() {
 	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
 
-// Files reads the owner's gestures, words, characters and skills. A start leaves out what it cannot
-// use.
+// Files checks the owner's gestures, words, characters and skills. A start of the appliance leaves
+// out those that it cannot use.
 func (d *Examination) Files() {
 	faults, some := checkOwnersFiles(d.Config, d.Data)
 	for _, err := range faults {
@@ -71,8 +68,8 @@ func (d *Examination) Files() {
 	}
 }
 
-// Clock finds the clock of a Pi that has none and no network yet. Robots get
-// their time from it.
+// Clock checks the time, which robots get from this machine. It is wrong on a Pi without a clock
+// and without a network.
 func (d *Examination) Clock() {
 	zone, err := d.Config.Zone()
 	if err == nil {
@@ -85,11 +82,10 @@ func (d *Examination) Clock() {
 	}
 }
 
-// Database looks whether the database of an appliance that does not run would
-// be opened.
+// Database checks whether a start would open the database. A running appliance reports that itself.
 func (d *Examination) Database() {
 	if d.status != nil || d.locked {
-		return // the appliance has reported it
+		return
 	}
 	path, left := archive.DatabasePath(d.Data), datadir.Traces(d.Data)
 	info, err := os.Stat(path)
@@ -118,7 +114,7 @@ func (d *Examination) Database() {
 	d.addRead("database", datadir.ExplainMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
-// unit looks at the service, where systemd runs this machine and has one.
+// unit checks the service's unit, if systemd runs this machine and has one.
 func (d *Examination) unit(ctx context.Context) {
 	exists := func(path string) bool { return store.Exists(filepath.Join(d.root, path)) }
 	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
@@ -144,18 +140,17 @@ func (d *Examination) unit(ctx context.Context) {
 	d.add("unit", err, fine)
 }
 
-// misconfiguredStatus is the exit code of perch serve where its configuration
-// has faults.
+// misconfiguredStatus is the exit code of perch serve for a configuration with faults.
 const misconfiguredStatus = "2"
 
-// ReadUnit is the condition of a unit that has these properties.
+// ReadUnit returns the condition of a unit by its properties, as AskSystemd returns them.
 func ReadUnit(text string) (fine string, err error) {
 	is := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		is[name] = value
 	}
-	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd does not tell
+	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd has no such property
 	why := errors.New("journalctl -u perch -n 50 says why")
 	if is["ExecMainStatus"] == misconfiguredStatus {
 		why = errors.New("its configuration has faults: sudo perch check-config names them")
@@ -186,7 +181,7 @@ func ReadUnit(text string) (fine string, err error) {
 	return fmt.Sprintf("perch.service is %s; systemctl start perch starts it", is["ActiveState"]), nil
 }
 
-// Encryption looks at the certificate.
+// Encryption checks the certificate.
 func (d *Examination) Encryption() {
 	if len(d.Config.TLS.Listen) == 0 || d.reports("tls") {
 		return
@@ -206,7 +201,7 @@ func (d *Examination) Encryption() {
 	}
 }
 
-// Secrets looks at who can read them.
+// Secrets adds the warnings of the configuration, and checks who can read the secrets.
 func (d *Examination) Secrets() {
 	found := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range found {
@@ -218,7 +213,7 @@ func (d *Examination) Secrets() {
 		path := filepath.Join(d.Data, name)
 		f, err := os.Stat(path)
 		if err != nil {
-			continue // not made yet, or not for this user to see
+			continue // it does not exist yet, or this user may not see it
 		}
 		ours++
 		if f.Mode().Perm()&0o077 != 0 {

@@ -27,7 +27,7 @@ import (
 	"perch/store"
 )
 
-// Ports looks whether the configured addresses are free, or the appliance's.
+// Ports checks that the configured addresses are free, or the appliance's.
 func (d *Examination) Ports() {
 	c := d.Config
 	d.ports("listen", c.Listen...)
@@ -67,7 +67,7 @@ func (d *Examination) ports(key string, addresses ...string) {
 	}
 }
 
-// names asks for the appliance's name as a robot does.
+// names resolves the appliance's name as a robot does.
 func (d *Examination) names(ctx context.Context) {
 	d.avahi()
 	switch {
@@ -77,7 +77,7 @@ func (d *Examination) names(ctx context.Context) {
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
 		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, network.NotAnnounced)
 	}):
-		return // it was said why
+		return // the part mdns says why
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -110,12 +110,12 @@ func (d *Examination) isOurs(addr netip.Addr) bool {
 
 var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
 
-// avahi finds a responder whose configuration forbids others.
+// avahi finds an avahi-daemon whose configuration allows no other responder.
 func (d *Examination) avahi() {
 	const file = "etc/avahi/avahi-daemon.conf"
 	text, err := os.ReadFile(filepath.Join(d.root, file))
 	if _, running := os.Stat(filepath.Join(d.root, "run/avahi-daemon/socket")); err != nil || running != nil {
-		return // it is not there, or does not run
+		return // it is not installed, or does not run
 	}
 	if otherStacks.Match(text) {
 		d.add("avahi",
@@ -124,7 +124,7 @@ func (d *Examination) avahi() {
 	}
 }
 
-// robots lists who waits for its owner.
+// robots lists the robots that wait to be adopted.
 func (d *Examination) robots(ctx context.Context) {
 	var waiting []string
 	switch {
@@ -141,7 +141,7 @@ func (d *Examination) robots(ctx context.Context) {
 		}
 		var refused []Refused
 		if err := d.running.Get(ctx, "/api/v1/refused", &refused); err == nil && len(refused) > 0 {
-			d.add("robots", nil, refused[0].finding())
+			d.add("robots", nil, "note: "+refused[0].String())
 		}
 	case d.store != nil:
 		for _, r := range store.NewTable[device.Robot](d.store.DB, "robots").All() {
@@ -162,7 +162,7 @@ func (d *Examination) robots(ctx context.Context) {
 		strings.Join(shown, ", ")))
 }
 
-// mqtt tries the broker, where no appliance runs that shows its condition.
+// mqtt tries the broker if no appliance runs, which would report its condition.
 func (d *Examination) mqtt(ctx context.Context) {
 	m := d.Config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
@@ -190,8 +190,8 @@ func (d *Examination) mqtt(ctx context.Context) {
 	d.add("mqtt", err, fine)
 }
 
-// identity is the id of the appliance whose data this is, which tells its own
-// words on the broker from another's.
+// identity returns the id of the appliance whose data this is. By it the messages on a broker are
+// known as its own.
 func (d *Examination) identity() string {
 	if d.store != nil {
 		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
@@ -201,7 +201,7 @@ func (d *Examination) identity() string {
 	return "00000000"
 }
 
-// Refused is a check-in that was refused, as it is shown.
+// Refused is a check-in that was refused, as the admin API returns it.
 type Refused struct {
 	At      time.Time `json:"at"`
 	Address string    `json:"address"`
@@ -210,13 +210,7 @@ type Refused struct {
 	Count   int       `json:"count"`
 }
 
-// finding describes the refusal among the findings.
-func (t Refused) finding() string {
-	return fmt.Sprintf("note: refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(t.Address), plain.Text(t.Device),
-		t.At.Local().Format(time.TimeOnly), t.Count, plain.Text(t.Reason))
-}
-
-func (t Refused) String() string {
-	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(t.Address), plain.Text(t.Device),
-		t.At.Local().Format(time.TimeOnly), t.Count, plain.Text(t.Reason))
+func (r Refused) String() string {
+	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(r.Address), plain.Text(r.Device),
+		r.At.Local().Format(time.TimeOnly), r.Count, plain.Text(r.Reason))
 }

@@ -40,15 +40,13 @@ func checkOwnersFiles(c *config.Config, data string) (faults []error, some bool)
 	again := func(err error) error {
 		return fmt.Errorf("%w; correct or remove it, and restart the appliance", err)
 	}
-	_, err := perception.StockGestures().WithOwners(datadir.Gestures(data), isEmotion)
+	_, err := perception.StockGestures().WithOwners(datadir.Gestures(data), config.IsEmotion)
 	_, wrong := mood.ReadWords(datadir.Words(data))
-	if err = errors.Join(err, wrong); err != nil {
-		for _, one := range single(err) {
-			add(one, again)
-		}
+	for _, one := range single(errors.Join(err, wrong)) {
+		add(one, again)
 	}
 	for _, path := range listed(imports, "*.json") {
-		_, err := manifest.Read(context.Background(), nil, path) // which asks nobody
+		_, err := manifest.Read(context.Background(), nil, path)
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		if fetched := strings.Contains(name, "."); err == nil && !fetched {
 			err = config.CheckCharacter(name)
@@ -79,12 +77,7 @@ func checkOwnersFiles(c *config.Config, data string) (faults []error, some bool)
 	return faults, some
 }
 
-func isEmotion(name string) bool {
-	_, known := config.EmotionNamed(name)
-	return known
-}
-
-// at returns an error with a path, which is named once.
+// at returns an error that names a path, once.
 func at(path string, err error) error {
 	if err == nil || strings.Contains(err.Error(), path) {
 		return err
@@ -92,7 +85,7 @@ func at(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// listed returns the files of a directory, no more than a start reads.
+// listed returns as many files of a directory as a start reads.
 func listed(dir, pattern string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {

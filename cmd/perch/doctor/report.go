@@ -14,15 +14,14 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// finding is one line of the doctor's: something that works, or a cause and
-// its cure.
+// finding is one line of the report: something that works, or a cause and its cure.
 type finding struct {
 	Ok         bool
 	Part, Note string
-	warn       bool // it works, and should be mended all the same
+	warn       bool // it works, and should be corrected nevertheless
 }
 
-// mark is what a line begins with.
+// mark returns the first word of the line.
 func (f finding) mark() string {
 	switch {
 	case !f.Ok:
@@ -38,13 +37,13 @@ func (f finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"is": strings.ToLower(f.mark()), "part": f.Part, "note": f.Note})
 }
 
-// rank has faults before warnings, and those before what works.
+// rank orders faults before warnings, and these before what works.
 func (f finding) rank() int { return slices.Index([]string{"FAIL", "WARN", "ok"}, f.mark()) }
 
 // report collects findings.
 type report struct{ Findings []finding }
 
-// add adds an error, or the note of a part that works.
+// add adds an error, or the note of a part that works if there is no error.
 func (r *report) add(part string, err error, fine string) {
 	if err != nil {
 		r.Findings = append(r.Findings, finding{Part: part, Note: err.Error()})
@@ -53,7 +52,7 @@ func (r *report) add(part string, err error, fine string) {
 	r.Findings = append(r.Findings, finding{Ok: true, Part: part, Note: fine})
 }
 
-// addRead adds what was read. That this user may not read it is no fault.
+// addRead is add for something that was read. That this user may not read it is no fault.
 func (r *report) addRead(part string, err error, fine string) {
 	if errors.Is(err, fs.ErrPermission) {
 		err, fine = nil, "not looked at: this user may not read it; sudo perch doctor does"
@@ -61,12 +60,12 @@ func (r *report) addRead(part string, err error, fine string) {
 	r.add(part, err, fine)
 }
 
-// sorted are the findings, faults first.
+// sorted returns the findings, faults first.
 func (r *report) sorted() []finding {
 	return slices.SortedStableFunc(slices.Values(r.Findings), func(a, b finding) int { return cmp.Compare(a.rank(), b.rank()) })
 }
 
-// Items are the findings as the owner's page shows them, faults first.
+// Items returns the findings for the owner's page, faults first.
 func (r *report) Items() (all []admin.Finding) {
 	levels := map[string]string{"FAIL": "problem", "WARN": "warning", "ok": "ok"}
 	for _, f := range r.sorted() {
@@ -75,7 +74,7 @@ func (r *report) Items() (all []admin.Finding) {
 	return all
 }
 
-// Report prints the findings, faults first, and returns how many of these there are.
+// Report prints the findings, faults first, and returns the number of faults.
 func (r *report) Report(out io.Writer) (faults int) {
 	sorted, wide := r.sorted(), 0
 	for _, f := range sorted {
@@ -101,7 +100,7 @@ func (r *report) Report(out io.Writer) (faults int) {
 	return faults
 }
 
-// oneSentence is a note in one line, where it was made of several.
+// oneSentence returns a note of several lines as one line.
 func oneSentence(note string) string {
 	var parts []string
 	for line := range strings.Lines(note) {
@@ -112,7 +111,7 @@ func oneSentence(note string) string {
 	return strings.Join(parts, "; ")
 }
 
-// robots is how many there are.
+// robots returns a number of robots in words.
 func robots(n int) string {
 	switch n {
 	case 0:

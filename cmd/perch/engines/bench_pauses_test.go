@@ -19,7 +19,7 @@ import (
 // between two words, and how many are understood wrongly, without the rule and with it.
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
-	e := must.Value(New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(b)
+	e := must.Value(New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(b)
 	b.Cleanup(e.Close)
 	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Complete}
 	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {

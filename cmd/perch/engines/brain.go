@@ -15,9 +15,9 @@ import (
 	"perch/remote"
 )
 
-// within returns how long an engine may take to begin its answer if its options do not say. One
-// that others follow has remote.Patience, because the next can answer. The last has its driver's
-// time: a model that is still being loaded is better than no answer.
+// within returns how long the engine at a place of a list may take to begin its answer, unless its
+// options say. It is remote.Patience for an engine that another follows, which can answer, and 0,
+// its driver's own time, for the last: a model that is still being loaded is better than no answer.
 func within(list []config.Engine, place int) time.Duration {
 	if place < len(list)-1 {
 		return remote.Patience
@@ -35,7 +35,7 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 		}
 		n := e.addMade("deep", b, model, log)
 		n.Deep, n.Warm = model, nil
-		e.Deep = append(e.Deep, watchedModel{model, n.condition})
+		e.Deep = append(e.Deep, watchedModel{model, n.condition, false})
 	}
 	h.Deep, h.Persona, h.Phrases, h.Log = e.Deep, persona, e.Phrase, log
 	h.HistoryTokens, h.MemoryTokens = c.Memory.HistoryTokens, c.Memory.MemoryTokens
@@ -44,8 +44,7 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 	h.Book = func(tag string) (*reflex.Book, error) {
 		book, err := reflex.Load(tag, "")
 		if err == nil {
-			book.Share(e.words)
-			_ = teachSkills(book, h.Skills)
+			_ = e.prepare(book, h.Skills)
 		}
 		return book, err
 	}
@@ -57,13 +56,13 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 		}
 		n := e.addMade("brain", b, brain, log)
 		n.Brain = brain
-		e.Brains = append(e.Brains, watchedBrain{brain, n.condition})
+		e.Brains = append(e.Brains, watchedBrain{brain, n.condition, false})
 	}
 	return nil
 }
 
-// booksWith returns the household's books with a file of the owner's sentences: mostly those
-// that are there already.
+// booksWith returns the household's books with a file of the owner's sentences. Usually these are the
+// books that the set has already.
 func (e *Set) booksWith(c *config.Config, sentences string, h drivers.Brain) ([]*reflex.Book, error) {
 	if sentences == e.sentences {
 		return e.books, nil
@@ -73,13 +72,12 @@ func (e *Set) booksWith(c *config.Config, sentences string, h drivers.Brain) ([]
 		return nil, err
 	}
 	for _, book := range books {
-		book.Share(e.words)
-		_ = teachSkills(book, h.Skills) // what is left out is said of the appliance's book
+		_ = e.prepare(book, h.Skills) // addBooks has logged what is left out
 	}
 	return books, nil
 }
 
-// toolsOf is a server of tools, one for all brains that name the same.
+// toolsOf returns a server of tools, one for all brains with the same configuration of it.
 func (e *Set) toolsOf(t thinker.ToolServer, log *slog.Logger) (thinker.ToolSource, error) {
 	same := fmt.Sprintf("%+v", t)
 	if known, ok := e.sources[same]; ok {
@@ -100,7 +98,7 @@ func (e *Set) toolsOf(t thinker.ToolServer, log *slog.Logger) (thinker.ToolSourc
 	if len(t.Command) > 0 {
 		where = t.Command[0]
 	}
-	n := e.add("tools", t.Name, where, slog.New(slog.DiscardHandler)) // the driver tells of itself
+	n := e.add("tools", t.Name, where, slog.New(slog.DiscardHandler)) // the driver logs its failures itself
 	e.serve(n, server)
 	e.sources[same] = watchedTools{server, n.condition}
 	return e.sources[same], nil

@@ -21,7 +21,7 @@ import (
 func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 	c := config.Default()
 	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{"sleep", "60"}, Within: 300 * time.Millisecond}}}
-	e, err := New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
+	e, err := New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	defer e.Close()
 	err = e.Brains[0].(watchedBrain).Brain.(*acp.Brain).Check(t.Context())
@@ -34,7 +34,7 @@ func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 // adopted by name is as well as before.
 func TestAStrangerIsNoFailure(t *testing.T) {
 	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
-	b := watchedBrain{passing{}, n}
+	b := watchedBrain{passing{}, n, false}
 	for range 3 {
 		if err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: true}, nil); !errors.Is(err, agent.ErrStranger) {
 			t.Fatal(err)

@@ -17,15 +17,15 @@ import (
 	"perch/voice"
 )
 
-// condition is an engine's, with what only those that hear and speak need.
+// condition is the condition of an engine, and what recognizers and synthesizers need besides.
 type condition struct {
 	*remote.Condition
-	// language is the appliance's: what an engine cannot do in another is no failure of its.
+	// language is the appliance's. That an engine knows no other is no failure.
 	language string
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	lacking map[voice.Options]bool // robots' own, that were logged
+	lacking map[voice.Options]bool // robots' voices and languages whose lack was logged
 }
 
 func newCondition(part string, log *slog.Logger, publish func(event.Event), now func() time.Time) *condition {
@@ -34,11 +34,19 @@ func newCondition(part string, log *slog.Logger, publish func(event.Event), now 
 	return &condition{Condition: c, log: log, lacking: map[voice.Options]bool{}}
 }
 
-// refusesWithin is how soon an engine refuses what it does not have. One that fails
-// later is away, and is not waited for a second time.
+// resting returns an error while the engine is left alone after a failure; for a trial it never is.
+func (c *condition) resting(trial bool) error {
+	if trial {
+		return nil
+	}
+	return c.Resting()
+}
+
+// refusesWithin is the time within which an engine refuses a voice or language that it does not
+// have. An engine that fails later is away, and is not tried a second time.
 const refusesWithin = 3 * time.Second
 
-// lacks logs once a robot's own voice or language that the engine refuses.
+// lacks logs, once, that the engine refuses a robot's own voice or language.
 func (c *condition) lacks(o voice.Options, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,23 +57,21 @@ func (c *condition) lacks(o voice.Options, err error) {
 	}
 }
 
-// mostLacking bounds what is remembered of that.
+// mostLacking bounds the entries of condition.lacking.
 const mostLacking = 100
 
-// IsWarning reports whether a check's error is something that a brain cannot
-// do, and not that it does not work.
+// IsWarning reports whether the error of a check says what a brain that works cannot do.
 func IsWarning(err error) bool {
 	return errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrBlind)
 }
 
-// watchedTools is a source of tools whose condition is kept.
+// watchedTools is a source of tools that records its condition.
 type watchedTools struct {
 	thinker.ToolSource
 	*condition
 }
 
-// Call implements agent.ToolSource. A tool that fails is no failure of the
-// server it is at.
+// Call implements thinker.ToolSource. That a tool fails is no failure of its server.
 func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	began := s.Now()
 	text, err := s.ToolSource.Call(ctx, name, args)
@@ -75,22 +81,19 @@ func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessag
 	return text, err
 }
 
-// watchedModel is a model for hard questions whose condition is kept.
+// watchedModel is a model for hard questions that records its condition. As all engines below, it
+// is left alone for a while after a failure, unless it is tried on purpose.
 type watchedModel struct {
 	thinker.Model
 	*condition
+	trial bool
 }
 
-// Continue implements agent.Model.
+// Continue implements thinker.Model.
 func (m watchedModel) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	if err := m.Resting(); err != nil {
+	if err := m.resting(m.trial); err != nil {
 		return "", err
 	}
-	return m.use(ctx, p, out)
-}
-
-// use is Continue for somebody who wants to know whether it works by now.
-func (m watchedModel) use(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	var refused error
 	began := m.Now()
 	stop, err := m.Model.Continue(ctx, p, func(piece thinker.Piece) error {
@@ -103,23 +106,19 @@ func (m watchedModel) use(ctx context.Context, p thinker.Prompt, out func(thinke
 	return stop, err
 }
 
-// watchedRecognizer is a recognizer whose condition is kept.
+// watchedRecognizer is a recognizer that records its condition.
 type watchedRecognizer struct {
 	voice.Recognizer
 	*condition
+	trial bool
 }
 
-// Recognize implements voice.Recognizer. One robot's own language that it does not
-// know is no failure of the engine.
+// Recognize implements voice.Recognizer. That the engine does not know a robot's own language is no
+// failure.
 func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	if err := e.Resting(); err != nil {
+	if err := e.resting(e.trial); err != nil {
 		return voice.Transcript{}, err
 	}
-	return e.use(ctx, u, o)
-}
-
-// use is Recognize for somebody who wants to know whether it works by now.
-func (e watchedRecognizer) use(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	began := e.Now()
 	t, err := e.Recognizer.Recognize(ctx, u, o)
 	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
@@ -128,24 +127,20 @@ func (e watchedRecognizer) use(ctx context.Context, u *voice.Utterance, o voice.
 	return t, err
 }
 
-// watchedSynthesizer is a synthesizer whose condition is kept.
+// watchedSynthesizer is a synthesizer that records its condition.
 type watchedSynthesizer struct {
 	voice.Synthesizer
 	*condition
+	trial bool
 }
 
-// Synthesize implements voice.Synthesizer. What the listener fails with is no
-// failure of the engine. Nor is one robot's own voice or language that it does not
-// have: such a robot then speaks as all do, if no other engine in the list has it.
+// Synthesize implements voice.Synthesizer. An error of out is no failure of the engine. Nor is it
+// one that the engine does not have a robot's own voice or language: the robot then speaks with the
+// household's, if no other engine in the list has its own.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
-	if err := m.Resting(); err != nil {
+	if err := m.resting(m.trial); err != nil {
 		return err
 	}
-	return m.use(ctx, text, o, out)
-}
-
-// use is Synthesize for somebody who wants to know whether it works by now.
-func (m watchedSynthesizer) use(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	var refused error
 	began := m.Now()
 	sounded := false
@@ -174,23 +169,19 @@ func (m watchedSynthesizer) use(ctx context.Context, text string, o voice.Option
 	return err
 }
 
-// watchedBrain is a brain whose condition is kept.
+// watchedBrain is a brain that records its condition.
 type watchedBrain struct {
 	agent.Brain
 	*condition
+	trial bool
 }
 
-// Think implements agent.Brain. Only a brain that is away has failed: one that
-// fails a turn it has begun can be well.
+// Think implements agent.Brain. Only agent.ErrAway is a failure: a brain that fails in the middle of
+// a turn may work.
 func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
-	if err := m.Resting(); err != nil {
+	if err := m.resting(m.trial); err != nil {
 		return err
 	}
-	return m.use(ctx, t, out)
-}
-
-// use is Think for somebody who wants to know whether it works by now.
-func (m watchedBrain) use(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	var refused error
 	began := m.Now()
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
@@ -208,7 +199,7 @@ func (m watchedBrain) use(ctx context.Context, t agent.Turn, out func(agent.Repl
 	return err
 }
 
-// DescribeImage implements agent.Seer, where the brain does.
+// DescribeImage implements agent.Seer, if the brain does.
 func (m watchedBrain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := m.Brain.(agent.Seer)
 	if !ok {
@@ -220,7 +211,7 @@ func (m watchedBrain) DescribeImage(ctx context.Context, l agent.Look) (string, 
 	return seer.DescribeImage(ctx, l)
 }
 
-// Forget has a brain that keeps a conversation itself begin it anew.
+// Forget makes a brain that stores conversations itself forget one.
 func (m watchedBrain) Forget(conversation string) {
 	if f, ok := m.Brain.(interface{ Forget(string) }); ok {
 		f.Forget(conversation)

@@ -78,7 +78,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 			})
 		})
 		dead, spare := hung{&scripted{err: voice.ErrUnavailable}, 15 * time.Second}, &scripted{}
-		recognizers := voice.Recognizers{watchedRecognizer{dead, c}, spare}
+		recognizers := voice.Recognizers{watchedRecognizer{dead, c, false}, spare}
 		use := func() {
 			t.Helper()
 			must.Value(recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}))(t)
@@ -129,7 +129,7 @@ func TestOneThatComesBack(t *testing.T) {
 				return nil
 			})
 		})
-		_, _ = watchedRecognizer{dead, c}.Recognize(ctx, voice.NewUtterance(), voice.Options{})
+		_, _ = watchedRecognizer{dead, c, false}.Recognize(ctx, voice.NewUtterance(), voice.Options{})
 		time.Sleep(20 * time.Second)
 		if c.Resting() == nil {
 			t.Error("it is away, and tried")
@@ -159,7 +159,7 @@ func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer
 func TestADeadEngineIsLeftAlone(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		dead, spare := &scripted{err: voice.ErrUnavailable}, &scripted{}
-		recognizers := voice.Recognizers{watchedRecognizer{dead, c}, spare}
+		recognizers := voice.Recognizers{watchedRecognizer{dead, c, false}, spare}
 		use := func() {
 			t.Helper()
 			if got, err := recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err != nil || got.Text != "words" {
@@ -192,7 +192,7 @@ func TestTheLastIsAlwaysTried(t *testing.T) {
 		c.Last = true
 		dead := &scripted{err: voice.ErrUnavailable}
 		for range 5 {
-			if _, err := (watchedRecognizer{dead, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err == nil {
+			if _, err := (watchedRecognizer{dead, c, false}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{}); err == nil {
 				t.Fatal("a dead engine works")
 			}
 		}
@@ -210,16 +210,16 @@ func TestWhoseFaultItIs(t *testing.T) {
 	cancel()
 	for name, use := range map[string]func(c *condition) error{
 		"the listener of speech": func(c *condition) error {
-			return watchedSynthesizer{&scripted{}, c}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
+			return watchedSynthesizer{&scripted{}, c, false}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
 		},
 		"the listener of an answer": func(c *condition) error {
-			return watchedBrain{&scripted{}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
+			return watchedBrain{&scripted{}, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
 		},
 		"a brain that failed its turn": func(c *condition) error {
-			return watchedBrain{&scripted{err: gone}, c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+			return watchedBrain{&scripted{err: gone}, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
 		},
 		"a cancelled utterance": func(c *condition) error {
-			_, err := watchedRecognizer{&scripted{err: voice.ErrUnavailable}, c}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
+			_, err := watchedRecognizer{&scripted{err: voice.ErrUnavailable}, c, false}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
 			return err
 		},
 	} {
@@ -233,7 +233,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 		})
 	}
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
-		away := watchedBrain{&scripted{err: agent.ErrAway}, c}
+		away := watchedBrain{&scripted{err: agent.ErrAway}, c, false}
 		if err := away.Think(t.Context(), agent.Turn{}, nil); !errors.Is(err, agent.ErrAway) || c.Resting() == nil {
 			t.Errorf("a brain that is away: %v, resting %v", err, c.Resting())
 		}
@@ -263,7 +263,7 @@ func TestLooking(t *testing.T) {
 			t.Errorf("%d looks in ten minutes, %v; nobody has used it, resting %v", looks.Load(), cause, c.Resting())
 		}
 		works := &scripted{} // all the same, as with a key for speech alone
-		if _, err := (watchedRecognizer{works, c}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
+		if _, err := (watchedRecognizer{works, c, false}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
 			t.Error(err)
 		}
 		if _, _, cause := c.Status(); cause != nil {
@@ -282,7 +282,7 @@ func TestLooking(t *testing.T) {
 		}
 		dead := &scripted{err: voice.ErrUnavailable}
 		for range 600 {
-			_, _ = watchedRecognizer{dead, c}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}) // it fails
+			_, _ = watchedRecognizer{dead, c, false}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}) // it fails
 			time.Sleep(time.Second)
 		}
 		if dead.uses > 16 {
@@ -334,7 +334,7 @@ func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		c.language = "en"
 		dead := stuck{&scripted{err: voice.ErrUnavailable}, 10 * time.Second}
-		if err := (watchedSynthesizer{dead, c}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil ||
+		if err := (watchedSynthesizer{dead, c, false}).Synthesize(t.Context(), "x", voice.Options{Language: "en", Voice: "its own"}, nil); err == nil ||
 			dead.uses != 1 {
 			t.Errorf("asked %d times, %v", dead.uses, err)
 		}
@@ -347,13 +347,13 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		c.language = "en"
 		engine := &choosy{}
-		if _, err := (watchedRecognizer{engine, c}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
+		if _, err := (watchedRecognizer{engine, c, false}).Recognize(t.Context(), voice.NewUtterance(), voice.Options{Language: "de"}); err == nil {
 			t.Error("it hears German")
 		}
 		for _, o := range []voice.Options{{Language: "en", Voice: "nobody"}, {Language: "de"}, {Language: "en"}, {Language: "en", Voice: "nobody"},
 			{Language: "de"}} {
 			said := 0
-			if err := (watchedSynthesizer{engine, c}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil ||
+			if err := (watchedSynthesizer{engine, c, false}).Synthesize(t.Context(), "x", o, func([]int16) error { said++; return nil }); err != nil ||
 				said != 1 {
 				t.Errorf("%+v: said %d times, %v", o, said, err)
 			}
@@ -365,11 +365,11 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 			t.Errorf("told %d times in %s", n, log)
 		}
 		c.Last = true // it is tried, whatever it did before
-		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c}).Recognize(t.Context(), voice.NewUtterance(),
+		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c, false}).Recognize(t.Context(), voice.NewUtterance(),
 			voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
 			t.Errorf("the appliance's own language: %v, %d failures", err, c.Failures())
 		}
-		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c}).Synthesize(t.Context(), "x",
+		if err := (watchedSynthesizer{&scripted{err: voice.ErrUnavailable}, c, false}).Synthesize(t.Context(), "x",
 			voice.Options{Language: "en", Voice: "a"}, nil); err == nil || c.Failures() != 2 {
 			t.Errorf("one that does not work at all: %v, %d failures", err, c.Failures())
 		}
@@ -394,7 +394,7 @@ func TestALanguageIsLeftToTheNext(t *testing.T) {
 		watched(t, func(t *testing.T, w *condition, _ *bytes.Buffer, _ *[]event.Event) {
 			w.language, w.Last = "en", c.last
 			engine := &scripted{err: voice.ErrLanguage}
-			err := (watchedSynthesizer{engine, w}).Synthesize(t.Context(), "x", voice.Options{Language: c.language}, nil)
+			err := (watchedSynthesizer{engine, w, false}).Synthesize(t.Context(), "x", voice.Options{Language: c.language}, nil)
 			if !errors.Is(err, voice.ErrLanguage) || engine.uses != c.uses || w.Failures() != c.failures {
 				t.Errorf("%s: asked %d times, %d failures, %v", c.name, engine.uses, w.Failures(), err)
 			}

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Current are the engines of the turns to come.
+// Current holds the engines for the next turns.
 type Current struct {
 	mu      sync.Mutex
 	engines *Set
 	ctx     context.Context // of Run; nil before it
-	tending sync.WaitGroup
+	checks  sync.WaitGroup
 	closing sync.WaitGroup // of engines that were replaced
 }
 
-// Engines returns the engines, for those who ask how they do.
+// Engines returns the engines, which may be closed while the caller uses them.
 func (c *Current) Engines() *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,16 +28,16 @@ func (c *Current) Acquire() (e *Set, done func()) {
 	return c.engines, c.engines.Acquire()
 }
 
-// Replace gives the turns to come other engines.
+// Replace replaces the engines for the next turns.
 func (c *Current) Replace(next *Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tend(next.without(c.engines))
+	c.check(next.without(c.engines))
 	c.engines = next
 }
 
-// Retire closes those of the engines before that are not in use any more, once the last
-// turn with them has ended. It is called when nobody can begin one with them.
+// Retire closes the engines of before that were replaced, once the last turn with them has ended. No
+// turn can begin with them any more.
 func (c *Current) Retire(before *Set) {
 	for _, g := range before.without(c.Engines()) {
 		c.closing.Go(func() {
@@ -49,29 +49,29 @@ func (c *Current) Retire(before *Set) {
 	}
 }
 
-// tend looks after groups while Run runs. c.mu is held.
-func (c *Current) tend(all groupList) {
+// check checks engines while Run runs. c.mu is held.
+func (c *Current) check(all []*group) {
 	if c.ctx == nil {
 		return
 	}
 	for _, g := range all {
 		var ctx context.Context
 		ctx, g.stop = context.WithCancel(c.ctx)
-		c.tending.Go(func() { g.tend(ctx) })
+		c.checks.Go(func() { g.check(ctx) })
 	}
 }
 
-// Run looks after the engines until ctx ends.
+// Run checks the engines until ctx ends.
 func (c *Current) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx = ctx
-	c.tend(c.engines.without(nil))
+	c.check(c.engines.without(nil))
 	c.mu.Unlock()
 	<-ctx.Done()
-	c.tending.Wait()
+	c.checks.Wait()
 }
 
-// Close releases all engines, once nobody uses them.
+// Close closes all engines, once nobody uses them.
 func (c *Current) Close() {
 	if e := c.Engines(); e != nil {
 		e.Close()

@@ -16,19 +16,19 @@ type Engine struct {
 	List  string // "recognizer", "synthesizer", "brain", "deep" or "tools"
 	Kind  string // as the configuration spells it
 	Where string
-	Check func(context.Context) error // whether it would work now, as the doctor asks
-	look  func(context.Context) error // the same, as the appliance asks by itself; nil asks nothing
-	Warm  func(context.Context) error // makes it ready for a turn that is about to come; may be nil
-	note  func() string               // describes an engine that works; Where does if it is nil
+	Check func(context.Context) error // reports whether it works, for the doctor; may be nil
+	check func(context.Context) error // the same for the appliance's own checks; may be nil
+	Warm  func(context.Context) error // makes it ready for the next turn; may be nil
+	note  func() string               // describes an engine that works; may be nil, then Where does
 
-	// What it is, one of these four, where it is in one of their lists.
+	// One of these is set, unless the engine is a server of tools.
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	Brain       agent.Brain
 	Deep        thinker.Model
 }
 
-// shownAddress is where an engine is, without what in its address may be a secret.
+// shownAddress returns the address of an engine without the parts that may be secret.
 func shownAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -36,6 +36,3 @@ func shownAddress(address string) string {
 	}
 	return remote.Address(u)
 }
-
-// watched uses the engine's own check for the doctor and for looks at it.
-func (n *Engine) watched(check func(context.Context) error) { n.Check, n.look = check, check }

@@ -27,7 +27,7 @@ import (
 func TestSixLanguagesAreSpoken(t *testing.T) {
 	c := config.Default()
 	c.Speech.Synthesizers = append([]config.Engine{{Kind: "openjtalk", Options: &openjtalk.Options{}}}, c.Speech.Synthesizers...)
-	e := must.Value(New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(t)
+	e := must.Value(New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(t)
 	defer e.Close()
 	var words language.Catalogue
 	speak := func(tag, text string) (pcm []int16) {

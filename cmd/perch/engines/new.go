@@ -1,5 +1,5 @@
 // Package engines makes the recognizers, synthesizers and brains that a configuration names, and
-// watches how each does.
+// records the condition of each.
 package engines
 
 import (
@@ -16,16 +16,10 @@ import (
 	"perch/voice/sphinx"
 )
 
-// New makes all engines. It loads none and makes no connection. find looks for
-// Wyoming servers on the network.
-func New(c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event), log *slog.Logger) (*Set,
-	error) {
-	return Next(nil, c, h, find, tell, log)
-}
-
-// Next is New for a running appliance: it takes over the groups of the engines
-// before that the configuration leaves as they are. before may be nil.
-func Next(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), tell func(event.Event),
+// New makes all engines of a configuration. It loads none and makes no connection. It takes over the
+// groups of before, which may be nil, that the configuration leaves as they are. find looks for
+// Wyoming servers on the network; publish, which may be nil, publishes what fails.
+func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), publish func(event.Event),
 	log *slog.Logger) (*Set, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -35,7 +29,7 @@ func Next(before *Set, c *config.Config, h drivers.Brain, find func(context.Cont
 	if err != nil {
 		return nil, err
 	}
-	e := &Set{sentences: config.Sentences(c), language: speech.Language, publish: tell, findWyoming: find}
+	e := &Set{sentences: config.Sentences(c), language: speech.Language, publish: publish, findWyoming: find}
 	understood := []any{config.ReflexLanguages(c), e.sentences, e.language}
 	for i, g := range [groups]struct {
 		madeOf any
@@ -47,14 +41,14 @@ func Next(before *Set, c *config.Config, h drivers.Brain, find func(context.Cont
 		thinking:      {[]any{understood, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, persona, log) }},
 	} {
 		if err := e.form(i, g.madeOf, g.make, before); err != nil {
-			e.without(before).close()
+			e.CloseNew(before)
 			return nil, err
 		}
 	}
 	return e, nil
 }
 
-// addBooks reads what reflexes and grammars understand.
+// addBooks reads the sentences that reflexes and grammars understand.
 func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err error) {
 	e.words = &language.Catalogue{}
 	if e.books, err = config.Books(c); err != nil {
@@ -62,15 +56,14 @@ func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err
 	}
 	e.Book = e.books[0]
 	for i, book := range e.books {
-		book.Share(e.words)
-		if err := teachSkills(book, h.Skills); err != nil && i == 0 { // the others lack what they lack in the same way
+		if err := e.prepare(book, h.Skills); err != nil && i == 0 { // in the other books the same are left out
 			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
 		}
 	}
 	return nil
 }
 
-// form takes over a group of the engines before that was made of the same, or makes it.
+// form takes over a group of before that was made of the same, or makes it.
 func (e *Set) form(i int, madeOf any, make func() error, before *Set) error {
 	if before != nil && reflect.DeepEqual(before.groups[i].madeOf, madeOf) {
 		e.groups[i] = before.groups[i]
@@ -94,8 +87,8 @@ func (e *Set) form(i int, madeOf any, make func() error, before *Set) error {
 	return err
 }
 
-// CheckRecognizers is the part of the check that reads the recognizer's
-// dictionary, which takes longer than a start should.
+// CheckRecognizers checks the sentences against the recognizer's dictionary, which takes longer than
+// a start should.
 func CheckRecognizers(c *config.Config) error {
 	var found []error
 	for _, r := range c.Speech.Recognizers {

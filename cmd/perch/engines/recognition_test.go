@@ -94,7 +94,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 		t.Skip("recognition takes minutes, in make test-all")
 	}
 	c := config.Default()
-	e := must.Value(New(&c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(t)
+	e := must.Value(New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(e.Close)
 	voices := []string{"slt", "rms", "awb"}
 	var mu sync.Mutex

@@ -7,9 +7,10 @@ import (
 	"perch/agent/skill"
 )
 
-// teachSkills adds the sentences of skills to a book. Its error joins the reasons for the sentences
-// that it leaves out.
-func teachSkills(book *reflex.Book, skills *skill.Library) error {
+// prepare gives a book the set's words and adds the sentences of skills, which may be nil. Its error
+// joins the reasons for the sentences that it leaves out.
+func (e *Set) prepare(book *reflex.Book, skills *skill.Library) error {
+	book.Share(e.words)
 	if skills == nil {
 		return nil
 	}
@@ -20,7 +21,7 @@ func teachSkills(book *reflex.Book, skills *skill.Library) error {
 	return errors.Join(faults...)
 }
 
-// TeachSkill adds those of one.
+// TeachSkill adds the sentences of a skill to a book.
 func TeachSkill(book *reflex.Book, s skill.Skill) error {
 	return book.AddSkill(s.Name, s.SentencesIn(book.Language()))
 }

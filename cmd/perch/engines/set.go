@@ -23,8 +23,8 @@ import (
 	"perch/voice"
 )
 
-// Set are the recognizers, the synthesizers and the brains that a configuration names, each list
-// in the order in which its engines are asked.
+// Set holds the recognizers, the synthesizers and the brains that a configuration names, each list
+// in the order in which its engines are tried.
 type Set struct {
 	Recognizers  voice.Recognizers
 	Synthesizers voice.Synthesizers
@@ -42,25 +42,25 @@ type Set struct {
 	language string // of the household
 	words    *language.Catalogue
 
-	publish     func(event.Event) // of what fails; nil where nobody listens
+	publish     func(event.Event) // publishes failures; may be nil
 	findWyoming func(ctx context.Context) ([]string, error)
 }
 
-// add notes an engine, whose part is made of its list and its kind. The last of a
-// list is always tried.
+// add adds an engine, whose part is made of its list and its kind. The last engine of a list is
+// always tried.
 func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
-	tell := e.publish
-	if tell == nil {
-		tell = func(event.Event) {}
+	publish := e.publish
+	if publish == nil {
+		publish = func(event.Event) {}
 	}
 	part := list + " " + kind
 	for i := 2; slices.ContainsFunc(e.All, func(n *Engine) bool { return n.Part == part }); i++ {
 		part = fmt.Sprintf("%s %s %d", list, kind, i)
 	}
-	n := &Engine{condition: newCondition(part, log, tell, time.Now), List: list, Kind: kind, Where: where}
+	n := &Engine{condition: newCondition(part, log, publish, time.Now), List: list, Kind: kind, Where: where}
 	n.language, n.Last = e.language, true
 	for _, before := range e.All {
-		if before.List == list { // the others may be in use already
+		if before.List == list { // engines of other lists may be in use already
 			before.Last = false
 		}
 	}
@@ -68,7 +68,7 @@ func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	return n
 }
 
-// addMade notes an engine that was made of its entry in the configuration.
+// addMade adds an engine that was made from its entry in the configuration.
 func (e *Set) addMade(list string, c config.Engine, made any, log *slog.Logger) *Engine {
 	where := shownAddress(driver.Value[string](c.Options, "url"))
 	if w, is := made.(interface{ Where() string }); is {
@@ -79,13 +79,13 @@ func (e *Set) addMade(list string, c config.Engine, made any, log *slog.Logger) 
 	return n
 }
 
-// serve has an engine looked at, made ready and closed, each where it can be.
+// serve has an engine checked, warmed, loaded and closed, as far as it has methods for that.
 func (e *Set) serve(n *Engine, engine any) {
 	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
-		n.watched(c.Check)
+		n.Check, n.check = c.Check, c.Check
 	}
-	if i, ok := engine.(interface{ Installed() error }); ok { // to check more would start it
-		n.look = func(context.Context) error { return i.Installed() }
+	if i, ok := engine.(interface{ Installed() error }); ok { // a full check would start it
+		n.check = func(context.Context) error { return i.Installed() }
 	}
 	if w, ok := engine.(interface{ Warm(context.Context) error }); ok {
 		n.Warm = w.Warm
@@ -100,7 +100,7 @@ func (e *Set) serve(n *Engine, engine any) {
 	case interface{ Close() }:
 		e.closers = append(e.closers, c.Close)
 	case interface{ Close() error }:
-		e.closers = append(e.closers, func() { _ = c.Close() }) // which says so in the log itself
+		e.closers = append(e.closers, func() { _ = c.Close() }) // the engine logs its errors
 	}
 }
 
@@ -114,7 +114,7 @@ func (e *Set) Phrase(tag, name string) string {
 	return words.Message("phrases." + name)
 }
 
-// Acquire keeps the engines open until done is called.
+// Acquire prevents that the engines are closed until done is called.
 func (e *Set) Acquire() (done func()) {
 	for _, g := range e.groups {
 		g.users.Add(1)
@@ -126,8 +126,8 @@ func (e *Set) Acquire() (done func()) {
 	}
 }
 
-// without returns the groups that others, which may be nil, do not have.
-func (e *Set) without(others *Set) (all groupList) {
+// without returns the groups that others, which may be nil, does not have.
+func (e *Set) without(others *Set) (all []*group) {
 	for i, g := range e.groups {
 		if g != nil && (others == nil || others.groups[i] != g) {
 			all = append(all, g)
@@ -136,17 +136,23 @@ func (e *Set) without(others *Set) (all groupList) {
 	return all
 }
 
-// Close releases all engines.
-func (e *Set) Close() { e.without(nil).close() }
+// Close closes all engines.
+func (e *Set) Close() { e.CloseNew(nil) }
 
-// warmEvery is how often engines are made ready, at most, and warmWithin how
-// long that may take.
+// CloseNew closes the engines that before, which may be nil, does not have.
+func (e *Set) CloseNew(before *Set) {
+	for _, g := range e.without(before) {
+		g.close()
+	}
+}
+
+// Engines are warmed at most once in warmEvery, which may take warmWithin.
 const (
 	warmEvery  = 20 * time.Second
 	warmWithin = 2 * time.Minute
 )
 
-// load loads the recognizers that are in this process, unless they are.
+// load loads the recognizers that are in this process, unless they are loaded.
 func (e *Set) load(ctx context.Context) error {
 	var err error
 	for _, load := range e.loads {
@@ -155,8 +161,8 @@ func (e *Set) load(ctx context.Context) error {
 	return err
 }
 
-// warm makes ready what the next turn will use: of each list the first that
-// works. What fails here will say so when it is used.
+// warm warms the engines that the next turn will use: the first of each list that works. An error
+// shows again when the engine is used.
 func (e *Set) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
@@ -174,8 +180,7 @@ func (e *Set) warm(ctx context.Context) {
 	wg.Wait()
 }
 
-// Conditions returns those of all engines. A brain is vital where no brain works, as
-// far as is known.
+// Conditions returns the conditions of all engines. A brain is vital if no brain is known to work.
 func (e *Set) Conditions() (all []health.Part) {
 	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
 		_, _, cause := n.Status()
@@ -197,15 +202,14 @@ func (e *Set) Conditions() (all []health.Part) {
 	return all
 }
 
-// Counters returns the failures of engines, by list and kind: how many of one kind a list names
-// is not counted.
+// Counters returns counters of the failures of engines, one for each list and kind.
 func (e *Set) Counters() []admin.Counter {
 	var all []admin.Counter
 	named := map[string][]*Engine{}
 	for _, n := range e.All {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without its number
 		if n.List == "tools" {
-			kind = "mcp" // its name is whatever its owner likes
+			kind = "mcp" // its name is its owner's choice
 		}
 		key := n.List + " " + kind
 		if named[key] == nil {
@@ -225,7 +229,7 @@ func (e *Set) Counters() []admin.Counter {
 	return all
 }
 
-// Embedded returns the recognizer and the synthesizer in this process, each nil if there is none.
+// Embedded returns the recognizer and the synthesizer in this process; either may be nil.
 func (e *Set) Embedded() (r voice.Recognizer, s voice.Synthesizer) {
 	for _, n := range e.All {
 		switch {
@@ -238,7 +242,7 @@ func (e *Set) Embedded() (r voice.Recognizer, s voice.Synthesizer) {
 	return r, s
 }
 
-// Replace uses other recognizers instead of those configured, to measure all the rest.
+// Replace uses other recognizers instead of those configured, for measurements of the rest.
 func (e *Set) Replace(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
 
 // Voice returns a value that is equal as long as the same engines say the same sentences.
@@ -255,6 +259,3 @@ func (e *Set) CompleteSentence(text string, answer bool) bool {
 
 // Words returns the words of some languages, in the order of preference.
 func (e *Set) Words(languages ...string) *language.Words { return e.words.In(languages...) }
-
-// CloseNew releases the engines that before does not have.
-func (e *Set) CloseNew(before *Set) { e.without(before).close() }

@@ -10,21 +10,21 @@ import (
 	"perch/event"
 )
 
-// Warmer makes engines ready before they are needed.
+// Warmer loads and warms engines before they are needed.
 type Warmer struct {
 	engines *Current
 	prepare func() // synthesizes the appliance's own sentences
 	log     *slog.Logger
-	loaded  atomic.Bool // the recognizers were, since a robot has come
+	loaded  atomic.Bool // a robot has come, so that the recognizers are loaded
 }
 
-// NewWarmer returns what makes engines ready. prepare synthesizes the appliance's own sentences.
+// NewWarmer returns a Warmer. prepare synthesizes the appliance's own sentences.
 func NewWarmer(c *Current, prepare func(), log *slog.Logger) *Warmer {
 	return &Warmer{engines: c, prepare: prepare, log: log}
 }
 
-// Load loads the recognizers of engines that are about to replace those before, if these were
-// loaded: else the next turn would wait for that.
+// Load loads the recognizers of the engines that are about to replace others, if those were loaded,
+// so that the next turn need not wait.
 func (w *Warmer) Load(ctx context.Context, next *Set) error {
 	if !w.loaded.Load() {
 		return nil
@@ -40,9 +40,9 @@ func (w *Warmer) Replaced() {
 	}
 }
 
-// Run loads the recognizers and synthesizes the appliance's own sentences when the first robot
-// comes: an unused appliance stays small, and the first utterance need not wait. Whenever a
-// robot begins to listen, the engines of the turn to come are made ready.
+// Run loads the recognizers and synthesizes the appliance's own sentences when the first robot comes,
+// so that an unused appliance stays small. Whenever a robot begins to listen, it warms the engines of
+// the next turn. It returns when ctx ends.
 func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
