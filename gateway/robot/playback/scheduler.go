@@ -1,9 +1,9 @@
 package playback
 
 import (
-	"container/heap"
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,7 +14,7 @@ import (
 type Scheduler struct {
 	mu      sync.Mutex
 	free    int
-	waiting places
+	waiting []*place
 }
 
 // NewScheduler returns a scheduler for this machine.
@@ -27,14 +27,13 @@ const (
 	easePace  = 15 * time.Millisecond
 )
 
-// place is one session's place in the queue. It is used again for each frame.
+// place is one session's place among those that wait. It is used again for each frame.
 type place struct {
 	dry   time.Time     // when its robot has nothing to play
-	at    int           // in the queue; -1 if it is in none
 	enter chan struct{} // has one slot
 }
 
-func newPlace() *place { return &place{at: -1, enter: make(chan struct{}, 1)} }
+func newPlace() *place { return &place{enter: make(chan struct{}, 1)} }
 
 // acquire waits until a frame may be encoded for a robot that has so many packets ahead and runs
 // dry at a time. Without an error, release has to be called after it.
@@ -53,7 +52,7 @@ func (s *Scheduler) acquire(ctx context.Context, p *place, ahead int, dry time.T
 		return nil
 	}
 	p.dry = dry
-	heap.Push(&s.waiting, p)
+	s.waiting = append(s.waiting, p)
 	s.mu.Unlock()
 	select {
 	case <-p.enter:
@@ -61,19 +60,19 @@ func (s *Scheduler) acquire(ctx context.Context, p *place, ahead int, dry time.T
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	waits := p.at >= 0
-	if waits {
-		heap.Remove(&s.waiting, p.at)
+	i := slices.Index(s.waiting, p)
+	if i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if !waits { // it was let in at the same time
+	if i < 0 { // it was let in at the same time
 		<-p.enter
 		s.release()
 	}
 	return ctx.Err()
 }
 
-// release lets the next one in.
+// release lets the next one in. Few wait: it looks at each.
 func (s *Scheduler) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,31 +80,12 @@ func (s *Scheduler) release() {
 		s.free++
 		return
 	}
-	heap.Pop(&s.waiting).(*place).enter <- struct{}{}
-}
-
-// places are a heap: first is the robot that runs dry first.
-type places []*place
-
-func (w places) Len() int           { return len(w) }
-func (w places) Less(i, j int) bool { return w[i].dry.Before(w[j].dry) }
-
-func (w places) Swap(i, j int) {
-	w[i], w[j] = w[j], w[i]
-	w[i].at, w[j].at = i, j
-}
-
-// Push implements heap.Interface.
-func (w *places) Push(p any) {
-	p.(*place).at = len(*w)
-	*w = append(*w, p.(*place))
-}
-
-// Pop implements heap.Interface.
-func (w *places) Pop() any {
-	last := (*w)[len(*w)-1]
-	last.at = -1
-	(*w)[len(*w)-1] = nil
-	*w = (*w)[:len(*w)-1]
-	return last
+	first := 0
+	for i, p := range s.waiting {
+		if p.dry.Before(s.waiting[first].dry) {
+			first = i
+		}
+	}
+	s.waiting[first].enter <- struct{}{}
+	s.waiting = slices.Delete(s.waiting, first, first+1)
 }
