@@ -162,10 +162,8 @@ func (n *announcer) giveUp(a dialogue.Announcement) {
 
 // pause waits for a time, or until something is added.
 func (n *announcer) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-n.added:
 	case <-ctx.Done():
 	}

@@ -40,7 +40,7 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 		q.Asked = time.Now()
 	}
 	about := &dialogue.Question{Question: q, Ended: make(chan dialogue.Ending, 1)}
-	if err := r.post(ctx, dialogue.Ask{About: about}); err != nil && ctx.Err() == nil {
+	if err := r.post(ctx, 0, dialogue.Ask{About: about}); err != nil && ctx.Err() == nil {
 		return agent.Answer{}, err
 	}
 	select {
@@ -49,7 +49,7 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 	case <-ctx.Done():
 	}
 	// A session that has ended has withdrawn it already.
-	_ = r.post(s.ctx, dialogue.Withdraw{About: about})
+	_ = r.post(s.ctx, 0, dialogue.Withdraw{About: about})
 	select {
 	case e := <-about.Ended: // the answer came first
 		return e.Answer, e.Err
@@ -62,7 +62,7 @@ var errExpired = errors.New("the question's time is over")
 
 // awake returns the session of a robot. If the robot has none and speaks between talks, it speaks the
 // question and shows how to wake it, and awake waits for the talk that follows.
-func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text string) (*running, error) {
+func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {
 	r, err := s.sessions.of(id)
 	k := s.links.of(id)
 	if err == nil || k == nil || !k.speaks() {

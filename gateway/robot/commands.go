@@ -40,8 +40,8 @@ func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emoti
 // orLater carries a command out, or stores it for the robot's next hello.
 func (s *Server) orLater(ctx context.Context, id device.ID, c Command) (queued bool, err error) {
 	err = s.post(ctx, id, c.input())
-	if errors.Is(err, dialogue.ErrOffline) && c.Thing == commandAlert {
-		err = s.sendOutside(id, c.alert(), err)
+	if c.Thing == commandAlert {
+		err = s.orByMQTT(id, err, func(k *link) error { return k.send(c.alert()) })
 	}
 	if !errors.Is(err, dialogue.ErrOffline) {
 		return false, err
@@ -97,11 +97,7 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	if !a.Speak {
 		in = dialogue.ShowAlert{Alert: alertOf(a), Notice: a.ID}
 	}
-	err := s.post(ctx, id, in)
-	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
-		return k.announce(a)
-	}
-	return err
+	return s.orByMQTT(id, s.post(ctx, id, in), func(k *link) error { return k.announce(a) })
 }
 
 // KeepOpen keeps a robot's channel open until a time; the zero time ends that. It does nothing for a
@@ -112,11 +108,9 @@ func (s *Server) KeepOpen(id device.ID, until time.Time) {
 
 // Feel changes the robot's face.
 func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
-	err := s.post(ctx, id, dialogue.ShowEmotion{Emotion: e})
-	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+	return s.orByMQTT(id, s.post(ctx, id, dialogue.ShowEmotion{Emotion: e}), func(k *link) error {
 		return k.send(xiaozhi.LLM{Emotion: e.On(k.robot.Board).Name, Text: e.Emoji})
-	}
-	return err
+	})
 }
 
 // InjectText answers a text as if it had been spoken to the robot.
@@ -126,17 +120,15 @@ func (s *Server) InjectText(ctx context.Context, id device.ID, text string) erro
 
 // Abort makes a robot quiet. What it speaks between talks is not spoken again.
 func (s *Server) Abort(ctx context.Context, id device.ID) error {
-	err := s.post(ctx, id, dialogue.Abort{})
-	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+	return s.orByMQTT(id, s.post(ctx, id, dialogue.Abort{}), func(k *link) error {
 		k.announcer.skip()
 		return nil
-	}
-	return err
+	})
 }
 
 // Reboot restarts a robot, which takes it a second to begin.
 func (s *Server) Reboot(ctx context.Context, id device.ID) error {
-	return s.sendOutside(id, xiaozhi.Reboot{}, s.post(ctx, id, dialogue.Reboot{}))
+	return s.orByMQTT(id, s.post(ctx, id, dialogue.Reboot{}), func(k *link) error { return k.send(xiaozhi.Reboot{}) })
 }
 
 // Hangup closes a robot's channel and its MQTT connection. It returns dialogue.ErrOffline if the
@@ -219,11 +211,11 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	}
 }
 
-// sendOutside sends a message to a robot whose channel is closed, and which is connected by MQTT.
-// err is why no session took it.
-func (s *Server) sendOutside(id device.ID, m xiaozhi.ToRobot, err error) error {
+// orByMQTT calls do if a robot's channel is closed, as err says, and it is connected by MQTT. Else it
+// returns err.
+func (s *Server) orByMQTT(id device.ID, err error, do func(*link) error) error {
 	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
-		return k.send(m)
+		return do(k)
 	}
 	return err
 }

@@ -245,7 +245,7 @@ type player struct {
 }
 
 func (p *player) run() string {
-	var session *running
+	var session *session
 	for _, r := range p.server.sessions.open {
 		session = r
 	}

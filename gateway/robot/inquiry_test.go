@@ -344,7 +344,7 @@ func TestAnAnswerThatComesFirst(t *testing.T) {
 	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	inputs := make(chan posted)
-	server.sessions.open[robotID] = &running{session: &session{inputs: inputs}, done: make(chan struct{})}
+	server.sessions.open[robotID] = &session{inputs: inputs, done: make(chan struct{})}
 	ctx, withdraw := context.WithCancel(t.Context())
 	i := &inquired{withdraw, make(chan dialogue.Ending, 1)}
 	go func() {

@@ -43,7 +43,7 @@ func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 func (l *loop) configure(o *Options) dialogue.Settings {
 	l.options = o
 	l.mic.pointer.SetSilence(o.Silence)
-	return o.dialogue()
+	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle}
 }
 
 // send queues a message. A robot that does not read is disconnected.

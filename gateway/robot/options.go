@@ -101,11 +101,6 @@ type Options struct {
 	stepped func(dialogue.Input, dialogue.State) // after every step, in tests; nil is nothing
 }
 
-// dialogue returns the settings of turn taking.
-func (o *Options) dialogue() dialogue.Settings {
-	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle}
-}
-
 // Character is what one robot has instead of the household's.
 type Character struct {
 	Speech  voice.Options  // how it is spoken to, and speaks

@@ -47,12 +47,10 @@ func (l *loop) run(ctx context.Context) string {
 	l.stopTurn()
 	stopWriting()
 	// Messages that wait still leave, unless the robot does not read.
-	last := time.NewTimer(lastWords)
 	select {
 	case <-wrote:
-	case <-last.C:
+	case <-time.After(lastWords):
 	}
-	last.Stop()
 	l.Transport.Close(socket.Normal, l.closedWhy)
 	for range l.incoming { // let read see that the transport is closed
 	}

@@ -48,6 +48,8 @@ type session struct {
 	question atomic.Pointer[agent.Question] // that waits for an answer
 	greeted  atomic.Bool                    // its hello was answered
 	replaced atomic.Bool                    // by another session of the robot
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when it has ended
 }
 
 // channel is what a session runs on.
@@ -86,7 +88,7 @@ const incomingFrames = 64
 
 func newSession(s *shared, c channel, r device.Robot) (*session, error) {
 	n := &session{Options: s.options, shared: s, channel: c, robot: r, log: s.strangers.logOf(r.ID).With("robot", r.ID, "session", c.id),
-		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames),
+		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), done: make(chan struct{}),
 		unsaved: unsaved{options: s.options, robot: r.ID}}
 	var err error
 	if n.player, err = playback.New(c, c.id, r, &n.tap, s.scheduler, s.options.Loudness); err != nil {
@@ -132,6 +134,33 @@ func (s *session) read() {
 			continue
 		}
 		s.incoming <- frame{message: m}
+	}
+}
+
+// post gives the loop an input of a turn by its number, or of the appliance, and waits until it has
+// dealt with it. It returns ErrOffline if the session has ended.
+func (s *session) post(ctx context.Context, turn int, in dialogue.Input) error {
+	handled := make(chan struct{})
+	select {
+	case s.inputs <- posted{in, turn, handled}:
+	case <-s.done:
+		return dialogue.ErrOffline
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// A session that ends reads no more inputs.
+	select {
+	case <-handled:
+		return nil
+	case <-s.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-handled:
+		return nil
+	default:
+		return dialogue.ErrOffline
 	}
 }
 

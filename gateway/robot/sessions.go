@@ -19,21 +19,14 @@ import (
 type sessions struct {
 	*shared
 	mu      sync.Mutex
-	open    map[device.ID]*running
+	open    map[device.ID]*session
 	muted   map[device.ID]bool
 	entered chan struct{} // closed and replaced when a session begins
 	lost    int           // robots disconnected because they did not read
 }
 
 func newSessions(s *shared) *sessions {
-	return &sessions{shared: s, open: map[device.ID]*running{}, muted: map[device.ID]bool{}, entered: make(chan struct{})}
-}
-
-// running is a session and what its successor waits for.
-type running struct {
-	*session
-	cancel context.CancelFunc
-	done   chan struct{}
+	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, entered: make(chan struct{})}
 }
 
 // serve holds a session on a channel until it ends. A second session of the same robot replaces
@@ -51,8 +44,8 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	defer s.wg.Done()
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	me := &running{l.session, cancel, make(chan struct{})}
-	s.replace(me)
+	l.cancel = cancel
+	s.replace(l.session)
 	s.phrases.Prepare()
 	s.phrases.in(s.current.Load().Character(r.ID).Speech)
 	l.unsaved.record = &SessionRecord{ID: c.id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(c.framing), Opened: time.Now()}
@@ -60,7 +53,7 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	l.log.Info("a robot opened its channel", "framing", c.framing, "firmware", r.Firmware)
 	why := l.run(ctx)
 	s.storeUnspoken(l)
-	s.remove(me, why)
+	s.remove(l.session, why)
 	if l.replaced.Load() {
 		why = whyReplaced
 	} else {
@@ -69,13 +62,13 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	l.unsaved.set(func(u *unsaved) { u.record = nil })
 	s.options.Records.closed(c.id, why, string(l.state.Mode()), l.turnCount, time.Now())
 	l.log.Info("a robot's channel is closed", "why", why, "turns", l.turnCount)
-	close(me.done)
+	close(l.done)
 	l.turns.Wait() // one may still be in C; the robot's next session need not wait for it
 	return nil
 }
 
 // replace replaces the robot's earlier session, and waits for its end.
-func (s *sessions) replace(me *running) {
+func (s *sessions) replace(me *session) {
 	id := me.robot.ID
 	s.mu.Lock()
 	before := s.open[id]
@@ -91,7 +84,7 @@ func (s *sessions) replace(me *running) {
 	}
 }
 
-func (s *sessions) remove(me *running, why string) {
+func (s *sessions) remove(me *session, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if why == whyTooSlow || why == whySendingFailed {
@@ -118,7 +111,7 @@ func (s *sessions) storeUnspoken(ended *loop) {
 }
 
 // of returns a robot's session, or ErrOffline.
-func (s *sessions) of(id device.ID) (*running, error) {
+func (s *sessions) of(id device.ID) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, open := s.open[id]
@@ -129,7 +122,7 @@ func (s *sessions) of(id device.ID) (*running, error) {
 }
 
 // next returns a robot's session, as soon as it has one.
-func (s *sessions) next(ctx context.Context, id device.ID) (*running, error) {
+func (s *sessions) next(ctx context.Context, id device.ID) (*session, error) {
 	for {
 		s.mu.Lock()
 		r, open := s.open[id]
@@ -154,33 +147,7 @@ func (s *sessions) post(ctx context.Context, id device.ID, in dialogue.Input) er
 	if err != nil {
 		return err
 	}
-	return r.post(ctx, in)
-}
-
-// post gives the session an input, and waits until it has dealt with it.
-func (r *running) post(ctx context.Context, in dialogue.Input) error {
-	handled := make(chan struct{})
-	select {
-	case r.inputs <- posted{Input: in, handled: handled}:
-	case <-r.done:
-		return dialogue.ErrOffline
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	// A session that ends reads no more inputs.
-	select {
-	case <-handled:
-		return nil
-	case <-r.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-handled:
-		return nil
-	default:
-		return dialogue.ErrOffline
-	}
+	return r.post(ctx, 0, in)
 }
 
 // greeted returns the robots whose hello was answered.
@@ -252,7 +219,7 @@ func (s *sessions) Reply(id string, allow bool) error {
 }
 
 // asking returns the session that waits for the answer to a question.
-func (s *sessions) asking(id string) (*running, *agent.Question) {
+func (s *sessions) asking(id string) (*session, *agent.Question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.open {

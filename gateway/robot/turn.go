@@ -73,19 +73,9 @@ func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	}
 }
 
-// post gives the loop an input, and waits until it has dealt with it: the order stays the same.
-func (t *turn) post(ctx context.Context, in dialogue.Input) {
-	handled := make(chan struct{})
-	select {
-	case t.session.inputs <- posted{in, t.number, handled}:
-	case <-ctx.Done():
-		return
-	}
-	select {
-	case <-handled:
-	case <-ctx.Done():
-	}
-}
+// post gives the loop an input, and waits until it has dealt with it: the order stays the same. It
+// ignores errors: the turn is over then, too.
+func (t *turn) post(ctx context.Context, in dialogue.Input) { _ = t.session.post(ctx, t.number, in) }
 
 // perform does the turn and returns how it ended; end is empty if nothing came of it.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
@@ -245,7 +235,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
-		Now: time.Now().In(t.options.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{s, t},
+		Now: time.Now().In(t.options.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
 		defer watch.Reset(patience)
@@ -443,16 +433,13 @@ func (t *turn) forgetAnswers() {
 }
 
 // body is the robot as a brain sees it.
-type body struct {
-	s *session
-	t *turn
-}
+type body struct{ *turn }
 
 // Tools implements agent.Body. It leaves out the tools for the robot's owner, unless the owner allows
 // them.
 func (b body) Tools() []device.Tool {
-	tools := b.s.toolbox.Tools()
-	if b.t.options.UserTools {
+	tools := b.session.toolbox.Tools()
+	if b.options.UserTools {
 		return tools
 	}
 	return slices.DeleteFunc(slices.Clone(tools), func(t device.Tool) bool { return t.UserOnly })
@@ -460,15 +447,15 @@ func (b body) Tools() []device.Tool {
 
 // Call implements agent.Body.
 func (b body) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
-	b.s.tap.Called(name, arguments)
-	if tool, ok := device.FindTool(b.s.toolbox.Tools(), name); ok && tool.UserOnly && !b.t.options.UserTools {
+	b.session.tap.Called(name, arguments)
+	if tool, ok := device.FindTool(b.session.toolbox.Tools(), name); ok && tool.UserOnly && !b.options.UserTools {
 		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
-	return b.s.call(ctx, name, arguments)
+	return b.session.call(ctx, name, arguments)
 }
 
 // Reboot implements agent.Body. The robot restarts when the turn has been spoken.
 func (b body) Reboot(context.Context) error {
-	b.t.reboot.Store(true)
+	b.reboot.Store(true)
 	return nil
 }

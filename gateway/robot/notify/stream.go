@@ -131,7 +131,11 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 		return nil, ctx.Err()
 	}
 	var all []xiaozhi.Subtitle
+	var failed error
 	s.change(func() {
+		if len(s.packets) == 0 { // nothing can be heard
+			failed = s.err
+		}
 		s.planned = slices.Clone(s.starts)
 		for i, sentence := range s.sentences {
 			if i == len(s.planned) {
@@ -140,7 +144,7 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 			all = append(all, xiaozhi.Subtitle{Start: s.planned[i] * int(voice.FrameDuration/time.Millisecond), Text: sentence})
 		}
 	})
-	return all, s.failed()
+	return all, failed
 }
 
 // estimate returns how long a sentence will be, in packets, judged by the whole ones. It is rather
@@ -154,16 +158,6 @@ func (s *Stream) estimate(n int) int {
 	}
 	known := utf8.RuneCountInString(strings.Join(s.sentences[:s.made], ""))
 	return runes*s.starts[s.made]/max(1, known) + perSecond/2
-}
-
-// failed returns why nothing of the stream can be heard.
-func (s *Stream) failed() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.packets) == 0 {
-		return s.err
-	}
-	return nil
 }
 
 // packet waits for a packet; nil is the end.
@@ -194,7 +188,11 @@ func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 	}
 	var begun time.Time
 	played := func(n int, lead time.Duration) error { // waits until so many packets but the lead were played
-		return sleep(ctx, time.Until(begun.Add(time.Duration(n)*voice.FrameDuration-lead)))
+		select {
+		case <-time.After(time.Until(begun.Add(time.Duration(n)*voice.FrameDuration - lead))):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
 	}
 	n := 0
 	for ; ; n++ {
@@ -224,19 +222,4 @@ func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 		return err
 	}
 	return ogg.Close()
-}
-
-// sleep waits, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

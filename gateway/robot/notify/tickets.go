@@ -50,19 +50,16 @@ type ticket struct {
 func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) error) error {
 	name, issued := t.issue(ctx, s)
 	defer t.withdraw(name)
-	lives := time.NewTimer(ticketLives)
-	defer lives.Stop()
+	lives := time.After(ticketLives)
 	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
 		if err := send(Path + name + ".ogg"); err != nil {
 			return err
 		}
-		again := time.NewTimer(wait)
 		select {
 		case <-issued.fetched:
-			again.Stop()
 			return issued.wait(ctx)
-		case <-again.C:
-		case <-lives.C:
+		case <-time.After(wait):
+		case <-lives:
 			return ErrNotFetched
 		case <-ctx.Done():
 			return ctx.Err()

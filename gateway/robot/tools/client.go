@@ -288,15 +288,13 @@ func (b *Client) Call(ctx context.Context, name string, arguments map[string]any
 		return device.Result{}, err
 	}
 	within := timeout(name)
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case r, open := <-answer:
 		if !open {
 			return device.Result{}, ErrChannelClosed
 		}
 		return result(name, r)
-	case <-timer.C:
+	case <-time.After(within):
 		return device.Result{}, Failed(ErrToolTimeout, "%s after %s", name, within)
 	case <-ctx.Done():
 		return device.Result{}, ctx.Err()

@@ -22,8 +22,7 @@ type Jitter struct {
 type held struct {
 	sequence uint32 // 0: nothing is held
 	at       time.Time
-	audio    xiaozhi.Audio
-	opus     []byte // memory that the next packet uses again
+	audio    xiaozhi.Audio // its memory is used again for the next packet
 }
 
 // Add adds a packet that has arrived, and copies its sound. It drops a packet that is late.
@@ -47,8 +46,7 @@ func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 		return
 	}
 	h := &j.held[free]
-	h.opus = append(h.opus[:0], p.Opus...)
-	h.sequence, h.at, h.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: h.opus}
+	h.sequence, h.at, h.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: append(h.audio.Opus[:0], p.Opus...)}
 }
 
 // Next removes the packet that is due. Lost is true if it was given up; its sound is to be concealed.
