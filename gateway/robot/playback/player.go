@@ -15,11 +15,9 @@ import (
 
 // Player sends for one session. Run sends; the other methods are for the session's loop.
 type Player struct {
-	lanes
-	sender   sender
+	sender
 	encoder  encoder
 	robot    device.ID
-	loudness *voice.Loudness
 	reported chan struct{}
 }
 
@@ -29,18 +27,17 @@ func New(out Output, session string, r device.Robot, t tap, shared *Scheduler, a
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{
-		lanes:   lanes{now: make(chan order, nowLane), changed: make(chan struct{}, 1)},
+	return &Player{
+		sender: sender{lanes: lanes{now: make(chan order, nowLane), changed: make(chan struct{}, 1)},
+			out: out, session: session, board: r.Board, depth: queueDepth(r.Board, r.Firmware), tap: t},
 		encoder: encoder{codec: codec, loudness: all, shared: shared, waiter: newPlace()},
-		robot:   r.ID, loudness: all, reported: make(chan struct{}, 1),
-	}
-	p.sender = sender{lanes: &p.lanes, out: out, session: session, board: r.Board, depth: queueDepth(r.Board, r.Firmware), tap: t}
-	return p, nil
+		robot:   r.ID, reported: make(chan struct{}, 1),
+	}, nil
 }
 
 // StartSpeech starts the speech of a turn in place of any other.
 func (p *Player) StartSpeech() *Speech {
-	q := newQueue(p.reported)
+	q := &queue{added: make(chan struct{}, 1), reported: p.reported}
 	p.play(q)
 	return &Speech{queue: q, encoder: &p.encoder}
 }
@@ -77,11 +74,11 @@ func (p *Player) Progress() Progress {
 }
 
 // Send sends a message at once. It returns false if the robot does not read.
-func (p *Player) Send(m xiaozhi.ToRobot) bool { return p.lanes.send(order{message: m}) }
+func (p *Player) Send(m xiaozhi.ToRobot) bool { return p.send(order{message: m}) }
 
 // RestartSpeech makes a robot speak again that is speaking, and may have refused to. It returns
 // false if the robot does not read.
-func (p *Player) RestartSpeech() bool { return p.lanes.send(order{restart: p.current.Load()}) }
+func (p *Player) RestartSpeech() bool { return p.send(order{restart: p.current.Load()}) }
 
 // SetEcho sets the echo canceller that is given what is played; nil means none.
 func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
@@ -89,7 +86,7 @@ func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
 // Run sends until ctx ends or the channel fails. Messages that wait when ctx ends still leave: the
 // last tts stop, say.
 func (p *Player) Run(ctx context.Context) error {
-	p.sender.mouth = p.loudness.Mouth(string(p.robot))
-	defer p.sender.mouth.Close()
-	return p.sender.run(ctx)
+	p.mouth = p.encoder.loudness.Mouth(string(p.robot))
+	defer p.mouth.Close()
+	return p.run(ctx)
 }

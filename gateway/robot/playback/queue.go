@@ -72,10 +72,6 @@ func (s sentenceProgress) playedPart(now time.Time) float64 {
 // mostPackets is how far a turn may synthesize ahead: 12 s of sound.
 const mostPackets = 200
 
-func newQueue(reported chan<- struct{}) *queue {
-	return &queue{added: make(chan struct{}, 1), reported: reported}
-}
-
 // poke fills a channel of one slot.
 func poke(c chan<- struct{}) {
 	select {

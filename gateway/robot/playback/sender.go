@@ -79,7 +79,7 @@ func (l *lanes) send(o order) bool {
 
 // sender sends on a channel, and decides when. One goroutine runs it.
 type sender struct {
-	*lanes
+	lanes
 	out     Output
 	session string
 	board   string
