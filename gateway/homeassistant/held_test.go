@@ -40,9 +40,9 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 		all := hub.drained()
 		v := hub.robots.views[chan1]
 		answer := state.Readings{
-			Volume: percent.Draw(t, "volume"), Brightness: percent.Draw(t, "brightness"), Battery: percent.Draw(t, "battery"),
-			HeadYaw: degrees.Draw(t, "yaw"), HeadPitch: degrees.Draw(t, "pitch"), Temperature: degrees.Draw(t, "temperature"),
-			Signal: rapid.Ptr(rapid.SampledFrom([]string{"strong", "weak", "none", ""}), true).Draw(t, "signal"),
+			Status: device.Status{Volume: percent.Draw(t, "volume"), Brightness: percent.Draw(t, "brightness"), Battery: percent.Draw(t, "battery"),
+				Temperature: degrees.Draw(t, "temperature"), Signal: rapid.SampledFrom([]string{"strong", "weak", "none", ""}).Draw(t, "signal")},
+			HeadYaw: degrees.Draw(t, "yaw"), HeadPitch: degrees.Draw(t, "pitch"),
 		}
 		if rapid.Bool().Draw(t, "asked") {
 			if v.Read(answer) {

@@ -275,7 +275,7 @@ func (s Services) Read(ctx context.Context, id device.ID, log *slog.Logger) (r s
 	if t, found := device.FindControl(tools, "get device status"); found {
 		answer, err := s.Talk.Call(ctx, id, t.Name, nil)
 		if err == nil {
-			err = r.ParseStatus(answer.Text)
+			r.Status, err = device.ParseStatus(answer.Text)
 		}
 		if err != nil {
 			if ctx.Err() == nil && !Offline(err) {

@@ -70,22 +70,8 @@ func (l Light) RGB() [3]int {
 
 // Readings are a robot's answers to requests for its status. Nil is unknown.
 type Readings struct {
-	Volume, Brightness, Battery *int // per cent
-	Charging                    *bool
-	Signal                      *string
-	Temperature                 *float64 // degrees Celsius
-	HeadYaw, HeadPitch          *float64 // degrees
-}
-
-// ParseStatus sets what the firmware answers to self.get_device_status.
-func (r *Readings) ParseStatus(text string) error {
-	s, err := device.ParseStatus(text)
-	if err != nil {
-		return err
-	}
-	r.Volume, r.Brightness, r.Battery, r.Charging, r.Temperature = s.Volume, s.Brightness, s.Battery, s.Charging, s.Temperature
-	r.Signal = optional(s.Signal)
-	return nil
+	device.Status
+	HeadYaw, HeadPitch *float64 // degrees
 }
 
 // ParseAngles sets the angles of a head, if text holds them.

@@ -128,7 +128,7 @@ func (r *Robot) Register(robot device.Robot) {
 func (r *Robot) Report(e event.RobotStatus) {
 	s := &r.Readings
 	s.Volume, s.Brightness, s.Battery = cmp.Or(e.Volume, s.Volume), cmp.Or(e.Brightness, s.Brightness), cmp.Or(e.Battery, s.Battery)
-	s.Charging, s.Signal = cmp.Or(e.Charging, s.Charging), cmp.Or(optional(e.Signal), s.Signal)
+	s.Charging, s.Signal = cmp.Or(e.Charging, s.Charging), cmp.Or(e.Signal, s.Signal)
 	r.Changed = true
 }
 
@@ -140,7 +140,7 @@ func (r *Robot) Read(answer Readings) (newSense bool) {
 	}
 	r.Readings, r.Changed = answer, true
 	for sense, there := range map[string]bool{
-		"battery": answer.Battery != nil, "charging": answer.Charging != nil, "signal": answer.Signal != nil, "temperature": answer.Temperature != nil,
+		"battery": answer.Battery != nil, "charging": answer.Charging != nil, "signal": answer.Signal != "", "temperature": answer.Temperature != nil,
 	} {
 		newSense = there && r.Senses.Add(sense) || newSense
 	}
@@ -262,7 +262,7 @@ func (r *Robot) Document() Document {
 		Transport: optional(string(cmp.Or(r.Registered.Settings.Transport, r.Transport))),
 		Face:      r.Face, Identity: r.Identity, Volume: r.Readings.Volume, Brightness: r.Readings.Brightness, Mute: r.Mute,
 		HeadYaw: degrees(r.Readings.HeadYaw), HeadPitch: degrees(r.Readings.HeadPitch), LED: r.Light, Battery: r.Readings.Battery,
-		Charging: r.Readings.Charging, Signal: r.Readings.Signal, Temperature: r.Readings.Temperature,
+		Charging: r.Readings.Charging, Signal: optional(r.Readings.Signal), Temperature: r.Readings.Temperature,
 		Firmware: optional(r.Registered.Firmware), LastHeard: r.LastHeard, Gesture: r.gesture,
 	}
 	if r.State.Talking {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/device"
 	"perch/gateway/homeassistant/discovery"
 )
 
@@ -22,7 +23,8 @@ func FuzzStatus(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status, head string) {
 		robot := Robot{Senses: discovery.Senses{}}
 		var r Readings
-		if r.ParseStatus(status) == nil {
+		var err error
+		if r.Status, err = device.ParseStatus(status); err == nil {
 			r.ParseAngles(head)
 			robot.Read(r)
 		}
