@@ -98,7 +98,7 @@ func (a *agents) answerable(id string) bool {
 	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
-// enter makes a session a device. If there are too many, the one that ends first gives way.
+// enter makes a session a device. If there are too many, the first to end gives way.
 func (a *agents) enter(session string, at time.Time) *agentView {
 	if len(a.views) >= maxAgents {
 		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *agentView) int {

@@ -76,7 +76,7 @@ func (c *waitingCommands) start(id device.ID) []*Waiting {
 	return append(list, last...)
 }
 
-// remove removes a command that was carried out or refused. It ignores one that did not wait.
+// remove removes a command that was carried out or refused. It ignores any other.
 func (c *waitingCommands) remove(id device.ID, w *Waiting) {
 	i := slices.Index(c.byRobot[id], w)
 	if i < 0 {

@@ -40,25 +40,25 @@ type commandTable interface {
 // CommandQueue stores commands for robots with a closed channel: up to 40 sentences, and the latest of
 // all others. Any goroutine may call its methods.
 type CommandQueue struct {
-	kept    commandTable
+	table   commandTable
 	mu      sync.Mutex
 	thisRun map[device.ID]map[string]bool // commands of this run that wait as long as any
 }
 
 // NewCommandQueue returns the commands stored in a table.
-func NewCommandQueue(kept commandTable) *CommandQueue {
-	return &CommandQueue{kept: kept, thisRun: map[device.ID]map[string]bool{}}
+func NewCommandQueue(table commandTable) *CommandQueue {
+	return &CommandQueue{table: table, thisRun: map[device.ID]map[string]bool{}}
 }
 
 // add stores commands durably, and returns the oldest sentences if too many wait.
-func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list, _, err := w.kept.Get(string(id))
+func (q *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list, _, err := q.table.Get(string(id))
 	if err != nil {
 		return nil, fmt.Errorf("keep a command: %w", err)
 	}
-	ours := maps.Clone(w.thisRun[id])
+	ours := maps.Clone(q.thisRun[id])
 	if ours == nil {
 		ours = map[string]bool{}
 	}
@@ -75,23 +75,23 @@ func (w *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 		givenUp = append(givenUp, list[oldest])
 		list = slices.Delete(list, oldest, oldest+1)
 	}
-	if err := w.kept.Put(string(id), list); err != nil {
+	if err := q.table.Put(string(id), list); err != nil {
 		return nil, fmt.Errorf("keep a command: %w", err)
 	}
-	maps.DeleteFunc(ours, func(kept string, _ bool) bool {
-		return !slices.ContainsFunc(list, func(c Command) bool { return c.ID == kept })
+	maps.DeleteFunc(ours, func(command string, _ bool) bool {
+		return !slices.ContainsFunc(list, func(c Command) bool { return c.ID == command })
 	})
-	w.thisRun[id] = ours
+	q.thisRun[id] = ours
 	return givenUp, nil
 }
 
 // Moved says that the wall clock has jumped. Commands of this run wait as long as they would have
 // without the jump.
-func (w *CommandQueue) Moved(by time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id, ours := range w.thisRun {
-		list, _, err := w.kept.Get(string(id))
+func (q *CommandQueue) Moved(by time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id, ours := range q.thisRun {
+		list, _, err := q.table.Get(string(id))
 		if err != nil || len(list) == 0 {
 			continue // what cannot be read now ends when it says
 		}
@@ -101,7 +101,7 @@ func (w *CommandQueue) Moved(by time.Duration) {
 				list[i].Expires = c.Expires.Round(0).Add(by)
 			}
 		}
-		w.kept.PutSoon(string(id), list)
+		q.table.PutSoon(string(id), list)
 	}
 }
 
@@ -115,10 +115,10 @@ func count(list []Command, thing string) (n int) {
 }
 
 // list returns what waits for a robot, in order, until drop is called for it.
-func (w *CommandQueue) list(id device.ID) []Command {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list, _, err := w.kept.Get(string(id))
+func (q *CommandQueue) list(id device.ID) []Command {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list, _, err := q.table.Get(string(id))
 	if err != nil {
 		return nil // what cannot be read now can be at the next hello
 	}
@@ -126,21 +126,21 @@ func (w *CommandQueue) list(id device.ID) []Command {
 }
 
 // drop deletes a command that was carried out, or has waited too long.
-func (w *CommandQueue) drop(id device.ID, command string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list, _, err := w.kept.Get(string(id))
+func (q *CommandQueue) drop(id device.ID, command string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list, _, err := q.table.Get(string(id))
 	if err != nil {
 		return // it is spoken once more, which is better than never
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
-	if delete(w.thisRun[id], command); len(w.thisRun[id]) == 0 {
-		delete(w.thisRun, id)
+	if delete(q.thisRun[id], command); len(q.thisRun[id]) == 0 {
+		delete(q.thisRun, id)
 	}
 	if len(list) == 0 {
-		w.kept.DeleteSoon(string(id))
+		q.table.DeleteSoon(string(id))
 	} else {
-		w.kept.PutSoon(string(id), list)
+		q.table.PutSoon(string(id), list)
 	}
 }
 

@@ -159,9 +159,9 @@ func (r *Records) Turns(n int) []TurnRecord { return newest(r.turns, n) }
 // Sessions returns the latest sessions, newest first, at most n.
 func (r *Records) Sessions(n int) []SessionRecord { return newest(r.sessions, n) }
 
-func newest[T any](kept table[T], n int) []T {
+func newest[T any](from table[T], n int) []T {
 	all := []T{}
-	for _, v := range kept.Newest(n) {
+	for _, v := range from.Newest(n) {
 		all = append(all, v)
 	}
 	return all

@@ -23,7 +23,7 @@ type Outbox struct {
 	mu       sync.Mutex
 	open     bool
 	queue    []Parcel
-	retained map[string][]Message // by topic; the last is the one that stays at the broker
+	retained map[string][]Message // by topic; the broker retains the last
 	order    []string             // the topics of retained, in the order of their first message
 	notices  []Parcel             // notifications that wait for the broker
 }

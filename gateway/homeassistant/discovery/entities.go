@@ -102,8 +102,7 @@ func whileOnline(n topic.Names) component {
 	return component{"availability": []topicRef{{Topic: n.Bridge("status")}}}
 }
 
-// robotComponents returns a robot's entities: those of every robot, and those that it has the tool
-// or the sensor for.
+// robotComponents returns a robot's entities: the common ones, and more for its tools and sensors.
 func robotComponents(n topic.Names, c Card) map[string]component {
 	o := owner{robotIdentifier(n, c.ID), n.Robot(c.ID, ""), n.Robot(c.ID, "state")}
 	sensed := slices.DeleteFunc(sensedRows(o), func(r row) bool { return !c.Senses[r.key] })

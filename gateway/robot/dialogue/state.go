@@ -128,15 +128,15 @@ func (q *queueState) pushFront(a Announcement) {
 }
 
 func (q *queueState) remove(which func(Announcement) bool) (removed []Announcement) {
-	var kept []Announcement
+	var left []Announcement
 	for _, a := range q.waiting {
 		if which(a) {
 			removed = append(removed, a)
 		} else {
-			kept = append(kept, a)
+			left = append(left, a)
 		}
 	}
-	q.waiting = kept
+	q.waiting = left
 	return removed
 }
 
@@ -335,8 +335,8 @@ func (s *State) idleAt() time.Time {
 		return time.Time{}
 	}
 	at := s.channel.activeAt.Add(s.settings.Idle)
-	if held := s.channel.heldUntil.Add(holdMargin); !s.channel.heldUntil.IsZero() && at.Before(held) {
-		return held
+	if until := s.channel.heldUntil.Add(holdMargin); !s.channel.heldUntil.IsZero() && at.Before(until) {
+		return until
 	}
 	return at
 }

@@ -15,12 +15,12 @@ const (
 // Jitter puts the packets of a robot back into their order. It waits for a packet that others have
 // overtaken; without such a packet it adds no delay. The zero value waits for the first packet.
 type Jitter struct {
-	next uint32 // number of the packet that is due; 0 before the first
-	held [jitterDepth]held
+	next  uint32 // number of the packet that is due; 0 before the first
+	slots [jitterDepth]slot
 }
 
-type held struct {
-	sequence uint32 // 0: nothing is held
+type slot struct {
+	sequence uint32 // 0: the slot is empty
 	at       time.Time
 	audio    xiaozhi.Audio // its memory is used again for the next packet
 }
@@ -34,8 +34,8 @@ func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 		return
 	}
 	free := -1
-	for i := range j.held {
-		switch h := &j.held[i]; h.sequence {
+	for i := range j.slots {
+		switch s := &j.slots[i]; s.sequence {
 		case p.Sequence:
 			return
 		case 0:
@@ -45,26 +45,26 @@ func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 	if free < 0 { // full: a burst without a call of Next
 		return
 	}
-	h := &j.held[free]
-	h.sequence, h.at, h.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: append(h.audio.Opus[:0], p.Opus...)}
+	s := &j.slots[free]
+	s.sequence, s.at, s.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: append(s.audio.Opus[:0], p.Opus...)}
 }
 
 // Next removes the packet that is due. Lost is true if it was given up; its sound is to be concealed.
 // Ok is false if no packet is due. The sound is valid until the next call of Add.
 func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	count, lowest := 0, uint32(0)
-	for i := range j.held {
-		h := &j.held[i]
-		if h.sequence == 0 {
+	for i := range j.slots {
+		s := &j.slots[i]
+		if s.sequence == 0 {
 			continue
 		}
-		if h.sequence == j.next {
-			h.sequence = 0
+		if s.sequence == j.next {
+			s.sequence = 0
 			j.next++
-			return h.audio, false, true
+			return s.audio, false, true
 		}
-		if count++; lowest == 0 || h.sequence < lowest {
-			lowest = h.sequence
+		if count++; lowest == 0 || s.sequence < lowest {
+			lowest = s.sequence
 		}
 	}
 	if count == 0 || count < jitterDepth && now.Before(j.Deadline()) {
@@ -81,9 +81,9 @@ func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 // Deadline returns when the next packet is given up: it was overtaken when the first packet behind it
 // arrived. It returns the zero time if no packet is awaited.
 func (j *Jitter) Deadline() (due time.Time) {
-	for i := range j.held {
-		if h := &j.held[i]; h.sequence != 0 && (due.IsZero() || h.at.Add(jitterWait).Before(due)) {
-			due = h.at.Add(jitterWait)
+	for i := range j.slots {
+		if s := &j.slots[i]; s.sequence != 0 && (due.IsZero() || s.at.Add(jitterWait).Before(due)) {
+			due = s.at.Add(jitterWait)
 		}
 	}
 	return due

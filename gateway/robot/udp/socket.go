@@ -112,7 +112,7 @@ type Talk struct {
 	socket *Socket
 	ssrc   [4]byte
 	secret xiaozhi.UDP
-	robot  netip.Addr    // the only address from which its datagrams come
+	robot  netip.Addr    // address that all its datagrams come from
 	packet time.Duration // of sound in each of the robot's
 
 	arrived chan Arrived
@@ -123,7 +123,7 @@ type Talk struct {
 	in      *xiaozhi.Datagrams
 	window  xiaozhi.ReplayWindow
 	highest uint32 // number that was accepted
-	ahead   uint32 // number that confirms one that was far ahead
+	ahead   uint32 // number that confirms a jump far ahead
 	moved   struct {
 		to    netip.AddrPort
 		times int

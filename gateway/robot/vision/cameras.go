@@ -47,13 +47,13 @@ func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, tok
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for t, held := range c.tokens {
+	for t, issued := range c.tokens {
 		switch {
-		case now.After(held.expires), held.session == session && held.renewed:
+		case now.After(issued.expires), issued.session == session && issued.renewed:
 			delete(c.tokens, t)
-		case held.session == session: // a picture may be on its way with it
-			held.renewed = true
-			c.tokens[t] = held
+		case issued.session == session: // a picture may be on its way with it
+			issued.renewed = true
+			c.tokens[t] = issued
 		}
 	}
 	token = rand.Text()
@@ -65,7 +65,7 @@ func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, tok
 func (c *cameras) Revoke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.tokens, func(_ [sha256.Size]byte, held camera) bool { return held.session == session })
+	maps.DeleteFunc(c.tokens, func(_ [sha256.Size]byte, issued camera) bool { return issued.session == session })
 }
 
 // Picture returns the last picture of a robot's camera.
@@ -81,8 +81,8 @@ func (c *cameras) Picture(id device.ID) (device.Picture, bool) {
 func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held, known := c.tokens[sha256.Sum256([]byte(token))]
-	return held, known && now.Before(held.expires)
+	issued, known := c.tokens[sha256.Sum256([]byte(token))]
+	return issued, known && now.Before(issued.expires)
 }
 
 // store stores a robot's picture in place of its last, and drops the oldest of others for it.
