@@ -341,7 +341,7 @@ func TestAgentsAfterALoss(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
 	withQuestions(d)(h, nil)
-	hub := h.hub()
+	hub := h.hub(t)
 	hub.start(time.Now())
 	hub.onEvent(t.Context(), event.Envelope{Seq: 1, At: time.Now(), Session: "coding-1", Event: event.ThinkingStarted{}})
 	d.asks("coding-1", "q1", "May I?")
@@ -380,8 +380,7 @@ func TestAgentIDs(t *testing.T) {
 	}
 	for id, want := range map[string]string{"coding-3": "Coding 3", "vtb_desk": "Chat desk", "vtb_": "Session vtb_",
 		"h-0123456789ab": "Session h-0123456789ab", "Q": "Session Q"} {
-		messages, _ := announceAgent(discoveryNames(), id, "1", nil)
-		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
+		if name := announced(t, "homeassistant", messagesOf(discovery.Agent(discoveryNames(), id, "1", nil))).Device["name"]; name != want {
 			t.Errorf("%s is called %s", id, name)
 		}
 	}

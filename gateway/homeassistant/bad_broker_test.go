@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -14,10 +15,7 @@ type conn = net.Conn
 
 // serve answers connections with a script, until the test ends.
 func serve(t *testing.T, script func(conn)) (address string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -43,9 +41,7 @@ func portOf(t *testing.T, address string) (port int) {
 	if err == nil {
 		_, err = fmt.Sscan(text, &port)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	return port
 }
 

@@ -15,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 )
 
 // BenchmarkStateToMQTT measures how long a change of agent state takes from the
@@ -27,13 +28,10 @@ func BenchmarkStateToMQTT(b *testing.B) {
 		h.meet(id)
 		robots = append(robots, id)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(b)
 	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", l.Addr().String(), user, password
 	l.Close()
-	m := must(New(h.options))
+	m := must.Value(New(h.options))(b)
 	end := h.begin(b, m)
 	defer end()
 	arrived := subscribe(b, h.options.Listen)

@@ -12,6 +12,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/homeassistant/discovery"
+	"perch/must"
 )
 
 const (
@@ -109,10 +110,7 @@ func TestAGestureIsAskedFor(t *testing.T) {
 	} {
 		b.publish("perch/a0b1c2d3e4f4/gesture/set", payload)
 		for asked := false; !asked; {
-			got, err := reader.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Value(reader.Next(t.Context()))(t)
 			var g event.Gesture
 			if g, asked = got.Event.(event.Gesture); asked && (g != want || got.Robot != chan1 || got.Session != "s1") {
 				t.Errorf("%s asks for %+v", payload, got)
@@ -142,9 +140,7 @@ func TestACharacterIsASelect(t *testing.T) {
 			var a struct {
 				Components struct{ Character struct{ Options []string } }
 			}
-			if err := json.Unmarshal([]byte(s.last(config1)), &a); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal([]byte(s.last(config1)), &a))
 			return a.Components.Character.Options
 		}
 		owned := func(persona string) {

@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/gateway/homeassistant/command"
+	"perch/must"
 )
 
 // TestAdoptingOneOfTwoClients: by the MAC that two clients have claimed none is adopted,
@@ -28,9 +29,7 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 			s.take(incoming{Topic: "perch/bridge/request/adopt", Payload: []byte(body)})
 			synctest.Wait()
 			all := s.on("perch/bridge/response/adopt")
-			if err := json.Unmarshal(all[len(all)-1].Payload, &answer); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Unmarshal(all[len(all)-1].Payload, &answer))
 			return answer
 		}
 		for _, body := range []string{`{"robot":"020000000001"}`, "020000000001", `{"robot":"020000000001","client":"neither"}`,

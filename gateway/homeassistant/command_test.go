@@ -9,6 +9,7 @@ import (
 
 	"perch/agent/notice"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 	"perch/waittest"
 )
@@ -51,9 +52,7 @@ func TestCommands(t *testing.T) {
 	h.talk.await(t, "say in another spelling")
 	b.publish("perch/a0b1c2d3e4f4/notify/set", `{"text":"tea is ready","urgency":"high"}`)
 	e.await("perch/a0b1c2d3e4f4/notification", has(`"event_type":"received"`, "tea is ready", `"urgency":"high"`))
-	h.talk.mu.Lock()
-	h.talk.refuse = errors.New("the motor is stuck")
-	h.talk.mu.Unlock()
+	h.talk.set(func() { h.talk.refuse = errors.New("the motor is stuck") })
 	b.publish("perch/a0b1c2d3e4f4/volume/set", "55")
 	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"volume"`, "the motor is stuck"))
 }
@@ -75,7 +74,7 @@ func TestKeptForItsHello(t *testing.T) {
 		t.Fatalf("done with a closed channel: %q", deeds)
 	}
 	end() // the appliance is started anew
-	h.start(t, must(New(h.options)))
+	h.start(t, must.Value(New(h.options))(t))
 	e.await("perch/bridge/status", is2("online"))
 	e.forget()
 	h.hello(chan1, "s1")
@@ -120,13 +119,6 @@ func TestANotificationForAClosedChannel(t *testing.T) {
 			t.Errorf("%s: published %q", c.id, got)
 		}
 	}
-}
-
-func must(m *Mirror, err error) *Mirror {
-	if err != nil {
-		panic(err)
-	}
-	return m
 }
 
 func TestBadCommands(t *testing.T) {

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"bytes"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -16,6 +17,7 @@ import (
 	"perch/device"
 	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/topic"
+	"perch/must"
 	"perch/perception"
 )
 
@@ -25,27 +27,14 @@ func discoveryNames() topic.Names {
 	return topic.Names{Base: "perch", Prefix: "homeassistant", Appliance: "12ab34cd"}
 }
 
-// messagesOf returns the messages that publish an announcement.
-func messagesOf(a discovery.Announcement) (messages []message) {
-	for _, p := range a.Payloads {
-		messages = append(messages, message{Topic: a.Topic, Payload: p, Retained: true, QoS: 1})
+// messagesOf returns the messages that publish announcements.
+func messagesOf(all ...discovery.Announcement) (messages []message) {
+	for _, a := range all {
+		for _, p := range a.Payloads {
+			messages = append(messages, message{Topic: a.Topic, Payload: p, Retained: true, QoS: 1})
+		}
 	}
 	return messages
-}
-
-func announceRobot(n topic.Names, c discovery.Card, before []string) ([]message, []string) {
-	a := discovery.Robot(n, c, before)
-	return messagesOf(a), a.IDs
-}
-
-func announceBridge(n topic.Names, version, url string, before []string) ([]message, []string) {
-	a := discovery.Bridge(n, version, url, before)
-	return messagesOf(a), a.IDs
-}
-
-func announceAgent(n topic.Names, id, version string, before []string) ([]message, []string) {
-	a := discovery.Agent(n, id, version, before)
-	return messagesOf(a), a.IDs
 }
 
 // integers makes a tool with whole numbers as arguments: name, least, most.
@@ -90,11 +79,14 @@ func announced(t rapid.TB, prefix string, messages []message) (a announcement) {
 			t.Fatalf("%v: %s", err, m.Payload)
 		}
 		a = announcement{}
-		if err := json.Unmarshal(m.Payload, &a); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal(m.Payload, &a))
 	}
 	return a
+}
+
+func announcedRobot(t rapid.TB, c discovery.Card) announcement {
+	t.Helper()
+	return announced(t, "homeassistant", messagesOf(discovery.Robot(discoveryNames(), c, nil)))
 }
 
 // TestRangesAreTheRobotsOwn: what its tools list, less what would hurt it.
@@ -114,8 +106,7 @@ func TestRangesAreTheRobotsOwn(t *testing.T) {
 		"pitch":                {integers("self.robot.set_head_angles", "yaw", -9999, 128, "pitch", -9999, 90), "head_pitch", 5, 85, "°"},
 		"a pitch of less":      {integers("self.robot.set_head_angles", "yaw", -9999, 128, "tilt", 10, 40), "head_pitch", 10, 40, "°"},
 	} {
-		messages, _ := announceRobot(discoveryNames(), discovery.Card{ID: discovered, Tools: []device.Tool{c.tool}}, nil)
-		n := announced(t, "homeassistant", messages).Components[c.key]
+		n := announcedRobot(t, discovery.Card{ID: discovered, Tools: []device.Tool{c.tool}}).Components[c.key]
 		if n == nil || n["min"] != c.least || n["max"] != c.max || n["unit_of_measurement"] != c.unit {
 			t.Errorf("%s: %v", name, n)
 		}
@@ -134,8 +125,7 @@ func TestNoToolNoEntity(t *testing.T) {
 		"a head with no way to tilt": integers("self.robot.set_head_angles", "yaw", 7, 7, "pitch", 86, 90),
 		"a volume called otherwise":  integers("self.set_volumes", "volume", 0, 100),
 	} {
-		messages, _ := announceRobot(discoveryNames(), discovery.Card{ID: discovered, Tools: []device.Tool{tool}}, nil)
-		for key := range announced(t, "homeassistant", messages).Components {
+		for key := range announcedRobot(t, discovery.Card{ID: discovered, Tools: []device.Tool{tool}}).Components {
 			if slices.Contains([]string{"volume", "brightness", "head_yaw", "head_pitch", "led"}, key) {
 				t.Errorf("%s: it has %s", name, key)
 			}
@@ -147,12 +137,13 @@ func TestNoToolNoEntity(t *testing.T) {
 // each time.
 func TestRemovedEntities(t *testing.T) {
 	n := discoveryNames()
-	_, all := announceRobot(n, stackChan(), nil)
+	all := discovery.Robot(n, stackChan(), nil).IDs
 	less := stackChan()
 	less.Tools, less.Senses = nil, nil
-	messages, ids := announceRobot(n, less, all)
-	if len(messages) != 2 || !slices.Equal(ids, all) {
-		t.Fatalf("%d messages, and remembered are %v", len(messages), ids)
+	a := discovery.Robot(n, less, all)
+	messages := messagesOf(a)
+	if len(messages) != 2 || !slices.Equal(a.IDs, all) {
+		t.Fatalf("%d messages, and remembered are %v", len(messages), a.IDs)
 	}
 	first, last := announced(t, "homeassistant", messages[:1]), announced(t, "homeassistant", messages[1:])
 	for key, platform := range map[string]string{"led": "light", "volume": "number", "battery": "sensor"} {
@@ -166,7 +157,7 @@ func TestRemovedEntities(t *testing.T) {
 	if len(first.Components["mute"]) < 2 || len(last.Components["mute"]) < 2 {
 		t.Error("what stays is not whole")
 	}
-	if again, _ := announceRobot(n, less, ids); len(again) != 2 {
+	if again := discovery.Robot(n, less, a.IDs).Payloads; len(again) != 2 {
 		t.Errorf("announced anew: %d messages", len(again))
 	}
 }
@@ -175,16 +166,16 @@ func TestRemovedEntities(t *testing.T) {
 // for each that is gone.
 func TestAPlatformThatChanged(t *testing.T) {
 	before := []string{"sensor/led", "switch/led", "light/led", "", "nonsense", "robot/x", "sensor/a b", "light/led"}
-	messages, ids := announceRobot(discoveryNames(), stackChan(), before)
+	a := discovery.Robot(discoveryNames(), stackChan(), before)
 	var led []any
-	for _, m := range messages {
+	for _, m := range messagesOf(a) {
 		c := announced(t, "homeassistant", []message{m}).Components["led"]
 		led = append(led, c["platform"])
 	}
 	if !slices.Equal(led, []any{"sensor", "switch", "light"}) {
 		t.Errorf("led is in turn %v", led)
 	}
-	for _, id := range ids {
+	for _, id := range a.IDs {
 		if strings.Contains(id, "nonsense") || strings.Contains(id, " ") || strings.HasPrefix(id, "robot/") {
 			t.Errorf("remembered is %q", id)
 		}
@@ -199,8 +190,7 @@ func TestNamesRepeatNothing(t *testing.T) {
 	} {
 		c := stackChan()
 		c.Name = given
-		messages, _ := announceRobot(discoveryNames(), c, nil)
-		if name := announced(t, "homeassistant", messages).Device["name"]; name != want {
+		if name := announcedRobot(t, c).Device["name"]; name != want {
 			t.Errorf("%q is called %q, not %q", given, name, want)
 		}
 	}
@@ -209,25 +199,18 @@ func TestNamesRepeatNothing(t *testing.T) {
 // TestTheVocabularyIsWhole reads the agent's own words: a state that is shown
 // and is in no list would be an error in Home Assistant's log.
 func TestTheVocabularyIsWhole(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "../../agent/state.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Value(parser.ParseFile(token.NewFileSet(), "../../agent/state.go", nil, 0))(t)
 	var words []string
 	ast.Inspect(f, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if kind, named := specType(spec, ok); named && kind == "Shown" {
-			word, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			word := must.Value(strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value))(t)
 			words = append(words, word)
 		}
 		return true
 	})
-	messages, _ := announceRobot(discoveryNames(), stackChan(), nil)
 	var options []string
-	for _, option := range announced(t, "homeassistant", messages).Components["agent_state"]["options"].([]any) {
+	for _, option := range announcedRobot(t, stackChan()).Components["agent_state"]["options"].([]any) {
 		options = append(options, option.(string))
 	}
 	if !slices.Equal(words, options) || len(words) < 10 || words[0] != string(agent.Idle) {
@@ -302,23 +285,23 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 			c.Senses[s] = rapid.Bool().Draw(t, s)
 		}
 		before := rapid.SliceOf(rapid.SampledFrom(known)).Draw(t, "before")
-		robot, ids := announceRobot(n, c, before)
-		bridge, _ := announceBridge(n, c.Firmware, c.BaseURL, before)
-		agent, _ := announceAgent(n, topic.AgentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
+		robot := discovery.Robot(n, c, before)
+		bridge := discovery.Bridge(n, c.Firmware, c.BaseURL, before)
+		agent := discovery.Agent(n, topic.AgentID(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"s", "coding-", "vtb_Allow", "Tool"})).Draw(t,
 			"session")), c.Firmware, before)
-		for _, m := range slices.Concat(robot, bridge, agent, messagesOf(discovery.RemovedRobot(n, c.ID))) {
+		for _, m := range messagesOf(robot, bridge, agent, discovery.RemovedRobot(n, c.ID)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Fatalf("%v: %s", err, m.Payload)
 			}
 		}
 		for _, s := range senses[:len(senses)-1] {
-			if _, there := announced(t, n.Prefix, robot).Components[s]; there != c.Senses[s] {
-				t.Fatalf("of %v it has %v", c.Senses, ids)
+			if _, there := announced(t, n.Prefix, messagesOf(robot)).Components[s]; there != c.Senses[s] {
+				t.Fatalf("of %v it has %v", c.Senses, robot.IDs)
 			}
 		}
-		again, same := announceRobot(n, c, ids)
-		if !slices.Equal(ids, same) || string(again[len(again)-1].Payload) != string(robot[len(robot)-1].Payload) {
-			t.Fatalf("announced anew: %v, then %v", ids, same)
+		again := discovery.Robot(n, c, robot.IDs)
+		if !slices.Equal(robot.IDs, again.IDs) || !bytes.Equal(again.Payloads[len(again.Payloads)-1], robot.Payloads[len(robot.Payloads)-1]) {
+			t.Fatalf("announced anew: %v, then %v", robot.IDs, again.IDs)
 		}
 	})
 }
@@ -335,11 +318,9 @@ func FuzzHostileRobot(f *testing.F) {
 		n := discoveryNames()
 		c := discovery.Card{ID: discovered, Name: name, Board: board, Firmware: firmware, Version: firmware, BaseURL: url,
 			Tools: []device.Tool{integers(tool, argument, least, most, "pitch", most, least), integers(name, board, least, most)}}
-		robot, ids := announceRobot(n, c, []string{name, "sensor/" + board, "number/volume"})
-		bridge, _ := announceBridge(n, firmware, url, []string{"event/" + name})
-		agent, _ := announceAgent(n, topic.AgentID(name), firmware, nil)
-		again, _ := announceRobot(n, c, ids)
-		for _, m := range slices.Concat(robot, bridge, agent, again, messagesOf(discovery.RemovedRobot(n, c.ID))) {
+		robot := discovery.Robot(n, c, []string{name, "sensor/" + board, "number/volume"})
+		for _, m := range messagesOf(robot, discovery.Bridge(n, firmware, url, []string{"event/" + name}),
+			discovery.Agent(n, topic.AgentID(name), firmware, nil), discovery.Robot(n, c, robot.IDs), discovery.RemovedRobot(n, c.ID)) {
 			if err := checkDiscovery(n.Prefix, m); err != nil {
 				t.Errorf("%v: %s", err, m.Payload)
 			}

@@ -14,6 +14,7 @@ import (
 	"perch/event"
 	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/state"
+	"perch/must"
 )
 
 const (
@@ -124,9 +125,7 @@ func TestAnUpgrade(t *testing.T) {
 		"update_percentage"}
 	for _, payload := range e.on(update1) {
 		var shown map[string]any
-		if err := json.Unmarshal([]byte(payload), &shown); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, json.Unmarshal([]byte(payload), &shown))
 		for key := range shown {
 			if !slices.Contains(keys, key) {
 				t.Errorf("Home Assistant does not know %s", key)

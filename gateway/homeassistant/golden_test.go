@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"slices"
 	"testing"
 
 	"perch/gateway/homeassistant/discovery"
+	"perch/must"
 )
 
 // TestDiscoveryIsAsItWas compares all that is announced of a robot with every tool and
@@ -18,28 +18,20 @@ func TestDiscoveryIsAsItWas(t *testing.T) {
 	n, card := discoveryNames(), stackChan()
 	card.Version, card.Senses = "1.2.3", discovery.NewSenses([]string{"sensor/battery", "sensor/charging", "sensor/signal", "sensor/temperature",
 		"sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
-	robot, _ := announceRobot(n, card, []string{"sensor/gone", "switch/led"})
-	bridge, _ := announceBridge(n, "1.2.3", "http://perch.local:8003/", nil)
-	agent, _ := announceAgent(n, "coding-1", "1.2.3", nil)
 	var got bytes.Buffer
-	for _, m := range slices.Concat(robot, bridge, agent, messagesOf(discovery.RemovedRobot(n, card.ID))) {
+	for _, m := range messagesOf(discovery.Robot(n, card, []string{"sensor/gone", "switch/led"}),
+		discovery.Bridge(n, "1.2.3", "http://perch.local:8003/", nil), discovery.Agent(n, "coding-1", "1.2.3", nil),
+		discovery.RemovedRobot(n, card.ID)) {
 		got.WriteString(m.Topic + "\n")
 		if len(m.Payload) > 0 {
-			if err := json.Indent(&got, m.Payload, "", " "); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, json.Indent(&got, m.Payload, "", " "))
 		}
 		got.WriteString("\n")
 	}
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
-		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(file, got.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Value(os.ReadFile(file))(t)
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("announced is now\n%s", got.Bytes())
 	}

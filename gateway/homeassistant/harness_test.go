@@ -21,6 +21,7 @@ import (
 	"perch/gateway/broker"
 	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/connection"
+	"perch/must"
 	"perch/perception"
 	"perch/store/storetest"
 	"perch/waittest"
@@ -134,18 +135,16 @@ func (h *harness) bye(id device.ID, session string) {
 }
 
 // hub returns the hub of a mirror that is not run.
-func (h *harness) hub() *hub {
-	m := must(New(h.options))
+func (h *harness) hub(t must.T) *hub {
+	t.Helper()
+	m := must.Value(New(h.options))(t)
 	return newHub(&m.o, m.connection, &m.lanes)
 }
 
 // run mirrors until the test ends, or what is returned is called.
 func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 	t.Helper()
-	m, err := New(h.options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m = must.Value(New(h.options))(t)
 	return m, h.start(t, m)
 }
 
@@ -230,11 +229,13 @@ type talker struct {
 	hearing            chan struct{} // closed and made anew with each deed
 }
 
-func (k *talker) open(id device.ID, open bool) {
+func (k *talker) set(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.closed[id] = !open
+	change()
 }
+
+func (k *talker) open(id device.ID, open bool) { k.set(func() { k.closed[id] = !open }) }
 
 func (k *talker) note(id device.ID, format string, a ...any) error {
 	k.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"perch/event"
 	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/state"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
 		harness.options.Announced = &storetest.Table[[]string]{}
-		hub := harness.hub()
+		hub := harness.hub(t)
 		defer hub.commands.lanes.Wait() // it reads the tools
 		hub.out.Open()
 		hub.start(time.Now())
@@ -75,16 +76,14 @@ func TestEveryStateIsShown(t *testing.T) {
 	defer harness.bus.Close()
 	harness.options.Announced.PutSoon(string(chan1), []string{"sensor/battery", "binary_sensor/charging", "sensor/signal", "sensor/temperature",
 		"binary_sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
-	hub := harness.hub()
+	hub := harness.hub(t)
 	hub.out.Open()
 	hub.start(time.Now())
 	r, err := hold("homeassistant", hub.drained())
 	if err == nil {
 		err = r.whole()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	shown := 0
 	for topic, all := range r.entities {
 		for key, c := range all {
@@ -106,11 +105,8 @@ func TestEveryStateIsShown(t *testing.T) {
 // for what we announce.
 func TestWhatIsSentIsUnderstood(t *testing.T) {
 	n := discoveryNames()
-	check := func(t rapid.TB, messages []message) (settable int) {
-		r, err := hold("homeassistant", messages)
-		if err != nil {
-			t.Fatal(err)
-		}
+	check := func(t rapid.TB, all ...discovery.Announcement) (settable int) {
+		r := must.Value(hold("homeassistant", messagesOf(all...)))(t)
 		for _, all := range r.entities {
 			for key, c := range all {
 				if err := obeyed(n, c); err != nil {
@@ -125,21 +121,17 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	}
 	whole := stackChan()
 	whole.Senses["firmware"] = true
-	robot, _ := announceRobot(n, whole, nil)
-	bridge, _ := announceBridge(n, "1", "", nil)
-	agent, _ := announceAgent(n, "coding-1", "1", nil)
-	if got := check(t, robot) + check(t, bridge) + check(t, agent); got != 22 {
+	if got := check(t, discovery.Robot(n, whole, nil), discovery.Bridge(n, "1", "", nil), discovery.Agent(n, "coding-1", "1", nil)); got != 22 {
 		t.Errorf("%d entities set something", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		messages, _ := announceRobot(n, discovery.Card{ID: discovered, Tools: rapid.SliceOfN(anyTool(), 1, 6).Draw(t, "tools")}, nil)
-		check(t, messages)
+		check(t, discovery.Robot(n, discovery.Card{ID: discovered, Tools: rapid.SliceOfN(anyTool(), 1, 6).Draw(t, "tools")}, nil))
 	})
 }
 
 // TestMistakesOfStatesAreSeen keeps hold and obeyed able to find something.
 func TestMistakesOfStatesAreSeen(t *testing.T) {
-	robot, _ := announceRobot(discoveryNames(), stackChan(), nil)
+	robot := messagesOf(discovery.Robot(discoveryNames(), stackChan(), nil))
 	for thing, payload := range map[string]string{"state": `{"agent_state":"dancing"}`, "led": `{"state":"ON","brightness":256}`, "status": "gone",
 		"conversation": `{"event_type":"heard"}`} { // the last is retained
 		m := message{Topic: "perch/a0b1c2d3e4f5/" + thing, Payload: []byte(payload), Retained: true}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -20,11 +21,9 @@ func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
 		h.meet(device.ID(fmt.Sprintf("a0b1c2d3e5%02x", n)))
 	}
 	announced := &storetest.Table[[]string]{}
-	if err := announced.Put("a0b1c2d3e501", []string{"sensor/gone", "number/gone", "sensor/battery"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, announced.Put("a0b1c2d3e501", []string{"sensor/gone", "number/gone", "sensor/battery"}))
 	h.options.Announced = announced
-	hub := h.hub()
+	hub := h.hub(t)
 	hub.out.Open()
 	hub.start(time.Now())
 	discovery := func() (all []message) {

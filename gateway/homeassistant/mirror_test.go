@@ -12,6 +12,7 @@ import (
 
 	"perch/event"
 	"perch/gateway/homeassistant/state"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -106,9 +107,7 @@ func TestATalkInOrder(t *testing.T) {
 // checkKeys holds that every key is always there.
 func checkKeys(t *testing.T, document string) {
 	var d map[string]any
-	if err := json.Unmarshal([]byte(document), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(document), &d))
 	for _, key := range strings.Fields(
 		"agent_state emotion session_id connected face identity volume brightness mute head_yaw head_pitch led battery charging signal temperature booted firmware last_heard") {
 		if _, there := d[key]; !there {
@@ -165,9 +164,7 @@ func TestLastWill(t *testing.T) {
 	e := b.listen("perch/bridge/#")
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childBroker+"="+b.url())
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, child.Start())
 	e.await("perch/bridge/status", is2("online"))
 	_ = child.Process.Kill()
 	_ = child.Wait()

@@ -2,17 +2,9 @@ package homeassistant
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -22,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/gateway/httpserver/httpservertest"
+	"perch/must"
 )
 
 // mosquitto is a real broker of Debian's, with a user and a password.
@@ -40,11 +35,9 @@ const user, password = "perch", "canary-p4ssword"
 // whoever asks for any, so that nobody has it by the time that a test uses it.
 func freePort(t *testing.T) int {
 	for range 1000 {
-		port := 20_000 + mathrand.IntN(12_000)
+		port := 20_000 + rand.IntN(12_000)
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, l.Close())
 			return port
 		}
 	}
@@ -98,21 +91,17 @@ func (b *mosquitto) start() *mosquitto {
 		fmt.Sprintf("listener %d 127.0.0.1", b.port), b.settings,
 	}
 	if b.tls {
-		lines = append(lines, "cafile "+b.file("ca.pem"), "certfile "+b.file("cert.pem"), "keyfile "+b.file("key.pem"))
+		lines = append(lines, "cafile "+b.file("cert.pem"), "certfile "+b.file("cert.pem"), "keyfile "+b.file("key.pem"))
 	}
 	conf := b.file("mosquitto.conf")
-	if err := os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	path := "mosquitto"
 	if _, err := exec.LookPath(path); err != nil {
 		path = "/usr/sbin/mosquitto"
 	}
 	b.process = exec.Command(path, "-c", conf)
 	b.process.Dir = b.dir
-	if err := b.process.Start(); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, b.process.Start())
 	for range 200 {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", b.port))
 		if err == nil {
@@ -147,7 +136,7 @@ func (b *mosquitto) url() string {
 func (b *mosquitto) client(a ...string) []string {
 	all := []string{"-h", "127.0.0.1", "-p", fmt.Sprint(b.port), "-u", user, "-P", password}
 	if b.tls {
-		all = append(all, "--cafile", b.file("ca.pem"))
+		all = append(all, "--cafile", b.file("cert.pem"))
 	}
 	return append(all, a...)
 }
@@ -195,9 +184,7 @@ func (b *mosquitto) listen(filters ...string) *subscriber {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must.Succeed(b.t, err)
 	e := &subscriber{t: b.t, news: make(chan struct{}, 1)}
 	subscribed, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -290,52 +277,10 @@ func (e *subscriber) forget() {
 	e.all = nil
 }
 
-// secure gives the broker a certificate of an authority of its own, and
-// returns that authority's.
+// secure gives the broker a certificate that is its own authority, and returns it.
 func (b *mosquitto) secure() (authority []byte) {
 	b.t.Helper()
-	caKey, caDER := certificate(b.t, nil, nil)
-	ca, err := x509.ParseCertificate(caDER)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	key, der := certificate(b.t, ca, caKey)
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
-	for name, content := range map[string][]byte{
-		"ca.pem":   authority,
-		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}),
-	} {
-		if err := os.WriteFile(b.file(name), bytes.TrimSpace(content), 0o600); err != nil {
-			b.t.Fatal(err)
-		}
-	}
+	path, _ := httpservertest.Certificate(b.t, b.dir, "localhost", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	b.tls = true
-	return authority
-}
-
-func certificate(t *testing.T, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour),
-		IsCA:     parent == nil, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	if parent == nil {
-		parent, by = c, key
-	} else {
-		c.SerialNumber, c.Subject.CommonName, c.IPAddresses = big.NewInt(2), "127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key, der
+	return must.Value(os.ReadFile(path))(b.t)
 }

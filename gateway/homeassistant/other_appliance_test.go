@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/gateway/homeassistant/connection"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -106,10 +107,7 @@ func TestEmbedded(t *testing.T) {
 	for _, c := range []struct{ user, password string }{{"", ""}, {user, "wrong"}, {"nobody", password}} {
 		d := over(b).options
 		d.User, d.Password = c.user, c.password
-		stranger, err := New(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stranger := must.Value(New(d))(t)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		l, err := stranger.connection.Dial(ctx, connection.Session{Clean: true, Receive: func(incoming) bool { return true }})
 		cancel()
@@ -153,7 +151,7 @@ func TestBrokenOptions(t *testing.T) {
 	}
 	o := h.options
 	o.Broker = "none"
-	m := must(New(o))
+	m := must.Value(New(o))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := m.Run(ctx); err != nil || m.Status().Connected {
@@ -169,10 +167,7 @@ func TestTheNameOnTheNetwork(t *testing.T) {
 	h.options.Broker = "none"
 	h.options.Host = func() (string, string) { return host, taken }
 	h.options.URL = func() string { return "http://" + host + ":8003" }
-	m, err := New(h.options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Value(New(h.options))(t)
 	hub := newHub(&m.o, m.connection, &m.lanes)
 	m.connection.Out.Open()
 	sent := func(topic string) (last string) {
@@ -205,10 +200,7 @@ func TestALookAtABroker(t *testing.T) {
 		h := over(b)
 		defer h.bus.Close()
 		h.options.ID = id
-		m, err := New(h.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Value(New(h.options))(t)
 		return m.Probe(t.Context())
 	}
 	if err := look("ffffffff"); err != nil {

@@ -14,6 +14,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/homeassistant/connection"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -132,7 +133,7 @@ func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T
 	synctest.Test(t, func(t *testing.T) {
 		h, s := newHarness(), &script{}
 		change(h, s)
-		m := must(New(h.options))
+		m := must.Value(New(h.options))(t)
 		m.connection.Dial = s.Dial
 		end := h.start(t, m)
 		time.Sleep(time.Second)
@@ -176,7 +177,7 @@ func TestEveryStateIsPublished(t *testing.T) {
 func TestEndsInTime(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
-	hub := h.hub()
+	hub := h.hub(t)
 	hub.start(time.Now())
 	s := &script{}
 	hub.out.Open()
@@ -279,7 +280,7 @@ func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{}
-				m := must(New(h.options))
+				m := must.Value(New(h.options))(t)
 				m.connection.Dial = s.Dial
 				end := h.start(t, m)
 				h.hello(chan1, "s1")
@@ -350,7 +351,7 @@ func TestConnecting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, s := newHarness(), &script{refuse: refuse, slow: time.Second}
-				m := must(New(h.options))
+				m := must.Value(New(h.options))(t)
 				m.connection.Dial = s.Dial
 				if c := m.Status(); !c.Connecting || c.Connected {
 					t.Errorf("before it runs: %+v", c)
@@ -473,7 +474,7 @@ func TestSlowRobot(t *testing.T) {
 func TestFellBehind(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
-	hub := h.hub()
+	hub := h.hub(t)
 	hub.start(time.Now())
 	h.happens(chan1, "s1", event.RobotOnline{}, event.ListeningStarted{})
 	waittest.For(t, "the board", func() bool { return h.board.Robot(chan1).At(time.Now()) == agent.Listening })
@@ -503,9 +504,7 @@ func TestDevicesOfForgottenRobots(t *testing.T) {
 		if len(got) == 0 || !has(`"battery":{`)(string(got[len(got)-1].Payload)) {
 			t.Errorf("the battery is gone: %v", got)
 		}
-		if err := h.registry.Forget(chan1); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.registry.Forget(chan1))
 		time.Sleep(reconcileInterval)
 		synctest.Wait()
 		for _, topic := range []string{"homeassistant/device/perch_a0b1c2d3e4f4/config", state1, "perch/a0b1c2d3e4f4/status",

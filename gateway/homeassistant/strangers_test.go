@@ -13,6 +13,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/homeassistant/state"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -26,9 +27,7 @@ func (h *harness) comes(id device.ID) {
 func (s *script) info(t *testing.T) (i state.BridgeInfo) {
 	t.Helper()
 	all := s.on("perch/bridge/info")
-	if err := json.Unmarshal(all[len(all)-1].Payload, &i); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(all[len(all)-1].Payload, &i))
 	return i
 }
 
@@ -148,9 +147,7 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 
-		if err := h.registry.Forget(stranger); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, h.registry.Forget(stranger))
 		h.happens(stranger, "s", event.RobotOffline{Why: "forgotten"})
 		synctest.Wait()
 		all := s.on("homeassistant/device/perch_" + string(stranger) + "/config")
@@ -159,23 +156,6 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		}
 	})
 }
-
-// TestAStrangerOfBeforeIsTakenBack: what an earlier version announced.
-func TestAStrangerOfBeforeIsTakenBack(t *testing.T) {
-	inBubble(t, func(h *harness, _ *script) {
-		h.pass(stranger)
-		h.options.Announced.PutSoon(string(stranger), []string{"sensor/agent_state"})
-	}, func(t *testing.T, _ *harness, s *script) {
-		if all := s.on("homeassistant/device/perch_" + string(stranger) + "/config"); len(all) != 1 || len(all[0].Payload) != 0 {
-			t.Errorf("%+v", all)
-		}
-	})
-}
-
-// fullDisk is a table that keeps nothing.
-type fullDisk struct{ storetest.Table[[]Waiting] }
-
-func (*fullDisk) Put(string, []Waiting) error { return errors.New("no room on the disk") }
 
 // TestCommandsAreConfirmedOnceTheyAreKept: what lasts when it is done or kept,
 // what is of this moment at once, and what cannot be done or kept when that is
@@ -200,7 +180,7 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 			inBubble(t, func(h *harness, _ *script) {
 				h.options.Kept = kept
 				if c.full {
-					h.options.Kept = &fullDisk{}
+					kept.RefuseDurable(errors.New("no room on the disk"))
 				}
 			}, func(t *testing.T, h *harness, s *script) {
 				h.hello(chan1, "s1")
@@ -209,9 +189,7 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 					h.bye(chan1, "s1")
 					synctest.Wait()
 				}
-				h.talk.mu.Lock()
-				h.talk.slow = c.slow
-				h.talk.mu.Unlock()
+				h.talk.set(func() { h.talk.slow = c.slow })
 				if c.slow {
 					s.take(incoming{Topic: "perch/a0b1c2d3e4f4/brightness/set", Payload: []byte("1")})
 				}
@@ -257,9 +235,7 @@ func TestAWaitingCommandIsStoredUntilItIsDone(t *testing.T) {
 				s.take(incoming{Topic: "perch/a0b1c2d3e4f4/volume/set", Payload: []byte("20"), Confirm: func() {}})
 				synctest.Wait()
 				h.talk.open(chan1, true)
-				h.talk.mu.Lock()
-				h.talk.slow = !answers
-				h.talk.mu.Unlock()
+				h.talk.set(func() { h.talk.slow = !answers })
 				h.hello(chan1, "s1")
 				synctest.Wait()
 				if answers {

@@ -246,9 +246,7 @@ func onlyKeys(where string, m map[string]any, known []string) error {
 
 // TestMistakesAreSeen keeps the rules above able to refuse something.
 func TestMistakesAreSeen(t *testing.T) {
-	n := discoveryNames()
-	messages, _ := announceRobot(n, stackChan(), nil)
-	good := messages[0]
+	good := messagesOf(discovery.Robot(discoveryNames(), stackChan(), nil))[0]
 	for old, bad := range map[string]string{
 		`"qos":1`: `"retain":true`, `"name":"Mute"`: `"name":"Kitchen Chan mute"`, `_mute"`: `_stop_"`, `"platform":"switch"`: `"platform":"lock"`,
 		`"platform":"number"`: `"platform":"text"`, `"min":5`: `"min":85`, `"options":["`: `"options":["","`, `"diagnostic"`: `""`, `}}"`: `}"`,
@@ -274,8 +272,7 @@ func TestMistakesAreSeen(t *testing.T) {
 // FuzzCheckDiscovery sends anything: nothing makes it panic, and what it takes
 // is a whole announcement or a removal.
 func FuzzCheckDiscovery(f *testing.F) {
-	messages, _ := announceRobot(discoveryNames(), stackChan(), nil)
-	f.Add(checkedTopic, messages[0].Payload, true)
+	f.Add(checkedTopic, discovery.Robot(discoveryNames(), stackChan(), nil).Payloads[0], true)
 	f.Add(checkedTopic, []byte(`{"device":null,"origin":1,"components":[]}`), true)
 	f.Add("homeassistant/device//config", []byte{}, false)
 	f.Fuzz(func(t *testing.T, topic string, payload []byte, retained bool) {
