@@ -15,6 +15,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/httpserver/httpservertest"
+	"perch/must"
 	"perch/perception"
 	"perch/socket"
 	"perch/store/storetest"
@@ -155,9 +156,7 @@ func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 		// The firmware sends no port.
 		conn, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/xiaozhi/v1/",
 			socket.Options{MaxMessage: 1 << 16, Header: http.Header{"Host": {"perch.local"}, "Device-Id": {robotID.MAC()}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 		if err := conn.SendText(xiaozhi.AppendFromRobot(nil, "", xiaozhi.Hello{Version: 1, Transport: "websocket",
 			Features: xiaozhi.Features{MCP: true}})); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/dialogue/dialoguetest"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -27,10 +28,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{2, 0, 5, 3, 2, 1, 1, 1, 4, 25, 5, 50, 2, 4, 0, 0, 0, 5, 9})
 	// Nearly all of a run was Opus of what is always the same.
 	phrases := map[string]phrase{}
-	packets, err := synthesize(f.Context(), "Yes?", &beepSynthesizer{hurry: hurried}, voice.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	packets := must.Value(synthesize(f.Context(), "Yes?", &beepSynthesizer{hurry: hurried}, voice.Options{}))(f)
 	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
 		phrases[name] = phrase{happy, "Yes?", packets}
 	}

@@ -21,6 +21,7 @@ import (
 	"perch/event"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/transport"
+	"perch/must"
 	"perch/perception"
 	"perch/store/storetest"
 	"perch/voice"
@@ -520,9 +521,7 @@ func (k *talk) queueText(text string) {
 // notify has the appliance give the robot a notification to speak.
 func (k *talk) notify(id, text string, urgent bool) {
 	k.t.Helper()
-	if err := k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Succeed(k.t, k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}))
 }
 
 // pass lets time pass, and all that happens in it.

@@ -15,6 +15,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/robot/dialogue"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -546,9 +547,7 @@ func TestAQuestionKeepsTheChannel(t *testing.T) {
 		if isClosed(k.channel) {
 			t.Fatalf("hung up: %s", k.channel.reason)
 		}
-		if err := k.server.Reply("h", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.server.Reply("h", false))
 		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerDenied}, nil)
 		time.Sleep(50 * time.Second)
 		if isClosed(k.channel) {

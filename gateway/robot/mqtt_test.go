@@ -23,6 +23,7 @@ import (
 	"perch/gateway/robot/tools"
 	"perch/gateway/robot/udp"
 	"perch/limit"
+	"perch/must"
 	"perch/perception"
 	"perch/store/storetest"
 )
@@ -41,14 +42,8 @@ type mqttRobot struct {
 // mqttServer is a server whose robots come by MQTT.
 func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer) (*Server, *event.Reader, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sound, err := udp.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	sound := must.Value(udp.Listen("127.0.0.1:0"))(t)
 	s, events := mqttServerOn(t, mind, recognizer, l, sound)
 	return s, events, l.Addr().String()
 }
@@ -84,10 +79,7 @@ func mqttServerOn(t testing.TB, mind *scriptedMind, recognizer *scriptedRecogniz
 // dial connects a robot.
 func dial(t *testing.T, address string) *mqttRobot {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Value(net.Dial("tcp", address))(t)
 	return login(t, conn)
 }
 
@@ -122,9 +114,7 @@ func login(t *testing.T, conn net.Conn) *mqttRobot {
 
 func (r *mqttRobot) write(p packets.ControlPacket) {
 	r.t.Helper()
-	if err := p.Write(r.conn); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Succeed(r.t, p.Write(r.conn))
 }
 
 func (r *mqttRobot) say(session string, m xiaozhi.FromRobot) {
@@ -155,10 +145,7 @@ func (r *mqttRobot) open() string {
 	r.t.Helper()
 	return r.openFrom(func(to *net.UDPAddr) *net.UDPConn {
 		r.t.Helper()
-		conn, err := net.DialUDP("udp", nil, to)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		conn := must.Value(net.DialUDP("udp", nil, to))(r.t)
 		r.t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	})
@@ -218,10 +205,7 @@ func TestATalkByMQTT(t *testing.T) {
 		buffer := make([]byte, 2000)
 		for want := uint32(1); want <= 5; want++ {
 			_ = r.sound.SetReadDeadline(time.Now().Add(20 * time.Second))
-			n, err := r.sound.Read(buffer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Value(r.sound.Read(buffer))(t)
 			p, err := r.in.Parse(bytes.Clone(buffer[:n]))
 			if err != nil || p.Sequence != want || len(p.Opus) == 0 {
 				t.Fatalf("talk %d: packet %d is %+v, %v", talk, want, p, err)
@@ -279,19 +263,13 @@ func TestBetweenTalks(t *testing.T) {
 	if result := <-answered; result.Text != "true" {
 		t.Errorf("answered %+v", result)
 	}
-	if err := s.Reboot(t.Context(), robotID); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Reboot(t.Context(), robotID))
 	await[xiaozhi.Reboot](r)
-	if err := s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}))
 	if m := await[xiaozhi.LLM](r); m.Emotion != "happy" {
 		t.Errorf("shown is %+v", m)
 	}
-	if err := s.Hangup(t.Context(), robotID, "forgotten"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, s.Hangup(t.Context(), robotID, "forgotten"))
 	awaitEvent[event.RobotDisconnected](t, events)
 	if err := s.Reboot(t.Context(), robotID); err == nil {
 		t.Error("a robot that is gone can be rebooted")

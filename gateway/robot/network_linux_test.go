@@ -16,6 +16,7 @@ import (
 	"perch/device/xiaozhi"
 	"perch/event"
 	"perch/gateway/robot/udp"
+	"perch/must"
 )
 
 // home is a network of three hosts, each a network namespace: one with the appliance, which
@@ -85,9 +86,7 @@ func (h *home) on(ns string, open func() error) {
 		}
 		failed <- err
 	}()
-	if err := <-failed; err != nil {
-		h.t.Fatal(err)
-	}
+	must.Succeed(h.t, <-failed)
 }
 
 // dial connects a robot by MQTT from its host.

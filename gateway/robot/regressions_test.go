@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -41,9 +42,7 @@ func TestTheRobotsOwnListenStart(t *testing.T) {
 		time.Sleep(500 * time.Millisecond) // it speaks
 		synctest.Wait()
 		k.channel.forget()
-		if err := k.server.InjectText(k.t.Context(), robotID, "hello"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.server.InjectText(k.t.Context(), robotID, "hello"))
 		synctest.Wait()
 		k.listen(xiaozhi.Auto) // brought by our tts stop
 		time.Sleep(3 * time.Second)
@@ -160,9 +159,7 @@ func TestLastWords(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
 		time.Sleep(time.Second)
-		if err := k.server.Hangup(k.t.Context(), robotID, "forgotten"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.server.Hangup(k.t.Context(), robotID, "forgotten"))
 		k.pass(time.Second)
 		if story := k.channel.story(); !isClosed(k.channel) || !strings.HasSuffix(story, "tts stop") {
 			t.Errorf("sent %s", story)

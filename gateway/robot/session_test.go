@@ -15,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -130,9 +131,7 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 			})
 			k.say(xiaozhi.Hello{})
 			k.listen(xiaozhi.Auto)
-			if err := k.server.InjectText(t.Context(), robotID, "tell me a story"); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, k.server.InjectText(t.Context(), robotID, "tell me a story"))
 			k.pass(20 * time.Second)
 			queue, played := 0, time.Time{}
 			for _, at := range k.channel.packets() {

@@ -10,6 +10,7 @@ import (
 	"perch/agent"
 	"perch/device/xiaozhi"
 	"perch/gateway/robot/dialogue"
+	"perch/must"
 )
 
 func (k *talk) play(name string) error { return k.server.Play(k.t.Context(), robotID, name) }
@@ -21,9 +22,7 @@ func TestASoundIsNoTurn(t *testing.T) {
 		time.Sleep(time.Second)
 		k.channel.forget()
 		k.happened()
-		if err := k.play("purr"); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, k.play("purr"))
 		time.Sleep(100 * time.Millisecond)
 		if shown := k.shows(); shown != agent.Speaking {
 			t.Errorf("shows %s while it plays", shown)

@@ -22,6 +22,7 @@ import (
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/vision"
 	"perch/limit"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -153,20 +154,14 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 				if n == 19 {
 					next = ""
 				}
-				body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": map[string]any{"tools": tools, "nextCursor": next}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				body := must.Value(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": map[string]any{"tools": tools, "nextCursor": next}}))(t)
 				k.send(uplink{raw: fmt.Appendf(nil, `{"type":"mcp","payload":%s}`, body)})
 				id++
 			}
 			id++ // the next hello's initialize comes before its list
 			k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true}})
 		}
-		kept, err := json.Marshal(k.robots.kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kept := must.Value(json.Marshal(k.robots.kept))(t)
 		_, small := device.FindTool(k.robots.kept, "small")
 		if len(kept) > limit.Body || len(kept) < limit.Body/2 || !small {
 			t.Errorf("%d tools of %d bytes are kept, the small one: %v", len(k.robots.kept), len(kept), small)
@@ -384,10 +379,7 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	s, engine := watching(t, robots)
 	var leave []func()
 	for range mostStrangers {
-		l, err := s.strangers.reserve("020000000001")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Value(s.strangers.reserve("020000000001"))(t)
 		leave = append(leave, l)
 	}
 	ask := func(id device.ID) int {

@@ -26,6 +26,7 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/robot/vision"
 	"perch/limit"
+	"perch/must"
 )
 
 // seeing is a mind that can look at pictures.
@@ -52,13 +53,9 @@ func form(t *testing.T, parts ...string) (body io.Reader, contentType string) {
 		if err == nil {
 			_, err = p.Write([]byte(parts[i+1]))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, w.Close())
 	return io.MultiReader(&b), w.FormDataContentType() // without a length, so it is sent in chunks
 }
 
@@ -74,24 +71,15 @@ func TestVision(t *testing.T) {
 	}
 	post := func(token, id string, parts ...string) (int, string) {
 		body, kind := form(t, parts...)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Value(http.NewRequestWithContext(t.Context(), http.MethodPost, url, body))(t)
 		r.Header.Set("Content-Type", kind)
 		r.Header.Set("Authorization", "Bearer "+token)
 		if id != "" {
 			r.Header.Set("Device-Id", id)
 		}
-		answer, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Value(server.Client().Do(r))(t)
 		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Value(io.ReadAll(answer.Body))(t)
 		return answer.StatusCode, string(text)
 	}
 
@@ -163,10 +151,7 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 // routesOf are a server's routes.
 func routesOf(t *testing.T, s *Server) http.Handler {
 	t.Helper()
-	engine, err := httpserver.NewEngine(s.options.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Value(httpserver.NewEngine(s.options.Log))(t)
 	s.Routes(engine)
 	return engine
 }
@@ -196,10 +181,7 @@ func TestSlowUploads(t *testing.T) {
 	for n := range clients {
 		id := device.ID(fmt.Sprintf("a0b1c2%06x", n))
 		_, token := s.vision.Issue(device.Robot{ID: id, BaseURL: server.URL}, string(id), time.Now())
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Value(new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String()))(t)
 		defer conn.Close()
 		go func() {
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -255,10 +237,7 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 			began := time.Now()
 			wrote := make(chan struct{})
 			go func() { defer close(wrote); body(client) }()
-			answer, err := http.ReadResponse(bufio.NewReader(client), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Value(http.ReadResponse(bufio.NewReader(client), nil))(t)
 			took := time.Since(began)
 			_ = client.Close()
 			<-wrote

@@ -27,7 +27,7 @@ const (
 	easePace  = 15 * time.Millisecond
 )
 
-// place is one session's place among those that wait. It is used again for each frame.
+// place is one session in the queue. It is used again for each frame.
 type place struct {
 	dry   time.Time     // when its robot has nothing to play
 	enter chan struct{} // has one slot

@@ -13,6 +13,7 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/limit"
+	"perch/must"
 )
 
 // listing is a toolbox whose requests are kept.
@@ -20,9 +21,7 @@ func listing(t *testing.T, known ...device.Tool) (*Client, *[]xiaozhi.Request) {
 	t.Helper()
 	var sent []xiaozhi.Request
 	b := New(known, NewBudget(limit.Body), func(r xiaozhi.Request) error { sent = append(sent, r); return nil })
-	if err := errors.Join(b.Introduce("test", "", ""), b.RequestList()); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, errors.Join(b.Introduce("test", "", ""), b.RequestList()))
 	return b, &sent
 }
 
@@ -196,17 +195,12 @@ func TestClientsShareABudget(t *testing.T) {
 	description := strings.Repeat("x", limit.Data)
 	full := func(b *Client, sent *[]xiaozhi.Request) {
 		for range 2 {
-			if err := b.RequestList(); err != nil {
-				t.Fatal(err)
-			}
+			must.Succeed(t, b.RequestList())
 			var tools []device.Tool
 			for n := range 20 {
 				tools = append(tools, device.Tool{Name: fmt.Sprint(n), Description: description})
 			}
-			body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": (*sent)[len(*sent)-1].ID, "result": map[string]any{"tools": tools}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Value(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": (*sent)[len(*sent)-1].ID, "result": map[string]any{"tools": tools}}))(t)
 			if _, err := b.Deliver(body); err != nil {
 				t.Fatal(err)
 			}

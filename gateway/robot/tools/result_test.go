@@ -11,19 +11,14 @@ import (
 	"perch/device"
 	"perch/device/xiaozhi"
 	"perch/limit"
+	"perch/must"
 )
 
 // answering is what a tool answers with a text.
 func answering(t testing.TB, text string) device.Result {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"content": []map[string]any{{"type": "text", "text": text}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := result("self_camera_take_photo", xiaozhi.Response{Result: body})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Value(json.Marshal(map[string]any{"content": []map[string]any{{"type": "text", "text": text}}}))(t)
+	r := must.Value(result("self_camera_take_photo", xiaozhi.Response{Result: body}))(t)
 	return r
 }
 
@@ -92,10 +87,7 @@ func TestAnswersOfToolsAreBounded(t *testing.T) {
 	for i := range many {
 		many[i] = map[string]any{"type": "text", "text": "a text"}
 	}
-	body, err := json.Marshal(map[string]any{"content": many})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Value(json.Marshal(map[string]any{"content": many}))(t)
 	if r, err := result("x", xiaozhi.Response{Result: body}); err != nil || len(r.Text) > limit.Result {
 		t.Errorf("many texts: %d bytes, %v", len(r.Text), err)
 	}
@@ -132,10 +124,7 @@ func TestParseStatus(t *testing.T) {
 	} {
 		got := ""
 		if status, ok := ParseStatus(StatusTool, answer); ok {
-			text, err := json.Marshal(status)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Value(json.Marshal(status))(t)
 			got = string(text)
 		}
 		if got != want {
