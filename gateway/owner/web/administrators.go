@@ -11,12 +11,11 @@ import (
 )
 
 const (
-	// administratorsLast is how long a list of administrators is used before Home
-	// Assistant is asked again. Somebody who is an administrator no more has access for
-	// that long.
+	// administratorsLast is the age at which a list of administrators is fetched again. A
+	// former administrator has access for that long.
 	administratorsLast = 30 * time.Second
-	// askAgainAfter is how long the error is the answer where Home Assistant could not be
-	// asked. A page sends many requests at once.
+	// askAgainAfter is the age of an error at which Home Assistant is asked again. A page
+	// sends many requests at once.
 	askAgainAfter = 3 * time.Second
 )
 
@@ -25,7 +24,7 @@ type administrators struct {
 	list func(context.Context) ([]string, error)
 	now  func() time.Time
 
-	turn  chan struct{} // holds one while Home Assistant is asked, or the rest is read
+	turn  chan struct{} // a lock for the fields below, also while Home Assistant is asked
 	until time.Time     // when ids and err are too old
 	ids   []string
 	err   error
@@ -35,8 +34,8 @@ func newAdministrators(list func(context.Context) ([]string, error), now func() 
 	return &administrators{list: list, now: now, turn: make(chan struct{}, 1)}
 }
 
-// check refuses everybody whom Home Assistant does not list as an administrator, and
-// everybody while it cannot be asked. id is a user's; empty is a user who is not known.
+// check refuses users whom Home Assistant does not list as administrators, and all users
+// while it cannot be asked. id is empty for an unknown user.
 func (a *administrators) check(ctx context.Context, id string) error {
 	if id == "" {
 		return &httpserver.Fault{Word: "no_user", HTTP: http.StatusForbidden,
@@ -51,7 +50,7 @@ func (a *administrators) check(ctx context.Context, id string) error {
 	if !a.now().Before(a.until) {
 		ids, err := a.list(ctx)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // which says nothing about Home Assistant
+			return context.Cause(ctx) // not an error of Home Assistant
 		}
 		a.ids, a.err, a.until = ids, err, a.now().Add(administratorsLast)
 		if err != nil {
@@ -70,7 +69,7 @@ func (a *administrators) check(ctx context.Context, id string) error {
 	return nil
 }
 
-// wait returns when a user is an administrator no more, when Home Assistant could not be asked
+// wait returns when a user is no longer an administrator, when Home Assistant could not be asked
 // twice in a row, or when ctx ends.
 func (a *administrators) wait(ctx context.Context, id string) {
 	for failed := 0; failed < 2; {
@@ -92,11 +91,11 @@ func (a *administrators) wait(ctx context.Context, id string) {
 	}
 }
 
-// userOf is the id of the user of Home Assistant who sends a request through its ingress.
-// Empty is that the request does not say. Home Assistant's Supervisor sets the header where it
-// knows who began the session of the ingress. It removes the header that a browser sends only
-// if that is spelled as its own: in another spelling, a user can send an administrator's id.
-// If the Supervisor sets its own as well, there are two, and the answer is empty; a forged one
+// userOf returns the id of the user of Home Assistant who sends a request through its ingress, or
+// nothing if the request has none. Home Assistant's Supervisor sets the header if it
+// knows the user of the ingress session. It removes a header that a browser sends only
+// if it has the same spelling: in another spelling, a user can send an administrator's id.
+// With the Supervisor's own there are then two, and userOf returns nothing; a forged header
 // is believed only while the Supervisor does not know the user.
 func userOf(r *http.Request) string {
 	if ids := r.Header["X-Remote-User-Id"]; len(ids) == 1 {
@@ -105,23 +104,23 @@ func userOf(r *http.Request) string {
 	return ""
 }
 
-// admit lets somebody in who comes through a proxy, as recognize does. A page of another port of
+// admit authenticates a user of a proxy, as recognize does. A page of another port of
 // Home Assistant's host has the cookie of its ingress, too.
-func (d *Server) admit(r *http.Request) (known *http.Request, stop func(), err error) {
+func (s *Server) admit(r *http.Request) (known *http.Request, stop func(), err error) {
 	if !ofThisPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
 		return nil, nil, &httpserver.Fault{Word: "other_page", HTTP: http.StatusForbidden,
 			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}
 	}
-	if d.administrators == nil {
-		d.visits.log(r, d.o.Now(), d.o.Log)
+	if s.administrators == nil {
+		s.visits.log(r, s.o.Now(), s.o.Log)
 		return by(r, entry{how: ByIngress}), func() {}, nil
 	}
 	user := userOf(r)
-	if err := d.administrators.check(r.Context(), user); err != nil {
+	if err := s.administrators.check(r.Context(), user); err != nil {
 		return nil, nil, err
 	}
-	d.visits.log(r, d.o.Now(), d.o.Log)
-	wait := func(ctx context.Context) { d.administrators.wait(ctx, user) }
+	s.visits.log(r, s.o.Now(), s.o.Log)
+	wait := func(ctx context.Context) { s.administrators.wait(ctx, user) }
 	known, stop = until(r, wait)
 	return by(known, entry{ByIngress, wait}), stop, nil
 }

@@ -12,26 +12,25 @@ import (
 	"strings"
 )
 
-// dist is what bundle.sh has made; where it did not run, there is only a .keep.
+// dist holds the files that bundle.sh has made, or only a .keep.
 //
 //go:embed all:dist
 var dist embed.FS
 
-// bundle is what the pages are made of.
+// bundle is the set of files that the pages load.
 type bundle struct {
 	entries map[string]string // the script of each page, "app" -> "app-ABC.js"
 	files   map[string]file   // by name
 }
 
-// file is one of the bundle, as it is embedded.
+// file is an embedded file of the bundle, in gzip.
 type file struct {
 	name   string
 	kind   string
-	hashed bool // its name changes with what is in it
+	hashed bool // its name changes with its content
 }
 
-// openBundle reads what is embedded. A program without a bundle has none, which is
-// no error.
+// openBundle reads the embedded bundle. It is empty, which is no error, in a program built without it.
 func openBundle() (bundle, error) {
 	b := bundle{map[string]string{}, map[string]file{}}
 	text, err := dist.ReadFile("dist/files.json")
@@ -73,7 +72,7 @@ func openBundle() (bundle, error) {
 	return b, nil
 }
 
-// mustBundle is it for those who cannot do without.
+// mustBundle is openBundle for a running program.
 func mustBundle() bundle {
 	b, err := openBundle()
 	if err != nil {
@@ -86,8 +85,8 @@ func mustBundle() bundle {
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8"}
 
-// open is a file as it is embedded, in gzip's form, and its size. Nothing of it is copied
-// before it is sent: whoever asks may take a long time to read it, and be many.
+// open returns a file in gzip and its size. It is not copied before it is sent: there may be many
+// clients, and slow ones.
 func (f file) open() (fs.File, int64, error) {
 	zipped, err := dist.Open("dist/assets/" + f.name)
 	if err != nil {
@@ -100,7 +99,7 @@ func (f file) open() (fs.File, int64, error) {
 	return zipped, about.Size(), nil
 }
 
-// plain is a file for a client that takes no gzip.
+// plain returns a file for a client that accepts no gzip.
 func (f file) plain() ([]byte, error) {
 	zipped, _, err := f.open()
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"perch/health"
 )
 
-// Condition returns whether the page is there, and where. ingressErr is why the address for
-// Home Assistant's ingress is not open; nil is that it is, or is not wanted.
-func (d *Server) Condition(ingressErr error) health.Part {
+// Condition returns the condition of the page. ingressErr is the error of the listener for
+// Home Assistant's ingress, if any.
+func (s *Server) Condition(ingressErr error) health.Part {
 	switch {
 	case ingressErr != nil:
 		return health.Part{Name: "page", Note: fmt.Sprintf("Home Assistant cannot show it: %v", ingressErr)}
-	case !d.Bundled():
+	case !s.Bundled():
 		return health.Part{Name: "page", OK: true, Note: "this program was built without its page; make build bundles it"}
 	}
-	return health.Part{Name: "page", OK: true, Note: fmt.Sprintf("is at %s/", d.o.Own())}
+	return health.Part{Name: "page", OK: true, Note: fmt.Sprintf("is at %s/", s.o.Own())}
 }

@@ -2,7 +2,7 @@ package web
 
 import "time"
 
-// Link lets another device in, once.
+// Link logs in another device, once.
 type Link struct {
 	URLs  []string  `json:"urls"` // the last is for this machine
 	Until time.Time `json:"until"`
@@ -11,24 +11,23 @@ type Link struct {
 
 // link makes a one-time link. Its code is behind a #, so that it is sent to no
 // server and written into no log.
-func (d *Server) link() (Link, error) {
-	found := append(d.o.Addresses(), d.o.Own())
-	code, until := d.newLink()
+func (s *Server) link() (Link, error) {
+	code, until := s.newLink()
 	l := Link{Until: until.UTC().Truncate(time.Second)}
-	for _, one := range found {
-		l.URLs = append(l.URLs, one+"/#/in/"+code)
+	for _, address := range append(s.o.Addresses(), s.o.Own()) {
+		l.URLs = append(l.URLs, address+"/#/in/"+code)
 	}
-	rows, err := qrCode(l.URLs[0])
-	l.QR = rows
+	var err error
+	l.QR, err = qrCode(l.URLs[0])
 	return l, err
 }
 
-// address is where this appliance is found: by browsers, and by robots.
-func (d *Server) address() map[string][]string {
+// address returns the appliance's URLs for browsers and for robots.
+func (s *Server) address() map[string][]string {
 	all := map[string][]string{"url": {}, "ota": {}}
-	for _, one := range d.o.Addresses() {
-		all["url"] = append(all["url"], one+"/")
-		all["ota"] = append(all["ota"], one+"/xiaozhi/ota/")
+	for _, address := range s.o.Addresses() {
+		all["url"] = append(all["url"], address+"/")
+		all["ota"] = append(all["ota"], address+"/xiaozhi/ota/")
 	}
 	return all
 }

@@ -1,16 +1,15 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"html"
 	"net/http"
 	"strings"
 )
 
-// policy is what a page may load and connect to: this appliance and nothing else
+// policy returns a Content-Security-Policy that lets a page load from this appliance only
 // (CSP Level 3). Lit and uPlot set styles by script, which needs no unsafe-inline;
-// the sound's codec is WebAssembly.
+// the audio codec is WebAssembly.
 func policy(connect, ancestors string) string {
 	return "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 		"worker-src 'self' blob:; manifest-src 'self'; base-uri 'self'; form-action 'self'; connect-src " + connect +
@@ -24,11 +23,11 @@ type shown struct {
 	ancestors    string // the pages that may frame it
 }
 
-// pages by their paths.
+// pageAt returns the page at a path.
 func pageAt(path string) shown {
 	switch path {
 	case "/robot":
-		// It may be told the address of another server.
+		// Its user may enter the address of another server.
 		return shown{"robot", "Robot · Perch", "'self' ws: wss: http: https:", "'self'"}
 	case "/face":
 		return shown{"face", "Face · Perch", "'self'", "*"}
@@ -41,10 +40,10 @@ const unbundled = `<main><h1>Perch</h1><p>This program was built without its pag
 the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Robots and everything else work without it:
 <code>perch status</code>, <code>perch robot list</code>, <code>perch doctor</code>.</p></main>`
 
-// render is a page as HTML. All its addresses are relative to its base, which is
-// below a path where a proxy shows it.
-func (d *Server) render(p shown, base string) string {
-	script, bundled := d.bundle().entries[p.entry]
+// render returns the HTML of a page. All its addresses are relative to its base, which a
+// proxy may put below a path.
+func (s *Server) render(p shown, base string) string {
+	script, bundled := s.bundle().entries[p.entry]
 	head, body := "", unbundled
 	if bundled {
 		head = fmt.Sprintf(`<script type="module" src="assets/%s"></script>`, html.EscapeString(script))
@@ -66,11 +65,11 @@ func (d *Server) render(p shown, base string) string {
 `, html.EscapeString(base), html.EscapeString(p.title), head, body)
 }
 
-// base is the path that a page's addresses begin with.
-func (d *Server) base(r *http.Request) string {
-	if HowOf(r) != ByIngress {
+// base returns the path that a page's addresses begin with.
+func base(r *http.Request) string {
+	path := strings.Trim(r.Header.Get(ingressHeader), "/")
+	if HowOf(r) != ByIngress || path == "" {
 		return "/"
 	}
-	path := "/" + strings.Trim(r.Header.Get(ingressHeader), "/")
-	return cmp.Or(strings.TrimRight(path, "/"), "") + "/"
+	return "/" + path + "/"
 }

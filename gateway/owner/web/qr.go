@@ -12,7 +12,7 @@ import (
 // mostQR bounds the text of a QR code, in bytes. An address is far shorter.
 const mostQR = 300
 
-// qrCode is the QR code of a text, without the quiet zone: a row of 0 and 1 for each
+// qrCode returns the QR code of a text, without the quiet zone: a row of 0 and 1 for each
 // line, where 1 is dark.
 func qrCode(text string) ([]string, error) {
 	if text == "" || len(text) > mostQR {

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"html"
 	"net"
@@ -16,17 +17,16 @@ import (
 	"perch/limit"
 )
 
-// Recognize is a handler before all others: it finds out whether the owner sends a
-// request, for Or and Unless. Once all sessions end, so do the requests of theirs
-// that are being answered, such as streams of events, and their WebSockets. Somebody who
-// comes through a proxy and is not the owner is refused.
-func (d *Server) Recognize() gin.HandlerFunc {
-	return func(c *gin.Context) { serveOwner(c, d.recognize) }
+// Recognize is the first handler: it authenticates the owner, for Or and Unless. When all
+// sessions end, their requests that are being answered, such as streams of events, and their
+// WebSockets end too. A user of a proxy who is not the owner is refused.
+func (s *Server) Recognize() gin.HandlerFunc {
+	return func(c *gin.Context) { serveOwner(c, s.recognize) }
 }
 
-// serveOwner serves a request by whoever let finds to send it.
-func serveOwner(c *gin.Context, let func(*http.Request) (known *http.Request, stop func(), err error)) {
-	known, stop, err := let(c.Request)
+// serveOwner serves a request with the authentication that recognize finds.
+func serveOwner(c *gin.Context, recognize func(*http.Request) (known *http.Request, stop func(), err error)) {
+	known, stop, err := recognize(c.Request)
 	if err != nil {
 		turnAway(c, err)
 		return
@@ -54,17 +54,18 @@ func (w *ownedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return closeAfter(conn, w.wait), buffered, nil
+	// The owner's next read or write fails when the access ends.
+	return &ownedConn{conn, after(context.Background(), w.wait, func() { _ = conn.Close() })}, buffered, nil
 }
 
-// turnAway answers somebody whom admit has refused: a browser with a page, and a program as
-// every door does. Somebody who has left gets no answer.
+// turnAway answers a client that was refused: a browser with a page, a program with an error, and a client
+// that has left not at all.
 func turnAway(c *gin.Context, err error) {
 	c.Abort()
 	if c.Request.Context().Err() != nil {
 		return
 	}
-	refusal, known := err.(*httpserver.Fault) //nolint:errorlint // it is check's own, and nothing is wrapped around it
+	refusal, known := errors.AsType[*httpserver.Fault](err)
 	if !known || c.Request.Method != http.MethodGet || !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		_ = c.Error(err)
 		return
@@ -89,18 +90,17 @@ func turnAway(c *gin.Context, err error) {
 `, title, html.EscapeString(refusal.Sentence)))
 }
 
-// Here is a handler before those of programs and browsers of this machine, who may see
-// what its owner does. Recognize may have found the owner's session.
+// Here is a handler for programs and browsers of this machine, who may read what its owner
+// reads. Recognize may have found the owner's session.
 func Here(c *gin.Context) {
 	if HowOf(c.Request) == "" {
 		c.Request = by(c.Request, entry{how: ByLocal})
 	}
 }
 
-// ProxiesOnly is a handler before all others of a listener that is for proxies alone, which let
-// in owners only. It refuses everybody else, whatever they say of themselves, and users of
-// Home Assistant who are not its administrators.
-func (d *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
+// ProxiesOnly is the first handler of a listener for proxies, which authenticate users. It refuses
+// all other clients, and users of Home Assistant who are not its administrators.
+func (s *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !byProxy(c.Request, proxies) {
 			_ = c.Error(&httpserver.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",
@@ -108,12 +108,12 @@ func (d *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 			c.Abort()
 			return
 		}
-		serveOwner(c, d.admit)
+		serveOwner(c, s.admit)
 	}
 }
 
-// Unless is a handler for all who have not come in by way of a proxy, behind which
-// Host and Origin are those of the proxy.
+// Unless skips a handler for requests with one authentication, such as ByIngress, where
+// Host and Origin are the proxy's.
 func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if HowOf(c.Request) != how {
@@ -122,28 +122,28 @@ func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
-// Card mounts the card for Home Assistant's dashboards, which loads it from a page
-// of its own. It is in front of all locks: it holds nothing of this appliance.
-func (d *Server) Card(r gin.IRouter) {
+// Card mounts the card for Home Assistant's dashboards, which are pages of another origin. It needs no
+// key: it holds nothing of this appliance.
+func (s *Server) Card(r gin.IRouter) {
 	r.GET("/perch-card.js", func(c *gin.Context) {
 		c.Header("Access-Control-Allow-Origin", "*")
 		c.Header("Cross-Origin-Resource-Policy", "cross-origin")
-		d.send(c, "perch-card.js")
+		s.send(c, "perch-card.js")
 	})
 }
 
-// Routes mounts the page. It shows who has not come in how to; what it shows to
-// its owner comes from the owner's API, which has locks of its own. paced is for
-// what costs more than a file.
-func (d *Server) Routes(r, paced gin.IRouter) {
-	r.GET("/", d.page)
-	r.GET("/robot", d.page)
-	r.GET("/face", d.page)
-	r.GET("/assets/:name", func(c *gin.Context) { d.send(c, c.Param("name")) })
+// Routes mounts the page. Without authentication it shows how to log in; all it shows to
+// its owner comes from the owner's API, which authenticates each request. paced is for
+// requests that cost more than a file.
+func (s *Server) Routes(r, paced gin.IRouter) {
+	r.GET("/", s.page)
+	r.GET("/robot", s.page)
+	r.GET("/face", s.page)
+	r.GET("/assets/:name", func(c *gin.Context) { s.send(c, c.Param("name")) })
 	r.GET("/session", func(c *gin.Context) {
 		how := HowOf(c.Request)
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": d.o.Name, "language": d.o.Language(), "version": d.o.Version})
+		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": s.o.Name, "language": s.o.Language(), "version": s.o.Version})
 	})
 	paced.POST("/session", httpserver.Limit(limit.Data), func(c *gin.Context) {
 		var b struct{ Token, Code string }
@@ -153,7 +153,7 @@ func (d *Server) Routes(r, paced gin.IRouter) {
 		}
 		var cookie *http.Cookie
 		if err == nil {
-			cookie, err = d.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+			cookie, err = s.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
 		}
 		if err != nil {
 			_ = c.Error(err)
@@ -167,7 +167,7 @@ func (d *Server) Routes(r, paced gin.IRouter) {
 			_ = c.Error(&httpserver.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
 			return
 		}
-		if err := d.endAll(); err != nil {
+		if err := s.endAll(); err != nil {
 			_ = c.Error(err)
 			return
 		}
@@ -176,13 +176,13 @@ func (d *Server) Routes(r, paced gin.IRouter) {
 	})
 }
 
-// Owned mounts what the owner asks for to bring another device or robot here.
-func (d *Server) Owned(r gin.IRouter) {
+// Owned mounts the addresses for connecting another device or robot.
+func (s *Server) Owned(r gin.IRouter) {
 	r.POST("/api/v1/link", httpserver.Limit(limit.Data), func(c *gin.Context) {
 		_, err := httpserver.Body(c.Request) // it may have none
 		var link Link
 		if err == nil {
-			link, err = d.link()
+			link, err = s.link()
 		}
 		if err != nil {
 			_ = c.Error(err)
@@ -199,14 +199,14 @@ func (d *Server) Owned(r gin.IRouter) {
 		}
 		c.JSON(http.StatusOK, gin.H{"rows": rows})
 	})
-	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, d.address()) })
+	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, s.address()) })
 }
 
-// page answers with a page. Who has not come in is shown how to at "/".
-func (d *Server) page(c *gin.Context) {
+// page answers with a page. Without authentication, "/" shows how to log in.
+func (s *Server) page(c *gin.Context) {
 	p := pageAt(c.Request.URL.Path)
 	if p.entry != "app" && HowOf(c.Request) == "" {
-		c.Redirect(http.StatusSeeOther, d.base(c.Request)+"?next="+p.entry)
+		c.Redirect(http.StatusSeeOther, base(c.Request)+"?next="+p.entry)
 		return
 	}
 	c.Header("Content-Security-Policy", policy(p.connect, p.ancestors))
@@ -214,12 +214,12 @@ func (d *Server) page(c *gin.Context) {
 	c.Header("Referrer-Policy", "no-referrer")
 	c.Header("Permissions-Policy", "microphone=(self), camera=(self)")
 	c.Header("Cache-Control", "no-cache")
-	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(d.render(p, d.base(c.Request))))
+	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(s.render(p, base(c.Request))))
 }
 
 // send answers with a file of the bundle.
-func (d *Server) send(c *gin.Context, name string) {
-	f, known := d.bundle().files[name]
+func (s *Server) send(c *gin.Context, name string) {
+	f, known := s.bundle().files[name]
 	if !known {
 		_ = c.Error(&httpserver.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})
 		return
@@ -241,7 +241,7 @@ func (d *Server) send(c *gin.Context, name string) {
 		c.DataFromReader(http.StatusOK, size, f.kind, zipped, nil)
 		return
 	}
-	err := d.o.Pace(c.Request)
+	err := s.o.Pace(c.Request)
 	var data []byte
 	if err == nil {
 		data, err = f.plain()

@@ -15,43 +15,40 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/gateway/httpserver"
 )
 
 const (
-	cookieName = "perch_session"
-	// goodFor is how long a session lasts that nobody ends.
-	goodFor = 30 * 24 * time.Hour
-	// linkGoodFor is how long a one-time link may be used.
-	linkGoodFor = 10 * time.Minute
-	// mostLinks bounds the links that wait; the oldest gives way.
-	mostLinks = 16
+	cookieName  = "perch_session"
+	goodFor     = 30 * 24 * time.Hour // the lifetime of a session
+	linkGoodFor = 10 * time.Minute    // the lifetime of a one-time link
+	mostLinks   = 16                  // unused links; a new one replaces the oldest
 )
 
-// How is how an owner has come in.
+// How is the way in which an owner was authenticated.
 type How string
 
-// Ways in.
+// Ways to authenticate an owner.
 const (
 	ByLocal   How = "local"   // a program or browser of this machine, which may only read
 	ByCookie  How = "cookie"  // a session
 	ByIngress How = "ingress" // a proxy that knows the owner
 )
 
-// entry is an owner who has come in.
+// entry is the authentication of a request's owner.
 type entry struct {
 	how How
-	// wait returns when the owner has access no more, or ctx ends; nil is that this does
-	// not happen.
+	// wait returns when the owner loses access, or ctx ends. It is nil if access does not end.
 	wait func(ctx context.Context)
 }
 
 type entryKey struct{}
 
-// HowOf is how the owner came in who sent a request; empty is nobody, or a program
-// with a key.
+// HowOf returns how the owner who sent a request was authenticated. It is empty for everyone else, and for a
+// program with a key.
 func HowOf(r *http.Request) How { return entryOf(r).how }
 
 func entryOf(r *http.Request) entry {
@@ -59,67 +56,67 @@ func entryOf(r *http.Request) entry {
 	return e
 }
 
-// A cookie is when the session began, 16 random bytes and an HMAC over both and the
-// epoch. So nothing is kept for a session, and a restart ends none.
+// A cookie holds the time when the session began, 16 random bytes and an HMAC over both and the
+// epoch. So nothing is stored for a session, and a restart ends none.
 const (
 	stampBytes  = 8
 	cookieBytes = stampBytes + 16 + sha256.Size
 )
 
-// newCookie begins a session. Its epoch is the present one.
-func (d *Server) newCookie(secure bool) *http.Cookie {
-	value := binary.BigEndian.AppendUint64(nil, uint64(d.o.Now().Unix()))
+// newCookie begins a session.
+func (s *Server) newCookie(secure bool) *http.Cookie {
+	value := binary.BigEndian.AppendUint64(nil, uint64(s.o.Now().Unix()))
 	random := make([]byte, 16)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	value = append(value, random...)
-	d.mu.Lock()
-	value = append(value, d.sign(value)...)
-	d.mu.Unlock()
+	s.mu.Lock()
+	value = append(value, s.sign(value)...)
+	s.mu.Unlock()
 	return &http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString(value), Path: "/", MaxAge: int(goodFor.Seconds()),
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
 }
 
 // sign is called with the lock held.
-func (d *Server) sign(value []byte) []byte {
-	mac := hmac.New(sha256.New, d.secret)
+func (s *Server) sign(value []byte) []byte {
+	mac := hmac.New(sha256.New, s.secret)
 	mac.Write(value)
-	mac.Write([]byte(d.epoch)) // the value has one length
+	mac.Write([]byte(s.epoch)) // the value has one length
 	return mac.Sum(nil)
 }
 
 // session reports whether a request has a session, and returns what is closed when
 // that ends.
-func (d *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
-	for _, c := range r.CookiesNamed(cookieName) { // another program of this host may have set one of the same name
+func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
+	for _, c := range r.CookiesNamed(cookieName) { // another program of this host may use the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
 		if err != nil || len(value) != cookieBytes {
 			continue
 		}
 		began := time.Unix(int64(binary.BigEndian.Uint64(value)), 0)
 		signed := value[:cookieBytes-sha256.Size]
-		d.mu.Lock()
-		good := hmac.Equal(d.sign(signed), value[len(signed):])
-		ended = d.ended
-		d.mu.Unlock()
-		if age := d.o.Now().Sub(began); good && age >= 0 && age < goodFor {
+		s.mu.Lock()
+		good := hmac.Equal(s.sign(signed), value[len(signed):])
+		ended = s.ended
+		s.mu.Unlock()
+		if age := s.o.Now().Sub(began); good && age >= 0 && age < goodFor {
 			return ended, true
 		}
 	}
 	return nil, false
 }
 
-// endAll ends every session: their cookies are good no more, and their streams are
-// closed. The error is that this could not be stored, so that it holds until a restart.
-func (d *Server) endAll() error {
-	d.ending.Lock()
-	defer d.ending.Unlock()
+// endAll ends every session: their cookies become invalid, and their streams are
+// closed. It returns an error if that could not be stored and only lasts until a restart.
+func (s *Server) endAll() error {
+	s.ending.Lock()
+	defer s.ending.Unlock()
 	epoch := rand.Text()
-	err := d.o.KeepEpoch(epoch) // without mu, for which every request with a cookie waits
-	d.mu.Lock()
-	d.epoch = epoch
-	close(d.ended) // and with it all that is answered, and all WebSockets
-	d.ended = make(chan struct{})
-	d.mu.Unlock()
+	err := s.o.KeepEpoch(epoch) // without mu, since every request with a cookie needs it
+	s.mu.Lock()
+	s.epoch = epoch
+	close(s.ended) // ends streams and WebSockets as well
+	s.ended = make(chan struct{})
+	s.mu.Unlock()
 	if err != nil {
 		return &httpserver.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
 			Sentence: "all sessions are ended, but a restart of Perch makes them good again, because that could not be stored (" + err.Error() +
@@ -128,25 +125,24 @@ func (d *Server) endAll() error {
 	return nil
 }
 
+// after calls end when wait returns, at the latest by stop, which waits for that.
+func after(ctx context.Context, wait func(context.Context), end func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		wait(ctx)
+		end()
+	})
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
 // ownedConn is a WebSocket's connection, which ends with its owner's access.
 type ownedConn struct {
 	net.Conn
 	stop func()
-}
-
-// closeAfter has a connection closed when wait returns.
-func closeAfter(conn net.Conn, wait func(context.Context)) net.Conn {
-	ctx, cancel := context.WithCancel(context.Background())
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		wait(ctx)
-		_ = conn.Close() // its owner's next read or write fails
-	}()
-	return &ownedConn{conn, func() {
-		cancel()
-		<-watched
-	}}
 }
 
 // Close implements net.Conn.
@@ -156,68 +152,55 @@ func (c *ownedConn) Close() error {
 	return err
 }
 
-// until returns a request that is cancelled when wait returns. stop is to be called once it
-// has been answered.
+// until returns a request that is cancelled when wait returns. stop must be called after the answer.
 func until(r *http.Request, wait func(context.Context)) (known *http.Request, stop func()) {
 	ctx, cancel := context.WithCancel(r.Context())
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		wait(ctx)
-		cancel()
-	}()
-	return r.WithContext(ctx), func() {
-		cancel()
-		<-watched
-	}
+	return r.WithContext(ctx), after(ctx, wait, cancel)
 }
 
-// link is a link that lets in once, for a time by the clock that only runs: one that was
-// set back makes no link good again.
+// link is a one-time link. It expires by the monotonic clock, so that setting the clock back
+// makes no link valid again.
 type link struct {
 	hash [sha256.Size]byte
-	made time.Time // by time.Now, whose reading of that clock time.Since goes by
+	made time.Time // by time.Now, which reads the monotonic clock as well
 }
 
-// good reports whether the link is not too old.
+// good reports whether the link has not expired.
 func (l link) good() bool { return time.Since(l.made) < linkGoodFor }
 
-// newLink makes the code of one. until is when it ends by the wall clock as it is.
-func (d *Server) newLink() (code string, until time.Time) {
+// newLink returns the code of a new link, and the time of its end by the present wall clock.
+func (s *Server) newLink() (code string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	code = base32.StdEncoding.EncodeToString(random)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.links = append(d.links[max(0, len(d.links)-mostLinks+1):], link{sha256.Sum256([]byte(code)), time.Now()})
-	return code, d.o.Now().Add(linkGoodFor)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links = append(s.links[max(0, len(s.links)-mostLinks+1):], link{sha256.Sum256([]byte(code)), time.Now()})
+	return code, s.o.Now().Add(linkGoodFor)
 }
 
-// redeem uses a code up.
-func (d *Server) redeem(code string) bool {
+// redeem reports whether a code is valid, and invalidates it.
+func (s *Server) redeem(code string) (found bool) {
 	hash := sha256.Sum256([]byte(code))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := len(d.links)
-	found := false
-	d.links = slices.DeleteFunc(d.links, func(l link) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links = slices.DeleteFunc(s.links, func(l link) bool {
 		found = found || l.hash == hash && l.good()
 		return l.hash == hash || !l.good()
 	})
-	return found && len(d.links) < before
+	return found
 }
 
-// recognize returns a request with how its owner has come in, where its sender is
-// the owner. stop is to be called once it has been answered. The error is that its sender
-// comes through a proxy and is not the owner.
-func (d *Server) recognize(r *http.Request) (known *http.Request, stop func(), err error) {
-	if HowOf(r) != "" { // the listener is for nobody else
+// recognize returns a request with the authentication of its owner, if the owner sent it. stop must
+// be called after the answer. The error is of a user who comes through a proxy and is not the owner.
+func (s *Server) recognize(r *http.Request) (known *http.Request, stop func(), err error) {
+	if HowOf(r) != "" { // the listener has authenticated it
 		return r, func() {}, nil
 	}
-	if byProxy(r, d.o.Ingress) {
-		return d.admit(r)
+	if byProxy(r, s.o.Ingress) {
+		return s.admit(r)
 	}
-	ended, ok := d.session(r)
+	ended, ok := s.session(r)
 	if !ok || !ofThisPage(r, r.Host) {
 		return r, func() {}, nil
 	}
@@ -235,13 +218,13 @@ func by(r *http.Request, e entry) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
 }
 
-// ofThisPage reports whether a browser sent a request for a page of ours, which it shows at one
-// of these hosts, rather than for another page that shares the browser's cookie: Perch's, or that
-// of Home Assistant's ingress. SameSite does not say so: it takes every port of a host for the
-// same site (RFC 6265bis section 5.2). The page's scripts send scriptHeader, and everything of the
-// owner's wants it. A browser names the Origin of every request that changes something and
-// of every WebSocket, for which scripts can set no header. Sec-Fetch-Site would say it of
-// all, but is not sent over plain HTTP.
+// ofThisPage reports whether a browser sent a request for a page of ours at one of these
+// hosts, rather than for another page that shares the browser's cookie, Perch's or the one of
+// Home Assistant's ingress. SameSite does not tell: every port of a host is the
+// same site (RFC 6265bis section 5.2). The page's scripts send scriptHeader, which all requests of the
+// owner need. A browser sends Origin with every request that changes something and with
+// every WebSocket, where scripts can set no header. Sec-Fetch-Site would tell in all
+// cases, but is not sent over plain HTTP.
 func ofThisPage(r *http.Request, hosts ...string) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
@@ -268,18 +251,18 @@ func ofThisPage(r *http.Request, hosts ...string) bool {
 	return byScript || r.URL.Path == "/session" || isOfRobots(r.URL.Path)
 }
 
-// scriptHeader is a header that the page's own scripts send with every request for what is
-// the owner's. A page of another origin would have to ask with a preflight first (Fetch
+// scriptHeader is a header that the page's own scripts send with every request of the owner.
+// A page of another origin would have to send a preflight first (Fetch
 // standard, section 4.8), and is refused; a tag, such as <img>, cannot send it.
 const scriptHeader = "X-Perch-Page"
 
-// isOfRobots reports whether a path is one to which a robot posts, as the robot in the page does.
+// isOfRobots reports whether robots post to a path, as the robot in the page does.
 func isOfRobots(path string) bool {
 	return path == "/xiaozhi/ota" || strings.HasPrefix(path, "/xiaozhi/ota/") || path == "/xiaozhi/vision/explain"
 }
 
-// isPage reports whether a path is one that a browser itself asks for: of a page, of its
-// files, or of the state of its session, none of which holds anything of the owner's.
+// isPage reports whether a browser itself asks for a path: a page, its files, or the state of its
+// session. These hold nothing of the owner's.
 func isPage(path string) bool {
 	switch path {
 	case "/", "/robot", "/face", "/session":
@@ -288,11 +271,10 @@ func isPage(path string) bool {
 	return strings.HasPrefix(path, "/assets/")
 }
 
-// ingressHeader is the path below which Home Assistant's ingress shows a page.
+// ingressHeader has the path below which Home Assistant's ingress shows a page.
 const ingressHeader = "X-Ingress-Path"
 
-// byProxy reports whether a request came through one of these proxies. Nobody else's
-// word is taken for it.
+// byProxy reports whether a request came through one of these proxies, by its remote address.
 func byProxy(r *http.Request, proxies []netip.Addr) bool {
 	if r.Header.Get(ingressHeader) == "" || len(proxies) == 0 {
 		return false
@@ -301,7 +283,7 @@ func byProxy(r *http.Request, proxies []netip.Addr) bool {
 	return err == nil && slices.Contains(proxies, at.Addr().Unmap())
 }
 
-// Or is a lock that its key opens, and an owner who has come in.
+// Or returns a check that an authenticated owner passes as well.
 func Or(check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		if HowOf(r) != "" {
@@ -311,8 +293,7 @@ func Or(check func(*http.Request) error) func(*http.Request) error {
 	}
 }
 
-// Only is a lock that an owner who has come in opens, and nothing else. To all others
-// there is nothing behind it.
+// Only is a check that only an authenticated owner passes. Everyone else gets 404.
 func Only(r *http.Request) error {
 	if HowOf(r) != "" {
 		return nil
@@ -321,17 +302,17 @@ func Only(r *http.Request) error {
 }
 
 // enter begins a session for the admin token or the code of a link.
-func (d *Server) enter(r *http.Request, token, code string) (*http.Cookie, error) {
+func (s *Server) enter(r *http.Request, token, code string) (*http.Cookie, error) {
 	if (token == "") == (code == "") {
 		return nil, httpserver.BadBody("either token or code is needed")
 	}
-	other := d.redeem
+	other := s.redeem
 	if token != "" {
 		other = func(string) bool { return false }
 	}
-	err := d.o.Key.CheckToken(r, token+code, other)
+	err := s.o.Key.CheckToken(r, token+code, other)
 	if wrong := (*httpserver.Fault)(nil); errors.As(err, &wrong) && wrong.Word == "wrong_key" {
-		// The sentence for programs, who send a header, says nothing to a person.
+		// The message for programs, which send a header, does not help a person.
 		why := "that is not the admin token; it is in the file admin-token in the data directory"
 		if code != "" {
 			why = "it has been used before, or is older than ten minutes; perch open makes another"
@@ -341,6 +322,6 @@ func (d *Server) enter(r *http.Request, token, code string) (*http.Cookie, error
 	if err != nil {
 		return nil, err
 	}
-	d.o.Log.Info("an owner has come in by the page", "from", r.RemoteAddr)
-	return d.newCookie(r.TLS != nil), nil
+	s.o.Log.Info("an owner has come in by the page", "from", r.RemoteAddr)
+	return s.newCookie(r.TLS != nil), nil
 }

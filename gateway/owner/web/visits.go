@@ -10,20 +10,19 @@ import (
 	"perch/plain"
 )
 
-// Bounds of who is remembered to have come through a proxy.
+// Bounds of the memory for visitors.
 const (
 	visitLasts = 30 * time.Minute // without a request
 	mostVisits = 100
 )
 
-// visits are the people who come through a proxy that knows them. Each is logged once a
-// visit, and whenever they change something.
+// visits logs the users of a proxy: once a visit, and each change they make.
 type visits struct {
 	mu   sync.Mutex
-	last map[string]time.Time // of their latest requests
+	last map[string]time.Time // the times of the users' latest requests
 }
 
-// log logs who sends a request.
+// log logs the user who sends a request.
 func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
 	who := visitor(r)
 	v.mu.Lock()
@@ -41,7 +40,7 @@ func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
 	}
 }
 
-// visitor is what Home Assistant calls somebody.
+// visitor returns the name of the user in Home Assistant.
 func visitor(r *http.Request) string {
 	for _, name := range []string{"X-Remote-User-Display-Name", "X-Remote-User-Name", "X-Remote-User-Id"} {
 		if who := plain.Clip(plain.Text(r.Header.Get(name)), limit.Word); who != "" {

@@ -1,6 +1,6 @@
-// Package web is the page: the dashboard, the robot in the browser, the face for
-// screens, and how their owner comes in. The page itself is TypeScript in the folder
-// ui; bundle.sh makes of it what is embedded here.
+// Package web serves the page: the dashboard, the robot in the browser and the face for
+// screens, and authenticates its owner. The page is TypeScript in the folder
+// ui; bundle.sh makes the files that are embedded here.
 package web
 
 import (
@@ -14,66 +14,65 @@ import (
 	"time"
 )
 
-// key is the lock that the admin token opens.
+// key checks the admin token.
 type key interface {
-	// CheckToken refuses a token that is not the secret and that another may not take for
-	// it, and an address that has tried too often.
+	// CheckToken refuses a token that is neither the secret nor accepted by other, and an
+	// address that has tried too often.
 	CheckToken(r *http.Request, token string, other func(token string) bool) error
 }
 
-// Options are what the page shows, and who may come in.
+// Options are the content of the page, and its access.
 type Options struct {
 	Name, Version string
 	Language      func() string // the household's, BCP 47
 	Secret        string        // the admin token
-	// Epoch is a random text of which the cookies of all sessions are made besides. Another
-	// one ends them, and is given to KeepEpoch for the next run.
+	// Epoch is a random text that the cookies of all sessions depend on. A new epoch ends
+	// them all; KeepEpoch stores it for the next run.
 	Epoch     string
 	KeepEpoch func(epoch string) error
 	Key       key
-	// Pace refuses an address that asks too often for what costs more than a file.
+	// Pace refuses an address that sends too many requests that cost more than a file.
 	Pace func(*http.Request) error
-	// Ingress are the addresses of proxies that let in owners only, such as Home
-	// Assistant's.
+	// Ingress are the addresses of proxies that authenticate users, such as Home Assistant's.
 	Ingress []netip.Addr
-	// Administrators lists the ids of Home Assistant's administrators, where its ingress is
-	// such a proxy: that lets in every user of Home Assistant, and says who it is. nil is
-	// that the proxies let in owners only.
+	// Administrators lists the ids of Home Assistant's administrators. Its ingress admits
+	// every user of Home Assistant, and names the user. It is nil if the proxies
+	// admit only owners.
 	Administrators func(context.Context) ([]string, error)
-	// Addresses are where this appliance is found on the network, the best first:
+	// Addresses are the appliance's URLs on the network, the best first:
 	// "http://perch.local:8003".
 	Addresses func() []string
-	Own       func() string // where this machine finds it
+	Own       func() string // the URL for this machine
 	Log       *slog.Logger
-	Now       func() time.Time // nil is time.Now
+	Now       func() time.Time // time.Now if nil
 }
 
 // Server is the page.
 type Server struct {
 	o      Options
-	bundle func() bundle // read when the page is first asked for
-	secret []byte        // that cookies are signed with
+	bundle func() bundle // read at the first request
+	secret []byte        // signs cookies
 
-	ending sync.Mutex // is held while all sessions are being ended, and is locked before mu
+	ending sync.Mutex // held while all sessions are being ended; locked before mu
 
 	mu    sync.Mutex
-	epoch string        // of the sessions; ending them begins another
-	ended chan struct{} // is closed when all sessions end
+	epoch string        // of the sessions
+	ended chan struct{} // closed when all sessions end
 	links []link        // the oldest first
 
-	visits         visits          // by a proxy
-	administrators *administrators // nil where a proxy lets in owners only
+	visits         visits          // through a proxy
+	administrators *administrators // nil if the proxies admit only owners
 }
 
 // Bundled reports whether this program was built with its page.
-func (d *Server) Bundled() bool { return len(d.bundle().entries) > 0 }
+func (s *Server) Bundled() bool { return len(s.bundle().entries) > 0 }
 
-// New returns the page's door.
+// New returns a server of the page.
 func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	// Another token, and no cookie is good any more.
+	// The secret depends on the token, so that a new token ends all sessions.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
 	d := &Server{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
