@@ -1,5 +1,5 @@
-// Package httpservertest reaches a door in tests: over loopback, or over a pipe on
-// virtual time.
+// Package httpservertest sends requests to a server in tests: over loopback, or over a pipe
+// on virtual time.
 package httpservertest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"perch/must"
 )
 
-// Ask sends a request and returns its answer, and the body as text. header is
-// names and values in turn.
+// Ask sends a request and returns its answer, which may be a redirect, and the body as
+// text. header holds names and values in turn.
 func Ask(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -25,7 +25,8 @@ func Ask(t testing.TB, method, url, body string, header ...string) (*http.Respon
 			r.Host = header[i+1]
 		}
 	}
-	client := &http.Client{Transport: &http.Transport{}}
+	client := &http.Client{Transport: &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(r)
 	must.Succeed(t, err)
@@ -35,8 +36,8 @@ func Ask(t testing.TB, method, url, body string, header ...string) (*http.Respon
 	return answer, string(text)
 }
 
-// Serve serves over a pipe until the test ends, so that all of it runs on the
-// test's virtual time, and returns the client's end.
+// Serve serves over a pipe until the test ends, on the test's virtual time, and returns
+// the client's end.
 func Serve(t testing.TB, h http.Handler) net.Conn {
 	t.Helper()
 	client, appliance := net.Pipe()

@@ -101,10 +101,22 @@ type hijackable struct {
 
 func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
 
-// TestWhoIsAnAdministratorIsAskedAgain after half a minute. Somebody who is one no more has no
+// socket opens a WebSocket of a user in the background, and returns its client's end.
+func (h *throughIngress) socket(t *testing.T, streams *sync.WaitGroup, user string) *bufio.Reader {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	streams.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from(user, "/socket")) })
+	lines := bufio.NewReader(ours)
+	if line, err := lines.ReadString('\n'); line != "open\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	return lines
+}
+
+// TestAdministratorsAreAskedAgain after half a minute. Somebody who is one no more has no
 // access then, and neither have his streams and WebSockets. Nobody has while Home Assistant
 // cannot be asked.
-func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
+func TestAdministratorsAreAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
 		h.admins = []string{"1f", "0a"}
@@ -126,12 +138,7 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 		}
 		var streams sync.WaitGroup
 		streams.Go(func() { h.answer(from("1f", "/stream")) })
-		ours, theirs := net.Pipe()
-		streams.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from("1f", "/socket")) })
-		lines := bufio.NewReader(ours)
-		if line, err := lines.ReadString('\n'); line != "open\n" {
-			t.Fatalf("%q %v", line, err)
-		}
+		lines := h.socket(t, &streams, "1f")
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		asked := h.times()
@@ -159,9 +166,9 @@ func TestWhoIsAnAdministratorIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestOneFailedQuestionEndsNoStream: Home Assistant may restart while its administrators use
+// TestOneFailedCheckEndsNoStream: Home Assistant may restart while its administrators use
 // the page. Two failures in a row end their streams.
-func TestOneFailedQuestionEndsNoStream(t *testing.T) {
+func TestOneFailedCheckEndsNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
 		h.admins = []string{"1f"}
@@ -198,19 +205,13 @@ func TestOneFailedQuestionEndsNoStream(t *testing.T) {
 	})
 }
 
-// TestAWebSocketIsWatchedOnce: Through and Recognize are both before the doors on the address
-// of the ingress.
+// TestAWebSocketIsWatchedOnce: ProxiesOnly and Recognize are both handlers of the ingress's listener.
 func TestAWebSocketIsWatchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
 		h.admins = []string{"1f"}
-		ours, theirs := net.Pipe()
 		var served sync.WaitGroup
-		served.Go(func() { h.ServeHTTP(hijackable{httptest.NewRecorder(), theirs}, from("1f", "/socket")) })
-		lines := bufio.NewReader(ours)
-		if line, err := lines.ReadString('\n'); line != "open\n" {
-			t.Fatalf("%q %v", line, err)
-		}
+		lines := h.socket(t, &served, "1f")
 		served.Wait()
 		synctest.Wait()
 		stacks := make([]byte, 1<<20)
@@ -224,7 +225,7 @@ func TestAWebSocketIsWatchedOnce(t *testing.T) {
 	})
 }
 
-// TestSlowUploadsOfAnOwner: a door can give a body more time than the usual 30 s.
+// TestSlowUploadsOfAnOwner: a handler can give a body more time than the usual 30 s.
 func TestSlowUploadsOfAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
@@ -252,8 +253,8 @@ func TestSlowUploadsOfAnOwner(t *testing.T) {
 	})
 }
 
-// TestABrowserThatLeavesIsNoError while Home Assistant is asked.
-func TestABrowserThatLeavesIsNoError(t *testing.T) {
+// TestClientThatLeavesIsNoError while Home Assistant is asked.
+func TestClientThatLeavesIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
 		h.slow = 10 * time.Second
@@ -265,9 +266,8 @@ func TestABrowserThatLeavesIsNoError(t *testing.T) {
 	})
 }
 
-// TestWhoIsNoAdministratorIsTold by a page without scripts. A program gets what every door
-// answers.
-func TestWhoIsNoAdministratorIsTold(t *testing.T) {
+// TestRefusalOfNonAdministrators by a page without scripts. A program gets the usual error.
+func TestRefusalOfNonAdministrators(t *testing.T) {
 	h := newThroughIngress(t)
 	browser := from("2b", "/robot")
 	browser.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")

@@ -94,11 +94,9 @@ func (c *chromium) open(t testing.TB, in chromedp.ContextOption) *tab {
 	})
 	t.Cleanup(b.judge)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: c.see})
-	if _, err := chromedp.CallBrowser(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+	must.Value(chromedp.CallBrowser(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
 		Behavior:         browser.SetDownloadBehaviorBehaviorAllow,
-		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID, DownloadPath: b.files}); err != nil {
-		t.Fatal(err)
-	}
+		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID, DownloadPath: b.files}))(t)
 	b.inLight("light")
 	b.at(1400, 900)
 	return b
@@ -126,6 +124,3 @@ func (c *chromium) comeIn(t testing.TB, h *appliancetest.Appliance) *tab {
 		SameSite: network.CookieSameSiteStrict})
 	return b
 }
-
-// local is an appliance's address for browsers of this machine, who read without a key.
-func local(h *appliancetest.Appliance) string { return h.Here() }

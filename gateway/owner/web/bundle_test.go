@@ -88,9 +88,9 @@ func TestBundleIsSmall(t *testing.T) {
 	}
 }
 
-// TestAFileIsSentWithoutACopy: anybody may ask for the files of the page, as often and as
+// TestFilesAreSentWithoutCopy: anybody may ask for the files of the page, as often and as
 // slowly as he likes, and the largest is larger than what one answer takes.
-func TestAFileIsSentWithoutACopy(t *testing.T) {
+func TestFilesAreSentWithoutCopy(t *testing.T) {
 	largest, most := "", int64(0)
 	for name, f := range mustBundle().files {
 		if _, size, err := f.open(); err != nil {

@@ -17,11 +17,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serveOwned mounts a door of the owner's, and a stream.
+// serveOwned mounts addresses of the owner, and a stream.
 func serveOwned(owned gin.IRouter) {
 	owned.GET("/owned", func(c *gin.Context) { c.Status(http.StatusOK) })
 	owned.POST("/owned", func(c *gin.Context) { c.Status(http.StatusOK) })
-	owned.GET("/socket", func(c *gin.Context) { // as a WebSocket's door: it returns, and the connection stays
+	owned.GET("/socket", func(c *gin.Context) { // like a WebSocket's handler: it returns, and the connection stays
 		conn, _, err := c.Writer.Hijack()
 		if err == nil {
 			_, err = io.WriteString(conn, "open\n")

@@ -11,11 +11,7 @@ import (
 // everyWidth has axe look at what is open, wide and narrow.
 func (b *tab) everyWidth(what string) {
 	b.t.Helper()
-	for _, width := range []int64{1400, 360} {
-		b.at(width, 800)
-		b.axe(what)
-		b.fits(what)
-	}
+	b.inspect(what)
 }
 
 // seeCharacter: an owner chooses a robot's character among those there are, and sees what
@@ -28,7 +24,7 @@ func seeCharacter(t *testing.T, c *chromium) {
 	}
 	imported("leo", "Leo <b>")
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/robots/" + kitchen)
+	b.open(h.Here() + "#/robots/" + kitchen)
 	const choice = "p-robot-settings >>> [data-test=persona]"
 	offers := func(what string) {
 		b.until(`[...see.one("` + choice + `").options].some((o) => o.text === ` + quote(what) + `)`)
@@ -53,7 +49,7 @@ func seeDiary(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/memory")
+	b.open(h.Here() + "#/memory")
 	b.says("p-diary", "Nothing is written yet.")
 	b.says("[data-test=diary-result]", "there are no entries")
 	h.Bus.Publish(kitchen, "s1", event.LoadEnded{URI: "robot.glb"})
@@ -78,7 +74,7 @@ func seeRankedMemory(t *testing.T, c *chromium) {
 		h.Admin(http.MethodPost, "/api/v1/memory", fact, nil)
 	}
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/memory")
+	b.open(h.Here() + "#/memory")
 	b.says("#count", "3")
 	first := func() string { return b.text("[data-test=memory]") }
 	if text := first(); !strings.Contains(text, "Never play music") {

@@ -20,7 +20,7 @@ import (
 func seeMemory(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/memory")
+	b.open(h.Here() + "#/memory")
 	b.fill("[data-test=memory-text]", "The cat is called Miso.")
 	b.click("[data-test=memory-add]")
 	b.says("[data-test=memory]", "Miso")
@@ -51,7 +51,7 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The key is in the bowl."}`, nil)
 	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
-		b.open(local(h) + "#/memory")
+		b.open(h.Here() + "#/memory")
 		b.click("[data-test=edit]")
 		b.says("#edit-text", "bowl")
 	}
@@ -66,8 +66,8 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 func seeNotifications(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	home, b := c.comeIn(t, h), c.comeIn(t, h)
-	home.open(local(h))
-	b.open(local(h) + "#/notifications")
+	home.open(h.Here())
+	b.open(h.Here() + "#/notifications")
 	b.fill("[data-test=notification-text]", "The washing is done.")
 	b.click("[data-test=notification-send]")
 	b.says("#open >>> [data-test=notification]", "washing")
@@ -83,7 +83,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 	t.Cleanup(asking.Wait)
 	h := startAppliance(t)
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	for command, does := range map[string]struct{ where, click, says string }{
 		"make test":    {"", "[data-test=question] [data-test=allow]", `"allow"`},
 		"make install": {"notifications", "[data-test=question] [data-test=no]", `"deny"`},
@@ -105,7 +105,7 @@ func seeTimers(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/timers")
+	b.open(h.Here() + "#/timers")
 	b.sees("main >>> p-empty")
 	h.Companion(simrobot.Options{Firmware: "dotty", Stay: true, Events: appliancetest.Idle(),
 		Say: appliancetest.Sentences(t, "set a timer for twenty minutes")})
@@ -141,7 +141,7 @@ func seeRollouts(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/firmware")
+	b.open(h.Here() + "#/firmware")
 	b.upload(written(t, "app.bin", simrobot.Image("1.5.0", 64<<10)))
 	b.says("[data-test=image]", "1.5.0")
 	b.click("[data-test=plan] summary")
@@ -173,7 +173,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.comeIn(t, h)
 	b.allow("status of 4")
-	b.open(local(h) + "#/firmware")
+	b.open(h.Here() + "#/firmware")
 	image := simrobot.Image("1.5.0", 64<<10)
 	for name, content := range map[string][]byte{
 		"notes.txt": []byte("Dear diary"), "cut.bin": image[:len(image)/2], "huge.bin": append(image, make([]byte, 17<<20)...)} {
@@ -202,7 +202,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 // a sentence, and nothing of them stays.
 func seeBrokenUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	r, at := relayTo(t, local(h))
+	r, at := relayTo(t, h.Here())
 	b := c.comeIn(t, h)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
 	b.open(at + "#/firmware")
@@ -229,7 +229,7 @@ func seeBackup(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The cat is called Miso."}`, nil)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/backup")
+	b.open(h.Here() + "#/backup")
 	b.click("#download")
 	b.sees("#made")
 	file := written(t, "perch.tar", b.download("*.tar"))

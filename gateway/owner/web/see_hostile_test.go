@@ -74,7 +74,7 @@ func seeHostile(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
 	b.allow("status of 4") // a robot of such a name is looked for, and there is none
-	b.open(local(h))
+	b.open(h.Here())
 	attack(h)
 	for _, v := range views(kitchen) {
 		b.at(360, 800)

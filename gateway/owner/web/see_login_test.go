@@ -35,11 +35,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 	b := c.browse(t)
 	b.open(h.URL("/robot"))
 	b.says("h1", "perch")
-	for _, width := range []int64{1400, 360} {
-		b.at(width, 800)
-		b.axe("coming in")
-		b.fits("coming in")
-	}
+	b.inspect("coming in")
 	if value[bool](b, `see.says("body", "`+kitchen+`") || see.has("[data-test=nav-home]")`) {
 		t.Error("a stranger is shown what is the owner's")
 	}
@@ -65,7 +61,7 @@ func seeThisMachine(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.browse(t)
 	b.allow(notIn)
-	b.open(local(h) + "#/memory")
+	b.open(h.Here() + "#/memory")
 	b.fill("[data-test=memory-text]", "The cat is called Miso.")
 	b.click("[data-test=memory-add]")
 	b.says("main", "perch open prints a link")
@@ -75,7 +71,7 @@ func seeThisMachine(t *testing.T, c *chromium) {
 	b.press(kb.Enter)
 	b.sees("main > p-home")
 	b.lacks("[data-test=come-in]")
-	b.open(local(h) + "#/memory")
+	b.open(h.Here() + "#/memory")
 	b.fill("[data-test=memory-text]", "The cat is called Miso.")
 	b.click("[data-test=memory-add]")
 	b.says("[data-test=memory]", "Miso")

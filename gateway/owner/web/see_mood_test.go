@@ -27,7 +27,7 @@ func seeMood(t *testing.T, c *chromium) {
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}} {
 		b.view(v.hash, v.element)
 		b.sees("stack-chan-face")
@@ -38,7 +38,7 @@ func seeMood(t *testing.T, c *chromium) {
 		b.until(`see.one("stack-chan-face").dataset.feels === "celebration" && ` + mouth + ` !== ` + quote(calm))
 		b.axe("a mood in #/" + v.hash)
 		opened := c.comeIn(t, h) // it has missed the event
-		opened.open(local(h) + "#/" + v.hash)
+		opened.open(h.Here() + "#/" + v.hash)
 		opened.says("[data-test=mood]", "glad")
 		opened.until(`see.one("stack-chan-face").dataset.feels === "celebration"`)
 		h.Bus.Publish(kitchen, "", event.Mood{Dominant: "neutral", Face: "neutral", Feelings: event.Feelings{Neutral: 1}})

@@ -23,7 +23,7 @@ func TestMoodPictures(t *testing.T) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "face?robot=" + kitchen + "&background=white")
+	b.open(h.Here() + "face?robot=" + kitchen + "&background=white")
 	b.at(320, 288)
 	b.sees("stack-chan-face")
 	for _, name := range []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"} {

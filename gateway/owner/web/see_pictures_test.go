@@ -27,7 +27,7 @@ func TestPictures(t *testing.T) {
 		h.Admin(http.MethodPost, "/api/v1/permissions/"+q.ID, `{"allow":true}`, nil)
 	}
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	for _, v := range []struct{ name, hash, element, shown, top string }{
 		{"home", "", "p-home", "[data-test=robot-" + kitchen + "]", "p-shell"},
 		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]", "p-shell"},
@@ -43,7 +43,7 @@ func TestPictures(t *testing.T) {
 		b.sized(to, v.name, v.top)
 	}
 	b.at(1400, 900)
-	b.open(local(startAppliance(t)) + "robot") // which adopts it by itself
+	b.open(startAppliance(t).Here() + "robot") // which adopts it by itself
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.talkInPage("what can you do")
 	b.sized(to, "page", "body")

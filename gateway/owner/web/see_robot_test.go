@@ -19,7 +19,7 @@ func seeAdoption(t *testing.T, c *chromium) {
 	cfg.Adoption = "code"
 	h := appliancetest.Start(t, cfg, t.TempDir())
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	b.sees("[data-test=no-robot]")
 	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	b.sees("[data-test=waiting-" + guest + "]")
@@ -39,7 +39,7 @@ func seeTwoClients(t *testing.T, c *chromium) {
 			time.Now().Add(-time.Hour))
 	}
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	for _, text := range []string{"192.168.1.66", "a-stranger", "192.168.1.40", "the-robot"} {
 		b.says("[data-test=waiting-"+guest+"]", text)
 	}
@@ -70,7 +70,7 @@ func seeRobot(t *testing.T, c *chromium) {
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/robots/" + kitchen)
+	b.open(h.Here() + "#/robots/" + kitchen)
 	b.fill("[data-test=say]", "Dinner is ready.")
 	b.press(kb.Enter)
 	h.Await(robot, "it says so", appliancetest.Shows("Dinner is ready."))
@@ -117,7 +117,7 @@ func seeTwoSettings(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
-		b.open(local(h) + "#/robots/" + kitchen)
+		b.open(h.Here() + "#/robots/" + kitchen)
 	}
 	second.fill("[data-test=name]", "Cellar")
 	first.fill("[data-test=name]", "Kitchen")

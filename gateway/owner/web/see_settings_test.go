@@ -55,7 +55,7 @@ func seeSettings(t *testing.T, c *chromium) {
 	before := file(h)
 	b := c.comeIn(t, h)
 	b.allow("status of 422")
-	b.open(local(h) + "#/settings")
+	b.open(h.Here() + "#/settings")
 	b.set("name", "my house")
 	b.click("[data-test=save]")
 	b.says("[data-key=name]", "name")
@@ -123,7 +123,7 @@ func seeTwoConfigurations(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house\n")
 	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
-		b.open(local(h) + "#/settings")
+		b.open(h.Here() + "#/settings")
 	}
 	second.set("timezone", "Europe/Berlin")
 	first.set("name", "cottage")
@@ -142,7 +142,7 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "language: [en, de]\n")
 	const language = "main >>> [data-test=language]"
 	b := c.comeIn(t, h)
-	b.open(local(h) + "#/first")
+	b.open(h.Here() + "#/first")
 	b.says(language, "English")
 	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "de"`)
 	b.says("[data-test=unheard]", "understands German:")

@@ -101,7 +101,7 @@ func (r *relay) mend() {
 func seeCut(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Adopt(kitchenMAC)
-	r, at := relayTo(t, local(h))
+	r, at := relayTo(t, h.Here())
 	b := c.browse(t)
 	lost := []string{"ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED"}
 	b.allow(lost...)

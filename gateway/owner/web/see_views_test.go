@@ -38,19 +38,14 @@ func (b *tab) everyView(all []aView) {
 	b.t.Helper()
 	for _, v := range all {
 		b.view(v.hash, v.element)
-		for _, width := range []int64{1400, 360} {
-			b.at(width, 800)
-			b.lacks("main >>> [data-test=failed]")
-			b.axe("#/" + v.hash)
-			b.fits("#/" + v.hash)
-		}
+		b.inspect("#/" + v.hash)
 	}
 }
 
 func seeEmpty(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	b.everyView(views(""))
 	b.inLight("dark")
 	b.at(1400, 900)
@@ -61,7 +56,7 @@ func seeEmpty(t *testing.T, c *chromium) {
 func seeLivedIn(t *testing.T, c *chromium) {
 	h, talked := livedIn(t)
 	b := c.comeIn(t, h)
-	b.open(local(h))
+	b.open(h.Here())
 	b.says("main", "Kitchen")
 	showTalk := func(v aView) bool {
 		return slices.Contains([]string{"p-home", "p-timers", "p-turns", "p-sensed", "p-robot"}, v.element)
@@ -86,13 +81,9 @@ func seePages(t *testing.T, c *chromium) {
 	for path, shown := range map[string]string{"robot": `see.one("[data-test=status]")?.dataset.state === "idle"`,
 		"face?robot=" + kitchen: `see.has("stack-chan-face")`} {
 		b := c.comeIn(t, h)
-		b.open(local(h) + path)
+		b.open(h.Here() + path)
 		b.until(shown)
-		for _, width := range []int64{1400, 360} {
-			b.at(width, 800)
-			b.axe(path)
-			b.fits(path)
-		}
+		b.inspect(path)
 	}
 }
 

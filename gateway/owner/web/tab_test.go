@@ -394,6 +394,17 @@ func (b *tab) fits(what string) {
 	}
 }
 
+// inspect has axe and fits look at what is shown, wide and narrow.
+func (b *tab) inspect(what string) {
+	b.t.Helper()
+	for _, width := range []int64{1400, 360} {
+		b.at(width, 800)
+		b.lacks("main >>> [data-test=failed]")
+		b.axe(what)
+		b.fits(what)
+	}
+}
+
 // quote is a text as JavaScript writes it.
 func quote(text string) string {
 	q, _ := json.Marshal(text) // a string

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"perch/gateway/httpserver"
+	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/owner/web"
 	"perch/must"
 )
@@ -28,7 +29,7 @@ const byScript = "X-Perch-Page"
 
 const adminToken = "the-admin-token-of-a-test"
 
-// epochs outlive a door; the last is that of its sessions.
+// epochs are stored beyond a server; the last is the epoch of its sessions.
 type epochs struct {
 	all     []string
 	storing func() error // is called before one is stored; may be nil
@@ -46,7 +47,7 @@ func (e *epochs) keep(epoch string) error {
 	return nil
 }
 
-// server serves the page, an owner's door behind it, and a stream.
+// server serves the page, the owner's addresses behind it, and a stream.
 type server struct {
 	*httptest.Server
 	t   *testing.T
@@ -80,23 +81,10 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 // ask sends a request; header is names and values in turn.
 func (s *server) ask(method, path, body string, header ...string) (*http.Response, string) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
-	must.Succeed(s.t, err)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Add(header[i], header[i+1])
-	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	answer, err := client.Do(r)
-	must.Succeed(s.t, err)
-	defer answer.Body.Close()
-	var text strings.Builder
-	if _, err := io.Copy(&text, answer.Body); err != nil {
-		s.t.Fatal(err)
-	}
-	return answer, text.String()
+	return httpservertest.Ask(s.t, method, s.URL+path, body, header...)
 }
 
-// enter comes in, and returns the cookie's header.
+// enter logs in, and returns the cookie's header.
 func (s *server) enter() string {
 	s.t.Helper()
 	answer, text := s.ask(http.MethodPost, "/session", `{"token":"`+adminToken+`"}`)
@@ -117,9 +105,9 @@ func (s *server) expect(status int, method, path string, header ...string) {
 	}
 }
 
-// TestOnlyAPageOfOursHasASession: a cookie alone is not enough, for other ports of the
+// TestOnlyOwnPagesHaveSessions: a cookie alone is not enough, since other ports of the
 // same host are the same site to a browser.
-func TestOnlyAPageOfOursHasASession(t *testing.T) {
+func TestOnlyOwnPagesHaveSessions(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	cookie := s.enter()
 	own := s.URL
@@ -233,9 +221,9 @@ func TestSessionsEnd(t *testing.T) {
 	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter(), byScript, "1")
 }
 
-// TestEndingSessionsDelaysNobody: other requests with a session are answered while the end of
+// TestLogoutDelaysNoRequest: other requests with a session are answered while the end of
 // all sessions is stored.
-func TestEndingSessionsDelaysNobody(t *testing.T) {
+func TestLogoutDelaysNoRequest(t *testing.T) {
 	storing, stored := make(chan struct{}), make(chan struct{})
 	s := serve(t, &epochs{storing: func() error { close(storing); <-stored; return nil }}, adminToken)
 	cookie := s.enter()
@@ -257,8 +245,8 @@ func TestEndingSessionsDelaysNobody(t *testing.T) {
 	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 }
 
-// TestAnEndThatIsNotStoredIsSaid: the sessions are ended until the next start.
-func TestAnEndThatIsNotStoredIsSaid(t *testing.T) {
+// TestUnstoredLogoutIsReported: the sessions are ended until the next start.
+func TestUnstoredLogoutIsReported(t *testing.T) {
 	s := serve(t, &epochs{storing: func() error { return errors.New("the disk is full") }}, adminToken)
 	cookie := s.enter()
 	answer, text := s.ask(http.MethodDelete, "/session", "", "Cookie", cookie, "Origin", s.URL)
@@ -268,8 +256,8 @@ func TestAnEndThatIsNotStoredIsSaid(t *testing.T) {
 	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 }
 
-// TestALinkEndsWhateverTheClockSays: its ten minutes are those of a clock that only runs.
-func TestALinkEndsWhateverTheClockSays(t *testing.T) {
+// TestLinkExpiresByMonotonicClock: its ten minutes are those of a clock that only runs.
+func TestLinkExpiresByMonotonicClock(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	ask := func(path, body string) *httptest.ResponseRecorder {
 		r, answer := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), httptest.NewRecorder()
@@ -300,8 +288,8 @@ func TestALinkEndsWhateverTheClockSays(t *testing.T) {
 	})
 }
 
-// TestALinkLetsInOnce: and no more than a few wait.
-func TestALinkLetsInOnce(t *testing.T) {
+// TestLinkWorksOnce: and no more than a few wait.
+func TestLinkWorksOnce(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	code := func() string {
 		_, text := s.ask(http.MethodPost, "/api/v1/link", "", "Authorization", "Bearer "+adminToken)
@@ -329,8 +317,8 @@ func TestALinkLetsInOnce(t *testing.T) {
 	}
 }
 
-// TestTriesAreCounted together with those of programs.
-func TestTriesAreCounted(t *testing.T) {
+// TestWrongTokensAreCounted together with those of programs.
+func TestWrongTokensAreCounted(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	for range 5 {
 		s.ask(http.MethodPost, "/session", `{"token":"wrong"}`)
@@ -363,9 +351,9 @@ func TestIngress(t *testing.T) {
 	}
 }
 
-// TestWhatCostsMoreIsPaced: a file is embedded as browsers take it. Who takes it in no
+// TestUnzippingIsPaced: a file is embedded as browsers take it. Who takes it in no
 // such form has it unzipped each time.
-func TestWhatCostsMoreIsPaced(t *testing.T) {
+func TestUnzippingIsPaced(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	if answer, _ := s.ask(http.MethodGet, "/assets/icon.svg", ""); answer.StatusCode == http.StatusNotFound {
 		t.Skip("the page is not bundled: make build bundles it")
