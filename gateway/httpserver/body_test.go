@@ -23,9 +23,7 @@ import (
 func send(t *testing.T, h http.Handler, request string) string {
 	t.Helper()
 	client := httpservertest.Serve(t, h)
-	if _, err := io.WriteString(client, request); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(io.WriteString(client, request))(t)
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
 	must.Succeed(t, err)
 	text, err := io.ReadAll(answer.Body)
@@ -35,10 +33,10 @@ func send(t *testing.T, h http.Handler, request string) string {
 	return string(text)
 }
 
-// TestABodyThatHasArrivedHasNoDeadline: a handler may take its time, and is
+// TestNoDeadlineAfterBody: a handler may take its time, and is
 // not notified that its client has gone when the body's time is over. One that
 // needs no body need not read it.
-func TestABodyThatHasArrivedHasNoDeadline(t *testing.T) {
+func TestNoDeadlineAfterBody(t *testing.T) {
 	for name, rest := range map[string]string{
 		"none":    "Content-Length: 0\r\n\r\n",
 		"one":     "Content-Length: 2\r\n\r\n{}",
@@ -67,8 +65,8 @@ func TestABodyThatHasArrivedHasNoDeadline(t *testing.T) {
 	}
 }
 
-// TestABodyThatDoesNotArrive is waited for for thirty seconds.
-func TestABodyThatDoesNotArrive(t *testing.T) {
+// TestBodyTimeout is waited for for thirty seconds.
+func TestBodyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newEngine(t)
 		e.POST("/x", httpserver.Limit(100), func(g *gin.Context) {
@@ -83,9 +81,9 @@ func TestABodyThatDoesNotArrive(t *testing.T) {
 	})
 }
 
-// TestAnUnreadBodyIsNotAwaited: before it answers a request that was
+// TestUnreadBodyIsNotAwaited: before it answers a request that was
 // refused, the server reads on, and that too has an end.
-func TestAnUnreadBodyIsNotAwaited(t *testing.T) {
+func TestUnreadBodyIsNotAwaited(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		synctest.Test(t, func(t *testing.T) {
 			e, _ := newEngine(t)
@@ -108,8 +106,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestALongBodyIsNotRead: a body with too large a Content-Length is refused as it comes.
-func TestALongBodyIsNotRead(t *testing.T) {
+// TestLongBodyIsNotRead: a body with too large a Content-Length is refused as it comes.
+func TestLongBodyIsNotRead(t *testing.T) {
 	e, _ := newEngine(t)
 	e.POST("/", httpserver.Limit(10), func(c *gin.Context) {
 		_, err := io.ReadAll(c.Request.Body)

@@ -8,13 +8,13 @@ import (
 
 // Errors of a connection limit.
 var (
-	// ErrTooMany is returned by Take where as many are open as may be.
+	// ErrTooMany is returned by Acquire if the limit is reached.
 	ErrTooMany = errors.New("too many connections are open")
-	// ErrTooManyOfPeer is returned by Take where one peer has as many as it may.
+	// ErrTooManyOfPeer is returned by Acquire if the limit of one peer is reached.
 	ErrTooManyOfPeer = errors.New("too many connections of this address are open")
 )
 
-// ConnectionLimit bounds how many connections are open at a time, in all and
+// ConnectionLimit bounds the number of open connections, in all and
 // from one peer (see PeerOf).
 type ConnectionLimit struct {
 	most, mostOfPeer int
@@ -31,7 +31,7 @@ func NewConnectionLimit(most, mostOfPeer int) *ConnectionLimit {
 }
 
 // Acquire counts a connection until release is called, which may be called again.
-// It returns ErrTooMany or ErrTooManyOfPeer where the connection is to be closed.
+// It returns ErrTooMany or ErrTooManyOfPeer if the connection must be closed.
 func (l *ConnectionLimit) Acquire(peer netip.Addr) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *ConnectionLimit) Acquire(peer netip.Addr) (release func(), err error) {
 	}), nil
 }
 
-// Open is how many connections are open, and from how many peers.
+// Open returns the number of open connections, and of their peers.
 func (l *ConnectionLimit) Open() (connections, peers int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

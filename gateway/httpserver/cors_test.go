@@ -85,9 +85,9 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestThePagesOfOpenAIsLibrary send headers of its own, and a page the name of
+// TestHeadersOfOpenAILibrary send headers of its own, and a page the name of
 // its session.
-func TestThePagesOfOpenAIsLibrary(t *testing.T) {
+func TestHeadersOfOpenAILibrary(t *testing.T) {
 	e := newShared(t)
 	w := page(e, http.MethodOptions, "/xiaozhi/ota/", panel, "Access-Control-Request-Method", "POST",
 		"Access-Control-Request-Headers", "authorization,x-stainless-lang, X-Stainless-OS,x-other,x-stainless-{b}")
@@ -113,8 +113,8 @@ func TestPreflightFromOutside(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoPreflight is answered as ever.
-func TestWhatIsNoPreflight(t *testing.T) {
+// TestOptionsWithoutPreflight is answered as ever.
+func TestOptionsWithoutPreflight(t *testing.T) {
 	e := newShared(t)
 	for _, c := range []struct {
 		name, method, path, origin, asks string
@@ -139,8 +139,8 @@ func TestWhatIsNoPreflight(t *testing.T) {
 	}
 }
 
-// TestAnswersCanBeRead: by an allowed page, errors too, and by no other.
-func TestAnswersCanBeRead(t *testing.T) {
+// TestAllowedPagesReadAnswers: by an allowed page, errors too, and by no other.
+func TestAllowedPagesReadAnswers(t *testing.T) {
 	e := newShared(t)
 	for _, c := range []struct {
 		method, path string
@@ -163,9 +163,9 @@ func TestAnswersCanBeRead(t *testing.T) {
 	}
 }
 
-// TestAnotherHostIsRefusedReadably: a page that asks under a wrong name is
+// TestPagesReadHostRefusal: a page that asks under a wrong name is
 // answered with the key to set; a preflight there is refused as well.
-func TestAnotherHostIsRefusedReadably(t *testing.T) {
+func TestPagesReadHostRefusal(t *testing.T) {
 	e := newShared(t)
 	for _, method := range []string{http.MethodGet, http.MethodOptions} {
 		r := request(method, "/xiaozhi/ota/")
@@ -180,8 +180,8 @@ func TestAnotherHostIsRefusedReadably(t *testing.T) {
 	}
 }
 
-// TestTwoOrigins come from no browser.
-func TestTwoOrigins(t *testing.T) {
+// TestTwoOriginsAreRefused come from no browser.
+func TestTwoOriginsAreRefused(t *testing.T) {
 	r := request(http.MethodGet, "/")
 	r.Header["Origin"] = []string{panel, "https://evil.example"}
 	if err := (httpserver.Origins{Allowed: []string{panel}}).Check(r); err == nil {

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Downloads are the answers that robots read for seconds: images, assets and sounds. The
-// firmware may crash where the connection of one ends from our side, so that an appliance
-// that stops waits for them. The zero value is ready for use.
+// Downloads counts the answers that robots read for seconds: images, assets and sounds. The
+// firmware may crash if our side ends such a connection, so an appliance that stops waits
+// for them. The zero value is ready for use.
 type Downloads struct {
 	mu       sync.Mutex
 	running  int
-	finished chan struct{} // closed once none is running; nil until Finish
+	finished chan struct{} // closed when no download runs; nil until Finish
 }
 
 func (d *Downloads) start() bool {
@@ -32,8 +32,8 @@ func (d *Downloads) finish() {
 	}
 }
 
-// Finish refuses further downloads, and waits until those under way have ended, or ctx
-// has. It returns how many have not. It is called once.
+// Finish refuses further downloads, and waits until the running ones have ended, or ctx
+// has. It returns the number still running. It is called once.
 func (d *Downloads) Finish(ctx context.Context) (left int) {
 	d.mu.Lock()
 	d.finished = make(chan struct{})

@@ -12,10 +12,10 @@ import (
 	"perch/plain"
 )
 
-// Hosts are the names under which this appliance may be addressed. They keep out
-// a web page that rebinds a name of its own to our address.
+// Hosts are the host names of this appliance. Checking them keeps out a web page that
+// rebinds its name to our address.
 type Hosts struct {
-	Allowed []string // besides the usual names; lower case, without port
+	Allowed []string // in addition to the usual names; lower case, without port
 }
 
 // Check refuses a request with another Host.
@@ -36,23 +36,13 @@ func (h Hosts) ours(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	if !isHostName(host) {
-		return false
-	}
-	if !strings.Contains(host, ".") || slices.Contains(h.Allowed, host) {
-		return true
-	}
-	for _, end := range []string{".local", ".lan", ".home.arpa", ".internal"} {
-		if strings.HasSuffix(host, end) {
-			return true
-		}
-	}
-	return false
+	ends := []string{".local", ".lan", ".home.arpa", ".internal"}
+	return isHostName(host) && (!strings.Contains(host, ".") || slices.Contains(h.Allowed, host) ||
+		slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(host, end) }))
 }
 
-// hostOnly is a Host header without port, brackets and final dot, in lower
-// case. What follows a colon and is no number is no port: it stays, and makes
-// the whole no name.
+// hostOnly returns a Host header without port, brackets and final dot, in lower
+// case. A port that is no number stays, and makes the whole an invalid name.
 func hostOnly(host string) string {
 	if h, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
 		host = h
@@ -62,12 +52,7 @@ func hostOnly(host string) string {
 }
 
 func isHostName(s string) bool {
-	for _, r := range s {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-._") == ""
 }
 
 // Origins are the web pages that may use this appliance.
@@ -76,7 +61,7 @@ type Origins struct {
 }
 
 // Check refuses a request of a web page that is neither allowed nor the
-// appliance's own. Robots and programs send no Origin; no browser sends two.
+// appliance's own. Robots and programs send no Origin, and browsers never two.
 func (o Origins) Check(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if len(r.Header["Origin"]) < 2 && o.may(origin, r.Host) {

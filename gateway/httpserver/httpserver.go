@@ -1,8 +1,7 @@
-// Package httpserver is what every HTTP door shares: the checks of Host and Origin and
-// their answers to browsers, keys and how often they may be tried, what counts as
-// local, connection limits, the shape of errors, server-sent events and streams
-// of lines. The checks are functions of a request that return an error; routes.go
-// makes gin handlers of them.
+// Package httpserver is what all HTTP servers of the appliance share: checks of Host and Origin,
+// CORS, keys and limits on trying them, what counts as local, connection limits, the form of
+// errors, server-sent events and streams of lines. The checks are functions of a request that
+// return an error; routes.go makes gin handlers of them.
 package httpserver
 
 import (
@@ -17,7 +16,7 @@ type Fault struct {
 	Word     string
 	Sentence string
 	HTTP     int
-	Err      error // what Sentence is of, if anything
+	Err      error // the cause, if any
 }
 
 func (f *Fault) Error() string { return f.Sentence }
@@ -37,8 +36,8 @@ type Known struct {
 	HTTP int
 }
 
-// AsFault gives an error the word and the status of the first of those that it
-// wraps. Any other is returned as it is.
+// AsFault returns a Fault with the word and the status of the first known error that err
+// wraps, or else err itself.
 func AsFault(err error, known []Known) error {
 	for _, k := range known {
 		if errors.Is(err, k.Err) {
@@ -48,41 +47,38 @@ func AsFault(err error, known []Known) error {
 	return err
 }
 
-// coded is any error with a code and a status of its own. Packages that do not
-// import door have such errors too.
+// coded is an error with a code and a status. Packages that do not import this one have
+// such errors too.
 type coded interface {
 	error
 	Code() string
 	Status() int
 }
 
-// body is the shape of every error.
+// body is the form of every error.
 type body struct {
-	Error shown `json:"error"`
-}
-
-type shown struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Error struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
 }
 
 // render returns the status and the body of an error. The text of an error that
-// is not coded stays inside.
-func render(err error) (int, body) {
-	var c coded
+// is not coded is not shown.
+func render(err error) (status int, b body) {
+	var c coded = &Fault{Word: "internal", Sentence: "internal error; the log says more", HTTP: http.StatusInternalServerError}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &c):
-		return c.Status(), body{shown{c.Code(), c.Error()}}
 	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge,
-			body{shown{Code: "body_too_large", Message: "the request body is larger than this address takes"}}
+		c = &Fault{Word: "body_too_large", Sentence: "the request body is larger than this address takes", HTTP: http.StatusRequestEntityTooLarge}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return http.StatusInsufficientStorage,
-			body{shown{Code: "disk_full", Message: "the appliance's disk is full, so this was not kept; free some space and try again"}}
+		c = &Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage,
+			Sentence: "the appliance's disk is full, so this was not kept; free some space and try again"}
 	case errors.Is(err, syscall.EROFS):
-		return http.StatusInsufficientStorage, body{shown{Code: "disk_read_only",
-			Message: "the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}}
+		c = &Fault{Word: "disk_read_only", HTTP: http.StatusInsufficientStorage,
+			Sentence: "the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}
 	}
-	return http.StatusInternalServerError, body{shown{Code: "internal", Message: "internal error; the log says more"}}
+	b.Error.Code, b.Error.Message = c.Code(), c.Error()
+	return c.Status(), b
 }

@@ -8,12 +8,12 @@ import (
 	"net/http"
 )
 
-// BadBody is the refusal of a body that cannot be carried out.
+// BadBody returns the error for a body that cannot be used.
 func BadBody(why string) error {
 	return &Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
-// Body is the whole body of a request. The error of one that is too large wraps
+// Body reads the body of a request. If it is too large, the error wraps
 // http.MaxBytesError.
 func Body(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
@@ -24,8 +24,7 @@ func Body(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// Decode reads a body of JSON. What a client sends besides is left alone, for
-// clients differ in that.
+// Decode decodes a body of JSON. Unknown keys are ignored, since clients differ.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return BadBody("the body is not the JSON object that belongs here: " + WhyNotJSON(err))
@@ -49,8 +48,8 @@ func WhyNotJSON(err error) string {
 	return fmt.Sprintf("%.200s", err)
 }
 
-// Encode is v as JSON, for messages that this program made itself: one that cannot be
-// written is a mistake of ours, and panics.
+// Encode returns v as JSON. It panics if v cannot be encoded, which for a message of
+// this program is a bug.
 func Encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

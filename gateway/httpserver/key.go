@@ -18,7 +18,7 @@ import (
 	"perch/plain"
 )
 
-// Key is a lock that a bearer token opens.
+// Key checks the bearer tokens of requests.
 type Key struct {
 	secret  atomic.Pointer[secret]
 	setting string        // the configuration key, or the file, that holds the secret, in words
@@ -26,16 +26,16 @@ type Key struct {
 	tries   *peerLimiters // wrong keys
 }
 
-// secret is what opens a lock, until it is changed.
+// secret is the right token, until it is changed.
 type secret struct {
 	text    string
 	current context.Context // ends with the change
 	end     context.CancelFunc
 }
 
-// NewKey returns a lock for a secret. With an empty secret every request is
-// refused, and the answer names the setting. Of a file it names the last part
-// only: a client without a key need not know where files are on this machine.
+// NewKey returns a Key for a secret. With an empty secret every request is
+// refused, and the error names the setting, but only the last part of a file's
+// path: a client without a key need not know where files are on this machine.
 func NewKey(text, setting, header string) *Key {
 	if filepath.IsAbs(setting) {
 		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
@@ -45,7 +45,7 @@ func NewKey(text, setting, header string) *Key {
 	return k
 }
 
-// Set changes the secret. What Binds has bound to the one before ends.
+// Set changes the secret, which ends all that Binds has bound to the earlier one.
 func (k *Key) Set(text string) {
 	before := k.secret.Load()
 	if before != nil && before.text == text {
@@ -59,8 +59,8 @@ func (k *Key) Set(text string) {
 	}
 }
 
-// Binds has the requests behind it, and the connections that Serving begins for them, end
-// when the secret is changed. It stands before the guard that checks the key.
+// Binds is a handler before the guard that checks the key: the request, and the connection that
+// Serving begins for it, end when the secret is changed.
 func (k *Key) Binds(c *gin.Context) {
 	current := k.secret.Load().current
 	ctx, cancel := context.WithCancel(context.WithValue(c.Request.Context(), boundTo{}, current))
@@ -79,7 +79,7 @@ func (k *Key) Check(r *http.Request) error {
 	return k.CheckToken(r, k.sent(r), nil)
 }
 
-// Or is a lock that the bearer token of another opens, too. Wrong keys are counted at
+// Or returns a check that the bearer token of another key passes as well. Wrong keys count for
 // this one.
 func (k *Key) Or(other *Key) func(*http.Request) error {
 	return func(r *http.Request) error {
@@ -87,11 +87,11 @@ func (k *Key) Or(other *Key) func(*http.Request) error {
 	}
 }
 
-// Opened reports whether a request has come with the right token. It is for what is
-// behind a lock already: nothing is counted.
+// Opened reports whether a request has the right token. It is for requests that were
+// checked already: nothing is counted.
 func (k *Key) Opened(r *http.Request) bool { return k.opens(k.sent(r)) }
 
-// sent is the token that came with a request.
+// sent returns the token of a request.
 func (k *Key) sent(r *http.Request) string {
 	if token := bearerOf(r); token != "" {
 		return token
@@ -99,7 +99,7 @@ func (k *Key) sent(r *http.Request) string {
 	return r.Header.Get(k.header)
 }
 
-// bearerOf is the bearer token of a request; empty is none.
+// bearerOf returns the bearer token of a request, if any.
 func bearerOf(r *http.Request) string {
 	if scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
 		return token
@@ -107,7 +107,7 @@ func bearerOf(r *http.Request) string {
 	return ""
 }
 
-// opens reports whether it is the secret, where there is one.
+// opens reports whether token is the secret. An empty secret has no token.
 func (k *Key) opens(token string) bool {
 	// Hashed first, so that the time taken does not show the length either.
 	secret := k.secret.Load().text
@@ -115,8 +115,8 @@ func (k *Key) opens(token string) bool {
 	return secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// CheckToken is Check for a token that came otherwise than in a header. other, where it is
-// not nil, may take a token that is not the secret.
+// CheckToken is Check for a token that did not come in a header. If other is not nil, it may
+// accept a token that is not the secret.
 func (k *Key) CheckToken(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret.Load().text == "" {
 		return &Fault{Word: "no_key_set",
@@ -129,7 +129,7 @@ func (k *Key) CheckToken(r *http.Request, token string, other func(token string)
 	if k.opens(token) || other != nil && other(token) {
 		return nil
 	}
-	if token != "" { // a request without a key is not a guess; a page's images could lock its reader out
+	if token != "" { // a request without a key is no guess: a page's images could lock its reader out
 		k.tries.allow(from)
 	}
 	return &Fault{Word: "wrong_key", Sentence: fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), HTTP: http.StatusUnauthorized}
@@ -141,12 +141,12 @@ const (
 	tryEvery    = 6 * time.Second
 )
 
-// Local refuses what is not a program on this machine speaking to a loopback
-// address or to localhost: another peer, another Host, a web page, or a reverse
-// proxy, behind which everybody is loopback.
+// Local refuses all but programs on this machine that use a loopback address or
+// localhost: another peer, another Host, a web page, or a reverse
+// proxy, behind which all clients seem local.
 func Local(r *http.Request) error { return Origins{}.Local(r) }
 
-// Local lets in what httpserver.Local does, and the web pages that are allowed.
+// Local accepts what httpserver.Local does, and allowed web pages.
 func (o Origins) Local(r *http.Request) error {
 	if p := addressOf(r.RemoteAddr); !p.IsLoopback() {
 		return notLocal("it comes from another machine")
@@ -161,7 +161,7 @@ func (o Origins) Local(r *http.Request) error {
 	switch origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]; {
 	case len(origin) == 1 && (slices.Contains(o.Allowed, origin[0]) || origin[0] == "http://"+r.Host):
 	case len(origin) > 0:
-		return notLocal(fmt.Sprintf("it comes from a web page of %q. The doors of the owner (/api/v1, /admin, /metrics) take no web page here, "+
+		return notLocal(fmt.Sprintf("it comes from a web page of %q. The owner's addresses (/api/v1, /admin, /metrics) take no web page here, "+
 			"and the others those whose origin is in allowed_origins", plain.Clip(origin[0], 80)))
 	case len(site) > 0 && (len(site) > 1 || site[0] != "none" && site[0] != "same-origin"):
 		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
@@ -177,8 +177,7 @@ func (o Origins) Local(r *http.Request) error {
 	return nil
 }
 
-// forwards reports whether a header is one that proxies set. Its name is
-// canonical.
+// forwards reports whether proxies set a header. Its name is canonical.
 func forwards(name string) bool {
 	switch name {
 	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Original-Forwarded-For",

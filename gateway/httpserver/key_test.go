@@ -70,14 +70,14 @@ func TestKey(t *testing.T) {
 func TestKeyWithoutAHeaderOfItsOwn(t *testing.T) {
 	k := httpserver.NewKey(secret, "skins.key", "")
 	if err := try(k, "192.168.1.5:1", "X-Admin-Token", secret); err == nil {
-		t.Error("the admin's header opens a door that does not have it")
+		t.Error("the admin's header is accepted for a key without it")
 	}
 	if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestNoKeySet: a door without a key is closed, to an empty token too.
+// TestNoKeySet: without a key every token is refused, an empty one too.
 func TestNoKeySet(t *testing.T) {
 	k := httpserver.NewKey("", "skins.key", "X-Admin-Token")
 	for _, header := range []string{"", "Authorization", "X-Admin-Token"} {
@@ -89,96 +89,81 @@ func TestNoKeySet(t *testing.T) {
 	}
 }
 
-func TestTooManyTries(t *testing.T) {
+// tryToken sends a bearer token from an address, and returns the status.
+func tryToken(t *testing.T, k *httpserver.Key, address, token string) (status int) {
+	t.Helper()
+	err := try(k, address, "Authorization", "Bearer "+token)
+	if err == nil {
+		return http.StatusOK
+	}
+	_, status = refused(t, err)
+	return status
+}
+
+func TestWrongKeysAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := httpserver.NewKey(secret, "skins.key", "")
-		status := func(address, token string) int {
-			err := try(k, address, "Authorization", "Bearer "+token)
-			if err == nil {
-				return http.StatusOK
-			}
-			_, status := refused(t, err)
-			return status
-		}
 		for n := range 10 {
-			if got := status(fmt.Sprintf("192.168.1.66:%d", n+1), "guess"); got != http.StatusUnauthorized {
+			if got := tryToken(t, k, fmt.Sprintf("192.168.1.66:%d", n+1), "guess"); got != http.StatusUnauthorized {
 				t.Fatalf("try %d: %d", n+1, got)
 			}
 		}
-		if got := status("192.168.1.66:99", "guess"); got != http.StatusTooManyRequests {
-			t.Errorf("the eleventh try: %d", got)
-		}
-		if got := status("192.168.1.66:99", secret); got != http.StatusTooManyRequests {
-			t.Errorf("the right key among guesses: %d; guessing on would pay", got)
-		}
-		if got := status("[::ffff:192.168.1.66]:1", "guess"); got != http.StatusTooManyRequests {
-			t.Errorf("the same address in IPv6: %d", got)
-		}
-		for _, other := range []string{"192.168.1.5:1", "[2001:db8::1]:1", "@"} {
-			if got := status(other, secret); got != http.StatusOK {
-				t.Errorf("the right key from %s: %d", other, got)
+		for _, c := range []struct {
+			name           string
+			after          time.Duration
+			address, token string
+			want           int
+		}{
+			{"the eleventh try", 0, "192.168.1.66:99", "guess", http.StatusTooManyRequests},
+			{"the right key among guesses", 0, "192.168.1.66:99", secret, http.StatusTooManyRequests}, // or guessing on would pay
+			{"the same address in IPv6", 0, "[::ffff:192.168.1.66]:1", "guess", http.StatusTooManyRequests},
+			{"another address", 0, "192.168.1.5:1", secret, http.StatusOK},
+			{"another address in IPv6", 0, "[2001:db8::1]:1", secret, http.StatusOK},
+			{"a unix socket", 0, "@", secret, http.StatusOK},
+			{"after 5 s", 5 * time.Second, "192.168.1.66:1", "guess", http.StatusTooManyRequests},
+			{"after 6 s", time.Second + time.Millisecond, "192.168.1.66:1", "guess", http.StatusUnauthorized},
+			{"after one more", 0, "192.168.1.66:1", "guess", http.StatusTooManyRequests},
+			{"the right key after a minute", time.Minute, "192.168.1.66:1", secret, http.StatusOK},
+		} {
+			time.Sleep(c.after)
+			if got := tryToken(t, k, c.address, c.token); got != c.want {
+				t.Errorf("%s: %d, want %d", c.name, got, c.want)
 			}
-		}
-		time.Sleep(5 * time.Second)
-		if got := status("192.168.1.66:1", "guess"); got != http.StatusTooManyRequests {
-			t.Errorf("after 5 s: %d", got)
-		}
-		time.Sleep(time.Second + time.Millisecond)
-		if got := status("192.168.1.66:1", "guess"); got != http.StatusUnauthorized {
-			t.Errorf("after 6 s: %d", got)
-		}
-		if got := status("192.168.1.66:1", "guess"); got != http.StatusTooManyRequests {
-			t.Errorf("after one more: %d", got)
-		}
-		time.Sleep(time.Minute)
-		if got := status("192.168.1.66:1", secret); got != http.StatusOK {
-			t.Errorf("the right key after a minute: %d", got)
 		}
 	})
 }
 
-// TestNoKeyIsNoTry: the images of a web page, which hold no key, lock no address
-// out of the machine that shows it.
-func TestNoKeyIsNoTry(t *testing.T) {
+// TestOnlyWrongKeysAreTries: neither the images of a web page, which send no key, nor a dashboard that
+// polls lock an address out.
+func TestOnlyWrongKeysAreTries(t *testing.T) {
 	k := httpserver.NewKey(secret, "skins.key", "")
-	for range 100 {
+	for n := range 100 {
 		if _, status := refused(t, try(k, "192.168.1.5:1", "", "")); status != http.StatusUnauthorized {
 			t.Fatalf("without a key: %d", status)
 		}
-	}
-	if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestANetworkIsOneAddress: a client with a /64 has 2^64 addresses, and the tries
-// of one.
-func TestANetworkIsOneAddress(t *testing.T) {
-	k := httpserver.NewKey(secret, "skins.key", "")
-	for n := range 10 {
-		_ = try(k, fmt.Sprintf("[2001:db8::%x]:1", n), "Authorization", "Bearer guess")
-	}
-	if _, status := refused(t, try(k, "[2001:db8::ffff]:1", "Authorization", "Bearer guess")); status != http.StatusTooManyRequests {
-		t.Errorf("from its eleventh address: %d", status)
-	}
-	if err := try(k, "[2001:db8:0:1::1]:1", "Authorization", "Bearer "+secret); err != nil {
-		t.Errorf("from another network: %v", err)
-	}
-}
-
-// TestTheRightKeyIsNoTry: a dashboard that polls is never locked out.
-func TestTheRightKeyIsNoTry(t *testing.T) {
-	k := httpserver.NewKey(secret, "skins.key", "")
-	for n := range 100 {
-		if err := try(k, "192.168.1.5:1", "Authorization", "Bearer "+secret); err != nil {
-			t.Fatalf("request %d: %v", n, err)
+		if status := tryToken(t, k, "192.168.1.5:1", secret); status != http.StatusOK {
+			t.Fatalf("request %d: %d", n, status)
 		}
 	}
 }
 
-// TestARefusalSaysWhichKey: a 401 names how to come in (RFC 9110 section
+// TestIPv6NetworkIsOneAddress: a client with a /64 has 2^64 addresses, and the tries of one.
+func TestIPv6NetworkIsOneAddress(t *testing.T) {
+	k := httpserver.NewKey(secret, "skins.key", "")
+	for n := range 10 {
+		tryToken(t, k, fmt.Sprintf("[2001:db8::%x]:1", n), "guess")
+	}
+	if status := tryToken(t, k, "[2001:db8::ffff]:1", "guess"); status != http.StatusTooManyRequests {
+		t.Errorf("from its eleventh address: %d", status)
+	}
+	if status := tryToken(t, k, "[2001:db8:0:1::1]:1", secret); status != http.StatusOK {
+		t.Errorf("from another network: %d", status)
+	}
+}
+
+// TestUnauthorizedNamesScheme: a 401 names how to come in (RFC 9110 section
 // 15.5.2), and nothing else does.
-func TestARefusalSaysWhichKey(t *testing.T) {
+func TestUnauthorizedNamesScheme(t *testing.T) {
 	e, _ := newEngine(t)
 	k := httpserver.NewKey(secret, "skins.key", "")
 	e.GET("/x", httpserver.Guard(k.Check), func(*gin.Context) {})
@@ -195,9 +180,9 @@ func TestARefusalSaysWhichKey(t *testing.T) {
 	}
 }
 
-// TestASecretThatIsChanged opens nothing more, and what it has let in ends; what others
+// TestChangedSecretEndsRequests opens nothing more, and what it has let in ends; what others
 // have let in does not.
-func TestASecretThatIsChanged(t *testing.T) {
+func TestChangedSecretEndsRequests(t *testing.T) {
 	k, serving := httpserver.NewKey(secret, "a setting", ""), httpserver.NewServing("clients", 9, 9)
 	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)

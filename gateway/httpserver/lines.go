@@ -9,18 +9,15 @@ import (
 	"time"
 )
 
-// beginWithin is how long the writer of a stream of lines may take to fail
-// and still be answered with its error. A client then knows that the stream
-// has begun, though there may be nothing to send for long.
+// beginWithin is how long write may take to fail so that the client is answered with its error. The
+// headers are sent then, so that a client knows that the stream has begun.
 const beginWithin = 200 * time.Millisecond
 
-// Lines sends plain text, flushed line by line, until write fails or the
-// client goes away, and returns write's error. Where that comes before the
-// stream has begun, nothing is sent, and it can still be rendered; later, the
-// connection breaks, so that part of a text does not pass for all. write is
-// given a context that ends with the client, and the function that sends one
-// line, without its end; that may be called from any goroutine, until write
-// returns.
+// Lines sends plain text, flushed line by line, until write fails or the client leaves, and
+// returns write's error. If the stream has not begun, nothing is sent, and the error can
+// still be rendered; later, the connection breaks, so that part of a text does not pass
+// for all. write gets a context that ends with the client, and a function that sends one
+// line, given without its end; any goroutine may call it until write returns.
 func Lines(ctx context.Context, w http.ResponseWriter, write func(ctx context.Context, out func(line string) error) error) (err error) {
 	l := &lines{w: w, control: http.NewResponseController(w)}
 	l.start = time.AfterFunc(beginWithin, func() {
@@ -32,8 +29,8 @@ func Lines(ctx context.Context, w http.ResponseWriter, write func(ctx context.Co
 	return write(ctx, l.send)
 }
 
-// lines is a stream of lines. Its lock keeps the start apart from the first
-// line, and both from a request that has ended.
+// lines is a stream of lines. Its lock separates the headers from the first line, and both
+// from the end of the request.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -78,8 +75,7 @@ func (l *lines) send(line string) error {
 	return l.control.Flush()
 }
 
-// deadline gives the client its time to read. Not every ResponseWriter has
-// deadlines; those of a server do.
+// deadline bounds the time for the client to read. A ResponseWriter of a test may have no deadlines.
 func (l *lines) deadline() { _ = l.control.SetWriteDeadline(time.Now().Add(sendWithin)) }
 
 // finish also keeps the server from sending the mark of a whole answer after a

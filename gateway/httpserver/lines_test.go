@@ -115,9 +115,9 @@ func TestLinesFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestLinesLetASlowClientGo: ten seconds is what a client may take to read a
+// TestLinesDisconnectSlowClient: ten seconds is what a client may take to read a
 // line, as with events.
-func TestLinesLetASlowClientGo(t *testing.T) {
+func TestLinesDisconnectSlowClient(t *testing.T) {
 	letGo(t, "line\n", func(ctx context.Context, w http.ResponseWriter) error {
 		return httpserver.Lines(ctx, w, func(_ context.Context, out sendLine) error {
 			for {

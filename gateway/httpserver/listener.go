@@ -14,25 +14,24 @@ import (
 // Limits of a listener's connections, before any has sent a key.
 const (
 	mostConns = 2048
-	// mostConnsOfPeer allows for a machine with a screen of skins, or one with
-	// others behind it, as with a container's network.
+	// mostConnsOfPeer allows for a machine with a screen of skins, or a network behind
+	// one address, as of containers.
 	mostConnsOfPeer = 256
 	// mostLocalConns is for programs of this machine, counted apart from the
 	// others: if other machines reach their limit, the watchdog can still
-	// connect. One of the programs may be a proxy for everybody.
+	// connect. One of the programs may be a proxy for all clients.
 	mostLocalConns = 1024
 )
 
-// writeWithin is how long the other side may take to read one write where no
-// deadline was set: streams and WebSockets set their own.
+// writeWithin bounds a write if no deadline was set: streams and WebSockets set their own.
 const writeWithin = time.Minute
 
-// logEvery is how often refused connections are logged.
+// logEvery is the interval for logging refused connections.
 const logEvery = time.Minute
 
-// LimitListener returns a listener that closes connections at once where too
-// many are open, in all or from one peer (see PeerOf). A connection may not hold
-// up a write for more than a minute.
+// LimitListener returns a listener that closes connections at once if too
+// many are open, in all or from one peer (see PeerOf). A write to a connection
+// takes at most a minute.
 func LimitListener(l net.Listener, log *slog.Logger) net.Listener {
 	return &limitedListener{Listener: l, log: log, others: NewConnectionLimit(mostConns, mostConnsOfPeer),
 		local: NewConnectionLimit(mostLocalConns, mostLocalConns)}
@@ -101,7 +100,7 @@ type limitedConn struct {
 	release func()
 	timed   atomic.Bool // a deadline for writing was set
 
-	lingering atomic.Pointer[Lingering] // keeps it open until the other side closes it; nil where we do
+	lingering atomic.Pointer[Lingering] // lets the other side close it; may be nil
 }
 
 // Close closes the connection, or waits until the other side does (see Lingering).
@@ -117,8 +116,7 @@ func (c *limitedConn) closeConn() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets the other side read to the end what it was sent; a server
-// looks for it.
+// CloseWrite lets the other side read to the end; net/http calls it.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -126,7 +124,7 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// Write sets the deadline where none was set.
+// Write sets a deadline unless one was set.
 func (c *limitedConn) Write(p []byte) (int, error) {
 	if !c.timed.Load() {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {

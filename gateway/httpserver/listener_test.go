@@ -92,9 +92,9 @@ func many(n int, format string) (all []string) {
 	return all
 }
 
-// TestTenThousandConnections: one machine has its share of the limit and no more,
+// TestConnectionsAreBounded: one machine has its share of the limit and no more,
 // from any address of its network, and a closed connection makes room.
-func TestTenThousandConnections(t *testing.T) {
+func TestConnectionsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string
 		most   int
@@ -165,9 +165,7 @@ func TestWritesHaveADeadline(t *testing.T) {
 		s := &fakeConn{}
 		g := &limitedConn{Conn: s, release: func() {}}
 		write := func() time.Duration {
-			if _, err := io.WriteString(g, "x"); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(io.WriteString(g, "x"))(t)
 			return time.Until(s.until)
 		}
 		if left := write(); left != writeWithin {

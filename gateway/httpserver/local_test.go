@@ -1,6 +1,7 @@
 package httpserver_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,29 +64,36 @@ func TestLocal(t *testing.T) {
 		{"a browser's address bar", "127.0.0.1:4000", "127.0.0.1", http.Header{"Sec-Fetch-Site": {"none"}}, true},
 		{"Via", "127.0.0.1:4000", "127.0.0.1", http.Header{"Via": {"1.1 proxy"}}, false},
 	} {
-		r := request(http.MethodGet, "/")
-		r.RemoteAddr, r.Host = c.peer, c.host
-		for name, values := range c.header {
-			r.Header[name] = values
-		}
-		err := httpserver.Local(r)
-		if (err == nil) != c.may {
-			t.Errorf("%s: %v, want allowed %t", c.name, err, c.may)
-		}
-		if err == nil {
-			continue
-		}
-		if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
-			t.Errorf("%s is refused with %d %s", c.name, status, code)
-		}
+		checkLocal(t, c.name, httpserver.Local(local(c.peer, c.host, c.header)), c.may)
+	}
+}
+
+// local makes a request.
+func local(peer, host string, header http.Header) *http.Request {
+	r := request(http.MethodGet, "/")
+	r.RemoteAddr, r.Host = peer, host
+	maps.Copy(r.Header, header)
+	return r
+}
+
+// checkLocal checks whether a request is refused, and how.
+func checkLocal(t *testing.T, name string, err error, may bool) {
+	t.Helper()
+	if (err == nil) != may {
+		t.Errorf("%s: %v, want allowed %t", name, err, may)
+	}
+	if err == nil {
+		return
+	}
+	if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
+		t.Errorf("%s is refused with %d %s", name, status, code)
 	}
 }
 
 // TestLocalRefusesOldHTTP: a proxy that adds no header about itself, as nginx
 // does without settings, speaks HTTP/1.0.
 func TestLocalRefusesOldHTTP(t *testing.T) {
-	r := request(http.MethodGet, "/")
-	r.RemoteAddr, r.Host = "127.0.0.1:4000", "127.0.0.1:8004"
+	r := local("127.0.0.1:4000", "127.0.0.1:8004", nil)
 	must.Succeed(t, httpserver.Local(r))
 	r.ProtoMajor, r.ProtoMinor = 1, 0
 	if code, _ := refused(t, httpserver.Local(r)); code != "not_local" {
@@ -117,28 +125,14 @@ func TestLocalPages(t *testing.T) {
 		{"an allowed page that rebinds a name", "panel.example:3000", http.Header{"Origin": {panel}}, false},
 		{"an allowed page through a proxy", "localhost:3000", http.Header{"Origin": {panel}, "X-Forwarded-For": {"127.0.0.1"}}, false},
 	} {
-		r := request(http.MethodGet, "/")
-		r.RemoteAddr, r.Host = "127.0.0.1:4000", c.host
-		for name, values := range c.header {
-			r.Header[name] = values
-		}
-		err := origins.Local(r)
-		if (err == nil) != c.may {
-			t.Errorf("%s: %v, want allowed %t", c.name, err, c.may)
-		}
-		if err != nil {
-			if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
-				t.Errorf("%s is refused with %d %s", c.name, status, code)
-			}
-		}
+		r := local("127.0.0.1:4000", c.host, c.header)
+		checkLocal(t, c.name, origins.Local(r), c.may)
 		if page := len(c.header) > 0; page && httpserver.Local(r) == nil {
 			t.Errorf("%s is let in where no page is", c.name)
 		}
 	}
-	r := request(http.MethodGet, "/")
-	r.RemoteAddr, r.Host = "127.0.0.1:4000", "localhost:3000"
-	r.Header.Set("Origin", panel)
+	r := local("127.0.0.1:4000", "localhost:3000", http.Header{"Origin": {panel}})
 	if err := httpserver.Local(r); err == nil || !strings.Contains(err.Error(), "take no web page here") {
-		t.Errorf("an allowed page at an owner's door is answered %v, which does not help it", err)
+		t.Errorf("an allowed page at an owner's address is answered %v, which does not help it", err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 // mostPeers bounds how many peers are remembered.
 const mostPeers = 1000
 
-// peerLimiters are one limiter for each of the latest peers. Where there are too
-// many, one of the network that has the most is forgotten, the one that was not
-// seen for the longest: a client with many addresses pushes out its own only.
+// peerLimiters has a limiter for each of the latest peers. If there are too many, the
+// network with the most peers loses its least recent one: a client with many addresses
+// pushes out its own only.
 type peerLimiters struct {
 	every  time.Duration
 	atOnce int
@@ -34,7 +34,7 @@ func newPeerLimiters(every time.Duration, atOnce int) *peerLimiters {
 	return &peerLimiters{every: every, atOnce: atOnce, byPeer: map[netip.Addr]*list.Element{}, byNetwork: map[netip.Prefix]*list.List{}}
 }
 
-// exhausted reports whether an address may do it no more for now.
+// exhausted reports whether an address has reached its limit.
 func (p *peerLimiters) exhausted(from netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,14 +42,14 @@ func (p *peerLimiters) exhausted(from netip.Addr) bool {
 	return known && e.Value.(peerLimiter).limiter.Tokens() < 1
 }
 
-// allow counts an address, and reports whether it may.
+// allow counts a request of an address, and reports whether it is within the limit.
 func (p *peerLimiters) allow(from netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.limiterOf(from).Allow()
 }
 
-// limiterOf is the limiter of an address that has come. The lock must be held.
+// limiterOf returns the limiter of an address, which becomes the latest. The lock must be held.
 func (p *peerLimiters) limiterOf(from netip.Addr) *rate.Limiter {
 	network := networkOf(from)
 	if e, known := p.byPeer[from]; known {
@@ -90,9 +90,6 @@ func networkOf(from netip.Addr) netip.Prefix {
 	if from.Is6() {
 		bits = 48
 	}
-	network, err := from.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{} // of no address
-	}
+	network, _ := from.Prefix(bits) // zero for the zero address
 	return network
 }

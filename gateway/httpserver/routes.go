@@ -16,11 +16,10 @@ import (
 // ofSkins begins the paths of skins and of chats.
 const ofSkins = "/v1/"
 
-// NewEngine returns a gin engine as every listener here uses it: no trust in
-// forwarding headers, errors rendered in one shape, panics answered and, like
-// all that goes wrong here, logged no more than so often.
+// NewEngine returns a gin engine for a listener: it does not trust forwarding headers,
+// renders errors in one form, and answers panics. It logs failures at a limited rate.
 func NewEngine(log *slog.Logger) (*gin.Engine, error) {
-	log = Seldom(log)
+	log = LimitLogger(log)
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	if err := e.SetTrustedProxies(nil); err != nil {
@@ -30,9 +29,9 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	e.RedirectTrailingSlash = false // a robot follows no redirect
 	e.Use(arrive, noEmbedding, answer(log))
 	e.NoRoute(func(c *gin.Context) {
-		// Some skins add their path to an address that ends with a slash. It is their
-		// paths alone, and not gin's own cure, which takes "..", too, for what it means:
-		// a proxy that does not pass on /xiaozhi/ may pass on //xiaozhi/.
+		// Some skins add their path to an address that ends with a slash. Only their paths
+		// are corrected, and not by gin, which resolves ".." as well: a proxy that does
+		// not pass on /xiaozhi/ may pass on //xiaozhi/.
 		path := "/" + strings.TrimLeft(c.Request.URL.Path, "/")
 		if strings.HasPrefix(c.Request.URL.Path, "//") && strings.HasPrefix(path, ofSkins) {
 			r := *c.Request
@@ -65,8 +64,8 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	return e, nil
 }
 
-// headWriter answers HEAD by what answers GET (RFC 9110 section 9.3.2): it discards the body,
-// and ends the request when the body begins, so that a stream is not followed.
+// headWriter lets a handler of GET answer HEAD (RFC 9110 section 9.3.2): it discards the body,
+// and ends the request when the body begins, so that a stream ends.
 type headWriter struct {
 	http.ResponseWriter
 	end context.CancelFunc
@@ -86,7 +85,7 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
 			if p := recover(); p != nil {
-				// One request must not take the others down. It is logged as it is.
+				// One request must not end the others.
 				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
 				if c.Writer.Written() {
 					panic(http.ErrAbortHandler) // or half an answer would pass for a whole one
@@ -111,15 +110,14 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// Challenge adds to the header of a refusal for want of a key how to send one
-// (RFC 9110 section 15.5.2). It leaves other answers alone.
+// Challenge adds to the header of status 401 how to send a key (RFC 9110 section 15.5.2).
 func Challenge(answer http.Header, status int) {
 	if status == http.StatusUnauthorized {
 		answer.Set("WWW-Authenticate", `Bearer realm="perch"`)
 	}
 }
 
-// Guard lets a request through when every check does.
+// Guard refuses a request with the first error of the checks.
 func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		for _, check := range checks {
@@ -132,10 +130,10 @@ func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 	}
 }
 
-// Admit lets web pages of these origins in, and has their browsers show them
+// Admit refuses web pages of other origins, and has the browsers of allowed pages show them
 // the answers. It is for a whole engine of NewEngine: a preflight has no route,
 // so it reaches no handler of a group. Admit runs before the other guards, so that
-// an allowed page can read their refusals; they still run before the answer to a
+// an allowed page can read their refusals; they run before the answer to a
 // preflight.
 func (o Origins) Admit() gin.HandlerFunc {
 	return func(c *gin.Context) {
@@ -146,19 +144,19 @@ func (o Origins) Admit() gin.HandlerFunc {
 	}
 }
 
-// Last is a handler before those of robots' doors: after a request with
+// Last is a handler before the ones for robots: after a request with
 // Connection: close the other side closes the connection.
 func (l *Lingering) Last() gin.HandlerFunc {
 	return func(c *gin.Context) { l.last(c.Request) }
 }
 
-// noEmbedding has browsers show no answer to a page of another origin that asks for it by
-// a tag or without CORS, such as <img> (Fetch standard, section 3.7): such a page may be
-// served by another port of this host, to which a browser sends the same cookies.
+// noEmbedding has browsers show no answer to a page of another origin that asks by a tag
+// such as <img>, or without CORS (Fetch standard, section 3.7). Another port of this host,
+// which gets the same cookies, may serve such a page.
 func noEmbedding(c *gin.Context) { c.Header("Cross-Origin-Resource-Policy", "same-origin") }
 
 // Below returns a handler that counts requests whose path begins with one of the
-// prefixes. Once Finish was called it refuses them with status 503.
+// prefixes. After Finish it refuses them with status 503.
 func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
@@ -177,15 +175,15 @@ func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
 // bodyWithin is how long the body of a request may take to arrive.
 const bodyWithin = 30 * time.Second
 
-// arrive bounds the time in which a body arrives, also one that is not used:
+// arrive bounds the time until a body has arrived, even if it is not used:
 // before the server answers a refused request, it reads on for a while, and would
-// wait for a body that never comes. A door that takes more sets another deadline.
+// wait for a body that never comes. A handler of longer uploads sets another deadline.
 func arrive(c *gin.Context) {
-	// Where no body comes at all, the server reads already to notice a client
-	// that leaves, and would take the deadline for one. Once a body has arrived,
-	// it lifts the deadline itself.
+	// Without a body, the server reads already to notice a client
+	// that leaves, and would take the deadline for that. When a body has arrived,
+	// the server lifts the deadline.
 	if c.Request.ContentLength != 0 {
-		// An error means there is no network, as in tests.
+		// A ResponseWriter of a test may have no deadlines.
 		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
 	}
 }
@@ -202,10 +200,9 @@ func Limit(most int64) gin.HandlerFunc {
 	}
 }
 
-// Unread has the server answer at once and close the connection, where the body
-// of a request is not wanted. Otherwise the server reads some of it first, and
-// waits for a slow one; but then a client that reads only after it has sent all
-// would see the answer.
+// Unread has the server answer at once, without reading the body, and close the connection. Otherwise
+// the server reads some of the body first, and waits for a slow one; a client that
+// reads only after it has sent all needs that to see the answer.
 func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
 // tooLong is a body with too large a Content-Length.
@@ -214,5 +211,5 @@ type tooLong struct {
 	most int64
 }
 
-// Read fails as a body does of which too much was read.
+// Read fails like a read beyond the limit.
 func (b tooLong) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.most} }

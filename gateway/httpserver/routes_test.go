@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// foreign is an error of a package that knows nothing of doors.
+// foreign is an error of a package that does not import this one.
 type foreign struct{}
 
 func (foreign) Error() string { return "the tea is cold" }
@@ -101,10 +101,10 @@ func TestErrorAfterTheHeadersIsLoggedOnly(t *testing.T) {
 	}
 }
 
-// TestADoubledSlash at the beginning of a skin's path is one; the doors' locks are
-// those of the path. Other paths have one spelling: what a proxy does not pass on
+// TestDoubledSlash at the beginning of a skin's path counts as one, with the checks of
+// the path. Other paths have one spelling: what a proxy does not pass on
 // is not reached by another.
-func TestADoubledSlash(t *testing.T) {
+func TestDoubledSlash(t *testing.T) {
 	e, log := newEngine(t)
 	ok := func(g *gin.Context) { g.String(200, "%s", g.Request.URL.Path) }
 	e.GET("/v1/without", ok)
@@ -164,7 +164,7 @@ func TestGuard(t *testing.T) {
 	refuse := &httpserver.Fault{Word: "no", Sentence: "no", HTTP: 403}
 	reached := false
 	e.GET("/open", httpserver.Guard(check("a", nil), check("b", nil)), func(*gin.Context) { reached = true })
-	e.GET("/shut", httpserver.Guard(check("c", refuse), check("d", nil)), func(*gin.Context) { t.Error("the handler behind a shut door ran") })
+	e.GET("/shut", httpserver.Guard(check("c", refuse), check("d", nil)), func(*gin.Context) { t.Error("the handler ran after a refusal") })
 	if w := serve(e, request(http.MethodGet, "/open")); w.Code != 200 || !reached {
 		t.Errorf("open: %d, reached %t", w.Code, reached)
 	}
@@ -177,9 +177,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardsStandBeforeWhatIsNotThere: a foreign page learns nothing of which
-// addresses there are.
-func TestGuardsStandBeforeWhatIsNotThere(t *testing.T) {
+// TestGuardsPrecedeNotFound: a foreign page does not learn which addresses exist.
+func TestGuardsPrecedeNotFound(t *testing.T) {
 	e, _ := newEngine(t)
 	e.Use(httpserver.Guard(httpserver.Hosts{}.Check))
 	r := request(http.MethodGet, "/nothing")

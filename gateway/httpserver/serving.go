@@ -11,8 +11,7 @@ import (
 // GoingAway is the reason that a peer is sent when the appliance stops.
 const GoingAway = "the appliance is stopping"
 
-// Serving are the connections that go on after their request: how many there may be, and
-// how they end.
+// Serving bounds the number of connections that go on after their request, and ends them.
 type Serving struct {
 	what         string // the word for several, such as "clients"
 	most, ofPeer int
@@ -20,11 +19,11 @@ type Serving struct {
 	ctx          context.Context // ends with Run
 	cancel       context.CancelFunc
 
-	mu  sync.Mutex // of what begins and the end
+	mu  sync.Mutex // separates Enter and the end of Run
 	all sync.WaitGroup
 }
 
-// NewServing serves so many connections in all, and so many of them from one address.
+// NewServing returns a Serving for so many connections in all, and so many from one address.
 // What is the word for them in an error.
 func NewServing(what string, most, mostOfPeer int) *Serving {
 	s := &Serving{what: what, most: most, ofPeer: mostOfPeer, limit: NewConnectionLimit(most, mostOfPeer)}
@@ -32,9 +31,9 @@ func NewServing(what string, most, mostOfPeer int) *Serving {
 	return s
 }
 
-// Enter counts the connection that a request goes on as until leave is called, which may be
-// called again. The connection has to end with ctx. It returns a *Fault, with status 503,
-// where there are too many, or none are served any more.
+// Enter counts the connection of a request until leave is called, which may be called again. The
+// connection must end with ctx. Enter returns a *Fault with status 503 if there are too many
+// connections, or Run has ended.
 func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,13 +63,13 @@ func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err
 	}), nil
 }
 
-// Connected is how many connections there are.
+// Connected returns the number of connections.
 func (s *Serving) Connected() int {
 	open, _ := s.limit.Open()
 	return open
 }
 
-// Run lets connections begin until ctx ends, ends all, and returns when they have left.
+// Run waits for the end of ctx, ends all connections, and returns when they have left.
 func (s *Serving) Run(ctx context.Context) {
 	<-ctx.Done()
 	s.mu.Lock()

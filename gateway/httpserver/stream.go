@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// keepAlive is how often a stream sends a sign of life, so that proxies do not
-// close it and a client that has gone is noticed.
-const keepAlive = 15 * time.Second
-
-// sendWithin is how long a client may take to read before it is disconnected.
-const sendWithin = 10 * time.Second
+const (
+	// keepAlive is the silence after which a stream sends a comment, so that proxies do
+	// not close it and the end of its client is noticed.
+	keepAlive = 15 * time.Second
+	// sendWithin is how long a client may take to read before it is disconnected.
+	sendWithin = 10 * time.Second
+)
 
 // Message is one server-sent event.
 type Message struct {
@@ -23,16 +24,15 @@ type Message struct {
 }
 
 // Stream sends server-sent events (HTML Living Standard, section 9.2) until
-// next fails or the client goes away. next waits for the next message; its
-// context ends with the client or at the time for a sign of life.
+// next fails or the client leaves. next waits for the next message; its
+// context ends with the client or when a keep-alive is due.
 func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Context) (Message, error)) error {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(text string) error {
-		// Not every ResponseWriter has deadlines; a server's has.
-		_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
+		_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // a ResponseWriter of a test may have no deadlines
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return err
 		}

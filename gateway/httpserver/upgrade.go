@@ -11,10 +11,9 @@ import (
 // never repeated in the answer.
 const bearer = "bearer."
 
-// InUpgrade has a check find the key where a browser has to put it to open a
-// WebSocket: in a subprotocol "bearer.<base64url of the key>", or, where that is
-// switched on, as ?token= in the address, where proxies may log it. A key in the
-// header comes first.
+// InUpgrade has a check find the key that a browser sends to open a WebSocket: in a
+// subprotocol "bearer.<base64url of the key>", or, if query is set, as ?token= in
+// the address, which proxies may log. A key in the header comes first.
 func InUpgrade(query bool, check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		if key := keyOfUpgrade(r, query); key != "" && r.Header.Get("Authorization") == "" {
@@ -25,7 +24,7 @@ func InUpgrade(query bool, check func(*http.Request) error) func(*http.Request) 
 	}
 }
 
-// keyOfUpgrade is the key in a request to open a WebSocket, or empty.
+// keyOfUpgrade returns the key in a request to open a WebSocket, if any.
 func keyOfUpgrade(r *http.Request, query bool) string {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return ""
@@ -36,7 +35,7 @@ func keyOfUpgrade(r *http.Request, query bool) string {
 			if !is {
 				continue
 			}
-			// A subprotocol's name may not hold the padding; some send it all the same.
+			// A subprotocol's name may not hold the padding; some clients send it anyway.
 			if key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(coded, "=")); err == nil {
 				return string(key)
 			}

@@ -45,7 +45,7 @@ type strangerLimits struct {
 }
 
 func newStrangerLimits(o *Options) *strangerLimits {
-	return &strangerLimits{options: o, log: httpserver.Seldom(o.Log), channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
+	return &strangerLimits{options: o, log: httpserver.LimitLogger(o.Log), channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
 		turns: make(slots, mostStrangerTurns), tools: tools.NewBudget(strangerToolBytes), adopted: tools.NewBudget(adoptedToolBytes)}
 }
 
@@ -78,7 +78,7 @@ func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
 		return s.log
 	}
-	return httpserver.Seldom(s.options.Log)
+	return httpserver.LimitLogger(s.options.Log)
 }
 
 // loggedRefusals are when it was last logged that a robot was refused.

@@ -84,7 +84,7 @@ type Server struct {
 
 // New returns a server. o.Feed must be running. Run disconnects the clients at the end.
 func New(o Options) *Server {
-	o.Version, o.Log = cmp.Or(o.Version, "dev"), httpserver.Seldom(o.Log)
+	o.Version, o.Log = cmp.Or(o.Version, "dev"), httpserver.LimitLogger(o.Log)
 	return &Server{o: o, serving: httpserver.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
 }
 

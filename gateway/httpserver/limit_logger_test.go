@@ -15,11 +15,11 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// TestSeldom: what is repeated is counted, and what is not is written.
-func TestSeldom(t *testing.T) {
+// TestLimitLogger: what is repeated is counted, and what is not is written.
+func TestLimitLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		log := httpserver.Seldom(slog.New(slog.NewTextHandler(&out, nil)))
+		log := httpserver.LimitLogger(slog.New(slog.NewTextHandler(&out, nil)))
 		for n := range 57_000 {
 			log.With("robot", n).Warn("a robot was turned away", "address", n)
 			log.WithGroup("g").Debug("nobody reads this")
@@ -52,9 +52,9 @@ func TestSeldom(t *testing.T) {
 	})
 }
 
-// TestFailuresAreLoggedSeldom: a request that fails is logged, and not as often as
+// TestFailuresAreLoggedAtLimitedRate: a request that fails is logged, and not as often as
 // it is sent.
-func TestFailuresAreLoggedSeldom(t *testing.T) {
+func TestFailuresAreLoggedAtLimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, log := newEngine(t)
 		e.GET("/fails", func(c *gin.Context) { _ = c.Error(errors.New("the disk sleeps")) })

@@ -17,7 +17,7 @@ import (
 	"perch/waittest"
 )
 
-// lastAnswers is a server with a robots' door and another.
+// lastAnswers is a server with an address of robots and another.
 func lastAnswers(t *testing.T, l *Lingering) (address string) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -49,15 +49,11 @@ func request(t *testing.T, address, path, headers, body string) (net.Conn, *bufi
 	conn, err := net.Dial("tcp", address)
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: perch\r\n"+headers+"\r\n"+body); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: perch\r\n"+headers+"\r\n"+body))(t)
 	r := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(r, nil)
 	must.Succeed(t, err)
-	if _, err := io.ReadAll(answer.Body); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(io.ReadAll(answer.Body))(t)
 	_ = answer.Body.Close()
 	return conn, r
 }
@@ -78,9 +74,9 @@ func ended(t *testing.T, conn net.Conn, r *bufio.Reader, must bool) bool {
 
 const lastOne = "Connection: close\r\nContent-Length: 2\r\n"
 
-// TestTheRobotClosesFirst: after the answer to a request that is a connection's
+// TestRobotClosesFirst: after the answer to a request that is a connection's
 // last no FIN comes before the robot's own.
-func TestTheRobotClosesFirst(t *testing.T) {
+func TestRobotClosesFirst(t *testing.T) {
 	l := &Lingering{within: time.Hour}
 	address := lastAnswers(t, l)
 	for path, headers := range map[string]string{"/robot": lastOne, "/refused": "Connection: close\r\nContent-Length: 200000\r\n"} {
@@ -97,12 +93,12 @@ func TestTheRobotClosesFirst(t *testing.T) {
 	}
 }
 
-// TestOthersAreClosedAtOnce: connections of other doors, and those that go on.
+// TestOthersAreClosedAtOnce: connections of other addresses; keep-alive connections stay open.
 func TestOthersAreClosedAtOnce(t *testing.T) {
 	l := &Lingering{within: time.Hour}
 	address := lastAnswers(t, l)
 	if conn, r := request(t, address, "/other", lastOne, "{}"); !ended(t, conn, r, true) {
-		t.Error("another door's connection stays open")
+		t.Error("the connection of another address stays open")
 	}
 	conn, r := request(t, address, "/robot", "Content-Length: 2\r\n", "{}")
 	if ended(t, conn, r, false) {

@@ -9,31 +9,30 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How often one message is logged: so many times at once, and then once in a
-// while.
+// Limits of logging one message.
 const (
 	logAtOnce = 10
 	logAgain  = 6 * time.Second
-	// mostMessages bounds the messages that are counted each by itself. They are
-	// this program's own, so there are never so many.
+	// mostMessages bounds the messages that are counted. They are this program's own
+	// texts, which are fewer.
 	mostMessages = 200
 )
 
-// Seldom returns a rate-limited logger for what any client can cause as often as
+// LimitLogger returns a rate-limited logger for messages that any client can cause as often as
 // it likes. Each message is written ten times at once and then ten times a
-// minute, with the number of those left out before it as "more". Messages are
-// counted by their text, which is ours, without their attributes.
-func Seldom(log *slog.Logger) *slog.Logger {
-	return slog.New(seldom{log.Handler(), &messages{byText: map[string]*message{}}})
+// minute, with the number left out before it as "more". Messages are
+// counted by their text, without their attributes.
+func LimitLogger(log *slog.Logger) *slog.Logger {
+	return slog.New(limitedHandler{log.Handler(), &messages{byText: map[string]*message{}}})
 }
 
-type seldom struct {
+type limitedHandler struct {
 	slog.Handler
 	messages *messages
 }
 
 // Handle writes a message, or counts it.
-func (s seldom) Handle(ctx context.Context, r slog.Record) error {
+func (s limitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	more, due := s.messages.allow(r.Message)
 	if !due {
 		return nil
@@ -46,16 +45,16 @@ func (s seldom) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs shares the counts.
-func (s seldom) WithAttrs(a []slog.Attr) slog.Handler {
-	return seldom{s.Handler.WithAttrs(a), s.messages}
+func (s limitedHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	return limitedHandler{s.Handler.WithAttrs(a), s.messages}
 }
 
 // WithGroup shares the counts.
-func (s seldom) WithGroup(name string) slog.Handler {
-	return seldom{s.Handler.WithGroup(name), s.messages}
+func (s limitedHandler) WithGroup(name string) slog.Handler {
+	return limitedHandler{s.Handler.WithGroup(name), s.messages}
 }
 
-// messages are counted by their text.
+// messages counts messages by their text.
 type messages struct {
 	mu     sync.Mutex
 	byText map[string]*message
@@ -66,7 +65,7 @@ type message struct {
 	more    int // left out since it was last written
 }
 
-// allow reports whether a message is to be written, and how many like it were not.
+// allow reports whether a message may be written, and how many were left out before it.
 func (s *messages) allow(text string) (more int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,10 +33,10 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyAddressesForgetNoTries: a client that has guessed too often stays
+// TestManyAddressesKeepOtherTries: a client that has guessed too often stays
 // refused, from however many addresses of other networks it goes on, and the latest of one network
 // outlive the others of it.
-func TestManyAddressesForgetNoTries(t *testing.T) {
+func TestManyAddressesKeepOtherTries(t *testing.T) {
 	tries := newPeerLimiters(tryEvery, triesAtOnce)
 	guessed := []netip.Addr{netip.MustParseAddr("192.168.1.66"), netip.MustParseAddr("2001:db8::")}
 	exhaust := func(from netip.Addr) {

@@ -14,17 +14,17 @@ import (
 const (
 	lingerFor   = time.Second
 	mostLinger  = 64
-	mostDrained = 1 << 20 // bytes that come meanwhile, such as what is left of a body
+	mostDrained = 1 << 20 // bytes received, such as the rest of a body
 )
 
 // Lingering keeps connections open after their last answer until the other side
-// has closed them, or for a second. The firmware crashes where we close first:
-// its receiving task then uses what its main task is taking apart. One Lingering
-// serves every listener of LimitListener with a server that has its ConnContext. The zero value
+// has closed them, or for a second. The firmware crashes if we close first:
+// its receiving task then uses what its main task is freeing. One Lingering
+// serves all listeners of LimitListener whose server has its ConnContext. The zero value
 // is ready for use; Close ends it.
 type Lingering struct {
-	within time.Duration // lingerFor where it is 0
-	most   int           // mostLinger where it is 0
+	within time.Duration // 0 for lingerFor
+	most   int           // 0 for mostLinger
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -35,13 +35,13 @@ type Lingering struct {
 
 // Lingered counts connections.
 type Lingered struct {
-	Open     int    // are kept open
-	Kept     uint64 // were, ever
-	TimedOut uint64 // of those, were closed by us
-	Untimely uint64 // were closed at once, for too many were open
+	Open     int    // are kept open now
+	Kept     uint64 // were kept open
+	TimedOut uint64 // were closed by us after that
+	Untimely uint64 // were closed at once, since too many were open
 }
 
-// Counts is how many connections were kept open.
+// Counts returns the numbers of connections.
 func (l *Lingering) Counts() Lingered {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +50,8 @@ func (l *Lingering) Counts() Lingered {
 	return c
 }
 
-// Close closes what is kept open, and waits for it. What ends later is closed at
-// once.
+// Close closes the open connections, and waits for that. Connections that end later are
+// closed at once.
 func (l *Lingering) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -64,34 +64,31 @@ func (l *Lingering) Close() {
 
 type connKey struct{}
 
-// ConnContext is a server's, so that a request knows its connection.
+// ConnContext is for http.Server: it lets a request know its connection.
 func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// last notes that a request is the last of its connection (Connection: close).
+// last marks the connection of a request that is its last (Connection: close).
 func (l *Lingering) last(r *http.Request) {
 	if c, is := r.Context().Value(connKey{}).(*limitedConn); is && r.Close {
 		c.lingering.Store(l)
 	}
 }
 
-// add takes a connection after its server has closed it, and closes it when the
+// add accepts a connection that its server has closed, and closes it when the
 // other side has. It reports whether there is room.
 func (l *Lingering) add(c *limitedConn) bool {
-	most, within := l.most, l.within
-	most = cmp.Or(most, mostLinger)
-	within = cmp.Or(within, lingerFor)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	if len(l.open) >= most {
+	if len(l.open) >= cmp.Or(l.most, mostLinger) {
 		l.counts.Untimely++
 		return false
 	}
-	if c.Conn.SetReadDeadline(time.Now().Add(within)) != nil {
+	if c.Conn.SetReadDeadline(time.Now().Add(cmp.Or(l.within, lingerFor))) != nil {
 		return false // it is closed already
 	}
 	if l.open == nil {
