@@ -1,10 +1,9 @@
-// Package broker is an MQTT broker for homes that have none. The library it
-// rests on panics on some packets, so it has a process of its own: Run is the
-// body of a child process, which is given a listener and ends with its parent.
+// Package broker is an MQTT broker for homes without one. Its library panics on some
+// packets, so it runs in a separate process: Run is the body of a child process, which
+// gets a listener and ends with its parent.
 //
-// It keeps nothing on disk. What is published to Perch as a command with QoS 1
-// is confirmed to its publisher once Perch has confirmed it, and not before: a
-// publisher can rely on a confirmation.
+// It stores nothing on disk. A command that is published to Perch with QoS 1 is confirmed
+// to its publisher only after Perch has confirmed it: a publisher can rely on that.
 package broker
 
 import (
@@ -32,25 +31,26 @@ import (
 // Limits of the broker: it is for one home.
 const (
 	mostClients   = 100
-	mostOfPeer    = 60   // of them from one address, on which there may be many programs
+	mostOfPeer    = 60   // clients from one address, which may have many programs
 	mostPending   = 2048 // messages that wait for a client
 	loginWithin   = 10 * time.Second
 	sessionExpiry = 3600 // seconds a client's session outlives its connection
 	goodbyeIn     = time.Second
 	acceptAgain   = 100 * time.Millisecond // after a connection that could not be accepted
 
-	// A refused login is answered late, the later the more of the same address
-	// wait. No address is locked out: beside Home Assistant, which knows the
-	// password, there may be a program on the same machine that does not.
+	// refuseAfter delays the answer to a refused login, and again for each login of the same
+	// address that waits. No address is locked out: on the machine of Home Assistant,
+	// which knows the password, another program may not know it.
 	refuseAfter = time.Second
 )
 
-// Options are what a broker needs. All of it is needed.
+// Options are the settings of a broker. All are required. The child reads them as JSON.
 type Options struct {
-	User, Password string // of every client; they may read and write all topics
-	Base           string // the topic that Perch's others begin with
-	ClientPrefix   string // how the client ids of Perch's own connections begin: they alone confirm commands
-	Log            *slog.Logger
+	User         string       `json:"user"` // of every client; all may read and write all topics
+	Password     string       `json:"password"`
+	Base         string       `json:"base"`          // begins Perch's topics
+	ClientPrefix string       `json:"client_prefix"` // begins the client ids of Perch, whose clients alone confirm commands
+	Log          *slog.Logger `json:"-"`
 }
 
 // Run serves on a listener until ctx ends. It closes the listener.
@@ -106,8 +106,8 @@ func serve(l net.Listener, o Options) (*broker, error) {
 
 // close ends every connection and waits for that.
 func (b *broker) close() {
-	b.end()            // a client that waits to be refused is refused now; a command that waits to be confirmed is published again elsewhere
-	b.listener.close() // the library may not be closed while it takes over a connection
+	b.end()            // clients that wait are refused now; unconfirmed commands are published again later
+	b.listener.close() // the library must not be closed while it takes over a connection
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
@@ -117,7 +117,7 @@ func (b *broker) close() {
 	defer timer.Stop()
 	select {
 	case <-closed:
-	case <-timer.C: // a client does not read its goodbye, or has yet to log in
+	case <-timer.C: // a client does not read its goodbye, or has not logged in
 	}
 	b.listener.closeAll()
 	<-closed
@@ -137,7 +137,7 @@ type authentication struct {
 // ID is the hook's name within the broker.
 func (*authentication) ID() string { return "perch" }
 
-// Provides are the questions that the hook answers.
+// Provides reports which events the hook handles.
 func (*authentication) Provides(b byte) bool {
 	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
 }
@@ -152,7 +152,7 @@ func (l *authentication) OnConnectAuthenticate(c *mochi.Client, p packets.Packet
 	return false
 }
 
-// delay has a refused client wait for its answer.
+// delay waits before a client is refused.
 func (l *authentication) delay(from netip.Addr) {
 	l.mu.Lock()
 	l.refusing[from]++
@@ -173,18 +173,18 @@ func (l *authentication) delay(from netip.Addr) {
 // OnACLCheck lets every client read and write everything.
 func (*authentication) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// mostConns are the connections there may be, with those that have yet to log in.
+// mostConns bounds the connections, including clients that have not logged in.
 const mostConns = mostClients + 100
 
-// limitedListener bounds the connections, of one address too, and how long a
-// client may take to log in.
+// limitedListener bounds the number of connections, in all and of one address, and the time
+// to log in.
 type limitedListener struct {
 	net.Listener
 	limit  *httpserver.ConnectionLimit
 	mu     sync.Mutex
 	open   map[*limitedConn]bool
 	closed bool
-	coming sync.WaitGroup // connections of which nothing has been read yet
+	coming sync.WaitGroup // connections that were not read yet
 }
 
 // Accept waits for the next connection within the limits.
@@ -208,7 +208,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection until it is closed. It returns nil where there are
+// admit counts a connection until it is closed. It returns nil if there are
 // too many.
 func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	l.mu.Lock()
@@ -226,8 +226,7 @@ func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	return c
 }
 
-// close accepts no more connections, and waits until the broker has begun to
-// read from those it has.
+// close accepts no more connections, and waits until the broker has begun to read from all.
 func (l *limitedListener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -255,8 +254,8 @@ type limitedConn struct {
 	packets  reader
 }
 
-// Read reads whole packets that can be decoded. The broker has taken over a
-// connection that it reads from.
+// Read reads whole packets that can be decoded. The first read shows that the broker has
+// taken over the connection.
 func (c *limitedConn) Read(p []byte) (int, error) {
 	c.begun.Do(c.listener.coming.Done)
 	return c.packets.read(c.Conn, p)
@@ -272,16 +271,16 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// brokerLog passes on the broker's warnings at debug level, with a few of their
-// attributes only: packets may hold anything, passwords too.
+// brokerLog logs the library's warnings at debug level, with only a few of their
+// attributes: packets may hold anything, passwords too.
 type brokerLog struct{ log *slog.Logger }
 
-// Enabled reports whether a line is passed on.
+// Enabled implements slog.Handler.
 func (b *brokerLog) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && b.log.Enabled(ctx, slog.LevelDebug)
 }
 
-// Handle passes a line on.
+// Handle implements slog.Handler.
 func (b *brokerLog) Handle(ctx context.Context, r slog.Record) error {
 	var passed []any
 	r.Attrs(func(a slog.Attr) bool {
@@ -294,8 +293,8 @@ func (b *brokerLog) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs leaves out what the broker adds to its lines.
+// WithAttrs ignores the library's attributes.
 func (b *brokerLog) WithAttrs([]slog.Attr) slog.Handler { return b }
 
-// WithGroup leaves groups out.
+// WithGroup ignores groups.
 func (b *brokerLog) WithGroup(string) slog.Handler { return b }

@@ -63,10 +63,10 @@ func (l *pipes) Accept() (net.Conn, error) {
 func (l *pipes) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
 func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestGuessingAPasswordTakesTime: each answer to a wrong one is waited for, the
+// TestWrongPasswordsAreDelayed: each answer to a wrong one is waited for, the
 // longer the more are tried at once; a client that knows it waits for none of them, not
 // even on the same machine.
-func TestGuessingAPasswordTakesTime(t *testing.T) {
+func TestWrongPasswordsAreDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{calls: make(chan net.Conn)}
 		b := serving(t, l)
@@ -100,8 +100,8 @@ func TestGuessingAPasswordTakesTime(t *testing.T) {
 	})
 }
 
-// TestOneMachineDoesNotFillTheBroker, also with connections that say nothing.
-func TestOneMachineDoesNotFillTheBroker(t *testing.T) {
+// TestConnectionsOfOneAddressAreBounded, also with connections that say nothing.
+func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 	b := started(t)
 	for range 2 * mostConns {
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).DialContext(t.Context(), "tcp", b.address())

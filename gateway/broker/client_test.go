@@ -32,10 +32,6 @@ func packet(kind byte, body ...[]byte) []byte {
 
 // login is a client that was welcomed, of MQTT 3.1.1 or 5.
 func login(address string, version byte, id string) (*client, error) {
-	return loginWith(address, version, id, password)
-}
-
-func loginWith(address string, version byte, id, password string) (*client, error) {
 	network := "tcp"
 	if strings.Contains(address, "/") {
 		network = "unix"
@@ -88,9 +84,7 @@ func (c *client) next() (kind byte, body []byte, err error) {
 // send sends a packet.
 func (c *client) send(t testing.TB, kind byte, body ...[]byte) {
 	t.Helper()
-	if _, err := c.Write(packet(kind, body...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(c.Write(packet(kind, body...)))(t)
 }
 
 // got wants a packet of a kind next, and returns its body.
@@ -103,6 +97,28 @@ func (c *client) got(t testing.TB, kind byte) []byte {
 	return body
 }
 
+// ping waits until the broker has handled all that was sent.
+func (c *client) ping(t testing.TB) {
+	t.Helper()
+	c.send(t, 0xc0)
+	c.got(t, 0xd0)
+}
+
+// subscribe subscribes to a topic; properties are those of MQTT 5.
+func (c *client) subscribe(t testing.TB, properties []byte, topic string, qos byte) {
+	t.Helper()
+	c.send(t, 0x82, []byte{0, 1}, properties, text(topic), []byte{qos})
+	c.got(t, 0x90)
+}
+
+// connect logs in a client that is connected until the test ends.
+func connect(t testing.TB, b *broker, version byte, id string) *client {
+	t.Helper()
+	c := must.Value(login(b.address(), version, id))(t)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 // perchClient is Perch's own client id.
 const perchClient = "perch-0a1b2c3d"
 
@@ -111,8 +127,7 @@ func asPerch(t testing.TB, address string) *client {
 	t.Helper()
 	c, err := login(address, 4, perchClient)
 	must.Succeed(t, err)
-	c.send(t, 0x82, []byte{0, 1}, text("perch/+/+/set"), []byte{1})
-	c.got(t, 0x90)
+	c.subscribe(t, nil, "perch/+/+/set", 1)
 	return c
 }
 

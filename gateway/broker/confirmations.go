@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -12,11 +13,11 @@ import (
 
 // Limits of commands that wait to be confirmed.
 const (
-	mostHeld  = 256
-	perchIn   = 10 * time.Second // Perch has to be connected by then, or the publisher has to connect again
-	confirmIn = 30 * time.Second
-	lookAgain = 50 * time.Millisecond
-	ownClient = "perch.gate"
+	mostPendingCommands = 256
+	perchIn             = 10 * time.Second // Perch must be connected by then, or the publisher is disconnected
+	confirmIn           = 30 * time.Second
+	pollEvery           = 50 * time.Millisecond
+	ownClient           = "perch.gate"
 )
 
 var (
@@ -24,74 +25,73 @@ var (
 	errSilent = errors.New("a command was not confirmed by Perch")
 )
 
-// confirmations are a hook that confirms commands to their publishers (QoS 1)
-// once Perch has confirmed them. The library would do so before it even forwards
-// them.
+// confirmations is a hook that confirms commands to their publishers (QoS 1) after Perch has
+// confirmed them. The library would do so even before it forwards them.
 type confirmations struct {
 	mochi.HookBase
-	server *mochi.Server
-	base   string
-	prefix string          // how the client ids of Perch's own connections begin
-	self   *mochi.Client   // the client in whose name commands are forwarded
-	over   <-chan struct{} // closed with the broker
-	held   chan struct{}   // one for each command that waits
-	waits  sync.WaitGroup
+	server  *mochi.Server
+	base    string
+	prefix  string          // of the client ids of Perch's connections
+	self    *mochi.Client   // forwards commands
+	over    <-chan struct{} // closed with the broker
+	pending chan struct{}   // holds one for each command that waits
+	waits   sync.WaitGroup
 
 	forwarding sync.Mutex // one at a time
 	mu         sync.Mutex
-	now        chan struct{}            // of the command that is forwarded now
-	waiting    map[ticket]chan struct{} // closed when it was confirmed
+	now        chan struct{}              // of the command that is being forwarded
+	waiting    map[delivery]chan struct{} // closed by the confirmation
 }
 
-// ticket is a command on its way to one client.
-type ticket struct {
+// delivery is a command sent to one client.
+type delivery struct {
 	client string
 	packet uint16
 }
 
 func newConfirmations(s *mochi.Server, base, prefix string, over <-chan struct{}) *confirmations {
 	return &confirmations{server: s, base: base, prefix: prefix, self: s.NewClient(nil, "local", ownClient, true),
-		over: over, held: make(chan struct{}, mostHeld), waiting: map[ticket]chan struct{}{}}
+		over: over, pending: make(chan struct{}, mostPendingCommands), waiting: map[delivery]chan struct{}{}}
 }
 
 // ID is the hook's name within the broker.
 func (*confirmations) ID() string { return "gate" }
 
-// Provides are the moments that the hook is called at.
+// Provides reports which events the hook handles.
 func (*confirmations) Provides(b byte) bool {
 	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnPacketRead
 }
 
-// command reports whether a topic is one of Perch's commands.
-func (g *confirmations) command(topic string) bool {
+// isCommand reports whether a topic is a command to Perch.
+func (g *confirmations) isCommand(topic string) bool {
 	rest, ours := strings.CutPrefix(topic, g.base+"/")
 	return ours && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)
 }
 
-// OnPublish forwards a command itself, and has its publisher wait.
+// OnPublish forwards a command, and has its publisher wait for the confirmation.
 func (g *confirmations) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	if cl.Net.Inline || pk.FixedHeader.Qos != 1 || !g.command(pk.TopicName) {
+	if cl.Net.Inline || pk.FixedHeader.Qos != 1 || !g.isCommand(pk.TopicName) {
 		return pk, nil
 	}
-	if !g.perch(pk.TopicName) {
+	if !g.waitForPerch(pk.TopicName) {
 		cl.Stop(errAway)
 		return pk, packets.ErrRejectPacket
 	}
 	select {
-	case g.held <- struct{}{}:
+	case g.pending <- struct{}{}:
 	default:
 		cl.Stop(packets.ErrQuotaExceeded)
 		return pk, packets.ErrRejectPacket
 	}
 	confirmed := g.forward(pk)
 	g.waits.Go(func() {
-		defer func() { <-g.held }()
+		defer func() { <-g.pending }()
 		g.confirm(cl, pk.PacketID, confirmed)
 	})
 	return pk, packets.ErrRejectPacket // the library does no more with it
 }
 
-// confirm sends the publisher its confirmation, once there is one.
+// confirm sends the publisher its confirmation after Perch's.
 func (g *confirmations) confirm(cl *mochi.Client, packet uint16, confirmed <-chan struct{}) {
 	late := time.NewTimer(confirmIn)
 	defer late.Stop()
@@ -99,7 +99,7 @@ func (g *confirmations) confirm(cl *mochi.Client, packet uint16, confirmed <-cha
 	case <-confirmed:
 		ack := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, PacketID: packet}
 		if err := cl.WritePacket(ack); err != nil {
-			cl.Stop(err) // it publishes anew
+			cl.Stop(err) // it publishes again
 		}
 	case <-late.C:
 		cl.Stop(errSilent)
@@ -107,16 +107,17 @@ func (g *confirmations) confirm(cl *mochi.Client, packet uint16, confirmed <-cha
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for t, c := range g.waiting {
-		if c == confirmed {
-			delete(g.waiting, t)
-		}
-	}
+	g.forget(confirmed)
 }
 
-// perch waits a while for a connection of Perch that confirms what is published
-// on a topic.
-func (g *confirmations) perch(topic string) bool {
+// forget removes the deliveries of a command. The lock must be held.
+func (g *confirmations) forget(confirmed <-chan struct{}) {
+	maps.DeleteFunc(g.waiting, func(_ delivery, c chan struct{}) bool { return c == confirmed })
+}
+
+// waitForPerch waits for a connection of Perch that confirms messages of a topic, and reports
+// whether there is one in time.
+func (g *confirmations) waitForPerch(topic string) bool {
 	late := time.NewTimer(perchIn)
 	defer late.Stop()
 	for {
@@ -126,7 +127,7 @@ func (g *confirmations) perch(topic string) bool {
 			}
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(pollEvery):
 		case <-late.C:
 			return false
 		case <-g.over:
@@ -144,7 +145,7 @@ func (g *confirmations) forward(pk packets.Packet) (confirmed chan struct{}) {
 	defer g.forwarding.Unlock()
 	g.set(confirmed)
 	defer g.set(nil)
-	_ = g.server.InjectPacket(g.self, out) // what it refuses is not confirmed
+	_ = g.server.InjectPacket(g.self, out) // a refused command is not confirmed
 	return confirmed
 }
 
@@ -154,39 +155,30 @@ func (g *confirmations) set(now chan struct{}) {
 	g.now = now
 }
 
-// OnQosPublish notes a forwarded command on its way to Perch.
+// OnQosPublish records the delivery of a forwarded command to Perch.
 func (g *confirmations) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int64, _ int) {
 	if pk.Origin != ownClient || pk.FixedHeader.Dup || !strings.HasPrefix(cl.ID, g.prefix) {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := (ticket{cl.ID, pk.PacketID}); g.now != nil && g.waiting[t] == nil {
-		g.waiting[t] = g.now
+	if d := (delivery{cl.ID, pk.PacketID}); g.now != nil && g.waiting[d] == nil {
+		g.waiting[d] = g.now
 	}
 }
 
-// OnPacketRead notes that a client confirms a message. The library's OnQosComplete does not
-// tell that from its own confirmation of what the client has published, whose numbers are
-// others and begin at 1 as well.
+// OnPacketRead handles a client's confirmation of a message. The library's OnQosComplete does not
+// distinguish it from its own confirmation of a message of the client, whose numbers are
+// independent and begin at 1 as well.
 func (g *confirmations) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	if pk.FixedHeader.Type == packets.Puback {
-		g.confirmed(ticket{cl.ID, pk.PacketID})
+	if pk.FixedHeader.Type != packets.Puback {
+		return pk, nil
 	}
-	return pk, nil
-}
-
-func (g *confirmations) confirmed(t ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	confirmed, waits := g.waiting[t]
-	if !waits {
-		return
+	if confirmed, waits := g.waiting[delivery{cl.ID, pk.PacketID}]; waits {
+		g.forget(confirmed) // one confirmation is enough
+		close(confirmed)
 	}
-	for other, c := range g.waiting { // one confirmation is enough
-		if c == confirmed {
-			delete(g.waiting, other)
-		}
-	}
-	close(confirmed)
+	return pk, nil
 }

@@ -5,21 +5,9 @@ import (
 	"testing"
 )
 
-// connected returns the client that a login gives, which must not fail.
-func connected(t *testing.T) func(c *client, err error) *client {
-	return func(c *client, err error) *client {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-}
-
-// TestACommandIsConfirmedOnceItIsKept: its publisher gets the confirmation when
+// TestCommandIsConfirmedAfterPerch: its publisher gets the confirmation when
 // Perch sends one, and not before; of other messages at once, as ever.
-func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
+func TestCommandIsConfirmedAfterPerch(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
 	defer perch.Close()
@@ -28,7 +16,7 @@ func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
 		if version == 5 {
 			properties = []byte{0}
 		}
-		publisher := connected(t)(login(b.address(), version, "home-assistant"))
+		publisher := connect(t, b, version, "home-assistant")
 		publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, properties, []byte("hello"))
 		given := perch.got(t, 0x32)
 		if !bytes.HasSuffix(given, []byte("hello")) {
@@ -50,17 +38,16 @@ func TestACommandIsConfirmedOnceItIsKept(t *testing.T) {
 	}
 }
 
-// TestACommandWithoutPerchIsNotConfirmed: its publisher is disconnected
+// TestCommandWithoutPerchIsNotConfirmed: its publisher is disconnected
 // with the broker, and has to publish it anew.
-func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
+func TestCommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	b := listening(t)
 	perch := asPerch(t, b.address())
-	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connect(t, b, 4, "home-assistant")
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	perch.got(t, 0x32)
 	perch.Close()
-	publisher.send(t, 0xc0)
-	publisher.got(t, 0xd0) // it lives, and nothing was confirmed
+	publisher.ping(t) // it lives, and nothing was confirmed
 	b.close()
 	for {
 		kind, body, err := publisher.next()
@@ -79,17 +66,14 @@ func TestACommandWithoutPerchIsNotConfirmed(t *testing.T) {
 func TestOnlyPerchConfirms(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
-	dashboard := connected(t)(login(b.address(), 4, "perch-dashboard"))
-	dashboard.send(t, 0x82, []byte{0, 1}, text("#"), []byte{1})
-	dashboard.got(t, 0x90)
-	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
+	dashboard := connect(t, b, 4, "perch-dashboard")
+	dashboard.subscribe(t, nil, "#", 1)
+	publisher := connect(t, b, 4, "home-assistant")
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	taken := dashboard.got(t, 0x32)
 	dashboard.send(t, 0x40, taken[28:30])
-	dashboard.send(t, 0xc0)
-	dashboard.got(t, 0xd0) // its confirmation has been taken
-	publisher.send(t, 0xc0)
-	publisher.got(t, 0xd0) // and nothing was confirmed before this
+	dashboard.ping(t) // its confirmation has been taken
+	publisher.ping(t) // and nothing was confirmed before this
 	given := perch.got(t, 0x32)
 	perch.send(t, 0x40, given[28:30])
 	if got := publisher.got(t, 0x40); got[1] != 7 {
@@ -97,20 +81,19 @@ func TestOnlyPerchConfirms(t *testing.T) {
 	}
 }
 
-// TestWhatPerchPublishesConfirmsNothing: it numbers that by itself, and has published with the
+// TestPublishingConfirmsNothing: it numbers that by itself, and has published with the
 // number of a command that it was given.
-func TestWhatPerchPublishesConfirmsNothing(t *testing.T) {
+func TestPublishingConfirmsNothing(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
-	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connect(t, b, 4, "home-assistant")
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	given := perch.got(t, 0x32)
 	perch.send(t, 0x32, text("perch/bridge/status"), given[28:30], []byte("online"))
 	if got := perch.got(t, 0x40); !bytes.Equal(got, given[28:30]) {
 		t.Errorf("what it has published is confirmed as %x", got)
 	}
-	perch.send(t, 0xc0)
-	perch.got(t, 0xd0) // all of that was dealt with
+	perch.ping(t) // all of that was dealt with
 	b.confirmations.mu.Lock()
 	if n := len(b.confirmations.waiting); n != 1 {
 		t.Errorf("%d commands wait to be confirmed", n)
@@ -127,11 +110,10 @@ func TestWhatPerchPublishesConfirmsNothing(t *testing.T) {
 func TestCommandsKeepTheirOrder(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
-	watcher := connected(t)(login(b.address(), 4, "watcher"))
-	watcher.send(t, 0x82, []byte{0, 1}, text("#"), []byte{0})
-	watcher.got(t, 0x90)
+	watcher := connect(t, b, 4, "watcher")
+	watcher.subscribe(t, nil, "#", 0)
 	perch.confirms(t)
-	publisher := connected(t)(login(b.address(), 4, "home-assistant"))
+	publisher := connect(t, b, 4, "home-assistant")
 	for n := range byte(50) {
 		publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, n + 1}, []byte{n})
 	}
@@ -156,7 +138,7 @@ func TestCommandsAreKnown(t *testing.T) {
 		"a/b/r/say/set": true, "a/b/bridge/request/notify": true, "a/b/r/say": false, "a/b/set": false, "a/r/say/set": false,
 		"a/b/bridge/request/restart": false, "a/b/r/x/y/set": false, "": false,
 	} {
-		if g.command(topic) != is {
+		if g.isCommand(topic) != is {
 			t.Errorf("%q: %t", topic, !is)
 		}
 	}

@@ -13,35 +13,35 @@ import (
 	"perch/limit"
 )
 
-// leastPacked are the bytes from which a retained payload is kept compressed. Home
-// Assistant's discovery has some ten thousand for each robot that was ever there.
+// leastPacked is the size from which a retained payload is compressed, in bytes. Home
+// Assistant's discovery has some ten thousand bytes for each robot that was ever connected.
 const leastPacked = 1 << 10
 
-// Heads of payloads that are kept otherwise than they came. One that comes with such a head
-// gets another, so that what has it is always one of ours.
+// Heads of stored payloads. A published payload with such a head gets asItCame, so that packed
+// always means a compressed payload of ours.
 const (
 	packedHead = "\x00perch\x00"
 	packed     = packedHead + "~" // before a compressed payload
 	asItCame   = packedHead + "="
 )
 
-// packing is a hook that keeps Perch's own large retained messages compressed in memory, and
-// sends them as they were published. Others' are kept as they came: a program could keep a
-// thousand times as much for each subscriber as the memory of this process is bounded to.
+// packing is a hook that compresses Perch's own large retained messages in memory, and sends
+// them as they were published. Messages of other clients are not compressed: a program could
+// otherwise store a thousand times the memory limit of this process for each subscriber.
 type packing struct {
 	mochi.HookBase
-	prefix  string // how the client ids of Perch's own connections begin
+	prefix  string // of the client ids of Perch's connections
 	writers sync.Pool
 }
 
 // ID is the hook's name within the broker.
 func (*packing) ID() string { return "packing" }
 
-// Provides are the moments that the hook is called at.
+// Provides reports which events the hook handles.
 func (*packing) Provides(b byte) bool { return b == mochi.OnPublish || b == mochi.OnPacketEncode }
 
-// OnPublish compresses a payload of Perch's that is kept. The library's topic is a part of the
-// packet as it came, which would be kept too.
+// OnPublish compresses a retained payload of Perch's. The topic is copied since it is a part of the
+// whole packet, which would otherwise be kept in memory.
 func (k *packing) OnPublish(c *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	switch {
 	case pk.FixedHeader.Retain && len(pk.Payload) >= leastPacked && strings.HasPrefix(c.ID, k.prefix):
@@ -52,8 +52,8 @@ func (k *packing) OnPublish(c *mochi.Client, pk packets.Packet) (packets.Packet,
 	return pk, nil
 }
 
-// OnPacketEncode has a client sent what was published. A last will has passed OnPublish by:
-// one with such a head is sent without it, and not larger than any packet.
+// OnPacketEncode restores the published payload. A last will does not pass OnPublish:
+// with such a head it is sent without it, and not larger than any packet.
 func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packet {
 	if payload, is := bytes.CutPrefix(pk.Payload, []byte(asItCame)); is {
 		pk.Payload = payload
@@ -67,9 +67,9 @@ func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packe
 
 func (k *packing) pack(payload []byte) []byte {
 	out := bytes.NewBufferString(packed)
-	w, there := k.writers.Get().(*flate.Writer)
-	if !there {
-		w, _ = flate.NewWriter(nil, flate.DefaultCompression) // a level that there is
+	w, reused := k.writers.Get().(*flate.Writer)
+	if !reused {
+		w, _ = flate.NewWriter(nil, flate.DefaultCompression) // fails only for an unknown level
 	}
 	defer k.writers.Put(w)
 	w.Reset(out)

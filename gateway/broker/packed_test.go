@@ -14,21 +14,20 @@ import (
 // reading is a client of MQTT 3.1.1 or 5 that is sent what is published below home.
 func reading(t *testing.T, b *broker, id string, version byte) *client {
 	t.Helper()
-	c := connected(t)(login(b.address(), version, id))
+	c := connect(t, b, version, id)
 	var properties []byte
 	if version == 5 {
 		properties = []byte{0}
 	}
-	c.send(t, 0x82, []byte{0, 1}, properties, text("home/#"), []byte{0})
-	c.got(t, 0x90)
+	c.subscribe(t, properties, "home/#", 0)
 	return c
 }
 
-// TestWhatIsKeptIsSentAsItWasPublished, whatever it begins with, to who is there and to who
+// TestRetainedPayloadsAreRestored, whatever it begins with, to who is there and to who
 // comes later; a large one takes little memory.
-func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
+func TestRetainedPayloadsAreRestored(t *testing.T) {
 	b := started(t)
-	publisher := connected(t)(login(b.address(), 4, perchClient+".publisher"))
+	publisher := connect(t, b, 4, perchClient+".publisher")
 	there := reading(t, b, "there", 4)
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
@@ -59,11 +58,11 @@ func TestWhatIsKeptIsSentAsItWasPublished(t *testing.T) {
 	}
 }
 
-// TestWhatOthersKeepIsNotCompressed, so that the bound of the broker's memory bounds what each
+// TestOtherClientsAreNotCompressed, so that the bound of the broker's memory bounds what each
 // subscriber gets of it.
-func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
+func TestOtherClientsAreNotCompressed(t *testing.T) {
 	b := started(t)
-	hoarder := connected(t)(login(b.address(), 4, "hoarder"))
+	hoarder := connect(t, b, 4, "hoarder")
 	there := reading(t, b, "there", 4)
 	for _, head := range []string{"", packedHead, packed, asItCame, string((&packing{}).pack(make([]byte, 1<<20)))} {
 		large := head + strings.Repeat("x", 100<<10)
@@ -77,8 +76,8 @@ func TestWhatOthersKeepIsNotCompressed(t *testing.T) {
 	}
 }
 
-// TestAWillDoesNotSwell beyond a packet, whatever it was made of.
-func TestAWillDoesNotSwell(t *testing.T) {
+// TestLastWillIsBounded beyond a packet, whatever it was made of.
+func TestLastWillIsBounded(t *testing.T) {
 	b := started(t)
 	there := reading(t, b, "there", 4)
 	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, which a login has not

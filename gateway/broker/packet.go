@@ -12,18 +12,17 @@ import (
 	"perch/limit"
 )
 
-// mostSmall is the room that a connection keeps for its next packet.
+// mostSmall is the largest buffer that a connection keeps for its next packet, in bytes.
 const mostSmall = 16 << 10
 
 // errPacket is a packet that cannot be decoded.
 var errPacket = errors.New("a packet that cannot be decoded")
 
-// reader gives out one connection's bytes packet by packet, each once it has
-// come whole and can be decoded.
+// reader reads a connection packet by packet, and returns only whole ones that can be decoded.
 type reader struct {
 	in      *bufio.Reader
-	version byte         // of the protocol, once the client has named it
-	whole   bytes.Buffer // what is left of a packet to give out
+	version byte         // of the protocol, from the client's first packet
+	whole   bytes.Buffer // the rest of a packet
 }
 
 func (r *reader) read(from io.Reader, p []byte) (int, error) {
@@ -67,7 +66,7 @@ func (r *reader) next() error {
 		return fmt.Errorf("%w: it has %d bytes, more than %d", errPacket, length, limit.List)
 	}
 	head := r.whole.Len()
-	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err != nil { // it grows with what comes, not with what is announced
+	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err != nil { // it grows with the data, not with the announced length
 		return err
 	}
 	version, err := decodes(r.version, first, r.whole.Bytes()[head:])
@@ -79,9 +78,9 @@ func (r *reader) next() error {
 	return nil
 }
 
-// decodes reports whether the library can decode a packet, and the version of
-// the protocol from then on. The library panics on some, which here costs the
-// connection they came by and not the broker: decoding touches nothing shared.
+// decodes returns an error if the library cannot decode a packet, and the version of
+// the protocol after it. The library panics on some packets, which here ends their
+// connection and not the broker: decoding uses nothing shared.
 func decodes(version, first byte, body []byte) (_ byte, err error) {
 	defer func() {
 		if recover() != nil {
@@ -93,7 +92,7 @@ func decodes(version, first byte, body []byte) (_ byte, err error) {
 		return version, fmt.Errorf("%w: %w", errPacket, err)
 	}
 	pk.FixedHeader.Remaining = len(body)
-	body = bytes.Clone(body) // decoding keeps parts of it
+	body = bytes.Clone(body) // decoding retains parts of it
 	decode, known := map[byte]func(*packets.Packet, []byte) error{
 		packets.Connect: (*packets.Packet).ConnectDecode, packets.Publish: (*packets.Packet).PublishDecode,
 		packets.Puback: (*packets.Packet).PubackDecode, packets.Pubrec: (*packets.Packet).PubrecDecode,
@@ -101,7 +100,7 @@ func decodes(version, first byte, body []byte) (_ byte, err error) {
 		packets.Subscribe: (*packets.Packet).SubscribeDecode, packets.Unsubscribe: (*packets.Packet).UnsubscribeDecode,
 		packets.Disconnect: (*packets.Packet).DisconnectDecode, packets.Pingreq: (*packets.Packet).PingreqDecode,
 	}[pk.FixedHeader.Type]
-	if !known { // nothing that a client may send; no client authenticates by AUTH here
+	if !known { // clients may not send it; none authenticates by AUTH here
 		return version, fmt.Errorf("%w: type %d", errPacket, pk.FixedHeader.Type)
 	}
 	if err := decode(&pk, body); err != nil {

@@ -27,7 +27,7 @@ func TestPacketsThatCannotBeDecoded(t *testing.T) {
 		"no such type": {0xf0, 0}, "wrong flags": {0x83, 0}, "an answer of brokers'": {0x20, 2, 0, 0},
 	} {
 		for _, version := range []byte{4, 5} {
-			c := connected(t)(login(b.address(), version, "stranger"))
+			c := connect(t, b, version, "stranger")
 			if _, err := c.Write(sent); err != nil {
 				t.Fatal(err)
 			}
@@ -38,9 +38,8 @@ func TestPacketsThatCannotBeDecoded(t *testing.T) {
 			}
 		}
 	}
-	c := connected(t)(login(b.address(), 5, "another"))
-	c.send(t, 0xc0)
-	c.got(t, 0xd0)
+	c := connect(t, b, 5, "another")
+	c.ping(t)
 }
 
 func isReset(err error) bool {
@@ -104,8 +103,7 @@ func FuzzAfterLogin(f *testing.F) {
 		}
 		c.Close()
 		_ = b.steady.SetDeadline(time.Now().Add(10 * time.Second))
-		b.steady.send(t, 0xc0)
-		b.steady.got(t, 0xd0)
+		b.steady.ping(t)
 	})
 }
 

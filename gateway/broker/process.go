@@ -25,34 +25,24 @@ import (
 // Command is the hidden command with which this program starts itself as the broker's process.
 const Command = "mqtt-broker"
 
-// Bounds of that process. It serves one home, and what it is sent must not take memory or
-// files from conversations.
+// Bounds of that process. It serves one home, and must not take memory or files from conversations.
 const (
-	memoryLimit  = 160 << 20       // which its garbage collector tries to stay within
-	moreMemory   = 256 << 20       // and what it can have beyond what it starts with
-	garbageLimit = 50              // percent of what it holds: the library copies all retained messages each second
+	memoryLimit  = 160 << 20       // a soft limit for its garbage collector
+	moreMemory   = 256 << 20       // a hard limit, beyond its memory at the start
+	garbageLimit = 50              // percent (GOGC): the library copies all retained messages each second
 	maxFiles     = 512             // open at a time
-	OOMScore     = 500             // of 1000: which process the kernel ends first when memory is short
-	exitWithin   = 3 * time.Second // once its input has ended
+	OOMScore     = 500             // of 1000: the kernel ends the process with the highest score first
+	exitWithin   = 3 * time.Second // after the end of its input
 
 	listenerFile = 3 // the first file after the three that every process has
 )
 
-// settings are what the child reads on its standard input, in one line. When that input ends,
-// so does the child.
-type settings struct {
-	User         string `json:"user"`
-	Password     string `json:"password"`
-	Base         string `json:"base"`
-	ClientPrefix string `json:"client_prefix"`
-}
-
 // Process returns a function that runs the broker as a child process until ctx ends, or the
-// process does. Topics of Perch's own begin with base, and the client ids of its connections
-// with clientPrefix.
+// process does. Perch's topics begin with base, and the client ids of its connections
+// with clientPrefix. The child reads its options on standard input, in one line, and ends with that input.
 func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
 	return func(ctx context.Context, l *net.TCPListener, user, password string) error {
-		line, err := json.Marshal(settings{user, password, base, clientPrefix})
+		line, err := json.Marshal(Options{User: user, Password: password, Base: base, ClientPrefix: clientPrefix})
 		if err != nil {
 			return fmt.Errorf("write its settings: %w", err)
 		}
@@ -62,11 +52,11 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 		}
 		defer shared.Close()
 		stderr := &childLog{log: log}
-		cmd := exec.CommandContext(ctx, "/proc/self/exe", Command) // this very program, also where an upgrade has put another in its place
+		cmd := exec.CommandContext(ctx, "/proc/self/exe", Command) // this program, even if an upgrade has replaced its file
 		cmd.Args[0] = "perch"
 		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr = "/", environment(), []*os.File{shared}, stderr
-		// What a terminal sends to our process group is not for the child, and it may not
-		// outlive us by a moment.
+		// A terminal's signals to our process group are not for the child, and it must end
+		// with us.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
@@ -75,14 +65,14 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 		cmd.Cancel, cmd.WaitDelay = stdin.Close, exitWithin
 		ended := make(chan error, 1)
 		go func() {
-			// The kernel ends the child with the thread that has started it, and the
-			// child has no more privileges than that thread can get. So the thread is
-			// used for nothing else, and ends with this goroutine.
+			// The kernel ends the child with the thread that started it, and the child
+			// inherits the thread's lack of privileges. So the thread is used for nothing
+			// else, and ends with this goroutine.
 			runtime.LockOSThread()
 			noNewPrivileges()
 			ended <- cmd.Run()
 		}()
-		_, _ = stdin.Write(append(line, '\n')) // a child that does not read them has ended, which is seen below
+		_, _ = stdin.Write(append(line, '\n')) // fails if the child has ended, which is handled below
 		switch err := <-ended; {
 		case cmd.Process == nil:
 			return fmt.Errorf("start it: %w", err)
@@ -96,7 +86,7 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 	}
 }
 
-// environment returns what the child needs of ours: where libraries are.
+// environment returns the child's environment, with our path of libraries.
 func environment() []string {
 	env := []string{"GOTRACEBACK=single"}
 	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
@@ -105,8 +95,8 @@ func environment() []string {
 	return env
 }
 
-// noNewPrivileges has this thread, and what is started from it, gain no privileges by the
-// programs it runs. Where the kernel does not know that, nothing is lost: the child runs none.
+// noNewPrivileges prevents this thread and its children from gaining privileges by running
+// programs. An error is ignored: the child runs none.
 func noNewPrivileges() {
 	const prSetNoNewPrivs = 38
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0)
@@ -118,8 +108,8 @@ const (
 	maxOutput = 64 << 10
 )
 
-// childLog logs the child's standard error as detail, and keeps the line with the cause of its
-// end.
+// childLog logs the child's standard error at debug level, and stores the line with the cause of
+// its end.
 type childLog struct {
 	log   *slog.Logger
 	line  []byte
@@ -153,8 +143,8 @@ func (w *childLog) logLine(line string) {
 
 // RunProcess is the child process: the broker, until standard input ends.
 func RunProcess(in io.Reader, errs io.Writer) error {
-	var s settings
-	if err := json.NewDecoder(io.LimitReader(in, 4<<10)).Decode(&s); err != nil {
+	var o Options
+	if err := json.NewDecoder(io.LimitReader(in, 4<<10)).Decode(&o); err != nil {
 		return fmt.Errorf("read the settings: %w; this command is for perch serve alone", err)
 	}
 	shared := os.NewFile(listenerFile, "listener")
@@ -163,18 +153,18 @@ func RunProcess(in io.Reader, errs io.Writer) error {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
 	_ = shared.Close() // l has its own
-	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
-	confine(log)
-	defer idlememory.AfterStart(log)()
+	o.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
+	confine(o.Log)
+	defer idlememory.AfterStart(o.Log)()
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // until the parent has ended, or wants this to end
+		_, _ = io.Copy(io.Discard, in) // until the parent ends, or ends this
 		stop()
 	}()
-	return Run(ctx, l, Options{User: s.User, Password: s.Password, Base: s.Base, ClientPrefix: s.ClientPrefix, Log: log})
+	return Run(ctx, l, o)
 }
 
-// withoutTime leaves time and level out of a line, for the parent adds its own. It is a
+// withoutTime removes time and level from a line, since the parent adds its own. It is a
 // ReplaceAttr of slog's handlers.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
@@ -183,8 +173,8 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// confine limits what this process can use. A limit that the system does not allow is left
-// out: each is one more wall, and none is the only one.
+// confine limits the resources of this process. A limit that the system does not allow is
+// skipped: each adds to the others.
 func confine(log *slog.Logger) {
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(garbageLimit)
