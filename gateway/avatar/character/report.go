@@ -2,20 +2,17 @@ package character
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"perch/agent"
 	"perch/agent/action"
 	"perch/agent/skill"
 	"perch/event"
+	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/limit"
 )
@@ -136,15 +133,10 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error
 	return nil
 }
 
-// fit is a session's name that is taken as it is; others are hashed, as in chats.
-var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`) })
-
-const ofRobot = "robot:" // begins a session's name that stands for a robot
-
 // placeOf is where a viewer's event belongs: a robot that was adopted, the session of a
 // viewer's chat, or neither, which is the household's character.
 func (a *API) placeOf(robot, session string) (place, error) {
-	if named, is := strings.CutPrefix(session, ofRobot); is && robot == "" {
+	if named, is := strings.CutPrefix(session, feed.OfRobot); is && robot == "" {
 		robot, session = named, ""
 	}
 	if len(session) > limit.Session {
@@ -161,10 +153,5 @@ func (a *API) placeOf(robot, session string) (place, error) {
 	if session == "" {
 		return place{}, nil
 	}
-	name := strings.TrimPrefix(session, agent.OfChat)
-	if !fit().MatchString(name) {
-		sum := sha256.Sum256([]byte(name))
-		name = hex.EncodeToString(sum[:12])
-	}
-	return place{session: agent.OfChat + name}, nil
+	return place{session: agent.OfChat + feed.SafeName(strings.TrimPrefix(session, agent.OfChat))}, nil
 }

@@ -1,7 +1,10 @@
 package feed
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	"perch/agent"
@@ -28,6 +31,17 @@ func AllKinds() []string {
 
 // OfRobot is the prefix of a filter for all sessions of a robot.
 const OfRobot = "robot:"
+
+// SafeName returns the name of a chat's session, or a hash if it is not 1 to 48 letters, digits
+// and ._:- of ASCII.
+func SafeName(name string) string {
+	const safe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	if name != "" && len(name) <= 48 && strings.Trim(name, safe) == "" {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:12])
+}
 
 // SessionsOf returns the filter for one robot's sessions.
 func SessionsOf(id device.ID) []string { return []string{OfRobot + string(id)} }

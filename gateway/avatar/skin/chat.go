@@ -13,61 +13,68 @@ import (
 	"perch/limit"
 )
 
-// Bounds of turns.
+// turnWithin bounds a turn.
 const turnWithin = 3 * time.Minute
 
-// turns are the conversations in which a turn is under way.
+// turns holds the conversations that have a turn.
 type turns struct {
 	mu   sync.Mutex
 	busy map[string]bool
 }
 
-// errBusy is the answer where another turn has to end first.
+// errBusy is the error when another turn has to end first.
 var errBusy error = &busy{httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
 
-// busy is a fault that is soon over.
+// busy is a fault with a Retry-After.
 type busy struct{ httpserver.Fault }
 
-// RetryAfter is how long to wait, in seconds.
+// RetryAfter returns how long to wait, in seconds.
 func (*busy) RetryAfter() int { return 3 }
 
-// enter begins a turn. What it returns ends it, and has tell say so: who is told may
-// begin the next turn, and nothing of that is told before.
-func (t *turns) enter(conversation string) (leave func(tell func()), err error) {
+// enter begins a turn. leave ends it after calling publish, so that a client that sees the
+// end can begin the next turn, and no event of that precedes the end.
+func (t *turns) enter(conversation string) (leave func(publish func()), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.busy[conversation] || len(t.busy) >= limit.Turns {
 		return nil, errBusy
 	}
 	t.busy[conversation] = true
-	return func(tell func()) {
+	return func(publish func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		tell()
+		publish()
 		delete(t.busy, conversation)
 	}, nil
 }
 
-// chat has a question answered, and passes its text to out while the agent answers, and
-// to tools what it works with; tools may be nil. The turn ends with ctx. Its events are
-// published under the talk's session, so that skins see it.
+// chat answers a question. It passes the text to out, and the status of tools to tools if that
+// is not nil, while the agent answers.
 func (s *Server) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
-	return s.answer(ctx, q, &answer{server: s, question: q, out: out, tools: tools, prose: prose{table: s.o.Words, words: q.words}})
+	p := prose{table: s.o.Words, words: q.words, face: agent.Neutral.Name, word: s.o.Words.Word(q.words, agent.Neutral.Name)}
+	return s.answer(ctx, q, func(r agent.Reply) error {
+		if t, is := r.(agent.ToolStatus); is && tools != nil {
+			return tools(t.ToolStatus)
+		}
+		if text := p.add(r); text != "" {
+			return out(text)
+		}
+		return nil
+	})
 }
 
-// SessionOf is the session in which the talk of that name shows: "vtb_desk", and
-// "robot:" with an id or a name is the talk of that robot. The error has a Code.
+// SessionOf returns the session under which a talk is published, such as "vtb_desk" for desk.
+// "robot:" and an id or a name is the talk of that robot. The error has a Code.
 func (s *Server) SessionOf(talk string) (session string, err error) {
 	t, err := s.talkOf(talk, "")
 	return t.session, err
 }
 
-// Chat has a text answered for another door, by the rules of this one: talk is the name
-// of the talk that goes on (see SessionOf), character who answers, empty for the
-// household's. It passes on what is said, felt and done as it comes; an error of take
-// ends the turn, as ctx does. What shows is published under the talk's session. The
-// error has a Code where the turn could not be begun, such as agent_busy, or bad_request
-// for a text that is empty or too long.
+// Chat answers a text for other servers, by the rules of this one. talk is as for SessionOf;
+// an empty character stands for the household's. It passes the replies to take, whose error
+// ends the turn, as the end of ctx does, and publishes events under the talk's session. The
+// error has a Code if the turn could not begin, such as agent_busy, or bad_request for a text
+// that is empty or too long.
 func (s *Server) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
 	t, err := s.talkOf(talk, "")
 	if err != nil {
@@ -83,11 +90,12 @@ func (s *Server) Chat(ctx context.Context, talk, character, text string, take fu
 	case len(q.text) > limit.Question:
 		return badChat("the text has %d bytes, more than %d", len(q.text), limit.Question)
 	}
-	return s.answer(ctx, q, &answer{server: s, question: q, replies: take})
+	return s.answer(ctx, q, take)
 }
 
-// answer has a question answered.
-func (s *Server) answer(ctx context.Context, q question, a *answer) error {
+// answer answers a question in a turn, and publishes its events.
+func (s *Server) answer(ctx context.Context, q question, take func(agent.Reply) error) error {
+	a := &answer{server: s, talk: q.talk, take: take}
 	leave, err := s.turns.enter(q.talk.conversation)
 	if err != nil {
 		return err
@@ -98,12 +106,12 @@ func (s *Server) answer(ctx context.Context, q question, a *answer) error {
 	defer cancel()
 	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
 		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.talk.robot), History: q.history}
-	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // what a stranger has said before must not act in the owner's home
-	if s.o.Characters != nil && turn.Robot == "" {                      // a robot's talk is that of its own character
+	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // a stranger's history must not act in the owner's home
+	if s.o.Characters != nil && turn.Robot == "" {                      // a robot's talk has the robot's character
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
-	// The robot's own state is its session's. What shows of this turn is
-	// published below, as that of a session without a robot.
+	// A robot's state is that of its own session. The events of this turn are published
+	// below under a session without a robot.
 	turn.Unpublished = q.talk.robot != ""
 	a.publish(event.Heard{Text: q.text})
 	said, failed := agent.AnswerText(within, s.o.Mind, turn, a.handleReply)
@@ -119,22 +127,20 @@ func (s *Server) answer(ctx context.Context, q question, a *answer) error {
 	return failed
 }
 
-// answer is one being given.
+// answer is the state of an answer.
 type answer struct {
 	server   *Server
-	question question
-	out      func(string) error
-	replies  func(agent.Reply) error      // gets what is said as it comes, in place of out; or nil
-	tools    func(event.ToolStatus) error // gets what the agent works with; or nil
-	prose    prose
+	talk     talk
+	take     func(agent.Reply) error
 	speaking bool
 }
 
-func (a *answer) publish(e event.Event) { a.server.o.Bus.Publish("", a.question.talk.session, e) }
+func (a *answer) publish(e event.Event) { a.server.o.Bus.Publish("", a.talk.session, e) }
 
-// handleReply passes on one reply.
+// handleReply publishes a reply's events, and passes it on. In a joined talk the agent itself
+// publishes none.
 func (a *answer) handleReply(r agent.Reply) error {
-	joined := a.question.talk.robot != ""
+	joined := a.talk.robot != ""
 	switch r := r.(type) {
 	case agent.ToolStatus:
 		if joined {
@@ -155,31 +161,22 @@ func (a *answer) handleReply(r agent.Reply) error {
 		}
 		a.publish(event.Said{Text: r.Text})
 	}
-	if a.replies != nil {
-		return a.replies(r)
-	}
-	if t, is := r.(agent.ToolStatus); is && a.tools != nil {
-		return a.tools(t.ToolStatus)
-	}
-	if text := a.prose.add(r); text != "" {
-		return a.out(text)
-	}
-	return nil
+	return a.take(r)
 }
 
-// gesture is made where the chat is shown, and by the robot whose talk it has joined. A
-// stranger's robot makes none.
+// gesture publishes a gesture for skins, and for the robot whose talk was joined unless it is a
+// stranger.
 func (a *answer) gesture(g event.Gesture) {
 	a.publish(g)
-	if id := a.question.talk.robot; a.server.o.Robots.Trusts(id) {
+	if id := a.talk.robot; a.server.o.Robots.Trusts(id) {
 		a.server.o.Bus.Publish(id, "", g)
 	}
 }
 
-// remember has the agent remember the turn, unless its client does.
+// remember has the agent remember the turn, unless the client does.
 func (a *answer) remember(t agent.Turn, said string) {
 	mind := a.server.o.Mind
-	if !a.question.talk.kept {
+	if !a.talk.named {
 		if err := mind.Forget(t.Conversation); err != nil {
 			a.server.o.Log.Warn("a talk was not forgotten", "err", err)
 		}
@@ -188,7 +185,7 @@ func (a *answer) remember(t agent.Turn, said string) {
 	}
 }
 
-// finish publishes how the turn has ended.
+// finish publishes the end of the turn.
 func (a *answer) finish(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -200,25 +197,21 @@ func (a *answer) finish(ctx context.Context, err error) {
 	}
 }
 
-// prose makes the text of replies, with the tags that skins read.
+// prose converts replies to text with tags, which skins read.
 type prose struct {
 	table *agent.Words
 	words agent.Vocabulary
-	face  string // that is shown; empty at the beginning
-	word  string // that it is called
-	tags  string // that stand before the next sentence
+	face  string // the current one
+	word  string // its tag
+	tags  string // for the next sentence
 	begun bool
 }
 
-// add returns what a reply adds to the text.
+// add returns the text that a reply adds.
 func (p *prose) add(r agent.Reply) string {
 	switch r := r.(type) {
 	case agent.Felt:
 		face, word := r.Emotion.Name, p.table.Tag(p.words, r.Emotion.Name, r.Tag)
-		// To begin with no face is to begin with the neutral one.
-		if p.face == "" {
-			p.face, p.word = agent.Neutral.Name, p.table.Word(p.words, agent.Neutral.Name)
-		}
 		if face != p.face || word != p.word {
 			p.tags += "[" + word + "] "
 		}

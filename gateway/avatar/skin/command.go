@@ -14,15 +14,13 @@ import (
 	"perch/limit"
 )
 
-// Bounds of a command.
-const mostSessions = 64 // that a filter may name
+// mostSessions bounds the sessions of a filter.
+const mostSessions = 64
 
-// command is what a skin asks for. The set is closed: subscribe, ping, ack and
-// answer.
+// command is a command of a skin: subscribe, ping, ack or reply.
 type command interface{ isCommand() }
 
-// subscribe is what a skin is to be sent from now on, in place of all it
-// asked for before.
+// subscribe replaces the filter of a skin.
 type subscribe struct{ filter feed.Filter }
 
 type ping struct{}
@@ -41,17 +39,17 @@ func (ping) isCommand()      {}
 func (ack) isCommand()       {}
 func (reply) isCommand()     {}
 
-// wrong is a command that cannot be carried out, as its skin is sent it.
+// wrong is the error of a command, as it is sent to the skin.
 type wrong struct{ code, message string }
 
 func badCommand(format string, args ...any) *wrong {
 	return &wrong{"bad_command", fmt.Sprintf(format, args...)}
 }
 
-// finder finds the robot with a MAC address or a name.
+// finder returns the robot with a MAC address or a name.
 type finder func(robot string) (device.ID, error)
 
-// body is a command as it comes. Keys it does not know are left alone.
+// body is the JSON of a command. Unknown keys are ignored.
 type body struct {
 	Type       string    `json:"type"`
 	Events     *[]string `json:"events"`
@@ -62,8 +60,7 @@ type body struct {
 	Allow      *bool     `json:"allow"`
 }
 
-// parseCommand reads a command. Where only a part of it is known, both are
-// returned: what can be done, and what is wrong.
+// parseCommand decodes a command. A command that is valid in part is returned with its error.
 func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
 	var b body
 	if err := json.Unmarshal(text, &b); err != nil {
@@ -128,7 +125,7 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 	return subscribe{f}, unknown
 }
 
-// sessionFilter is never nil: a filter that names none takes none.
+// sessionFilter returns the sessions of a filter, never nil: an empty filter matches none.
 func sessionFilter(names []string, find finder) ([]string, *wrong) {
 	if len(names) > mostSessions {
 		return nil, badCommand("session_ids may name %d sessions, not %d", mostSessions, len(names))

@@ -14,8 +14,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// completion is the head of an answer in OpenAI's shape, and of each chunk of
-// one.
+// completion is an answer in OpenAI's shape, or a chunk of one.
 type completion struct {
 	ID      string    `json:"id"`
 	Object  string    `json:"object"`
@@ -26,7 +25,7 @@ type completion struct {
 
 type choice struct {
 	Index   int     `json:"index"`
-	Message *spoken `json:"message,omitempty"` // whole
+	Message *spoken `json:"message,omitempty"` // of an answer
 	Delta   *spoken `json:"delta,omitempty"`   // of a chunk
 	Finish  *string `json:"finish_reason"`
 }
@@ -42,7 +41,7 @@ func newCompletion(object, model string, now time.Time) completion {
 	return completion{ID: "chatcmpl-" + rand.Text(), Object: object, Created: now.Unix(), Model: model}
 }
 
-// whole has a question answered in one piece.
+// whole answers a question in one piece.
 func (s *Server) whole(ctx context.Context, q question) (completion, error) {
 	var text strings.Builder
 	err := s.chat(ctx, q, func(more string) error {
@@ -54,9 +53,8 @@ func (s *Server) whole(ctx context.Context, q question) (completion, error) {
 	return c, err
 }
 
-// streamed has a question answered by server-sent events, chunk by chunk. Where
-// it fails at once, the error can still be rendered as the answer; later it is
-// the last event.
+// streamed answers a question by server-sent events. An error before the first event is
+// returned, to be rendered as the answer; a later one is sent as the last event.
 func (s *Server) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	chunk := func(delta spoken, finish *string) string {
@@ -79,27 +77,26 @@ func (s *Server) streamed(ctx context.Context, w http.ResponseWriter, q question
 	if out.silence() && ctx.Err() == nil {
 		_, shown := openAI(err)
 		if out.send("data: "+string(httpserver.Encode(shown))+"\n\n") == nil {
-			return nil // the client has its error
+			return nil // the client has the error
 		}
 	}
 	return err
 }
 
-// Paces of a stream.
+// Intervals of a stream.
 const (
 	beginWithin = 3 * time.Second // some clients give up after 5 s without a byte
 	keepAlive   = 15 * time.Second
-	readWithin  = 10 * time.Second // or the client is let go
+	readWithin  = 10 * time.Second // the most that a write may take
 )
 
-// stream sends server-sent events. While there is nothing to send it begins all
-// the same, and says then now and again that it is still there; those are
-// comments, which clients skip.
+// stream sends server-sent events. Without an event it sends its beginning after beginWithin,
+// and then comments, which clients skip, every keepAlive.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timer   *time.Timer
-	first   string // what it begins with
+	first   string // sent before everything else
 
 	mu    sync.Mutex
 	begun bool
@@ -108,14 +105,14 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, first string) *stream {
 	s := &stream{w: w, control: http.NewResponseController(w), first: first}
-	s.mu.Lock() // the timer may be over at once
+	s.mu.Lock() // the timer may fire at once
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(beginWithin, s.sendHeader)
+	s.timer = time.AfterFunc(beginWithin, s.sendSign)
 	return s
 }
 
-// sendHeader shows that it is there.
-func (s *stream) sendHeader() {
+// sendSign sends the beginning, or else a comment.
+func (s *stream) sendSign() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sign := ""
@@ -125,7 +122,7 @@ func (s *stream) sendHeader() {
 	_ = s.write(sign) // the next send meets the same failure
 }
 
-// send writes events, after the headers and what it begins with.
+// send writes events, and the headers and the beginning before the first.
 func (s *stream) send(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,16 +142,15 @@ func (s *stream) write(text string) error {
 		text = s.first + text
 	}
 	s.timer.Reset(keepAlive)
-	// Not every ResponseWriter has deadlines; a server's has.
-	_ = s.control.SetWriteDeadline(time.Now().Add(readWithin))
+	_ = s.control.SetWriteDeadline(time.Now().Add(readWithin)) // fails only in tests
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return fmt.Errorf("stream an answer: %w", err)
 	}
 	return s.control.Flush()
 }
 
-// silence stops the signs of life, and reports whether the stream has begun.
-// One that has not will not: somebody else answers.
+// silence stops the timer, and reports whether the stream has begun. If it has not, it never
+// will: the caller answers otherwise.
 func (s *stream) silence() (begun bool) {
 	s.timer.Stop()
 	s.mu.Lock()
@@ -163,8 +159,7 @@ func (s *stream) silence() (begun bool) {
 	return s.begun
 }
 
-// finish lets nothing more be sent. The next answer on the connection has a time
-// of its own.
+// finish ends the stream, and removes the deadline for the next answer on the connection.
 func (s *stream) finish() {
 	s.timer.Stop()
 	s.mu.Lock()

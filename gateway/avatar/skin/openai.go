@@ -1,6 +1,7 @@
 package skin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,63 +23,51 @@ type failed struct {
 	Code    string  `json:"code"`
 }
 
-// coded is any error with a code of its own.
+// coded is an error with a code and a status.
 type coded interface {
 	error
 	Code() string
 	Status() int
 }
 
-// openAI renders an error for a client of OpenAI's API. The text of an error that is
-// not coded stays inside.
+// openAI renders an error for a client of OpenAI's API. The text of an error that is not coded
+// is not disclosed.
 func openAI(err error) (status int, shown failure) {
+	status, code, text := http.StatusInternalServerError, "internal", "internal error; the log says more"
 	var c coded
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &c):
-		return c.Status(), failure{failed{c.Error(), typeOf(c.Status()), nil, c.Code()}}
+		status, code, text = c.Status(), c.Code(), c.Error()
 	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge, failure{failed{"the request body is larger than 1 MB; leave out the oldest messages",
-			typeOf(http.StatusRequestEntityTooLarge), nil, "body_too_large"}}
+		status, code, text = http.StatusRequestEntityTooLarge, "body_too_large", "the request body is larger than 1 MB; leave out the oldest messages"
 	}
-	return http.StatusInternalServerError, failure{failed{"internal error; the log says more", typeOf(http.StatusInternalServerError), nil,
-		"internal"}}
+	kind := map[int]string{http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error",
+		http.StatusTooManyRequests: "rate_limit_error"}[status]
+	if status >= http.StatusInternalServerError {
+		kind = "server_error"
+	}
+	return status, failure{failed{text, cmp.Or(kind, "invalid_request_error"), nil, code}}
 }
 
-// typeOf is OpenAI's word for a class of errors.
-func typeOf(status int) string {
-	switch {
-	case status == http.StatusUnauthorized:
-		return "authentication_error"
-	case status == http.StatusForbidden:
-		return "permission_error"
-	case status == http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case status >= http.StatusInternalServerError:
-		return "server_error"
-	}
-	return "invalid_request_error"
-}
-
-// retryAfter is how long a client does well to wait, in seconds; 0 is no word
-// on it.
+// retryAfter returns how long a client should wait, in seconds, or 0.
 func retryAfter(status int, err error) int {
 	var soon interface{ RetryAfter() int }
 	switch {
 	case errors.As(err, &soon):
 		return soon.RetryAfter()
 	case status == http.StatusTooManyRequests:
-		return 60 // too many wrong keys
+		return 60 // after too many wrong keys
 	}
 	return 0
 }
 
-// errResponses is the answer to OpenAI's newer API, which its libraries try first.
+// errResponses answers OpenAI's newer API, which its libraries try first.
 var errResponses error = &httpserver.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
 	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions " +
 		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
 
-// model is the agent, as a model.
+// model is an agent in OpenAI's list of models.
 type model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -91,7 +80,7 @@ type models struct {
 	Data   []model `json:"data"`
 }
 
-// models lists the agent under each of its names.
+// models returns the household's agent under each of its names, and the characters.
 func (s *Server) models() models {
 	list := models{Object: "list", Data: []model{s.model(usualModel)}}
 	for _, v := range s.o.Words.Vocabularies() {
@@ -108,7 +97,7 @@ func (s *Server) models() models {
 
 func (s *Server) model(id string) model { return model{id, "model", s.began.Unix(), usualModel} }
 
-// oneModel is the one of that name.
+// oneModel returns the model of that name.
 func (s *Server) oneModel(id string) (model, error) {
 	for _, m := range s.models().Data {
 		if m.ID == id {
@@ -121,7 +110,7 @@ func (s *Server) oneModel(id string) (model, error) {
 	return model{}, noModel(id)
 }
 
-// hasCharacter reports whether a name is that of a character.
+// hasCharacter reports whether there is a character of that name.
 func (s *Server) hasCharacter(name string) bool {
 	return s.o.Characters != nil && s.o.Characters.Exists(name)
 }

@@ -2,6 +2,7 @@ package skin
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"perch/event"
@@ -10,31 +11,27 @@ import (
 	"perch/plain"
 )
 
-// progressHeader asks a stream of chat completions for what the agent works with. The
-// events are those of Hermes Agent's API server (NousResearch/hermes-agent,
-// gateway/platforms/api_server_openai_routes.py), which sends them to everybody; a change
-// proposed there (pull request 49069) has this header say off. Clients that take every
-// event for a chunk break over them, so that here the header has to ask for them.
+// progressHeader requests the status of tools in a stream of chat completions. The events are
+// those of Hermes Agent's API server (NousResearch/hermes-agent,
+// gateway/platforms/api_server_openai_routes.py), which sends them to all clients; a change
+// proposed there (pull request 49069) uses this header to switch them off. Clients that take
+// every event for a chunk fail on them, so here the header has to request them.
 const progressHeader = "X-Hermes-Tool-Progress"
 
 func asksForProgress(header string) bool {
-	switch strings.ToLower(strings.TrimSpace(header)) {
-	case "1", "on", "true", "yes":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"1", "on", "true", "yes"}, strings.ToLower(strings.TrimSpace(header)))
 }
 
-// progress tells a stream what the agent works with.
+// progress sends the status of tools in a stream.
 type progress struct {
 	send func(text string) error
-	open map[string]bool // the calls that were told
+	open map[string]bool // calls whose start was sent
 }
 
 func newProgress(send func(string) error) *progress { return &progress{send, map[string]bool{}} }
 
-// toolProgress is one event. The end of a call has neither emoji nor label; one that
-// failed has ended, too.
+// toolProgress is one event. The end of a call, also of a failed one, has neither emoji nor
+// label.
 type toolProgress struct {
 	Tool   string `json:"tool"`
 	Emoji  string `json:"emoji,omitempty"`
@@ -44,16 +41,16 @@ type toolProgress struct {
 }
 
 func (p *progress) sendStatus(t event.ToolStatus) error {
-	told := toolProgress{Tool: plain.Clip(t.Name, limit.Name), CallID: plain.Clip(t.ID, limit.Name), Status: "completed"}
+	e := toolProgress{Tool: plain.Clip(t.Name, limit.Name), CallID: plain.Clip(t.ID, limit.Name), Status: "completed"}
 	running := t.Status == event.ToolRunning
 	switch {
 	case !running && !p.open[t.ID]:
-		return nil // nobody knows of it
+		return nil // its start was not sent
 	case running:
-		told.Status, told.Emoji, told.Label = "running", "🔧", plain.Clip(cmp.Or(t.Detail, t.Name), limit.Line)
+		e.Status, e.Emoji, e.Label = "running", "🔧", plain.Clip(cmp.Or(t.Detail, t.Name), limit.Line)
 		p.open[t.ID] = true
 	default:
 		delete(p.open, t.ID)
 	}
-	return p.send("event: hermes.tool.progress\ndata: " + string(httpserver.Encode(told)) + "\n\n")
+	return p.send("event: hermes.tool.progress\ndata: " + string(httpserver.Encode(e)) + "\n\n")
 }

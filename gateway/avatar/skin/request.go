@@ -3,15 +3,11 @@ package skin
 import (
 	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 
 	"perch/agent"
@@ -22,18 +18,18 @@ import (
 	"perch/plain"
 )
 
-// Bounds of a chat request.
-const mostMessages = 1000 //
+// mostMessages bounds the messages of a chat request.
+const mostMessages = 1000
 
-// chatRequest is the body of POST /v1/chat/completions, as far as it is of use
-// here. Everything else OpenAI knows is left alone.
+// chatRequest is the body of POST /v1/chat/completions. Other fields of OpenAI's API are
+// ignored.
 type chatRequest struct {
 	Model    string    `json:"model"`
 	Messages []message `json:"messages"`
 	Stream   bool      `json:"stream"`
 	User     string    `json:"user"`
 
-	// What would have to be held, or refused: a client takes the answer for that.
+	// Refused if they ask for what Perch does not do, because the client relies on them.
 	Number *float64 `json:"n"`
 	Format struct {
 		Type string `json:"type"`
@@ -45,13 +41,13 @@ type message struct {
 	Content content `json:"content"`
 }
 
-// content is a text, or parts of which some are text.
+// content is a text, or the texts of a list of parts.
 type content struct {
 	text  string
-	other string // the type of a part of another kind
+	other string // the type of a part that is not text
 }
 
-// UnmarshalJSON reads both of OpenAI's shapes.
+// UnmarshalJSON decodes a text or a list of parts.
 func (c *content) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		return json.Unmarshal(data, &c.text)
@@ -75,34 +71,33 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// question is a request to the agent.
+// question is a text for the agent.
 type question struct {
 	model   string
 	words   agent.Vocabulary
 	stream  bool
-	tools   bool // the stream tells what the agent works with
+	tools   bool // the stream includes the status of tools
 	talk    talk
 	text    string
 	history []agent.Exchange
 
-	character string // that the model's name chooses; empty is the household's
-	system    string // what the client says that the agent is; empty unless that is heard
+	character string // chosen by the model's name; empty stands for the household's
+	system    string // the client's system messages, if Options.System allows them
 }
 
-// talk is the conversation that a question belongs to.
+// talk is a conversation.
 type talk struct {
-	session      string    // as skins see it
-	conversation string    // its key at the agent
-	robot        device.ID // of the conversation, where a skin has joined it
-	kept         bool      // it has a name, and goes on
+	session      string    // under which it is published
+	conversation string    // the agent's key for it
+	robot        device.ID // whose talk was joined, or ""
+	named        bool      // a later request may continue it
 }
 
-// usualModel is the name of the agent as a model. With a slash and a vocabulary
-// after it, faces are called by that one's words: most clients let their owner
-// set a model's name and nothing else.
+// usualModel is the name of the agent as a model. A slash and a vocabulary after it select the
+// words for faces, because most clients let their owner set nothing but the model's name.
 const usualModel = "perch"
 
-// parse reads a chat request. session is the X-Session-Id that came with it.
+// parse decodes a chat request. session is its X-Session-Id.
 func (s *Server) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -155,8 +150,8 @@ func (s *Server) parse(text []byte, session string) (question, error) {
 	return q, err
 }
 
-// with is the talk as a character has it: each remembers its own. A robot's is that of
-// the robot's character, whoever is asked for.
+// with returns the talk with a character: each remembers its own conversation. A robot's talk
+// stays that of the robot's character.
 func (t talk) with(character string) talk {
 	if character != "" && t.robot == "" {
 		t.conversation = ofCharacter + character + "/" + t.conversation
@@ -164,10 +159,10 @@ func (t talk) with(character string) talk {
 	return t
 }
 
-// ofCharacter begins the key of a conversation with a character of the skin's choice.
+// ofCharacter is the prefix of a conversation with a character chosen by a skin.
 const ofCharacter = "as:"
 
-// system is what the client says that the agent is.
+// system returns the text of the system messages.
 func system(messages []message) string {
 	var all []string
 	for _, m := range messages {
@@ -178,8 +173,7 @@ func system(messages []message) string {
 	return strings.TrimSpace(strings.Join(all, "\n\n"))
 }
 
-// exchanges are the turns that a client remembers. The agent's character is the
-// owner's to set: system messages are not among them.
+// exchanges returns the history that a client sends, without system messages.
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {
@@ -196,11 +190,7 @@ func exchanges(messages []message) []agent.Exchange {
 	return list
 }
 
-// fit is a name that can be shown as it is.
-var fit = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,48}$`) })
-
-// talkOf is the conversation that a session's name, or else a user's, leads to.
-// A client with neither begins a new one, and is sent its name.
+// talkOf returns the talk of a session's name, or else of a user's name, or else a new one.
 func (s *Server) talkOf(session, user string) (talk, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
 		return talk{}, badChat("X-Session-Id and user have at most %d bytes", limit.Session)
@@ -213,36 +203,34 @@ func (s *Server) talkOf(session, user string) (talk, error) {
 		return joined, nil
 	}
 	if robot, is := strings.CutPrefix(session, agent.OfChat); is {
-		// A chat of its own may be called as a robot is.
+		// The name that a client was sent when it joined a robot's talk, or a chat that is
+		// called like a robot.
 		if joined, err := s.join(robot, device.ParseID); err == nil {
-			return joined, nil // it was sent this name when it joined
+			return joined, nil
 		}
 	}
-	name, kept := strings.TrimPrefix(session, agent.OfChat), true
+	name, named := strings.TrimPrefix(session, agent.OfChat), true
 	switch {
 	case name != "":
 	case user != "":
-		name = "user " + user // a name with a space in it is hashed: it may be an address
+		name = "user " + user // hashed because of the space: it may be an email address
 	default:
-		name, kept = strings.ToLower(rand.Text()[:16]), false
+		name, named = strings.ToLower(rand.Text()[:16]), false
 	}
-	if !fit().MatchString(name) {
-		sum := sha256.Sum256([]byte(name))
-		name = hex.EncodeToString(sum[:12])
-	}
-	return talk{session: agent.OfChat + name, conversation: "skin:" + name, kept: kept}, nil
+	name = feed.SafeName(name)
+	return talk{session: agent.OfChat + name, conversation: "skin:" + name, named: named}, nil
 }
 
-// join is the talk of a robot.
+// join returns the talk of a robot.
 func (s *Server) join(robot string, find finder) (talk, error) {
 	id, err := find(robot)
 	if err == nil {
 		_, err = s.o.Robots.Get(id)
 	}
-	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, kept: true}, err
+	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, named: true}, err
 }
 
-// typed is a text without what no keyboard types. Its lines stay.
+// typed removes control characters except tabs and line ends, and invalid UTF-8.
 func typed(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

@@ -3,6 +3,7 @@ package skin
 import (
 	"cmp"
 	_ "embed"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,19 +11,19 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/agent/notice"
+	"perch/device"
 	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
-// schema is what the frames and commands look like, for authors who read or
-// generates code of it (JSON Schema, draft 2020-12).
+// schema describes the frames and commands (JSON Schema, draft 2020-12).
 //
 //go:embed schema/vtuber.v1.json
 var schema []byte
 
-// Routes mounts the door behind locks, of which none is for programs on this
-// machine. Where a browser has to put its key elsewhere, the locks find it in
-// the header all the same.
+// Routes mounts the API behind locks, or behind none for programs on this machine. A key that a
+// browser had to put elsewhere is passed to the locks in the header.
 func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	ours := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
@@ -57,7 +58,7 @@ func (s *Server) vtuberRoutes(r gin.IRouter) {
 
 func (s *Server) chatRoutes(r gin.IRouter) {
 	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, s.models()) })
-	r.GET("/models/*id", func(c *gin.Context) { // the name of a model may hold a slash
+	r.GET("/models/*id", func(c *gin.Context) { // a model's name may contain a slash
 		m, err := s.oneModel(strings.TrimPrefix(c.Param("id"), "/"))
 		if err != nil {
 			_ = c.Error(err)
@@ -87,25 +88,25 @@ func (s *Server) chatRoutes(r gin.IRouter) {
 				}
 			}
 		}
-		// Once the client has gone, an error is not a failure.
+		// After the client has gone, an error is no failure.
 		if err != nil && c.Request.Context().Err() == nil {
 			_ = c.Error(err)
 		}
 	})
 }
 
-// sessionHeader names the talk that a chat belongs to, both ways.
+// sessionHeader names the talk, in requests and answers.
 const sessionHeader = "X-Session-Id"
 
-// asOpenAI renders the last error that a handler after it has left.
+// asOpenAI renders the last error of the handlers after it in OpenAI's shape.
 func (s *Server) asOpenAI(c *gin.Context) {
-	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // pages see no others
+	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // pages see no other headers
 	c.Next()
 	if len(c.Errors) == 0 || c.Writer.Written() {
 		return
 	}
 	err := c.Errors.Last().Err
-	c.Errors = nil // it is rendered here
+	c.Errors = nil // rendered here
 	status, shown := openAI(err)
 	if status == http.StatusInternalServerError {
 		s.o.Log.Error("a request failed", "path", c.Request.URL.Path, "err", err)
@@ -115,4 +116,28 @@ func (s *Server) asOpenAI(c *gin.Context) {
 	}
 	httpserver.Challenge(c.Writer.Header(), status)
 	c.JSON(status, shown)
+}
+
+// notify accepts a notification's JSON, and returns its id.
+func (s *Server) notify(body []byte) (id string, err error) {
+	n, err := notice.ParseBy(body, s.o.Find)
+	if err == nil && n.Robot != "" {
+		_, err = s.o.Robots.Get(n.Robot) // a notification for an unknown robot would wait forever
+		if err == nil && !s.o.Robots.Trusts(n.Robot) {
+			err = fmt.Errorf("%w: it is not adopted by name; perch robot adopt %s does that", device.ErrUnknownRobot, n.Robot)
+		}
+	}
+	if err == nil {
+		n, err = s.o.Notifier.Notify(n)
+	}
+	return n.ID, err
+}
+
+// fault gives errors of other packages an HTTP status.
+func fault(err error) error {
+	return httpserver.AsFault(err, []httpserver.Known{
+		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
+		{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
+		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
+	})
 }

@@ -1,11 +1,9 @@
-// Package skin is the door of skins: programs that draw the agent, on a screen or
-// in a headset. A WebSocket pushes what the agent is doing (Tier-2 of the VTuber
-// adapter's RFC), chat completions in OpenAI's shape let a skin talk with the
-// agent (Tier-1), and notifications come in for all of them. docs/skins.md is for
-// the authors of skins.
+// Package skin serves skins: programs that draw the agent on a screen or in a headset. A
+// WebSocket sends what the agent is doing (Tier-2 of the VTuber adapter's RFC), chat
+// completions in OpenAI's shape let a skin talk with the agent (Tier-1), and notifications
+// for all skins are accepted. docs/skins.md is for the authors of skins.
 //
-// What is pushed is what package feed renders for all viewers. A skin that does not
-// read delays no other.
+// The frames are those of package feed. A skin that does not read delays no other.
 package skin
 
 import (
@@ -25,7 +23,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// notifier accepts notifications, and has them shown and spoken.
+// notifier accepts notifications.
 type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 	Acknowledge(id string) error
@@ -38,56 +36,55 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// questions wait for a yes or no.
+// questions are the open questions.
 type questions interface {
-	// Reply fails with agent.ErrNoQuestion where none waits under that id.
+	// Reply returns agent.ErrNoQuestion if no question with that id is open.
 	Reply(id string, allow bool) error
 }
 
-// mind is the agent: it answers text.
+// mind is the agent.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 	Forget(conversation string) error
 }
 
-// characters are who may answer a skin.
+// characters are the characters that a skin may choose.
 type characters interface {
 	Names() []string
 	Exists(name string) bool
-	// Play has a turn answered by a character; an empty name is the household's. system
-	// is what the skin's client says of it besides.
+	// Play sets the character of a turn; an empty name stands for the household's. system is
+	// the text of the client's system messages.
 	Play(t *agent.Turn, name, system string)
 }
 
-// Options are what the door is made of. Only fields with a note may be
-// empty.
+// Options are the dependencies of a Server. Only fields whose comment says so may be empty.
 type Options struct {
-	Feed     *feed.Feed // of what skins are shown
+	Feed     *feed.Feed
 	Bus      *event.Bus
 	Notifier notifier
 	Robots   robots
 	Mind     mind
 
-	// Find is the robot that is meant by a MAC address or a name.
+	// Find returns the robot with a MAC address or a name.
 	Find func(robot string) (device.ID, error)
 
 	Questions  questions
-	Characters characters // nil is the household's alone
-	System     bool       // a system message is heard
+	Characters characters // nil allows only the household's
+	System     bool       // system messages are heard
 	Words      *agent.Words
-	Vocabulary agent.Vocabulary // of skins that ask for no other; empty is the RFC's
-	QueryToken bool             // the key may come as ?token= where a WebSocket is opened
-	// Language is that of a robot, BCP 47, and of the household for no robot. It does
-	// not block. Nil says nothing of it.
+	Vocabulary agent.Vocabulary // for skins that select none; empty is the RFC's
+	QueryToken bool             // the key may be the ?token= of a WebSocket
+	// Language returns the language of a robot, BCP 47, or of the household for no robot. It
+	// must not block. It may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location
 	Log      *slog.Logger
 
-	serving *httpserver.Serving // nil are the usual limits; a benchmark has more skins
+	serving *httpserver.Serving // nil has the usual limits; the benchmark has more
 }
 
-// Server is the skins' door.
+// Server accepts skins.
 type Server struct {
 	o       *Options
 	serving *httpserver.Serving
@@ -103,7 +100,7 @@ const (
 	mostOfOne = 100 // from one address
 )
 
-// New returns the door. Its feed has to run; Run disconnects the skins at the end.
+// New returns a server. o.Feed must be running. Run disconnects the skins at the end.
 func New(o Options) *Server {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
 	if o.Language == nil {
@@ -113,20 +110,20 @@ func New(o Options) *Server {
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }
 
-// Run lets skins in until ctx ends. Then every skin's WebSocket is closed with 1001,
-// and Run returns when all are gone.
+// Run accepts skins until ctx ends. It then closes every WebSocket with 1001, and returns when
+// all have ended.
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
-// Connected is how many skins there are.
+// Connected returns the number of skins.
 func (s *Server) Connected() int { return len(s.skins.list()) }
 
-// Skin is a connected skin as it is shown.
+// Skin is a connected skin.
 type Skin struct {
-	Address string // that it came from
+	Address string // host:port
 	Since   time.Time
 }
 
-// Skins are those that are connected, the first that came first.
+// Skins returns the connected skins in the order of their connection.
 func (s *Server) Skins() []Skin {
 	all := []Skin{}
 	for _, one := range s.skins.list() {
@@ -136,7 +133,7 @@ func (s *Server) Skins() []Skin {
 	return all
 }
 
-// connected are the skins that are connected.
+// connected is the set of connected skins.
 type connected struct {
 	mu  sync.Mutex
 	all map[*skin]bool

@@ -17,8 +17,7 @@ import (
 	"perch/socket"
 )
 
-// skin is a connected skin. Two goroutines share it: one receives its commands,
-// the other sends.
+// skin is a connected skin. One goroutine receives its commands, another sends.
 type skin struct {
 	server *Server
 	conn   *socket.Conn
@@ -28,32 +27,32 @@ type skin struct {
 	address string
 	since   time.Time
 
-	ended chan struct{} // by the reader
+	ended chan struct{} // closed by the reader
 }
 
-// paces of a connection. They are shorter in tests.
+// paces are the intervals of a connection; tests shorten them.
 type paces struct {
-	ping  time.Duration // between two signs of life
-	quiet time.Duration // without any, it is broken
-	send  time.Duration // a frame may take
+	ping  time.Duration // between two pings
+	quiet time.Duration // without any message or pong, after which the connection is broken
+	send  time.Duration // the most that one frame may take
 }
 
 func usualPaces() paces {
 	return paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
 }
 
-// subprotocol is what a browser asks for beside the one that holds its key
-// (httpserver.InUpgrade), and is answered with.
+// subprotocol is requested by browsers together with the subprotocol that contains their key
+// (httpserver.InUpgrade); the answer names it.
 const subprotocol = "vtuber.v1"
 
-// smallBuffer is enough for nearly every frame; a screen costs little that way.
+// smallBuffer, in bytes, is enough for nearly every frame.
 const smallBuffer = 1024
 
-// mostCommands are taken of one skin in a second.
+// mostCommands bounds the commands of one skin per second.
 const mostCommands = 50
 
-// open upgrades a request and has the skin served until it leaves. It returns
-// at once: the server's own memory of the request is then free.
+// open upgrades a request and serves the skin on other goroutines, so that the request's memory
+// is released.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	ctx, leave, err := s.serving.Enter(r)
 	if err != nil {
@@ -80,10 +79,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serve serves the skin until it leaves or ctx ends, and leaves nothing behind.
+// serve serves the skin until it leaves or ctx ends, and waits for both goroutines.
 func (s *skin) serve(ctx context.Context) {
 	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { // one that does not read holds up no other
+	stop := context.AfterFunc(ctx, func() { // may block, if the skin does not read
 		defer close(closed)
 		s.conn.Close(socket.GoingAway, httpserver.GoingAway)
 	})
@@ -98,9 +97,9 @@ func (s *skin) serve(ctx context.Context) {
 	sending.Wait()
 }
 
-// read takes commands until the connection ends.
+// read carries out commands until the connection ends.
 func (s *skin) read() {
-	defer s.conn.Drop() // which ends a frame on its way
+	defer s.conn.Drop() // aborts a blocked send
 	defer close(s.ended)
 	defer s.server.skins.remove(s)
 	defer s.view.Leave()
@@ -140,8 +139,7 @@ func (s *skin) run(text []byte) {
 	}
 }
 
-// refusal is what a skin is sent of an error. The log is told what failed where
-// the fault is the appliance's.
+// refusal returns the error of a command for the skin. An internal error is logged as failed.
 func (s *skin) refusal(err error, failed string) *wrong {
 	switch {
 	case err == nil:
@@ -155,8 +153,7 @@ func (s *skin) refusal(err error, failed string) *wrong {
 	return &wrong{"internal", "internal error; the appliance's log says more"}
 }
 
-// write sends what waits until the connection ends, and asks for signs of life
-// meanwhile.
+// write sends frames and pings until the connection ends.
 func (s *skin) write() {
 	defer s.conn.Drop()
 	ticker := time.NewTicker(s.server.paces.ping)
@@ -177,12 +174,12 @@ func (s *skin) write() {
 	}
 }
 
-// flush sends all that waits, and reports whether the skin can have more. It
-// may go on for long where the skin reads slowly.
-func (s *skin) flush(signs <-chan time.Time) bool {
+// flush sends the frames that wait, and reports whether the connection lasts. It pings, because
+// this may take long.
+func (s *skin) flush(pings <-chan time.Time) bool {
 	for {
 		select {
-		case <-signs:
+		case <-pings:
 			if s.conn.Ping() != nil {
 				return false
 			}
@@ -198,7 +195,7 @@ func (s *skin) flush(signs <-chan time.Time) bool {
 			return true
 		}
 		if s.conn.SendText(f.Data) != nil {
-			return false // its reader ends too, once the connection is dropped
+			return false // read ends when the connection is dropped
 		}
 		s.view.Shown(f)
 	}
