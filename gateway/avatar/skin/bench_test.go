@@ -12,13 +12,8 @@ import (
 	"perch/must"
 )
 
-// newRoomy is a harness that lets a thousand skins in from one address.
-func newRoomy(b *testing.B) *harness {
-	return newHarness(b, func(o *Options) { o.serving = httpserver.NewServing("skins", 1000, 1000) })
-}
-
-// connectAll connects that many skins, whose frames are counted as they are read.
-// arrived gives the time of each skin's latest.
+// connectAll connects skins, and counts their frames. read waits until each has that many, and
+// returns the times of the latest.
 func connectAll(b *testing.B, h *harness, skins int) (read func(each int) (last []time.Time)) {
 	b.Helper()
 	type arrival struct {
@@ -64,7 +59,7 @@ func connectAll(b *testing.B, h *harness, skins int) (read func(each int) (last 
 func BenchmarkEventToSkins(b *testing.B) {
 	for _, skins := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("skins=%d", skins), func(b *testing.B) {
-			h := newRoomy(b)
+			h := newHarness(b, func(o *Options) { o.serving = httpserver.NewServing("skins", 1000, 1000) })
 			read := connectAll(b, h, skins)
 			h.happens(robotA, "s1", event.RobotOnline{})
 			read(1)

@@ -9,7 +9,7 @@ import (
 	"perch/agent"
 )
 
-// troupe are characters by their ids.
+// troupe is a set of characters.
 type troupe []string
 
 func (c troupe) Names() []string { return c }
@@ -22,8 +22,8 @@ func (c troupe) Play(t *agent.Turn, name, system string) {
 	}
 }
 
-// TestModelsAreCharacters: the name of a model chooses who answers, and with which
-// words for faces; in a robot's talk it does not.
+// TestModelsAreCharacters: a model's name selects the character and the words for faces, except
+// in a robot's talk.
 func TestModelsAreCharacters(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Characters = troupe{"leo"} })
 	h.brain.replies = said()
@@ -58,7 +58,7 @@ func TestModelsAreCharacters(t *testing.T) {
 	}
 }
 
-// TestSystemMessages are heard only where the owner wants it.
+// TestSystemMessages are heard only with Options.System.
 func TestSystemMessages(t *testing.T) {
 	const body = `{"messages":[{"role":"system","content":"Be a cat."},{"role":"user","content":"hello"}]}`
 	for _, on := range []bool{false, true} {

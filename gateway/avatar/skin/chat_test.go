@@ -23,7 +23,7 @@ import (
 
 const chatPath = "/v1/chat/completions"
 
-// said are the replies of a turn with two faces.
+// said returns the replies of a turn with two faces.
 func said() []agent.Reply {
 	return []agent.Reply{
 		agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}, Intensity: 0.8}, agent.Say{Text: "Build is green."},
@@ -35,7 +35,7 @@ func said() []agent.Reply {
 
 const saidText = "[happy] Build is green. [love] [anim:wave] Well done."
 
-// chatOf is the body of a request that says hello.
+// chatOf returns the body of a request that says hello.
 func chatOf(more string) string {
 	return `{"model":"perch","messages":[{"role":"user","content":"hello"}]` + more + `}`
 }
@@ -66,7 +66,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// TestStreamedChat is to the letter what OpenAI's clients read.
+// TestStreamedChat compares a stream byte for byte.
 func TestStreamedChat(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -90,8 +90,8 @@ func TestStreamedChat(t *testing.T) {
 	}
 }
 
-// TestWordsOfATag are those of the model that is asked for.
-func TestWordsOfATag(t *testing.T) {
+// TestModelSelectsTags: the model's name selects the words for faces.
+func TestModelSelectsTags(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = []agent.Reply{agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Hi."}, agent.Felt{Emotion: agent.Emotion{Name: "loving"}},
 		agent.Say{Text: "Dear."}, agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Well."}, agent.Done{}}
@@ -128,8 +128,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestTalksGoOn by the name of a session, or of a user, and begin anew without.
-func TestTalksGoOn(t *testing.T) {
+// TestTalksContinue by the name of a session or of a user; without one a new talk begins.
+func TestTalksContinue(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
 	ask := func(text, user string, header ...string) (session string, turn agent.Turn) {
@@ -172,8 +172,8 @@ func TestTalksGoOn(t *testing.T) {
 	}
 }
 
-// TestAJoinedTalk is the robot's, and shows under a session of its own.
-func TestAJoinedTalk(t *testing.T) {
+// TestJoinedTalk is the robot's, and is published under another session.
+func TestJoinedTalk(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
@@ -234,8 +234,8 @@ func TestAJoinedTalk(t *testing.T) {
 	}
 }
 
-// TestAChatShows to skins what the agent does in it.
-func TestAChatShows(t *testing.T) {
+// TestChatIsShown compares the frames of a chat.
+func TestChatIsShown(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
@@ -257,7 +257,7 @@ func TestAChatShows(t *testing.T) {
 	)
 }
 
-func TestWhatIsAsked(t *testing.T) {
+func TestQuestionAndHistory(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
 	for _, c := range []struct {
@@ -282,8 +282,8 @@ func TestWhatIsAsked(t *testing.T) {
 	}
 }
 
-// TestChatsThatAreRefused, each in OpenAI's shape.
-func TestChatsThatAreRefused(t *testing.T) {
+// TestRefusedChats have an error in OpenAI's shape.
+func TestRefusedChats(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
 	many := `{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 9999) + `{"role":"user","content":"x"}]}`
@@ -335,8 +335,8 @@ func TestChatsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatFails is reported before the answer has begun, or at its end.
-func TestAnAgentThatFails(t *testing.T) {
+// TestAgentFails before the answer has begun, or during it.
+func TestAgentFails(t *testing.T) {
 	h := newHarness(t)
 	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
 	for _, more := range []string{"", `,"stream":true`} {
@@ -359,7 +359,7 @@ func TestAnAgentThatFails(t *testing.T) {
 	}
 }
 
-// hanging is a brain that answers when it is let go, or not at all.
+// hanging is a brain that answers when release is closed.
 type hanging struct {
 	entered chan context.Context
 	release chan struct{}
@@ -380,7 +380,7 @@ func (b *hanging) think(ctx context.Context, _ agent.Turn, out func(agent.Reply)
 	return out(agent.Done{})
 }
 
-// TestOneTurnAtATime of a talk, and four in all.
+// TestOneTurnAtATime in a talk, and four in all.
 func TestOneTurnAtATime(t *testing.T) {
 	h := newHarness(t)
 	b := &hanging{make(chan context.Context), make(chan struct{})}
@@ -417,9 +417,9 @@ func TestOneTurnAtATime(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAClientThatGoesAway ends its turn, and what was still said then reaches neither
-// the next request nor the memory.
-func TestAClientThatGoesAway(t *testing.T) {
+// TestLeavingEndsTurn: what the agent says afterwards reaches neither the next request nor the
+// memory.
+func TestLeavingEndsTurn(t *testing.T) {
 	for _, more := range []string{"", `,"stream":true`} {
 		h := newHarness(t)
 		b := &hanging{make(chan context.Context), make(chan struct{})}
@@ -461,8 +461,8 @@ func TestAClientThatGoesAway(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsANo in a chat, where questions are not asked.
-func TestAQuestionIsANo(t *testing.T) {
+// TestQuestionsAreClosed in a chat, where nobody is asked.
+func TestQuestionsAreClosed(t *testing.T) {
 	h := newHarness(t)
 	h.brain.think = func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		answers := make(chan agent.Answer, 1)
@@ -476,8 +476,8 @@ func TestAQuestionIsANo(t *testing.T) {
 	}
 }
 
-// TestAPreflight of a page that is allowed, with what OpenAI's library sends.
-func TestAPreflight(t *testing.T) {
+// TestPreflight has the headers that OpenAI's library sends.
+func TestPreflight(t *testing.T) {
 	h := newHarness(t)
 	for origin, want := range map[string]int{page: 204, "https://evil.example": 403} {
 		answer, _ := h.ask(t, http.MethodOptions, chatPath, "", "Origin", origin, "Authorization", "", "Access-Control-Request-Method", "POST",
@@ -489,7 +489,7 @@ func TestAPreflight(t *testing.T) {
 	}
 }
 
-// pen is a ResponseWriter that a test reads while it is written to.
+// pen is a ResponseWriter that writes to a pipe.
 type pen struct {
 	http.ResponseWriter
 	io.Writer
@@ -500,8 +500,8 @@ func (p pen) Header() http.Header         { return http.Header{} }
 func (p pen) WriteHeader(int)             {}
 func (p pen) Flush()                      {}
 
-// TestAStreamIsKeptAlive by comments while the agent thinks.
-func TestAStreamIsKeptAlive(t *testing.T) {
+// TestStreamIsKeptAlive by comments while the agent thinks.
+func TestStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		s := newStream(pen{Writer: w}, ": begins\n\n")
@@ -547,21 +547,35 @@ func FuzzChat(f *testing.F) {
 	})
 }
 
-// TestAChatOfAnotherDoor is answered by the same rules: it shows under its session, goes
-// on by its name, and one turn at a time.
-func TestAChatOfAnotherDoor(t *testing.T) {
+// TestChatForOtherServers follows the rules of this one: it is published under its session,
+// continued by its name, and has one turn at a time; invalid texts and characters are refused.
+func TestChatForOtherServers(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
 	session, err := h.server.SessionOf("desk")
 	if err != nil || session != "vtb_desk" {
 		t.Fatal(session, err)
 	}
+	none := func(agent.Reply) error { return nil }
+	for character, text := range map[string]string{"": " \x00\n", "leo": "hello"} {
+		if err := h.server.Chat(t.Context(), "vtb_desk", character, text, none); err == nil ||
+			!strings.Contains(err.Error(), map[string]string{"": "empty", "leo": "no model"}[character]) {
+			t.Errorf("%q by %q: %v", text, character, err)
+		}
+	}
+	err = h.server.Chat(t.Context(), "vtb_desk", "", strings.Repeat("x", limit.Question+1), none)
+	if err == nil || !strings.Contains(err.Error(), "more than") || len(h.brain.turns()) != 0 {
+		t.Errorf("a long text: %v; turns %+v", err, h.brain.turns())
+	}
+	if err := h.server.Chat(t.Context(), "robot:nobody", "", "hello", nil); err == nil {
+		t.Error("an unknown robot has a talk")
+	}
 	c := h.connect(t)
 	said := ""
 	err = h.server.Chat(t.Context(), "desk", "", "hello", func(r agent.Reply) error {
 		if s, is := r.(agent.Say); is {
 			said += s.Text
-			if err := h.server.Chat(t.Context(), "desk", "", "at once", func(agent.Reply) error { return nil }); !errors.Is(err, errBusy) {
+			if err := h.server.Chat(t.Context(), "desk", "", "at once", none); !errors.Is(err, errBusy) {
 				t.Errorf("a second turn in the same talk: %v", err)
 			}
 		}
@@ -573,7 +587,27 @@ func TestAChatOfAnotherDoor(t *testing.T) {
 	if got := strings.Join(c.until(), "\n"); !strings.Contains(got, `"thinking","session_id":"vtb_desk"`) {
 		t.Errorf("skins are shown %s", got)
 	}
-	if err := h.server.Chat(t.Context(), "robot:nobody", "", "hello", nil); err == nil {
-		t.Error("a robot that is not there has a talk")
+}
+
+// TestSkinsOfStrangers: a robot that was not adopted by name gets no notifications, and its talk is
+// untrusted.
+func TestSkinsOfStrangers(t *testing.T) {
+	h := newHarness(t)
+	h.brain.replies = said()
+	for robot, guest := range map[string]bool{string(robotA): false, string(stranger): true} {
+		for _, session := range []string{"robot:" + robot, "vtb_" + robot} {
+			answer, body := h.ask(t, http.MethodPost, chatPath, `{"messages":[{"role":"user","content":"Hi."}]}`, "X-Session-Id", session)
+			if answer.StatusCode != 200 {
+				t.Fatal(body)
+			}
+			turns := h.brain.turns()
+			if turn := turns[len(turns)-1]; turn.Untrusted != guest || turn.Stranger() != guest || string(turn.Robot) != robot {
+				t.Errorf("%s is answered as %+v", session, turn)
+			}
+		}
+	}
+	if answer, body := h.ask(t, http.MethodPost, notificationsPath, `{"text":"tea","robot":"`+string(stranger)+`"}`); answer.StatusCode != 404 ||
+		!strings.Contains(body, "perch robot adopt") {
+		t.Errorf("a stranger is answered: %d %s", answer.StatusCode, body)
 	}
 }

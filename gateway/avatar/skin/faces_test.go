@@ -11,7 +11,7 @@ import (
 	"perch/agent/thinker"
 )
 
-// writes is a brain whose model has written that.
+// writes returns a brain whose model writes a text.
 func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		s := thinker.NewSpeech(t.Language)
@@ -24,7 +24,7 @@ func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) err
 	}
 }
 
-// chats asks as a client with that model does, and returns what is said.
+// chats returns the answer to a client with a model's name.
 func (h *harness) chats(t *testing.T, model string) string {
 	t.Helper()
 	_, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1))
@@ -33,15 +33,12 @@ func (h *harness) chats(t *testing.T, model string) string {
 	return content
 }
 
-// TestAll21FacesReachSkins: a model's face is sent as it is, be it written
-// as an emoji or as a tag. That robots can show fewer is the robots'.
+// TestAll21FacesReachSkins, written as an emoji or as a tag.
 func TestAll21FacesReachSkins(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	c.send(`{"type":"subscribe","events":["emotion"],"vocabulary":"xiaozhi"}`)
-	c.send(`{"type":"ping"}`)
-	for !strings.Contains(c.next(), `"pong"`) { // then it has subscribed
-	}
+	c.answered()
 	for _, e := range agent.Emotions() {
 		for _, text := range []string{e.Emoji + " Hi.", "[" + e.Name + "] Hi.", "[face:" + e.Name + "] Hi."} {
 			h.brain.think = writes(text)
@@ -59,9 +56,9 @@ func TestAll21FacesReachSkins(t *testing.T) {
 	}
 }
 
-// TestAModelsOwnTag is sent to skins that ask for it, also where Perch does not know
-// the word; everybody else has the nearest face.
-func TestAModelsOwnTag(t *testing.T) {
+// TestVerbatimTags: skins that ask for them get the model's own words, known or not; the others
+// get the nearest face.
+func TestVerbatimTags(t *testing.T) {
 	h := newHarness(t)
 	own, usual := h.connect(t), h.connect(t)
 	own.send(`{"type":"subscribe","events":["emotion","notification"],"vocabulary":"verbatim"}`)

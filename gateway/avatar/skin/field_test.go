@@ -16,7 +16,7 @@ import (
 	"perch/must"
 )
 
-// slow is an agent that thinks for a while and then answers, or fails.
+// slow is a mind that answers, or fails, after a time.
 type slow struct {
 	takes time.Duration
 	err   error
@@ -36,10 +36,9 @@ func (s slow) Answer(ctx context.Context, _ agent.Turn, out func(agent.Reply) er
 func (slow) Remembered(string, agent.Exchange, time.Time) {}
 func (slow) Forget(string) error                          { return nil }
 
-// TestAStreamBeginsWithin3Seconds: a client that gives up after 5 s without a
-// byte, as ChatdollKit does, is given the headers and the role before. What
-// fails until then is an answer of its own, what fails later the last event.
-func TestAStreamBeginsWithin3Seconds(t *testing.T) {
+// TestStreamBeginsWithin3Seconds, because clients such as ChatdollKit give up after 5 s without
+// a byte. An earlier error is the answer, a later one the last event.
+func TestStreamBeginsWithin3Seconds(t *testing.T) {
 	const role, said, stop = `{"role":"assistant"}`, `{"content":"Hi."}`, `"finish_reason":"stop"`
 	for name, c := range map[string]struct {
 		mind slow
@@ -93,9 +92,8 @@ func TestAStreamBeginsWithin3Seconds(t *testing.T) {
 	}
 }
 
-// TestADoubledSlash: AniCompanion adds the path to an address that may end with
-// a slash.
-func TestADoubledSlash(t *testing.T) {
+// TestDoubledSlash: AniCompanion adds the path to an address that may end with a slash.
+func TestDoubledSlash(t *testing.T) {
 	h := newHarness(t)
 	conn, err := h.dialAt("//v1/vtuber/ws", "Authorization", "Bearer "+secret)
 	must.Succeed(t, err)
@@ -109,9 +107,8 @@ func TestADoubledSlash(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotHeld is refused in a sentence, for a client that asks for it takes the
-// answer for that.
-func TestWhatIsNotHeld(t *testing.T) {
+// TestUnsupportedParameters are refused, because the client relies on them.
+func TestUnsupportedParameters(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
 	for more, want := range map[string]string{
@@ -134,9 +131,8 @@ func TestWhatIsNotHeld(t *testing.T) {
 	}
 }
 
-// TestTheOtherAPI is answered with what to use instead; OpenAI's libraries try
-// it first by now.
-func TestTheOtherAPI(t *testing.T) {
+// TestResponsesAPI is answered with what to use instead.
+func TestResponsesAPI(t *testing.T) {
 	h := newHarness(t)
 	answer, body := h.ask(t, http.MethodPost, "/v1/responses", `{"model":"perch","input":"hello"}`)
 	if answer.StatusCode != 404 || !strings.Contains(body, "/v1/chat/completions") || !strings.Contains(body, `"type":"invalid_request_error"`) {

@@ -39,16 +39,14 @@ const (
 	page   = "https://skin.example"
 )
 
-// family are the registered robots.
+// family is a registry of robots.
 type family []device.ID
 
 func (f family) Get(id device.ID) (device.Robot, error) {
-	for _, one := range f {
-		if one == id {
-			return device.Robot{ID: id}, nil
-		}
+	if !slices.Contains(f, id) {
+		return device.Robot{}, device.ErrUnknownRobot
 	}
-	return device.Robot{}, device.ErrUnknownRobot
+	return device.Robot{ID: id}, nil
 }
 
 // stranger is a robot that was not adopted by name.
@@ -56,14 +54,14 @@ const stranger device.ID = "a0b1c2d3e4ff"
 
 func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id != stranger }
 
-// away are robots none of which has its channel open.
+// away are robots without an open channel.
 type away struct{}
 
 func (away) Open() []device.ID                                              { return nil }
 func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
 func (away) KeepOpen(device.ID, time.Time)                                  {}
 
-// brain answers with a script.
+// brain is a scripted brain.
 type brain struct {
 	mu      sync.Mutex
 	heard   []agent.Turn
@@ -96,7 +94,7 @@ func (b *brain) turns() []agent.Turn {
 	return b.heard
 }
 
-// harness is the door with the appliance's parts behind it, served over loopback.
+// harness is a server with the parts it has in the appliance, on loopback.
 type harness struct {
 	bus     *event.Bus
 	board   *agent.Board
@@ -110,28 +108,19 @@ type harness struct {
 	stop    func()
 }
 
-// bare are the options of a door without an agent, whose skins can answer nothing.
+// bare returns options without an agent and without questions.
 func bare(bus *event.Bus, board *agent.Board) Options {
 	return bareOf(bus, board, notice.NewStore(&storetest.Table[notice.Notification]{}))
 }
 
 func bareOf(bus *event.Bus, board *agent.Board, notices *notice.Store) Options {
 	log := slog.New(slog.DiscardHandler)
-	shown := feed.New(feed.Options{Bus: bus, Board: board, Notices: notices, Words: stockWords(), Log: log})
+	shown := feed.New(feed.Options{Bus: bus, Board: board, Notices: notices, Words: agent.StockWords(), Log: log})
 	return Options{Bus: bus, Feed: shown, Robots: family{robotA},
-		Find: device.ParseID, Questions: &asker{}, Words: stockWords(), Zone: time.UTC, Log: log}
+		Find: device.ParseID, Questions: &asker{}, Words: agent.StockWords(), Zone: time.UTC, Log: log}
 }
 
-// stockWords is the table of words that is built in.
-func stockWords() *agent.Words {
-	w, err := agent.NewWords(nil)
-	if err != nil {
-		panic(err)
-	}
-	return w
-}
-
-// newHarness serves the door. change may set its options and its paces.
+// newHarness runs a server with changed options.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(&storetest.Table[notice.Notification]{}), brain: &brain{}}
@@ -163,23 +152,20 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	h.feed = newPausable(o.Feed)
 	wg.Go(func() { h.feed.run(ctx) })
 	wg.Go(func() { h.server.Run(ctx) })
-	var once sync.Once
-	h.stop = func() {
-		once.Do(func() {
-			cancel()
-			wg.Wait()
-			server.Close()
-			h.bus.Close()
-		})
-	}
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		server.Close()
+		h.bus.Close()
+	})
 	t.Cleanup(h.stop)
 	return h
 }
 
-// pausable is a feed that can be slower than the bus.
+// pausable is a feed that a test can pause.
 type pausable struct {
 	*feed.Feed
-	pauses chan chan struct{} // each takes one element when the feed stands still, and is closed to go on
+	pauses chan chan struct{} // each receives one element when the feed is paused, and is closed to continue
 }
 
 func newPausable(f *feed.Feed) *pausable { return &pausable{f, make(chan chan struct{})} }
@@ -197,13 +183,13 @@ func (p *pausable) run(ctx context.Context) {
 		stop()
 		wg.Wait()
 		if goOn != nil {
-			<-goOn // it stands still
-			<-goOn // it is closed
+			<-goOn // paused
+			<-goOn // closed
 		}
 	}
 }
 
-// pause has the feed stand still until goOn is called.
+// pause pauses the feed until goOn is called.
 func (p *pausable) pause() (goOn func()) {
 	until := make(chan struct{})
 	p.pauses <- until
@@ -217,7 +203,7 @@ func (h *harness) happens(robot device.ID, session string, events ...event.Event
 	}
 }
 
-// client is a skin, which checks every frame it gets against the schema.
+// client is a skin that checks every frame against the schema.
 type client struct {
 	t     testing.TB
 	h     *harness
@@ -225,8 +211,7 @@ type client struct {
 	early []string // frames that came before connect returned
 }
 
-// connect opens a skin's WebSocket, and returns when the skin is sent what
-// happens: the handshake is over a moment before.
+// connect opens a skin's WebSocket, and waits until the skin is subscribed.
 func (h *harness) connect(t testing.TB) *client {
 	t.Helper()
 	conn, err := h.dial("Authorization", "Bearer "+secret)
@@ -260,7 +245,7 @@ func (c *client) send(text string) {
 	must.Succeed(c.t, c.conn.SendText([]byte(text)))
 }
 
-// next is the next frame, with its time taken out.
+// next returns the next frame without its time.
 func (c *client) next() string {
 	c.t.Helper()
 	if len(c.early) > 0 {
@@ -285,8 +270,7 @@ func (c *client) receive() string {
 	return strings.Replace(string(data), fmt.Sprintf(`,"ts":%d`, at.TS), "", 1)
 }
 
-// until gives the frames that come before all that has happened by now has
-// been sent.
+// until returns the frames of all events so far.
 func (c *client) until() (frames []string) {
 	c.t.Helper()
 	mark := c.h.mark()
@@ -301,7 +285,7 @@ func (c *client) until() (frames []string) {
 	}
 }
 
-// mark sends every skin something that comes after all before it.
+// mark sends every skin a notification that marks the end of the frames so far.
 func (h *harness) mark() string {
 	h.marks++
 	id := fmt.Sprintf("mark-%d", h.marks)
@@ -309,7 +293,7 @@ func (h *harness) mark() string {
 	return `"` + id + `"`
 }
 
-// expect compares the frames that come next.
+// expect checks the next frames.
 func (c *client) expect(want ...string) {
 	c.t.Helper()
 	for i, w := range want {
@@ -319,7 +303,7 @@ func (c *client) expect(want ...string) {
 	}
 }
 
-// schemas are those that are published.
+// schemas returns the published schemas.
 var schemas = sync.OnceValue(func() map[string]*jsonschema.Resolved {
 	resolved := map[string]*jsonschema.Resolved{}
 	for _, name := range []string{"event", "command"} {
@@ -338,7 +322,7 @@ var schemas = sync.OnceValue(func() map[string]*jsonschema.Resolved {
 	return resolved
 })
 
-// valid fails where a frame is not what the schema has.
+// valid checks a frame against the schema.
 func valid(t testing.TB, of string, data []byte) {
 	t.Helper()
 	if err := validate(of, data); err != nil {
@@ -354,7 +338,7 @@ func validate(of string, data []byte) error {
 	return schemas()[of].Validate(v)
 }
 
-// ask sends a request, and returns its answer whole.
+// ask sends a request, and returns the answer and its body.
 func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	return httpservertest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)

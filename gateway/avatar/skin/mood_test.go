@@ -10,15 +10,12 @@ import (
 	"perch/event"
 )
 
-// TestMoodsReachThoseWhoAskForThem, with gestures and looks, and nobody else.
-func TestMoodsReachThoseWhoAskForThem(t *testing.T) {
+// TestMoodsNeedSubscription, as gestures and looks do.
+func TestMoodsNeedSubscription(t *testing.T) {
 	h := newHarness(t)
 	usual, c := h.connect(t), h.connect(t)
 	c.send(`{"type":"subscribe","events":["gesture","look_at","mood","said","notification"]}`)
-	c.send(`{"type":"ping"}`)
-	if got := c.next(); !strings.Contains(got, `"pong"`) {
-		t.Fatal(got)
-	}
+	c.answered()
 	h.happens("", "s", event.Gesture{Name: "wave", Duration: 1500, By: event.ByModel}, event.LookAt{Target: "user", By: event.ByModel},
 		event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: .7}, Morphs: event.Morphs{MouthSmile: .6}},
 		event.Said{Text: "Hello."}, event.Said{Text: "I report it.", By: event.ByViewer})
@@ -38,28 +35,20 @@ func TestMoodsReachThoseWhoAskForThem(t *testing.T) {
 	}
 	late := h.connect(t)
 	late.send(`{"type":"subscribe","events":["mood","notification"]}`)
-	late.send(`{"type":"ping"}`)
-	for got := ""; !strings.Contains(got, "pong"); got = late.next() {
-		if strings.Contains(got, `"dominant":"celebration"`) {
-			return
-		}
+	if got := strings.Join(late.answered(), "\n"); !strings.Contains(got, `"dominant":"celebration"`) {
+		t.Errorf("a skin that comes later is sent %s", got)
 	}
-	t.Error("a skin that comes later is not sent the mood")
 }
 
-// TestAGestureInAJoinedTalk is made where the chat is shown, and by the robot, unless that
-// is a stranger.
-func TestAGestureInAJoinedTalk(t *testing.T) {
+// TestGestureInJoinedTalk is published for the chat and the robot, unless that is a stranger.
+func TestGestureInJoinedTalk(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = []agent.Reply{agent.Cue{Kind: "anim", Value: "wave"}, agent.Cue{Kind: "pause", Value: "1"}, agent.Say{Text: "Hello."},
 		agent.Done{}}
 	for robot, makes := range map[device.ID]bool{robotA: true, stranger: false} {
 		c := h.connect(t)
 		c.send(`{"type":"subscribe","events":["gesture","notification"]}`)
-		c.send(`{"type":"ping"}`)
-		for got := ""; !strings.Contains(got, "pong"); {
-			got = c.next()
-		}
+		c.answered()
 		if answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robot)); answer.StatusCode != 200 {
 			t.Fatal(body)
 		}

@@ -16,8 +16,8 @@ import (
 
 const notificationsPath = "/v1/vtuber/notifications"
 
-// TestANotificationIsHeldForTheNextSkin, shown by it once, and by no later one.
-func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
+// TestNotificationWaitsForASkin, and is shown once.
+func TestNotificationWaitsForASkin(t *testing.T) {
 	h := newHarness(t)
 	reader := h.bus.Read()
 	answer, body := h.ask(t, http.MethodPost, notificationsPath,
@@ -46,7 +46,7 @@ func TestANotificationIsHeldForTheNextSkin(t *testing.T) {
 	}
 }
 
-// TestAcknowledgements end a notification for everybody.
+// TestAcknowledgements end a notification for all skins.
 func TestAcknowledgements(t *testing.T) {
 	h := newHarness(t)
 	one, other := h.connect(t), h.connect(t)
@@ -78,8 +78,7 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreFiltered: one of a session or a robot is for skins that take
-// of that.
+// TestNotificationsAreFiltered by session and robot.
 func TestNotificationsAreFiltered(t *testing.T) {
 	h := newHarness(t)
 	all, some := h.connect(t), h.connect(t)
@@ -109,7 +108,7 @@ func TestNotificationsAreFiltered(t *testing.T) {
 	if n := len(all.until()); n != len(frames)+2 {
 		t.Errorf("one that takes all is sent %d", n)
 	}
-	// One for a robot is spoken by that: a skin that shows it is not enough.
+	// A robot's notification waits until the robot has spoken it.
 	for _, n := range h.notices.Open(time.Now()) {
 		if n.Robot != "" && n.State != notice.Received {
 			t.Errorf("%+v", n)
@@ -123,7 +122,7 @@ func TestNotificationsAreFiltered(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoNotification(t *testing.T) {
+func TestInvalidNotifications(t *testing.T) {
 	h := newHarness(t)
 	for body, want := range map[string]string{
 		`{"text":"tea","robot":"020000000001"}`:              "404 unknown_robot",
@@ -146,7 +145,7 @@ func TestWhatIsNoNotification(t *testing.T) {
 	}
 }
 
-// asker has one question, and notes the answer.
+// asker has one question, and records the answer.
 type asker struct {
 	mu      sync.Mutex
 	id      string
@@ -163,8 +162,8 @@ func (a *asker) Reply(id string, allow bool) error {
 	return nil
 }
 
-// TestAQuestionIsAnswered on a skin, once.
-func TestAQuestionIsAnswered(t *testing.T) {
+// TestQuestionIsAnsweredOnce by skins.
+func TestQuestionIsAnsweredOnce(t *testing.T) {
 	for _, allow := range []string{"true", "false"} {
 		q := &asker{id: "q7"}
 		h := newHarness(t, func(o *Options) { o.Questions = q })

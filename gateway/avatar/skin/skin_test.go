@@ -2,22 +2,26 @@ package skin
 
 import (
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/avatar/feed"
 	"perch/must"
 )
 
-// state is an agent_state of robot A's session.
+// state returns an agent_state of robot A's session.
 func state(name, more string) string {
 	return `{"type":"agent_state","state":"` + name + `","session_id":"s1","robot":"a0b1c2d3e4f5"` + more + `}`
 }
 
-// turnOfTwoTools is what a robot's turn publishes.
+// turnOfTwoTools returns the events of a robot's turn.
 func turnOfTwoTools() []event.Event {
 	return []event.Event{
 		event.RobotOnline{}, event.ListeningStarted{Mode: "auto"}, event.Heard{Text: "hello"}, event.ThinkingStarted{Brain: "x"},
@@ -30,7 +34,7 @@ func turnOfTwoTools() []event.Event {
 	}
 }
 
-// theTurn is what skins see of it, in seven states or in ten.
+// theTurn returns its frames for skins of seven or ten states.
 func theTurn(all bool) []string {
 	const r = `"session_id":"s1","robot":"a0b1c2d3e4f5"`
 	frames := []string{
@@ -61,7 +65,7 @@ func theTurn(all bool) []string {
 	return frames
 }
 
-func TestFramesToTheLetter(t *testing.T) {
+func TestFrames(t *testing.T) {
 	h := newHarness(t)
 	one, two, ten := h.connect(t), h.connect(t), h.connect(t)
 	ten.send(`{"type":"subscribe","states":"all"}`)
@@ -83,8 +87,8 @@ func TestFramesToTheLetter(t *testing.T) {
 	}
 }
 
-// TestASkinThatComesLate sees what is, after every step of a turn.
-func TestASkinThatComesLate(t *testing.T) {
+// TestLateSkinGetsSnapshot after every step of a turn.
+func TestLateSkinGetsSnapshot(t *testing.T) {
 	h := newHarness(t)
 	early := h.connect(t)
 	early.send(`{"type":"subscribe","states":"all"}`)
@@ -168,8 +172,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-// settle gives the frames of all that has happened by now, whatever the skin
-// has subscribed to.
+// settle returns the frames of all events so far, for any subscription.
 func (c *client) settle() (frames []string) {
 	c.t.Helper()
 	other := c.h.connect(c.t)
@@ -178,7 +181,7 @@ func (c *client) settle() (frames []string) {
 	return c.answered()
 }
 
-// answered gives the frames that come before all commands are obeyed.
+// answered returns the frames before the answer to a ping.
 func (c *client) answered() (frames []string) {
 	c.t.Helper()
 	c.send(`{"type":"ping"}`)
@@ -193,7 +196,7 @@ func (c *client) answered() (frames []string) {
 	}
 }
 
-func TestCommandsThatAreWrong(t *testing.T) {
+func TestWrongCommands(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	long := strings.Repeat("x", 65)
@@ -242,7 +245,7 @@ func TestCommandsThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestManySubscribes: the last one counts, and nothing of the others is left.
+// TestManySubscribes: the last one counts.
 func TestManySubscribes(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
@@ -259,8 +262,8 @@ func TestManySubscribes(t *testing.T) {
 	}
 }
 
-// TestASessionReplacesAnother of the same robot without the first one's end.
-func TestASessionReplacesAnother(t *testing.T) {
+// TestSessionReplacesAnother of the same robot.
+func TestSessionReplacesAnother(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
@@ -272,8 +275,8 @@ func TestASessionReplacesAnother(t *testing.T) {
 	}
 }
 
-// TestWhatWasMissedIsReadAnew from the board, and sent.
-func TestWhatWasMissedIsReadAnew(t *testing.T) {
+// TestMissedEventsAreReplaced by the board's states.
+func TestMissedEventsAreReplaced(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
@@ -303,4 +306,90 @@ func TestWhatWasMissedIsReadAnew(t *testing.T) {
 	if all := strings.Join(late.until(), "\n"); strings.Count(all, "agent_state") != 2 {
 		t.Errorf("what is live is\n%s", all)
 	}
+}
+
+// TestSchema is served, and describes every kind of frame.
+func TestSchema(t *testing.T) {
+	h := newHarness(t)
+	answer, body := h.ask(t, "GET", "/v1/vtuber/schema", "")
+	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "application/schema+json" || body != string(schema) {
+		t.Errorf("%d %v", answer.StatusCode, answer.Header)
+	}
+	for _, kind := range append(feed.AllKinds(), "pong", "error", "subscribe", "ping", "ack", "answer") {
+		if !strings.Contains(body, `"`+kind+`": {`) {
+			t.Errorf("%s is not in it", kind)
+		}
+	}
+	for _, wrong := range []string{`{"type":"agent_state","ts":1,"state":"dancing","session_id":"s"}`, `{"type":"pong"}`,
+		`{"type":"emotion","ts":1,"session_id":"s","tag":"x","intensity":0}`} {
+		if validate("event", []byte(wrong)) == nil {
+			t.Errorf("%s passes", wrong)
+		}
+	}
+}
+
+// called sets a Find that knows robotA by name, too.
+func called(o *Options) {
+	o.Find = func(robot string) (device.ID, error) {
+		if strings.EqualFold(robot, "kitchen") {
+			return robotA, nil
+		}
+		return device.ParseID(robot)
+	}
+}
+
+// TestRobotNames are valid in talks, filters and notifications.
+func TestRobotNames(t *testing.T) {
+	h := newHarness(t, called)
+	c := h.connect(t)
+	c.send(`{"type":"subscribe","states":"all","session_ids":["robot:Kitchen"]}`)
+	c.answered()
+	h.bus.Publish(robotB, "s2", event.RobotOnline{})
+	h.bus.Publish(robotB, "s2", event.Heard{Text: "x"})
+	h.bus.Publish(robotA, "s1", event.RobotOnline{})
+	h.bus.Publish(robotA, "s1", event.Heard{Text: "x"})
+	if frames := strings.Join(c.until(), "\n"); !strings.Contains(frames, "s1") || strings.Contains(frames, "s2") {
+		t.Errorf("shown is %s", frames)
+	}
+	for session, want := range map[string]string{"robot:kitchen": string(robotA), "kitchen": "", "vtb_kitchen": ""} {
+		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", session)
+		if got := answer.Header.Get("X-Session-Id"); answer.StatusCode != http.StatusOK || strings.Contains(got, string(robotA)) != (want != "") {
+			t.Errorf("%s: %d, session %q: %s", session, answer.StatusCode, got, body)
+		}
+	}
+	if answer, body := h.ask(t, http.MethodPost, "/v1/vtuber/notifications",
+		`{"text":"tea","robot":"KITCHEN"}`); answer.StatusCode != http.StatusAccepted {
+		t.Errorf("a notification: %d %s", answer.StatusCode, body)
+	}
+}
+
+var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+
+func FuzzCommand(f *testing.F) {
+	for _, seed := range []string{`{"type":"ping"}`, `{"type":"ack","id":"x"}`,
+		`{"type":"subscribe","events":["emotion","x"],"states":"all","session_ids":["s","robot:a0b1c2d3e4f5"],"vocabulary":"vrm"}`, `[`} {
+		f.Add([]byte(seed))
+	}
+	words := agent.StockWords()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, bad := parseCommand(text, "rfc", words, device.ParseID)
+		if c == nil && bad == nil {
+			t.Fatal("nothing comes of it, and nothing is wrong")
+		}
+		if bad != nil {
+			made := newErrorFrame(noon, bad)
+			if valid(t, "event", made.Data); len(made.Data) > 4000 {
+				t.Errorf("%d bytes", len(made.Data))
+			}
+		}
+		if s, is := c.(subscribe); is && (len(s.filter.Kinds) > 5 || len(s.filter.Sessions) > mostSessions || !words.Knows(s.filter.Words)) {
+			t.Errorf("%+v", s)
+		}
+		// What the schema allows is obeyed.
+		if bad != nil && validate("command", text) == nil && !strings.Contains(string(text), "vocabulary") &&
+			!strings.Contains(string(text), "robot:") &&
+			len(text) < 50 {
+			t.Errorf("%s: %+v", text, bad)
+		}
+	})
 }

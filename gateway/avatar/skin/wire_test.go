@@ -1,123 +1,61 @@
 package skin
 
 import (
-	"bufio"
-	"context"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/httpserver/httpservertest"
+	"perch/gateway/avatar/avatartest"
 	"perch/must"
 	"perch/socket"
+	"perch/waittest"
 )
 
-// wire is a skin as the network sees it: it reads what it likes, and sees the
-// code of a close frame.
-type wire struct {
-	net.Conn
-	r *bufio.Reader
-}
+// authorization is the header of a skin.
+const authorization = "Authorization: Bearer " + secret
 
-// wire connects one, and returns when it is counted: the handshake is over a
-// moment before.
-func (h *harness) wire(t testing.TB) *wire {
+// raw connects a skin that is read frame by frame, and returns when it is counted.
+func (h *harness) raw(t testing.TB) *avatartest.Raw {
 	t.Helper()
 	before := h.server.Connected()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	must.Succeed(t, err)
-	t.Cleanup(func() { _ = c.Close() })                              // twice where the test has closed it
-	if err := c.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil { // or the system's own may grow to hold all that a test sends
-		t.Fatal(err)
-	}
-	w := upgraded(t, c)
-	for h.server.Connected() == before {
-		time.Sleep(time.Millisecond)
-	}
-	return w
+	t.Cleanup(func() { _ = c.Close() })
+	must.Succeed(t, c.(*net.TCPConn).SetReadBuffer(64<<10)) // otherwise the system's buffer may hold all that a test sends
+	r := avatartest.Upgrade(t, c, "/v1/vtuber/ws", authorization)
+	waittest.For(t, "the skin is counted", func() bool { return h.server.Connected() > before })
+	return r
 }
 
-// upgraded has a connection speak WebSocket.
-func upgraded(t testing.TB, c net.Conn) *wire {
-	t.Helper()
-	fmt.Fprintf(c, "GET /v1/vtuber/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nAuthorization: Bearer %s\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", secret)
-	w := &wire{c, bufio.NewReader(c)}
-	answer, err := http.ReadResponse(w.r, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("%v (%v)", answer, err)
-	}
-	return w
-}
-
-// frame reads one frame (RFC 6455, section 5.2).
-func (w *wire) frame() (opcode byte, data []byte, err error) {
-	head := make([]byte, 2)
-	if _, err := io.ReadFull(w.r, head); err != nil {
-		return 0, nil, err
-	}
-	size := int(head[1] & 0x7f)
-	if size == 126 {
-		long := make([]byte, 2)
-		if _, err := io.ReadFull(w.r, long); err != nil {
-			return 0, nil, err
-		}
-		size = int(binary.BigEndian.Uint16(long))
-	}
-	data = make([]byte, size)
-	_, err = io.ReadFull(w.r, data)
-	return head[0] & 0x0f, data, err
-}
-
-// closed reads up to the close frame, and returns its code and what came before.
-func (w *wire) closed(t testing.TB) (code int, frames []string) {
-	t.Helper()
-	must.Succeed(t, w.SetReadDeadline(time.Now().Add(20*time.Second)))
-	for {
-		opcode, data, err := w.frame()
-		switch {
-		case err != nil:
-			t.Fatalf("after %d frames: %v", len(frames), err)
-		case opcode == 8:
-			return int(binary.BigEndian.Uint16(data)), frames
-		case opcode == 1:
-			frames = append(frames, string(data))
-		}
-	}
-}
-
-// filler is a text that soon fills the buffers of the network itself.
+// filler is a text that soon fills the network's buffers.
 var filler = strings.Repeat("x", 30_000)
 
-// someLate reports whether there is a skin that cannot keep up.
+// someLate reports whether a skin cannot keep up.
 func (h *harness) someLate() bool {
 	return slices.ContainsFunc(h.server.skins.list(), func(s *skin) bool { return s.view.Late() })
 }
 
-// TestASkinThatDoesNotRead delays no other, and is disconnected once too much waits
-// that may not be lost. The close frame holds why.
-func TestASkinThatDoesNotRead(t *testing.T) {
+// TestSkinThatDoesNotRead delays no other, and is disconnected with TryLater when too many
+// frames wait.
+func TestSkinThatDoesNotRead(t *testing.T) {
 	h := newHarness(t)
-	h.server.paces.send = time.Minute // this machine may be slow as well
-	slow, quick := h.wire(t), h.connect(t)
+	h.server.paces.send = time.Minute // this machine may be slow
+	slow, quick := h.raw(t), h.connect(t)
 	quick.until()
 	for n := 0; n < 2000 && !h.someLate(); n++ {
 		h.happens("", "", event.Notification{ID: fmt.Sprint(n), Text: filler, Urgency: "normal"})
 		quick.until()
 	}
-	code, frames := slow.closed(t)
+	code, _, frames := slow.Closed()
 	if code != socket.TryLater || len(frames) < 10 {
 		t.Errorf("after %d frames it is closed with %d, want %d", len(frames), code, socket.TryLater)
 	}
@@ -126,19 +64,15 @@ func TestASkinThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestASkinThatReadsNoMoods, though it has asked for them and for gestures: what waits
-// for it stays small, it delays nobody, and what it reads at last is the latest.
-func TestASkinThatReadsNoMoods(t *testing.T) {
+// TestUnreadMoodsAreBounded, and gestures: a slow skin delays no other, and reads the latest.
+func TestUnreadMoodsAreBounded(t *testing.T) {
 	h := newHarness(t)
-	h.server.paces.send = time.Minute // this machine may be slow as well
-	slow, quick := h.wire(t), h.connect(t)
-	const wish = `{"type":"subscribe","events":["mood","gesture","notification"]}`
-	if _, err := slow.Write(masked(wish)); err != nil {
-		t.Fatal(err)
-	}
+	h.server.paces.send = time.Minute // this machine may be slow
+	slow, quick := h.raw(t), h.connect(t)
+	slow.SendShort(`{"type":"subscribe","events":["mood","gesture","notification"]}`)
 	const rounds = 300 // more than the network holds
 	for n := range rounds {
-		for i := range 20 { // of a session of its own each, as a hostile program names them
+		for i := range 20 { // each in another session, as a hostile program may name them
 			h.happens("", fmt.Sprint(n, "-", i), event.Gesture{Name: strings.Repeat("x", 200), By: event.ByModel},
 				event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: float64(n) / rounds}})
 		}
@@ -148,7 +82,7 @@ func TestASkinThatReadsNoMoods(t *testing.T) {
 	frames := 0
 	last := fmt.Sprintf(`"session_id":"%d-19"`, rounds-1)
 	for data := ""; !strings.Contains(data, `"type":"mood"`) || !strings.Contains(data, last); frames++ {
-		_, frame, err := slow.frame()
+		_, frame, err := slow.Frame()
 		if err != nil {
 			t.Fatalf("after %d frames: %v", frames, err)
 		}
@@ -159,18 +93,12 @@ func TestASkinThatReadsNoMoods(t *testing.T) {
 	}
 }
 
-// masked is a text of less than 126 bytes as a client sends it, with a mask of zeros.
-func masked(text string) []byte {
-	return append([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}, text...)
-}
-
-// TestASkinThatReadsLittle is sent the latest state and face of each session,
-// however many there were meanwhile, and every notification that is not of low
-// urgency.
-func TestASkinThatReadsLittle(t *testing.T) {
+// TestSlowSkinGetsLatestFrames: the latest state and face of each session, and every
+// notification that is not of low urgency.
+func TestSlowSkinGetsLatestFrames(t *testing.T) {
 	h := newHarness(t)
-	h.server.paces.send = time.Minute // this machine may be slow as well
-	slow, quick := h.wire(t), h.connect(t)
+	h.server.paces.send = time.Minute // this machine may be slow
+	slow, quick := h.raw(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	quick.until()
 	const rounds = 400 // more than the network holds
@@ -185,7 +113,7 @@ func TestASkinThatReadsLittle(t *testing.T) {
 	must.Succeed(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
 	var frames []string
 	for kept := false; !kept || !strings.Contains(frames[len(frames)-1], `"state":"thinking"`); {
-		opcode, data, err := slow.frame()
+		opcode, data, err := slow.Frame()
 		if err != nil {
 			t.Fatalf("after %d frames: %v", len(frames), err)
 		}
@@ -199,60 +127,17 @@ func TestASkinThatReadsLittle(t *testing.T) {
 	}
 }
 
-// TestHalfOpenSockets: a skin whose network went away answers no ping. One that answers
-// stays for as long as it does, though it says nothing.
-func TestHalfOpenSockets(t *testing.T) {
+func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.NewBus()
 		defer bus.Close()
 		s := New(bare(bus, agent.NewBoard()))
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			s.Run(ctx)
-		}()
-		defer func() { cancel(); <-ended }()
-		w := upgraded(t, httpservertest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := s.open(w, r); err != nil {
-				t.Error(err)
-			}
-		})))
-		var there atomic.Bool
-		there.Store(true)
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			for {
-				opcode, _, err := w.frame()
-				if err != nil {
-					return
-				}
-				if opcode == 9 && there.Load() {
-					_, _ = w.Write([]byte{0x8a, 0x80, 0, 0, 0, 0})
-				}
-			}
-		}()
-		quiet := s.paces.quiet
-		time.Sleep(10 * quiet)
-		_, _ = w.Write(masked(`{"type":"ping"}`)) // the last sign of life
-		synctest.Wait()
-		there.Store(false)
-		time.Sleep(quiet - 1)
-		if synctest.Wait(); s.Connected() != 1 {
-			t.Error("it is gone too early")
-		}
-		time.Sleep(time.Nanosecond)
-		if synctest.Wait(); s.Connected() != 0 {
-			t.Error("it is still there")
-		}
-		<-over
+		avatartest.Pipe(t, s.Run, s.open).CheckKeepAlive(s.paces.quiet, `{"type":"ping"}`, s.Connected)
 	})
 }
 
-// TestTwoHundredConnectionsFromOneAddress: half of them are let in, and a skin that
-// leaves makes room.
-func TestTwoHundredConnectionsFromOneAddress(t *testing.T) {
+// TestConnectionsFromOneAddress are limited; a skin that leaves makes room.
+func TestConnectionsFromOneAddress(t *testing.T) {
 	h := newHarness(t)
 	var in []*socket.Conn
 	for range 200 {
@@ -328,14 +213,13 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestSkinsAreClosedAtTheEnd of the appliance, and no more are let in.
-func TestSkinsAreClosedAtTheEnd(t *testing.T) {
+func TestRunClosesConnections(t *testing.T) {
 	h := newHarness(t)
-	one, other := h.wire(t), h.wire(t)
+	one, other := h.raw(t), h.raw(t)
 	h.connect(t).until()
 	go h.stop()
-	for _, w := range []*wire{one, other} {
-		if code, _ := w.closed(t); code != socket.GoingAway {
+	for _, w := range []*avatartest.Raw{one, other} {
+		if code, _, _ := w.Closed(); code != socket.GoingAway {
 			t.Errorf("closed with %d", code)
 		}
 	}
