@@ -1,7 +1,8 @@
-// Package logtail keeps the latest lines of the log in memory, and lets pages follow it.
+// Package logtail stores the latest lines of the log in memory, and lets pages follow it.
 package logtail
 
 import (
+	"bytes"
 	"context"
 	"encoding"
 	"encoding/json"
@@ -18,7 +19,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Bounds of what is kept.
+// Bounds of what is stored.
 const (
 	maxLines     = 500
 	maxBytes     = 512 << 10 // of all lines
@@ -26,44 +27,36 @@ const (
 	maxFollowers = 16
 )
 
-// Log holds the lines that were logged last, as another handler writes them: a value that hides
-// itself there is hidden here, too. A line is written once into memory that
-// is reused, and nobody waits for those who read: a slow follower learns that it missed lines.
+// Log stores the latest lines in JSON. A value that hides itself from the next handler is hidden here,
+// too. Writers do not wait for readers: a slow follower learns that it missed lines.
 type Log struct {
-	run     string    // begins the ids, so that those of another start are not taken for ours
-	scratch sync.Pool // of *[]byte
+	run string // begins the ids, which differ from those of another start
 
 	mu        sync.Mutex
-	bytes     []byte // a ring
-	from      int    // where the oldest line begins in it
-	used      int
-	lines     [maxLines]entry // a ring
-	first     int             // the oldest of them
-	count     int
-	seq       uint64 // of the latest
+	lines     []entry // the oldest first
+	bytes     int     // of all lines
+	seq       uint64  // of the latest
 	followers []*follower
 	closed    bool
 }
 
-// entry describes a line in the ring of bytes.
+// entry is a line, which is not changed any more.
 type entry struct {
-	length int
-	level  slog.Level
+	text  json.RawMessage
+	level slog.Level
 }
 
 // New returns an empty log.
-func New() *Log {
-	return &Log{run: strconv.FormatInt(time.Now().UnixNano(), 36), scratch: sync.Pool{New: func() any { return new([]byte) }}}
-}
+func New() *Log { return &Log{run: strconv.FormatInt(time.Now().UnixNano(), 36)} }
 
-// Handler returns a handler that passes records to next, and keeps what next writes.
+// Handler returns a handler that passes records to next, and stores them.
 func (l *Log) Handler(next slog.Handler) slog.Handler { return &handler{log: l, next: next} }
 
-// handler keeps what another handler writes.
+// handler stores the records of another handler.
 type handler struct {
 	log    *Log
 	next   slog.Handler
-	attrs  []byte // of the logger, as they are kept
+	attrs  []byte // of the logger, in JSON, each with a comma
 	groups string // before the names of attributes
 }
 
@@ -99,47 +92,37 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &own
 }
 
-// append writes a line over the oldest. The line is formatted before the lock is acquired:
-// a value's own methods may log, too.
+// append stores a record. It is formatted before the lock is acquired: a value's own methods may log, too.
 func (l *Log) append(h *handler, r slog.Record) {
-	scratch := l.scratch.Get().(*[]byte)
-	defer l.scratch.Put(scratch)
-	b := h.line((*scratch)[:0], r)
-	if len(b) > 2*maxLine { // a buffer of this size is not kept
-		b = (&handler{}).line(nil, slog.NewRecord(r.Time, r.Level, r.Message, 0))
-	} else {
-		*scratch = b
+	b := h.line(r)
+	if len(b) > 2*maxLine {
+		b = (&handler{}).line(slog.NewRecord(r.Time, r.Level, r.Message, 0))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bytes == nil {
-		l.bytes = make([]byte, maxBytes)
+	l.bytes += len(b)
+	l.lines = append(l.lines, entry{b, r.Level})
+	l.seq++
+	old := 0
+	for len(l.lines)-old > maxLines || l.bytes > maxBytes {
+		l.bytes -= len(l.lines[old].text)
+		old++
 	}
-	for l.count == maxLines || l.used+len(b) > len(l.bytes) {
-		gone := l.lines[l.first].length
-		l.from, l.used = (l.from+gone)%len(l.bytes), l.used-gone
-		l.first, l.count = (l.first+1)%maxLines, l.count-1
-	}
-	at := (l.from + l.used) % len(l.bytes)
-	if n := copy(l.bytes[at:], b); n < len(b) {
-		copy(l.bytes, b[n:])
-	}
-	l.lines[(l.first+l.count)%maxLines] = entry{len(b), r.Level}
-	l.used, l.count, l.seq = l.used+len(b), l.count+1, l.seq+1
+	l.lines = slices.Delete(l.lines, 0, old)
 	for _, f := range l.followers {
 		select {
 		case f.wake <- struct{}{}:
-		default: // it has not read what it was woken for
+		default: // it is awake
 		}
 	}
 }
 
-// line appends a record as it is kept: as JSON.
-func (h *handler) line(b []byte, r slog.Record) []byte {
-	b = append(b, `{"at":"`...)
+// line returns a record in JSON.
+func (h *handler) line(r slog.Record) []byte {
+	b := append(make([]byte, 0, 1<<10), `{"at":"`...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","level":"`...)
-	b = append(b, levelName(r.Level)...)
+	b = append(b, strings.ToLower(r.Level.String())...)
 	b = append(b, `","msg":`...)
 	b = appendText(b, r.Message)
 	b = append(b, `,"attrs":{`...)
@@ -152,24 +135,10 @@ func (h *handler) line(b []byte, r slog.Record) []byte {
 	if len(b) > begun { // each attribute ends with a comma
 		b = b[:len(b)-1]
 	}
-	return append(b, "}}"...)
+	return bytes.Clone(append(b, "}}"...))
 }
 
-func levelName(level slog.Level) string {
-	switch level {
-	case slog.LevelDebug:
-		return "debug"
-	case slog.LevelInfo:
-		return "info"
-	case slog.LevelWarn:
-		return "warn"
-	case slog.LevelError:
-		return "error"
-	}
-	return strings.ToLower(level.String())
-}
-
-// appendAttr appends an attribute and a comma, or those of a group.
+// appendAttr appends an attribute and a comma, or all of a group.
 func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {
@@ -184,12 +153,7 @@ func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 	if a.Equal(slog.Attr{}) {
 		return b
 	}
-	if groups == "" {
-		b = appendText(b, a.Key)
-	} else {
-		b = appendText(b, groups+a.Key)
-	}
-	b = append(b, ':')
+	b = append(appendText(b, groups+a.Key), ':')
 	switch v.Kind() {
 	case slog.KindString:
 		b = appendText(b, v.String())
@@ -211,10 +175,10 @@ func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 	return append(b, ',')
 }
 
-// textOf returns a value as the handlers of text write it. Some values hide themselves there.
+// textOf returns a value in the form of slog.TextHandler, from which some values hide themselves.
 func textOf(v any) (text string) {
 	defer func() {
-		if p := recover(); p != nil { // as of a nil pointer, which those handlers survive as well
+		if p := recover(); p != nil { // as of a nil pointer; slog.TextHandler recovers as well
 			text = fmt.Sprintf("!PANIC: %v", p)
 		}
 	}()
@@ -229,7 +193,7 @@ func textOf(v any) (text string) {
 	return fmt.Sprintf("%+v", v)
 }
 
-// appendText appends a text as JSON, cut where it is long.
+// appendText appends a text as JSON, cut if it is long.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -247,21 +211,21 @@ func appendText(b []byte, s string) []byte {
 		case r < ' ':
 			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
 		default:
-			b = utf8.AppendRune(b, r) // what is no UTF-8 is replaced
+			b = utf8.AppendRune(b, r) // invalid UTF-8 is replaced
 		}
 	}
 	return append(b, '"')
 }
 
-// NewFollower returns a reader of the lines of a level and above: of all that are kept, or of those
-// after the one with an id. ok is false where too many read already.
+// NewFollower returns a reader of the lines of a level and above: of all that are stored, or of all
+// after an id. ok is false if too many followers exist.
 func (l *Log) NewFollower(least slog.Level, after string) (admin.LogFollower, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.followers) >= maxFollowers {
 		return nil, false
 	}
-	f := &follower{log: l, least: least, wake: make(chan struct{}, 1), next: l.seq - uint64(l.count) + 1}
+	f := &follower{log: l, least: least, wake: make(chan struct{}, 1), next: l.oldest()}
 	if number, ours := strings.CutPrefix(after, l.run+"."); ours {
 		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n <= l.seq {
 			f.next = n + 1
@@ -309,29 +273,25 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 	}
 }
 
-// read returns a copy of the next line of its level; the line is nil if there is none yet.
+// oldest returns the number of the oldest line. The lock must be held.
+func (l *Log) oldest() uint64 { return l.seq - uint64(len(l.lines)) + 1 }
+
+// read returns the next line of its level; the line is nil if there is none yet.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	oldest := l.seq - uint64(l.count) + 1
+	oldest := l.oldest()
 	if f.next < oldest {
 		missed, f.next = int(oldest-f.next), oldest
 	}
-	at, i := l.from, l.first
-	for seq := oldest; seq <= l.seq; seq++ {
-		kept := l.lines[i]
-		if seq >= f.next && kept.level >= f.least {
-			f.next = seq + 1
-			line = make([]byte, kept.length)
-			if n := copy(line, l.bytes[at:]); n < kept.length {
-				copy(line[n:], l.bytes)
-			}
-			return l.run + "." + strconv.FormatUint(seq, 10), line, missed
+	for f.next <= l.seq {
+		e := l.lines[f.next-oldest]
+		f.next++
+		if e.level >= f.least {
+			return l.run + "." + strconv.FormatUint(f.next-1, 10), e.text, missed
 		}
-		at, i = (at+kept.length)%len(l.bytes), (i+1)%maxLines
 	}
-	f.next = l.seq + 1
 	return "", nil, missed
 }
 

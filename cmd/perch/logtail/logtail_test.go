@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ func following(t *testing.T, l *Log, least slog.Level, after string) admin.LogFo
 	return f
 }
 
-// next is what comes next; the zero line where nothing does.
+// next returns the next line, or the zero line if there is none.
 func next(t *testing.T, f admin.LogFollower) (line loggedLine, id string, missed int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -58,9 +59,8 @@ type nobody struct{}
 
 func (*nobody) MarshalText() ([]byte, error) { panic("nil") }
 
-// TestWhatIsKeptIsWhatIsWritten: the lines, the attributes and the levels of the
-// handler beside it, and no more.
-func TestWhatIsKeptIsWhatIsWritten(t *testing.T) {
+// TestStoresWhatNextHandlerWrites: its lines, attributes and levels, and no more.
+func TestStoresWhatNextHandlerWrites(t *testing.T) {
 	var out strings.Builder
 	l := New()
 	log := slog.New(l.Handler(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo})))
@@ -87,10 +87,10 @@ func TestWhatIsKeptIsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestTheLogIsBounded in lines, in bytes and in each line, and says what was missed.
-func TestTheLogIsBounded(t *testing.T) {
+// TestLogIsBounded in lines, in bytes and in each line, and says what was missed.
+func TestLogIsBounded(t *testing.T) {
 	l := New()
-	log := slog.New(l.Handler(slog.NewTextHandler(discard{}, nil)))
+	log := slog.New(l.Handler(slog.NewTextHandler(io.Discard, nil)))
 	slow := following(t, l, slog.LevelInfo, "")
 	defer slow.Close()
 	for i := range 700 {
@@ -113,8 +113,8 @@ func TestTheLogIsBounded(t *testing.T) {
 	for i := range 300 {
 		log.Info(strings.Repeat("é", 3000), "i", i, "long", strings.Repeat("x", 1<<20), "more", strings.Repeat("y", 6000))
 	}
-	if l.used > maxBytes || len(l.bytes) != maxBytes || l.count < 20 || l.count == maxLines {
-		t.Errorf("%d bytes of %d lines are kept", l.used, l.count)
+	if l.bytes > maxBytes || len(l.lines) < 20 || len(l.lines) == maxLines {
+		t.Errorf("%d bytes of %d lines are stored", l.bytes, len(l.lines))
 	}
 	for f := following(t, l, slog.LevelInfo, ""); ; {
 		line, _, _ := next(t, f)
@@ -124,15 +124,11 @@ func TestTheLogIsBounded(t *testing.T) {
 	}
 }
 
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
 // TestFollowers: sixteen at most, each gets its levels as they come, from any
 // goroutine, and all end with the appliance.
 func TestFollowers(t *testing.T) {
 	l := New()
-	log := slog.New(l.Handler(slog.NewTextHandler(discard{}, nil)))
+	log := slog.New(l.Handler(slog.NewTextHandler(io.Discard, nil)))
 	var all []admin.LogFollower
 	for range maxFollowers {
 		all = append(all, following(t, l, slog.LevelWarn, ""))
