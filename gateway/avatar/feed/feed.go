@@ -187,10 +187,10 @@ func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	case event.Asked:
 		made := newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
 			Session: e.Session, Robot: e.Robot, Question: ev.ID})
-		v.asked = append(v.asked, asked{ev.ID, made})
+		v.asked = append(v.asked, item{ev.ID, "", made})
 		f.fan(made)
 	case event.Answered:
-		v.asked = slices.DeleteFunc(v.asked, func(q asked) bool { return q.id == ev.ID })
+		v.asked = slices.DeleteFunc(v.asked, func(q item) bool { return q.id == ev.ID })
 	case event.RobotOnline:
 		v.felt = event.Emotion{}
 	}
@@ -225,24 +225,22 @@ func (f *Feed) dropSession(c agent.Change) {
 // it is shown or spoken.
 func (f *Feed) notify(at time.Time, n Notice) {
 	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Second)
-	for _, kept := range f.notices {
-		if kept.ID == n.ID && string(encode(kept.Notice)) == string(encode(n)) {
-			return // it was read from the store before its event arrived
-		}
+	if slices.ContainsFunc(f.notices, func(w *waitingNotice) bool { return w.Notice == n }) {
+		return // it was read from the store before its event arrived
 	}
 	f.drop(n.ID) // a later one of the same id replaces it
-	kept := &waitingNotice{Notice: n}
+	waiting := &waitingNotice{Notice: n}
 	n.TS = at.Unix()
-	kept.frame = newNotice(n)
-	f.notices = append(f.notices, kept)
-	if len(f.notices) > mostKept {
+	waiting.frame = newNotice(n)
+	f.notices = append(f.notices, waiting)
+	if len(f.notices) > mostStored {
 		f.notices = f.notices[1:] // the store has dropped as many
 	}
-	f.fan(kept.frame)
+	f.fan(waiting.frame)
 }
 
-// mostKept bounds the waiting notifications, as the store does.
-const mostKept = 500
+// mostStored bounds the waiting notifications, as the store does.
+const mostStored = 500
 
 // drop removes a notification that was shown or spoken, or is over.
 func (f *Feed) drop(id string) (news bool) {

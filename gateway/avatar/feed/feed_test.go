@@ -33,12 +33,12 @@ const (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// screen is a skin without a connection.
+// screen returns a skin without a connection.
 func screen(f *Feed, all bool) *Viewer {
 	return f.Join(Filter{Kinds: RFCKinds(), All: all, Words: agent.VocabularyRFC})
 }
 
-// shows reads what came, and returns the states as "session:state".
+// shows reads the frames that wait, and returns the states as "session:state".
 func (v *Viewer) shows(t testing.TB) (states []string) {
 	t.Helper()
 	for {
@@ -59,15 +59,11 @@ func (v *Viewer) shows(t testing.TB) (states []string) {
 }
 
 func newFeedOf(bus *event.Bus, board *agent.Board) *Feed {
-	words, err := agent.NewWords(nil)
-	if err != nil {
-		panic(err)
-	}
-	return New(Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: words,
+	return New(Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Words: agent.StockWords(),
 		Log: slog.New(slog.DiscardHandler)})
 }
 
-// valid fails where a frame is not what the published schema has.
+// valid checks a frame against the published schema.
 func valid(t testing.TB, data []byte) {
 	t.Helper()
 	var v any
@@ -91,7 +87,7 @@ var schema = sync.OnceValue(func() *jsonschema.Resolved {
 	return resolved
 })
 
-// TestPassingStatesEnd by themselves, on time.
+// TestPassingStatesEnd on time.
 func TestPassingStatesEnd(t *testing.T) {
 	for end, want := range map[string]struct {
 		state string
@@ -129,9 +125,9 @@ func TestPassingStatesEnd(t *testing.T) {
 	}
 }
 
-// TestAnySkinEndsWithTheBoard: whatever happens, and whenever a skin joins, the
-// last state that it was sent of a session is what the board shows.
-func TestAnySkinEndsWithTheBoard(t *testing.T) {
+// TestSkinsFollowTheBoard: whatever happens, and whenever a skin joins, the last state that it
+// was sent of a session is the board's.
+func TestSkinsFollowTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
@@ -173,7 +169,7 @@ func TestAnySkinEndsWithTheBoard(t *testing.T) {
 					}
 					var b State
 					if json.Unmarshal(made.Data, &b) == nil && b.Type == KindState {
-						// Tools change the detail of a state, and a session that comes back begins anew.
+						// Tools change only the detail of a state, and a session may return.
 						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
 							b.State != agent.Idle {
 							t.Fatalf("%s is sent %s twice", b.Session, was)

@@ -1,13 +1,14 @@
 package feed
 
 import (
-	"encoding/json"
+	"cmp"
 	"time"
 
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
@@ -142,23 +143,14 @@ type Frame struct {
 
 // NewAnswer returns a frame for a single viewer. In a crowded outbox a later one of the
 // same key replaces it.
-func NewAnswer(key string, body any) *Frame { return &Frame{key: key, Data: encode(body)} }
+func NewAnswer(key string, body any) *Frame { return &Frame{key: key, Data: httpserver.Encode(body)} }
 
 // NewFrame returns a frame without session and robot, for a viewer that makes its own.
 func NewFrame(kind string, body any) *Frame { return newFrame(kind, "", "", "", body) }
 
 // newFrame returns a frame about a session, a robot, or neither.
 func newFrame(kind, session string, robot device.ID, key string, body any) *Frame {
-	return &Frame{Kind: kind, Session: session, Robot: robot, Body: body, Data: encode(body), key: key}
-}
-
-// encode marshals a value of this package, which cannot fail.
-func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
+	return &Frame{Kind: kind, Session: session, Robot: robot, Body: body, Data: httpserver.Encode(body), key: key}
 }
 
 // ShownTo returns a state as shown to viewers of all ten states, or else reduced to the
@@ -224,8 +216,5 @@ func newSaid(e event.Envelope, s event.Said) *Frame {
 // placeOf returns whose mood an event is about: a robot, or a session without one; empty
 // is the household's character.
 func placeOf(e event.Envelope) string {
-	if e.Robot != "" {
-		return string(e.Robot)
-	}
-	return e.Session
+	return cmp.Or(string(e.Robot), e.Session)
 }

@@ -2,9 +2,9 @@ package feed
 
 import (
 	"slices"
-	"time"
 
 	"perch/event"
+	"perch/limit"
 )
 
 // mostMoods bounds the stored moods. The one that has not changed for the longest is
@@ -32,7 +32,7 @@ func (m *felt) ensureFrame() *Frame {
 func (f *Feed) feel(e event.Envelope) {
 	key := placeOf(e)
 	if f.moods[key] == nil && len(f.moods) >= mostMoods {
-		f.moods.dropStalest()
+		delete(f.moods, limit.First(f.moods, func(a, b *felt) int { return a.At.Compare(b.At) }))
 	}
 	m := &felt{Envelope: e}
 	f.moods[key] = m
@@ -42,14 +42,4 @@ func (f *Feed) feel(e event.Envelope) {
 		}
 		return m.ensureFrame()
 	})
-}
-
-func (m moods) dropStalest() {
-	stalest, since := "", time.Time{}
-	for key, one := range m {
-		if since.IsZero() || one.At.Before(since) {
-			stalest, since = key, one.At
-		}
-	}
-	delete(m, stalest)
 }

@@ -9,8 +9,8 @@ import (
 	"perch/event"
 )
 
-// TestMoodsThatNobodyTakesCostNothing: no frame is made, and not all are kept.
-func TestMoodsThatNobodyTakesCostNothing(t *testing.T) {
+// TestUnusedMoodsAreBounded, and are not encoded.
+func TestUnusedMoodsAreBounded(t *testing.T) {
 	f := &Feed{viewers: map[*Viewer]bool{{out: newOutbox(), filter: Filter{Kinds: RFCKinds()}}: true}, moods: moods{}}
 	for n := range mostMoods + 10 {
 		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: fmt.Sprint(n), Event: event.Mood{}})
@@ -25,8 +25,8 @@ func TestMoodsThatNobodyTakesCostNothing(t *testing.T) {
 	}
 }
 
-// TestAMoodSubscriberThatDoesNotRead is held to one frame of a session.
-func TestAMoodSubscriberThatDoesNotRead(t *testing.T) {
+// TestUnreadMoodsAreReplaced by later ones of the same session.
+func TestUnreadMoodsAreReplaced(t *testing.T) {
 	s := &Viewer{out: newOutbox(), filter: Filter{Kinds: AllKinds()}}
 	f := &Feed{viewers: map[*Viewer]bool{s: true}, moods: moods{}}
 	for n := range 100_000 {

@@ -12,7 +12,7 @@ import (
 	"perch/limit"
 )
 
-// drawFrame is any frame of a few sessions.
+// drawFrame draws a frame of a few sessions.
 func drawFrame(t *rapid.T, n int) *Frame {
 	session := rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(t, "session")
 	f := &Frame{Session: session, Data: fmt.Append(nil, n)}
@@ -33,10 +33,9 @@ func drawFrame(t *rapid.T, n int) *Frame {
 	return f
 }
 
-// TestWhatWaitsForASlowViewer: what is taken at last is in the order it came, and
-// the newest of every key is among it, but for notifications of low urgency
-// and what became of others; or else the viewer is late.
-func TestWhatWaitsForASlowViewer(t *testing.T) {
+// TestSlowViewer: frames stay in order and the newest of every key is among them, except for
+// notifications of low urgency and changes of notifications; or else the viewer is late.
+func TestSlowViewer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOutbox()
 		newest := map[string]*Frame{}
@@ -75,8 +74,8 @@ func TestWhatWaitsForASlowViewer(t *testing.T) {
 	})
 }
 
-// TestFewFramesAreAllKept, stale or not.
-func TestFewFramesAreAllKept(t *testing.T) {
+// TestFewFramesAreRetained, stale or not.
+func TestFewFramesAreRetained(t *testing.T) {
 	o := newOutbox()
 	for range crowded {
 		o.enqueue(&Frame{Kind: KindState, key: "s"})
@@ -105,8 +104,8 @@ func TestFewFramesAreAllKept(t *testing.T) {
 	}
 }
 
-// TestALateViewer: too many notifications that may not be lost, or tools.
-func TestALateViewer(t *testing.T) {
+// TestLateViewer has too many notifications or tools.
+func TestLateViewer(t *testing.T) {
 	for _, c := range []struct {
 		kind string
 		low  bool
@@ -129,9 +128,8 @@ func TestALateViewer(t *testing.T) {
 	}
 }
 
-// TestGesturesOfManySessionsGiveWay: of those that a slow viewer has not read, the
-// latest are left, and what else waits is not lost to them.
-func TestGesturesOfManySessionsGiveWay(t *testing.T) {
+// TestGesturesOfManySessionsAreBounded: the latest remain, and displace no other frames.
+func TestGesturesOfManySessionsAreBounded(t *testing.T) {
 	for _, kind := range []string{KindGesture, KindLook, KindSaid, KindMood} {
 		o := newOutbox()
 		o.enqueue(&Frame{Kind: KindState, key: "s"})
@@ -149,9 +147,8 @@ func TestGesturesOfManySessionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestWhatThereIsMakesNobodyLate: more notifications than may wait are there before a
-// viewer comes.
-func TestWhatThereIsMakesNobodyLate(t *testing.T) {
+// TestSnapshotMakesNobodyLate, even with more notifications than may wait.
+func TestSnapshotMakesNobodyLate(t *testing.T) {
 	o := newOutbox()
 	var all []*Frame
 	for n := range 8 * mostNotices {
@@ -169,14 +166,13 @@ func TestWhatThereIsMakesNobodyLate(t *testing.T) {
 	}
 }
 
-// TestSubscribingAgain and again queues nothing twice for one that does not read, and
-// makes it late no more than what there was when it came.
+// TestSubscribingAgain and again neither queues a frame twice nor makes the viewer late.
 func TestSubscribingAgain(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
 	f := newFeedOf(bus, agent.NewBoard())
 	none, notices := Filter{Kinds: []string{KindMood}}, Filter{Kinds: []string{KindNotice}}
-	for n := range mostKept {
+	for n := range mostStored {
 		f.handleEvent(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint(n), Text: "Tea.", Urgency: "normal"}})
 	}
 	v := f.Join(notices)
@@ -190,8 +186,8 @@ func TestSubscribingAgain(t *testing.T) {
 			t.Fatal("it is late by what it no longer wants")
 		}
 		v.Subscribe(notices)
-		if waits := len(v.out.waiting); v.Late() || waits != mostKept {
-			t.Fatalf("%d frames wait of %d, and it is late: %t", waits, mostKept, v.Late())
+		if waits := len(v.out.waiting); v.Late() || waits != mostStored {
+			t.Fatalf("%d frames wait of %d, and it is late: %t", waits, mostStored, v.Late())
 		}
 	}
 	for n := range mostNotices {

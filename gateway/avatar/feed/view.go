@@ -15,8 +15,8 @@ import (
 type view struct {
 	state  agent.State // the board's latest
 	states [2]shown    // as last sent: in seven states, and in ten
-	tools  []tool      // running, in order of their start
-	asked  []asked     // open questions
+	tools  []item      // running, in order of their start
+	asked  []item      // open questions
 	felt   event.Emotion
 	feltAt event.Envelope
 	faces  map[agent.Vocabulary]*Frame
@@ -29,14 +29,10 @@ type shown struct {
 	frame  *Frame
 }
 
-type tool struct {
-	id, name string
+// item is a running tool or an open question.
+type item struct {
+	id, name string // a question has no name
 	frame    *Frame
-}
-
-type asked struct {
-	id    string
-	frame *Frame
 }
 
 // index returns the index of the seven or of all ten states.
@@ -56,15 +52,13 @@ func isVisible(s agent.State, now time.Time) bool {
 // newView returns a view without sent frames, or nil if there is nothing to send or to
 // remember. A robot at rest is not sent.
 func newView(s agent.State, now time.Time) *view {
-	v := &view{state: s}
-	switch {
-	case isVisible(s, now):
-	case s.Robot == "":
-		return nil
-	default:
-		v.states = [2]shown{{state: agent.Idle}, {state: agent.Idle}}
+	if isVisible(s, now) {
+		return &view{state: s}
 	}
-	return v
+	if s.Robot == "" {
+		return nil
+	}
+	return &view{state: s, states: [2]shown{{state: agent.Idle}, {state: agent.Idle}}}
 }
 
 // news returns the frame of a state that was not sent yet, or nil.
@@ -94,9 +88,9 @@ func (v *view) news(all bool, at time.Time) *Frame {
 
 // tool records that a tool is running, or has ended.
 func (v *view) tool(t event.ToolStatus, made *Frame) {
-	v.tools = slices.DeleteFunc(v.tools, func(one tool) bool { return one.id == t.ID })
+	v.tools = slices.DeleteFunc(v.tools, func(one item) bool { return one.id == t.ID })
 	if t.Status == event.ToolRunning {
-		v.tools = append(v.tools, tool{t.ID, t.Name, made})
+		v.tools = append(v.tools, item{t.ID, t.Name, made})
 	}
 }
 
@@ -123,8 +117,7 @@ func (v *view) face(words agent.Vocabulary, table *agent.Words) *Frame {
 	made := v.faces[words]
 	if made == nil {
 		f := Face{Type: KindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
-			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: v.felt.Intensity}
-		f.Intensity = cmp.Or(f.Intensity, 1)
+			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: cmp.Or(v.felt.Intensity, 1)}
 		made = newFrame(KindFace, f.Session, f.Robot, "f "+f.Session, f)
 		v.faces[words] = made
 	}
