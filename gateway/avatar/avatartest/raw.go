@@ -55,10 +55,13 @@ func Pipe(t testing.TB, run func(context.Context), open func(http.ResponseWriter
 	})), "/", headers...)
 }
 
+// NewRaw returns a connection before its handshake.
+func NewRaw(t testing.TB, conn net.Conn) *Raw { return &Raw{conn, bufio.NewReader(conn), t} }
+
 // Upgrade makes a connection a WebSocket.
 func Upgrade(t testing.TB, conn net.Conn, path string, headers ...string) *Raw {
 	t.Helper()
-	r := &Raw{conn, bufio.NewReader(conn), t}
+	r := NewRaw(t, conn)
 	if answer := r.Handshake(path, headers...); answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%s: %s", path, answer.Status)
 	}

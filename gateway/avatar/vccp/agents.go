@@ -9,28 +9,27 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/socket"
 )
 
-// character is what a model moves.
+// character is a character that a model moves.
 type character interface {
-	// capability is the data of its capability message, and nil while it has sent
-	// none.
+	// capability returns the data of its capability message, or nil before that.
 	capability() json.RawMessage
-	// perceptions are the latest of each category.
+	// perceptions returns the latest of each category.
 	perceptions(now time.Time) []message
 	play(ctx context.Context, action message) error
 }
 
-// registered is a model that has asked for a character.
+// registered is a session that has registered as an agent.
 type registered struct {
-	body  character // nil until one has come
-	robot device.ID // where that is a robot's
+	body  character // nil until one has connected
+	robot device.ID // of a robot's character
 }
 
-// register has a session be an agent. Naming a robot gives it that one; naming
-// none has it wait for a character to come by WebSocket. It reports whether it
-// was one already and has its character, which it then keeps, and whether it is
-// one for the first time.
+// register makes a session an agent, with a robot as its character or, if robot is "", one that
+// connects by WebSocket. already reports that it has that character and keeps it; first that
+// the session was not registered before.
 func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,31 +46,31 @@ func (s *Server) register(session string, robot device.ID) (already, first bool,
 	}
 	s.agents[session] = a
 	if known {
-		s.letGo(before.body, "registered again")
+		s.closeCharacter(before.body, "registered again")
 	}
 	return false, !known, nil
 }
 
-// letGo closes a character that came by WebSocket. It does not wait for one that
-// does not read.
-func (s *Server) letGo(c character, why string) {
+// closeCharacter closes a character's WebSocket, if it has one, on another goroutine, because
+// the character may not read.
+func (s *Server) closeCharacter(c character, why string) {
 	if c, ok := c.(*client); ok {
-		s.waiting.Go(func() { c.close(why) })
+		s.waiting.Go(func() { c.conn.Close(socket.Normal, why) })
 	}
 }
 
-// drop forgets an agent after the end of its session.
+// drop removes an agent at the end of its session.
 func (s *Server) drop(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.agents[session]; a != nil {
-		s.letGo(a.body, "the session has ended")
+		s.closeCharacter(a.body, "the session has ended")
 		delete(s.agents, session)
 	}
 }
 
-// body is the character of a session. It is nil where there is none, and known
-// reports whether the session is an agent at all.
+// body returns the character of a session, or nil. known reports whether the session is an
+// agent.
 func (s *Server) body(session string) (c character, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,12 +79,12 @@ func (s *Server) body(session string) (c character, known bool) {
 		return nil, false
 	}
 	if a.robot != "" && !s.o.Robots.Trusts(a.robot) {
-		return nil, true // it is a stranger by now
+		return nil, true // no longer adopted
 	}
 	return a.body, true
 }
 
-// enter gives an agent the character that has come. The one before is closed.
+// enter gives an agent a connected character, and closes the previous one.
 func (s *Server) enter(session string, c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,23 +92,22 @@ func (s *Server) enter(session string, c *client) error {
 	if !known || a.robot != "" || s.stopping {
 		return errInvalid
 	}
-	s.letGo(a.body, "replaced")
+	s.closeCharacter(a.body, "replaced")
 	a.body = c
 	s.sockets[c] = true
 	s.waiting.Add(1)
 	return nil
 }
 
-// quoted is an error in the words of the protocol's own server, which clients may
-// look for.
+// quoted is an error in the words of the reference server, which clients may compare.
 type quoted string
 
 func (q quoted) Error() string { return string(q) }
 
-// errInvalid ends a socket with a session that is not an agent's.
+// errInvalid closes the socket of a session that is not an agent.
 const errInvalid = quoted("Invalid session ID")
 
-// exit takes a character away that has left. Its agent stays.
+// exit removes a character that has left from its agent.
 func (s *Server) exit(session string, c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +118,7 @@ func (s *Server) exit(session string, c *client) {
 	}
 }
 
-// play has the character of a session do something.
+// play performs an action with the character of a session.
 func (s *Server) play(ctx context.Context, session string, action message) error {
 	body, known := s.body(session)
 	if !known {
@@ -132,8 +130,8 @@ func (s *Server) play(ctx context.Context, session string, action message) error
 	return body.play(ctx, action)
 }
 
-// perceived is the latest of each category that a session's character senses,
-// and of one category, where only that is wanted.
+// perceived returns the latest perception of each category of a session's character, or only
+// that of one category.
 func (s *Server) perceived(session, category string) any {
 	body, known := s.body(session)
 	if !known {

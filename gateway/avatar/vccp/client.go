@@ -11,31 +11,31 @@ import (
 	"time"
 
 	"perch/event"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/socket"
 )
 
-// Limits of what is kept of a character, and of the time it may take
-// to read.
+// Limits of a character.
 const (
-	mostCategories = 32
-	sendWithin     = 5 * time.Second
+	mostCategories = 32              // of perceptions that are stored
+	sendWithin     = 5 * time.Second // to read an action
 )
 
-// subprotocol is what a page asks for beside the one that holds its key
-// (httpserver.InUpgrade), and is answered with.
+// subprotocol is requested by pages together with the subprotocol that contains their key
+// (httpserver.InUpgrade); the answer names it.
 const subprotocol = "vccp.v1"
 
-// client is a character that has come by WebSocket.
+// client is a character that is connected by WebSocket.
 type client struct {
 	conn    *socket.Conn
 	address string
 	since   time.Time
-	sending sync.Mutex // an action at a time
+	sending sync.Mutex // one action at a time
 
 	mu     sync.Mutex
-	can    json.RawMessage // nil before it was sent
-	sensed []message       // the latest of each category, in the order they first came
+	can    json.RawMessage // capability, nil until it is received
+	sensed []message       // the latest of each category, in the order of their first ones
 }
 
 func (c *client) capability() json.RawMessage {
@@ -50,19 +50,19 @@ func (c *client) perceptions(time.Time) []message {
 	return slices.Clone(c.sensed)
 }
 
-// play sends an action. A character that does not read it in time is let go.
+// play sends an action. A character that does not read it in time is disconnected.
 func (c *client) play(_ context.Context, action message) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	if err := c.conn.SendText(action.text()); err != nil {
+	if err := c.conn.SendText(httpserver.Encode(action)); err != nil {
 		c.conn.Close(socket.TryLater, "it did not read")
 		return fmt.Errorf("the character does not take it: %w", err)
 	}
 	return nil
 }
 
-// handleMessage takes a character's message. A message outside of the protocol, and
-// what it senses before it has sent its capabilities, is dropped.
+// handleMessage stores a character's capability or perception. An invalid message, and a
+// perception before the capability, is dropped.
 func (c *client) handleMessage(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {
@@ -84,26 +84,22 @@ func (c *client) handleMessage(text []byte, now time.Time) {
 	}
 }
 
-// close ends the socket as something ordinary.
-func (c *client) close(why string) { c.conn.Close(socket.Normal, why) }
-
-// ping asks for signs of life, so that a character without its network is
-// noticed.
+// ping sends pings until over is closed. The answers keep the connection from being broken.
 func (c *client) ping(every time.Duration, over <-chan struct{}) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			_ = c.conn.Ping() // where it cannot be sent, nothing will come either
+			_ = c.conn.Ping() // if it fails, Receive fails too
 		case <-over:
 			return
 		}
 	}
 }
 
-// attend holds the socket of a character until it ends.
-func (s *Server) attend(w http.ResponseWriter, r *http.Request, session string) {
+// serveCharacter serves the WebSocket of a character until it ends.
+func (s *Server) serveCharacter(w http.ResponseWriter, r *http.Request, session string) {
 	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendWithin, Quiet: s.quiet, PerSecond: mostMessages,
 		Subprotocols: []string{subprotocol}})
 	if err != nil {
@@ -143,16 +139,16 @@ func (s *Server) attend(w http.ResponseWriter, r *http.Request, session string) 
 	}
 }
 
-// connectionsChanged tells who shows them that a character came or went.
+// connectionsChanged publishes that a character has connected or left.
 func (s *Server) connectionsChanged() { s.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
 
-// Character is a connected character as it is shown.
+// Character is a connected character.
 type Character struct {
-	Address string // that it came from
+	Address string // host:port
 	Since   time.Time
 }
 
-// Connected are the characters that have come by WebSocket, the first that came first.
+// Connected returns the characters connected by WebSocket in the order of their connection.
 func (s *Server) Connected() []Character {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/avatar/avatartest"
 	"perch/gateway/httpserver"
 	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
@@ -36,17 +37,15 @@ const (
 	key              = "key-of-the-skins"
 )
 
-// robots note what they are asked to do.
+// robots records its calls.
 type robots struct {
-	mu    sync.Mutex
-	known []device.ID
-	// strangers are those that were not adopted by name.
-	strangers map[device.ID]bool
+	mu        sync.Mutex
+	known     []device.ID
+	strangers map[device.ID]bool // not adopted by name
 	tools     []device.Tool
 	asked     []string
 	err       error
-	// answer is what a tool answers, in place of "true".
-	answer func(ctx context.Context) (device.Result, error)
+	answer    func(ctx context.Context) (device.Result, error) // of a tool, instead of "true"
 }
 
 func (r *robots) note(parts ...any) error {
@@ -56,7 +55,7 @@ func (r *robots) note(parts ...any) error {
 	return r.err
 }
 
-// take returns what was asked, and forgets it.
+// take returns the recorded calls, and clears them.
 func (r *robots) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +104,7 @@ func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return device.Result{Text: "true"}, err
 }
 
-// stackChan are some of its tools.
+// stackChan returns some of its tools.
 func stackChan() []device.Tool {
 	angle := func(most int) device.Argument {
 		least := -9999
@@ -123,7 +122,7 @@ func stackChan() []device.Tool {
 	}
 }
 
-// harness is the door with the parts it has in the appliance.
+// harness is a server with the parts it has in the appliance.
 type harness struct {
 	robots *robots
 	bus    *event.Bus
@@ -133,7 +132,7 @@ type harness struct {
 	log    *bytes.Buffer
 }
 
-// newHarness knows two robots, and is served behind its key.
+// newHarness runs a server that knows two robots, behind its key.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil),
@@ -159,7 +158,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
-// runs has the tools follow those of the robots until end is called.
+// runs runs the server until end is called.
 func (h *harness) runs() (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -167,7 +166,7 @@ func (h *harness) runs() (end func()) {
 	return func() { stop(); running.Wait() }
 }
 
-// named is the face of that name, as the firmware has it.
+// named returns the firmware's face of a name.
 func named(preset string) (agent.Emotion, bool) {
 	all := agent.Emotions()
 	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == preset })
@@ -196,8 +195,7 @@ type model struct {
 	changed chan struct{}
 }
 
-// onChange keeps a change of the tools for who reads it. The end of the session
-// waits for it, so it waits for nobody.
+// onChange records a change of the tools. It must not block.
 func (m *model) onChange(context.Context, *mcp.ToolListChangedRequest) {
 	select {
 	case m.changed <- struct{}{}:
@@ -212,7 +210,7 @@ func (h *harness) model(t testing.TB) *model {
 	return m
 }
 
-// connect begins a session with a bearer.
+// connect begins a session.
 func connect(t testing.TB, url, bearer string) (*model, error) {
 	t.Helper()
 	m := &model{t: t, changed: make(chan struct{}, 8)}
@@ -229,7 +227,7 @@ func connect(t testing.TB, url, bearer string) (*model, error) {
 	return m, nil
 }
 
-// call calls a tool, and returns what it answers.
+// call calls a tool, and returns its text.
 func (m *model) call(name string, arguments any) (text string, failed bool) {
 	m.t.Helper()
 	r, err := m.CallTool(m.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
@@ -244,7 +242,7 @@ func (m *model) call(name string, arguments any) (text string, failed bool) {
 	return text, r.IsError
 }
 
-// must calls a tool that does not fail.
+// must calls a tool that must not fail.
 func (m *model) must(name string, arguments any) string {
 	m.t.Helper()
 	text, failed := m.call(name, arguments)
@@ -256,7 +254,7 @@ func (m *model) must(name string, arguments any) string {
 
 type object = map[string]any
 
-// body is a character that has come by WebSocket.
+// body is a character connected by WebSocket.
 type body struct {
 	t testing.TB
 	*socket.Conn
@@ -277,14 +275,14 @@ func (b *body) send(text string) {
 	must.Succeed(b.t, b.SendText([]byte(text)))
 }
 
-// can sends what a character can do, and waits until that is known.
+// can sends a capability, and waits until the model gets it.
 func (b *body) can(m *model, data string) {
 	b.t.Helper()
 	b.send(`{"type":"system","category":"capability","timestamp":"2024-01-01T00:00:00Z","data":` + data + `}`)
 	waittest.For(b.t, "the capability", func() bool { return m.must("get-capability", nil) == data })
 }
 
-// next is what it is sent.
+// next returns the next message.
 func (b *body) next() string {
 	b.t.Helper()
 	isText, text, err := b.Receive()
@@ -294,10 +292,18 @@ func (b *body) next() string {
 	return string(text)
 }
 
-// post sends a request without any library.
+// post sends a request without the library.
 func (h *harness) post(t testing.TB, text string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	answer, body := httpservertest.Ask(t, http.MethodPost, h.http.URL+"/mcp", text, append([]string{"Content-Type", "application/json",
 		"Accept", "application/json, text/event-stream", "Authorization", "Bearer " + key}, header...)...)
 	return answer.StatusCode, answer.Header, body
+}
+
+// raw connects a character that is read frame by frame.
+func (h *harness) raw(t testing.TB, path string) *avatartest.Raw {
+	t.Helper()
+	r := avatartest.DialRaw(t, h.http.URL, path, "Authorization: Bearer "+key)
+	must.Succeed(t, r.SetDeadline(time.Now().Add(10*time.Second)))
+	return r
 }

@@ -13,7 +13,7 @@ import (
 	"perch/limit"
 )
 
-// Kinds of message.
+// Types of messages.
 const (
 	typePerception = "perception"
 	typeAction     = "action"
@@ -21,8 +21,7 @@ const (
 	capability     = "capability" // the one category of a system message
 )
 
-// message is the one shape of the protocol. Categories are open: one that nobody
-// here knows is passed on as it came.
+// message is a message of the protocol. An unknown category is passed on unchanged.
 type message struct {
 	Type      string          `json:"type"`
 	Category  string          `json:"category"`
@@ -30,8 +29,7 @@ type message struct {
 	Data      json.RawMessage `json:"data"`      // an object
 }
 
-// parseMessage reads a message, and describes in a few words what is wrong with one
-// that is none. Only a missing time is made up for.
+// parseMessage decodes a message. A missing time is set to now.
 func parseMessage(text []byte, now time.Time) (message, error) {
 	var m message
 	if len(text) > limit.Instructions {
@@ -56,14 +54,5 @@ func parseMessage(text []byte, now time.Time) (message, error) {
 	return m, nil
 }
 
-// stamp is a time as the protocol writes it.
+// stamp formats a time as the protocol does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
-
-// text is what is sent.
-func (m message) text() []byte {
-	text, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // three texts, and JSON that was read before
-	}
-	return text
-}

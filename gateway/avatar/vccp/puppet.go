@@ -10,18 +10,18 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 )
 
-// puppet is one of this appliance's robots as a character.
+// puppet is a robot as a character.
 type puppet struct {
 	server *Server
 	robot  device.ID
 }
 
-// Tools of the firmware that actions are done with. Boards may have them under
-// another prefix.
+// The firmware's tools for actions. Their prefix differs between boards.
 const (
 	headTool  = "set_head_angles"
 	lightTool = "set_led_color"
@@ -37,7 +37,7 @@ const (
 	doMove       = "movement"
 )
 
-// tool is the robot's tool that ends so.
+// tool returns the robot's tool whose last part is name.
 func (p puppet) tool(name string) (device.Tool, bool) {
 	for _, t := range p.server.o.Talk.Tools(p.robot) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
@@ -47,7 +47,7 @@ func (p puppet) tool(name string) (device.Tool, bool) {
 	return device.Tool{}, false
 }
 
-// can are the categories of the actions that this robot has.
+// can returns the categories of the robot's actions.
 func (p puppet) can() []string {
 	can := []string{doExpression, doSay}
 	if _, has := p.tool(headTool); has {
@@ -59,7 +59,7 @@ func (p puppet) can() []string {
 	return can
 }
 
-// example is one action of the capability.
+// example is an action in the capability.
 type example struct {
 	Type        string `json:"type"`
 	Category    string `json:"category"`
@@ -68,7 +68,7 @@ type example struct {
 	Description string `json:"description"`
 }
 
-// presets are the expressions that a model is offered: the firmware's faces.
+// presets returns the names of the firmware's faces.
 func presets() (names []string) {
 	for _, e := range agent.Emotions() {
 		names = append(names, e.Name)
@@ -78,34 +78,27 @@ func presets() (names []string) {
 
 func (p puppet) capability() json.RawMessage {
 	type object = map[string]any
-	data := map[string]object{
-		doLook:       {"target": object{"type": "position", "value": position{Z: 1}}},
-		doExpression: {"preset": presets()[0]},
-		doSay:        {"text": "Hello."},
-		doLight:      {"red": 0, "green": 60, "blue": 0},
-	}
-	says := map[string]string{
-		doLook:       "turns the head to a place in metres from it: x to its own left, y up, z out of the face",
-		doExpression: "the face; presets: " + strings.Join(presets(), ", "),
-		doSay:        "speaks a text, in its own voice",
-		doLight:      "the ring of lights, each colour 0-168; all 0 is off",
+	known := map[string]example{
+		doLook: {Data: object{"target": object{"type": "position", "value": position{Z: 1}}},
+			Description: "turns the head to a place in metres from it: x to its own left, y up, z out of the face"},
+		doExpression: {Data: object{"preset": presets()[0]}, Description: "the face; presets: " + strings.Join(presets(), ", ")},
+		doSay:        {Data: object{"text": "Hello."}, Description: "speaks a text, in its own voice"},
+		doLight:      {Data: object{"red": 0, "green": 60, "blue": 0}, Description: "the ring of lights, each colour 0-168; all 0 is off"},
 	}
 	examples := []example{}
 	for _, category := range p.can() {
-		examples = append(examples, example{typeAction, category, stamp(time.Now()), data[category], says[category]})
+		e := known[category]
+		e.Type, e.Category, e.Timestamp = typeAction, category, stamp(time.Now())
+		examples = append(examples, e)
 	}
-	text, err := json.Marshal(object{"actions": examples})
-	if err != nil {
-		panic(err) // texts and numbers
-	}
-	return text
+	return httpserver.Encode(object{"actions": examples})
 }
 
-// play has the robot do something.
+// play performs an action.
 func (p puppet) play(ctx context.Context, action message) error {
 	switch action.Category {
 	case doLook:
-		at, err := parseLook(action.Data)
+		at, err := parseLookAt(action.Data)
 		if err != nil {
 			return err
 		}
@@ -151,13 +144,12 @@ func (p puppet) speak(ctx context.Context, data json.RawMessage) error {
 	if len(s.Text) > limit.Line {
 		return fmt.Errorf("a robot is given at most %d bytes to say at once", limit.Line)
 	}
-	// A robot with a closed channel says it after its next hello.
+	// A robot with a closed channel speaks after its next hello.
 	_, err := p.server.o.Talk.Speak(ctx, p.robot, s.Text)
 	return err
 }
 
-// call runs a tool of the firmware's. The robot's own ranges are kept to where
-// the call is made.
+// call calls a tool of the firmware, which checks the ranges of the arguments.
 func (p puppet) call(ctx context.Context, name string, arguments map[string]any) error {
 	t, has := p.tool(name)
 	if !has {
@@ -167,8 +159,7 @@ func (p puppet) call(ctx context.Context, name string, arguments map[string]any)
 	return err
 }
 
-// perceptions are what the robot senses: the latest event of each name, and
-// under "state" all that is known.
+// perceptions returns the latest event of each name, and everything known as "state".
 func (p puppet) perceptions(now time.Time) []message {
 	s := p.server.o.Senses.Robot(p.robot, now)
 	var latest []message
@@ -186,9 +177,5 @@ func (p puppet) perceptions(now time.Time) []message {
 		latest = append(latest, m)
 	}
 	s.Recent = nil
-	data, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // times, texts and numbers
-	}
-	return append(latest, message{Type: typePerception, Category: "state", Timestamp: stamp(now), Data: data})
+	return append(latest, message{Type: typePerception, Category: "state", Timestamp: stamp(now), Data: httpserver.Encode(s)})
 }

@@ -1,8 +1,10 @@
 package vccp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,17 +14,19 @@ import (
 	"pgregory.net/rapid"
 
 	"perch/agent"
+	"perch/agent/thinker"
+	"perch/device"
 	"perch/event"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/must"
 )
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// toolsListed is a robot's list of tools read anew.
+// toolsListed is the event of a new list of tools.
 var toolsListed = event.ToolsListed{Count: 1}
 
-// TestRobotAsCharacter: a model embodies a robot.
 func TestRobotAsCharacter(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Face = func(preset string) (agent.Emotion, bool) {
@@ -85,8 +89,8 @@ func TestRobotAsCharacter(t *testing.T) {
 	}
 }
 
-// TestRobotWithoutAHead has only what its tools can do.
-func TestRobotWithoutAHead(t *testing.T) {
+// TestRobotWithoutHead has only the actions of its tools.
+func TestRobotWithoutHead(t *testing.T) {
 	h := newHarness(t)
 	h.robots.tools = nil
 	m := h.model(t)
@@ -101,7 +105,7 @@ func TestRobotWithoutAHead(t *testing.T) {
 	}
 }
 
-// TestRobotsPerceptions: the latest of each name, and what is known in all.
+// TestRobotsPerceptions: the latest of each name, and the state.
 func TestRobotsPerceptions(t *testing.T) {
 	h := newHarness(t)
 	seq := uint64(0)
@@ -136,7 +140,7 @@ func TestRobotsPerceptions(t *testing.T) {
 	}
 }
 
-// TestAngles: a head that is turned so looks there, as far as it turns.
+// TestAngles: a head with these angles looks at the position, as far as it turns.
 func TestAngles(t *testing.T) {
 	for _, c := range []struct {
 		at         position
@@ -172,7 +176,7 @@ func TestAngles(t *testing.T) {
 	})
 }
 
-// TestTooManyCalls: robots are not asked for more at a time than they can do.
+// TestTooManyCalls at a time are refused.
 func TestTooManyCalls(t *testing.T) {
 	h := newHarness(t)
 	for range mostCalls {
@@ -186,7 +190,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// TestToolNames: every client can pass them on.
+// TestToolNames are valid for every client.
 func TestToolNames(t *testing.T) {
 	for tool, want := range map[string]string{
 		"self.robot.set_head_angles": "a0b1c2d3e4f5_robot_set_head_angles", "otto walk/forward": "a0b1c2d3e4f5_otto_walk_forward",
@@ -199,7 +203,7 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
-// FuzzMessage: what is taken has a name and an object, and is sent on as it was.
+// FuzzMessage: an accepted message is sent on unchanged.
 func FuzzMessage(f *testing.F) {
 	for _, text := range []string{`{"type":"action","category":"lookAt","timestamp":"2024-01-01T00:00:00Z","data":{"target":{"type":"position","value":{"x":1,"y":2,"z":3}}}}`,
 		`{"type":"system","category":"capability","data":{"actions":[]}}`, `{"type":"perception","category":"\u0000","data":{}}`, `null`,
@@ -211,15 +215,63 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseMessage(m.text(), noon)
-		if err != nil && len(m.text()) <= limit.Instructions || err == nil && (again.Type != m.Type || again.Category != m.Category ||
+		again, err := parseMessage(httpserver.Encode(m), noon)
+		if err != nil && len(httpserver.Encode(m)) <= limit.Instructions || err == nil && (again.Type != m.Type || again.Category != m.Category ||
 			again.Timestamp != m.Timestamp) {
-			t.Fatalf("%s became %s: %v", text, m.text(), err)
+			t.Fatalf("%s became %s: %v", text, httpserver.Encode(m), err)
 		}
-		if p, err := parseLook(m.Data); err == nil {
+		if p, err := parseLookAt(m.Data); err == nil {
 			if yaw, pitch := p.angles(); yaw < -mostYaw || yaw > mostYaw || pitch < -90 || pitch > 90 {
 				t.Fatalf("%+v: %d %d", p, yaw, pitch)
 			}
 		}
 	})
+}
+
+// TestRobotNames are valid in register-agent.
+func TestRobotNames(t *testing.T) {
+	h := newHarness(t, func(o *Options) {
+		o.Find = func(robot string) (device.ID, error) {
+			if strings.EqualFold(robot, "kitchen") {
+				return robotA, nil
+			}
+			return device.ParseID(robot)
+		}
+	})
+	m := h.model(t)
+	m.must("register-agent", object{"robot": "Kitchen"})
+	if text := m.must("get-capability", nil); text == "null" {
+		t.Errorf("it was given no robot: %s", text)
+	}
+}
+
+// tides is a skills with one skill.
+type tides struct{}
+
+func (tides) Exposed() []thinker.Tool {
+	return []thinker.Tool{
+		{Name: "skill_tide", Description: "High water.", Schema: json.RawMessage(`{"type":"object","properties":{"place":{"type":"string"}}}`)},
+		{Name: "skill_odd", Schema: json.RawMessage(`{"type":"array"}`)}, // at which the library panics
+	}
+}
+
+func (tides) CallExposed(_ context.Context, name string, args json.RawMessage, _ time.Time) (string, error) {
+	return fmt.Sprint(name, " ", string(args)), nil
+}
+
+func TestSkills(t *testing.T) {
+	h := newHarness(t, func(o *Options) { o.Skills = tides{} })
+	m := h.model(t)
+	list, err := m.ListTools(t.Context(), nil)
+	must.Succeed(t, err)
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	if !slices.Contains(names, "skill_tide") || slices.Contains(names, "skill_odd") {
+		t.Errorf("the tools are %v", names)
+	}
+	if got := m.must("skill_tide", object{"place": "Dover"}); got != `skill_tide {"place":"Dover"}` {
+		t.Errorf("it answers %s", got)
+	}
 }

@@ -13,8 +13,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts what a model comes to. It is for a router behind the skins' key,
-// or for one that only this machine reaches.
+// Routes mounts the MCP endpoint for models, on a router behind the skins' key or one that only
+// this machine reaches.
 func (s *Server) Routes(r gin.IRouter) {
 	r.POST("/mcp", httpserver.Limit(limit.List), func(c *gin.Context) {
 		if err := s.post(c.Writer, c.Request); err != nil {
@@ -25,8 +25,8 @@ func (s *Server) Routes(r gin.IRouter) {
 	r.DELETE("/mcp", func(c *gin.Context) { s.serve(c.Writer, c.Request) })
 }
 
-// Routes mounts what coding agents come to that Perch has started. Its lock is
-// the bearer of a talk.
+// Routes mounts the MCP endpoint for coding agents that Perch has started. Its key is the bearer
+// of a talk.
 func (t *Talks) Routes(r gin.IRouter) {
 	serve := func(c *gin.Context) {
 		if err := t.serve(c.Writer, c.Request); err != nil {
@@ -38,23 +38,22 @@ func (t *Talks) Routes(r gin.IRouter) {
 	r.DELETE("/mcp/talk", serve)
 }
 
-// Characters mounts what a character comes to. Its address holds a session's id,
-// which only the model has that was given it; the lock may still be the same.
+// Characters mounts the WebSocket for characters. Its address contains a session's id, which only
+// the session's model knows.
 func (s *Server) Characters(r gin.IRouter) {
-	attend := func(c *gin.Context) { s.attend(c.Writer, c.Request, c.Param("session")) }
-	r.GET("/vccp/:session", attend)
-	r.GET("/vccp/", attend)
-	r.GET("/vccp", attend)
+	for _, path := range []string{"/vccp/:session", "/vccp/", "/vccp"} {
+		r.GET(path, func(c *gin.Context) { s.serveCharacter(c.Writer, c.Request, c.Param("session")) })
+	}
 }
 
-// sessionHeader names a session in a request.
+// sessionHeader contains the id of a session.
 const sessionHeader = "Mcp-Session-Id"
 
-// noSession is the answer to a request that belongs to no session and begins
-// none, in the words of the protocol's own server.
+// noSession answers a request without a session that begins none, in the words of the
+// reference server.
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
-// post serves a request, or begins a session.
+// post answers a request, and begins a session if it is an initialize request.
 func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	if session := r.Header.Get(sessionHeader); session != "" {
 		defer s.use(session)()
@@ -71,7 +70,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	if json.Unmarshal(body, &request) != nil || request.Method != "initialize" {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, noSession) // a client that does not read it has left
+		_, _ = io.WriteString(w, noSession) // the client may have left
 		return nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -81,11 +80,11 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.updateTools()
 	s.serve(w, r)
-	s.begun(w.Header().Get(sessionHeader))
+	s.recordOpened(w.Header().Get(sessionHeader))
 	return nil
 }
 
-// serve has the library answer a client, which has to read in time.
+// serve lets the MCP library answer.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
 	t := timed{w, http.NewResponseController(w)}
@@ -93,18 +92,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.http.ServeHTTP(t, r)
 }
 
-// readWithin is how long a client may take to read before it is disconnected.
+// readWithin is the most that a write to a client may take.
 const readWithin = 10 * time.Second
 
-// timed gives every write its time.
+// timed sets a deadline for every write.
 type timed struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
 func (t timed) Write(text []byte) (int, error) {
-	// Not every ResponseWriter has deadlines; a server's has.
-	_ = t.control.SetWriteDeadline(time.Now().Add(readWithin))
+	_ = t.control.SetWriteDeadline(time.Now().Add(readWithin)) // fails only in tests
 	return t.ResponseWriter.Write(text)
 }
 
@@ -114,5 +112,5 @@ func (t timed) Flush() { _ = t.control.Flush() }
 // Unwrap is for http.ResponseController.
 func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// lift leaves no deadline behind for the next answer on this connection.
+// lift removes the deadline for the next answer on the connection.
 func (t timed) lift() { _ = t.control.SetWriteDeadline(time.Time{}) }

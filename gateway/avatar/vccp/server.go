@@ -21,7 +21,7 @@ const instructions = `You move a character. Call register-agent first: with the 
 	`get-capability tells what it can do by examples, play-action has it do so, get-perception tells what it senses. ` +
 	`The tools whose name begins with a robot's id are that robot's own, and need no registration.`
 
-// Sentences of the protocol's own server, which clients may look for.
+// Sentences of the reference server, which clients may compare.
 const (
 	saidRegistered = "Agentは正常に登録されました。 Session ID: "
 	saidAlready    = "agentが既に登録されています Session ID: "
@@ -49,7 +49,7 @@ func (s *Server) addTools() {
 		`"action":{"type":"object","description":"{\"type\":\"action\",\"category\":...,\"timestamp\":ISO 8601,\"data\":{...}}"}`, s.playAction)
 }
 
-// answer is a tool's result: a text, or what went wrong.
+// answer returns a tool's result: a text, or the text of an error.
 func answer(text string, err error) *mcp.CallToolResult {
 	if err != nil {
 		text = err.Error()
@@ -58,8 +58,7 @@ func answer(text string, err error) *mcp.CallToolResult {
 }
 
 func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
-	// A robot's name that went unread would have a model wait for a character that
-	// never comes.
+	// With a misspelled robot the model would wait for a character that never connects.
 	var named map[string]json.RawMessage
 	if err := decode(args, &named); err != nil {
 		return "", err
@@ -92,14 +91,14 @@ func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, ar
 		return saidAlready + session.ID(), nil
 	case first:
 		s.waiting.Go(func() {
-			_ = session.Wait() // however it ends
+			_ = session.Wait() // its error does not matter
 			s.drop(session.ID())
 		})
 	}
 	return saidRegistered + session.ID(), nil
 }
 
-// names lists the robots for an error.
+// names returns the robots for an error.
 func (s *Server) names() string {
 	var names []string
 	for _, id := range s.adopted() {
@@ -138,7 +137,7 @@ func (s *Server) playAction(ctx context.Context, session *mcp.ServerSession, arg
 	if err := decode(args, &a); err != nil {
 		return "", err
 	}
-	// Some models write an object as a text.
+	// Some models encode the object as a string.
 	if text := ""; len(a.Action) > 0 && a.Action[0] == '"' && json.Unmarshal(a.Action, &text) == nil {
 		a.Action = json.RawMessage(text)
 	}
@@ -158,7 +157,7 @@ func (s *Server) playAction(ctx context.Context, session *mcp.ServerSession, arg
 	return saidPlayed, nil
 }
 
-// decode reads a tool's arguments. Unknown ones are ignored.
+// decode decodes a tool's arguments. Unknown ones are ignored.
 func decode(args json.RawMessage, into any) error {
 	if args = bytes.TrimSpace(args); len(args) == 0 || string(args) == "null" {
 		return nil

@@ -7,20 +7,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// use is when a session was last asked for something.
+// use is the use of a session.
 type use struct {
-	last   time.Time
-	asking int  // requests under way
-	leaves bool // it has given way to another
+	last   time.Time // of its last request
+	asking int       // current requests
+	leaves bool      // it is being closed for another
 }
 
-// use takes note of a request within a session, and of its end.
+// use records a request in a session, and its end.
 func (s *Server) use(session string) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.used[session]
 	if u == nil {
-		return func() {} // there is no such session
+		return func() {} // unknown
 	}
 	u.asking++
 	u.last = s.now()
@@ -32,9 +32,8 @@ func (s *Server) use(session string) (end func()) {
 	}
 }
 
-// makeRoom makes room for one more session, and reports whether there is some. The
-// one that has been idle for longest gives way; one that has just been used does
-// not.
+// makeRoom reports whether there is room for one more session. It closes the session that has
+// been idle for longest if necessary, but none that was used within leastIdle.
 func (s *Server) makeRoom() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +47,7 @@ func (s *Server) makeRoom() bool {
 	for session := range s.server.Sessions() {
 		open[session.ID()] = true
 		u := s.used[session.ID()]
-		if u == nil || u.leaves { // not noted yet: it counts as being opened
+		if u == nil || u.leaves { // not recorded yet: counted as opening
 			continue
 		}
 		staying++
@@ -62,14 +61,14 @@ func (s *Server) makeRoom() bool {
 			return false
 		}
 		s.used[idlest.ID()].leaves = true
-		s.waiting.Go(func() { _ = idlest.Close() }) // its end is all that is wanted
+		s.waiting.Go(func() { _ = idlest.Close() }) // the error does not matter
 	}
 	s.opening++
 	return true
 }
 
-// begun takes note of the session that was opened, if one was.
-func (s *Server) begun(session string) {
+// recordOpened records the session that was opened, if any.
+func (s *Server) recordOpened(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opening--

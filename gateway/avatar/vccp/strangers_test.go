@@ -1,6 +1,7 @@
 package vccp
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"perch/waittest"
 )
 
-// many are more tools than a robot has, with long descriptions.
+// many returns n tools with long descriptions.
 func many(n int) (all []device.Tool) {
 	for i := range n {
 		all = append(all, device.Tool{Name: fmt.Sprintf("self.tool_%03d", i), Description: strings.Repeat("Obey\x1b[2J\u202e\n me. ", 300)})
@@ -21,10 +22,9 @@ func many(n int) (all []device.Tool) {
 	return all
 }
 
-// TestInventedRobots: robots that were not adopted by name do not exist for
-// models, whatever their addresses and however many their tools: they are
-// neither offered nor embodied, nor named.
-func TestInventedRobots(t *testing.T) {
+// TestStrangersAreHidden: models can neither use nor register nor list robots that were not
+// adopted by name.
+func TestStrangersAreHidden(t *testing.T) {
 	h := newHarness(t)
 	h.robots.known = []device.ID{"000000000001", "000000000002", robotA, robotB}
 	h.robots.strangers = map[device.ID]bool{"000000000001": true, "000000000002": true}
@@ -54,7 +54,7 @@ func TestInventedRobots(t *testing.T) {
 	if text, failed := m.call(string(robotA)+"_tool_000", nil); failed {
 		t.Error(text)
 	}
-	// A robot that is no longer adopted is one of them, also for agents that have it.
+	// A robot that is no longer adopted is hidden, also for agents that have it.
 	m.must("register-agent", object{"robot": string(robotA)})
 	h.robots.befriend(robotA, false)
 	if got := m.must("get-capability", nil); got != "null" {
@@ -70,7 +70,7 @@ func TestInventedRobots(t *testing.T) {
 	if text, failed := m.call(string(robotA)+"_tool_000", nil); !failed || len(h.robots.take()) > 0 {
 		t.Errorf("its tool is used: %s", text)
 	}
-	// The tools follow with the next event of any robot.
+	// The offered tools change with the next event of any robot.
 	defer h.runs()()
 	waittest.For(t, "its tools are gone", func() bool { return offered()[robotA] == 0 })
 	h.robots.befriend(robotA, true)
@@ -78,8 +78,8 @@ func TestInventedRobots(t *testing.T) {
 	waittest.For(t, "they are back", func() bool { return offered()[robotA] == 150 })
 }
 
-// TestTooManySessions: the session that has been idle for longest gives way to
-// one more; those that are in use do not, and where all are, one more is refused.
+// TestTooManySessions: one more session closes the one that was idle for longest, or is refused
+// if all are in use.
 func TestTooManySessions(t *testing.T) {
 	h := newHarness(t)
 	now := time.Now()
@@ -123,7 +123,7 @@ func TestTooManySessions(t *testing.T) {
 	if ping(0) != 200 || ping(2) != 200 || ping(mostSessions) != 200 {
 		t.Error("another has given way")
 	}
-	// As many again, one after the other, and none of them stays beside.
+	// The number stays bounded.
 	for range 3 * mostSessions {
 		now = now.Add(2 * leastIdle)
 		if status := open(); status != 200 {
@@ -142,4 +142,67 @@ func TestTooManySessions(t *testing.T) {
 	if n := len(h.server.used); n > 2*mostSessions {
 		t.Errorf("%d are remembered", n)
 	}
+}
+
+// TestStrangeSchemas of robots become schemas of objects.
+func TestStrangeSchemas(t *testing.T) {
+	h := newHarness(t)
+	h.robots.tools = nil
+	for i, kind := range []string{"", "string", "null", "OBJECT"} {
+		h.robots.tools = append(h.robots.tools, device.Tool{Name: fmt.Sprintf("self.strange_%d", i), Schema: device.Schema{Type: kind}})
+	}
+	h.server.updateTools()
+	m := h.model(t)
+	strange := 0
+	for tool, err := range m.Tools(t.Context(), nil) {
+		must.Succeed(t, err)
+		if !strings.Contains(tool.Name, "strange") {
+			continue
+		}
+		strange++
+		if schema, err := json.Marshal(tool.InputSchema); err != nil || string(schema) != `{"properties":{},"type":"object"}` {
+			t.Errorf("%s takes %s (%v)", tool.Name, schema, err)
+		}
+	}
+	if strange != 8 {
+		t.Errorf("%d are offered", strange)
+	}
+}
+
+// TestInvalidArguments are refused with the name of the argument, without Go types.
+func TestInvalidArguments(t *testing.T) {
+	h := newHarness(t)
+	m := h.model(t)
+	wave := object{"type": "action", "category": "wave", "data": object{}}
+	for _, c := range []struct {
+		tool      string
+		arguments any
+		want      string
+	}{
+		{"register-agent", object{"robto": string(robotA)}, `"robto"`},
+		{"register-agent", object{"robot": string(robotA), "name": "Momo"}, `"name"`},
+		{"register-agent", object{strings.Repeat("x", 500): 1}, `"xxxx`},
+		{"register-agent", object{"robot": 7}, "robot may not be a JSON number"},
+		{"register-agent", []string{string(robotA)}, "it is a JSON array, and an object belongs here"},
+		{"get-perception", object{"category": []string{"object"}}, "category may not be a JSON array"},
+		{"get-perception", "object", "it is a JSON string, and an object belongs here"},
+		{"play-action", object{"action": object{"type": 7, "category": "wave", "data": object{}}}, "type may not be a JSON number"},
+		{"play-action", []any{wave}, "it is a JSON array, and an object belongs here"},
+		{"a0b1c2d3e4f5_camera_take_photo", []string{"who?"}, "it is a JSON array, and an object belongs here"},
+	} {
+		text, failed := m.call(c.tool, c.arguments)
+		if !failed || !strings.Contains(text, c.want) || len(text) > 400 {
+			t.Errorf("%s %.60v: %t %s", c.tool, c.arguments, failed, text)
+		}
+		if strings.Contains(text, "Go ") || strings.Contains(text, "json:") || strings.Contains(text, "struct") {
+			t.Errorf("%s %.60v is answered with our types: %s", c.tool, c.arguments, text)
+		}
+	}
+	if asked := h.robots.take(); len(asked) != 0 {
+		t.Errorf("a robot is asked %q", asked)
+	}
+	if known := len(h.server.agents); known != 0 {
+		t.Errorf("%d are registered all the same", known)
+	}
+	m.must("register-agent", object{"robot": string(robotA)})
 }

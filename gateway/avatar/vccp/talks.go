@@ -17,22 +17,20 @@ import (
 
 	"perch/agent/thinker"
 	"perch/gateway/httpserver"
-	"perch/limit"
 )
 
-// Talks are the tools that are lent to coding agents, a server for each session
-// of theirs. Only a client with the session's bearer is let in; within a
-// turn its tools work, and at no other time.
+// Talks lends tools to coding agents, with an MCP server for each session of theirs. Only a
+// client with the session's bearer can connect, and tools work only during a turn.
 type Talks struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
-	open     map[[sha256.Size]byte]*Talk // by its bearer
-	waiting  sync.WaitGroup              // for sessions to end
+	open     map[[sha256.Size]byte]*Talk // by the hash of their bearer
+	waiting  sync.WaitGroup              // closing sessions
 	stopping bool
 }
 
-// NewTalks returns none.
+// NewTalks returns an empty Talks.
 func NewTalks(log *slog.Logger) *Talks {
 	return &Talks{log: log, open: map[[sha256.Size]byte]*Talk{}}
 }
@@ -40,36 +38,29 @@ func NewTalks(log *slog.Logger) *Talks {
 // mostConnected bounds the MCP sessions of one talk.
 const mostConnected = 8
 
-// Talk is one of them.
+// Talk is the MCP server of one session of a coding agent.
 type Talk struct {
 	talks  *Talks
 	url    string
 	bearer string
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
-	calls  chan struct{} // a slot for each call under way
+	calls  chan struct{} // holds an element for each running call
 
 	mu      sync.Mutex
-	turn    context.Context    // that is under way; nil between two
-	cancel  func()             // of the calls in it
-	tools   *thinker.TurnTools // what it may use
+	turn    context.Context    // of the last turn
+	cancel  func()             // cancels turn
+	tools   *thinker.TurnTools // nil between two turns
 	offered map[string]thinker.Tool
 	running sync.WaitGroup // calls
 }
 
 const talkInstructions = `What you can do in the house while somebody talks with you: what the robot can do itself, timers, and what is remembered. Each works while you answer, and at no other time.`
 
-// Open returns the address of a session that is about to begin. url is where
-// Routes are.
+// Open returns the talk of a new session. url is the address of Routes.
 func (t *Talks) Open(url string) *Talk {
 	one := &Talk{talks: t, url: url, bearer: rand.Text(), calls: make(chan struct{}, mostCalls), offered: map[string]thinker.Tool{}}
-	quiet := slog.New(slog.DiscardHandler)
-	one.server = mcp.NewServer(&mcp.Implementation{Name: "perch", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
-		Instructions: talkInstructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
-	})
-	one.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one.server }, &mcp.StreamableHTTPOptions{
-		SessionTimeout: idleFor, MaxRequestBodyBytes: limit.List, Logger: quiet, DisableLocalhostProtection: true,
-	})
+	one.server, one.http = newMCP("perch", talkInstructions, &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}, idleFor)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.stopping {
@@ -78,7 +69,7 @@ func (t *Talks) Open(url string) *Talk {
 	return one
 }
 
-// Close ends all, and waits for them.
+// Close ends all talks, and waits for them.
 func (t *Talks) Close() {
 	t.mu.Lock()
 	t.stopping = true
@@ -90,11 +81,11 @@ func (t *Talks) Close() {
 	t.waiting.Wait()
 }
 
-// errNoTalk is the answer to a client without a talk's bearer.
+// errNoTalk is the error for a client without a talk's bearer.
 var errNoTalk error = &httpserver.Fault{Word: "no_talk", HTTP: http.StatusUnauthorized,
 	Sentence: "this address is for coding agents that Perch has started, within a talk of theirs; models with the skins' key come to /mcp"}
 
-// talkOf is the talk of a request.
+// talkOf returns the talk of a request.
 func (t *Talks) talkOf(r *http.Request) (*Talk, error) {
 	scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	t.mu.Lock()
@@ -106,7 +97,7 @@ func (t *Talks) talkOf(r *http.Request) (*Talk, error) {
 	return one, nil
 }
 
-// serve answers a request of a talk's agent.
+// serve answers a request of a coding agent.
 func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 	one, err := t.talkOf(r)
 	if err != nil {
@@ -128,10 +119,10 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Address is where the talk's agent finds its tools, and what it shows there.
+// Address returns the address of the tools, and the bearer for it.
 func (t *Talk) Address() (url, bearer string) { return t.url, t.bearer }
 
-// StartTurn has the tools of a turn be there until End, or until ctx ends.
+// StartTurn offers the tools of a turn until EndTurn, or until ctx ends.
 func (t *Talk) StartTurn(ctx context.Context, tools *thinker.TurnTools) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,31 +132,21 @@ func (t *Talk) StartTurn(ctx context.Context, tools *thinker.TurnTools) {
 	for _, tool := range tools.Offered() {
 		wanted[tool.Name] = tool
 	}
-	var gone []string
-	for name := range t.offered {
-		if _, still := wanted[name]; !still {
-			gone = append(gone, name)
-			delete(t.offered, name)
-		}
-	}
-	t.server.RemoveTools(gone...)
-	for name, tool := range wanted {
-		if reflect.DeepEqual(t.offered[name], tool) {
-			continue
-		}
-		schema := objectSchema(tool.Schema)
-		if schema == nil {
-			t.talks.log.Warn("a tool is not lent: its arguments are described by no schema of an object", "tool", name)
-			continue
-		}
-		t.offered[name] = tool
-		t.server.AddTool(&mcp.Tool{Name: name, Description: tool.Description, InputSchema: schema}, t.runs(name))
-	}
+	replaceTools(t.server, t.offered, wanted, func(_ string, tool thinker.Tool) *mcp.Tool { return describe(tool, t.talks.log) }, t.handler)
 }
 
-// objectSchema is a schema as the library takes it, which panics at others; nil
-// is one of those. Names of keys are as they are written, to the library, and
-// x-mcp-header may stand at few of them.
+// describe returns a tool for the library, or nil if the library would not accept its schema.
+func describe(tool thinker.Tool, log *slog.Logger) *mcp.Tool {
+	schema := objectSchema(tool.Schema)
+	if schema == nil {
+		log.Warn("a tool is not lent: its arguments are described by no schema of an object", "tool", tool.Name)
+		return nil
+	}
+	return &mcp.Tool{Name: tool.Name, Description: tool.Description, InputSchema: schema}
+}
+
+// objectSchema returns a schema that the library accepts, or nil for one at which it would panic:
+// its type is object, its keys are compared exactly, and it has no x-mcp-header.
 func objectSchema(schema json.RawMessage) json.RawMessage {
 	var s map[string]any
 	if json.Unmarshal(schema, &s) != nil || s["type"] != "object" {
@@ -183,8 +164,8 @@ func objectSchema(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// runs is the handler of a tool.
-func (t *Talk) runs(name string) mcp.ToolHandler {
+// handler returns the handler of a tool.
+func (t *Talk) handler(tool thinker.Tool) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		tools, turn := t.enter()
 		if tools == nil {
@@ -200,14 +181,14 @@ func (t *Talk) runs(name string) mcp.ToolHandler {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(turn, cancel)()
-		return answer(tools.Call(ctx, name, r.Params.Arguments)), nil
+		return answer(tools.Call(ctx, tool.Name, r.Params.Arguments)), nil
 	}
 }
 
-// errNoTurn is the answer to a call between two turns.
+// errNoTurn is the error for a call between two turns.
 var errNoTurn = errors.New("nobody is being answered now, and nothing is done at other times")
 
-// enter counts a call in, where a turn is under way.
+// enter counts a call if there is a turn.
 func (t *Talk) enter() (*thinker.TurnTools, context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,13 +199,13 @@ func (t *Talk) enter() (*thinker.TurnTools, context.Context) {
 	return t.tools, t.turn
 }
 
-// EndTurn voids the tools of the turn, and returns when none is at work any more.
+// EndTurn cancels the turn's calls, and waits for them.
 func (t *Talk) EndTurn() {
-	t.rest()
+	t.cancelTurn()
 	t.running.Wait()
 }
 
-func (t *Talk) rest() {
+func (t *Talk) cancelTurn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cancel != nil {
@@ -233,23 +214,23 @@ func (t *Talk) rest() {
 	t.tools = nil
 }
 
-// Close ends the talk: its bearer opens nothing any more. It waits for nothing.
+// Close ends the talk, and invalidates its bearer. It does not wait.
 func (t *Talk) Close() {
 	t.talks.mu.Lock()
 	defer t.talks.mu.Unlock()
 	key := sha256.Sum256([]byte(t.bearer))
-	if t.talks.open[key] == t { // else it was closed with all
+	if t.talks.open[key] == t { // otherwise it is already closed
 		delete(t.talks.open, key)
 		t.void()
 	}
 }
 
-// void ends the sessions. Its caller holds the lock of the talks.
+// void closes the sessions. t.talks.mu must be held.
 func (t *Talk) void() {
-	t.rest()
+	t.cancelTurn()
 	t.talks.waiting.Go(func() {
 		for s := range t.server.Sessions() {
-			_ = s.Close() // its end is all that is wanted
+			_ = s.Close() // the error does not matter
 		}
 	})
 }

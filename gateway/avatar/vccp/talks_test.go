@@ -23,11 +23,11 @@ import (
 	"perch/waittest"
 )
 
-// neck is a robot that can turn its head.
+// neck is a robot with one tool.
 type neck struct {
 	mu     sync.Mutex
 	turned []string
-	hold   chan struct{} // a call waits for it, where there is one
+	hold   chan struct{} // if not nil, a call sends to it and waits for the end of its context
 }
 
 func (*neck) Tools() []device.Tool {
@@ -50,7 +50,7 @@ func (n *neck) Call(ctx context.Context, name string, args map[string]any) (devi
 
 func (*neck) Reboot(context.Context) error { return nil }
 
-// lent is an appliance that lends tools to agents.
+// lent runs Talks.
 type lent struct {
 	talks   *Talks
 	thinker *thinker.Brain
@@ -81,9 +81,8 @@ func (m *model) names() (names []string) {
 	return names
 }
 
-// TestALentTool is found by the talk's agent alone, works in its turn, on its
-// robot, and is void afterwards.
-func TestALentTool(t *testing.T) {
+// TestLentTools are available to the talk's agent only, during its turn, for its robot.
+func TestLentTools(t *testing.T) {
 	l := newLent(t)
 	url := l.server.URL + "/mcp/talk"
 	talk, other := l.talks.Open(url), l.talks.Open(url)
@@ -118,7 +117,7 @@ func TestALentTool(t *testing.T) {
 	if text, failed := m.call("self_robot_turn", object{"yaw": 40}); !failed || text != errNoTurn.Error() {
 		t.Errorf("between two turns: %t %s", failed, text)
 	}
-	// The next is one without the robot, and the agent is notified.
+	// The next turn has no robot, and the agent is notified.
 	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	<-m.changed
 	if got := m.names(); len(got) != 0 {
@@ -145,9 +144,8 @@ func TestALentTool(t *testing.T) {
 	}
 }
 
-// TestTheEndOfATurnWaits until its tools are at rest: nothing acts any more when
-// the turn is over.
-func TestTheEndOfATurnWaits(t *testing.T) {
+// TestEndTurnWaits for running calls.
+func TestEndTurnWaits(t *testing.T) {
 	l := newLent(t)
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
 	n := &neck{hold: make(chan struct{})}
@@ -179,7 +177,7 @@ func (odd) Call(context.Context, string, json.RawMessage) (string, error) {
 	return "", errors.New("never")
 }
 
-// TestOddSchemas end nothing but that tool's use.
+// TestOddSchemas disable only their own tools.
 func TestOddSchemas(t *testing.T) {
 	l := newLent(t, odd{})
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
@@ -191,8 +189,7 @@ func TestOddSchemas(t *testing.T) {
 	}
 }
 
-// TestTalksAreBounded: an agent that connects without end is refused, and
-// the end of all ends all.
+// TestTalksAreBounded in their connections, and Close ends them.
 func TestTalksAreBounded(t *testing.T) {
 	l := newLent(t)
 	url := l.server.URL + "/mcp/talk"

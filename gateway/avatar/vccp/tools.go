@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,18 +19,17 @@ import (
 	"perch/plain"
 )
 
-// mostOffered is how many tools of robots models are offered. A name of more than
-// limit.Word bytes is refused by programs that pass tools on. limit.Result bounds
-// the arguments.
+// mostOffered bounds the robots' tools that are offered. Names have at most limit.Word bytes,
+// because programs that pass tools on refuse longer ones; schemas at most limit.Result.
 const mostOffered = 300
 
-// offer is a tool of a robot's own.
+// offer is a robot's tool.
 type offer struct {
 	robot device.ID
 	tool  device.Tool
 }
 
-// adopted are the robots that were adopted by name.
+// adopted returns the robots that were adopted by name.
 func (s *Server) adopted() (all []device.ID) {
 	for _, r := range s.o.Robots.List() {
 		if s.o.Robots.Trusts(r.ID) {
@@ -37,8 +39,8 @@ func (s *Server) adopted() (all []device.ID) {
 	return all
 }
 
-// wanted is what is to be offered: each robot's first tool, then each one's
-// second, so that none takes the room of the others.
+// wanted returns the tools to offer: each robot's first tool, then each one's second, so that
+// every robot gets its share.
 func (s *Server) wanted() map[string]offer {
 	wanted := map[string]offer{}
 	robots := s.adopted()
@@ -67,38 +69,59 @@ func (s *Server) wanted() map[string]offer {
 	return wanted
 }
 
-// updateTools has what is offered be what the robots list.
+// updateTools makes the offered tools those that the robots list.
 func (s *Server) updateTools() {
 	wanted := s.wanted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var gone []string
-	for name, before := range s.offered {
-		if now, still := wanted[name]; !still {
-			gone = append(gone, name)
-			delete(s.offered, name)
-		} else if reflect.DeepEqual(before, now) {
-			delete(wanted, name)
-		}
-	}
-	s.server.RemoveTools(gone...)
-	for name, o := range wanted {
+	replaceTools(s.server, s.offered, wanted, func(name string, o offer) *mcp.Tool {
 		schema, err := json.Marshal(asObject(o.tool.Schema))
 		if err == nil && len(schema) > limit.Result {
 			err = fmt.Errorf("its arguments take more than %d bytes to describe", limit.Result)
 		}
 		if err != nil {
 			s.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
+			return nil
+		}
+		description := fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description))
+		return &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
+	}, s.handler)
+}
+
+// replaceTools makes the offered tools of a server the wanted ones. It adds those that are new or
+// changed unless describe returns nil.
+func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool, handler func(T) mcp.ToolHandler) {
+	var gone []string
+	for name := range offered {
+		if _, still := wanted[name]; !still {
+			gone = append(gone, name)
+			delete(offered, name)
+		}
+	}
+	server.RemoveTools(gone...)
+	for name, t := range wanted {
+		if reflect.DeepEqual(offered[name], t) {
 			continue
 		}
-		s.offered[name] = o
-		description := fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description))
-		s.server.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, s.runs(o))
+		if tool := describe(name, t); tool != nil {
+			offered[name] = t
+			server.AddTool(tool, handler(t))
+		}
 	}
 }
 
-// asObject is a robot's schema as one of arguments. Robots are strangers, and
-// the library panics at a tool with a schema of any other type, or of none.
+// newMCP returns an MCP server and its HTTP handler, which ends sessions without a request for
+// idle.
+func newMCP(name, instructions string, c *mcp.ServerCapabilities, idle time.Duration) (*mcp.Server, *mcp.StreamableHTTPHandler) {
+	quiet := slog.New(slog.DiscardHandler) // the library would log every request
+	server := mcp.NewServer(&mcp.Implementation{Name: name, Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
+		Instructions: instructions, Logger: quiet, Capabilities: c})
+	return server, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+		SessionTimeout: idle, MaxRequestBodyBytes: limit.List, Logger: quiet,
+		DisableLocalhostProtection: true}) // Host and Origin are checked before
+}
+
+// asObject makes a robot's schema one of type object, since the library panics at any other.
 func asObject(s device.Schema) device.Schema {
 	s.Type = "object"
 	if s.Properties == nil {
@@ -107,8 +130,7 @@ func asObject(s device.Schema) device.Schema {
 	return s
 }
 
-// toolName is what a robot's tool is called here, so that every client can pass
-// it on.
+// toolName returns the name under which a robot's tool is offered, which every client accepts.
 func toolName(robot device.ID, tool string) string {
 	tool = strings.TrimPrefix(tool, "self.")
 	safe := strings.Map(func(r rune) rune {
@@ -120,8 +142,8 @@ func toolName(robot device.ID, tool string) string {
 	return plain.Clip(string(robot)+"_"+safe, limit.Word)
 }
 
-// runs is the handler of a robot's tool.
-func (s *Server) runs(o offer) mcp.ToolHandler {
+// handler returns the handler of a robot's tool.
+func (s *Server) handler(o offer) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var arguments map[string]any
 		if err := decode(r.Params.Arguments, &arguments); err != nil {
@@ -142,10 +164,10 @@ func (s *Server) runs(o offer) mcp.ToolHandler {
 	}
 }
 
-// errBusy is the answer where too much is asked of robots at a time.
+// errBusy is the error when too many calls are running.
 var errBusy = errors.New("too many calls of robots are under way; wait for one to end")
 
-// call runs a robot's tool, as one of the few that may run at a time.
+// call calls a robot's tool.
 func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	select {
 	case s.calls <- struct{}{}:
@@ -154,4 +176,26 @@ func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments 
 		return device.Result{}, errBusy
 	}
 	return s.o.Talk.Call(ctx, id, tool, arguments)
+}
+
+// addSkills offers the exposed skills. They share the slots of the robots' tools.
+func (s *Server) addSkills() {
+	if s.o.Skills == nil {
+		return
+	}
+	for _, tool := range s.o.Skills.Exposed() {
+		described := describe(tool, s.o.Log)
+		if described == nil {
+			continue
+		}
+		s.server.AddTool(described, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			select {
+			case s.calls <- struct{}{}:
+				defer func() { <-s.calls }()
+			default:
+				return answer("", errBusy), nil
+			}
+			return answer(s.o.Skills.CallExposed(ctx, tool.Name, r.Params.Arguments, s.now())), nil
+		})
+	}
 }

@@ -1,9 +1,8 @@
-// Package vccp is the Virtual Character Control Protocol 1.0: a model comes by
-// MCP, a character by WebSocket, and what one plays the other performs. A robot
-// of this appliance is a character too, and its own tools are offered to the same
-// models. Coding agents that the appliance has started find the tools of their
-// talk here too (Talks). docs/vccp.md lists what is as in the protocol's document, and what
-// differs.
+// Package vccp serves the Virtual Character Control Protocol 1.0: a model connects by MCP, a
+// character by WebSocket, and the character performs the model's actions. Robots are
+// characters too, and their own tools are offered to the same models. Talks lends the tools
+// of a turn to coding agents that the appliance has started. docs/vccp.md lists the
+// differences to the protocol's document.
 package vccp
 
 import (
@@ -11,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -21,87 +19,83 @@ import (
 	"perch/agent/thinker"
 	"perch/device"
 	"perch/event"
-	"perch/limit"
 	"perch/perception"
 	"perch/socket"
 )
 
-// robotTalk is the robots, as a model moves them.
+// robotTalk controls the robots.
 type robotTalk interface {
-	// Tools are those a robot lists, or listed when it was last here.
+	// Tools returns the tools that a robot has listed last.
 	Tools(id device.ID) []device.Tool
-	// Call waits for what the tool answers, as long as ctx lives.
+	// Call calls a tool, and waits for its result until ctx ends.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// registry holds the registered robots. Models are offered the robots that were
-// adopted by name: any other may be anybody's, and models read its descriptions of
-// its tools.
+// registry holds the registered robots. Only those adopted by name are offered to models, which
+// read their descriptions of tools.
 type registry interface {
 	List() []device.Robot
 	Trusts(id device.ID) bool
 }
 
-// senses know what robots sense.
+// senses holds the perceptions of robots.
 type senses interface {
 	Robot(id device.ID, now time.Time) perception.State
 }
 
-// skills are what the house's character knows how to do, as far as it is meant for
-// other programs.
+// skills are the skills of the household's character that other programs may use.
 type skills interface {
 	Exposed() []thinker.Tool
 	CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error)
 }
 
-// Options are what the door is made of. Only fields with a note may be
-// empty.
+// Options are the dependencies of a Server. Only fields whose comment says so may be empty.
 type Options struct {
 	Talk   robotTalk
 	Robots registry
 	Senses senses
-	// Find is the robot that is meant by a MAC address or a name.
+	// Find returns the robot with a MAC address or a name.
 	Find      func(robot string) (device.ID, error)
 	Bus       *event.Bus
-	Face      func(preset string) (agent.Emotion, bool) // that a preset of an expression stands for
-	UserTools func() bool                               // whether models may use the tools that are for a robot's owner; nil is no
-	Skills    skills                                    // that models may have done; may be nil
-	Idle      time.Duration                             // a session without a request ends after it; 0 is an hour
+	Face      func(preset string) (agent.Emotion, bool) // of a preset of an expression
+	UserTools func() bool                               // whether models may use the tools for a robot's owner; nil is no
+	Skills    skills                                    // may be nil
+	Idle      time.Duration                             // after which a session without requests ends; 0 is an hour
 	Log       *slog.Logger
 }
 
-// What is held is bounded in number, and in time where no client comes any more.
+// Limits of the clients.
 const (
 	mostSessions = 32
-	leastIdle    = time.Minute // of a session that gives way to another
-	mostCalls    = 16          // of robots' tools, at a time
+	leastIdle    = time.Minute // before a session is closed for another
+	mostCalls    = 16          // running at a time
 	idleFor      = time.Hour
 	quietFor     = 50 * time.Second
-	mostMessages = 200 // of one character, in a second
+	mostMessages = 200 // of one character per second
 )
 
-// Server is the server. Close ends it.
+// Server accepts models and characters.
 type Server struct {
 	o      Options
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
-	calls  chan struct{} // a slot for each call under way
-	quiet  time.Duration // how long a character may give no sign of life
+	calls  chan struct{} // holds an element for each running call
+	quiet  time.Duration // without any message or pong, after which a character's connection is broken
 	now    func() time.Time
 
 	mu       sync.Mutex
 	agents   map[string]*registered // by MCP session
-	sockets  map[*client]bool       // open ones
-	offered  map[string]offer       // robots' own tools, by the name they have here
-	opening  int                    // sessions that are being opened
-	used     map[string]*use        // by MCP session
-	waiting  sync.WaitGroup         // for sessions to end, and sockets to close
+	sockets  map[*client]bool
+	offered  map[string]offer // robots' tools, by the name under which they are offered
+	opening  int              // sessions that are being opened
+	used     map[string]*use  // by MCP session
+	waiting  sync.WaitGroup   // closing sessions and sockets
 	stopping bool
 }
 
-// New returns the door. Run has its tools follow those of the robots.
+// New returns a server, which Close ends. Run updates the offered tools.
 func New(o Options) *Server {
 	o.Idle = cmp.Or(o.Idle, idleFor)
 	if o.UserTools == nil {
@@ -109,23 +103,13 @@ func New(o Options) *Server {
 	}
 	s := &Server{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
 		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
-	// The library's own log has a line for every request.
-	quiet := slog.New(slog.DiscardHandler)
-	s.server = mcp.NewServer(&mcp.Implementation{Name: "vccp", Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
-		Instructions: instructions, Logger: quiet, Capabilities: &mcp.ServerCapabilities{},
-	})
+	s.server, s.http = newMCP("vccp", instructions, &mcp.ServerCapabilities{}, o.Idle)
 	s.addTools()
 	s.addSkills()
-	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{
-		SessionTimeout: o.Idle, MaxRequestBodyBytes: limit.List, Logger: quiet,
-		// Host and Origin were checked before a request came here.
-		DisableLocalhostProtection: true,
-	})
 	return s
 }
 
-// Run has the tools offered follow those of the robots, until ctx ends or the
-// bus is closed.
+// Run updates the offered tools until ctx ends or the bus is closed.
 func (s *Server) Run(ctx context.Context) {
 	reader := s.o.Bus.Read()
 	s.updateTools()
@@ -141,7 +125,7 @@ func (s *Server) Run(ctx context.Context) {
 	})
 }
 
-// Close ends every session and every socket, and waits for them.
+// Close closes every session and every socket, and waits for them.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.stopping = true
@@ -150,7 +134,7 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	for session := range s.server.Sessions() {
-		_ = session.Close() // its end is all that is wanted
+		_ = session.Close() // the error does not matter
 	}
 	s.waiting.Wait()
 }

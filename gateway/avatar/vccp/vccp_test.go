@@ -2,9 +2,11 @@ package vccp
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,14 +16,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"perch/device"
+	"perch/gateway/avatar/avatartest"
 	"perch/limit"
 	"perch/must"
 	"perch/socket"
 	"perch/waittest"
 )
 
-// TestConversation is the flow of the protocol's document, with the official
-// library on one side and a socket on the other.
+// TestConversation is the flow of the protocol's document, with the official MCP library as the
+// model.
 func TestConversation(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
@@ -78,9 +81,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestNotPlayed: what cannot be played is answered with an error, and no character
-// is disconnected for it.
-func TestNotPlayed(t *testing.T) {
+// TestInvalidActions are answered with an error, and do not disconnect the character.
+func TestInvalidActions(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
 	play := func(action any) (string, bool) { return m.call("play-action", object{"action": action}) }
@@ -121,19 +123,19 @@ func TestNotPlayed(t *testing.T) {
 	again.next()
 }
 
-// TestStrangers: a socket of a session that is no agent's is accepted and then
-// closed as a violation, and without the key it is not even accepted.
-func TestStrangers(t *testing.T) {
+// TestRefusedSockets: the socket of a session that is not an agent's is closed with a violation;
+// without the key it is not accepted.
+func TestRefusedSockets(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
 	for path, want := range map[string]string{"/vccp/nobody": "Invalid session ID", "/vccp/" + m.ID(): "Invalid session ID",
 		"/vccp": "Session ID required", "/vccp/": "Session ID required"} {
-		if code, why := h.raw(t, path).ended(); code != 1008 || why != want {
+		if code, why, _ := h.raw(t, path).Closed(); code != 1008 || why != want {
 			t.Errorf("%s: %d %s", path, code, why)
 		}
 	}
 	m.must("register-agent", object{"robot": string(robotA)})
-	if code, _ := h.raw(t, "/vccp/"+m.ID()).ended(); code != 1008 {
+	if code, _, _ := h.raw(t, "/vccp/"+m.ID()).Closed(); code != 1008 {
 		t.Errorf("who has a robot is given another character: %d", code)
 	}
 	_, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.http.URL, "http")+"/vccp/"+m.ID(), socket.Options{})
@@ -149,23 +151,22 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestReplaced: the later of two characters is used, the earlier is notified.
-func TestReplaced(t *testing.T) {
+// TestLaterCharacterReplacesEarlier, which is closed.
+func TestLaterCharacterReplacesEarlier(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
 	m.must("register-agent", nil)
 	first := h.raw(t, "/vccp/"+m.ID())
-	first.send(`{"type":"system","category":"capability","data":{"actions":[1]}}`)
+	first.SendShort(`{"type":"system","category":"capability","data":{"actions":[1]}}`)
 	waittest.For(t, "the first", func() bool { return m.must("get-capability", nil) == `{"actions":[1]}` })
 	second := h.body(t, "/"+m.ID())
-	if code, why := first.ended(); code != 1000 || why != "replaced" {
+	if code, why, _ := first.Closed(); code != 1000 || why != "replaced" {
 		t.Errorf("the first ended with %d %s", code, why)
 	}
 	second.can(m, `{"actions":[2]}`)
 }
 
-// TestNoCrossTalk: two models, two characters; what is one's is never the
-// other's.
+// TestNoCrossTalk between two models and their characters.
 func TestNoCrossTalk(t *testing.T) {
 	h := newHarness(t)
 	one, two := h.model(t), h.model(t)
@@ -213,8 +214,8 @@ func TestNoCrossTalk(t *testing.T) {
 	})
 }
 
-// TestRawHTTP: what goes over the wire, without the library's client.
-func TestRawHTTP(t *testing.T) {
+// TestHTTP without the library's client.
+func TestHTTP(t *testing.T) {
 	h := newHarness(t)
 	for _, text := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`} {
 		if status, _, body := h.post(t, text); status != 400 || body != noSession {
@@ -264,8 +265,7 @@ func TestRawHTTP(t *testing.T) {
 	})
 }
 
-// TestIdleSessions: a model that comes no more is forgotten, and its character
-// closed.
+// TestIdleSessions end, and their characters are closed.
 func TestIdleSessions(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
 	m := h.model(t)
@@ -281,8 +281,7 @@ func TestIdleSessions(t *testing.T) {
 	}
 }
 
-// TestBounds: a character cannot make us remember without end, nor send without
-// end.
+// TestBounds of the stored perceptions, and of a message.
 func TestBounds(t *testing.T) {
 	c := &client{}
 	c.handleMessage([]byte(`{"type":"perception","category":"early","data":{}}`), noon)
@@ -306,8 +305,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRobotsTools: those of each robot are offered under its id, run with their
-// own arguments, and follow what it lists.
+// TestRobotsTools are offered under the robot's id, and follow the robot's list.
 func TestRobotsTools(t *testing.T) {
 	h := newHarness(t)
 	defer h.runs()()
@@ -350,16 +348,15 @@ func TestRobotsTools(t *testing.T) {
 	}
 }
 
-// TestAHalfOpenCharacter: one whose network went away answers no ping, and is
-// disconnected; its model is notified that there is none.
-func TestAHalfOpenCharacter(t *testing.T) {
+// TestCharacterWithoutPongs is disconnected.
+func TestCharacterWithoutPongs(t *testing.T) {
 	h := newHarness(t)
 	h.server.quiet = 200 * time.Millisecond
 	m := h.model(t)
 	m.must("register-agent", nil)
 	began := time.Now()
 	r := h.raw(t, "/vccp/"+m.ID())
-	if _, err := io.Copy(io.Discard, r.in); err != nil {
+	if _, err := io.Copy(io.Discard, r.R); err != nil {
 		t.Fatalf("it is not let go: %v", err)
 	}
 	if took := time.Since(began); took < 150*time.Millisecond {
@@ -369,4 +366,35 @@ func TestAHalfOpenCharacter(t *testing.T) {
 		_, failed := m.call("play-action", object{"action": object{"type": "action", "category": "wave", "data": object{}}})
 		return failed
 	})
+}
+
+// upgrade asks for a WebSocket as a page does, which can set no header but subprotocols.
+func (h *harness) upgrade(t *testing.T, path, protocols string) *http.Response {
+	t.Helper()
+	host := strings.TrimPrefix(h.http.URL, "http://")
+	c, err := net.Dial("tcp", host)
+	must.Succeed(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	must.Succeed(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	return avatartest.NewRaw(t, c).Handshake(path, "Origin: http://"+host, "Sec-WebSocket-Protocol: "+protocols)
+}
+
+// TestKeysOfPages: a browser fails unless the answer names one of its subprotocols.
+func TestKeysOfPages(t *testing.T) {
+	h := newHarness(t)
+	m := h.model(t)
+	m.must("register-agent", nil)
+	coded := base64.RawURLEncoding.EncodeToString([]byte(key))
+	for asked, want := range map[string]string{"vccp.v1, bearer." + coded: "vccp.v1", "bearer." + coded + ", vccp.v1": "vccp.v1",
+		"bearer." + coded: ""} {
+		a := h.upgrade(t, "/vccp/"+m.ID(), asked)
+		if got := a.Header.Get("Sec-Websocket-Protocol"); a.StatusCode != http.StatusSwitchingProtocols || got != want {
+			t.Errorf("%.12s...: %s, in %q", asked, a.Status, got)
+		}
+	}
+	for _, asked := range []string{"vccp.v1", "vccp.v1, bearer.d3Jvbmc"} {
+		if a := h.upgrade(t, "/vccp/"+m.ID(), asked); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %s", asked, a.Status)
+		}
+	}
 }
