@@ -1,6 +1,6 @@
-// Package avatar is the common part of the servers to which avatar programs connect. A
-// program opens a WebSocket, puts questions to the agent in a named talk, and is shown
-// that talk. Each protocol is a package below this one.
+// Package avatar is the common part of the servers for avatar programs. A program connects by
+// WebSocket, puts questions to the agent in a named talk, and is shown that talk. Each
+// protocol is a package below this one.
 //
 // For each connection one goroutine receives, one sends and one answers: a question
 // interrupts the previous answer. A program that does not read blocks only its own
@@ -135,8 +135,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sessionsOf returns the sessions that a program is shown: its talk's, and for a robot's
-// talk also the robot's own sessions, in which people speak with it.
+// sessionsOf returns the sessions that a program is shown: its talk's, and for a robot's talk
+// also the robot's own sessions.
 func sessionsOf(talk, session string) []string {
 	if !strings.HasPrefix(talk, feed.OfRobot) {
 		return []string{session}

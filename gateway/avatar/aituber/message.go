@@ -76,7 +76,7 @@ type said struct {
 	Text    string `json:"text"`
 	Role    string `json:"role"`
 	Emotion string `json:"emotion"`
-	Legacy  string `json:"legacyType,omitempty"` // "end" for a message of its own turn
+	Legacy  string `json:"legacyType,omitempty"` // "end" for a message outside of an answer
 }
 
 // failure is the payload of chat.error, which the page speaks.

@@ -29,7 +29,7 @@ type Client struct {
 const mostMessage = 16 << 20
 
 // Dial connects until the test ends. plain, if not nil, removes from a message what is
-// different each time; messages for which it returns "" are skipped.
+// different each time; if it returns "", the message is skipped.
 func Dial(t testing.TB, url string, plain func(message string) string) *Client {
 	t.Helper()
 	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: mostMessage})

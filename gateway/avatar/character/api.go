@@ -1,6 +1,5 @@
-// Package character is the door to what the agents of this appliance are and do, in the
-// words of the three.ws agent system: what a character has done, as a list and as a
-// stream, and what a viewer of it reports or asks for.
+// Package character serves the API of the three.ws agent system: the actions of characters as
+// a list and as a stream, their passports, and the actions that viewers report or request.
 package character
 
 import (
@@ -27,14 +26,14 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// passports are those of the characters. A character is named by its id.
+// passports are the passports of the characters, by id.
 type passports interface {
 	Passport(id string) (map[string]any, error)
-	// Change writes the fields that body, a JSON object, names; null takes one back.
+	// Change sets the fields in body, a JSON object; null resets one.
 	Change(id string, body []byte) (map[string]any, error)
 }
 
-// Options are what the door is made of. Only fields with a note may be nil.
+// Options are the dependencies of an API. Only fields whose comment says so may be nil.
 type Options struct {
 	Bus    *event.Bus
 	Log    *action.Log
@@ -43,32 +42,32 @@ type Options struct {
 
 	Passports passports
 
-	Find func(robot string) (device.ID, error) // the robot that is meant by a MAC address or a name
+	Find func(robot string) (device.ID, error) // returns the robot with a MAC address or a name
 
-	// Say has a robot speak; queued is whether it does so later.
+	// Say has a robot speak; queued reports that it will speak later.
 	Say func(ctx context.Context, id device.ID, text string) (queued bool, err error)
 
-	// Remember stores a fact, and publishes that.
+	// Remember stores a fact and publishes it.
 	Remember func(agent.Entry, time.Time) (agent.Entry, error)
 
-	// Perform has a skill do its work, publishes the skill's events and returns once
-	// it is done. Nil is an appliance without skills.
+	// Perform performs a skill, publishes its events, and returns when it has ended. It is nil
+	// on an appliance without skills.
 	Perform  func(context.Context, skill.Call) (skill.Result, error)
-	Language func(device.ID) string // that of a robot, BCP 47, and the household's for no robot
+	Language func(device.ID) string // of a robot, BCP 47, or of the household for no robot
 }
 
-// API is the door. Run carries out what waits.
+// API is the API. Run publishes delayed events.
 type API struct {
 	o       Options
 	pace    pace
 	readers atomic.Int32
 }
 
-// New returns the door.
+// New returns an API.
 func New(o Options) *API { return &API{o: o, pace: newPace()} }
 
 const (
-	usualRecent = 10 // actions, for who asks for no number
+	usualRecent = 10 // actions, unless a request gives a number
 	mostRecent  = 200
 )
 
@@ -76,7 +75,7 @@ func badQuery(why string) error {
 	return &httpserver.Fault{Word: "bad_query", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
-// typesOf are the types that a query names, separated by commas, or all of them.
+// typesOf returns the types in a query, separated by commas, or all of them.
 func typesOf(query string, owned bool) (types []action.Type, err error) {
 	if query == "" || query == "*" {
 		return slices.DeleteFunc(action.Types(), func(kind action.Type) bool { return !owned && kind.Private() }), nil
@@ -95,14 +94,14 @@ func typesOf(query string, owned bool) (types []action.Type, err error) {
 	return types, nil
 }
 
-// view is what a reader sees of the actions.
+// view selects the actions for a reader.
 type view struct {
-	agent string        // the character's id; empty is all
-	types []action.Type // these alone
-	owned bool          // the reader is the owner, who sees the whole of them
+	agent string // the character's id; empty is all
+	types []action.Type
+	owned bool // the reader is the owner, who sees private parts
 }
 
-// recent are the latest n that are seen.
+// recent returns the latest n actions of the view.
 func (v view) recent(log *action.Log, n int) []action.Action {
 	all := log.Recent(v.agent, v.types, n)
 	for i, a := range all {
@@ -111,7 +110,7 @@ func (v view) recent(log *action.Log, n int) []action.Action {
 	return all
 }
 
-// of is an action as it is seen. ok is false where it is not.
+// of returns an action as the reader sees it. ok is false if it is hidden.
 func (v view) of(a action.Action) (_ action.Action, ok bool) {
 	if v.agent != "" && a.Agent != v.agent || !slices.Contains(v.types, a.Type) {
 		return action.Action{}, false
@@ -122,8 +121,8 @@ func (v view) of(a action.Action) (_ action.Action, ok bool) {
 	return a.Shown()
 }
 
-// stream sends actions as they happen until the client goes. It goes on after the
-// last id that a client of this run has seen, and else begins with the next action.
+// stream sends actions until the client leaves: those after lastID if that is an id of this run,
+// or else those from now on.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
 	defer a.readers.Add(-1)
 	if a.readers.Add(1) > limit.Readers {

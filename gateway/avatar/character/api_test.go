@@ -26,7 +26,7 @@ import (
 	"perch/must"
 )
 
-// harness is a door with everything around it played.
+// harness is an API with scripted dependencies.
 type harness struct {
 	*API
 	bus    *event.Bus
@@ -39,12 +39,12 @@ type trusted device.ID
 
 func (r trusted) Trusts(id device.ID) bool { return id == device.ID(r) }
 
-const viewersKey = "the viewer's" // who is no owner
+const viewersKey = "the viewer's" // not an owner's
 
 const adopted = "a0b1c2d3e4f5"
 
-// FuzzReport: whatever a viewer posts is taken, or refused as the viewer's fault, and what
-// is taken can be told again.
+// FuzzReport: a report is accepted or refused as the viewer's fault, and accepted ones are valid
+// actions.
 func FuzzReport(f *testing.F) {
 	for _, kind := range action.Types() {
 		f.Add([]byte(`{"type":"` + string(kind) + `","payload":{}}`))
@@ -77,7 +77,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// newHarness is to be made in a bubble, where time is the test's.
+// newHarness must be called in a synctest bubble.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{bus: event.NewBus()}
@@ -160,9 +160,9 @@ func TestActionsAreListed(t *testing.T) {
 	})
 }
 
-// TestAViewerSeesNothingPrivate: facts, signed messages, and what skills are given and answer are
-// the owner's, in the list and in the stream.
-func TestAViewerSeesNothingPrivate(t *testing.T) {
+// TestPrivateActionsAreHidden from viewers, in the list and in the stream: facts, signed messages,
+// and the arguments and results of skills.
+func TestPrivateActionsAreHidden(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		ask := func(ctx context.Context, path, key string) string {
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
@@ -208,8 +208,8 @@ func TestAViewerSeesNothingPrivate(t *testing.T) {
 	})
 }
 
-// TestTheStreamResumes reads a stream, and another from where it ended.
-func TestTheStreamResumes(t *testing.T) {
+// TestStreamResumes after an id.
+func TestStreamResumes(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		stream := func(query, last string) string {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -240,8 +240,7 @@ func TestTheStreamResumes(t *testing.T) {
 	})
 }
 
-// TestViewersReport holds what a viewer may do, and where.
-func TestViewersReport(t *testing.T) {
+func TestReports(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		for _, c := range []struct {
 			body   string
@@ -273,8 +272,8 @@ func TestViewersReport(t *testing.T) {
 	})
 }
 
-// TestTheRatesHold sends as a viewer does that has no measure.
-func TestTheRatesHold(t *testing.T) {
+// TestRates of one place.
+func TestRates(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		wave := `{"type":"gesture","payload":{"name":"wave"}}`
 		refused := 0
@@ -318,9 +317,8 @@ func TestTheRatesHold(t *testing.T) {
 	})
 }
 
-// TestGesturesOfMadeUpSessions: each has a place of its own, and all together push no
-// speech out of the bus.
-func TestGesturesOfMadeUpSessions(t *testing.T) {
+// TestReportsAreBounded over all sessions, so that they push no speech out of the bus.
+func TestReportsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.bus.Publish(adopted, "s", event.Said{Text: "Hi"})
 		before, taken := h.bus.Seq(), 0
@@ -342,9 +340,9 @@ func TestGesturesOfMadeUpSessions(t *testing.T) {
 	})
 }
 
-// TestOneViewerPushesOutNothing: a program that is logged in and names a new session for
-// each report fills neither memory nor diary, and what is not kept goes on.
-func TestOneViewerPushesOutNothing(t *testing.T) {
+// TestStoredReportsAreBounded over all sessions, so that they fill neither memory nor diary; other
+// reports are still accepted.
+func TestStoredReportsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		taken := 0
 		for i := range 1000 {
@@ -373,7 +371,7 @@ func TestOneViewerPushesOutNothing(t *testing.T) {
 	})
 }
 
-func TestTheBurstsOfEachType(t *testing.T) {
+func TestBurstsOfEachType(t *testing.T) {
 	for kind, most := range map[action.Type]int{action.PerformSkill: 10, action.Emote: 20, action.Speak: 5, action.Presence: 100} {
 		rates, now := action.NewRates[int](), time.Unix(1, 0)
 		for n := range most + 1 {

@@ -12,17 +12,17 @@ import (
 	"perch/event"
 )
 
-// pace has what the rates of viewers let through published, some of it a little later.
+// pace limits the events of viewers, and delays some.
 type pace struct {
 	mu    sync.Mutex
 	rates *action.Rates[place]
-	all   bound         // of what is published: else one viewer could push speech out of the bus
-	kept  bound         // of what is written to the disk, by the memory, the diary or both
-	poke  chan struct{} // something waits
+	all   bound         // of published events, so that a viewer cannot push speech out of the bus
+	kept  bound         // of events that are written to disk, by the memory, the diary or both
+	poke  chan struct{} // receives when an event waits
 }
 
-// bound is one over all places. The rates are of each place, and a viewer names its
-// places itself.
+// bound is a limit for all places together. The rates are per place, and viewers choose their
+// places.
 type bound struct {
 	most   int
 	within time.Duration
@@ -30,7 +30,7 @@ type bound struct {
 	n      int
 }
 
-// full returns an error that wraps action.ErrRate where no more may be counted now.
+// full returns an error that wraps action.ErrRate if the bound is reached.
 func (b *bound) full(now time.Time, of string) error {
 	if now.Sub(b.since) >= b.within {
 		b.since, b.n = now, 0
@@ -41,7 +41,7 @@ func (b *bound) full(now time.Time, of string) error {
 	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; wait until it has passed", action.ErrRate, b.most, b.within, of)
 }
 
-// lasts reports whether an action of a type is written to the disk.
+// lasts reports whether actions of a type are written to disk.
 func lasts(kind action.Type) bool {
 	switch kind {
 	case action.Speak, action.Remember, action.Sign, action.PerformSkill, action.SkillDone, action.Validate, action.LoadEnd:
@@ -50,7 +50,7 @@ func lasts(kind action.Type) bool {
 	return false
 }
 
-// admit asks for an event to be published now, and counts it where it is now or later.
+// admit reports whether to publish an event now, and counts it unless it is dropped.
 func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (pass bool, err error) {
 	if err := p.all.full(now, ""); err != nil {
 		return false, err
@@ -59,7 +59,7 @@ func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (
 		return false, err
 	}
 	if _, gesture := e.(event.Gesture); gesture && !pass {
-		return false, nil // it is dropped
+		return false, nil // dropped
 	}
 	if pass && lasts(kind) {
 		if err := p.kept.full(now, " of those that are kept"); err != nil {
@@ -71,7 +71,7 @@ func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (
 	return pass, nil
 }
 
-// place is where something is published.
+// place is a robot, or a session without one.
 type place struct {
 	robot   device.ID
 	session string
@@ -82,8 +82,8 @@ func newPace() pace {
 		poke: make(chan struct{}, 1)}
 }
 
-// admit asks for a viewer's event to be published now. It returns false where it is
-// published later, if at all.
+// admit reports whether to publish a viewer's event now; otherwise it is published later or
+// dropped.
 func (a *API) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
 	a.pace.mu.Lock()
 	now, err = a.pace.admit(time.Now(), at, kind, e)
@@ -91,13 +91,13 @@ func (a *API) admit(at place, kind action.Type, e event.Event) (now bool, err er
 	if !now {
 		select {
 		case a.pace.poke <- struct{}{}:
-		default: // it has yet to look
+		default: // Run has yet to receive
 		}
 	}
 	return now, err
 }
 
-// Run publishes what waits for its time until ctx ends.
+// Run publishes delayed events until ctx ends.
 func (a *API) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -1,6 +1,7 @@
 package character
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,29 +18,29 @@ import (
 	"perch/limit"
 )
 
-// report is an action of a viewer as it comes.
+// report is the JSON of a viewer's action.
 type report struct {
 	action.Action
 	Robot   string `json:"robot"`      // a MAC address or a name
 	Session string `json:"session_id"` // of the viewer's chat
 }
 
-// reported is the answer. Outcome is one of the following.
+// reported is the answer.
 type reported struct {
 	OK      bool   `json:"ok"`
 	Outcome string `json:"outcome"`
 	Agent   string `json:"agentId"`
 }
 
-// What came of a report.
+// The outcomes of a report.
 const (
 	outcomeDone   = "done"
-	outcomeHeld   = "held"   // the rates of gestures, emotes and looks have it wait, joined or dropped
-	outcomeQueued = "queued" // the robot speaks it when it can be reached
+	outcomeHeld   = "held"   // delayed, joined with others or dropped by the rates of gestures, emotes and looks
+	outcomeQueued = "queued" // the robot speaks it when it is reachable
 )
 
-// rateLimited is the answer to a burst: this project's shape, with the fields of the
-// agent system's protocol-error beside it.
+// rateLimited is the error for too many reports: Perch's shape, and the fields of the agent
+// system's protocol-error.
 type rateLimited struct {
 	Wrong struct {
 		Code    string `json:"code"`
@@ -56,10 +57,10 @@ func newRateLimited(kind action.Type, err error) *rateLimited {
 	return r
 }
 
-// Error is the sentence.
+// Error implements error.
 func (r *rateLimited) Error() string { return r.Message }
 
-// handleReport carries out or publishes a viewer's action at the place it names.
+// handleReport carries out or publishes a viewer's action at its place.
 func (a *API) handleReport(ctx context.Context, r report, session string) (reported, error) {
 	e, err := r.Event()
 	if err != nil {
@@ -85,11 +86,11 @@ func (a *API) handleReport(ctx context.Context, r report, session string) (repor
 	return reported{err == nil, outcome, who}, err
 }
 
-// carryOut does what is to be done with a viewer's event; most are only published.
+// carryOut carries out a viewer's event; most are only published.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
-		if at.robot != "" { // which publishes what it has spoken
+		if at.robot != "" { // the robot publishes what it has spoken
 			queued, err := a.o.Say(ctx, at.robot, e.Text)
 			if queued {
 				return outcomeQueued, err
@@ -107,34 +108,35 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 	return outcomeDone, nil
 }
 
-// perform has a skill do its work, and returns when it is done. The result is published; an
-// error is returned where it was not begun, or its arguments do not fit.
+// perform performs a skill, whose result is published. It returns an error if the skill did not
+// begin or its arguments are invalid.
 func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
 	if a.o.Perform == nil {
 		return &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
 	}
 	_, err := a.o.Perform(ctx, skill.Call{Agent: a.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
 		Now: time.Now(), Language: a.o.Language(at.robot), Untrusted: at.robot != "" && !a.o.Robots.Trusts(at.robot), Exposed: true})
-	switch {
-	case errors.Is(err, skill.ErrHidden):
-		return &httpserver.Fault{Word: "skill_not_exposed", Sentence: err.Error(), HTTP: http.StatusForbidden}
-	case errors.Is(err, skill.ErrArguments):
-		return &httpserver.Fault{Word: "bad_arguments", Sentence: err.Error(), HTTP: http.StatusBadRequest}
-	case errors.Is(err, skill.ErrElsewhere):
-		return &httpserver.Fault{Word: "no_skill", Sentence: err.Error(), HTTP: http.StatusNotFound}
-	case errors.Is(err, skill.ErrUnknown):
-		return &httpserver.Fault{Word: "no_skill", HTTP: http.StatusNotFound,
-			Sentence: "there is no such skill here; perch skill list shows those there are"}
-	case errors.Is(err, skill.ErrBusy):
-		return &httpserver.Fault{Word: "skills_busy", Sentence: "too many skills are at work; try again in a moment", HTTP: http.StatusTooManyRequests}
-	case errors.Is(err, skill.ErrDenied):
-		return &httpserver.Fault{Word: "not_adopted", Sentence: "this robot is not adopted by name, and may not use that skill", HTTP: http.StatusConflict}
+	for _, known := range []struct {
+		err            error
+		word, sentence string // an empty sentence stands for that of the error
+		status         int
+	}{
+		{skill.ErrHidden, "skill_not_exposed", "", http.StatusForbidden},
+		{skill.ErrArguments, "bad_arguments", "", http.StatusBadRequest},
+		{skill.ErrElsewhere, "no_skill", "", http.StatusNotFound},
+		{skill.ErrUnknown, "no_skill", "there is no such skill here; perch skill list shows those there are", http.StatusNotFound},
+		{skill.ErrBusy, "skills_busy", "too many skills are at work; try again in a moment", http.StatusTooManyRequests},
+		{skill.ErrDenied, "not_adopted", "this robot is not adopted by name, and may not use that skill", http.StatusConflict},
+	} {
+		if errors.Is(err, known.err) {
+			return &httpserver.Fault{Word: known.word, Sentence: cmp.Or(known.sentence, err.Error()), HTTP: known.status}
+		}
 	}
 	return nil
 }
 
-// placeOf is where a viewer's event belongs: a robot that was adopted, the session of a
-// viewer's chat, or neither, which is the household's character.
+// placeOf returns the place of a viewer's event: an adopted robot, the session of a viewer's
+// chat, or neither for the household's character.
 func (a *API) placeOf(robot, session string) (place, error) {
 	if named, is := strings.CutPrefix(session, feed.OfRobot); is && robot == "" {
 		robot, session = named, ""

@@ -18,8 +18,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the actions behind a lock, or behind none for this machine. owns reports
-// whether a request that was let in is the owner's, who sees all of them.
+// Routes mounts the API for viewers. owns reports whether a request is the owner's, who sees
+// private actions too.
 func (a *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
 		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(usualRecent)))
@@ -51,13 +51,13 @@ func (a *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 	r.POST("/api/agent-actions", httpserver.Limit(limit.Question), a.report)
 }
 
-// viewOf is what a request asks to see.
+// viewOf returns the view of a request.
 func viewOf(c *gin.Context, owns func(*http.Request) bool) (view, error) {
 	types, err := typesOf(c.Query("type"), owns(c.Request))
 	return view{c.Query("agent"), types, owns(c.Request)}, err
 }
 
-// report takes a viewer's action.
+// report handles a viewer's action.
 func (a *API) report(c *gin.Context) {
 	body, err := httpserver.Body(c.Request)
 	var r report
@@ -84,14 +84,14 @@ func (a *API) report(c *gin.Context) {
 			{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 		}))
 	default:
-		c.JSON(http.StatusAccepted, done) // it is for others to act on
+		c.JSON(http.StatusAccepted, done) // the work may go on
 	}
 }
 
-// me is the id of the character that is meant by the caller's robot or session.
+// me stands for the character of the caller's robot or session.
 const me = "me"
 
-// Owned mounts what an owner alone may change.
+// Owned mounts the API for the owner.
 func (a *API) Owned(r gin.IRouter) {
 	agents := r.Group("/api/agents", httpserver.Limit(passport.Most))
 	agents.PUT("/:id", a.passport(a.o.Passports.Change))
@@ -107,7 +107,7 @@ func (a *API) Owned(r gin.IRouter) {
 	}))
 }
 
-// passport is a handler that answers with a passport.
+// passport returns a handler that answers with a passport.
 func (a *API) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		shown, err := func() (map[string]any, error) {
@@ -115,7 +115,7 @@ func (a *API) passport(work func(id string, body []byte) (map[string]any, error)
 			if err != nil {
 				return nil, err
 			}
-			id, err := a.meant(c)
+			id, err := a.characterOf(c)
 			if err != nil {
 				return nil, err
 			}
@@ -136,9 +136,9 @@ func (a *API) passport(work func(id string, body []byte) (map[string]any, error)
 	}
 }
 
-// meant is the id of the character in the address. Me is that of the robot or of the
-// skin's talk that the caller names, or else the household's.
-func (a *API) meant(c *gin.Context) (string, error) {
+// characterOf returns the id in the address, or for me the character of the robot or session in
+// the request, or else the household's.
+func (a *API) characterOf(c *gin.Context) (string, error) {
 	id := c.Param("id")
 	if id != me {
 		return id, nil

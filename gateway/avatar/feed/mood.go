@@ -7,8 +7,7 @@ import (
 	"perch/limit"
 )
 
-// mostMoods bounds the stored moods. The one that has not changed for the longest is
-// dropped.
+// mostMoods bounds the stored moods. The oldest is dropped.
 const mostMoods = 200
 
 // moods holds the latest mood of each robot, and of each session without one.

@@ -118,8 +118,8 @@ func (v *Viewer) Late() bool {
 	return v.out.late
 }
 
-// Shown publishes that a notification was shown, if the frame is one that counts as
-// shown when sent and nobody has shown it before.
+// Shown publishes that a notification was shown, if its frame counts as shown when sent and it
+// was not shown before.
 func (v *Viewer) Shown(made *Frame) {
 	if made.notice == "" {
 		return

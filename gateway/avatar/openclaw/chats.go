@@ -19,7 +19,7 @@ type chats struct {
 	count int              // of all texts so far
 }
 
-// asked is the key by which a client calls a session, and the run of its latest text.
+// asked is a client's key of a session, and the run of its latest text.
 type asked struct{ key, run string }
 
 // sent is the state of a text.

@@ -27,8 +27,8 @@ type registered struct {
 	robot device.ID // of a robot's character
 }
 
-// register makes a session an agent, with a robot as its character or, if robot is "", one that
-// connects by WebSocket. already reports that it has that character and keeps it; first that
+// register makes a session an agent. Its character is a robot or, if robot is "", connects by
+// WebSocket. already reports that it has that character and keeps it; first that
 // the session was not registered before.
 func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	s.mu.Lock()

@@ -13,8 +13,7 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the MCP endpoint for models, on a router behind the skins' key or one that only
-// this machine reaches.
+// Routes mounts the MCP endpoint for models, behind the skins' key or on loopback.
 func (s *Server) Routes(r gin.IRouter) {
 	r.POST("/mcp", httpserver.Limit(limit.List), func(c *gin.Context) {
 		if err := s.post(c.Writer, c.Request); err != nil {

@@ -69,7 +69,7 @@ func (s *Server) wanted() map[string]offer {
 	return wanted
 }
 
-// updateTools makes the offered tools those that the robots list.
+// updateTools offers the tools that the robots list.
 func (s *Server) updateTools() {
 	wanted := s.wanted()
 	s.mu.Lock()
@@ -88,8 +88,8 @@ func (s *Server) updateTools() {
 	}, s.handler)
 }
 
-// replaceTools makes the offered tools of a server the wanted ones. It adds those that are new or
-// changed unless describe returns nil.
+// replaceTools makes the offered tools of a server the wanted ones. It adds a new or changed tool
+// unless describe returns nil.
 func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool, handler func(T) mcp.ToolHandler) {
 	var gone []string
 	for name := range offered {
