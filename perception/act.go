@@ -1,6 +1,10 @@
 package perception
 
-import "time"
+import (
+	"time"
+
+	"perch/event"
+)
 
 // Act is an action of a robot. The set is closed: the types of this file and rule.go.
 type Act interface{ isAct() }
@@ -60,8 +64,16 @@ const (
 	PriorityWakeWord                     // its wake word came from a side
 	PriorityGesture                      // a gesture, or a look, was asked for
 	PriorityRule                         // a rule of its owner's
-	PriorityTalk                         // its brain is moving it, or a client of a door
+	PriorityTalk                         // its brain, or a client, is moving it
 )
+
+// priorityOf returns the priority of a gesture or a look by who asked for it.
+func priorityOf(by string) Priority {
+	if by == event.ByMood {
+		return PriorityMood
+	}
+	return PriorityGesture
+}
 
 // head arbitrates who turns a robot's head.
 type head struct {

@@ -27,8 +27,8 @@ type moment struct {
 	greeted time.Time // a face was last greeted
 	played  time.Time // a sound was last played
 	quiet   bool      // the quiet hours are on
-	poses   time.Time // until when a gesture is under way
-	told    bool      // an agent or a client was the last to turn the head
+	poses   time.Time // when the gesture under way ends
+	moved   bool      // an agent or a client was the last to turn the head
 	lit     time.Time // when a rule, an agent or a client last set the lights
 }
 

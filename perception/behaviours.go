@@ -62,8 +62,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 		return nil, err
 	}
 	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, woken: make(chan struct{}, 1),
-		moved: map[device.ID]time.Time{},
-		lit:   map[device.ID]time.Time{}}, nil
+		moved: map[device.ID]time.Time{}, lit: map[device.ID]time.Time{}}, nil
 }
 
 // Apply changes the tuning and the rules, which have been checked. Robots continue
@@ -171,7 +170,7 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 		b.moved[id] = now
 		b.wake()
 	}
-	if lightsUp(tool) {
+	if setsLights(tool) {
 		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= lightsAreOther })
 		b.lit[id] = now
 	}

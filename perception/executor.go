@@ -23,7 +23,7 @@ const (
 type executor struct {
 	o       Options
 	robots  robots
-	outside outside // may be nil
+	outside outside
 
 	lanes   device.Lanes
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ func newExecutor(r robots, outside outside, o Options) *executor {
 	return &executor{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
 }
 
-// enqueue queues acts, and drops those that do not fit.
+// enqueue queues acts. If too many wait, it drops the rest.
 func (h *executor) enqueue(ctx context.Context, id device.ID, now time.Time, requests []request) {
 	for _, d := range requests {
 		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
@@ -66,12 +66,12 @@ func (h *executor) work(ctx context.Context, id device.ID, d request, since time
 func (h *executor) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err != nil && !h.failing[f] {
-		h.o.Log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
-	}
 	if err == nil {
 		delete(h.failing, f)
 		return
+	}
+	if !h.failing[f] {
+		h.o.Log.Warn("a behaviour could not act", "behaviour", f.by, "robot", f.robot, "err", err)
 	}
 	h.failing[f] = true
 }
@@ -82,10 +82,10 @@ func (h *executor) text(id device.ID, a Say) string {
 	if name := usual()[text]; a.Usual && name != "" && h.o.Phrase != nil {
 		text = h.o.Phrase(id, name)
 	}
-	if a.Person == "" {
-		return text
+	if a.Person != "" {
+		text = strings.ReplaceAll(text, "{name}", a.Person)
 	}
-	return strings.ReplaceAll(text, "{name}", a.Person)
+	return text
 }
 
 // usual maps the texts of DefaultTuning to the names of their phrases.
@@ -125,8 +125,12 @@ func (h *executor) execute(ctx context.Context, id device.ID, d request) (err er
 		_, err = h.call(ctx, id, stateTool, map[string]any{"state": a.State})
 	case CallTool:
 		_, err = h.call(ctx, id, a.Name, a.Arguments)
-	default:
-		err = h.executeOutside(ctx, id, a)
+	case Feel:
+		err = h.outside.Feel(ctx, id, a.Emotion)
+	case Publish:
+		err = h.outside.Publish(ctx, a.Topic, a.Payload)
+	case Notify:
+		err = h.outside.Notify(ctx, id, a.Text, !a.Silent)
 	}
 	return err
 }

@@ -21,14 +21,14 @@ const (
 type gesturer struct {
 	known Gestures
 
-	doing  Gesture // without frames there is none
+	doing  Gesture // the gesture under way; without frames, none
 	asked  event.Gesture
 	began  time.Time
-	slower float64 // factor by which times stretch
-	next   int     // of the keyframes
+	slower float64 // factor for times
+	next   int     // index of the next keyframe
 	speed  int
 	from   Head // where the head was
-	to     Head // and where it is
+	to     Head // where it is
 	moved  bool
 	faced  bool
 	lit    bool
@@ -159,11 +159,8 @@ func (g *gesturer) turn(m moment, to Head, speed int) TurnHead {
 	if due := g.nextStep(); due.After(m.now) {
 		hold = due.Sub(m.now) + holdsBeyond
 	}
-	by := PriorityGesture
-	if g.asked.By == event.ByMood {
-		by = PriorityMood
-	}
-	return TurnHead{Yaw: min(max(to.Yaw, -mostYaw), mostYaw), Pitch: &pitch, Speed: min(max(speed, leastSpeed), mostSpeed), Priority: by, Hold: hold}
+	return TurnHead{Yaw: min(max(to.Yaw, -mostYaw), mostYaw), Pitch: &pitch, Speed: min(max(speed, leastSpeed), mostSpeed),
+		Priority: priorityOf(g.asked.By), Hold: hold}
 }
 
 // rest ends the gesture: it restores the head, the lights and the face.
@@ -203,8 +200,7 @@ const (
 
 func (*looker) step(m moment) []Act {
 	e, is := m.event.(event.LookAt)
-	felt := e.By == event.ByMood
-	if !is || m.state.asleep() && e.By != event.ByOwner || felt && m.quiet {
+	if !is || m.state.asleep() && e.By != event.ByOwner || e.By == event.ByMood && m.quiet {
 		return nil
 	}
 	yaw, pitch := 0, restPitch
@@ -222,9 +218,5 @@ func (*looker) step(m moment) []Act {
 	default:
 		return nil // possible only for a drawn avatar
 	}
-	by := PriorityGesture
-	if felt {
-		by = PriorityMood
-	}
-	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: lookSpeed, Priority: by, Hold: lookHolds}}
+	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: lookSpeed, Priority: priorityOf(e.By), Hold: lookHolds}}
 }

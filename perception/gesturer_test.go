@@ -42,24 +42,24 @@ func TestALookTurnsTheHead(t *testing.T) {
 		{name: "at who is there", script: "1s look user", want: "1s head 0 30"},
 		{name: "at who was heard", script: "1s sound left; 2s look user", want: "2s head -35 30"},
 		{name: "ahead", script: "1s look center; 2s look model; 3s look down", want: "1s head 0 15; 2s head 0 15; 3s head 0 5"},
-		{name: "at what is none of a robot's", script: "1s look token", want: ""},
+		{name: "at what only a drawn avatar can see", script: "1s look token", want: ""},
 		{name: "not away from where the model has turned it", script: "1s moves; 2s look center", want: ""},
 	})
 }
 
-// TestNoGestureGoesBeyondARobot has each gesture at each pace: the head within its
-// servos, and no keyframe sooner than a robot can follow.
-func TestNoGestureGoesBeyondARobot(t *testing.T) {
+// TestGesturesStayWithinLimits at each pace: the head within the range of its servos, and no
+// keyframe sooner than a robot can follow.
+func TestGesturesStayWithinLimits(t *testing.T) {
 	for _, one := range StockGestures().All() {
 		for _, lasts := range []int64{-1, 0, 1, 500, 5000, 1 << 62} {
 			c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 			now := noon
 			c.handleEvent(envelope(now, event.RobotOnline{}))
 			c.handleEvent(envelope(now, event.Perceived{Name: headTurn, Data: []byte(`{"yaw":120,"pitch":80,"by":"rule"}`)}))
-			deeds := c.handleEvent(envelope(now, event.Gesture{Name: one.Name, Duration: lasts, By: event.ByModel}))
+			requests := c.handleEvent(envelope(now, event.Gesture{Name: one.Name, Duration: lasts, By: event.ByModel}))
 			var last time.Time
 			for {
-				for _, d := range deeds {
+				for _, d := range requests {
 					turn, is := d.act.(TurnHead)
 					if !is {
 						continue
@@ -81,13 +81,13 @@ func TestNoGestureGoesBeyondARobot(t *testing.T) {
 					t.Fatalf("%s ends after %s", one.Name, ends.Sub(noon))
 				}
 				now = now.Add(time.Millisecond)
-				deeds = c.step(now, nil)
+				requests = c.step(now, nil)
 			}
 		}
 	}
 }
 
-// TestTenThousandGesturesASecond begins two of them, and leaves the robot as it was.
+// TestTenThousandGesturesASecond starts only two of them, and restores the robot.
 func TestTenThousandGesturesASecond(t *testing.T) {
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 	c.handleEvent(envelope(noon, event.RobotOnline{}))

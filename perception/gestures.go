@@ -23,8 +23,7 @@ var gesturesFile []byte
 // ErrGesture is wrapped by the errors for an invalid file of gestures.
 var ErrGesture error = errors.New("not a file of gestures")
 
-// Gestures are the known gestures, in the order in which they are offered. The value is
-// immutable.
+// Gestures are the known gestures, in the order of offers. The value is immutable.
 type Gestures struct{ all []Gesture }
 
 // Gesture is a movement of head, face and lights.
@@ -40,7 +39,7 @@ type Keyframe struct {
 	At    int64   `json:"at_ms"` // milliseconds since the gesture began
 	Yaw   *int    `json:"yaw"`   // degrees from where the head looked; negative is the robot's own left
 	Pitch *int    `json:"pitch"` // degrees, 5-85
-	Speed int     `json:"speed"` // of the head, 100-1000; 0 is that of the previous keyframe
+	Speed int     `json:"speed"` // of the head, 100-1000; 0 means as in the previous keyframe
 	Face  string  `json:"face"`  // an emotion of robots
 	Light *[3]int `json:"light"` // red, green and blue, 0-168 each
 }

@@ -27,8 +27,7 @@ func TestStockGestures(t *testing.T) {
 	}
 }
 
-// FuzzGestures: a file of gestures is refused by a sentence that names it no gesture, or
-// all that it has can be carried out.
+// FuzzGestures: a file of gestures is refused, or all its gestures can be executed.
 func FuzzGestures(f *testing.F) {
 	f.Add(gesturesFile)
 	f.Add([]byte(`{"gestures": [{"name": "a", "duration_ms": 900, "frames": [{"at_ms": 0, "yaw": -90, "light": [0, 1, 168]}]}]} {}`))
@@ -58,8 +57,7 @@ func FuzzGestures(f *testing.F) {
 	})
 }
 
-// TestGesturesOfAnOwner reads files beside the appliance's own, and says of each that
-// cannot be used why.
+// TestGesturesOfAnOwner reads an owner's files, and reports why one cannot be used.
 func TestGesturesOfAnOwner(t *testing.T) {
 	frame := `{"at_ms": 0, "yaw": 5, "pitch": 20, "light": [0, 0, 1], "face": "happy"}`
 	one := func(name, more string) string { return `{"gestures": [{"name": "` + name + `", ` + more + `}]}` }

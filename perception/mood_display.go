@@ -1,6 +1,7 @@
 package perception
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -101,10 +102,7 @@ func (w *moodDisplay) handleEvent(m moment) (changed bool) {
 	case event.Expression:
 		w.over, w.overUntil = expressionFace(e), m.now.Add(expressionFor)
 		return true
-	case event.TurnEnded, event.ListeningStarted:
-		w.face, w.rests = "", m.now.Add(moodAfterTurn)
-		return true
-	case event.RobotOnline:
+	case event.TurnEnded, event.ListeningStarted, event.RobotOnline:
 		w.face, w.rests = "", m.now.Add(moodAfterTurn)
 		return true
 	case event.RobotSeen: // it has booted
@@ -147,12 +145,9 @@ func expressionFace(e event.Expression) string {
 
 // update returns the acts for what has changed.
 func (w *moodDisplay) update(m moment) (acts []Act) {
-	face := w.mood.Face
+	face := cmp.Or(w.mood.Face, neutralFace)
 	if m.now.Before(w.overUntil) {
-		face = w.over
-	}
-	if face == "" {
-		face = neutralFace
+		face = cmp.Or(w.over, neutralFace)
 	}
 	bare := w.face == "" && face == neutralFace
 	if face != w.face && !bare && !m.now.Before(w.yields) {
@@ -174,7 +169,7 @@ func (w *moodDisplay) turn(m moment) []Act {
 	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.
 	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -moodYaw), moodYaw))), Pitch: int(math.Round(-h.Lean))}
 	far := max(pose.Yaw-w.pose.Yaw, w.pose.Yaw-pose.Yaw, pose.Pitch-w.pose.Pitch, w.pose.Pitch-pose.Pitch)
-	if m.told || far < moodLeastTurn && (pose != Head{} || w.pose == Head{}) {
+	if m.moved || far < moodLeastTurn && (pose != Head{} || w.pose == Head{}) {
 		return nil
 	}
 	w.pose = pose
@@ -191,25 +186,17 @@ func (w *moodDisplay) turn(m moment) []Act {
 // it only a few times.
 func glow(m event.Mood) [3]int {
 	const steps = 4
-	var colour [3]int // at its brightest: a glow, not a lamp
-	var felt float64
-	switch f := m.Feelings; m.Dominant {
-	case "concern":
-		colour, felt = [3]int{64, 20, 0}, f.Concern
-	case "celebration":
-		colour, felt = [3]int{56, 48, 0}, f.Celebration
-	case "patience":
-		colour, felt = [3]int{0, 12, 56}, f.Patience
-	case "curiosity":
-		colour, felt = [3]int{0, 52, 52}, f.Curiosity
-	case "empathy":
-		colour, felt = [3]int{60, 8, 36}, f.Empathy
-	case "uncertain":
-		colour, felt = [3]int{36, 0, 56}, f.Uncertain
+	f := m.Feelings
+	lit := map[string]struct {
+		colour [3]int // at its brightest: a glow, not a lamp
+		felt   float64
+	}{
+		"concern": {[3]int{64, 20, 0}, f.Concern}, "celebration": {[3]int{56, 48, 0}, f.Celebration}, "patience": {[3]int{0, 12, 56}, f.Patience},
+		"curiosity": {[3]int{0, 52, 52}, f.Curiosity}, "empathy": {[3]int{60, 8, 36}, f.Empathy}, "uncertain": {[3]int{36, 0, 56}, f.Uncertain},
+	}[m.Dominant]
+	step := math.Ceil(min(max(lit.felt, 0), 1) * steps)
+	for i := range lit.colour {
+		lit.colour[i] = int(float64(lit.colour[i]) * step / steps)
 	}
-	step := math.Ceil(min(max(felt, 0), 1) * steps)
-	for i := range colour {
-		colour[i] = int(float64(colour[i]) * step / steps)
-	}
-	return colour
+	return lit.colour
 }

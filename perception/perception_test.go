@@ -58,7 +58,7 @@ func newDesk(t *testing.T) *desk {
 	return &desk{NewIntake(bus, robotsHere{}, slog.New(slog.NewTextHandler(log, nil))), bus, bus.Read(), log}
 }
 
-// published is what came since it was last asked.
+// published returns the perceptions since the last call.
 func (d *desk) published(t *testing.T) (all []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +73,7 @@ func (d *desk) published(t *testing.T) (all []string) {
 	}
 }
 
-func TestWhatIsTakenIn(t *testing.T) {
+func TestIntakeChecksEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		name, data string
 		want       string // as it is published; empty is refused
@@ -117,9 +117,8 @@ func TestWhatIsTakenIn(t *testing.T) {
 	}
 }
 
-// TestWhoSpeaksOfARobot: a robot is heard on its own channel; others only of
-// robots that are known here.
-func TestWhoSpeaksOfARobot(t *testing.T) {
+// TestIntakeChecksSenders: programs and the broker may report only for adopted robots.
+func TestIntakeChecksSenders(t *testing.T) {
 	d := newDesk(t)
 	type coded interface {
 		Code() string
@@ -167,7 +166,7 @@ func TestDetectedTexts(t *testing.T) {
 	}
 }
 
-// TestOneFace: the camera's event and the talk it opens are of the same face.
+// TestOneFace: the camera's event and the talk that it opens count as one face.
 func TestOneFace(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string // e is the camera's event, t the text, l the face lost, and a number of seconds between
@@ -215,9 +214,9 @@ func TestOneFace(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanAllowed: a robot has 100 events at once and 50 a second, its
-// excess is counted, and each bout of it is logged once.
-func TestNoMoreThanAllowed(t *testing.T) {
+// TestRateLimit: a robot may send 100 events at once and 50 a second; the excess is counted,
+// and logged once until the robot is within the limit again.
+func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
 		send := func(id device.ID, n int) (taken int) {
@@ -260,8 +259,7 @@ func TestNoMoreThanAllowed(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce is for the race detector, and for the order of what one
-// sender sends.
+// TestManyAtOnce is for the race detector, and for the order of one sender's events.
 func TestManyAtOnce(t *testing.T) {
 	d := newDesk(t)
 	var wg sync.WaitGroup
@@ -289,8 +287,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzIntake: whatever comes in, what goes out is bounded and sound, and every
-// fold, behaviour and sentence can take it.
+// FuzzIntake: published events are valid and bounded, and every fold, behaviour and sentence
+// can handle them.
 func FuzzIntake(f *testing.F) {
 	f.Add("face_recognized", []byte(`{"identity":"Ann \"}{\n","source":"room_view"}`))
 	f.Add("sound_event", []byte(`{"direction":"left","balance":1e300,"energy":-1e308}`))
@@ -326,8 +324,7 @@ func FuzzIntake(f *testing.F) {
 	})
 }
 
-// TestStrangersSenseNothing: what a robot says that nobody has adopted reaches
-// no rule, no feed and no mind.
+// TestStrangersSenseNothing: events of a robot that was not adopted are not published.
 func TestStrangersSenseNothing(t *testing.T) {
 	d := newDesk(t)
 	for range 1000 {
@@ -339,7 +336,7 @@ func TestStrangersSenseNothing(t *testing.T) {
 	}
 }
 
-// TestSensesAreBounded: fifty events of 4 KB are not remembered of one robot.
+// TestSensesAreBounded: fifty events of 4 KB are too much for one robot.
 func TestSensesAreBounded(t *testing.T) {
 	var s State
 	for range 60 {

@@ -18,50 +18,50 @@ import (
 	"perch/must"
 )
 
-// troupe are robots that do what they are asked to, and note when.
-type troupe struct {
+// fakeRobots record the acts and their times.
+type fakeRobots struct {
 	began time.Time
 	tools []device.Tool
-	slow  time.Duration // what a call takes
-	deaf  bool          // to the end of its context
+	slow  time.Duration // duration of a call
+	deaf  bool          // ignores the end of its context
 	fail  error
-	at    string // where a head is, as it says
+	at    string // the answer with a head's position
 
 	mu   sync.Mutex
 	done []string
 }
 
-func (r *troupe) note(format string, a ...any) {
+func (r *fakeRobots) record(format string, a ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done = append(r.done, fmt.Sprintf("%s ", time.Since(r.began))+fmt.Sprintf(format, a...))
 }
 
-func (r *troupe) all() string {
+func (r *fakeRobots) all() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.Join(r.done, "; ")
 }
 
-func (r *troupe) Speak(_ context.Context, id device.ID, text string) (bool, error) {
-	r.note("say %s", text)
+func (r *fakeRobots) Speak(_ context.Context, id device.ID, text string) (bool, error) {
+	r.record("say %s", text)
 	return false, r.fail
 }
 
-func (r *troupe) Abort(context.Context, device.ID) error {
-	r.note("abort")
+func (r *fakeRobots) Abort(context.Context, device.ID) error {
+	r.record("abort")
 	return r.fail
 }
 
-func (r *troupe) Play(_ context.Context, _ device.ID, sound string) error {
-	r.note("play %s", sound)
+func (r *fakeRobots) Play(_ context.Context, _ device.ID, sound string) error {
+	r.record("play %s", sound)
 	return r.fail
 }
 
-func (r *troupe) Tools(device.ID) []device.Tool { return r.tools }
+func (r *fakeRobots) Tools(device.ID) []device.Tool { return r.tools }
 
-func (r *troupe) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
-	r.note("%s %v", strings.TrimPrefix(tool, "self.robot."), arguments)
+func (r *fakeRobots) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
+	r.record("%s %v", strings.TrimPrefix(tool, "self.robot."), arguments)
 	if r.deaf {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -76,26 +76,26 @@ func (r *troupe) Call(ctx context.Context, id device.ID, tool string, arguments 
 	}
 }
 
-func (r *troupe) Feel(_ context.Context, _ device.ID, emotion string) error {
-	r.note("feel %s", emotion)
+func (r *fakeRobots) Feel(_ context.Context, _ device.ID, emotion string) error {
+	r.record("feel %s", emotion)
 	return nil
 }
 
-func (r *troupe) Publish(_ context.Context, topic, payload string) error {
-	r.note("publish %s %s", topic, payload)
+func (r *fakeRobots) Publish(_ context.Context, topic, payload string) error {
+	r.record("publish %s %s", topic, payload)
 	return nil
 }
 
-func (r *troupe) Notify(_ context.Context, _ device.ID, text string, aloud bool) error {
+func (r *fakeRobots) Notify(_ context.Context, _ device.ID, text string, aloud bool) error {
 	if aloud {
-		r.note("notify %s", text)
+		r.record("notify %s", text)
 	} else {
-		r.note("show %s", text)
+		r.record("show %s", text)
 	}
 	return nil
 }
 
-// stackchan is what the firmware of a Stack-chan lists.
+// stackchan returns the tools of a Stack-chan's firmware.
 func stackchan() []device.Tool {
 	n := func(least, most int) device.Argument {
 		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
@@ -110,18 +110,18 @@ func stackchan() []device.Tool {
 	}
 }
 
-// running is behaviours on a bus.
+// running are behaviours on a bus.
 type running struct {
 	bus *event.Bus
 	*Behaviours
-	*troupe
+	*fakeRobots
 	log  *bytes.Buffer
 	stop func()
 }
 
 func newRunning(t *testing.T, change func(*Options)) *running {
 	t.Helper()
-	h := &running{bus: event.NewBus(), troupe: &troupe{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
+	h := &running{bus: event.NewBus(), fakeRobots: &fakeRobots{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
 	o := Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // the bubble's day begins at midnight
 	if change != nil {
@@ -132,7 +132,7 @@ func newRunning(t *testing.T, change func(*Options)) *running {
 	h.Behaviours = b
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { b.Run(ctx, h.troupe, h.troupe) })
+	running.Go(func() { b.Run(ctx, h.fakeRobots, h.fakeRobots) })
 	h.stop = func() {
 		cancel()
 		running.Wait()
@@ -142,8 +142,8 @@ func newRunning(t *testing.T, change func(*Options)) *running {
 	return h
 }
 
-// performing runs a test in a bubble with behaviours that run.
-func performing(t *testing.T, change func(*Options), do func(t *testing.T, h *running)) {
+// withBehaviours runs a test with running behaviours and virtual time.
+func withBehaviours(t *testing.T, change func(*Options), do func(t *testing.T, h *running)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := newRunning(t, change)
@@ -152,14 +152,14 @@ func performing(t *testing.T, change func(*Options), do func(t *testing.T, h *ru
 	})
 }
 
-// live plays a script as stage_test.go writes them, in the bubble's time.
-func (h *running) live(t *testing.T, script string) {
+// play plays a script as in script_test.go, on virtual time.
+func (h *running) play(t *testing.T, script string) {
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		after, err := time.ParseDuration(when)
 		must.Succeed(t, err)
 		time.Sleep(time.Until(h.began.Add(after)))
-		if e := happening(t, strings.TrimSpace(what)); e != nil {
+		if e := scriptEvent(t, strings.TrimSpace(what)); e != nil {
 			h.bus.Publish(chan1, "s", e)
 		}
 		synctest.Wait()
@@ -186,7 +186,7 @@ func TestBehavioursAct(t *testing.T) {
 			"0s mode talk; 30s .; 100s face; 2h .", "1m0s set_state map[state:sleep]; 1h0m0s set_state map[state:idle]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			performing(t, func(o *Options) {
+			withBehaviours(t, func(o *Options) {
 				o.Tuning.Gaze.On = false
 				if c.change != nil {
 					c.change(o)
@@ -195,7 +195,7 @@ func TestBehavioursAct(t *testing.T) {
 				if c.tools != nil {
 					h.tools = c.tools
 				}
-				h.live(t, c.script)
+				h.play(t, c.script)
 				if got := h.all(); got != c.want {
 					t.Errorf("%s\n     done: %s\nshould be: %s", c.script, got, c.want)
 				}
@@ -204,8 +204,7 @@ func TestBehavioursAct(t *testing.T) {
 	}
 }
 
-// TestGreetingsInTheRobotsLanguage: the usual texts are said in it, and an owner's own as
-// they are written.
+// TestGreetingsInTheRobotsLanguage: the default texts are translated, an owner's are not.
 func TestGreetingsInTheRobotsLanguage(t *testing.T) {
 	for name, c := range map[string]struct {
 		tune   func(*Tuning)
@@ -217,7 +216,7 @@ func TestGreetingsInTheRobotsLanguage(t *testing.T) {
 		"a dance":         {nil, `1s dance_started {}; 10s dance_ended {}; 11s .`, "10s say [danced] of " + string(chan1)},
 		"the owner's own": {func(t *Tuning) { t.Greeter.Hello = "Moin!" }, "1s face; 2s .", "1.2s say Moin!"},
 	} {
-		performing(t, func(o *Options) {
+		withBehaviours(t, func(o *Options) {
 			if c.tune != nil {
 				c.tune(&o.Tuning)
 			}
@@ -226,7 +225,7 @@ func TestGreetingsInTheRobotsLanguage(t *testing.T) {
 				return own[phrase] + " of " + string(id)
 			}
 		}, func(t *testing.T, h *running) {
-			h.live(t, c.script)
+			h.play(t, c.script)
 			if got := h.all(); got != c.want {
 				t.Errorf("%s: %s\nwant %s", name, got, c.want)
 			}
@@ -234,9 +233,9 @@ func TestGreetingsInTheRobotsLanguage(t *testing.T) {
 	}
 }
 
-// TestAHeadThatIsMovedIsHeld: what a client does with a head, no behaviour undoes
-// for 10 s; to ask where it is holds nothing, and neither does another robot's.
-func TestAHeadThatIsMovedIsHeld(t *testing.T) {
+// TestMovedHeadIsReserved: after a client has moved a head, behaviours leave it alone for 10 s.
+// Asking for its position reserves nothing, and neither does another robot's head.
+func TestMovedHeadIsReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		robot device.ID
 		tool  string
@@ -252,10 +251,10 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 			"1.3s set_head_angles map[pitch:5 speed:250 yaw:-45]; 10.9s set_head_angles map[pitch:5 speed:250 yaw:-45]; 14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			performing(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
-				h.live(t, "1s .")
+			withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+				h.play(t, "1s .")
 				h.Moves(c.robot, c.tool)
-				h.live(t, "1.3s sound left; 10.9s sound left; 14s sound left; 15s .")
+				h.play(t, "1.3s sound left; 10.9s sound left; 14s sound left; 15s .")
 				if got := h.all(); got != c.want {
 					t.Errorf("done: %s\nwant: %s", got, c.want)
 				}
@@ -264,10 +263,9 @@ func TestAHeadThatIsMovedIsHeld(t *testing.T) {
 	}
 }
 
-// TestAMovedHeadIsFound: once nobody else holds a head that a client has turned, the robot
-// is asked where it is; a gesture and a mood begin there, and lead back there. A robot that
-// does not tell is asked nothing.
-func TestAMovedHeadIsFound(t *testing.T) {
+// TestMovedHeadIsFound: when a head that a client has turned is free again, the robot is asked
+// for its position, if it can; a gesture starts there and returns there.
+func TestMovedHeadIsFound(t *testing.T) {
 	const asked, nods = "11s get_head_angles map[]", "set_head_angles map[pitch:15 speed:250 yaw:%d]"
 	for name, c := range map[string]struct {
 		answer string
@@ -281,14 +279,14 @@ func TestAMovedHeadIsFound(t *testing.T) {
 		"it has no such tool": {"", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			performing(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+			withBehaviours(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 				h.at = c.answer
 				if c.tells {
 					h.tools = append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
 				}
-				h.live(t, "1s .")
+				h.play(t, "1s .")
 				h.Moves(chan1, headTool)
-				h.live(t, "20s gesture nod; 30s .")
+				h.play(t, "20s gesture nod; 30s .")
 				if got := h.all(); strings.Contains(got, asked) != c.tells || !strings.HasSuffix(got, fmt.Sprintf(nods, c.back)) {
 					t.Errorf("done: %s", got)
 				}
@@ -297,24 +295,24 @@ func TestAMovedHeadIsFound(t *testing.T) {
 	}
 }
 
-// TestAMoodTurnsAFoundHead: from where it is.
-func TestAMoodTurnsAFoundHead(t *testing.T) {
-	performing(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+// TestMoodStartsAtFoundHead: a mood turns the head from its found position.
+func TestMoodStartsAtFoundHead(t *testing.T) {
+	withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 		h.at, h.tools = `{"yaw":-40,"pitch":20}`, append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
-		h.live(t, "1s .")
+		h.play(t, "1s .")
 		h.Moves(chan1, headTool)
-		h.live(t, "20s .")
+		h.play(t, "20s .")
 		h.bus.Publish(chan1, "s", event.Mood{Dominant: "empathy", Face: "loving", Head: event.HeadPose{Tilt: 10}})
-		h.live(t, "30s .")
+		h.play(t, "30s .")
 		if got := h.all(); !strings.Contains(got, "set_head_angles map[pitch:20 speed:120 yaw:-35]") {
 			t.Errorf("done: %s", got)
 		}
 	})
 }
 
-// TestMovedHeadsAreBounded: of robots that nobody has, little is kept.
-func TestMovedHeadsAreBounded(t *testing.T) {
-	performing(t, nil, func(t *testing.T, h *running) {
+// TestMovesAreBounded, even for unknown robots.
+func TestMovesAreBounded(t *testing.T) {
+	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		for i := range 1000 {
 			h.Moves(device.ID(fmt.Sprintf("a0b1c2%06x", i)), headTool)
 			time.Sleep(100 * time.Millisecond)
@@ -325,10 +323,9 @@ func TestMovedHeadsAreBounded(t *testing.T) {
 	})
 }
 
-// TestATurnOfTheHeadIsPublished, and is known.
-func TestATurnOfTheHeadIsPublished(t *testing.T) {
-	performing(t, nil, func(t *testing.T, h *running) {
-		h.live(t, "1s sound left; 2s .")
+func TestHeadTurnIsPublished(t *testing.T) {
+	withBehaviours(t, nil, func(t *testing.T, h *running) {
+		h.play(t, "1s sound left; 2s .")
 		r := h.bus.ReadFrom(3)
 		e, err := r.Next(t.Context())
 		if err != nil || e.Robot != chan1 {
@@ -344,15 +341,14 @@ func TestATurnOfTheHeadIsPublished(t *testing.T) {
 	})
 }
 
-// TestASlowRobotDelaysNoOther: what it could not do in time is left out, and
-// another robot does not wait for it.
-func TestASlowRobotDelaysNoOther(t *testing.T) {
-	performing(t, nil, func(t *testing.T, h *running) {
+// TestSlowRobotDelaysNoOther: its late acts are dropped, and another robot does not wait.
+func TestSlowRobotDelaysNoOther(t *testing.T) {
+	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.slow = 10 * time.Second
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
-		h.live(t, "1s sound left; 2s pet; 3s .")
-		h.bus.Publish(chan2, "s2", happening(t, "face"))
-		h.live(t, "4s .; 20s pet; 21s .")
+		h.play(t, "1s sound left; 2s pet; 3s .")
+		h.bus.Publish(chan2, "s2", scriptEvent(t, "face"))
+		h.play(t, "4s .; 20s pet; 21s .")
 		want := "1s set_head_angles map[pitch:5 speed:250 yaw:-45]; 3.2s say Hi!; 20s play purr"
 		if got := h.all(); got != want {
 			t.Errorf("done: %s", got)
@@ -360,34 +356,34 @@ func TestASlowRobotDelaysNoOther(t *testing.T) {
 	})
 }
 
-// TestFailuresAreLoggedOnce, until it works again.
+// TestFailuresAreLoggedOnce until the act works again.
 func TestFailuresAreLoggedOnce(t *testing.T) {
-	performing(t, nil, func(t *testing.T, h *running) {
+	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.fail = errors.New("the robot's channel is closed")
-		h.live(t, "1s pet; 11s pet; 21s pet; 31s .")
+		h.play(t, "1s pet; 11s pet; 21s pet; 31s .")
 		if got := strings.Count(h.log.String(), "could not act"); got != 1 || !strings.Contains(h.log.String(), "behaviour=purr") {
 			t.Errorf("logged:\n%s", h.log)
 		}
 		h.fail = nil
-		h.live(t, "41s pet; 50s .")
+		h.play(t, "41s pet; 50s .")
 		h.fail = errors.New("the robot's channel is closed")
-		h.live(t, "51s pet; 61s .")
+		h.play(t, "51s pet; 61s .")
 		if got := strings.Count(h.log.String(), "could not act"); got != 2 {
 			t.Errorf("logged:\n%s", h.log)
 		}
 	})
 }
 
-// TestTooMuchToDo is left out, and logged.
-func TestTooMuchToDo(t *testing.T) {
-	performing(t, func(o *Options) {
+// TestTooManyActs: the excess is dropped and logged.
+func TestTooManyActs(t *testing.T) {
+	withBehaviours(t, func(o *Options) {
 		o.Tuning.Gaze.On = false
 		do := append(slices.Repeat([]Act{Lights{1, 2, 3}}, 18), RefreshFace{}, Abort{})
 		o.Rules = []Rule{{Name: "one", When: When{Event: "x"}, Every: time.Second, Do: do},
 			{Name: "two", When: When{Event: "x"}, Every: time.Second, Do: do}}
 	}, func(t *testing.T, h *running) {
 		h.slow = time.Second
-		h.live(t, "1s x {}; 100s .")
+		h.play(t, "1s x {}; 100s .")
 		if got := strings.Count(h.all(), "set_led_color map[blue:3 green:2 red:1]"); got != 30 || strings.Count(h.all(), "abort") != 1 {
 			t.Errorf("%d lights: %s", got, h.all())
 		}
@@ -398,8 +394,8 @@ func TestTooMuchToDo(t *testing.T) {
 	})
 }
 
-// TestAGapEndsATalk: its end may be among what was missed.
-func TestAGapEndsATalk(t *testing.T) {
+// TestMissedEventsEndATalk, because its end may be among them.
+func TestMissedEventsEndATalk(t *testing.T) {
 	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
 	executor := newExecutor(nil, nil, b.o)
 	b.handleEvent(t.Context(), executor, envelope(noon, event.RobotOnline{}))
@@ -413,8 +409,8 @@ func TestAGapEndsATalk(t *testing.T) {
 	}
 }
 
-// TestSoManyRobots and no more are followed: ids are cheap.
-func TestSoManyRobots(t *testing.T) {
+// TestRobotsAreBounded in number.
+func TestRobotsAreBounded(t *testing.T) {
 	board := NewStates(nil)
 	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
 	for n := range mostRobots + 50 {
@@ -428,13 +424,12 @@ func TestSoManyRobots(t *testing.T) {
 	}
 }
 
-// TestBehavioursEnd with their context, while a robot does not answer, and
-// with the bus.
+// TestBehavioursEnd with their context, even while a robot does not answer, and with the bus.
 func TestBehavioursEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newRunning(t, nil)
 		h.slow = time.Hour
-		h.live(t, "1s sound left; 2s pet")
+		h.play(t, "1s sound left; 2s pet")
 		h.stop()
 		if time.Since(h.began) != 2*time.Second {
 			t.Errorf("they end after %s", time.Since(h.began))
@@ -442,7 +437,7 @@ func TestBehavioursEnd(t *testing.T) {
 
 		h = newRunning(t, nil)
 		h.slow, h.deaf = 5*time.Second, true
-		h.live(t, "1s sound left; 2s .")
+		h.play(t, "1s sound left; 2s .")
 		h.stop()
 		if time.Since(h.began) != 6*time.Second {
 			t.Errorf("they end after %s, and not with what they do", time.Since(h.began))
@@ -452,23 +447,23 @@ func TestBehavioursEnd(t *testing.T) {
 		b, err := NewBehaviours(Options{Tuning: DefaultTuning(), Bus: bus, Log: slog.New(slog.DiscardHandler)})
 		must.Succeed(t, err)
 		bus.Close()
-		b.Run(t.Context(), h.troupe, h.troupe)
+		b.Run(t.Context(), h.fakeRobots, h.fakeRobots)
 	})
 }
 
-// TestApply: other numbers and rules hold from the next event on, and a robot that was put
-// to sleep is still woken when the hours that are now the quiet ones are over.
+// TestApply: a new tuning and new rules are used from the next event on, and a sleeping robot is
+// woken at the end of the new quiet hours.
 func TestApply(t *testing.T) {
 	tuning := DefaultTuning()
 	tuning.Quiet = QuietTuning{Hours{From: 0, To: hour}, true}
-	performing(t, func(o *Options) { o.Tuning = tuning }, func(t *testing.T, h *running) {
-		h.live(t, "1s mode idle; 2s .")
+	withBehaviours(t, func(o *Options) { o.Tuning = tuning }, func(t *testing.T, h *running) {
+		h.play(t, "1s mode idle; 2s .")
 		if got := h.all(); !strings.Contains(got, modeSleep) {
 			t.Fatalf("it is not put to sleep: %s", got)
 		}
 		tuning.Quiet.Hours.To = 2 * minute
 		h.Apply(tuning, []Rule{{When: When{Event: petStarted}, Do: []Act{Publish{Topic: "x", Payload: "y"}}}})
-		h.live(t, "3s mode sleep; 4s pet; 4m .")
+		h.play(t, "3s mode sleep; 4s pet; 4m .")
 		got := h.all()
 		if !strings.Contains(got, modeIdle) || !strings.Contains(got, "x y") {
 			t.Errorf("after a change: %s", got)

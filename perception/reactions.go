@@ -38,7 +38,7 @@ func toSide(direction string, yaw int) int {
 	return 0
 }
 
-// wakeWordTurner turns the head to the side from which the wake word came.
+// wakeWordTurner turns the head towards the wake word.
 type wakeWordTurner struct {
 	*WakeWordTuning
 	never
@@ -176,7 +176,7 @@ func (p *purrPlayer) step(m moment) []Act {
 type danceReflector struct {
 	*DanceTuning
 	never
-	since time.Time // start of the dance; zero if there is none
+	since time.Time // start of the dance under way; zero means none
 	said  time.Time
 }
 

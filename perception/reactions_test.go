@@ -44,16 +44,6 @@ func TestSoundTurner(t *testing.T) {
 	})
 }
 
-func TestSoundTurnerTurnsAsTheFirmwareWants(t *testing.T) {
-	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC})
-	play(t, c, "", "0s .")
-	deeds := c.handleEvent(envelope(noon.Add(time.Second), happening(t, "sound left")))
-	turn := deeds[0].act.(TurnHead)
-	if turn.Speed != 250 || turn.Pitch == nil || *turn.Pitch != 0 {
-		t.Errorf("it turns with %+v", turn)
-	}
-}
-
 func TestWakeWordTurner(t *testing.T) {
 	act(t, []string{"wake_word", "sound"}, []scene{
 		{"from the left", "", nil, "0s called left", "0s turn -45"},
@@ -242,7 +232,7 @@ func TestGreeterForgetsTheOldest(t *testing.T) {
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	g := c.behaviours[0].(*greeter)
 	for i := range 3 * mostGreeted {
-		c.handleEvent(event.Envelope{At: noon.Add(time.Duration(i) * time.Second), Robot: chan1, Event: happening(t, fmt.Sprintf("known N%d", i))})
+		c.handleEvent(event.Envelope{At: noon.Add(time.Duration(i) * time.Second), Robot: chan1, Event: scriptEvent(t, fmt.Sprintf("known N%d", i))})
 	}
 	if len(g.known) != mostGreeted {
 		t.Errorf("it remembers %d", len(g.known))

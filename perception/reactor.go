@@ -41,7 +41,7 @@ func newReactor(o Options) *reactor {
 func (c *reactor) applyOptions(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
-	c.behaviours = append(behaviours(&c.tuning, o.Gestures), ruled(o.Rules)...)
+	c.behaviours = append(behaviours(&c.tuning, o.Gestures), ruleBehaviours(o.Rules)...)
 	for i, b := range c.behaviours {
 		same := slices.IndexFunc(before, func(old behaviour) bool {
 			return reflect.TypeOf(old) == reflect.TypeOf(b) && (!isRule(b) || reflect.DeepEqual(old.(*rule).Rule, b.(*rule).Rule))
@@ -55,17 +55,17 @@ func (c *reactor) applyOptions(o Options) {
 // talkHolds is how long a brain or client reserves the head that it moved.
 const talkHolds = 10 * time.Second
 
-// movesHead reports whether a tool moves the head, rather than only reading its angles.
-func movesHead(tool string) bool {
-	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	return strings.Contains(tool, "head") && !slices.Contains(words, "get")
+// hasWord reports whether the name of a tool contains one of some words.
+func hasWord(tool string, words ...string) bool {
+	own := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	return slices.ContainsFunc(own, func(w string) bool { return slices.Contains(words, w) })
 }
 
-// lightsUp reports whether a tool may change the robot's lights.
-func lightsUp(tool string) bool {
-	words := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	return slices.ContainsFunc(words, func(w string) bool { return w == "led" || w == "light" || w == "lights" || w == "lamp" })
-}
+// movesHead reports whether a tool moves the head, rather than only reading its angles.
+func movesHead(tool string) bool { return strings.Contains(tool, "head") && !hasWord(tool, "get") }
+
+// setsLights reports whether a tool may change the robot's lights.
+func setsLights(tool string) bool { return hasWord(tool, "led", "light", "lights", "lamp") }
 
 // movedAt reserves the head for a client that moved it then; the zero time means no move.
 func (c *reactor) movedAt(now, at time.Time) {
@@ -89,24 +89,24 @@ func (c *reactor) handleEvent(e event.Envelope) []request {
 	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
 		c.head = head{} // its position is known
 	}
-	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && movesHead(t.Name) {
-		c.movedAt(e.At, e.At)
-	}
-	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning && lightsUp(t.Name) {
-		c.lit = e.At
+	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning {
+		if movesHead(t.Name) {
+			c.movedAt(e.At, e.At)
+		}
+		if setsLights(t.Name) {
+			c.lit = e.At
+		}
 	}
 	return c.step(e.At, e.Event)
 }
 
-// step returns the acts for an event, or those that are due if it is nil.
+// step returns the acts for an event, or the due acts if it is nil.
 func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 	if c.finds() && !now.Before(c.lost) {
 		c.lost = time.Time{}
 		requests = append(requests, request{by: headFinder, act: FindHead{}})
 	}
-	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now)}
-	m.poses = c.poses()
-	m.told = c.head.by == PriorityTalk
+	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now), poses: c.poses(), moved: c.head.by == PriorityTalk}
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)
 	for _, b := range c.behaviours {
 		if due := b.nextStep(); e == nil && (due.IsZero() || now.Before(due)) {

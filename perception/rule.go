@@ -77,22 +77,6 @@ type outside interface {
 	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
 }
 
-// executeOutside executes an act through outside.
-func (h *executor) executeOutside(ctx context.Context, id device.ID, a Act) error {
-	if h.outside == nil {
-		return errors.New("nothing here can do that")
-	}
-	switch a := a.(type) {
-	case Feel:
-		return h.outside.Feel(ctx, id, a.Emotion)
-	case Publish:
-		return h.outside.Publish(ctx, a.Topic, a.Payload)
-	case Notify:
-		return h.outside.Notify(ctx, id, a.Text, !a.Silent)
-	}
-	return nil
-}
-
 // Bounds of the rules.
 const (
 	mostRules = 100
@@ -204,11 +188,11 @@ const ruleHolds = 5 * time.Second
 type rule struct {
 	Rule
 	never
-	followed time.Time
+	executed time.Time
 }
 
-// ruled returns rules as behaviours.
-func ruled(rules []Rule) []behaviour {
+// ruleBehaviours returns rules as behaviours.
+func ruleBehaviours(rules []Rule) []behaviour {
 	all := make([]behaviour, 0, len(rules))
 	for i, r := range rules {
 		if r.Name == "" {
@@ -231,16 +215,16 @@ func (r *rule) name() string { return r.Name }
 func (r *rule) step(m moment) []Act {
 	p, sensed := m.event.(event.Perceived)
 	if !sensed || p.Name != r.When.Event || r.When.Robot != "" && r.When.Robot != m.state.Robot ||
-		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.talk.person || !m.passed(r.followed, r.Every) ||
-		!r.When.holds(p.Data) {
+		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.talk.person || !m.passed(r.executed, r.Every) ||
+		!r.When.matches(p.Data) {
 		return nil
 	}
-	r.followed = m.now
+	r.executed = m.now
 	return r.Do
 }
 
-// holds reports whether an event's data meets the rule's conditions.
-func (w When) holds(data json.RawMessage) bool {
+// matches reports whether an event's data meets the rule's conditions.
+func (w When) matches(data json.RawMessage) bool {
 	if len(w.If) == 0 {
 		return true
 	}
@@ -249,24 +233,20 @@ func (w When) holds(data json.RawMessage) bool {
 		return false
 	}
 	for name, q := range w.If {
-		if !q.holds(values[name]) {
+		if !q.matches(values[name]) {
 			return false
 		}
 	}
 	return true
 }
 
-func (q Compare) holds(v any) bool {
+func (q Compare) matches(v any) bool {
 	n, number := v.(float64)
-	switch {
-	case q.Is != nil && !same(v, q.Is),
-		q.Not != nil && same(v, q.Not),
-		q.OneOf != nil && !slices.ContainsFunc(q.OneOf, func(one any) bool { return same(v, one) }),
-		q.Above != nil && !(number && n > *q.Above),
-		q.Below != nil && !(number && n < *q.Below):
-		return false
-	}
-	return true
+	return (q.Is == nil || same(v, q.Is)) &&
+		(q.Not == nil || !same(v, q.Not)) &&
+		(q.OneOf == nil || slices.ContainsFunc(q.OneOf, func(one any) bool { return same(v, one) })) &&
+		(q.Above == nil || number && n > *q.Above) &&
+		(q.Below == nil || number && n < *q.Below)
 }
 
 // same compares a value of JSON with one of the configuration.

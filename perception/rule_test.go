@@ -69,8 +69,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestARuleHasTheHead before the behaviours do.
-func TestARuleHasTheHead(t *testing.T) {
+// TestRulesHavePrecedence over behaviours for the head.
+func TestRulesHavePrecedence(t *testing.T) {
 	rules := []Rule{{When: When{Event: "sound_event"}, Every: time.Second, Do: []Act{TurnHead{Yaw: 7, Speed: 100}}}}
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Rules: rules})
 	if got, want := play(t, c, "", "0s sound left; 4s sound right; 20s sound right"), "0s turn -45; 0s turn 7; 20s turn 45; 20s turn 7"; got != want {
@@ -78,29 +78,29 @@ func TestARuleHasTheHead(t *testing.T) {
 	}
 }
 
-// TestNotifiedInTheQuietHours is shown, and not spoken.
+// TestNotifiedInTheQuietHours: a notification is shown, and not spoken.
 func TestNotifiedInTheQuietHours(t *testing.T) {
-	performing(t, func(o *Options) {
+	withBehaviours(t, func(o *Options) {
 		o.Tuning.Quiet.Hours = Hours{To: 24 * time.Hour}
 		o.Rules = []Rule{{When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{Notify{Text: "The bell"}, Say{Text: "The bell!"}}}}
 	}, func(t *testing.T, h *running) {
-		h.live(t, "1s doorbell {}; 2s .")
+		h.play(t, "1s doorbell {}; 2s .")
 		if got := h.all(); got != "1s show The bell" {
 			t.Errorf("done: %s", got)
 		}
 	})
 }
 
-// TestRulesAct on what is not the robot's, and wait for what comes before.
+// TestRulesAct also outside of the robot, and in order.
 func TestRulesAct(t *testing.T) {
-	performing(t, func(o *Options) {
+	withBehaviours(t, func(o *Options) {
 		o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{
 			Feel{"surprised"}, CallTool{stateTool, map[string]any{"state": "talk"}}, CallTool{"self.none", nil}, Publish{"door/bell", "ON"},
 			Notify{Text: "The bell"}, Say{Text: "The bell!"},
 		}}}
 	}, func(t *testing.T, h *running) {
 		h.slow = 5 * time.Second
-		h.live(t, "1s doorbell {}; 20s .")
+		h.play(t, "1s doorbell {}; 20s .")
 		want := "1s feel surprised; 1s set_state map[state:talk]; 6s publish door/bell ON; 6s notify The bell; 6s say The bell!"
 		if got := h.all(); got != want {
 			t.Errorf("done: %s", got)

@@ -18,7 +18,7 @@ import (
 const (
 	staleAfter = 300 * time.Second // after so long without a perception the robot's surroundings are unknown
 	mostRecent = 50                // stored events
-	samePerson = 2 * time.Second   // a face that is back within this time is the one that was lost
+	samePerson = 2 * time.Second   // a face that is back within this time is the lost one
 )
 
 // State is the known state of one robot: the fold of its events. It is a value;
@@ -128,8 +128,7 @@ func (s State) forget() State {
 	return s
 }
 
-// Fold returns the state after one more event of the robot. It is pure: its only time is
-// that of the event.
+// Fold returns the state after one more event of the robot. It is pure: it reads no clock.
 func Fold(s State, e event.Envelope) State {
 	s = fold(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
@@ -211,7 +210,7 @@ func (s State) converse(e event.Envelope) State {
 	return s
 }
 
-// with returns the talk with a turn in which a person takes part.
+// with returns the talk after a person has joined its turn.
 func (t talk) with(now time.Time) talk {
 	t.turn, t.person, t.last = true, true, now
 	return t

@@ -19,16 +19,16 @@ import (
 	"perch/store/storetest"
 )
 
-// replay folds a script as stage_test.go writes them, from noon on.
+// replay folds a script as in script_test.go, from noon on.
 func replay(t *testing.T, s State, script ...string) State {
 	t.Helper()
 	for i, word := range script {
-		s = Fold(s, envelope(noon.Add(time.Duration(i)*time.Second), happening(t, word)))
+		s = Fold(s, envelope(noon.Add(time.Duration(i)*time.Second), scriptEvent(t, word)))
 	}
 	return s
 }
 
-func TestWhatIsKnown(t *testing.T) {
+func TestFold(t *testing.T) {
 	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 	level, charging := 40, true
 	for name, c := range map[string]struct {
@@ -112,7 +112,7 @@ func TestStale(t *testing.T) {
 	if !old.Online || old.Face.Identity != "Ann" || len(old.Recent) != 3 {
 		t.Error("what lasts is forgotten")
 	}
-	again := Fold(s, envelope(last.Add(301*time.Second), happening(t, "sound left")))
+	again := Fold(s, envelope(last.Add(301*time.Second), scriptEvent(t, "sound left")))
 	if again.Stale || again.Face.Present || again.Dancing {
 		t.Errorf("a sound has brought the face back: %+v", again)
 	}
@@ -135,9 +135,8 @@ func TestWhoIsThere(t *testing.T) {
 	}
 }
 
-// TestAnEarlierSessionIsNotItsTalk: the end of a session that another has
-// replaced may come late.
-func TestAnEarlierSessionIsNotItsTalk(t *testing.T) {
+// TestReplacedSessionIsIgnored: its end may come late.
+func TestReplacedSessionIsIgnored(t *testing.T) {
 	s := replay(t, State{}, "online", "heard x")
 	for _, e := range []event.Event{event.TurnEnded{}, event.ListeningStarted{}} {
 		s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: "before", Event: e})
@@ -147,8 +146,8 @@ func TestAnEarlierSessionIsNotItsTalk(t *testing.T) {
 	}
 }
 
-// TestASoundIsNoTalk, but nothing else is to sound meanwhile.
-func TestASoundIsNoTalk(t *testing.T) {
+// TestSoundIsATurnWithoutAPerson.
+func TestSoundIsATurnWithoutAPerson(t *testing.T) {
 	s := replay(t, State{}, "online")
 	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.talk.session, Event: event.SoundStarted{Name: "purr"}})
 	if !s.talk.turn || s.talking(noon, time.Hour) {
@@ -170,20 +169,19 @@ func TestFiftyAreRemembered(t *testing.T) {
 	}
 }
 
-// words are what a robot may do, for the properties below.
+// words are script words, for the properties below.
 var words = []string{"face", "lost", "known Ann", "known Bob", "sound left", "called right", "pet", "head_pet_ended {}", "mode idle", "mode dance",
 	"mode sleep",
 	"heard x", "speaks", "ends", "goodnight", "listens", "online", "offline", "dance_started {}", "other {}", "head_turn {}"}
 
-// TestFoldChangesNothingItWasGiven, whatever happens: a snapshot stays what
-// it was, and the same events give the same state.
-func TestFoldChangesNothingItWasGiven(t *testing.T) {
+// TestFoldIsPure: it does not change its argument, and the same events give the same state.
+func TestFoldIsPure(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		script := rapid.SliceOfN(rapid.SampledFrom(words), 1, 80).Draw(r, "script")
 		split := rapid.IntRange(0, len(script)-1).Draw(r, "split")
 		fold := func(s State, from, to int) State {
 			for i := from; i < to; i++ {
-				s = Fold(s, envelope(noon.Add(time.Duration(i)*7*time.Second), happening(t, script[i])))
+				s = Fold(s, envelope(noon.Add(time.Duration(i)*7*time.Second), scriptEvent(t, script[i])))
 			}
 			return s
 		}
@@ -212,7 +210,7 @@ func TestFoldChangesNothingItWasGiven(t *testing.T) {
 	})
 }
 
-// TestSensesInWords: what an owner is shown, 3 s after the last event.
+// TestSensesInWords, 3 s after the last event.
 func TestSensesInWords(t *testing.T) {
 	for script, want := range map[string]string{
 		"face":                    "a face in front of it since 3 s",
@@ -236,7 +234,7 @@ func TestSensesInWords(t *testing.T) {
 	}
 }
 
-// jsonTable is a table as the store has them: values go through JSON.
+// jsonTable is a table that stores values as JSON, as the store does.
 type jsonTable struct{ storetest.Table[State] }
 
 func newJSONTable() *jsonTable { return &jsonTable{} }
@@ -253,7 +251,7 @@ func (s *jsonTable) PutSoon(key string, v State) {
 	s.Table.PutSoon(key, back)
 }
 
-// runningStates are states that follow a bus until stop.
+// runningStates returns states that follow a bus until stop.
 func runningStates(t *testing.T) (kept *jsonTable, bus *event.Bus, board *States, stop func()) {
 	kept, bus = newJSONTable(), event.NewBus()
 	board = NewStates(kept)
@@ -267,15 +265,14 @@ func runningStates(t *testing.T) (kept *jsonTable, bus *event.Bus, board *States
 	}
 }
 
-// TestBoardThroughARestart: what was known is known again, but stale, and
-// becomes true only by what is sensed anew.
-func TestBoardThroughARestart(t *testing.T) {
+// TestStatesAfterARestart are stale until a new perception.
+func TestStatesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, bus, board, stop := runningStates(t)
 		var folded State
 		level := 70
-		for _, e := range []event.Event{event.RobotOnline{}, event.RobotStatus{Battery: &level}, happening(t, "known Ann"),
-			happening(t, "sound left"), happening(t, "mode talk"), happening(t, "listens")} {
+		for _, e := range []event.Event{event.RobotOnline{}, event.RobotStatus{Battery: &level}, scriptEvent(t, "known Ann"),
+			scriptEvent(t, "sound left"), scriptEvent(t, "mode talk"), scriptEvent(t, "listens")} {
 			bus.Publish(chan1, "s", e)
 			time.Sleep(time.Second)
 		}
@@ -306,27 +303,26 @@ func TestBoardThroughARestart(t *testing.T) {
 		if s := again.Robot(chan1, time.Now()); !s.Stale || !s.Online {
 			t.Errorf("its channel alone says nothing of who is there: %+v", s)
 		}
-		again.HandleEvent(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: happening(t, "sound right")})
+		again.HandleEvent(event.Envelope{Seq: 2, At: time.Now(), Robot: chan1, Session: "s2", Event: scriptEvent(t, "sound right")})
 		if s := again.Robot(chan1, time.Now()); s.Stale || s.Face.Present || len(s.Recent) != 4 {
 			t.Errorf("sensed anew it is %+v", s)
 		}
 	})
 }
 
-// TestBoardSparesTheDisk: however much is sensed, little is written, and
-// nothing while nothing is sensed.
-func TestBoardSparesTheDisk(t *testing.T) {
+// TestStatesSpareTheDisk: many perceptions are few writes, and other events are none.
+func TestStatesSpareTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, bus, board, stop := runningStates(t)
 		for range 600 {
-			bus.Publish(chan1, "s", happening(t, "sound left"))
+			bus.Publish(chan1, "s", scriptEvent(t, "sound left"))
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
 		if kept.Puts > 2 {
 			t.Errorf("10 minutes are %d writes", kept.Puts)
 		}
-		time.Sleep(keepEvery)
+		time.Sleep(storeEvery)
 		before := kept.Puts
 		for range 100 {
 			bus.Publish(chan1, "s", event.SpeakingStarted{})
@@ -346,10 +342,10 @@ func TestBoardSparesTheDisk(t *testing.T) {
 	})
 }
 
-// TestBoardAfterAGap: the end of a turn may be among what was missed.
-func TestBoardAfterAGap(t *testing.T) {
+// TestStatesAfterMissedEvents: the end of a turn may be among them.
+func TestStatesAfterMissedEvents(t *testing.T) {
 	board := NewStates(nil)
-	board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: happening(t, "face")})
+	board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: scriptEvent(t, "face")})
 	board.HandleEvent(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
 	if !board.Robot(chan1, noon).talking(noon, 0) {
 		t.Fatal("nobody talks")
@@ -366,8 +362,7 @@ func TestBoardAfterAGap(t *testing.T) {
 	}
 }
 
-// TestAllSensesAreBounded: however many robots sense however much, what is kept
-// of their events is.
+// TestAllSensesAreBounded: so are the stored events of all robots together.
 func TestAllSensesAreBounded(t *testing.T) {
 	kept := newJSONTable()
 	b := NewStates(kept)

@@ -21,8 +21,8 @@ type table interface {
 	All() iter.Seq2[string, State]
 }
 
-// keepEvery is how often changed states are stored, to spare an SD card.
-const keepEvery = 5 * time.Minute
+// storeEvery is how often changed states are stored, to spare an SD card.
+const storeEvery = 5 * time.Minute
 
 // mostRobots bounds the stored robots. If the events of all robots exceed limit.Message
 // bytes, a state is stored without its events.
@@ -31,10 +31,10 @@ const mostRobots = 1000
 // States owns the state of every robot and the Seq of its last event. Feeds, mirror and
 // prompt all read it. It is safe for concurrent use.
 type States struct {
-	kept table
+	table table
 
-	keeping sync.Mutex        // held while states are stored or dropped; acquired before mu
-	bytes   map[device.ID]int // size of the stored events; guarded by keeping
+	storing sync.Mutex        // held while states are stored or dropped; acquired before mu
+	bytes   map[device.ID]int // size of the stored events; guarded by storing
 	mu      sync.Mutex
 	seq     uint64
 	states  map[device.ID]State
@@ -43,12 +43,12 @@ type States struct {
 
 // NewStates returns the states stored in a table, marked as stale, because later events
 // are unknown. With a nil table nothing is stored.
-func NewStates(kept table) *States {
-	b := &States{kept: kept, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
-	if kept == nil {
+func NewStates(stored table) *States {
+	b := &States{table: stored, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+	if stored == nil {
 		return b
 	}
-	for key, s := range kept.All() {
+	for key, s := range stored.All() {
 		id, err := device.ParseID(key)
 		if err != nil || len(b.states) >= mostRobots {
 			continue
@@ -62,32 +62,25 @@ func NewStates(kept table) *States {
 // Run applies and stores the events of the bus, until ctx or the bus ends.
 func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
-	var keeper sync.WaitGroup
-	keeper.Go(func() { b.flushPeriodically(ctx) })
+	var flusher sync.WaitGroup
+	flusher.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-time.After(storeEvery):
+			case <-ctx.Done():
+			}
+			b.Flush()
+		}
+	})
 	r.Each(ctx, b.HandleEvent)
 	cancel()
-	keeper.Wait()
-}
-
-// flushPeriodically stores changed states at intervals, and at the end.
-func (b *States) flushPeriodically(ctx context.Context) {
-	t := time.NewTicker(keepEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			b.Flush()
-		case <-ctx.Done():
-			b.Flush()
-			return
-		}
-	}
+	flusher.Wait()
 }
 
 // Flush stores the changed states.
 func (b *States) Flush() {
-	b.keeping.Lock()
-	defer b.keeping.Unlock()
+	b.storing.Lock()
+	defer b.storing.Unlock()
 	b.mu.Lock()
 	var changed []State
 	for id := range b.dirty {
@@ -95,7 +88,7 @@ func (b *States) Flush() {
 	}
 	clear(b.dirty)
 	b.mu.Unlock()
-	if b.kept == nil {
+	if b.table == nil {
 		return
 	}
 	for _, s := range changed {
@@ -106,7 +99,7 @@ func (b *States) Flush() {
 		if b.bytes[s.Robot] = s.size(); all-before+s.size() > limit.Message {
 			s.Recent, b.bytes[s.Robot] = nil, 0
 		}
-		b.kept.PutSoon(string(s.Robot), s)
+		b.table.PutSoon(string(s.Robot), s)
 	}
 }
 
@@ -200,13 +193,13 @@ func (b *States) Robots() []device.ID {
 
 // Forget drops the state of a robot.
 func (b *States) Forget(id device.ID) {
-	b.keeping.Lock()
-	defer b.keeping.Unlock()
+	b.storing.Lock()
+	defer b.storing.Unlock()
 	delete(b.bytes, id)
 	b.mu.Lock()
 	b.drop(id)
 	b.mu.Unlock()
-	if b.kept != nil {
-		b.kept.DeleteSoon(string(id))
+	if b.table != nil {
+		b.table.DeleteSoon(string(id))
 	}
 }

@@ -18,7 +18,7 @@ type Hours = device.Hours
 var ErrTuning = errors.New("the behaviours cannot be set up")
 
 // Tuning holds the settings of the behaviours. Begin with DefaultTuning, which uses the
-// numbers of the forks' own servers where there are any. The tags are the configuration's
+// numbers of the forks' own servers if they have some. The tags are the configuration's
 // keys, which Check also uses.
 type Tuning struct {
 	Quiet      QuietTuning      `yaml:"quiet"`
@@ -56,7 +56,7 @@ type GreeterTuning struct {
 type FaceLostTuning struct {
 	On     bool          `yaml:"enabled"`
 	Within time.Duration `yaml:"within"` // of the greeting
-	Grace  time.Duration `yaml:"grace"`  // in which the face may come back
+	Grace  time.Duration `yaml:"grace"`  // for the face to come back
 }
 
 // SoundTuning configures turning the head towards sounds.

@@ -11,13 +11,12 @@ import (
 	"perch/must"
 )
 
-// TestHoursInTheOwnersZone are those of its own clock.
 func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
 	c := newReactor(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.handleEvent(envelope(noon, event.RobotOnline{}))
-	if deeds := c.handleEvent(envelope(noon, happening(t, "face"))); len(deeds) != 0 { // 21:00 there
-		t.Errorf("it does %v", deeds)
+	if requests := c.handleEvent(envelope(noon, scriptEvent(t, "face"))); len(requests) != 0 { // 21:00 there
+		t.Errorf("it does %v", requests)
 	}
 }
 
@@ -54,8 +53,7 @@ func TestTuningCheck(t *testing.T) {
 	}
 }
 
-// TestOneOwnsTheHead, in whatever order behaviours ask.
-func TestOneOwnsTheHead(t *testing.T) {
+func TestHeadReservation(t *testing.T) {
 	var h head
 	for i, c := range []struct {
 		at   time.Duration

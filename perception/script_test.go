@@ -25,17 +25,16 @@ const (
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// scene is one row of a behaviour's rules: what happens to a robot whose
-// channel is open, and what is done about it and when.
+// scene is a test of behaviours: the events of a robot with an open channel, and the acts.
 type scene struct {
 	name   string
-	begin  string        // the time of day; empty is 12:00
-	tune   func(*Tuning) // nil is as it comes
+	begin  string        // the time of day; empty means 12:00
+	tune   func(*Tuning) // nil means the default
 	script string        // "0s face; 1s lost; 10s ." where . is only the time
 	want   string        // "0s say Hi!; 5s abort"
 }
 
-// act plays scenes with the named behaviours alone on the stage.
+// act plays scenes with only the named behaviours.
 func act(t *testing.T, on []string, scenes []scene) {
 	t.Helper()
 	for _, s := range scenes {
@@ -55,7 +54,7 @@ func act(t *testing.T, on []string, scenes []scene) {
 	}
 }
 
-// play runs a script on virtual time: whenever the creature is due, it takes a step.
+// play runs a script on virtual time, and returns the acts.
 func play(t *testing.T, c *reactor, begin, script string) string {
 	t.Helper()
 	start := noon
@@ -65,33 +64,33 @@ func play(t *testing.T, c *reactor, begin, script string) string {
 		start = noon.Add(time.Duration(clock.Hour()-12)*time.Hour + time.Duration(clock.Minute())*time.Minute)
 	}
 	var done []string
-	keep := func(now time.Time, deeds []request) {
-		for _, d := range deeds {
-			done = append(done, fmt.Sprintf("%s %s", now.Sub(start), shown(d.act)))
+	record := func(now time.Time, requests []request) {
+		for _, r := range requests {
+			done = append(done, fmt.Sprintf("%s %s", now.Sub(start), actText(r.act)))
 		}
 	}
-	keep(start, c.handleEvent(event.Envelope{At: start, Robot: chan1, Session: "s", Event: event.RobotOnline{}}))
+	record(start, c.handleEvent(event.Envelope{At: start, Robot: chan1, Session: "s", Event: event.RobotOnline{}}))
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		after, err := time.ParseDuration(when)
 		must.Succeed(t, err)
 		now := start.Add(after)
 		for due := c.nextStep(); !due.IsZero() && !due.After(now); due = c.nextStep() {
-			keep(due, c.step(due, nil))
+			record(due, c.step(due, nil))
 			if again := c.nextStep(); again.Equal(due) {
 				t.Fatalf("it is due at %s for ever", due)
 			}
 		}
-		if e := happening(t, strings.TrimSpace(what)); e != nil {
-			keep(now, c.handleEvent(event.Envelope{At: now, Robot: chan1, Session: "s", Event: e}))
+		if e := scriptEvent(t, strings.TrimSpace(what)); e != nil {
+			record(now, c.handleEvent(event.Envelope{At: now, Robot: chan1, Session: "s", Event: e}))
 		}
 	}
 	return strings.Join(done, "; ")
 }
 
-// happening is an event by its word in a script. Anything else is the name of
-// what was sensed, and its data.
-func happening(t *testing.T, word string) event.Event {
+// scriptEvent returns the event of a word in a script. Anything else is the name of a
+// perception with its data.
+func scriptEvent(t *testing.T, word string) event.Event {
 	t.Helper()
 	name, rest, _ := strings.Cut(word, " ")
 	sensed := func(name, format string, a ...any) event.Event {
@@ -149,7 +148,7 @@ func happening(t *testing.T, word string) event.Event {
 	return sensed(name, "%s", rest)
 }
 
-func shown(a Act) string {
+func actText(a Act) string {
 	switch a := a.(type) {
 	case Say:
 		return "say " + strings.ReplaceAll(a.Text, "{name}", a.Person)
@@ -176,7 +175,7 @@ func shown(a Act) string {
 	return fmt.Sprintf("%T", a)
 }
 
-// gladness is a mood of celebration.
+// gladness returns a mood of celebration.
 func gladness(t *testing.T, n string) event.Event {
 	t.Helper()
 	felt, err := strconv.ParseFloat(n, 64)

@@ -2,7 +2,7 @@ package perception
 
 import "testing"
 
-func TestAMoodIsWorn(t *testing.T) {
+func TestMoodDisplay(t *testing.T) {
 	act(t, []string{"mood", "gesture", "sound"}, []scene{
 		{name: "face, glow and head, and all is as before", script: "2s glad 0.8; 4s glad 0; 9s .",
 			want: "2s face happy; 2s lights 56 48 0; 2s head 8 15; 4s face neutral; 4s lights 0 0 0; 4s head 0 15"},
