@@ -136,20 +136,9 @@ func (in *Intake) Detected(id device.ID, session, text string) error {
 	return in.accept(id, session, wakeWord, data, true)
 }
 
-// FromProgram accepts what another program reports for a robot, named by its MAC
-// address in any spelling. It wraps ErrEvent, ErrTooMany, device.ErrID and
-// device.ErrUnknownRobot.
-func (in *Intake) FromProgram(robot, name string, data json.RawMessage) error {
-	id, err := device.ParseID(robot)
-	if err != nil {
-		return &refusal{err, "bad_robot", 400, fmt.Sprintf("device_id: %v", err)}
-	}
-	return in.FromBroker(id, name, data)
-}
-
-// FromBroker accepts what an MQTT client reports for a robot. It wraps ErrEvent,
-// ErrTooMany and device.ErrUnknownRobot.
-func (in *Intake) FromBroker(id device.ID, name string, data json.RawMessage) error {
+// FromProgram accepts what another program reports for a robot, over HTTP or MQTT. It wraps
+// ErrEvent, ErrTooMany and device.ErrUnknownRobot.
+func (in *Intake) FromProgram(id device.ID, name string, data json.RawMessage) error {
 	robot, err := in.robots.Get(id)
 	if err != nil {
 		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is known here; perch robot list lists those that are", id)}

@@ -130,14 +130,11 @@ func TestIntakeChecksSenders(t *testing.T) {
 		status int
 		is     error
 	}{
-		"a program":                  {d.FromProgram("A0:B1:C2:D3:E4:F5", "a", nil), "", 0, nil},
-		"a program, another robot":   {d.FromProgram(string(nobody), "a", nil), "unknown_robot", 404, device.ErrUnknownRobot},
-		"a program, no robot":        {d.FromProgram("kitchen", "a", nil), "bad_robot", 400, device.ErrID},
-		"a program, no event":        {d.FromProgram("a0b1c2d3e4f5", "", nil), "bad_event", 400, ErrEvent},
-		"the broker":                 {d.FromBroker(chan1, "b", nil), "", 0, nil},
-		"the broker, another robot":  {d.FromBroker(nobody, "b", nil), "unknown_robot", 404, device.ErrUnknownRobot},
+		"a program":                  {d.FromProgram(chan1, "a", nil), "", 0, nil},
+		"a program, another robot":   {d.FromProgram(nobody, "a", nil), "unknown_robot", 404, device.ErrUnknownRobot},
+		"a program, no event":        {d.FromProgram(chan1, "", nil), "bad_event", 400, ErrEvent},
+		"a program, a stranger":      {d.FromProgram(stranger, "a", nil), "not_adopted", 409, ErrEvent},
 		"a robot that was forgotten": {d.FromRobot(nobody, "s", "c", nil), "", 0, nil},
-		"the broker, a stranger":     {d.FromBroker(stranger, "b", nil), "not_adopted", 409, ErrEvent},
 	} {
 		var coded coded
 		switch {
@@ -147,8 +144,8 @@ func TestIntakeChecksSenders(t *testing.T) {
 			t.Errorf("%s: %#v", name, c.err)
 		}
 	}
-	if got := len(d.published(t)); got != 2 {
-		t.Errorf("%d are published, not 2", got)
+	if got := len(d.published(t)); got != 1 {
+		t.Errorf("%d are published, not 1", got)
 	}
 }
 
@@ -297,7 +294,7 @@ func FuzzIntake(f *testing.F) {
 	f.Add("x\x00", []byte("{\"\xff\":\xfe}"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		d := newDesk(t)
-		if err := d.FromProgram("a0b1c2d3e4f5", name, data); err != nil {
+		if err := d.FromProgram(chan1, name, data); err != nil {
 			if !errors.Is(err, ErrEvent) {
 				t.Error(err)
 			}

@@ -59,7 +59,7 @@ type memory interface {
 // intake accepts an event that another program reports for a robot. Its errors have a Code
 // and a Status.
 type intake interface {
-	FromProgram(robot, name string, data json.RawMessage) error
+	FromProgram(robot device.ID, name string, data json.RawMessage) error
 }
 
 // board holds what robots are doing.

@@ -135,12 +135,12 @@ type fakeIntake struct {
 	err  error
 }
 
-func (f *fakeIntake) FromProgram(robot, name string, data json.RawMessage) error {
+func (f *fakeIntake) FromProgram(robot device.ID, name string, data json.RawMessage) error {
 	if f.err != nil {
 		return f.err
 	}
 	f.took = append(f.took, fmt.Sprint(robot, " ", name, " ", string(data)))
-	f.bus.Publish(device.ID(robot), "", event.Perceived{Name: name, Data: data})
+	f.bus.Publish(robot, "", event.Perceived{Name: name, Data: data})
 	return nil
 }
 

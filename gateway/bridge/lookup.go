@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"perch/language"
 	"perch/plain"
 )
 
@@ -183,8 +184,4 @@ func between(r rune) bool {
 }
 
 // unspaced reports whether a word is of a script that is written without spaces.
-func unspaced(word string) bool {
-	return strings.ContainsFunc(word, func(r rune) bool {
-		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
-	})
-}
+func unspaced(word string) bool { return strings.ContainsFunc(word, language.Spaceless) }

@@ -86,7 +86,7 @@ func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 		id, err = a.sessionRobot(s.SessionID)
 	}
 	if err == nil {
-		err = a.o.Intake.FromProgram(string(id), s.Name, s.Data)
+		err = a.o.Intake.FromProgram(id, s.Name, s.Data)
 	}
 	return done{err == nil}, err
 }

@@ -75,7 +75,7 @@ type notifier interface {
 
 // intake accepts what other programs report that a robot has sensed.
 type intake interface {
-	FromBroker(id device.ID, name string, data json.RawMessage) error
+	FromProgram(id device.ID, name string, data json.RawMessage) error
 }
 
 // catalogue has firmware for robots. Its errors are sentences for the robot's owner.
@@ -133,7 +133,7 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 		s.Talk.Mute(id, c.on)
 		return Effect{Change: func(r *state.Robot) { r.Mute = c.on }}, nil
 	case sense:
-		return Effect{}, s.Senses.FromBroker(id, c.name, c.data)
+		return Effect{}, s.Senses.FromProgram(id, c.name, c.data)
 	case configure:
 		_, err := s.Robots.Configure(id, c.change)
 		return Effect{Configured: true}, err
