@@ -21,7 +21,6 @@ const (
 //
 // It reads the dictionary, about 3 MB; if that is missing the error wraps
 // voice.ErrUnavailable.
-// voice.ErrUnavailable.
 func Check(g Grammar, model string) error {
 	_, left, err := check(g, model)
 	return errors.Join(err, errors.Join(left...))

@@ -142,23 +142,9 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return voice.Transcript{Text: heard.text}, nil
 }
 
-// acquire returns an unused pair: an idle one, a new one, or the next that is released.
+// acquire returns an idle pair, or a new one. There is one, because the gate admits no more
+// calls than pairs.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
-	if p, err := e.idleOrNew(ctx); p != nil || err != nil {
-		return p, err
-	}
-	select {
-	case p := <-e.idle:
-		return p, nil
-	case <-e.closed:
-		return nil, errClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// idleOrNew returns nil without an error if all pairs are in use.
-func (e *Engine) idleOrNew(ctx context.Context) (*pair, error) {
 	if p := e.tryIdle(); p != nil {
 		return p, nil
 	}
@@ -166,9 +152,6 @@ func (e *Engine) idleOrNew(ctx context.Context) (*pair, error) {
 	defer e.making.Unlock()
 	if p := e.tryIdle(); p != nil {
 		return p, nil
-	}
-	if int(e.made.Load()) == cap(e.idle) {
-		return nil, nil
 	}
 	return e.newPair(ctx)
 }
