@@ -14,6 +14,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // espeak speaks a text at 24 kHz.
@@ -25,8 +26,9 @@ func espeak(t testing.TB, name, text string) []int16 {
 	if err != nil {
 		t.Fatalf("espeak-ng, which make test installs: %v", err)
 	}
-	pcm, rate := readWAV(t, out)
-	return slices.Clone(voice.NewResampler(rate, voice.SpeakerRate).Resample(append(pcm, make([]int16, 100)...)))
+	const rate = 22050 // espeak-ng's
+	pcm := append(voicetest.ReadWAV(t, out, rate), make([]int16, 100)...)
+	return slices.Clone(voice.NewResampler(rate, voice.SpeakerRate).Resample(pcm))
 }
 
 // loudness is the RMS of what is not silence.
@@ -34,7 +36,7 @@ func loudness(pcm []int16) float64 {
 	const step = 320
 	sum, n := 0.0, 0
 	for at := 0; at+step <= len(pcm); at += step {
-		if l := level(pcm[at : at+step]); l > 200 {
+		if l := voicetest.RMS(pcm[at : at+step]); l > 200 {
 			sum += l * l
 			n++
 		}

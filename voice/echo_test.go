@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // What we say, and what people say over it.
@@ -215,8 +216,8 @@ func TestWhatIsLeftIsThePerson(t *testing.T) {
 	before, after := 0.0, 0.0
 	for _, h := range talk(t, answers, frames) {
 		if last := answers[2]; h.at > last.at+time.Second && h.at < last.ends() {
-			before += math.Pow(level(h.frame.pcm), 2)
-			after += math.Pow(level(h.pcm), 2)
+			before += math.Pow(voicetest.RMS(h.frame.pcm), 2)
+			after += math.Pow(voicetest.RMS(h.pcm), 2)
 		}
 	}
 	if db := 10 * math.Log10(before/after); db < 7 {

@@ -8,6 +8,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // edge is one found, and when in the stream.
@@ -66,10 +67,10 @@ func TestEndPointerFindsUtterances(t *testing.T) {
 func trimmed(pcm []int16) []int16 {
 	const step = 160
 	from, to := 0, len(pcm)
-	for from+step < to && level(pcm[from:from+step]) < 150 {
+	for from+step < to && voicetest.RMS(pcm[from:from+step]) < 150 {
 		from += step
 	}
-	for to-step > from && level(pcm[to-step:to]) < 150 {
+	for to-step > from && voicetest.RMS(pcm[to-step:to]) < 150 {
 		to -= step
 	}
 	return pcm[from:to]

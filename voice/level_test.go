@@ -2,9 +2,11 @@ package voice_test
 
 import (
 	"testing"
+	"time"
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // TestLevel is 0 in silence, 1 in loud speech, and follows what is between.
@@ -14,13 +16,13 @@ func TestLevel(t *testing.T) {
 	}
 	before := 0.0
 	for _, amplitude := range []float64{300, 1000, 3000, 8000} {
-		level := voice.Level(tone(voice.SpeakerRate, 440, amplitude))
+		level := voice.Level(voicetest.Tone(voice.SpeakerRate, 440, amplitude, time.Second))
 		if level <= before || level >= 1 {
 			t.Errorf("%g is %g", amplitude, level)
 		}
 		before = level
 	}
-	if n := voice.Level(tone(voice.SpeakerRate, 440, 30000)); n != 1 {
+	if n := voice.Level(voicetest.Tone(voice.SpeakerRate, 440, 30000, time.Second)); n != 1 {
 		t.Errorf("a shout is %g", n)
 	}
 }
@@ -28,7 +30,7 @@ func TestLevel(t *testing.T) {
 // TestLevelsOfPackets are those of their own halves.
 func TestLevelsOfPackets(t *testing.T) {
 	e := newEncoder(t, voice.SpeakerRate)
-	loud := tone(voice.SpeakerRate, 440, 20000)[:voice.SpeakerFrame/2]
+	loud := voicetest.Tone(voice.SpeakerRate, 440, 20000, time.Second)[:voice.SpeakerFrame/2]
 	var all []voice.Levels
 	out := func([]byte) error {
 		all = append(all, e.Levels())

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestEncoderCarriesTheRemainder(t *testing.T) {
@@ -43,7 +45,7 @@ func TestSoundSurvivesTheCodec(t *testing.T) {
 	e := newEncoder(t, voice.SpeakerRate)
 	d := newDecoder(t, voice.SpeakerRate)
 	var heard []int16
-	err := e.Encode(tone(voice.SpeakerRate, 440, 8000), func(p []byte) error {
+	err := e.Encode(voicetest.Tone(voice.SpeakerRate, 440, 8000, time.Second), func(p []byte) error {
 		if len(p) > 500 {
 			t.Errorf("a packet of %d bytes", len(p))
 		}

@@ -4,18 +4,11 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 )
-
-// tone is a second of a sine.
-func tone(rate int, frequency, amplitude float64) []int16 {
-	pcm := make([]int16, rate)
-	for i := range pcm {
-		pcm[i] = int16(math.Round(amplitude * math.Sin(2*math.Pi*frequency*float64(i)/float64(rate))))
-	}
-	return pcm
-}
 
 // levelAt is the amplitude of one frequency in a sound (Goertzel, with a Hann
 // window so that a strong tone does not leak into the measure).
@@ -49,7 +42,7 @@ func TestResamplerKeepsToneAndRejectsAliases(t *testing.T) {
 	for _, c := range []struct{ from, to int }{{22050, 24000}, {16000, 24000}, {24000, 16000}, {48000, 16000}, {44100, 24000}} {
 		lower := float64(min(c.from, c.to)) / 2
 		for _, frequency := range []float64{200, 1000, 0.5 * lower, 0.8 * lower} {
-			out := resampled(c.from, c.to, tone(c.from, frequency, amplitude), 1<<20)
+			out := resampled(c.from, c.to, voicetest.Tone(c.from, frequency, amplitude, time.Second), 1<<20)
 			middle := out[c.to/8 : c.to-c.to/8]
 			if db := decibel(levelAt(middle, c.to, frequency), amplitude); math.Abs(db) > 0.5 {
 				t.Errorf("%d to %d Hz: a tone of %.0f Hz comes out %.2f dB off", c.from, c.to, frequency, db)
@@ -65,8 +58,8 @@ func TestResamplerKeepsToneAndRejectsAliases(t *testing.T) {
 		}
 		if c.from > c.to { // what cannot be represented must not fold back
 			for _, frequency := range []float64{1.1 * lower, 1.3 * lower} {
-				out := resampled(c.from, c.to, tone(c.from, frequency, amplitude), 1<<20)
-				if db := decibel(level(out[c.to/8:c.to-c.to/8])*math.Sqrt2, amplitude); db > -60 {
+				out := resampled(c.from, c.to, voicetest.Tone(c.from, frequency, amplitude, time.Second), 1<<20)
+				if db := decibel(voicetest.RMS(out[c.to/8:c.to-c.to/8])*math.Sqrt2, amplitude); db > -60 {
 					t.Errorf("%d to %d Hz: a tone of %.0f Hz folds back at %.1f dB", c.from, c.to, frequency, db)
 				}
 			}
@@ -75,7 +68,7 @@ func TestResamplerKeepsToneAndRejectsAliases(t *testing.T) {
 }
 
 func TestResamplerDoesNotCareForPieces(t *testing.T) {
-	in := tone(22050, 440, 10000)
+	in := voicetest.Tone(22050, 440, 10000, time.Second)
 	whole := resampled(22050, 24000, in, len(in))
 	for _, piece := range []int{1, 7, 160, 4096} {
 		if got := resampled(22050, 24000, in, piece); !slices.Equal(got, whole) {

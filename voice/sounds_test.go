@@ -1,7 +1,6 @@
 package voice_test
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // flite speaks a sentence with one of its voices, at 16 kHz.
@@ -23,27 +23,7 @@ func flite(t testing.TB, name, text string) []int16 {
 	}
 	data, err := os.ReadFile(file)
 	must.Succeed(t, err)
-	pcm, rate := readWAV(t, data)
-	if rate != voice.MicRate {
-		t.Fatalf("flite's sound has %d Hz", rate)
-	}
-	return pcm
-}
-
-// readWAV is a WAV's sound and rate.
-func readWAV(t testing.TB, data []byte) (pcm []int16, rate int) {
-	t.Helper()
-	w, err := voice.NewWAVReader(bytes.NewReader(data))
-	must.Succeed(t, err)
-	pcm = make([]int16, len(data)/2)
-	n := 0
-	for {
-		read, err := w.Read(pcm[n:])
-		n += read
-		if err != nil {
-			return pcm[:n], w.Rate
-		}
-	}
+	return voicetest.ReadWAV(t, data, voice.MicRate)
 }
 
 func newEcho(t testing.TB) *voice.Echo {
@@ -132,12 +112,4 @@ func join(pieces ...[]int16) (all []int16) {
 		all = append(all, p...)
 	}
 	return all
-}
-
-func level(pcm []int16) float64 {
-	sum := 0.0
-	for _, s := range pcm {
-		sum += float64(s) * float64(s)
-	}
-	return math.Sqrt(sum / float64(max(1, len(pcm))))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"perch/voice"
+	"perch/voice/voicetest"
 	wire "perch/voice/wyoming"
 )
 
@@ -38,26 +39,13 @@ func recorder(to chan<- given, text string) recognizer {
 	}
 }
 
-// tone is a sound of that many Hz, of one channel or two, in bytes.
-func tone(hz float64, rate, channels int, d time.Duration) (b []byte) {
-	for i := range int(d.Seconds() * float64(rate)) {
-		s := uint16(int16(8000 * math.Sin(2*math.Pi*hz*float64(i)/float64(rate))))
-		b = binary.LittleEndian.AppendUint16(b, s)
-		if channels == 2 { // silence on the other side
-			b = binary.LittleEndian.AppendUint16(b, 0)
-		}
+// tone returns half a second of 440 Hz as bytes. A second channel is silent.
+func tone(rate, channels int) (b []byte) {
+	for _, s := range voicetest.Tone(rate, 440, 8000, time.Second/2) {
+		b = binary.LittleEndian.AppendUint16(b, uint16(s))
+		b = append(b, make([]byte, 2*channels-2)...)
 	}
 	return b
-}
-
-// loudness is the amplitude of a tone within a sound.
-func loudness(pcm []int16, hz float64) float64 {
-	var re, im float64
-	for i, s := range pcm {
-		a := 2 * math.Pi * hz * float64(i) / voice.MicRate
-		re, im = re+float64(s)*math.Cos(a), im+float64(s)*math.Sin(a)
-	}
-	return 2 * math.Hypot(re, im) / float64(len(pcm))
 }
 
 func TestSoundOfEveryForm(t *testing.T) {
@@ -73,7 +61,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 			g := dial(t, serve(t, Options{Recognizer: recorder(calls, " hello "), Languages: []string{"de"}}))
 			g.event(wire.TypeTranscribe, map[string]any{"language": "de_CH", "name": "any"}, nil)
 			g.event(wire.TypeAudioStart, f, nil)
-			sound := tone(440, f.Rate, f.Channels, time.Second/2)
+			sound := tone(f.Rate, f.Channels)
 			if piece == 3 {
 				sound = sound[:6000]
 			}
@@ -89,7 +77,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 				t.Errorf("%s: in %q", name, h.language)
 			}
 			want := 8000 / float64(f.Channels)
-			if got := loudness(h.pcm, 440); piece > 3 && (math.Abs(got-want) > want/20 || len(h.pcm) < voice.MicRate*48/100 ||
+			if got := voicetest.Amplitude(h.pcm, voice.MicRate, 440); piece > 3 && (math.Abs(got-want) > want/20 || len(h.pcm) < voice.MicRate*48/100 ||
 				len(h.pcm) > voice.MicRate/2) {
 				t.Errorf("%s in pieces of %d: %d samples of %.0f, want %.0f", name, piece, len(h.pcm), got, want)
 			}

@@ -13,20 +13,15 @@ import (
 	"perch/voice/voicetest"
 )
 
-// spokenSound is an utterance that is over: so many frames that count up.
+// spokenSound returns a finished utterance of some frames, and its bytes.
 func spokenSound(frames int) (*voice.Utterance, []byte) {
-	u := voice.NewUtterance()
+	pcm := make([]int16, frames*voice.MicFrame)
 	var bytes []byte
-	for i := range frames {
-		frame := make([]int16, voice.MicFrame)
-		for j := range frame {
-			frame[j] = int16(i*1000 - j)
-			bytes = binary.LittleEndian.AppendUint16(bytes, uint16(frame[j]))
-		}
-		u.Write(frame)
+	for i := range pcm {
+		pcm[i] = int16(7 * i)
+		bytes = binary.LittleEndian.AppendUint16(bytes, uint16(pcm[i]))
 	}
-	u.Finish()
-	return u, bytes
+	return voicetest.Utterance(pcm), bytes
 }
 
 func TestAnUtteranceIsUnderstood(t *testing.T) {

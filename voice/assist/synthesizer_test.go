@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"perch/limit"
-	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 )
@@ -21,15 +20,8 @@ const home = `{"id":"01","name":"Home","tts_engine":"tts.piper","tts_language":"
 
 // tone is a WAV as ffmpeg writes it to a pipe: of unknown length, with a chunk
 // of its own before the sound.
-func tone(t testing.TB, rate int, d time.Duration) []byte {
-	t.Helper()
-	pcm := make([]int16, int(d*time.Duration(rate)/time.Second))
-	for i := range pcm {
-		pcm[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(rate)))
-	}
-	var b bytes.Buffer
-	must.Succeed(t, voice.WriteWAV(&b, rate, pcm))
-	wav := b.Bytes()
+func tone(rate int, d time.Duration) []byte {
+	wav := voicetest.WAV(rate, voicetest.Tone(rate, 440, 8000, d))
 	out := append([]byte("RIFF\xff\xff\xff\xffWAVE"), wav[12:36]...)
 	out = append(out, "LIST\x06\x00\x00\x00INFOxxdata\xff\xff\xff\xff"...)
 	return append(out, wav[44:]...)
@@ -42,17 +34,12 @@ func gives(kind string, sound []byte) http.HandlerFunc {
 	}
 }
 
-func hear(ctx context.Context, s *Synthesizer, text string, o voice.Options) (all []int16, err error) {
-	err = s.Synthesize(ctx, text, o, func(pcm []int16) error { all = append(all, pcm...); return nil })
-	return all, err
-}
-
 func TestATextIsSpoken(t *testing.T) {
 	for _, rate := range []int{16000, 22050, 24000, 44100} {
 		h := newFakeHA(t, setUp(home))
-		h.sound = gives("audio/x-wav", tone(t, rate, time.Second))
+		h.sound = gives("audio/x-wav", tone(rate, time.Second))
 		s := h.synthesizer()
-		pcm, err := hear(t.Context(), s, "Hello.", voice.Options{Language: "en"})
+		pcm, err := voicetest.Hear(t, s, "Hello.", voice.Options{Language: "en"})
 		crossings := 0
 		for i := 1001; i < len(pcm)-1000; i++ { // the edges ring
 			if pcm[i-1] < 0 && pcm[i] >= 0 {
@@ -62,7 +49,7 @@ func TestATextIsSpoken(t *testing.T) {
 		if err != nil || math.Abs(float64(len(pcm)-voice.SpeakerRate)) > 100 || crossings < 402 || crossings > 405 || s.Name() != "assist" {
 			t.Errorf("%d Hz: %d samples, %d crossings, %v", rate, len(pcm), crossings, err)
 		}
-		if _, err := hear(t.Context(), s, "Again.", voice.Options{}); err != nil || h.conns.Load() != 1 {
+		if _, err := voicetest.Hear(t, s, "Again.", voice.Options{}); err != nil || h.conns.Load() != 1 {
 			t.Errorf("%v, asked for the pipeline %d times", err, h.conns.Load())
 		}
 	}
@@ -88,11 +75,11 @@ func TestWhatIsOrdered(t *testing.T) {
 			`{"engine_id":"tts.x","message":"Hi.","options":{"preferred_format":"wav","preferred_sample_bytes":2,"preferred_sample_channels":1,"preferred_sample_rate":24000}}`},
 	} {
 		h := newFakeHA(t, setUp(home))
-		h.sound = gives("audio/x-wav", tone(t, 24000, 20*time.Millisecond))
+		h.sound = gives("audio/x-wav", tone(24000, 20*time.Millisecond))
 		s := h.synthesizer(func(o *Options) {
 			o.Engine, o.Language, o.Voice, o.Convert = test.o.Engine, test.o.Language, test.o.Voice, test.o.Convert
 		})
-		if _, err := hear(t.Context(), s, "Hi.", test.call); err != nil || len(h.asked) != 1 || h.asked[0] != test.want {
+		if _, err := voicetest.Hear(t, s, "Hi.", test.call); err != nil || len(h.asked) != 1 || h.asked[0] != test.want {
 			t.Errorf("%s: %q, %v", name, h.asked, err)
 		}
 	}
@@ -100,16 +87,16 @@ func TestWhatIsOrdered(t *testing.T) {
 
 func TestATextWithoutWordsIsSilent(t *testing.T) {
 	h := newFakeHA(t, nil)
-	if pcm, err := hear(t.Context(), h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
+	if pcm, err := voicetest.Hear(t, h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
 		t.Errorf("%v, %q", err, h.asked)
 	}
-	if _, err := hear(t.Context(), h.synthesizer(), strings.Repeat("x", 4097), voice.Options{}); err == nil {
+	if _, err := voicetest.Hear(t, h.synthesizer(), strings.Repeat("x", 4097), voice.Options{}); err == nil {
 		t.Error("a text of any length is sent")
 	}
 }
 
 func TestSynthesizersThatFail(t *testing.T) {
-	wav := tone(t, 22050, 100*time.Millisecond)
+	wav := tone(22050, 100*time.Millisecond)
 	says := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); _, _ = io.WriteString(w, body) }
 	}
@@ -150,7 +137,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 			}
 			h.sound = test.sound
 			s := h.synthesizer(func(o *Options) { o.AnswerWithin, o.IdleWithin = 150*time.Millisecond, 100*time.Millisecond })
-			_, err := hear(t.Context(), s, "Hello.", voice.Options{})
+			_, err := voicetest.Hear(t, s, "Hello.", voice.Options{})
 			voicetest.Sentence(t, err, test.words)
 			if _, fresh := s.known.Get(); fresh {
 				t.Error("what may have changed is still taken for known")
@@ -161,7 +148,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 
 func TestAListenerThatLeaves(t *testing.T) {
 	h := newFakeHA(t, setUp(home))
-	h.sound = gives("audio/wav", tone(t, 24000, 5*time.Second))
+	h.sound = gives("audio/wav", tone(24000, 5*time.Second))
 	s := h.synthesizer()
 	gone := errors.New("gone")
 	if err := s.Synthesize(t.Context(), "Hi.", voice.Options{}, func([]int16) error { return gone }); err != gone {
@@ -172,11 +159,11 @@ func TestAListenerThatLeaves(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) {
 		t.Error(err)
 	}
-	if _, err := hear(ctx, s, "Hi.", voice.Options{}); !errors.Is(err, context.Canceled) {
+	if err := s.Synthesize(ctx, "Hi.", voice.Options{}, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	s.Close()
-	_, err = hear(t.Context(), s, "Hi.", voice.Options{})
+	_, err = voicetest.Hear(t, s, "Hi.", voice.Options{})
 	voicetest.Sentence(t, err, "is closed")
 }
 

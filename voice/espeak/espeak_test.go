@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"perch/must"
 	"perch/voice"
 	"perch/voice/espeak"
+	"perch/voice/voicetest"
 )
 
 // serves is the argument with which this binary is the process that speaks.
@@ -55,11 +55,11 @@ func script(t testing.TB, text string) []string {
 	return []string{path}
 }
 
-// samples is how much an engine says.
-func samples(t testing.TB, e *espeak.Engine, text string) (n int, err error) {
+// samples returns the length of the sound of a text.
+func samples(t testing.TB, e *espeak.Engine, text string) (int, error) {
 	t.Helper()
-	err = e.Synthesize(t.Context(), text, voice.Options{}, func(pcm []int16) error { n += len(pcm); return nil })
-	return n, err
+	pcm, err := voicetest.Hear(t, e, text, voice.Options{})
+	return len(pcm), err
 }
 
 // processes are those that this one has started.
@@ -80,18 +80,10 @@ func processes(t testing.TB) (all []int) {
 
 func TestItSpeaks(t *testing.T) {
 	e := engine(t, espeak.Options{})
-	var pcm []int16
-	err := e.Synthesize(t.Context(), "-h It is twenty past three.", voice.Options{}, func(p []int16) error {
-		pcm = append(pcm, p...)
-		return nil
-	})
+	pcm, err := voicetest.Hear(t, e, "-h It is twenty past three.", voice.Options{})
 	must.Succeed(t, err)
-	sum := 0.0
-	for _, s := range pcm {
-		sum += float64(s) * float64(s)
-	}
 	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
-	if loud := math.Sqrt(sum / float64(len(pcm))); length < time.Second || length > 4*time.Second || loud < 500 {
+	if loud := voicetest.RMS(pcm); length < time.Second || length > 4*time.Second || loud < 500 {
 		t.Errorf("%s of sound at RMS %.0f", length, loud)
 	}
 }
@@ -247,26 +239,25 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	noting := script(t, "tee -a "+asked+" | "+self+" "+serves)
 	usual := engine(t, espeak.Options{Command: noting, Voice: "en-us", Language: "en"})
 	for _, o := range []voice.Options{{}, {Language: "en-GB"}, {Language: "de-AT"}, {Language: "de", Voice: "fr-fr"}, {Language: "--x"}} {
-		if err := usual.Synthesize(t.Context(), "Hallo.", o, func([]int16) error { return nil }); err != nil {
+		if _, err := voicetest.Hear(t, usual, "Hallo.", o); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	drop := func([]int16) error { return nil }
 	for _, o := range []espeak.Options{{Command: noting, Voice: "en-us"}, {Command: noting}, {Command: noting, Language: "es"}} {
-		if err := engine(t, o).Synthesize(t.Context(), "Hallo.", voice.Options{Language: "de"}, drop); err != nil {
+		if _, err := voicetest.Hear(t, engine(t, o), "Hallo.", voice.Options{Language: "de"}); err != nil {
 			t.Error(err)
 		}
 	}
 	spanish := engine(t, espeak.Options{Command: noting, Language: "es"})
 	for _, o := range []voice.Options{{}, {Language: "zh-Hans"}, {Language: "en-GB"}} {
-		if err := spanish.Synthesize(t.Context(), "Hola.", o, drop); err != nil {
+		if _, err := voicetest.Hear(t, spanish, "Hola.", o); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, name := range []string{"en-us", "cmn", "fr-fr+f2"} { // the appliance's voice need not be of the appliance's language
 		german := engine(t, espeak.Options{Command: noting, Voice: name, Language: "de"})
 		for _, o := range []voice.Options{{}, {Language: "zh-CN"}, {Language: "fr"}} {
-			if err := german.Synthesize(t.Context(), "Hallo.", o, drop); err != nil {
+			if _, err := voicetest.Hear(t, german, "Hallo.", o); err != nil {
 				t.Error(err)
 			}
 		}
@@ -305,11 +296,9 @@ func TestWhatItCannotRead(t *testing.T) {
 		{"The sign says 三.", voice.Options{Language: "en"}, true},
 		{"Hello.", voice.Options{Language: "qq"}, false},
 	} {
-		samples := 0
-		count := func(pcm []int16) error { samples += len(pcm); return nil }
-		err := engine(t, espeak.Options{Language: "en"}).Synthesize(t.Context(), c.text, c.o, count)
-		if errors.Is(err, voice.ErrLanguage) == c.reads || (samples > 0) != c.reads {
-			t.Errorf("%q, %+v: %d samples, %v", c.text, c.o, samples, err)
+		pcm, err := voicetest.Hear(t, engine(t, espeak.Options{Language: "en"}), c.text, c.o)
+		if errors.Is(err, voice.ErrLanguage) == c.reads || (len(pcm) > 0) != c.reads {
+			t.Errorf("%q, %+v: %d samples, %v", c.text, c.o, len(pcm), err)
 		}
 	}
 	e := engine(t, espeak.Options{Language: "en"})

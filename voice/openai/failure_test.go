@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 				_, _ = io.WriteString(w, test.body)
 			})
 			o := Options{URL: url, Key: canary}
-			_, received := recognizer(t, o).Recognize(t.Context(), finished(8000), voice.Options{})
+			_, received := recognizer(t, o).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 			_, spoke := voicetest.Synthesized(t, synthesizer(t, o))
 			for _, err := range []error{received, spoke} {
 				voicetest.Sentence(t, err, test.want)
@@ -117,7 +117,7 @@ func TestBrokenServers(t *testing.T) {
 		"TLS not trusted": {tls.URL, "is not one this machine trusts"},
 		"cut in the head": {wire(t, say("HTTP/1.1 200 OK\r\nConte")), "does not answer in HTTP"},
 		"cut in the body": {wire(t, say(half+"audio/pcm\r\n\r\n"+strings.Repeat("ab", 2000))), "cut the connection in the middle"},
-		"cut in a WAV":    {wire(t, say(half+"audio/wav\r\n\r\n"+string(wav(24000, ramp(2000))))), "cut the connection in the middle"},
+		"cut in a WAV":    {wire(t, say(half+"audio/wav\r\n\r\n"+string(voicetest.WAV(24000, ramp(2000))))), "cut the connection in the middle"},
 		"cut in its head": {wire(t, say(half+"audio/wav\r\n\r\nRIFF\x00\x00\x00\x00WA")), "cut the connection in the middle"},
 		"cut in a chunk":  {wire(t, say(soundHead+"2000\r\nabcdef")), "cut the connection in the middle"},
 		"a bad chunk":     {wire(t, say(soundHead+"4\r\nabcd\r\nxyz\r\n")), "cut the connection in the middle"},
@@ -128,7 +128,7 @@ func TestBrokenServers(t *testing.T) {
 			_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: test.url, Key: canary}))
 			voicetest.Sentence(t, err, test.want)
 			r := recognizer(t, Options{URL: test.url, Key: canary})
-			_, err = r.Recognize(t.Context(), finished(8000), voice.Options{})
+			_, err = r.Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 			voicetest.Sentence(t, err, test.want)
 		})
 	}

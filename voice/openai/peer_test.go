@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"perch/must"
-	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,22 +83,5 @@ func ramp(n int) []int16 {
 	return pcm
 }
 
-func finished(n int) *voice.Utterance {
-	u := voice.NewUtterance()
-	u.Write(ramp(n))
-	u.Finish()
-	return u
-}
-
-// raw is pcm as a server sends it.
-func raw(pcm []int16) []byte {
-	var b bytes.Buffer
-	_ = voice.WriteWAV(&b, 24000, pcm)
-	return b.Bytes()[44:]
-}
-
-func wav(rate int, pcm []int16) []byte {
-	var b bytes.Buffer
-	_ = voice.WriteWAV(&b, rate, pcm)
-	return b.Bytes()
-}
+// raw returns pcm as a server sends it.
+func raw(pcm []int16) []byte { return voicetest.WAV(24000, pcm)[44:] }

@@ -80,7 +80,7 @@ func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 	if !slices.Equal(got.fields, want) {
 		t.Errorf("sent %q", got.fields)
 	}
-	if !bytes.Equal(got.file, wav(16000, append(ramp(5000), ramp(3000)...))) {
+	if !bytes.Equal(got.file, voicetest.WAV(16000, append(ramp(5000), ramp(3000)...))) {
 		t.Errorf("a file of %d bytes, which is not the WAV of what was spoken", len(got.file))
 	}
 }
@@ -181,7 +181,7 @@ func TestTooShortForAServer(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		r := recognizer(t, Options{URL: url, StreamUpload: stream})
 		for _, n := range []int{0, 1599} {
-			if text, err := r.Recognize(t.Context(), finished(n), voice.Options{}); err != nil || !text.Refused {
+			if text, err := r.Recognize(t.Context(), voicetest.Utterance(ramp(n)), voice.Options{}); err != nil || !text.Refused {
 				t.Errorf("%d samples: %+v, %v", n, text, err)
 			}
 		}
@@ -203,7 +203,7 @@ func TestWhatIsNoSpeech(t *testing.T) {
 		readForm(t, r)
 		_, _ = io.WriteString(w, `{"text":" [BLANK_AUDIO]\n"}`)
 	})
-	text, err := recognizer(t, Options{URL: url}).Recognize(t.Context(), finished(8000), voice.Options{})
+	text, err := recognizer(t, Options{URL: url}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 	if err != nil || text != (voice.Transcript{Refused: true}) {
 		t.Errorf("%+v, %v", text, err)
 	}
@@ -225,7 +225,7 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 			readForm(t, r)
 			_, _ = io.WriteString(w, body)
 		})
-		_, err := recognizer(t, Options{URL: url, Key: canary}).Recognize(t.Context(), finished(8000), voice.Options{})
+		_, err := recognizer(t, Options{URL: url, Key: canary}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 		voicetest.Sentence(t, err, want)
 	}
 }
@@ -235,9 +235,9 @@ func TestAServerThatWantsWholeFiles(t *testing.T) {
 		readForm(t, r)
 		http.Error(w, "no length", http.StatusLengthRequired)
 	})
-	_, err := recognizer(t, Options{URL: url, StreamUpload: true}).Recognize(t.Context(), finished(8000), voice.Options{})
+	_, err := recognizer(t, Options{URL: url, StreamUpload: true}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 	voicetest.Sentence(t, err, "turn the streamed upload off")
-	_, err = recognizer(t, Options{URL: url}).Recognize(t.Context(), finished(8000), voice.Options{})
+	_, err = recognizer(t, Options{URL: url}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 	if err == nil || strings.Contains(err.Error(), "streamed") {
 		t.Errorf("without it: %v", err)
 	}

@@ -44,7 +44,7 @@ func TestSickSynthesizers(t *testing.T) {
 		}
 	}
 	altered := func(at int, b ...byte) []byte {
-		w := wav(24000, ramp(2400))
+		w := voicetest.WAV(24000, ramp(2400))
 		copy(w[at:], b)
 		return w
 	}
@@ -55,7 +55,7 @@ func TestSickSynthesizers(t *testing.T) {
 		within time.Duration
 	}{
 		"a byte a second":        {trickles(soundHead, nil), "slower than it is played", time.Second, time.Minute},
-		"a WAV, a byte a second": {trickles(head("audio/wav", ""), wav(24000, nil)), "slower than it is played", time.Second, time.Minute},
+		"a WAV, a byte a second": {trickles(head("audio/wav", ""), voicetest.WAV(24000, nil)), "slower than it is played", time.Second, time.Minute},
 		"endless": {func(c net.Conn) {
 			_, _ = io.WriteString(c, soundHead)
 			for second := chunk(make([]byte, 48000)); ; {
@@ -79,8 +79,8 @@ func TestSickSynthesizers(t *testing.T) {
 		"a rate of 23 999 Hz":    {gives(head("audio/pcm;rate=23999", ""), raw(ramp(240))), "23999 samples a second", 0, time.Second},
 		"a rate of 1 Hz":         {gives(head("audio/pcm;rate=1", ""), raw(ramp(240))), "1 samples a second", 0, time.Second},
 		"six channels":           {gives(head("audio/pcm;channels=6", ""), raw(ramp(240))), "6 channels", 0, time.Second},
-		"a WAV of 191 999 Hz":    {gives(head("audio/wav", ""), wav(191999, ramp(240))), "16-bit PCM", 0, time.Second},
-		"a WAV of 47 999 Hz":     {gives(head("audio/wav", ""), wav(47999, ramp(240))), "16-bit PCM", 0, time.Second},
+		"a WAV of 191 999 Hz":    {gives(head("audio/wav", ""), voicetest.WAV(191999, ramp(240))), "16-bit PCM", 0, time.Second},
+		"a WAV of 47 999 Hz":     {gives(head("audio/wav", ""), voicetest.WAV(47999, ramp(240))), "16-bit PCM", 0, time.Second},
 		"a WAV of chunks without end": {func(c net.Conn) {
 			_, _ = io.WriteString(c, head("audio/wav", ""))
 			_, err := c.Write(chunk([]byte("RIFF\xff\xff\xff\xffWAVE")))

@@ -51,7 +51,7 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 // TestSoundIsPassedOnAsItArrives holds the first piece back from nobody: the
 // server sends the second only when the first was heard.
 func TestSoundIsPassedOnAsItArrives(t *testing.T) {
-	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": wav(24000, ramp(480))} {
+	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": voicetest.WAV(24000, ramp(480))} {
 		received := make(chan bool)
 		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(first)
@@ -81,9 +81,9 @@ func TestOtherFormats(t *testing.T) {
 		samples    int
 		want       string // of the error
 	}{
-		"wav, 24 kHz":                 {"audio/wav", string(wav(24000, ramp(1000))), 0, 1000, ""},
-		"wav, 16 kHz":                 {"audio/pcm", string(wav(16000, ramp(1600))), 0, 2400, ""},
-		"wav of named channels":       {"audio/wav;channels=2;rate=3", string(wav(24000, ramp(1000))), 0, 1000, ""},
+		"wav, 24 kHz":                 {"audio/wav", string(voicetest.WAV(24000, ramp(1000))), 0, 1000, ""},
+		"wav, 16 kHz":                 {"audio/pcm", string(voicetest.WAV(16000, ramp(1600))), 0, 2400, ""},
+		"wav of named channels":       {"audio/wav;channels=2;rate=3", string(voicetest.WAV(24000, ramp(1000))), 0, 1000, ""},
 		"pcm of a named rate":         {"audio/pcm;rate=12000", string(raw(ramp(1200))), 0, 2400, ""},
 		"pcm of a rate not to be":     {"audio/pcm;rate=3", string(raw(ramp(1200))), 0, 0, "3 samples a second"},
 		"pcm of a configured rate":    {"audio/pcm", string(raw(ramp(1600))), 16000, 2400, ""},
@@ -95,9 +95,9 @@ func TestOtherFormats(t *testing.T) {
 		"a short mp3":                 {"audio/mpeg", string(frame[:100]), 0, 0, "answers with MP3"},
 		"ogg":                         {"audio/ogg", "OggS\x00 and so on", 0, 0, "answers with Ogg"},
 		"flac":                        {"audio/flac", "fLaC\x00 and so on", 0, 0, "answers with FLAC"},
-		"a wav of floats":             {"audio/wav", strings.Replace(string(wav(24000, ramp(9))), "\x10\x00data", "\x20\x00data", 1), 0, 0, "not 16-bit PCM"},
+		"a wav of floats":             {"audio/wav", strings.Replace(string(voicetest.WAV(24000, ramp(9))), "\x10\x00data", "\x20\x00data", 1), 0, 0, "not 16-bit PCM"},
 		"a wav that ends too soon":    {"audio/wav", "RIFF\x00\x00", 0, 0, "not 16-bit PCM"},
-		"a wav without sound":         {"audio/wav", string(wav(24000, nil)), 0, 0, "without a sound"},
+		"a wav without sound":         {"audio/wav", string(voicetest.WAV(24000, nil)), 0, 0, "without a sound"},
 		"nothing":                     {"audio/pcm", "", 0, 0, "without a sound"},
 		"one byte":                    {"audio/pcm", "x", 0, 0, "without a sound"},
 		"a page":                      {"text/html", "<html>" + canary, 0, 0, "ends in /v1"},

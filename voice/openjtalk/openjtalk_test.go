@@ -3,7 +3,6 @@ package openjtalk_test
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"perch/must"
 	"perch/voice"
 	"perch/voice/openjtalk"
+	"perch/voice/voicetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,31 +32,19 @@ func speak(t testing.TB, e *openjtalk.Engine, text string, o voice.Options) (pcm
 	if err := e.Check(t.Context()); err != nil {
 		t.Fatal(err) // make test installs it
 	}
-	err = e.Synthesize(t.Context(), text, o, func(p []int16) error {
-		pcm = append(pcm, p...)
-		return nil
-	})
-	return pcm, err
+	return voicetest.Hear(t, e, text, o)
 }
 
 func length(pcm []int16) time.Duration {
 	return time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 }
 
-func loudness(pcm []int16) float64 {
-	sum := 0.0
-	for _, s := range pcm {
-		sum += float64(s) * float64(s)
-	}
-	return math.Sqrt(sum / float64(max(1, len(pcm))))
-}
-
 func TestItSpeaks(t *testing.T) {
 	pcm, err := speak(t, engine(t, openjtalk.Options{}), "今は三時二十分です。", voice.Options{Language: "ja-JP"})
 	must.Succeed(t, err)
-	t.Logf("%s at RMS %.0f", length(pcm), loudness(pcm))
-	if l := length(pcm); l < 1500*time.Millisecond || l > 4*time.Second || loudness(pcm) < 500 {
-		t.Errorf("%s of sound at RMS %.0f", l, loudness(pcm))
+	t.Logf("%s at RMS %.0f", length(pcm), voicetest.RMS(pcm))
+	if l := length(pcm); l < 1500*time.Millisecond || l > 4*time.Second || voicetest.RMS(pcm) < 500 {
+		t.Errorf("%s of sound at RMS %.0f", l, voicetest.RMS(pcm))
 	}
 }
 
@@ -103,8 +91,8 @@ func TestHostileTexts(t *testing.T) {
 		strings.Repeat("。\n", 5000):         false,
 	} {
 		pcm, err := speak(t, e, text, voice.Options{Language: "ja"})
-		if err != nil || sounds != (loudness(pcm) > 300) {
-			t.Errorf("%.40q: RMS %.0f, %v", text, loudness(pcm), err)
+		if err != nil || sounds != (voicetest.RMS(pcm) > 300) {
+			t.Errorf("%.40q: RMS %.0f, %v", text, voicetest.RMS(pcm), err)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package sounds
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,26 +9,15 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
-// loudness is how loud a tone is in a sound.
+// loudness returns how loud a tone is in a sound, from 0 to 1.
 func loudness(pcm []int16, hertz float64) float64 {
-	re, im := 0.0, 0.0
-	for i, v := range pcm {
-		angle := 2 * math.Pi * hertz * float64(i) / voice.SpeakerRate
-		re += float64(v) * math.Cos(angle)
-		im += float64(v) * math.Sin(angle)
-	}
-	return 2 * math.Hypot(re, im) / float64(len(pcm)) / (1 << 15)
+	return voicetest.Amplitude(pcm, voice.SpeakerRate, hertz) / (1 << 15)
 }
 
-func rms(pcm []int16) float64 {
-	sum := 0.0
-	for _, v := range pcm {
-		sum += float64(v) * float64(v)
-	}
-	return math.Sqrt(sum/float64(len(pcm))) / (1 << 15)
-}
+func rms(pcm []int16) float64 { return voicetest.RMS(pcm) / (1 << 15) }
 
 func second(pcm []int16, from, to float64) []int16 {
 	return pcm[int(from*voice.SpeakerRate):int(to*voice.SpeakerRate)]

@@ -11,6 +11,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // The figures of answers. A yes that was not said counts most: it is consent.
@@ -122,7 +123,7 @@ func half(all []string, skip int) (some []string) {
 func answerAll(t *testing.T, e *Engine, voiceName, kind string, texts []string) answered {
 	got := answered{all: len(texts)}
 	for _, text := range texts {
-		heard, err := e.Recognize(t.Context(), spoken(speak(t, voiceName, text)), voice.Options{Answer: true})
+		heard, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, voiceName, text)), voice.Options{Answer: true})
 		if err != nil {
 			t.Error(err)
 			return got
@@ -178,7 +179,7 @@ func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
 	must.Succeed(t, err)
 	defer deaf.close()
 	hear := func(p *pair, pcm []int16, answer bool) heard {
-		got, err := p.recognize(t.Context(), spoken(pcm), answer)
+		got, err := p.recognize(t.Context(), voicetest.Utterance(pcm), answer)
 		must.Succeed(t, err)
 		return got
 	}
@@ -200,7 +201,7 @@ func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
 
 func TestAGrammarWithoutAnswers(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
-	got, err := e.Recognize(t.Context(), spoken(speak(t, "slt", "good night")), voice.Options{Answer: true})
+	got, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, "slt", "good night")), voice.Options{Answer: true})
 	if err != nil || got.Text != "good night" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -217,7 +218,7 @@ func TestAnswersCostLittle(t *testing.T) {
 		must.Succeed(t, err)
 		defer p.close() // not sooner: its memory would be the next pair's
 		hear := func(answer bool) {
-			if _, err := p.recognize(t.Context(), spoken(pcm), answer); err != nil {
+			if _, err := p.recognize(t.Context(), voicetest.Utterance(pcm), answer); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // TestAdoptedRobotsComeFirst: of all that wait, however long, and strangers leave it
@@ -99,7 +100,7 @@ func TestFairnessOfRecognition(t *testing.T) {
 	if got := recognize(t, e, sentence); got.Text != "good night" {
 		t.Errorf("one of the household: %+v", got)
 	}
-	if got, err := e.Recognize(t.Context(), spoken(sentence), voice.Options{Stranger: true}); err != nil || got.Text != "good night" {
+	if got, err := e.Recognize(t.Context(), voicetest.Utterance(sentence), voice.Options{Stranger: true}); err != nil || got.Text != "good night" {
 		t.Errorf("a stranger: %+v, %v", got, err)
 	}
 	hangUp()

@@ -1,9 +1,7 @@
 package sphinx
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,6 +11,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // speak is text in one of flite's voices, or one of espeak's ("espeak:en-us"),
@@ -29,28 +28,8 @@ func speak(t testing.TB, voiceName, text string) []int16 {
 		t.Fatalf("%s: %v: %s (apt install %s)", command[0], err, out, command[0])
 	}
 	const before, after = voice.MicRate / 5, voice.MicRate * 2 / 5
-	pcm := append(make([]int16, before), readWAV(t, file)...)
+	pcm := append(make([]int16, before), voicetest.ReadWAV(t, must.Value(os.ReadFile(file))(t), voice.MicRate)...)
 	return overTheAir(t, addNoise(append(pcm, make([]int16, after)...), 15))
-}
-
-// readWAV is a file as a microphone would give it.
-func readWAV(t testing.TB, name string) (pcm []int16) {
-	t.Helper()
-	file, err := os.Open(name)
-	must.Succeed(t, err)
-	defer file.Close()
-	w, err := voice.NewWAVReader(file)
-	must.Succeed(t, err)
-	resampler := voice.NewResampler(w.Rate, voice.MicRate)
-	buf := make([]int16, 4096)
-	for {
-		n, err := w.Read(buf)
-		pcm = append(pcm, resampler.Resample(buf[:n])...)
-		if errors.Is(err, io.EOF) {
-			return pcm
-		}
-		must.Succeed(t, err)
-	}
 }
 
 // addNoise adds hiss of the amplitude given, the same every time.
@@ -80,17 +59,9 @@ func overTheAir(t testing.TB, pcm []int16) []int16 {
 	return heard
 }
 
-// spoken is an utterance that has ended.
-func spoken(pcm []int16) *voice.Utterance {
-	u := voice.NewUtterance()
-	u.Write(pcm)
-	u.Finish()
-	return u
-}
-
 func recognize(t testing.TB, e *Engine, pcm []int16) voice.Transcript {
 	t.Helper()
-	got, err := e.Recognize(t.Context(), spoken(pcm), voice.Options{Language: "en"})
+	got, err := e.Recognize(t.Context(), voicetest.Utterance(pcm), voice.Options{Language: "en"})
 	must.Succeed(t, err)
 	return got
 }

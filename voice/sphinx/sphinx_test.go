@@ -12,6 +12,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // small is a grammar for tests that are not about recognizing well.
@@ -57,7 +58,7 @@ func TestUnavailable(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t, test.options)
-			_, err := e.Recognize(t.Context(), spoken(nil), voice.Options{Language: test.language})
+			_, err := e.Recognize(t.Context(), voicetest.Utterance(nil), voice.Options{Language: test.language})
 			if !errors.Is(err, voice.ErrUnavailable) {
 				t.Errorf("%v does not wrap ErrUnavailable", err)
 			}
@@ -95,7 +96,7 @@ func TestNoCommandInNoise(t *testing.T) {
 		if got := recognize(t, e, pcm); !got.Refused || got.Text != "" {
 			t.Errorf("%s was taken for %q", name, got.Text)
 		}
-		got, err := e.Recognize(t.Context(), spoken(pcm), voice.Options{Answer: true})
+		got, err := e.Recognize(t.Context(), voicetest.Utterance(pcm), voice.Options{Answer: true})
 		if err != nil || means(got.Text) != "" {
 			t.Errorf("%s was taken for the answer %q, %v", name, got.Text, err)
 		}
@@ -130,14 +131,14 @@ func TestUtterancesDoNotColourEachOther(t *testing.T) {
 	p := <-e.idle
 	defer func() { e.idle <- p }()
 	sentence := speak(t, "slt", "good night")
-	first, err := p.recognize(t.Context(), spoken(sentence), false)
+	first, err := p.recognize(t.Context(), voicetest.Utterance(sentence), false)
 	if err != nil || first.text != "good night" {
 		t.Fatalf("heard %q, %v", first.text, err)
 	}
-	if _, err := p.recognize(t.Context(), spoken(addNoise(make([]int16, 10*voice.MicRate), 5000)), false); err != nil {
+	if _, err := p.recognize(t.Context(), voicetest.Utterance(addNoise(make([]int16, 10*voice.MicRate), 5000)), false); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := p.recognize(t.Context(), spoken(sentence), false); again != first || err != nil {
+	if again, err := p.recognize(t.Context(), voicetest.Utterance(sentence), false); again != first || err != nil {
 		t.Errorf("heard %v, then %v, %v", first, again, err)
 	}
 }
@@ -194,7 +195,7 @@ func TestTheSecondPairIsMadeWhenTheFirstIsBusy(t *testing.T) {
 	go func() { waiting <- recognize(t, e, sentence) }()
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.Recognize(impatient, spoken(nil), voice.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := e.Recognize(impatient, voicetest.Utterance(nil), voice.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("one that is cancelled while it waits: %v", err)
 	}
 	first.Finish()
@@ -216,7 +217,7 @@ func TestCloseWaitsAndThenRefuses(t *testing.T) {
 	closed := make(chan struct{})
 	go func() { e.Close(); close(closed) }()
 	<-e.closed
-	if _, err := e.Recognize(t.Context(), spoken(nil), voice.Options{}); !errors.Is(err, voice.ErrUnavailable) {
+	if _, err := e.Recognize(t.Context(), voicetest.Utterance(nil), voice.Options{}); !errors.Is(err, voice.ErrUnavailable) {
 		t.Errorf("while it closes: %v", err)
 	}
 	select {

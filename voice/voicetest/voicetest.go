@@ -1,13 +1,17 @@
-// Package voicetest helps to test engines that use other servers.
+// Package voicetest helps to test engines and sound.
 package voicetest
 
 import (
+	"bytes"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -19,11 +23,75 @@ func Server(t testing.TB, handler http.HandlerFunc) (url string) {
 	return s.URL + "/v1"
 }
 
-// Synthesized returns the sound that an engine makes of a text.
+// Synthesized returns the sound that an engine makes of "Hello.".
 func Synthesized(t testing.TB, s voice.Synthesizer) (pcm []int16, err error) {
 	t.Helper()
-	err = s.Synthesize(t.Context(), "Hello.", voice.Options{}, func(p []int16) error { pcm = append(pcm, p...); return nil })
+	return Hear(t, s, "Hello.", voice.Options{})
+}
+
+// Hear returns the sound that an engine makes of a text.
+func Hear(t testing.TB, s voice.Synthesizer, text string, o voice.Options) (pcm []int16, err error) {
+	t.Helper()
+	err = s.Synthesize(t.Context(), text, o, func(p []int16) error { pcm = append(pcm, p...); return nil })
 	return pcm, err
+}
+
+// Utterance returns a finished utterance.
+func Utterance(pcm []int16) *voice.Utterance {
+	u := voice.NewUtterance()
+	u.Write(pcm)
+	u.Finish()
+	return u
+}
+
+// Tone returns a sine.
+func Tone(rate int, hertz, amplitude float64, d time.Duration) []int16 {
+	pcm := make([]int16, int(d.Seconds()*float64(rate)))
+	for i := range pcm {
+		pcm[i] = int16(math.Round(amplitude * math.Sin(2*math.Pi*hertz*float64(i)/float64(rate))))
+	}
+	return pcm
+}
+
+// Amplitude returns the amplitude of one frequency in a sound.
+func Amplitude(pcm []int16, rate int, hertz float64) float64 {
+	var re, im float64
+	for i, s := range pcm {
+		sin, cos := math.Sincos(2 * math.Pi * hertz * float64(i) / float64(rate))
+		re, im = re+float64(s)*cos, im+float64(s)*sin
+	}
+	return 2 * math.Hypot(re, im) / float64(len(pcm))
+}
+
+// RMS returns the root mean square of a sound; 0 if it is empty.
+func RMS(pcm []int16) float64 {
+	sum := 0.0
+	for _, s := range pcm {
+		sum += float64(s) * float64(s)
+	}
+	return math.Sqrt(sum / float64(max(1, len(pcm))))
+}
+
+// WAV returns a WAV file.
+func WAV(rate int, pcm []int16) []byte {
+	var b bytes.Buffer
+	_ = voice.WriteWAV(&b, rate, pcm) // a buffer does not fail
+	return b.Bytes()
+}
+
+// ReadWAV returns the sound of a WAV file at a rate.
+func ReadWAV(t testing.TB, file []byte, rate int) (pcm []int16) {
+	t.Helper()
+	w, err := voice.NewWAVReader(bytes.NewReader(file))
+	must.Succeed(t, err)
+	to := voice.NewResampler(w.Rate, rate)
+	for part := make([]int16, 4096); ; {
+		n, err := w.Read(part)
+		pcm = append(pcm, to.Resample(part[:n])...)
+		if err != nil {
+			return pcm
+		}
+	}
 }
 
 // Sentence checks an engine's error: it makes the next engine be tried, and is one line

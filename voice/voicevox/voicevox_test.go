@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -60,11 +60,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.query = nil
 		must.Succeed(f.t, json.NewDecoder(r.Body).Decode(&f.query))
 		w.Header().Set("Content-Type", "audio/wav")
-		tone := make([]int16, f.rate/10)
-		for i := range tone {
-			tone[i] = int16(8000 * math.Sin(float64(i)/10))
-		}
-		_ = voice.WriteWAV(w, f.rate, tone) // as the library soundfile does: 16-bit PCM
+		_, _ = w.Write(voicetest.WAV(f.rate, voicetest.Tone(f.rate, 400, 8000, time.Second/10))) // as the library soundfile does: 16-bit PCM
 	default:
 		http.NotFound(w, r)
 	}
@@ -86,8 +82,8 @@ func start(t *testing.T, o voicevox.Options) (*fake, *voicevox.Engine) {
 
 func say(t *testing.T, e *voicevox.Engine, text string, o voice.Options) (samples int, err error) {
 	t.Helper()
-	err = e.Synthesize(t.Context(), text, o, func(pcm []int16) error { samples += len(pcm); return nil })
-	return samples, err
+	pcm, err := voicetest.Hear(t, e, text, o)
+	return len(pcm), err
 }
 
 // TestItSpeaks: the text is read and then spoken in one style, at the speed that is set, with all

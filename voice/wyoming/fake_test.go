@@ -12,6 +12,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 // peer is a connection as the fake server has it. Its methods end the script
@@ -142,10 +143,7 @@ func (f *fake) piped(t testing.TB, o Options) *Engine {
 	return e
 }
 
-// said is an utterance that is over.
+// said returns a finished utterance of silence.
 func said(d time.Duration) *voice.Utterance {
-	u := voice.NewUtterance()
-	u.Write(make([]int16, int(d*voice.MicRate/time.Second)))
-	u.Finish()
-	return u
+	return voicetest.Utterance(make([]int16, int(d*voice.MicRate/time.Second)))
 }

@@ -113,7 +113,7 @@ func TestEachTaskFindsItsServer(t *testing.T) {
 			if got := recognize(t, e, voice.Options{}); got != "yes" {
 				t.Errorf("heard %q", got)
 			}
-			if _, err := hearAll(t.Context(), e, "hello", voice.Options{}); err != nil {
+			if _, err := voicetest.Hear(t, e, "hello", voice.Options{}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -70,10 +70,7 @@ func TestTheLanguageThatWasHeard(t *testing.T) {
 		p.event(TypeTranscript, Text{Text: "Hallo", Language: "de"}, nil)
 		p.hangUp()
 	}}
-	u := voice.NewUtterance()
-	u.Write(make([]int16, voice.MicFrame))
-	u.Finish()
-	got, err := newEngine(t, Options{Address: f.listen(t)}).Recognize(t.Context(), u, voice.Options{Language: "en", Detect: true})
+	got, err := newEngine(t, Options{Address: f.listen(t)}).Recognize(t.Context(), said(time.Second), voice.Options{Language: "en", Detect: true})
 	if err != nil || got != (voice.Transcript{Text: "Hallo", Language: "de"}) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -16,11 +16,9 @@ import (
 	"perch/voice/voicetest"
 )
 
-// tone is a sine of 440 Hz, as bytes; the same on both channels of two.
-func tone(d time.Duration, f Format) []byte {
-	var b []byte
-	for i := range int(d * time.Duration(f.Rate) / time.Second) {
-		v := int16(8000 * math.Sin(2*math.Pi*440*float64(i)/float64(f.Rate)))
+// tone returns a sine of 440 Hz as bytes, the same on both channels.
+func tone(d time.Duration, f Format) (b []byte) {
+	for _, v := range voicetest.Tone(f.Rate, 440, 8000, d) {
 		for range f.Channels {
 			b = binary.LittleEndian.AppendUint16(b, uint16(v))
 		}
@@ -48,20 +46,11 @@ func (p *peer) speak(f Format, sound []byte, size int) {
 	p.event(TypeAudioStop, nil, nil)
 }
 
-// hearAll collects what an engine says.
-func hearAll(ctx context.Context, e *Engine, text string, o voice.Options) (all []int16, err error) {
-	err = e.Synthesize(ctx, text, o, func(pcm []int16) error {
-		all = append(all, pcm...)
-		return nil
-	})
-	return all, err
-}
-
 func TestRatesAndChannels(t *testing.T) {
 	for _, f := range []Format{{16000, 2, 1}, {22050, 2, 1}, {24000, 2, 1}, {44100, 2, 2}, {48000, 2, 1}, {22050, 2, 2}} {
 		for _, size := range []int{2048, 333} { // a chunk may end within a sample
 			server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, tone(time.Second, f), size) }}
-			got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
+			got, err := voicetest.Hear(t, newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
 			if err != nil || math.Abs(float64(len(got)-voice.SpeakerRate)) > 50 {
 				t.Errorf("%+v in chunks of %d: %d samples (%v)", f, size, len(got), err)
 			} else if p := pitch(got[1000:23000]); math.Abs(p-440) > 3 {
@@ -134,7 +123,7 @@ func TestALongTextIsStreamed(t *testing.T) {
 		}
 	}}
 	e := newEngine(t, Options{Address: server.listen(t), Voice: "en_GB-alba-medium"})
-	got, err := hearAll(t.Context(), e, long, voice.Options{})
+	got, err := voicetest.Hear(t, e, long, voice.Options{})
 	want := []string{
 		`synthesize-start{"voice":{"name":"en_GB-alba-medium"}}`,
 		"synthesize-chunkIt is twenty past three, and the bus leaves in ten minutes from the stop behind the house. ",
@@ -151,13 +140,13 @@ func TestALongTextIsStreamed(t *testing.T) {
 		asked = append(asked, first.Type+string(first.Data))
 		p.speak(f, tone(100*time.Millisecond, f), 2048)
 	}
-	if _, err := hearAll(t.Context(), e, "Good night.", voice.Options{}); err != nil ||
+	if _, err := voicetest.Hear(t, e, "Good night.", voice.Options{}); err != nil ||
 		!slices.Equal(asked, []string{`synthesize{"text":"Good night.","voice":{"name":"en_GB-alba-medium"}}`}) {
 		t.Errorf("%q were asked for a short one (%v)", asked, err)
 	}
 	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
 	e.fixed.served.Forget()
-	if _, err := hearAll(t.Context(), e, long, voice.Options{}); err != nil || len(asked) != 1 ||
+	if _, err := voicetest.Hear(t, e, long, voice.Options{}); err != nil || len(asked) != 1 ||
 		!strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
 		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
 	}
@@ -226,7 +215,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &fake{info: piper, script: test.script}
-			_, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
+			_, err := voicetest.Hear(t, newEngine(t, Options{Address: server.listen(t)}), "hello", voice.Options{})
 			voicetest.Sentence(t, err, test.words)
 		})
 	}
@@ -234,7 +223,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 
 func TestATextWithoutWordsMayBeSilent(t *testing.T) {
 	server := &fake{info: piper, script: func(p *peer, _ Event) { p.event(TypeAudioStop, nil, nil) }}
-	if got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), "... !", voice.Options{}); err != nil || len(got) > 0 {
+	if got, err := voicetest.Hear(t, newEngine(t, Options{Address: server.listen(t)}), "... !", voice.Options{}); err != nil || len(got) > 0 {
 		t.Errorf("%d samples, %v", len(got), err)
 	}
 }
@@ -249,7 +238,7 @@ func TestSentencesStandAlone(t *testing.T) {
 		p.speak(f, []byte{2, 0, 3, 0}, 100)
 		p.event(TypeSynthesizeStopped, nil, nil)
 	}}
-	got, err := hearAll(t.Context(), newEngine(t, Options{Address: server.listen(t)}), long, voice.Options{})
+	got, err := voicetest.Hear(t, newEngine(t, Options{Address: server.listen(t)}), long, voice.Options{})
 	if err != nil || !slices.Equal(got, []int16{1, 2, 3}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -372,7 +361,7 @@ func TestChoosingAVoice(t *testing.T) {
 			}}
 			test.o.Address = server.listen(t)
 			e := newEngine(t, test.o)
-			_, err := hearAll(t.Context(), e, "hi", test.call)
+			_, err := voicetest.Hear(t, e, "hi", test.call)
 			checked := e.CheckSynthesize(t.Context(), test.call)
 			if test.failure == "" {
 				if err != nil || checked != nil {
