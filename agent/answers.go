@@ -9,9 +9,8 @@ import (
 	"perch/plain"
 )
 
-// vocabulary holds the words by which answers are judged, of all languages together,
-// because a person asked in one language may answer in another. An answer is a
-// yes only if all its words are known; a single no makes it a no. An answer that is
+// vocabulary holds the words of answers in all languages together, because a person
+// asked in one language may answer in another. An answer is a yes only if all its words are known; a single no makes it a no. An answer that is
 // not understood costs another question; a misunderstood one may cost a file.
 type vocabulary struct {
 	kinds    map[string]string // "yes", "no" or "fillers", by the word
@@ -42,7 +41,7 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 // cut splits text written without spaces into known words, the longest first, and
 // single characters.
 func (v vocabulary) cut(text string) (words []string) {
-	if !strings.ContainsFunc(text, spaceless) || v.kinds[text] != "" {
+	if !strings.ContainsFunc(text, language.Spaceless) || v.kinds[text] != "" {
 		return []string{text}
 	}
 	for text != "" {
@@ -59,19 +58,16 @@ func (v vocabulary) cut(text string) (words []string) {
 	return words
 }
 
-// spaceless reports whether a letter is of a script that is written without spaces.
-func spaceless(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
-
 // YesOrNo interprets an answer in any language of the catalogue; yes is false if not
 // understood.
 func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
 	spoken := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\'' && r != 'ー'
 	})
-	known, strange := newVocabulary(words), false
+	v, strange := newVocabulary(words), false
 	for _, s := range spoken {
-		for _, w := range known.cut(s) {
-			switch known.kinds[w] {
+		for _, w := range v.cut(s) {
+			switch v.kinds[w] {
 			case "no":
 				return false, true
 			case "yes":
@@ -82,11 +78,9 @@ func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
 		}
 	}
 	line := " " + strings.Join(spoken, " ") + " "
-	for _, together := range known.together {
+	for _, together := range v.together {
 		yes = yes || strings.Contains(line, " "+together+" ")
 	}
-	if strange || !yes {
-		return false, false
-	}
-	return true, true
+	yes = yes && !strange
+	return yes, yes
 }

@@ -219,7 +219,7 @@ type Change struct {
 	// By is the event that changed it: Missed after lost events, when the state comes
 	// from the board. It is nil if a state expired or the session is no longer known.
 	By   event.Event
-	Gone bool // the session is no longer known; State is that of an unknown session
+	Gone bool // the session is no longer known, and State is as before its first event
 }
 
 // NewFollower returns a follower that starts with the present states.

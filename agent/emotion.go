@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 )
@@ -81,10 +82,7 @@ func EmotionOf(r rune) (Emotion, bool) {
 
 // Offered returns the nearest offered face, for past answers in a prompt.
 func (e Emotion) Offered() Emotion {
-	name := e.Name
-	if nearest, found := nearestOffered()[name]; found {
-		name = nearest
-	}
+	name := cmp.Or(nearestOffered()[e.Name], e.Name)
 	for _, o := range OfferedEmotions() {
 		if o.Name == name {
 			return o
@@ -115,13 +113,9 @@ func withoutEmoji(text string) string {
 
 // IsEmoji reports whether r is a pictograph, an arrow, or joins or colours one.
 func IsEmoji(r rune) bool {
-	switch {
-	case r >= 0x1F000 && r <= 0x1FAFF, r >= 0x2600 && r <= 0x27BF, r >= 0x2190 && r <= 0x21FF, r >= 0x2300 && r <= 0x23FF,
-		r >= 0x2B00 && r <= 0x2BFF, r >= 0xE0020 && r <= 0xE007F, r == 0x200B, r == 0x200D,
-		r == 0xFE0E, r == 0xFE0F, r == 0x20E3, r == 0xFEFF, r == utf8.RuneError:
-		return true
-	}
-	return false
+	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF || r >= 0x2190 && r <= 0x21FF || r >= 0x2300 && r <= 0x23FF ||
+		r >= 0x2B00 && r <= 0x2BFF || r >= 0xE0020 && r <= 0xE007F || r == 0x200B || r == 0x200D ||
+		r == 0xFE0E || r == 0xFE0F || r == 0x20E3 || r == 0xFEFF || r == utf8.RuneError
 }
 
 // On returns the face as a robot's board can show it, with the reply's emoji. Most

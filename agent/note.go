@@ -71,8 +71,8 @@ func markerHead(head string) (words []string, begun bool) {
 	return words, true
 }
 
-// isMarkerWord reports whether a word may stand before the colon; an open word may be
-// the beginning of one.
+// isMarkerWord reports whether a word may stand before the colon, or, if it is open,
+// whether it may begin such a word.
 func isMarkerWord(word string, open bool) bool {
 	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {
 		return w == word || open && strings.HasPrefix(w, word)

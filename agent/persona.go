@@ -30,7 +30,7 @@ type Persona struct {
 	Brain    BrainOptions
 	Text     string // the model's description of itself
 
-	Tools        []string // names of its built-in tools; nil means all, empty none
+	Tools        []string // names of its built-in tools; nil means all, and an empty list none
 	MemoryTokens int      // of the memory in its prompt; 0 is the brain's default
 }
 
@@ -42,7 +42,7 @@ type BrainOptions struct {
 }
 
 // ErrPersona is wrapped by the errors of an invalid persona.
-var ErrPersona error = errors.New("not a persona")
+var ErrPersona = errors.New("not a persona")
 
 // DefaultPersona is the persona if none is configured.
 func DefaultPersona() Persona {

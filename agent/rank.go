@@ -385,7 +385,7 @@ func (x *index) surplus(most int, now time.Time, kind func(*indexed) bool) []*in
 	return slices.Concat(classes[:]...)[:surplus]
 }
 
-// class returns the class of an entry for eviction, the lowest first.
+// class orders entries for eviction, the lowest first.
 func (e *indexed) class(now time.Time) int {
 	switch {
 	case e.expired(now):

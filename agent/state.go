@@ -96,7 +96,7 @@ func (s State) ExpiresAt() time.Time {
 	return s.until
 }
 
-// Fold returns the state after one more event. It is pure: its only time is that of
+// Fold returns the state after one more event. It is pure: it reads no clock but the time of
 // the event.
 func Fold(s State, e event.Envelope) State {
 	switch ev := e.Event.(type) {
@@ -118,8 +118,7 @@ func Fold(s State, e event.Envelope) State {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
 	}
 	if _, closed := e.Event.(event.RobotOffline); closed {
-		// It may be the robot's last session, even one without a hello.
-		return s.offline()
+		return s.offline() // it may be the robot's last session, even one without a hello
 	}
 	if e.Session != s.Session {
 		return s // another session has replaced this one

@@ -25,7 +25,7 @@ type Turn struct {
 	Text         string     // what the person said
 	Now          time.Time  // in the household's zone
 	Language     string     // BCP 47
-	Name         string     // the robot's name in its home; empty is none
+	Name         string     // the robot's name in its home; may be empty
 	Persona      *Persona   // of this robot; nil is the household's
 	Brain        string     // the brain to ask first, by its kind, or "openai 2" for the second of a kind; empty is the first in the list
 	Body         Body       // nil if no robot takes part
@@ -63,7 +63,7 @@ type Felt struct {
 	Intensity float64 // from 0 to 1; 0 is unknown and stands for 1
 	Tag       string  // the model's own word for it, if any
 	// Assumed marks the default face of words without a face. It does not replace a
-	// face that the turn has, such as one that a tool set.
+	// face that the turn has, such as that of a tool.
 	Assumed bool
 }
 

@@ -23,20 +23,20 @@ type Look struct {
 	Now      time.Time
 }
 
-// Seer is a Brain that can look at a picture. DescribePicture returns the answer in
-// words. It wraps ErrAway if the brain cannot be reached, and ErrNoVision if its model
-// does not accept pictures.
+// Seer is a Brain that can look at a picture. DescribeImage returns the answer in words.
+// Its error wraps ErrAway if the brain cannot be reached, and ErrBlind if its model does
+// not accept pictures.
 type Seer interface {
 	DescribeImage(ctx context.Context, l Look) (string, error)
 }
 
-// ErrBlind is returned by DescribePicture if no brain can look at pictures.
+// ErrBlind is returned by DescribeImage if no brain can look at pictures.
 var ErrBlind = errors.New("no brain can see")
 
 // DescribeImage has the first brain that can look at a picture answer the question.
 // It belongs to no conversation and publishes nothing: a photo is taken inside a
-// turn, which waits for it and reports the tool. It returns ErrNoVision if no brain
-// accepts pictures, and wraps ErrNoBrain if none of those that do can answer.
+// turn, which waits for it and reports the tool. It returns ErrBlind if no brain accepts
+// pictures, and an error that wraps ErrNoBrain if they do and cannot answer.
 func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	brains, done := m.brains()
 	defer done()

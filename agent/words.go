@@ -24,8 +24,7 @@ const (
 	VocabularyVRM0      Vocabulary = "vrm0"      // the presets of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
 
-	// VocabularyChatdollKit is the faces of ChatdollKit's models, as found in a
-	// text.
+	// VocabularyChatdollKit is the faces of ChatdollKit's models, as found in a text.
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
 	// VocabularyVerbatim is the model's own words: a face has the name that the model
 	// wrote, or the firmware's name if it wrote none.
@@ -33,10 +32,7 @@ const (
 )
 
 // ErrWords is wrapped by NewWords for words that cannot be added.
-var ErrWords error = errors.New("not words for faces")
-
-// mostVocabularies bounds the vocabularies that may be added.
-const mostVocabularies = 32
+var ErrWords = errors.New("not words for faces")
 
 // chatdollKitPrefix begins each of ChatdollKit's words.
 const chatdollKitPrefix = "face:"
@@ -123,10 +119,7 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 		}
 	}
 	w.written[VocabularyVerbatim] = w.written[VocabularyXiaozhi]
-	w.learn()
-	if len(added) > mostVocabularies {
-		return nil, fmt.Errorf("%w: %d vocabularies are more than %d", ErrWords, len(added), mostVocabularies)
-	}
+	w.readStock()
 	for _, v := range slices.Sorted(maps.Keys(added)) {
 		if err := w.add(v, added[v]); err != nil {
 			return nil, err
@@ -135,8 +128,8 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	return w, nil
 }
 
-// learn sets the faces of the stock words.
-func (w *Words) learn() {
+// readStock sets the faces of the stock words.
+func (w *Words) readStock() {
 	for _, e := range Emotions() {
 		w.read[e.Name] = e // a face's own name always means that face
 	}

@@ -72,7 +72,7 @@ const (
 	expressFor   = 6  // seconds until an expression fades
 	thinkingYaw  = -.15 * 180 / math.Pi
 
-	hysteresis = .15 // by which a feeling must exceed the dominant one to replace it
+	hysteresis = .15 // a feeling must exceed the dominant one by so much to replace it
 	showFor    = 1   // minimum seconds that a dominant feeling or a face shows
 
 	gestureAbove = .6
@@ -113,7 +113,7 @@ type State struct {
 
 // Gesture is a gesture caused by a feeling or by a viewer that handles a model.
 type Gesture struct {
-	Name    string // celebrate, concern, think or nod; empty is none
+	Name    string // celebrate, concern, think or nod; empty for no gesture
 	Seconds float64
 }
 
@@ -157,16 +157,16 @@ func (s State) Mood() event.Mood {
 	return event.Mood{Dominant: s.Dominant().String(), Face: s.Face(), Feelings: s.Feelings(), Morphs: s.shown().event(), Head: s.Head()}
 }
 
-// Step returns the state after dt seconds, at whose end all stimuli happened. Their
-// order does not matter. It allocates nothing.
-func Step(s State, happened []Stimulus, dt float64) State {
+// Step returns the state after dt seconds, at whose end the stimulus happened; the zero
+// Stimulus has no effect. It allocates nothing.
+func Step(s State, happened Stimulus, dt float64) State {
 	if !(dt > 0) { // also excludes NaN
 		dt = 0
 	}
 	s.gesture = Gesture{}
 	s.fade(dt)
 	s.move(dt)
-	s.feel(happened)
+	s.feel(&happened)
 	s.decide()
 	s.gesticulate()
 	return s
@@ -274,8 +274,8 @@ func (s State) wantedFace() string {
 	return s.Dominant().face()
 }
 
-// gesticulate starts a gesture unless one is under way: that of the stimuli, or that of
-// a strong feeling.
+// gesticulate starts a gesture unless one is under way: the gesture of the stimulus, or
+// else of a strong feeling.
 func (s *State) gesticulate() {
 	if s.busy > 0 {
 		return

@@ -54,7 +54,7 @@ type agent struct {
 	state     State
 	at        time.Time // of state
 	touched   time.Time // time of the latest stimulus
-	published event.Mood
+	published State
 	speaking  bool
 	tools     []string // ids of running calls
 	felt      int      // how many of them were skills, whose end was already felt
@@ -62,17 +62,9 @@ type agent struct {
 
 // Run reads the bus until ctx ends or the bus is closed.
 func (m *Moods) Run(ctx context.Context) {
-	inner, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)
-	go m.Bus.ReadFrom(1).Pump(inner, events)
-	defer func() {
-		stop()
-		for range events { // until the pump has ended
-		}
-	}()
-	next := time.NewTimer(every)
-	next.Stop()
-	runs := false
+	go m.Bus.ReadFrom(1).Pump(ctx, events) // which closes them at its end
+	var next <-chan time.Time              // nil while nothing changes
 	for {
 		select {
 		case e, ok := <-events:
@@ -80,13 +72,12 @@ func (m *Moods) Run(ctx context.Context) {
 				return
 			}
 			m.handleEvent(e)
-		case now := <-next.C:
-			runs = false
+		case now := <-next:
+			next = nil
 			m.tick(now)
 		}
-		if !runs && len(m.moving) > 0 {
-			next.Reset(every)
-			runs = true
+		if next == nil && len(m.moving) > 0 {
+			next = time.After(every)
 		}
 	}
 }
@@ -101,7 +92,7 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	}
 	a := m.agents[key]
 	if a == nil {
-		a = &agent{robot: e.Robot, session: e.Session, at: e.At, published: State{}.Mood()}
+		a = &agent{robot: e.Robot, session: e.Session, at: e.At}
 	}
 	s, moves := m.stimulus(a, e.Event)
 	if !moves || m.Off != nil && m.Off() {
@@ -112,38 +103,32 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	}
 	a.touched = e.At
 	m.store(key, a)
-	m.step(a, e.At, []Stimulus{s})
+	m.step(a, e.At, s)
 	m.moving[key] = a
 }
 
-// store remembers an agent. Beyond the bound an agent of a session is dropped, before
-// any of a robot, because programs invent sessions while robots are adopted; of these,
-// the least recently touched. If its mood was published, its end is published too.
+// store stores an agent. Beyond the bound it drops the one that has not been touched for
+// longest: of a session, before any of a robot, because programs invent sessions while robots
+// are adopted. If its mood was published, so is its end.
 func (m *Moods) store(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {
-		oldest := limit.First(m.agents, (*agent).compare)
-		gives := m.agents[oldest]
+		oldest := limit.First(m.agents, func(a, b *agent) int { return cmp.Or(a.worth()-b.worth(), a.touched.Compare(b.touched)) })
+		evicted := m.agents[oldest]
 		delete(m.agents, oldest)
 		delete(m.moving, oldest)
-		if rest := (State{}).Mood(); gives.published != rest {
-			m.Bus.Publish(gives.robot, gives.session, rest)
+		if rest := (State{}).Mood(); evicted.published.Mood() != rest {
+			m.Bus.Publish(evicted.robot, evicted.session, rest)
 		}
 	}
 	m.agents[key] = a
 }
 
-// stays reports whether an agent is a robot or the default character.
-func (a *agent) stays() bool { return a.robot != "" || a.session == "" }
-
-// compare is negative if an agent is dropped before another.
-func (a *agent) compare(other *agent) int {
-	switch {
-	case a.stays() == other.stays():
-		return a.touched.Compare(other.touched)
-	case a.stays():
-		return 1
+// worth is 1 for a robot and the default character, and 0 for a session without a robot.
+func (a *agent) worth() int {
+	if a.robot == "" && a.session != "" {
+		return 0
 	}
-	return -1
+	return 1
 }
 
 // stimulus returns the stimulus of an event, and updates the agent's memory of it.
@@ -216,21 +201,20 @@ func (a *agent) skill(e event.Event) (Stimulus, bool) {
 // tick advances the moving agents, and publishes what has changed.
 func (m *Moods) tick(now time.Time) {
 	for key, a := range m.moving {
-		m.step(a, now, nil)
+		m.step(a, now, Stimulus{})
 		still := a.state.Still()
 		if still {
 			delete(m.moving, key)
 		}
-		mood := a.state.Mood()
-		if differs(mood, a.published) || still && mood != a.published {
-			a.published = mood
+		if mood := a.state.Mood(); differs(a.state, a.published) || still && mood != a.published.Mood() {
+			a.published = a.state
 			m.Bus.Publish(a.robot, a.session, mood)
 		}
 	}
 }
 
-// step advances an agent to a time, at which the stimuli happened.
-func (m *Moods) step(a *agent, now time.Time, happened []Stimulus) {
+// step advances an agent to a time, at which the stimulus happened.
+func (m *Moods) step(a *agent, now time.Time, happened Stimulus) {
 	since := min(max(0, now.Sub(a.at)), mostSince)
 	if now.After(a.at) {
 		a.at = now
@@ -241,28 +225,19 @@ func (m *Moods) step(a *agent, now time.Time, happened []Stimulus) {
 	}
 }
 
-// differs reports whether the difference between two moods is visible.
-func differs(a, b event.Mood) bool {
-	if a.Dominant != b.Dominant || a.Face != b.Face {
-		return true
-	}
-	x, y := feelingsOf(a.Feelings), feelingsOf(b.Feelings)
-	for i := range x {
-		if math.Abs(x[i]-y[i]) >= visible {
-			return true
-		}
-	}
-	v, w := weightsOf(a.Morphs), weightsOf(b.Morphs)
-	for i := range v {
-		if math.Abs(v[i]-w[i]) >= visible {
-			return true
-		}
-	}
-	return math.Abs(a.Head.Tilt-b.Head.Tilt) >= visibleDegrees || math.Abs(a.Head.Lean-b.Head.Lean) >= visibleDegrees ||
-		math.Abs(a.Head.Yaw-b.Head.Yaw) >= visibleDegrees
+// differs reports whether the difference between two states is visible.
+func differs(a, b State) bool {
+	x, y, p, q := a.shown(), b.shown(), a.Head(), b.Head()
+	return a.Dominant() != b.Dominant() || a.Face() != b.Face() ||
+		apart(a.feelings[:], b.feelings[:], visible) || apart(x[:], y[:], visible) ||
+		apart([]float64{p.Tilt, p.Lean, p.Yaw}, []float64{q.Tilt, q.Lean, q.Yaw}, visibleDegrees)
 }
 
-// feelingsOf is the inverse of State.Feelings.
-func feelingsOf(f event.Feelings) [feelings]float64 {
-	return [feelings]float64{f.Concern, f.Celebration, f.Patience, f.Curiosity, f.Empathy, f.Uncertain}
+func apart(x, y []float64, by float64) bool {
+	for i := range x {
+		if math.Abs(x[i]-y[i]) >= by {
+			return true
+		}
+	}
+	return false
 }

@@ -75,14 +75,6 @@ func (m morphs) event() event.Morphs {
 	}
 }
 
-// weightsOf is the inverse of morphs.event.
-func weightsOf(e event.Morphs) morphs {
-	return morphs{e.MouthSmile, e.MouthOpen, e.MouthFrown, e.MouthPressLeft, e.MouthPressRight, e.JawOpen, e.BrowInnerUp,
-		e.BrowOuterUpLeft, e.BrowOuterUpRight, e.BrowDownLeft, e.BrowDownRight, e.EyeSquintLeft, e.EyeSquintRight, e.EyeWideLeft,
-		e.EyeWideRight, e.EyesClosed, e.CheekPuff, e.CheekSquintLeft, e.CheekSquintRight, e.MouthFrownLeft, e.MouthFrownRight,
-		e.NoseSneerLeft, e.NoseSneerRight}
-}
-
 // Preset is a requested expression. The zero value removes the expression, so that
 // feelings show again.
 type Preset int

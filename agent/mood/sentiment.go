@@ -1,7 +1,6 @@
 package mood
 
 import (
-	"bufio"
 	"cmp"
 	"embed"
 	"errors"
@@ -68,7 +67,7 @@ func ReadWords(directory string) (Words, error) {
 	if directory != "" {
 		err = errors.Join(err, readLists(os.DirFS(directory), directory, lists))
 	}
-	w := Words{}
+	var w Words
 	for code, list := range lists {
 		l := lexicon{code: code}
 		for text, feelings := range list {
@@ -129,10 +128,10 @@ func readList(from fs.FS, name string) (map[string]uint, error) {
 // parseList parses lines such as "concern: error, went wrong".
 func parseList(text string) (map[string]uint, error) {
 	list := map[string]uint{}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, limit.List+1)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -154,7 +153,7 @@ func parseList(text string) (map[string]uint, error) {
 			list[text] |= 1 << uint(feeling)
 		}
 	}
-	return list, lines.Err()
+	return list, nil
 }
 
 // normal normalizes a text for comparing words: lower case, no punctuation, one space

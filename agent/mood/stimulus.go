@@ -6,14 +6,13 @@ import (
 	"perch/event"
 )
 
-// Stimulus is the effect of one event on an agent. Stimuli of one step are combined
-// regardless of their order.
+// Stimulus is the effect of one event on an agent.
 type Stimulus struct {
-	raises   [feelings]float64 // by how much each feeling rises
-	calms    bool              // ends patience, before anything is raised
-	failures int               // additional failures of a streak; each is felt
-	faults   int               // additional failures that are felt as something else
-	ends     bool              // ends the streak
+	raises [feelings]float64 // by how much each feeling rises
+	calms  bool              // ends patience, before anything is raised
+	fails  bool              // a failure, which is felt the more the longer the streak of them is
+	faulty bool              // a failure of the streak that is felt as something else
+	ends   bool              // ends the streak
 
 	startles bool
 	meets    bool    // a face is present
@@ -83,7 +82,7 @@ func Done(sentiment *float64) (s Stimulus) {
 // Failed returns the stimulus of a tool or skill that failed. A longer streak raises more empathy.
 func Failed() Stimulus {
 	s := raised(Concern, .7)
-	s.failures = 1
+	s.fails = true
 	return s
 }
 
@@ -107,7 +106,7 @@ func validated(errors, warnings int) Stimulus {
 	switch {
 	case errors > 0:
 		s := raised(Concern, min(.4+.1*float64(errors), .95))
-		s.faults = 1 // regardless of how many
+		s.faulty = true // regardless of how many
 		return s
 	case warnings > 0:
 		return raised(Concern, .3)
@@ -193,75 +192,42 @@ func gestureSeconds(e event.Gesture) float64 {
 	return min(float64(e.Duration)/1000, 10)
 }
 
-// feel applies the stimuli. They are combined by sums, "or" and maxima, which makes
-// their order irrelevant.
-func (s *State) feel(happened []Stimulus) {
-	all := merged(happened)
-	if all.calms {
+// feel applies a stimulus.
+func (s *State) feel(e *Stimulus) {
+	if e.calms {
 		s.feelings[Patience] = 0
 	}
-	for i := range all.failures {
-		all.raises[Empathy] += min(.25*float64(s.streak+i+1), .9)
+	if e.fails || e.faulty {
+		s.streak++
 	}
-	s.streak = min(s.streak+all.failures+all.faults, 1000)
-	if all.ends {
+	if e.fails {
+		s.raise(Empathy, min(.25*float64(s.streak), .9))
+	}
+	if e.ends {
 		s.streak = 0
 	}
-	for i := range all.raises {
-		s.raise(Feeling(i), all.raises[i])
+	for f, by := range e.raises {
+		s.raise(Feeling(f), by)
 	}
-	if all.startles {
+	if e.startles {
 		s.startle = startleFor
 	}
-	if all.hushes {
+	if e.hushes {
 		s.talk = 0
 	}
-	s.talk, s.busy = max(s.talk, all.talk), max(s.busy, all.busy)
-	if all.meets && !s.met {
+	s.talk, s.busy = max(s.talk, e.talk), max(s.busy, e.busy)
+	if e.meets && !s.met {
 		s.met, s.meeting = true, meetingAfter
 	}
-	if all.looks {
-		s.gaze = within(all.yaw, mostYaw)
+	if e.looks {
+		s.gaze = within(e.yaw, mostYaw)
 	}
-	if all.expresses {
-		s.setExpression(all.preset, all.intensity)
+	if e.expresses {
+		s.setExpression(e.preset, e.intensity)
 	}
 	if s.busy == 0 {
-		s.gesture = all.gesture
+		s.gesture = e.gesture
 	}
-}
-
-// merged combines stimuli. The stronger expression, the wider look and the longer
-// gesture win.
-func merged(happened []Stimulus) (all Stimulus) {
-	for i := range happened {
-		one := &happened[i]
-		for f := range one.raises {
-			all.raises[f] += one.raises[f]
-		}
-		all.failures, all.faults = all.failures+one.failures, all.faults+one.faults
-		all.calms, all.ends = all.calms || one.calms, all.ends || one.ends
-		all.startles, all.meets, all.hushes = all.startles || one.startles, all.meets || one.meets, all.hushes || one.hushes
-		all.talk, all.busy = max(all.talk, one.talk), max(all.busy, one.busy)
-		if one.expresses && (!all.expresses || all.intensity < one.intensity || all.intensity == one.intensity && all.preset < one.preset) {
-			all.expresses, all.preset, all.intensity = true, one.preset, one.intensity
-		}
-		if longer(one.gesture, all.gesture) {
-			all.gesture = one.gesture
-		}
-		if one.looks && (!all.looks || wider(one.yaw, all.yaw)) {
-			all.looks, all.yaw = true, one.yaw
-		}
-	}
-	return all
-}
-
-func longer(a, b Gesture) bool {
-	return a.Seconds > b.Seconds || a.Seconds == b.Seconds && a.Name > b.Name
-}
-
-func wider(a, b float64) bool {
-	return math.Abs(a) > math.Abs(b) || math.Abs(a) == math.Abs(b) && a > b
 }
 
 // setExpression puts an expression over the feelings. The face moves from a previous

@@ -50,10 +50,7 @@ func felt(t *testing.T, name string) event.Mood {
 	t.Helper()
 	var s mood.State
 	for range 20 {
-		var happened []mood.Stimulus
-		if one, ok := mood.Of(event.Emote{Trigger: name, Weight: 1}); ok {
-			happened = append(happened, one)
-		}
+		happened, _ := mood.Of(event.Emote{Trigger: name, Weight: 1}) // neutral has no effect
 		s = mood.Step(s, happened, 0.1)
 	}
 	return s.Mood()
