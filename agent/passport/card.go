@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -117,37 +116,21 @@ func (p Passport) registration(own Own) *Registration {
 	return own.Registration
 }
 
-func services(raw json.RawMessage) (all []Service, err error) {
+func services(_ string, raw json.RawMessage) error {
+	var all []Service
 	if json.Unmarshal(raw, &all) != nil || len(all) > mostList {
-		return nil, fault("services is a list of at most %d objects with name, endpoint and version", mostList)
+		return fault("services is a list of at most %d objects with name, endpoint and version", mostList)
 	}
 	for i, one := range all {
 		for _, field := range []string{"name", "endpoint", "version"} {
-			var s string
-			has := json.Unmarshal(one[field], &s) == nil && s != ""
 			if field == "version" && one[field] == nil {
 				continue // recommended, but optional
 			}
-			if !has || !line(s, limit.Line) {
-				return nil, fault("services.%d.%s is a line of 1 to %d bytes", i, field, limit.Line)
+			var s string
+			if json.Unmarshal(one[field], &s) != nil || s == "" || !line(s, limit.Line) {
+				return fault("services.%d.%s is a line of 1 to %d bytes", i, field, limit.Line)
 			}
 		}
 	}
-	return all, nil
-}
-
-func registrations(raw json.RawMessage) (all []Registration, err error) {
-	open := func(r Registration) bool { return !r.filledIn() }
-	if json.Unmarshal(raw, &all) != nil || len(all) > mostList || slices.ContainsFunc(all, open) {
-		return nil, fault("registrations is a list of at most %d objects with agentId, a whole number, and agentRegistry, such as eip155:8453:0x…", mostList)
-	}
-	return all, nil
-}
-
-func trust(raw json.RawMessage) (all []string, err error) {
-	unfit := func(s string) bool { return s == "" || !line(s, limit.Name) }
-	if json.Unmarshal(raw, &all) != nil || len(all) > mostList || slices.ContainsFunc(all, unfit) {
-		return nil, fault("supportedTrust is a list of at most %d names, such as reputation", mostList)
-	}
-	return all, nil
+	return nil
 }

@@ -48,11 +48,11 @@ type Passport map[string]json.RawMessage
 // Own is the character's own data.
 type Own struct {
 	ID, Name, Description string
-	Avatar                string // the address of its model; empty is none
-	Image                 string // the address of its picture; empty is none
+	Avatar                string // the address of its model; may be empty
+	Image                 string // the address of its picture; may be empty
 	Skills                []string
 	Created               time.Time
-	Registration          *Registration // nil is none
+	Registration          *Registration // may be nil
 }
 
 // spellings maps the field names of the agent system's server to ours.
@@ -60,50 +60,32 @@ var spellings = map[string]string{"avatar_id": "avatarId", "home_url": "homeUrl"
 	"is_registered": "isRegistered", "created_at": "createdAt", "erc8004_agent_id": "erc8004AgentId", "erc8004_registry": "erc8004Registry",
 	"registration_cid": "registrationCid"}
 
+// check returns an error unless the JSON of a field is valid.
+type check func(field string, raw json.RawMessage) error
+
 // checks validates the fields known to this appliance. All others are stored unchecked.
-var checks = map[string]func(field string, raw json.RawMessage) error{
-	"name": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "a line of 1 to 100 letters", func(s string) bool {
-			return line(s, 4*mostName) && s != "" && utf8.RuneCountInString(s) <= mostName
-		})
-	},
-	"description": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "a text of at most 4000 bytes", func(s string) bool { return len(s) <= limit.Said })
-	},
-	"avatarId": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "a line of at most 1000 bytes", func(s string) bool { return line(s, limit.Line) })
-	},
-	"homeUrl": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "an address that begins with https://, http:// or /, without a password", page)
-	},
-	"image": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "an address that begins with https://, http://, ipfs:// or data:", picture)
-	},
-	"walletAddress": func(field string, raw json.RawMessage) error {
-		return text(field, raw, "the address of a wallet: 0x and 40 hex digits", func(s string) bool { return s == "" || account().MatchString(s) })
-	},
-	"chainId": func(field string, raw json.RawMessage) error {
-		return whole(field, raw, "the number of a chain, such as 8453")
-	},
-	"createdAt": func(field string, raw json.RawMessage) error {
-		return whole(field, raw, "a number of milliseconds since 1970")
-	},
-	"skills": func(field string, raw json.RawMessage) error {
-		var list []string
-		if json.Unmarshal(raw, &list) != nil || len(list) > mostList || slices.ContainsFunc(list, func(s string) bool { return !line(s, limit.Name) }) {
-			return fault("%s is a list of at most %d names", field, mostList)
-		}
-		return nil
-	},
-	"meta":         func(field string, raw json.RawMessage) error { return object(field, raw) },
-	"isRegistered": truth, "active": truth, "x402Support": truth,
-	"services": func(_ string, raw json.RawMessage) error { _, err := services(raw); return err },
-	"registrations": func(_ string, raw json.RawMessage) error {
-		_, err := registrations(raw)
-		return err
-	},
-	"supportedTrust": func(_ string, raw json.RawMessage) error { _, err := trust(raw); return err },
+var checks = map[string]check{
+	"name": is("a line of 1 to 100 letters", func(s string) bool {
+		return line(s, 4*mostName) && s != "" && utf8.RuneCountInString(s) <= mostName
+	}),
+	"description":    is("a text of at most 4000 bytes", func(s string) bool { return len(s) <= limit.Said }),
+	"avatarId":       is("a line of at most 1000 bytes", func(s string) bool { return line(s, limit.Line) }),
+	"homeUrl":        is("an address that begins with https://, http:// or /, without a password", page),
+	"image":          is("an address that begins with https://, http://, ipfs:// or data:", picture),
+	"walletAddress":  is("the address of a wallet: 0x and 40 hex digits", func(s string) bool { return s == "" || account().MatchString(s) }),
+	"chainId":        is("the number of a chain, such as 8453", whole),
+	"createdAt":      is("a number of milliseconds since 1970", whole),
+	"skills":         listOf("names", func(s string) bool { return line(s, limit.Name) }),
+	"meta":           is("a JSON object", func(map[string]json.RawMessage) bool { return true }),
+	"isRegistered":   truth,
+	"active":         truth,
+	"x402Support":    truth,
+	"services":       services,
+	"registrations":  listOf("objects with agentId, a whole number, and agentRegistry, such as eip155:8453:0x…", Registration.filledIn),
+	"supportedTrust": listOf("names, such as reputation", func(s string) bool { return s != "" && line(s, limit.Name) }),
 }
+
+var truth = is("true or false", func(bool) bool { return true })
 
 // Change returns p with the fields of body, a JSON object, replaced. Other fields stay,
 // and null restores the character's own value. Errors wrap Err, ErrOther or ErrSecret
@@ -119,10 +101,8 @@ func (p Passport) Change(id string, body []byte) (Passport, error) {
 	if err := noSecret(body); err != nil {
 		return nil, err
 	}
-	next := maps.Clone(p)
-	if next == nil {
-		next = Passport{}
-	}
+	next := Passport{}
+	maps.Copy(next, p)
 	for _, field := range slices.Sorted(maps.Keys(given)) {
 		raw := given[field]
 		if own, is := spellings[field]; is {
@@ -183,15 +163,12 @@ func Wallet(body []byte) ([]byte, error) {
 // Shown returns the whole passport: the fields of the agent system, from the owner or
 // else from the character, and all other fields of the owner.
 func (p Passport) Shown(own Own) map[string]any {
-	orNull := func(s string) any {
-		if s == "" {
-			return nil
-		}
-		return s
-	}
-	shown := map[string]any{"id": own.ID, "name": own.Name, "description": own.Description, "avatarId": orNull(own.Avatar), "homeUrl": nil,
+	shown := map[string]any{"id": own.ID, "name": own.Name, "description": own.Description, "avatarId": nil, "homeUrl": nil,
 		"walletAddress": nil, "chainId": nil, "skills": append([]string{}, own.Skills...), "meta": map[string]any{},
 		"isRegistered": own.Registration != nil, "createdAt": own.Created.UnixMilli()}
+	if own.Avatar != "" {
+		shown["avatarId"] = own.Avatar
+	}
 	if own.Image != "" {
 		shown["image"] = own.Image
 	}
@@ -251,7 +228,7 @@ func page(s string) bool {
 		(s == "" || (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || strings.HasPrefix(s, "/"))
 }
 
-// Picture returns an address if it may be that of a picture, and otherwise "".
+// Picture returns an address if a picture may have it, and otherwise "".
 func Picture(address string) string {
 	if !picture(address) {
 		return ""
@@ -267,37 +244,25 @@ func picture(s string) bool {
 			len(s) <= limit.Line && slices.Contains([]string{"https", "http", "ipfs"}, u.Scheme) && u.Host != "")
 }
 
-func text(field string, raw json.RawMessage, is string, fits func(string) bool) error {
-	var s string
-	if json.Unmarshal(raw, &s) != nil || !fits(s) {
-		return fault("%s is %s", field, is)
+// is returns a check for the JSON of a T that fits. what completes "the field is".
+func is[T any](what string, fits func(T) bool) check {
+	return func(field string, raw json.RawMessage) error {
+		var v T
+		if json.Unmarshal(raw, &v) != nil || !fits(v) {
+			return fault("%s is %s", field, what)
+		}
+		return nil
 	}
-	return nil
 }
 
-func whole(field string, raw json.RawMessage, is string) error {
-	var n float64
-	if json.Unmarshal(raw, &n) != nil || n < 0 || n > mostChain || n != math.Trunc(n) {
-		return fault("%s is %s", field, is)
-	}
-	return nil
+// listOf returns a check for a list of elements that fit.
+func listOf[T any](what string, fits func(T) bool) check {
+	return is(fmt.Sprintf("a list of at most %d %s", mostList, what), func(all []T) bool {
+		return len(all) <= mostList && !slices.ContainsFunc(all, func(v T) bool { return !fits(v) })
+	})
 }
 
-func truth(field string, raw json.RawMessage) error {
-	var b bool
-	if json.Unmarshal(raw, &b) != nil {
-		return fault("%s is true or false", field)
-	}
-	return nil
-}
-
-func object(field string, raw json.RawMessage) error {
-	var o map[string]json.RawMessage
-	if json.Unmarshal(raw, &o) != nil {
-		return fault("%s is a JSON object", field)
-	}
-	return nil
-}
+func whole(n float64) bool { return n >= 0 && n <= mostChain && n == math.Trunc(n) }
 
 func fault(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", Err, fmt.Sprintf(format, args...))
