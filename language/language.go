@@ -13,6 +13,7 @@
 package language
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -94,30 +95,22 @@ func Accepted(header string) (tags []string) {
 	if len(header) > longestHeader {
 		header = header[:strings.LastIndexByte(header[:longestHeader], ',')+1]
 	}
-	type wish struct {
+	type accepted struct {
 		tag    string
 		weight float32
 	}
-	var wishes []wish
+	var all []accepted
 	for i, entry := range strings.SplitN(header, ",", mostAccepted+1) {
 		if i == mostAccepted {
 			break
 		}
 		if tag, weight, err := language.ParseAcceptLanguage(entry); err == nil && len(tag) == 1 {
-			wishes = append(wishes, wish{tag[0].String(), weight[0]})
+			all = append(all, accepted{tag[0].String(), weight[0]})
 		}
 	}
-	slices.SortStableFunc(wishes, func(a, b wish) int {
-		switch {
-		case a.weight > b.weight:
-			return -1
-		case a.weight < b.weight:
-			return 1
-		}
-		return 0
-	})
-	for _, w := range wishes {
-		tags = append(tags, w.tag)
+	slices.SortStableFunc(all, func(a, b accepted) int { return cmp.Compare(b.weight, a.weight) })
+	for _, a := range all {
+		tags = append(tags, a.tag)
 	}
 	return tags
 }

@@ -134,9 +134,8 @@ func (m message) fill(tag Tag, value func(name string) (string, bool)) string {
 		case p.forms == nil:
 			b.WriteString(v)
 		default:
-			n, err := strconv.Atoi(v)
 			form := plural.Other
-			if err == nil {
+			if n, err := strconv.Atoi(v); err == nil {
 				form = formOf(tag, n)
 			}
 			b.WriteString(strings.ReplaceAll(p.forms[form], "#", v))

@@ -1,7 +1,6 @@
 package language
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -27,7 +26,7 @@ func (w *Words) ofTime(key string, t time.Time) string {
 	for w.calendar.Parts[from] == "" && from > 0 {
 		from--
 	}
-	pairs := []any{"hour", hour, "hour11", hour12 % 12, "hour12", hour12, "minute", t.Minute(), "minute2", fmt.Sprintf("%02d", t.Minute()),
+	pairs := []any{"hour", hour, "hour11", hour12 % 12, "hour12", hour12, "minute", t.Minute(), "minute2", t.Format("04"),
 		"part", w.calendar.Parts[from]}
 	if key == "time.clock" {
 		pairs = append(pairs, "time", w.ofTime(timeKey(t), t))

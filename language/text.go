@@ -62,7 +62,7 @@ func (c *splitter) extendWord(digits bool, r rune) {
 	c.word = append(c.word, r)
 }
 
-// mark adds a mark to the previous letter, and drops it if there is none.
+// mark adds a mark to the previous letter, if any.
 func (c *splitter) mark(r rune) {
 	switch last := len(c.words) - 1; {
 	case len(c.word) > 0 && !c.digits:
@@ -80,18 +80,11 @@ func (c *splitter) flush() {
 }
 
 // digit returns the value of a decimal digit: those of a script are ten in a row, from 0.
-func digit(r rune) rune {
-	for _, of := range unicode.Nd.R16 {
-		if r >= rune(of.Lo) && r <= rune(of.Hi) {
-			return (r - rune(of.Lo)) % 10
-		}
+func digit(r rune) (n rune) {
+	for unicode.Is(unicode.Nd, r-n-1) {
+		n++
 	}
-	for _, of := range unicode.Nd.R32 {
-		if r >= rune(of.Lo) && r <= rune(of.Hi) {
-			return (r - rune(of.Lo)) % 10
-		}
-	}
-	return 0
+	return n % 10
 }
 
 // Spaceless reports whether a letter is of a script that is written without spaces
