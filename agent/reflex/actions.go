@@ -45,13 +45,14 @@ func actions() map[string]action {
 
 // withTool wraps an action that needs a tool. It answers if the robot lacks the tool or
 // the tool fails.
-func withTool(findIntTool toolFinder, act func(context.Context, *command, bodyTool) error) action {
+func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
-		if c.turn.Body == nil {
-			return c.book.Phrase("no_tool"), nil
+		var tool bodyTool
+		found := false
+		if c.turn.Body != nil {
+			tool, found = find(c.turn.Body.Tools())
 		}
-		tool, ok := findIntTool(c.turn.Body.Tools())
-		if !ok {
+		if !found {
 			return c.book.Phrase("no_tool"), nil
 		}
 		if err := act(ctx, c, tool); err != nil {
@@ -66,8 +67,8 @@ func withTool(findIntTool toolFinder, act func(context.Context, *command, bodyTo
 
 // level returns the action that sets a value from 0 to 100: to a number, or by a step
 // up or down from the robot's present value.
-func level(findIntTool toolFinder) action {
-	return withTool(findIntTool, func(ctx context.Context, c *command, t bodyTool) error {
+func level(find toolFinder) action {
+	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
 		value := c.value()
 		n, err := strconv.Atoi(value)
 		if err != nil {
@@ -84,25 +85,18 @@ func level(findIntTool toolFinder) action {
 // currentLevel returns the robot's present value, or the middle of the range if the
 // robot does not answer.
 func currentLevel(ctx context.Context, c *command, t bodyTool) int {
-	const halfWay = 50
-	tool, ok := findIntTool(c.turn.Body.Tools(), "get device status")
-	if !ok {
-		return halfWay
-	}
-	text, err := c.call(ctx, tool.Name, nil)
-	if err != nil {
-		return halfWay
-	}
 	var status map[string]map[string]any
-	if err := json.Unmarshal([]byte(text), &status); err != nil {
-		return halfWay
+	if tool, found := findIntTool(c.turn.Body.Tools(), []string{"get device status"}); found {
+		if text, err := c.call(ctx, tool.Name, nil); err == nil {
+			_ = json.Unmarshal([]byte(text), &status) // without a status it is the middle
+		}
 	}
 	for _, part := range status {
 		if n, ok := part[t.argument[0]].(float64); ok {
 			return int(n)
 		}
 	}
-	return halfWay
+	return 50
 }
 
 func turnHead(ctx context.Context, c *command, t bodyTool) error {

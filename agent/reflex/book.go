@@ -87,12 +87,17 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 		if !ok {
 			return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", tag, names(language.All()))
 		}
-		text, err := files.ReadFile(path.Join("language", string(known)+".yaml"))
+		name := string(known) + ".yaml"
+		text, err := files.ReadFile(path.Join("language", name))
 		if err != nil {
 			return nil, fmt.Errorf("read the sentences in %q: %w", tag, err)
 		}
+		f, err := readFile(name, text)
+		if err != nil {
+			return nil, err
+		}
 		b := &Book{language: known, all: all, lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
-		if err := b.add(string(known)+".yaml", text); err != nil {
+		if err := b.addFile(name, f); err != nil {
 			return nil, err
 		}
 		books = append(books, b)
@@ -169,21 +174,12 @@ func readOwn(name string) ([]byte, error) {
 func (b *Book) OwnPhrase(name string) string { return b.phrases[name] }
 
 // Phrase returns one of the appliance's phrases, such as "misheard": the owner's, or
-// that of the language. The zero Book, which is used to check configurations, has none.
+// else the language's. The zero Book, which is used to check configurations, has none.
 func (b *Book) Phrase(name string) string {
 	if own := b.OwnPhrase(name); own != "" || b.all == nil {
 		return own
 	}
 	return b.words().Message("phrases." + name)
-}
-
-// add parses one file into the book.
-func (b *Book) add(name string, text []byte) error {
-	f, err := readFile(name, text)
-	if err != nil {
-		return err
-	}
-	return b.addFile(name, f)
 }
 
 // readFile parses a file of sentences.

@@ -1,6 +1,7 @@
 package reflex
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ type Brain struct {
 	others map[language.Tag]func() *Book
 	name   string // the name it gives itself
 	memory memory
-	timers timers // nil if there are none
-	skills skills // nil if there are none
+	timers timers // may be nil
+	skills skills // may be nil
 }
 
 // New returns a brain that calls itself name. At least one book is required; the first is
@@ -89,23 +90,12 @@ func (b *Book) understand(text string) (recognized, bool) {
 	return b.matcher(text).understand(b.intents)
 }
 
-// Understands reports whether a text is one of the book's sentences.
-func (b *Book) Understands(text string) bool {
-	_, ok := b.understand(text)
-	return ok
-}
-
-// inOrder returns the books to search for a turn: first that of its language, then
-// those of the household, because people mix languages.
+// inOrder returns the books to search for a turn: first the one of its language, then the
+// household's, because people mix languages.
 func (b *Brain) inOrder(tag string) []*Book {
 	first := b.in(tag)
-	order := []*Book{first}
-	for _, book := range b.books {
-		if book != first {
-			order = append(order, book)
-		}
-	}
-	return order
+	others := slices.DeleteFunc(slices.Clone(b.books), func(other *Book) bool { return other == first })
+	return append([]*Book{first}, others...)
 }
 
 // Think answers one turn, in the language of the matching book.
@@ -127,11 +117,7 @@ func (c *command) answer(ctx context.Context, u recognized) error {
 	if err != nil {
 		return err
 	}
-	end := agent.Continue
-	if u.intent.End != "" {
-		end = agent.End(u.intent.End)
-	}
-	return sendAnswer(c.out, c.fill(answer), end)
+	return sendAnswer(c.out, c.fill(answer), cmp.Or(agent.End(u.intent.End), agent.Continue))
 }
 
 // sendAnswer sends an answer: its face, its sentences, and the end.
@@ -153,7 +139,7 @@ func sendAnswer(out func(agent.Reply) error, answer string, end agent.End) error
 type command struct {
 	recognized
 	brain *Brain
-	book  *Book // of the language in which it was said
+	book  *Book // of the language that was spoken
 	turn  agent.Turn
 	out   func(agent.Reply) error
 	body  string    // the text to say now or later: a memory, the answer about a picture, a reminder
@@ -219,9 +205,9 @@ type reportingBody struct {
 }
 
 // Call runs a tool and reports it.
-func (s reportingBody) Call(ctx context.Context, tool string, arguments map[string]any) (result device.Result, err error) {
-	err = s.command.report(tool, func() (err error) {
-		result, err = s.Body.Call(ctx, tool, arguments)
+func (b reportingBody) Call(ctx context.Context, tool string, arguments map[string]any) (result device.Result, err error) {
+	err = b.command.report(tool, func() (err error) {
+		result, err = b.Body.Call(ctx, tool, arguments)
 		return err
 	})
 	return result, err

@@ -37,7 +37,7 @@ func (c *command) number(slot string) (n int, said bool) {
 	return n, err == nil
 }
 
-// length returns the duration in the sentence; it is not positive if there is none.
+// length returns the duration in the sentence; it is not positive without a valid one.
 func (c *command) length() time.Duration {
 	if _, at := c.taken[hourSlot]; at {
 		return c.until().Sub(c.turn.Now)

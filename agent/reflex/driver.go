@@ -12,7 +12,7 @@ type Setup struct {
 	Name   string
 	Memory memory
 	Timers timers
-	Skills skills // nil if there are none
+	Skills skills // may be nil
 }
 
 // Keys are the keys of a brain of kind reflex.

@@ -25,6 +25,9 @@ func (b *Book) Recognized(text string) string {
 	return said
 }
 
+// Understands reports whether a text is one of the book's sentences.
+func (b *Book) Understands(text string) bool { return b.Recognized(text) != "" }
+
 // Intents are the names of the intents, in order.
 func (b *Book) Intents() (all []string) {
 	for _, in := range b.intents {

@@ -34,12 +34,12 @@ type toolFinder func([]device.Tool) (bodyTool, bool)
 // levelTool finds the tool that sets the volume or the brightness.
 func levelTool(of string) toolFinder {
 	return func(tools []device.Tool) (bodyTool, bool) {
-		return findIntTool(tools, "set "+of, []string{of, "level", "value"})
+		return findIntTool(tools, []string{"set " + of}, []string{of, "level", "value"})
 	}
 }
 
 func headTool(tools []device.Tool) (bodyTool, bool) {
-	t, ok := findIntTool(tools, "set head", []string{"yaw", "pan", "x"})
+	t, ok := findIntTool(tools, []string{"set head"}, []string{"yaw", "pan", "x"})
 	if ok {
 		t.argument = append(t.argument, name(t.Tool, "integer", []string{"pitch", "tilt", "y"}))
 	}
@@ -47,46 +47,38 @@ func headTool(tools []device.Tool) (bodyTool, bool) {
 }
 
 func lightTool(tools []device.Tool) (bodyTool, bool) {
-	colours := [][]string{{"red", "r"}, {"green", "g"}, {"blue", "b"}}
-	for _, words := range []string{"set led color", "set all color", "set rgb", "set color", "led set"} {
-		if t, ok := findIntTool(tools, words, colours...); ok {
-			return t, true
-		}
-	}
-	return bodyTool{}, false
+	names := []string{"set led color", "set all color", "set rgb", "set color", "led set"}
+	return findIntTool(tools, names, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"})
 }
 
 // photoTool finds the tool that takes a picture and answers a question about it.
 func photoTool(tools []device.Tool) (bodyTool, bool) {
-	for _, words := range []string{"take photo", "take picture"} {
-		if t, ok := findOf("string", tools, words, []string{"question", "prompt", "query"}); ok {
-			return t, true
-		}
-	}
-	return bodyTool{}, false
+	return findTool("string", tools, []string{"take photo", "take picture"}, []string{"question", "prompt", "query"})
 }
 
-// findIntTool is findOf for tools with integer arguments.
-func findIntTool(tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
-	return findOf("integer", tools, words, arguments...)
+// findIntTool is findTool for tools with integer arguments.
+func findIntTool(tools []device.Tool, names []string, arguments ...[]string) (bodyTool, bool) {
+	return findTool("integer", tools, names, arguments...)
 }
 
-// findOf returns the first tool with all the words in its name and all the arguments
-// of that type, each under one of its names. A tool with other required arguments, such
-// as the number of a light, does not match.
-func findOf(kind string, tools []device.Tool, words string, arguments ...[]string) (bodyTool, bool) {
-	for _, t := range tools {
-		if !hasWords(t.Name, words) {
-			continue
-		}
-		found := bodyTool{Tool: t}
-		for _, names := range arguments {
-			found.argument = append(found.argument, name(t, kind, names))
-		}
-		missing := slices.Contains(found.argument, "")
-		more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(found.argument, r) })
-		if !missing && (!more || len(arguments) == 0) {
-			return found, true
+// findTool returns the first tool that has all the words of a name, of several in order, and
+// all the arguments of that type, each under one of its names. A tool with other required
+// arguments, such as the number of a light, does not match.
+func findTool(kind string, tools []device.Tool, names []string, arguments ...[]string) (bodyTool, bool) {
+	for _, words := range names {
+		for _, t := range tools {
+			if !hasWords(t.Name, words) {
+				continue
+			}
+			found := bodyTool{Tool: t}
+			for _, names := range arguments {
+				found.argument = append(found.argument, name(t, kind, names))
+			}
+			missing := slices.Contains(found.argument, "")
+			more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(found.argument, r) })
+			if !missing && (!more || len(arguments) == 0) {
+				return found, true
+			}
 		}
 	}
 	return bodyTool{}, false
@@ -95,12 +87,7 @@ func findOf(kind string, tools []device.Tool, words string, arguments ...[]strin
 // hasWords reports whether a tool's name contains all the words.
 func hasWords(tool, words string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	for w := range strings.FieldsSeq(words) {
-		if !slices.Contains(parts, w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !slices.Contains(parts, w) })
 }
 
 // name returns the tool's name for an argument of that type, or "".

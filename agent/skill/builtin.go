@@ -45,7 +45,7 @@ func (p *performance) text(name string) string {
 	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
-// phrases returns the words of the language in which a skill was requested.
+// phrases returns the words of a performance's language.
 func (l *Library) phrases(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }

@@ -70,17 +70,6 @@ func (n *needs) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// toolsDocument is tools.json.
-type toolsDocument struct {
-	Tools []struct {
-		Name        string
-		Description string
-		Schema      json.RawMessage `json:"input_schema"`
-		URL         string
-		Server      string `json:"mcp"`
-	}
-}
-
 // Read reads the bundle of a folder. Its error names the invalid file. A bundle that
 // can be read is not necessarily trusted: see Trust.
 func Read(folder string) (Skill, error) {
@@ -125,7 +114,7 @@ func Read(folder string) (Skill, error) {
 // the signed data.
 type contents struct {
 	sums map[string]string // SHA-256 by path, of all files except the signature
-	kept map[string][]byte // the files that are used
+	used map[string][]byte // the files that are used
 }
 
 // contentsOf reads a bundle. Only regular files are allowed, because a link could lead outside.
@@ -158,7 +147,7 @@ func contentsOf(files fs.FS) (contents, error) {
 			return fmt.Errorf("the bundle is larger than %d MB", limit.Answer>>20)
 		}
 		if kept.Len() > 0 {
-			c.kept[name] = kept.Bytes()
+			c.used[name] = kept.Bytes()
 		}
 		if name != signatureFile {
 			c.sums[name] = hex.EncodeToString(hash.Sum(nil))
@@ -192,10 +181,10 @@ func intact(expected, sums map[string]string) error {
 
 // file returns a file of at most most bytes, or nil if it does not exist.
 func (c contents) file(name string, most int) ([]byte, error) {
-	if len(c.kept[name]) > most {
+	if len(c.used[name]) > most {
 		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", most)
 	}
-	return c.kept[name], nil
+	return c.used[name], nil
 }
 
 func (c contents) manifest(into *manifest) error {
@@ -307,7 +296,14 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 	if err != nil || data == nil {
 		return nil, err
 	}
-	var d toolsDocument
+	var d struct {
+		Tools []struct {
+			Name, Description, URL string
+
+			Schema json.RawMessage `json:"input_schema"`
+			Server string          `json:"mcp"`
+		}
+	}
 	if err := json.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("this is not the JSON it should be: %w", err)
 	}

@@ -128,10 +128,10 @@ func (l *Library) read() (all []Skill, err error) {
 
 // connect prepares the MCP servers of a skill, which connect at their first call.
 func (l *Library) connect(s Skill) {
+	if l.o.Server == nil {
+		return
+	}
 	for name, at := range s.Servers {
-		if l.o.Server == nil {
-			return
-		}
 		source, err := l.o.Server(name, at)
 		if err != nil {
 			l.o.Log.Warn("a skill's MCP server cannot be used", "name", s.Name, "server", name, "err", err)
@@ -155,8 +155,7 @@ func (l *Library) Close() {
 // Refused returns the bundles that were not loaded, and why.
 func (l *Library) Refused() []Refusal { return l.refused }
 
-// All returns the skills: bundles in the order in which they were loaded, then the
-// built-in ones.
+// All returns the skills: bundles as they were loaded, and then the built-in ones.
 func (l *Library) All() []Skill {
 	all := make([]Skill, 0, len(l.order))
 	for _, name := range l.order {
@@ -178,7 +177,17 @@ func (l *Library) of(character string) []Skill {
 	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// Check returns nil if there is a skill of that name, or else an error that wraps
+// find returns a character's skill of that name.
+func (l *Library) find(character, name string) (s Skill, has bool) {
+	all := l.of(character)
+	i := slices.IndexFunc(all, func(s Skill) bool { return s.Name == name })
+	if i < 0 {
+		return Skill{}, false
+	}
+	return all[i], true
+}
+
+// Check returns nil for the name of a skill, and otherwise an error that wraps
 // ErrElsewhere or ErrUnknown.
 func (l *Library) Check(name string) error {
 	if _, has := l.skills[name]; has {
@@ -280,12 +289,11 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 // voicePattern, or else its output. has reports whether the turn's character has the
 // skill; a stranger has none.
 func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
-	own := l.of(character(t))
-	i := slices.IndexFunc(own, func(s Skill) bool { return s.Name == name })
-	if i < 0 || t.Untrusted {
+	s, has := l.find(character(t), name)
+	if !has || t.Untrusted {
 		return "", false, nil
 	}
-	given, err := own[i].given(args)
+	given, err := s.given(args)
 	if err != nil {
 		return "", true, err
 	}
@@ -297,8 +305,8 @@ func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args js
 	if err != nil {
 		return "", true, err
 	}
-	if pattern := own[i].Voice; pattern != "" {
-		return fill(pattern, given, r), true, nil
+	if s.Voice != "" {
+		return fill(s.Voice, given, r), true, nil
 	}
 	return r.Output, true, nil
 }
@@ -333,8 +341,7 @@ const exposedPrefix = "skill_"
 func (l *Library) Exposed() (all []thinker.Tool) {
 	for _, s := range l.All() {
 		if s.Exposed {
-			schema := s.input()
-			all = append(all, thinker.Tool{Name: exposedName(s), Description: s.Description, Schema: schema})
+			all = append(all, thinker.Tool{Name: exposedName(s), Description: s.Description, Schema: s.input()})
 		}
 	}
 	return all
@@ -352,7 +359,7 @@ func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMes
 	return "", fmt.Errorf("%w: %.60q", ErrUnknown, name)
 }
 
-// input returns the schema of a skill's arguments: its own, or that of its handler.
+// input returns the schema of a skill's arguments: its own, or its handler's.
 func (s Skill) input() json.RawMessage {
 	if len(s.Input) > 0 {
 		return s.Input

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,14 +36,13 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if err := elsewhere(c.Skill); err != nil {
 		return Result{}, err
 	}
-	i := slices.IndexFunc(l.of(c.Agent), func(s Skill) bool { return s.Name == c.Skill })
-	if i < 0 {
+	s, has := l.find(c.Agent, c.Skill)
+	if !has {
 		feeling := unknownSentiment
 		name := plain.Clip(agent.Speakable(c.Skill), mostNameLength)
 		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: name, Error: ErrUnknown.Error(), By: c.by()})
 		return Result{Output: ErrUnknown.Error(), Sentiment: &feeling}, fmt.Errorf("%w: %q", ErrUnknown, name)
 	}
-	s := l.of(c.Agent)[i]
 	if c.Exposed && !s.Exposed {
 		return Result{}, ErrHidden
 	}
@@ -122,12 +120,9 @@ func arguments(raw json.RawMessage) (map[string]any, error) {
 // fill replaces {{names}} in a pattern by values of the arguments, or else of the
 // result, whose text is {{output}}. Unknown names are removed.
 func fill(pattern string, args map[string]any, r Result) string {
-	found := map[string]any{}
+	found := map[string]any{"output": r.Output}
 	if json.Unmarshal(r.Data, &found) != nil || found == nil { // a result that is not an object has no names
-		found = map[string]any{}
-	}
-	if _, has := found["output"]; !has {
-		found["output"] = r.Output
+		found = map[string]any{"output": r.Output}
 	}
 	var b strings.Builder
 	for {

@@ -70,7 +70,7 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 	return s, nil
 }
 
-var errSchema error = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", limit.Result)
+var errSchema = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", limit.Result)
 
 // fits checks arguments against a schema: required ones are present, and known ones have
 // an allowed type and value.

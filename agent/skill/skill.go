@@ -1,6 +1,6 @@
 // Package skill implements the abilities of agents besides conversation: bundles of
 // instructions and tools that an owner puts into a folder, and a few built-in ones. It
-// decides which bundles are trusted and in which order they are loaded, and performs
+// decides which bundles are trusted and in what order they are loaded, and performs
 // skills. It fails closed: what is missing, unsigned or not understood is refused with
 // an error that says why.
 //
@@ -105,9 +105,9 @@ var (
 	// ErrBusy is returned while too many skills are running.
 	ErrBusy = errors.New("too many skills are at work; wait for one to end")
 	// ErrTrust is wrapped by the errors of bundles that are not trusted.
-	ErrTrust error = errors.New("the skill is not trusted")
+	ErrTrust = errors.New("the skill is not trusted")
 	// ErrArguments is wrapped by the errors of arguments that do not fit.
-	ErrArguments error = errors.New("the arguments do not fit")
+	ErrArguments = errors.New("the arguments do not fit")
 	// ErrHidden is returned to another program for a skill that is not exposed.
 	ErrHidden = errors.New("other programs may use the skills alone whose manifest has mcpExposed")
 	// ErrElsewhere is wrapped by the errors for skills that only programs that show the agent implement.

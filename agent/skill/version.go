@@ -1,8 +1,8 @@
 package skill
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,12 +16,9 @@ func parseVersion(text string) (v version, err error) {
 		return v, nil
 	}
 	parts := strings.Split(text, ".")
-	if len(parts) > len(v) {
-		return v, fmt.Errorf("%.40q is no version; write it as 1.2.3", text)
-	}
 	for i, part := range parts {
 		n, err := strconv.ParseUint(part, 10, 16)
-		if err != nil {
+		if err != nil || len(parts) > len(v) {
 			return v, fmt.Errorf("%.40q is no version; write it as 1.2.3", text)
 		}
 		v[i] = int(n)
@@ -29,9 +26,7 @@ func parseVersion(text string) (v version, err error) {
 	return v, nil
 }
 
-func (v version) compare(o version) int {
-	return cmp.Or(cmp.Compare(v[0], o[0]), cmp.Compare(v[1], o[1]), cmp.Compare(v[2], o[2]))
-}
+func (v version) compare(o version) int { return slices.Compare(v[:], o[:]) }
 
 // parseRange parses a version range: "*", "1.2.3", "^1.2.3" (compatible versions),
 // "~1.2.3" (newer patches) or ">=1.2.3".
