@@ -7,6 +7,7 @@
 package action
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -202,15 +203,6 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 		return Remember, memory{Type: e.Type, Content: plain.Clip(e.Body, limit.Text), Name: plain.Clip(e.Name, limit.Name), ID: e.ID, By: e.By}, ""
 	case event.Signed:
 		return Sign, signature{plain.Clip(e.Message, limit.Text), plain.Clip(e.Address, limit.Name), plain.Clip(e.Signature, limit.Name), e.By}, ""
-	case event.SkillStarted, event.SkillDone, event.SkillFailed:
-		return ofSkill(e)
-	}
-	return ofViewer(e)
-}
-
-// ofSkill maps the events of skills.
-func ofSkill(e event.Event) (kind Type, payload any, skill string) {
-	switch e := e.(type) {
 	case event.SkillStarted:
 		p := perform{Skill: plain.Clip(e.Skill, limit.Name), Hint: plain.Clip(e.Gesture, limit.Name), By: e.By}
 		if len(e.Args) <= limit.Said {
@@ -222,13 +214,6 @@ func ofSkill(e event.Event) (kind Type, payload any, skill string) {
 		return SkillDone, done{plain.Clip(e.Skill, limit.Name), result{&well, plain.Clip(e.Output, limit.Text), e.Sentiment}, e.By}, e.Skill
 	case event.SkillFailed:
 		return SkillError, failure{plain.Clip(e.Skill, limit.Name), plain.Clip(e.Error, limit.Text), e.By}, e.Skill
-	}
-	return "", nil, ""
-}
-
-// ofViewer maps the events that only viewers report.
-func ofViewer(e event.Event) (kind Type, payload any, skill string) {
-	switch e := e.(type) {
 	case event.LoadStarted:
 		return LoadStart, load{URI: plain.Clip(e.URI, limit.Line), By: event.ByViewer}, ""
 	case event.LoadEnded:
@@ -424,12 +409,8 @@ func (p done) event() (event.Event, error) {
 }
 
 func (p memory) event() (event.Event, error) {
-	if p.Content == "" {
-		p.Content = p.Body
-	}
+	p.Content, p.Type = cmp.Or(p.Content, p.Body), cmp.Or(p.Type, "user")
 	switch p.Type {
-	case "":
-		p.Type = "user"
 	case "user", "feedback", "project", "reference":
 	default:
 		return nil, bad("payload.type is user, feedback, project or reference, not %.40q", p.Type)

@@ -19,7 +19,7 @@ const (
 	burstWithin = 100 * time.Millisecond
 	coolFor     = time.Second // after a burst
 
-	mostPlaces = 256 // for which rates are stored
+	mostPlaces = 256 // with stored rates
 )
 
 // burst returns how many actions of a type may arrive within burstWithin.
@@ -90,10 +90,10 @@ func (r *Rates[Place]) Admit(now time.Time, at Place, kind Type, e event.Event) 
 		one.gesture = now
 		return true, nil
 	case event.Emote:
-		if held := one.emotes[e.Trigger]; held == nil {
+		if delayed := one.emotes[e.Trigger]; delayed == nil {
 			one.emotes[e.Trigger] = &waiting{e, now.Add(emoteWithin)}
-		} else if before, is := held.event.(event.Emote); is && e.Weight > before.Weight {
-			held.event = e
+		} else if before, is := delayed.event.(event.Emote); is && e.Weight > before.Weight {
+			delayed.event = e
 		}
 		return false, nil
 	case event.LookAt:
@@ -149,14 +149,14 @@ func (o *rates) within(now time.Time, kind Type) bool {
 // Ready returns the delayed events that are due.
 func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
 	for at, one := range r.of {
-		for trigger, held := range one.emotes {
-			if !now.Before(held.due) {
-				all = append(all, Ready[Place]{at, held.event})
+		for trigger, delayed := range one.emotes {
+			if !now.Before(delayed.due) {
+				all = append(all, Ready[Place]{at, delayed.event})
 				delete(one.emotes, trigger)
 			}
 		}
-		if held := one.look; held != nil && !now.Before(held.due) {
-			all = append(all, Ready[Place]{at, held.event})
+		if delayed := one.look; delayed != nil && !now.Before(delayed.due) {
+			all = append(all, Ready[Place]{at, delayed.event})
 			one.look = nil
 		}
 	}
@@ -165,14 +165,14 @@ func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
 
 // NextReady returns when the next delayed event is due; the zero time means never.
 func (r *Rates[Place]) NextReady() (next time.Time) {
-	sooner := func(held *waiting) {
-		if held != nil && (next.IsZero() || held.due.Before(next)) {
-			next = held.due
+	sooner := func(delayed *waiting) {
+		if delayed != nil && (next.IsZero() || delayed.due.Before(next)) {
+			next = delayed.due
 		}
 	}
 	for _, one := range r.of {
-		for _, held := range one.emotes {
-			sooner(held)
+		for _, delayed := range one.emotes {
+			sooner(delayed)
 		}
 		sooner(one.look)
 	}

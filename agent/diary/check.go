@@ -26,7 +26,7 @@ type Report struct {
 	Hash    string     `json:"hash,omitempty"` // of the newest
 	At      *time.Time `json:"at,omitempty"`   // of the newest signature
 	Address string     `json:"address"`        // of the appliance's key
-	Faults  []Fault    `json:"faults"`         // at most 20; empty if there are none
+	Faults  []Fault    `json:"faults"`         // at most 20; may be empty, but is not null
 	Further int        `json:"further_faults"` // number of further faults
 	// Foreign lists the other appliances that signed a part of it, ascending. Such a diary
 	// without faults is consistent; the owner decides whether to trust their keys.

@@ -52,9 +52,8 @@ type Options struct {
 	Keep      int              // most entries, of all characters; 0 stores none
 	Who       action.Who       // returns the acting character
 	Sentiment action.Sentiment // of spoken text; nil is neutral
-	// Publish publishes each stored entry and must not call the diary; nil publishes
-	// nothing. The event has no session, because an ended session must not come back to
-	// life.
+	// Publish publishes each stored entry, and must not call the diary; it may be nil. The
+	// event has no session, because an ended session must not come back to life.
 	Publish func(robot device.ID, session string, e event.Event)
 	Log     *slog.Logger
 }
@@ -139,9 +138,7 @@ func key(seq uint64) string { return fmt.Sprintf("%020d", seq) }
 // Run records published events until ctx or the bus ends, and then stores the rest.
 func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	events := make(chan event.Envelope)
-	var pump sync.WaitGroup
-	pump.Go(func() { from.Pump(ctx, events) })
-	defer pump.Wait()
+	go from.Pump(ctx, events) // which closes them at its end
 	d.cut()
 	d.loadReported()
 	var batch []Entry

@@ -28,7 +28,7 @@ const Most = 1 << 20
 const mostEntries = 100
 
 // Err is wrapped by the errors for an invalid manifest.
-var Err error = errors.New("not an agent manifest")
+var Err = errors.New("not an agent manifest")
 
 // Manifest is a character.
 type Manifest struct {
@@ -37,7 +37,7 @@ type Manifest struct {
 	Instructions string // the system prompt; empty is the household's text
 	Language     string // BCP 47, of the instructions' front matter; empty is the household's
 	Brain        Brain
-	Voice        Voice    //
+	Voice        Voice
 	Skills       []Skill  // the enabled skills of the appliance; nil means all
 	Tools        []string // the enabled built-in tools; nil means all
 	MemoryTokens int      // of the memory in its prompt; 0 is the brain's default
@@ -148,7 +148,7 @@ func Parse(data []byte, open Open) (Manifest, error) {
 	return m, nil
 }
 
-// check returns the values that are out of bounds.
+// check returns an error for a value that is out of bounds.
 func (m *Manifest) check() error {
 	b := m.Brain
 	switch {
@@ -265,12 +265,11 @@ func (m *Manifest) inline(text string) error {
 	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
 		return fault(errors.New("brain is no JSON object"))
 	}
-	told, err := json.Marshal(text)
-	if err != nil {
-		return fmt.Errorf("keep the instructions: %w", err)
+	var err error
+	if brain["instructions"], err = json.Marshal(text); err == nil {
+		m.raw["brain"], err = json.Marshal(brain)
 	}
-	brain["instructions"] = told
-	if m.raw["brain"], err = json.Marshal(brain); err != nil {
+	if err != nil {
 		return fmt.Errorf("keep the instructions: %w", err)
 	}
 	return nil

@@ -320,7 +320,7 @@ func (d *dispatcher) expire() {
 func (d *dispatcher) offer(ctx context.Context) {
 	list := slices.Collect(maps.Values(d.waiting))
 	slices.SortFunc(list, func(a, b *waiting) int {
-		return cmp.Or(cmp.Compare(urgent(b), urgent(a)), a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(b.urgent()-a.urgent(), a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID))
 	})
 	for _, w := range list {
 		if w.announced() {
@@ -334,7 +334,8 @@ func (d *dispatcher) offer(ctx context.Context) {
 	}
 }
 
-func urgent(w *waiting) int {
+// urgent is 1 for a notification that interrupts, and otherwise 0.
+func (w *waiting) urgent() int {
 	if w.Urgency == UrgencyHigh {
 		return 1
 	}

@@ -1,6 +1,7 @@
 package notice
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -49,15 +50,13 @@ type Notifier struct{ o Options }
 
 // New returns a notifier that is not running yet.
 func New(o Options) *Notifier {
-	if o.Clock == nil {
-		o.Clock = systemClock{time.Now()}
-	}
+	o.Clock = cmp.Or[clock](o.Clock, systemClock{time.Now()})
 	return &Notifier{o}
 }
 
 // Notify stores a notification durably, publishes it and returns it with its id.
-// The robot it names announces it; without a robot, all robots with an open channel do.
-// If there is none, it waits for the next hello. At most 40 wait for one robot: beyond
+// The robot it names announces it; without a robot, all robots with an open channel do. It
+// waits for the next hello if nobody can announce it. At most 40 wait for one robot: beyond
 // that the oldest of low urgency expires, or else the oldest. Errors wrap ErrInvalid.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
 	now := s.o.Clock.Now()

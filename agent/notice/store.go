@@ -102,7 +102,7 @@ type Store struct {
 }
 
 // NewStore returns the notifications in a table.
-func NewStore(kept table) *Store { return &Store{table: kept, thisRun: map[string]bool{}} }
+func NewStore(t table) *Store { return &Store{table: t, thisRun: map[string]bool{}} }
 
 // Accept stores a notification durably and returns it with its id. It replaces an
 // earlier one of the same id. If too many are stored, the oldest of low urgency is
@@ -196,7 +196,7 @@ func least(list []Notification) Notification {
 // Change moves a notification to a later state and returns it. Earlier states are
 // ignored: a notification spoken by one robot stays spoken when another has only
 // shown it. Change deletes a notification in a final state: durably if it was
-// acknowledged, because the caller is told so.
+// acknowledged, because the caller reports success to a person.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,19 +207,20 @@ func (s *Store) Change(id, state string) (Notification, error) {
 	if !there {
 		return Notification{}, ErrNotFound
 	}
-	switch {
-	case state == Acknowledged:
+	if step(state) <= step(n.State) {
+		return n, nil
+	}
+	n.State = state
+	switch state {
+	case Acknowledged:
 		if err := s.table.Delete(id); err != nil {
 			return Notification{}, fmt.Errorf("acknowledge a notification: %w", err)
 		}
-		n.State = state
 		delete(s.thisRun, id)
-	case state == Expired: // found again at a start after a power cut
-		n.State = state
+	case Expired: // found again at a start after a power cut
 		delete(s.thisRun, id)
 		s.table.DeleteSoon(id)
-	case step(state) > step(n.State):
-		n.State = state
+	default:
 		s.table.PutSoon(id, n)
 	}
 	return n, nil

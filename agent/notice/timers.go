@@ -56,13 +56,11 @@ type pending struct {
 }
 
 // NewTimers returns the timers in a table. A nil clock means the system clock.
-func NewTimers(kept timerTable, c clock) *Timers {
-	if c == nil {
-		c = systemClock{time.Now()}
-	}
-	s := &Timers{table: kept, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
+func NewTimers(table timerTable, c clock) *Timers {
+	c = cmp.Or[clock](c, systemClock{time.Now()})
+	s := &Timers{table: table, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
 	running := c.Running()
-	for id, t := range kept.All() {
+	for id, t := range table.All() {
 		s.pending[id] = &pending{Timer: t, at: running + t.Length}
 	}
 	return s
@@ -181,11 +179,11 @@ func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, i
 		if len(ids) > 0 && !slices.Contains(ids, t.ID) {
 			continue
 		}
-		if err := stop(ctx, body, t); err != nil {
-			failures = append(failures, err)
-			continue
+		err := stop(ctx, body, t)
+		if err == nil {
+			err = s.remove(t.ID)
 		}
-		if err := s.remove(t.ID); err != nil {
+		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
