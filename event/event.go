@@ -9,7 +9,7 @@
 // reader that falls a whole ring behind receives Missed with the number of lost
 // events and continues with the oldest that is left; it must then read the state
 // again from the package that owns the state. Perceived and Mood events have
-// rings of their own, so that neither a sensor nor a feeling can push out speech.
+// separate rings, so that neither a sensor nor a feeling can push out speech.
 package event
 
 import (
@@ -221,7 +221,7 @@ const (
 	StageFirstSentence = "first_sentence" // from the first output to the first whole sentence
 	StageFirstAudio    = "first_audio"    // from the first sentence to its first sound
 	StageFirstPacket   = "first_packet"   // from the end of the utterance to the first packet sent: how long a person waits
-	StageTools         = "tools"          // all tool calls; time in which several run counts once
+	StageTools         = "tools"          // all tool calls; several at once count once
 )
 
 // Stages returns all stages in order.
@@ -291,7 +291,7 @@ type Fault struct {
 }
 
 // Missed is given to a reader that fell behind, in place of the lost events. It
-// is not published and has no number of its own.
+// is not published and has no number.
 type Missed struct {
 	N uint64 `json:"n"` // at most this many events were lost
 }
@@ -400,7 +400,7 @@ type Emote struct {
 type SkillStarted struct {
 	Skill   string          `json:"skill"`             // its name
 	Args    json.RawMessage `json:"args,omitempty"`    // an object, as the skill was given it
-	Gesture string          `json:"gesture,omitempty"` // the one that goes with it
+	Gesture string          `json:"gesture,omitempty"` // the gesture that goes with it
 	By      string          `json:"by,omitempty"`      // viewer, if a program that shows the agent asks for it; left out for the agent's own
 }
 
@@ -429,7 +429,7 @@ type Remembered struct {
 }
 
 // Signed is published when the agent has signed a message with the appliance's key, or
-// a viewer with one of its own.
+// a viewer with another key.
 type Signed struct {
 	Message   string `json:"message"`      // the text that was signed
 	Address   string `json:"address"`      // the public key, "ed25519:" and base64; a viewer's own has another form
@@ -509,17 +509,17 @@ type FirmwareFailed struct {
 type Recorded struct {
 	Seq       uint64          `json:"seq"`               // of the entry
 	Hash      string          `json:"hash"`              // SHA-256 of the entry, in hex
-	Character string          `json:"agent"`             // id of the one that did it
-	Session   string          `json:"session,omitempty"` // in which it happened; the event itself has none
+	Character string          `json:"agent"`             // id of the character that acted
+	Session   string          `json:"session,omitempty"` // the session it happened in; the event itself has no session
 	Type      string          `json:"type"`              // speak, remember, sign, skill-done, validate or load-end
 	Payload   json.RawMessage `json:"payload"`           // an object; what it holds depends on the type
 }
 
-// Changed is published when an owner has changed something that several can look at:
-// who shows it reads it again.
+// Changed is published when an owner has changed something that several programs may
+// show: they read it again.
 type Changed struct {
 	What string `json:"what"`         // robot, characters, memory, timers, firmware, settings, connections or refused (check-ins)
-	ID   string `json:"id,omitempty"` // of the one that changed, where it is one
+	ID   string `json:"id,omitempty"` // of what changed, if that has an id
 }
 
 func (RobotSeen) kind() string           { return "robot_seen" }
