@@ -19,8 +19,7 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 	m := agent.NewMemory(table)
 	var told []string
 	m.Watch(func(id string) { told = append(told, id) })
-	keys, err := m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the car."}, noon)
-	must.Succeed(t, err)
+	keys := must.Value(m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the car."}, noon))(t)
 	want := []string{keys.ID}
 	check := func(what string, ids ...string) {
 		t.Helper()
@@ -29,9 +28,7 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 		}
 	}
 	check("remembered")
-	if _, err := m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the hall."}, noon); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(m.Remember(agent.Entry{Key: "place keys", Body: "Your keys are in the hall."}, noon))(t)
 	check("the same key again", keys.ID)
 	m.Recall("place keys", noon)
 	m.Search("keys", noon)
@@ -45,9 +42,7 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 		t.Fatal(err, stranger == m)
 	}
 	check("read, refused and a stranger's")
-	if _, err := m.Edit(keys.ID, "Your keys are gone.", noon); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(m.Edit(keys.ID, "Your keys are gone.", noon))(t)
 	check("edited", keys.ID)
 	must.Succeed(t, m.Forget(keys.ID))
 	check("forgotten", keys.ID)
@@ -57,8 +52,7 @@ func TestMemoryTellsOfEachChangeOnce(t *testing.T) {
 func TestAnEditChangesTheTextAlone(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	given := agent.Entry{Name: "Ann likes tea", Body: "Ann likes tea", Robot: "a0b1c2d3e4f5", Source: "tool", Tags: []string{"x"}}
-	fact, err := m.Remember(given, noon)
-	must.Succeed(t, err)
+	fact := must.Value(m.Remember(given, noon))(t)
 	edited, err := m.Edit(fact.ID, " Ann likes coffee ", noon.Add(time.Hour))
 	if err != nil || edited.Body != "Ann likes coffee" || edited.Name != edited.Body || edited.ID != fact.ID ||
 		!edited.Created.Equal(fact.Created) || edited.Source != "tool" || edited.Robot != fact.Robot || len(edited.Tags) != 1 {
@@ -67,8 +61,7 @@ func TestAnEditChangesTheTextAlone(t *testing.T) {
 	if found := m.Search("coffee", noon); len(found) != 1 || len(m.Search("tea", noon)) != 0 {
 		t.Errorf("the memory has %+v", found)
 	}
-	named, err := m.Remember(agent.Entry{Key: "tea", Name: "tea time", Body: "Tea at four.", Expires: noon.Add(time.Minute)}, noon)
-	must.Succeed(t, err)
+	named := must.Value(m.Remember(agent.Entry{Key: "tea", Name: "tea time", Body: "Tea at four.", Expires: noon.Add(time.Minute)}, noon))(t)
 	if edited, err = m.Edit(named.ID, "Tea at five.", noon); err != nil || edited.Name != "tea time" || edited.Key != "tea" {
 		t.Errorf("%+v, %v", edited, err)
 	}

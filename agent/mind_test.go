@@ -100,9 +100,7 @@ func TestHistoryIsWhatWasReallySpoken(t *testing.T) {
 	for i := range 25 {
 		m.Remembered("c", agent.Exchange{Heard: "h", Said: strings.Repeat("x", i)}, noon)
 	}
-	if _, err := answers(t, m, "hello"); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(answers(t, m, "hello"))(t)
 	if h := b.heard[0].History; len(h) != 20 || h[19].Said != strings.Repeat("x", 24) {
 		t.Errorf("history of %d exchanges", len(h))
 	}
@@ -174,9 +172,7 @@ func TestMemory(t *testing.T) {
 		t.Error("recalled what was never said")
 	}
 	short := agent.Entry{Key: "tea", Body: "Tea at four.", Expires: noon.Add(time.Minute)}
-	if _, err := m.Remember(short, noon); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(m.Remember(short, noon))(t)
 	if _, ok := m.Recall("tea", noon.Add(time.Minute)); ok || len(m.Search("tea", noon.Add(time.Minute))) > 0 {
 		t.Error("recalled what had expired")
 	}
@@ -196,14 +192,11 @@ func TestAFullMemoryDropsTheLeastUsedEntry(t *testing.T) {
 	m := agent.NewMemory(table)
 	var ids []string
 	for i := range 2000 {
-		e, err := m.Remember(agent.Entry{Key: strings.Repeat("k", i+1), Body: "x"}, noon.Add(time.Duration(i)*time.Second))
-		must.Succeed(t, err)
+		e := must.Value(m.Remember(agent.Entry{Key: strings.Repeat("k", i+1), Body: "x"}, noon.Add(time.Duration(i)*time.Second)))(t)
 		ids = append(ids, e.ID)
 	}
 	m.Recall("k", noon.Add(time.Hour)) // the oldest, used since
-	if _, err := m.Remember(agent.Entry{Key: "new", Body: "x"}, noon.Add(2*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(m.Remember(agent.Entry{Key: "new", Body: "x"}, noon.Add(2*time.Hour)))(t)
 	_, oldest := table.Kept[ids[0]]
 	_, second := table.Kept[ids[1]]
 	if len(table.Kept) != 2000 || !oldest || second {

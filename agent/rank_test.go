@@ -48,9 +48,7 @@ func TestAQueryIsRanked(t *testing.T) {
 		{Body: "Ann likes the lamp"},
 		{Body: "gone soon", Type: agent.MemoryFeedback, Expires: noon.Add(time.Hour)},
 	} {
-		if _, err := m.Remember(e, noon); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(m.Remember(e, noon))(t)
 	}
 	for _, c := range []struct {
 		q    agent.Query
@@ -137,9 +135,7 @@ func FuzzQuery(f *testing.F) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for i := range 40 {
 		e := agent.Entry{Body: fmt.Sprint("Ann likes tea ", i, " 緑茶 İ"), Type: agent.MemoryTypes()[i%4], Tags: []string{"lamp", fmt.Sprint("t", i%3)}}
-		if _, err := m.Remember(e, noon.Add(time.Duration(i)*time.Hour)); err != nil {
-			f.Fatal(err)
-		}
+		must.Value(m.Remember(e, noon.Add(time.Duration(i)*time.Hour)))(f)
 	}
 	f.Fuzz(func(t *testing.T, kind, text, tag string, n int) {
 		q := agent.Query{Type: kind, Text: text, N: n}
@@ -174,9 +170,7 @@ func TestAFullMemoryForgetsByRank(t *testing.T) {
 		{Body: "reference", Type: agent.MemoryReference},
 		{Body: "user"}, {Body: "feedback", Type: agent.MemoryFeedback},
 	} {
-		if _, err := m.Remember(e, noon.Add(time.Duration(i)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(m.Remember(e, noon.Add(time.Duration(i)*time.Hour)))(t)
 		var bodies []string
 		for _, e := range m.Search("", noon.Add(time.Duration(i)*time.Hour)) {
 			bodies = append(bodies, e.Body)
@@ -194,9 +188,7 @@ func TestWhoRemembersIsAnnounced(t *testing.T) {
 	var told []string
 	m.Announce(func(e agent.Entry) { told = append(told, e.Session+" "+e.Body) })
 	for _, turn := range []agent.Turn{{}, {Robot: "0200000000ff", Untrusted: true}} {
-		if _, err := m.Of(turn).Remember(agent.Entry{Body: "x", Session: "s"}, noon); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(m.Of(turn).Remember(agent.Entry{Body: "x", Session: "s"}, noon))(t)
 	}
 	if len(told) != 1 || told[0] != "s x" {
 		t.Errorf("told %q", told)
@@ -260,8 +252,7 @@ func TestTheOrderIsThatOfTheScores(t *testing.T) {
 		for _, late := range []time.Duration{0, time.Hour, 30 * 24 * time.Hour} {
 			for _, q := range []agent.Query{{}, {Text: "fact 3"}, {Type: agent.MemoryFeedback, Tags: []string{"b"}}, {N: 7},
 				{Text: "another", N: 1}} {
-				found, err := again.Query(q, now.Add(late))
-				must.Succeed(t, err)
+				found := must.Value(again.Query(q, now.Add(late)))(t)
 				want := bruteForce(table, q, now.Add(late))
 				if len(found) != len(want) {
 					t.Fatalf("seed %d: %+v finds %d, want %d", seed, q, len(found), len(want))
@@ -334,9 +325,7 @@ func BenchmarkMemory(b *testing.B) {
 	for n := range 10_000 {
 		e := agent.Entry{Type: agent.MemoryTypes()[n%4], Tags: []string{fmt.Sprint("tag", n%50), "all"},
 			Body: fmt.Sprintf("Fact number %d is that a neighbour has a cat, and that Ann likes her tea %s", n, strings.Repeat("green ", n%20))}
-		if _, err := m.Remember(e, noon.Add(time.Duration(n)*time.Minute)); err != nil {
-			b.Fatal(err)
-		}
+		must.Value(m.Remember(e, noon.Add(time.Duration(n)*time.Minute)))(b)
 	}
 	many := "fact number is that neighbour has cat and ann likes her tea umbe eigh umbrella"
 	for _, c := range []struct {
@@ -365,9 +354,7 @@ func TestFactsWithoutSpaces(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for _, body := range []string{"玄関に鍵があります。", "アンは緑茶が好きです。", "ベンはコーヒーが大好き。", "妹の誕生日は三月五日です。", "毎朝七時に起きる。",
 		"你的手机在厨房里。", "安娜喜欢绿茶。", "妈妈的生日是五月三号。", "他每天早上七点起床。", "Ann likes green tea.", "วันเกิดของแม่คือวันที่ห้า"} {
-		if _, err := m.Remember(agent.Entry{Body: body}, noon); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(m.Remember(agent.Entry{Body: body}, noon))(t)
 	}
 	for asked, want := range map[string]string{
 		"鍵": "玄関に鍵があります。", "鍵はどこですか": "玄関に鍵があります。", "私の鍵の場所": "玄関に鍵があります。",

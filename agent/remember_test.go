@@ -35,9 +35,7 @@ func TestWhatIsRememberedAtOnceIsOneWrite(t *testing.T) {
 	table := &slow{let: make(chan struct{}, 1)}
 	m := NewMemory(table)
 	table.let <- struct{}{}
-	if _, err := m.Remember(Entry{Key: "keys", Body: "The keys are in the car."}, noon); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(m.Remember(Entry{Key: "keys", Body: "The keys are in the car."}, noon))(t)
 	var told atomic.Int32
 	m.Watch(func(string) { told.Add(1) })
 	var all sync.WaitGroup
@@ -91,8 +89,7 @@ func TestWhatTheDiskRefusesIsNotRemembered(t *testing.T) {
 	table, full := &storetest.Table[Entry]{}, errors.New("the disk is full")
 	m := NewMemory(table)
 	m.Bound(1)
-	kept, err := m.Remember(Entry{Key: "k", Body: "kept"}, noon)
-	must.Succeed(t, err)
+	kept := must.Value(m.Remember(Entry{Key: "k", Body: "kept"}, noon))(t)
 	table.Breaks(full)
 	_, remember := m.Remember(Entry{Body: "refused"}, noon.Add(time.Hour))
 	_, again := m.Remember(Entry{Key: "k", Body: "refused"}, noon.Add(time.Hour))
@@ -114,9 +111,7 @@ func TestAViewerInTheSameWrite(t *testing.T) {
 	m := NewMemory(&storetest.Table[Entry]{})
 	m.Bound(2)
 	for n := range 2 {
-		if _, err := m.Remember(Entry{Body: fmt.Sprint("fact ", n)}, noon); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(m.Remember(Entry{Body: fmt.Sprint("fact ", n)}, noon))(t)
 	}
 	reported := &wanted{entry: Entry{Body: "reported", Source: SourceViewer, Created: noon}}
 	said := &wanted{entry: Entry{Body: "said", Created: noon.Add(time.Hour)}}

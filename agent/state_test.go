@@ -231,8 +231,7 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 			for range n {
 				session, e := sessionOf(rapid.SampledFrom([]string{"s1", "s2"}).Draw(t, "session"), anEvent(t))
 				bus.Publish("a0b1c2d3e4f5", session, e)
-				taken, err := follow.Next(t.Context())
-				must.Succeed(t, err)
+				taken := must.Value(follow.Next(t.Context()))(t)
 				board.HandleEvent(taken)
 			}
 		}

@@ -19,17 +19,13 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	kept := &storetest.Table[agent.Entry]{}
 	owners := agent.NewMemory(kept)
-	if _, err := owners.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(owners.Remember(agent.Entry{Key: "safe", Body: "the safe opens with 4711"}, now))(t)
 	turn := func(id device.ID) agent.Turn { return agent.Turn{Robot: id, Untrusted: true, Now: now} }
 	one, two := owners.Of(turn("a0b1c2d3e4f5")), owners.Of(turn("a0b1c2d3e4f6"))
 	if _, found := one.Recall("safe", now); found || len(one.Search("", now)) != 0 {
 		t.Error("a stranger reads the owner's memory")
 	}
-	if _, err := one.Remember(agent.Entry{Key: "place keys", Body: "in the kitchen"}, now); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(one.Remember(agent.Entry{Key: "place keys", Body: "in the kitchen"}, now))(t)
 	if e, found := owners.Of(turn("a0b1c2d3e4f5")).Recall("place keys", now); !found || e.Body != "in the kitchen" {
 		t.Error("a stranger forgets what was said to it")
 	}
@@ -43,9 +39,7 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 		t.Error("an adopted robot does not have the owner's memory")
 	}
 	for n := range 100 {
-		if _, err := one.Remember(agent.Entry{Body: fmt.Sprint("thing ", n)}, now.Add(time.Duration(n)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(one.Remember(agent.Entry{Body: fmt.Sprint("thing ", n)}, now.Add(time.Duration(n)*time.Second)))(t)
 	}
 	if n := len(one.Search("", now)); n != 20 {
 		t.Errorf("a stranger remembers %d things", n)

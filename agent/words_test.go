@@ -30,8 +30,7 @@ var readOnly = strings.Fields("disgusted pain bored disgust")
 
 func newWords(t testing.TB, added map[agent.Vocabulary]map[string]string) *agent.Words {
 	t.Helper()
-	w, err := agent.NewWords(added)
-	must.Succeed(t, err)
+	w := must.Value(agent.NewWords(added))(t)
 	return w
 }
 
@@ -106,8 +105,7 @@ func TestAddedWords(t *testing.T) {
 				own[e.Name] = rapid.SampledFrom(words).Draw(t, "word")
 			}
 		}
-		w, err := agent.NewWords(map[agent.Vocabulary]map[string]string{"mine": own})
-		must.Succeed(t, err)
+		w := must.Value(agent.NewWords(map[agent.Vocabulary]map[string]string{"mine": own}))(t)
 		for _, e := range agent.Emotions() {
 			word := w.Word("mine", e.Name)
 			if want := own[e.Name]; want != "" && word != want || want == "" && word != "plain" {

@@ -28,8 +28,7 @@ func newBus(t testing.TB) *event.Bus {
 
 func next(t testing.TB, r *event.Reader) event.Envelope {
 	t.Helper()
-	e, err := r.Next(t.Context())
-	must.Succeed(t, err)
+	e := must.Value(r.Next(t.Context()))(t)
 	return e
 }
 
@@ -201,8 +200,7 @@ func TestEnvelopeJSON(t *testing.T) {
 	b := newBus(t)
 	r := b.Read()
 	b.Publish("a0b1c2d3e4f5", "s1", event.Heard{Text: "hello"})
-	text, err := json.Marshal(next(t, r))
-	must.Succeed(t, err)
+	text := must.Value(json.Marshal(next(t, r)))(t)
 	for _, want := range []string{`"seq":1`, `"robot":"a0b1c2d3e4f5"`, `"session":"s1"`, `"kind":"heard"`, `"data":{"text":"hello"}`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is not in %s", want, text)
@@ -258,8 +256,7 @@ func TestStrangersAreOnlyKnown(t *testing.T) {
 	b.Publish("0200000000ff", "s", event.Misheard{})
 	var got []string
 	for range 4 {
-		e, err := r.Next(t.Context())
-		must.Succeed(t, err)
+		e := must.Value(r.Next(t.Context()))(t)
 		got = append(got, string(e.Robot)+" "+event.Kind(e.Event))
 	}
 	want := []string{"0200000000ff robot_seen", "a0b1c2d3e4f5 misheard", " misheard", "0200000000ff misheard"}

@@ -105,8 +105,7 @@ func writeFields(t *testing.T, out *strings.Builder, d declaration) {
 
 // declarations are the structs of event.go, which holds all events.
 func declarations(t *testing.T) (all []declaration) {
-	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.ParseComments|parser.SkipObjectResolution)
-	must.Succeed(t, err)
+	file := must.Value(parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.ParseComments|parser.SkipObjectResolution))(t)
 	kinds := map[string]string{}
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
@@ -138,8 +137,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // returned is the string that a method returns.
 func returned(t *testing.T, decl *ast.FuncDecl) string {
-	text, err := strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value)
-	must.Succeed(t, err)
+	text := must.Value(strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value))(t)
 	return text
 }
 
@@ -149,8 +147,7 @@ func fieldsOf(t *testing.T, s *ast.StructType) (all []field) {
 		if f.Tag == nil {
 			continue
 		}
-		tag, err := strconv.Unquote(f.Tag.Value)
-		must.Succeed(t, err)
+		tag := must.Value(strconv.Unquote(f.Tag.Value))(t)
 		name, rest, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 		if name == "-" {
 			continue

@@ -20,8 +20,7 @@ import (
 // would take 2.3 MB in its program. PERCH_GOLDEN=rewrite writes them.
 func TestCountries(t *testing.T) {
 	folder := filepath.Join("..", "packaging", "image", "portal", "countries")
-	english, err := os.ReadFile(filepath.Join(folder, "en.txt"))
-	must.Succeed(t, err)
+	english := must.Value(os.ReadFile(filepath.Join(folder, "en.txt")))(t)
 	for _, tag := range All()[1:] {
 		own := language.Make(string(tag))
 		var names []string

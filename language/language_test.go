@@ -23,8 +23,7 @@ import (
 // TestCataloguesAreWhole: every language has every message of English, with the
 // same values and the same face, and no other.
 func TestCataloguesAreWhole(t *testing.T) {
-	english, err := load(catalogues, English)
-	must.Succeed(t, err)
+	english := must.Value(load(catalogues, English))(t)
 	for _, tag := range All() {
 		w, err := load(catalogues, tag)
 		if err != nil {
@@ -103,10 +102,8 @@ func TestFaultsOfACatalogue(t *testing.T) {
 	if _, err := of(Japanese, `g: {k: "{n, one: 一時間, other: #時間}"}`); err == nil || !strings.Contains(err.Error(), "ja does not have") {
 		t.Errorf("a Japanese plural: %v", err)
 	}
-	english, err := of(English, `g: {k: "😊 a {x}", l: b}`)
-	must.Succeed(t, err)
-	german, err := of(German, `g: {k: "a {y}", m: b}`)
-	must.Succeed(t, err)
+	english := must.Value(of(English, `g: {k: "😊 a {x}", l: b}`))(t)
+	german := must.Value(of(German, `g: {k: "a {y}", m: b}`))(t)
 	if got := strings.Join(differences(english, german), "; "); got != "g.k has the values y; English has x; g.k has another face than in English; "+
 		"g.l is missing; g.m is unknown in English" {
 		t.Error(got)

@@ -132,8 +132,7 @@ func live(t *testing.T, d *Diary, n int) {
 
 func verify(t *testing.T, d *Diary) Report {
 	t.Helper()
-	r, err := d.Verify()
-	must.Succeed(t, err)
+	r := must.Value(d.Verify())(t)
 	return r
 }
 

@@ -29,8 +29,7 @@ func TestKeeps(t *testing.T) {
 	if path == "" {
 		t.Skip("it is for TestSurvivesSIGKILL")
 	}
-	db, err := store.Open(path, store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(path, store.Options{}))(t)
 	d, err := diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](db, "diary"),
 		Heads: store.NewTable[diary.Head](db, "diary-head"), Key: key(t), Begins: true, Keep: 200,
 		Who: func(device.ID, string) string { return "default" }, Log: slog.New(slog.DiscardHandler)})
@@ -56,16 +55,14 @@ func TestKeeps(t *testing.T) {
 
 func key(t *testing.T) diary.Key {
 	t.Helper()
-	k, err := diary.NewKey(strings.Repeat("a", 64))
-	must.Succeed(t, err)
+	k := must.Value(diary.NewKey(strings.Repeat("a", 64)))(t)
 	return k
 }
 
 // check reads the diary in a database file as it was left.
 func check(t *testing.T, path string) diary.Report {
 	t.Helper()
-	f, err := os.Open(path)
-	must.Succeed(t, err)
+	f := must.Value(os.Open(path))(t)
 	defer f.Close()
 	var head *diary.Head
 	var list []diary.Entry
@@ -96,8 +93,7 @@ func TestSurvivesSIGKILL(t *testing.T) {
 	for kill := range kills {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKeeps$")
 		child.Env = append(os.Environ(), asDiarist+"="+path)
-		out, err := child.StdoutPipe()
-		must.Succeed(t, err)
+		out := must.Value(child.StdoutPipe())(t)
 		must.Succeed(t, child.Start())
 		if _, err := out.Read(make([]byte, 5)); err != nil {
 			t.Fatal("it keeps nothing: ", err)

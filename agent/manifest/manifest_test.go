@@ -22,15 +22,13 @@ import (
 
 // Both manifests are as their format's guide prints them.
 func TestPublishedManifests(t *testing.T) {
-	aria, err := manifest.Read(t.Context(), nil, "testdata/aria.json")
-	must.Succeed(t, err)
+	aria := must.Value(manifest.Read(t.Context(), nil, "testdata/aria.json"))(t)
 	if aria.Name != "Aria" || aria.ID() != "aria" || aria.Brain.Provider != manifest.Anthropic || aria.Brain.Model != "claude-opus-4-6" ||
 		aria.Instructions != "You are Aria, a friendly guide. Be concise and helpful." || aria.Tools != nil || aria.MemoryTokens != 0 {
 		t.Errorf("%+v", aria)
 	}
 	remarked(t, aria, "A browser's voice")
-	leo, err := manifest.Read(t.Context(), nil, "testdata/leo.json")
-	must.Succeed(t, err)
+	leo := must.Value(manifest.Read(t.Context(), nil, "testdata/leo.json"))(t)
 	tools := []string{"wave", "lookAt", "play_clip", "setExpression", "speak"}
 	skills := []manifest.Skill{{URI: "skills/wave/", Version: "0.1.0"}, {URI: "ipfs://bafy.../football-drills/", Version: "1.0.0"}}
 	if leo.ID() != "coach-leo" || *leo.Brain.Temperature != 0.8 || leo.MemoryTokens != 8192 || !slices.Equal(leo.Tools, tools) ||
@@ -60,8 +58,7 @@ func remarked(t *testing.T, m manifest.Manifest, want ...string) {
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	must.Succeed(t, err)
+	data := must.Value(os.ReadFile(name))(t)
 	return data
 }
 
@@ -95,8 +92,7 @@ func TestABundle(t *testing.T) {
 			t.Errorf("%s: %+v, %v", place, m, err)
 			continue
 		}
-		exported, err := m.Export() // it is one file, now
-		must.Succeed(t, err)
+		exported := must.Value(m.Export())(t) // it is one file, now
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Instructions != m.Instructions || again.Brain.Provider != manifest.None || again.Language != "de" {
 			t.Errorf("%s: %+v, %v", place, again, err)
@@ -177,8 +173,7 @@ func TestAddresses(t *testing.T) {
 // The line that closes a front matter may end in blanks, and the text with it.
 func TestInstructionsThatAreFrontMatterOnly(t *testing.T) {
 	for _, end := range []string{"", "  ", "\t", " \n"} {
-		text, err := json.Marshal("---\nmodel: m\n---" + end)
-		must.Succeed(t, err)
+		text := must.Value(json.Marshal("---\nmodel: m\n---" + end))(t)
 		m, err := manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":`+string(text)+`}}`), manifest.Alone)
 		if err != nil || m.Brain.Model != "m" || m.Instructions != "" {
 			t.Errorf("%q: %+v, %v", text, m, err)
@@ -204,8 +199,7 @@ func TestFrontMatterInItsOwnFileIsExported(t *testing.T) {
 			t.Errorf("%s is read as %+v, %v", name, m, err)
 			continue
 		}
-		exported, err := m.Export()
-		must.Succeed(t, err)
+		exported := must.Value(m.Export())(t)
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Language != c.language || !reflect.DeepEqual(again.Brain, m.Brain) || again.Instructions != "" ||
 			len(again.Remarks) > 0 {
@@ -219,8 +213,7 @@ func TestAPersonaAsAManifest(t *testing.T) {
 	m, err := manifest.Of(agent.Persona{Name: "Cook", Text: "Du kochst.", Language: "de-AT", Voice: "thorsten",
 		Brain: agent.BrainOptions{Model: "m", Temperature: &warm, MaxTokens: 90}})
 	must.Succeed(t, err)
-	exported, err := m.Export()
-	must.Succeed(t, err)
+	exported := must.Value(m.Export())(t)
 	m, err = manifest.Parse(exported, manifest.Alone)
 	if err != nil || m.Name != "Cook" || m.Instructions != "Du kochst." || m.Language != "de-AT" || m.Voice.ID != "thorsten" ||
 		m.Brain.Model != "m" || m.Brain.Temperature == nil || *m.Brain.Temperature != warm || m.Brain.MaxTokens != 90 {
@@ -242,8 +235,7 @@ func FuzzBundle(f *testing.F) {
 		if err != nil {
 			return
 		}
-		exported, err := m.Export()
-		must.Succeed(t, err)
+		exported := must.Value(m.Export())(t)
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Instructions != m.Instructions || again.Language != m.Language {
 			t.Errorf("%q with %q is %q: %+v, %v", data, instructions, exported, again, err)
@@ -253,8 +245,7 @@ func FuzzBundle(f *testing.F) {
 
 func FuzzManifest(f *testing.F) {
 	for _, name := range []string{"testdata/aria.json", "testdata/leo.json"} {
-		data, err := os.ReadFile(name)
-		must.Succeed(f, err)
+		data := must.Value(os.ReadFile(name))(f)
 		f.Add(data)
 	}
 	f.Add([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":"---\nmodel: m\n---  "}}`))
@@ -266,8 +257,7 @@ func FuzzManifest(f *testing.F) {
 			}
 			return
 		}
-		exported, err := m.Export()
-		must.Succeed(t, err)
+		exported := must.Value(m.Export())(t)
 		if again, err := manifest.Parse(exported, manifest.Alone); err != nil || again.Instructions != m.Instructions || again.Name != m.Name {
 			t.Errorf("%s: %+v, %v", exported, again, err)
 		}

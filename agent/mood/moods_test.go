@@ -18,8 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func words(t testing.TB) Words {
-	w, err := ReadWords("")
-	must.Succeed(t, err)
+	w := must.Value(ReadWords(""))(t)
 	return w
 }
 

@@ -195,16 +195,14 @@ func (h *fixture) changed(id, state string) {
 
 func (h *fixture) notify(n notice.Notification) notice.Notification {
 	h.t.Helper()
-	n, err := h.notifier.Notify(n)
-	must.Succeed(h.t, err)
+	n = must.Value(h.notifier.Notify(n))(h.t)
 	synctest.Wait()
 	return n
 }
 
 func (h *fixture) set(timer agent.Timer) agent.Timer {
 	h.t.Helper()
-	timer, err := h.timers.Set(h.t.Context(), nil, timer, h.clock.Now())
-	must.Succeed(h.t, err)
+	timer = must.Value(h.timers.Set(h.t.Context(), nil, timer, h.clock.Now()))(h.t)
 	synctest.Wait()
 	return timer
 }
@@ -461,9 +459,7 @@ func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 		h.bus = event.NewBus()
 		notices := notice.NewStore(&storetest.Table[notice.Notification]{})
 		h.notifier = notice.New(notice.Options{Store: notices, Timers: h.timers, Bus: h.bus, Clock: h.clock, Log: slog.New(slog.DiscardHandler)})
-		if _, err := h.notifier.Notify(notice.Notification{Text: "one", Speak: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(h.notifier.Notify(notice.Notification{Text: "one", Speak: true}))(t)
 		h.open = []device.ID{chan1}
 		listed := &listing{fixture: h, then: func() { h.bus.Publish(chan1, "s1", event.RobotOnline{}) }}
 		ctx, cancel := context.WithCancel(t.Context())

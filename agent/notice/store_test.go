@@ -59,9 +59,7 @@ func TestTheLifeOfANotification(t *testing.T) {
 func TestAnAcknowledgementIsDurable(t *testing.T) {
 	table := &storetest.Table[notice.Notification]{}
 	s := notice.NewStore(table)
-	if _, err := s.Accept(notice.Notification{ID: "door", Text: "The door is open."}, noon); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(s.Accept(notice.Notification{ID: "door", Text: "The door is open."}, noon))(t)
 	full := errors.New("disk full")
 	table.RefuseDurable(full)
 	if _, err := s.Change("door", notice.Acknowledged); !errors.Is(err, full) || len(s.Open(noon)) != 1 {
@@ -79,9 +77,7 @@ func TestTooManyNotifications(t *testing.T) {
 	s := notice.NewStore(table)
 	accept := func(id string, robot device.ID, urgency string, at time.Duration) {
 		t.Helper()
-		if _, err := s.Accept(notice.Notification{ID: id, Robot: robot, Text: "x", Urgency: urgency}, noon.Add(at)); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(s.Accept(notice.Notification{ID: id, Robot: robot, Text: "x", Urgency: urgency}, noon.Add(at)))(t)
 	}
 	for i := range 40 {
 		urgency := notice.UrgencyNormal
@@ -104,9 +100,7 @@ func TestTooManyNotifications(t *testing.T) {
 			t.Errorf("%s waits: %v; those of low urgency go first, and then the oldest", id, there)
 		}
 	}
-	if _, err := s.Change("2", notice.Spoken); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(s.Change("2", notice.Spoken))(t)
 	if accept("more", "a0b1c2d3e4f5", "", 2*time.Hour); len(table.Kept) != 43 {
 		t.Errorf("%d are kept; one that was spoken does not wait", len(table.Kept))
 	}

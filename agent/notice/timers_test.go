@@ -15,6 +15,7 @@ import (
 	"perch/agent/notice"
 	"perch/device"
 	"perch/event"
+	"perch/must"
 	"perch/store/storetest"
 )
 
@@ -65,9 +66,7 @@ func TestSettingATimer(t *testing.T) {
 		if err != nil || set.ID == "" || !set.Due.Equal(now.Add(3*time.Minute)) || set.OnRobot || table.Kept[set.ID] != set {
 			t.Fatalf("%+v, %v, kept %+v", set, err, table.Kept)
 		}
-		if _, err := s.Set(t.Context(), nil, tea(time.Minute), now); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(s.Set(t.Context(), nil, tea(time.Minute), now))(t)
 		time.Sleep(20 * time.Second)
 		pending := s.Pending(chan1, time.Now())
 		if len(pending) != 2 || pending[0].Length != time.Minute || time.Until(pending[0].Due).Round(time.Second) != 40*time.Second {
@@ -104,9 +103,7 @@ func TestInvalidTimers(t *testing.T) {
 		}
 	}
 	for range 20 {
-		if _, err := s.Set(t.Context(), nil, tea(time.Hour), noon); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(s.Set(t.Context(), nil, tea(time.Hour), noon))(t)
 	}
 	if _, err := s.Set(t.Context(), ringing(), tea(time.Hour), noon); !errors.Is(err, agent.ErrTooManyTimers) {
 		t.Errorf("a 21st: %v", err)
@@ -442,9 +439,7 @@ func TestTimersTellOfEachChangeOnce(t *testing.T) {
 			t.Helper()
 			timer := tea(length)
 			timer.ID = id
-			if _, err := h.timers.Set(t.Context(), nil, timer, h.clock.Now()); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(h.timers.Set(t.Context(), nil, timer, h.clock.Now()))(t)
 		}
 		set("a", time.Minute)
 		set("b", time.Hour)

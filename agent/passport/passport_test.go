@@ -24,8 +24,7 @@ func change(t *testing.T, p Passport, body string) Passport {
 
 func shown(t *testing.T, p Passport, own Own) string {
 	t.Helper()
-	data, err := json.Marshal(p.Shown(own))
-	must.Succeed(t, err)
+	data := must.Value(json.Marshal(p.Shown(own)))(t)
 	return string(data)
 }
 
@@ -108,8 +107,7 @@ func TestWallets(t *testing.T) {
 func TestCards(t *testing.T) {
 	text := func(p Passport, own Own) (string, int) {
 		card, remarks := p.Card(own)
-		data, err := json.Marshal(card)
-		must.Succeed(t, err)
+		data := must.Value(json.Marshal(card))(t)
 		return string(data), len(remarks)
 	}
 	const head = `{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1",`

@@ -20,8 +20,7 @@ func load(t *testing.T, text string) (*reflex.Book, error) {
 }
 
 func TestTheGrammarOfAnswers(t *testing.T) {
-	b, err := load(t, "answers:\n  yes: [\"aye [aye]\"]\n  no:\n    - by no means")
-	must.Succeed(t, err)
+	b := must.Value(load(t, "answers:\n  yes: [\"aye [aye]\"]\n  no:\n    - by no means"))(t)
 	names, kinds := map[string]bool{}, map[string]int{}
 	for _, r := range b.Rules() {
 		names[r.Name] = true

@@ -18,12 +18,10 @@ import (
 func TestHintsOfThePageAreUnderstood(t *testing.T) {
 	quoted := regexp.MustCompile(`[“„«「](.+?)[”“»」]`)
 	for _, tag := range language.All() {
-		text, err := os.ReadFile(filepath.Join("../../language", string(tag), "page.json"))
-		must.Succeed(t, err)
+		text := must.Value(os.ReadFile(filepath.Join("../../language", string(tag), "page.json")))(t)
 		var page map[string]map[string]string
 		must.Succeed(t, json.Unmarshal(text, &page))
-		b, err := reflex.Load(string(tag), "")
-		must.Succeed(t, err)
+		b := must.Value(reflex.Load(string(tag), ""))(t)
 		for view, intent := range map[string]string{"timers": "timer_set", "memory": "remember_place"} {
 			hint := quoted.FindStringSubmatch(page[view]["noneHint"])
 			if hint == nil {

@@ -29,10 +29,8 @@ func TestLanguages(t *testing.T) {
 		tag := strings.TrimSuffix(filepath.Base(name), ".txt")
 		t.Run(tag, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile(name)
-			must.Succeed(t, err)
-			b, err := reflex.Load(tag, "")
-			must.Succeed(t, err)
+			text := must.Value(os.ReadFile(name))(t)
+			b := must.Value(reflex.Load(tag, ""))(t)
 			brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, notice.NewTimers(kept{}, still{}), nil)
 			var intents []string
 			understood, not := 0, 0
@@ -152,8 +150,7 @@ func TestTheGrammarIsEnglish(t *testing.T) {
 func TestMixedLanguages(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	must.Succeed(t, os.WriteFile(own, []byte("language: ja\nintents: {tea: {sentences: [お茶], answer: 緑茶}, echo: {sentences: [stop], answer: はい}}"), 0o600))
-	books, err := reflex.LoadEach([]string{"en-GB", "de", "ja"}, own)
-	must.Succeed(t, err)
+	books := must.Value(reflex.LoadEach([]string{"en-GB", "de", "ja"}, own))(t)
 	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
 	for _, c := range []struct{ tag, said, want string }{
 		{"", "What is your name?", "My name is Chan."}, {"de-AT", "Wie heißt du?", "Ich heiße Chan."}, {"de", "お名前は？", "私の名前はChanです。"},
@@ -188,8 +185,7 @@ func saidIn(t *testing.T, brain *reflex.Brain, tag, text string) string {
 // TestFurtherLanguages: a turn in none of the household's languages is answered from the
 // book of that language, which is loaded once; without one it is English.
 func TestFurtherLanguages(t *testing.T) {
-	books, err := reflex.LoadEach([]string{"de"}, "")
-	must.Succeed(t, err)
+	books := must.Value(reflex.LoadEach([]string{"de"}, ""))(t)
 	loaded := map[string]int{}
 	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
 	brain.Others(func(tag string) (*reflex.Book, error) {
@@ -213,10 +209,8 @@ func TestFurtherLanguages(t *testing.T) {
 // TestTimesOfDay: the next of the two hours, or the one that is meant; across the days on
 // which clocks are changed.
 func TestTimesOfDay(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	must.Succeed(t, err)
-	books, err := reflex.LoadEach([]string{"de"}, "")
-	must.Succeed(t, err)
+	berlin := must.Value(time.LoadLocation("Europe/Berlin"))(t)
+	books := must.Value(reflex.LoadEach([]string{"de"}, ""))(t)
 	at := func(month time.Month, day, hour, minute int) time.Time {
 		return time.Date(2026, month, day, hour, minute, 30, 0, berlin)
 	}
@@ -260,8 +254,7 @@ func TestHostileUtterances(t *testing.T) {
 	}
 	name := filepath.Join(t.TempDir(), "own.yaml")
 	must.Succeed(t, os.WriteFile(name, []byte(own.String()), 0o600))
-	b, err := reflex.Load("ja", name)
-	must.Succeed(t, err)
+	b := must.Value(reflex.Load("ja", name))(t)
 	if steps := b.Steps("明日の朝七時にアラームをセットして"); steps > 200_000/2 {
 		t.Errorf("what people say takes %d steps", steps)
 	}

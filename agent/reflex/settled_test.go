@@ -7,8 +7,7 @@ import (
 )
 
 func TestSettled(t *testing.T) {
-	b, err := Load("en", "")
-	must.Succeed(t, err)
+	b := must.Value(Load("en", ""))(t)
 	for text, want := range map[string]bool{
 		"what time is it":                      true,
 		"What time is it?":                     true,

@@ -18,8 +18,7 @@ func TestTableOfIntents(t *testing.T) {
 	var names []string
 	has := map[string]map[language.Tag]bool{}
 	for _, tag := range language.All() {
-		b, err := reflex.Load(string(tag), "")
-		must.Succeed(t, err)
+		b := must.Value(reflex.Load(string(tag), ""))(t)
 		for _, name := range b.Intents() {
 			if has[name] == nil {
 				names, has[name] = append(names, name), map[language.Tag]bool{}
@@ -45,8 +44,7 @@ func TestTableOfIntents(t *testing.T) {
 		table += "\n"
 	}
 	const path, begin, end = "../../docs/reflex.md", "<!-- intents by language -->\n", "<!-- end of intents -->"
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(path))(t)
 	before, rest, found := strings.Cut(string(text), begin)
 	old, after, ended := strings.Cut(rest, end)
 	switch {

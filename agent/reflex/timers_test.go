@@ -98,9 +98,7 @@ func TestWhatATimerSays(t *testing.T) {
 		"remind me in thirty seconds to drink some water": {Text: "It is time to drink some water.", Length: 30 * time.Second, Reminder: true},
 	} {
 		clear(table)
-		if _, err := asked(t, b, heard); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(asked(t, b, heard))(t)
 		for _, got := range table {
 			if got.Text != want.Text || got.Length != want.Length || got.Reminder != want.Reminder || got.Robot != "a0b1c2d3e4f5" {
 				t.Errorf("%q: %+v", heard, got)
@@ -230,8 +228,7 @@ func FuzzPhoto(f *testing.F) {
 	f.Add(`{"success":true,"response":"A cat."}`)
 	f.Add(`{"description":"😊😊 A cup [x] {body}"}`)
 	f.Add("plain \xff text\nin lines")
-	b, err := reflex.Load("en", "")
-	must.Succeed(f, err)
+	b := must.Value(reflex.Load("en", ""))(f)
 	brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, nil)
 	f.Fuzz(func(t *testing.T, answer string) {
 		r := &robot{answer: answer, tools: []device.Tool{tool("take_photo", map[string]device.Argument{"question": {Type: "string"}})}}

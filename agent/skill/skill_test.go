@@ -55,8 +55,7 @@ func (h *heard) kinds() (all []string) {
 
 func library(t *testing.T, o skill.Options) *skill.Library {
 	t.Helper()
-	l, err := skill.New(o)
-	must.Succeed(t, err)
+	l := must.Value(skill.New(o))(t)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -228,11 +227,8 @@ func TestTrustFailsClosed(t *testing.T) {
 	_, other := keys(t)
 	signed := func(key ed25519.PrivateKey) func(*testing.T, string) {
 		return func(t *testing.T, folder string) {
-			s, err := skill.Read(folder)
-			must.Succeed(t, err)
-			if _, err := skill.Sign(s, key); err != nil {
-				t.Fatal(err)
-			}
+			s := must.Value(skill.Read(folder))(t)
+			must.Value(skill.Sign(s, key))(t)
 		}
 	}
 	after := func(key ed25519.PrivateKey, do func(folder string) error) func(*testing.T, string) {
@@ -299,10 +295,8 @@ func TestTrustFailsClosed(t *testing.T) {
 func TestAWhitelistGoesByDigest(t *testing.T) {
 	dir := t.TempDir()
 	folder := bundle(t, dir, "tide", plain("tide", ""))
-	s, err := skill.Read(folder)
-	must.Succeed(t, err)
-	trust, err := skill.ParseTrust(skill.Whitelist, []string{s.Digest})
-	must.Succeed(t, err)
+	s := must.Value(skill.Read(folder))(t)
+	trust := must.Value(skill.ParseTrust(skill.Whitelist, []string{s.Digest}))(t)
 	if l := library(t, skill.Options{Folder: dir, Trust: trust}); len(names(l)) != 1 {
 		t.Fatalf("it is refused: %v", l.Refused())
 	}
@@ -457,9 +451,8 @@ func TestARefusalOfArgumentsIsSmall(t *testing.T) {
 	bundle(t, dir, "tide", plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":"integer","enum":[1]}},"required":["a"]}`))
 	l := library(t, anyOf(dir))
 	for _, args := range []any{map[string]any{"a": long}, map[string]any{long: long}, map[string]any{"a": 2, long: 1}, []string{long}, long} {
-		text, err := json.Marshal(args)
-		must.Succeed(t, err)
-		_, err = l.Perform(t.Context(), skill.Call{Skill: "tide", Args: text})
+		text := must.Value(json.Marshal(args))(t)
+		_, err := l.Perform(t.Context(), skill.Call{Skill: "tide", Args: text})
 		if !errors.Is(err, skill.ErrArguments) || len(err.Error()) > 300 {
 			t.Errorf("it is refused with %d bytes: %.200s", len(err.Error()), err)
 		}
