@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/event"
 )
 
 // TestAnswerText: a question is closed at once, the sentences are joined, and
@@ -53,5 +54,20 @@ func TestConversationOf(t *testing.T) {
 		if got := agent.ConversationOf("x", name); len(got) != len("x:")+32 || got != agent.ConversationOf("x", name) {
 			t.Errorf("%q is %q", name, got)
 		}
+	}
+}
+
+// TestTheGesturesOfCues: a name has one form for robots and skins alike.
+func TestTheGesturesOfCues(t *testing.T) {
+	for value, want := range map[string]string{"wave": "wave", " Wave": "wave", "my_clip-2": "my_clip-2",
+		strings.Repeat("a", 40): strings.Repeat("a", 40),
+		strings.Repeat("a", 41): "", "": "", "sit down": "", "wave\n": "wave", "wäve": "", "../x": ""} {
+		g, is := agent.Cue{Kind: "anim", Value: value}.Gesture()
+		if is != (want != "") || is && g != (event.Gesture{Name: want, By: event.ByModel}) {
+			t.Errorf("%q is %+v, %t", value, g, is)
+		}
+	}
+	if _, is := (agent.Cue{Kind: "pause", Value: "wave"}).Gesture(); is {
+		t.Error("a pause is a gesture")
 	}
 }

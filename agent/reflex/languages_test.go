@@ -1,20 +1,23 @@
 package reflex_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"perch/agent"
-	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/device"
 	"perch/language"
 	"perch/must"
+	"perch/store/storetest"
 )
 
 // TestLanguages: what natives say is recognized with its slots, and answered. A line of
@@ -31,7 +34,7 @@ func TestLanguages(t *testing.T) {
 			t.Parallel()
 			text := must.Value(os.ReadFile(name))(t)
 			b := must.Value(reflex.Load(tag, ""))(t)
-			brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, notice.NewTimers(kept{}, still{}), nil)
+			brain := reflex.New([]*reflex.Book{b}, "Chan", newMemory(), newTimers(&storetest.Table[agent.Timer]{}), nil)
 			var intents []string
 			understood, not := 0, 0
 			for line := range strings.Lines(string(text)) {
@@ -74,17 +77,7 @@ func said(t *testing.T, b *reflex.Brain, text string) string {
 	r := stackChan()
 	r.answer = "OK."
 	r.tools = append(r.tools, tool("self.camera.take_photo", map[string]device.Argument{"question": {Type: "string"}}, "question"))
-	var said []string
-	err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Now: noon, Body: r}, func(reply agent.Reply) error {
-		if s, is := reply.(agent.Say); is {
-			said = append(said, s.Text)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Errorf("%s: %v", text, err)
-	}
-	return strings.Join(said, " ")
+	return think(t, b, agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Body: r}).said
 }
 
 // TestSentencesInAnyScript: an owner's file mixes scripts, each with its own digits and
@@ -151,14 +144,14 @@ func TestMixedLanguages(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	must.Succeed(t, os.WriteFile(own, []byte("language: ja\nintents: {tea: {sentences: [お茶], answer: 緑茶}, echo: {sentences: [stop], answer: はい}}"), 0o600))
 	books := must.Value(reflex.LoadEach([]string{"en-GB", "de", "ja"}, own))(t)
-	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
+	brain := reflex.New(books, "Chan", nil, nil, nil)
 	for _, c := range []struct{ tag, said, want string }{
 		{"", "What is your name?", "My name is Chan."}, {"de-AT", "Wie heißt du?", "Ich heiße Chan."}, {"de", "お名前は？", "私の名前はChanです。"},
 		{"xx", "wie heißt du", "Ich heiße Chan."}, {"ja", "stop", "はい"}, {"de", "Stop!", "Tschüss."}, {"en", "お茶", "緑茶"},
 		{"de", "Wie is your name", "Darauf weiß ich keine Antwort. Sag Hilfe, dann erzähle ich dir, was ich kann."},
 		{"fr", "Quelle heure est-il ?", "I do not know what to say to that. Say help to hear what I can do."},
 	} {
-		if got := saidIn(t, brain, c.tag, c.said); got != c.want {
+		if got := think(t, brain, agent.Turn{Text: c.said, Language: c.tag}).said; got != c.want {
 			t.Errorf("%s in %s: %q", c.said, c.tag, got)
 		}
 	}
@@ -167,27 +160,12 @@ func TestMixedLanguages(t *testing.T) {
 	}
 }
 
-// saidIn is what a brain answers in a turn of a language.
-func saidIn(t *testing.T, brain *reflex.Brain, tag, text string) string {
-	t.Helper()
-	var said []string
-	if err := brain.Think(t.Context(), agent.Turn{Text: text, Language: tag, Now: noon}, func(r agent.Reply) error {
-		if s, is := r.(agent.Say); is {
-			said = append(said, s.Text)
-		}
-		return nil
-	}); err != nil {
-		t.Error(err)
-	}
-	return strings.Join(said, " ")
-}
-
 // TestFurtherLanguages: a turn in none of the household's languages is answered from the
 // book of that language, which is loaded once; without one it is English.
 func TestFurtherLanguages(t *testing.T) {
 	books := must.Value(reflex.LoadEach([]string{"de"}, ""))(t)
 	loaded := map[string]int{}
-	brain := reflex.New(books, "Chan", remembered{}, nil, nil)
+	brain := reflex.New(books, "Chan", nil, nil, nil)
 	brain.Others(func(tag string) (*reflex.Book, error) {
 		loaded[tag]++
 		return reflex.Load(tag, "")
@@ -197,7 +175,7 @@ func TestFurtherLanguages(t *testing.T) {
 		{"it", "Come ti chiami?", "I do not know what to say to that. Say help to hear what I can do."}, {"tlh", "Wie heißt du?", "Ich heiße Chan."},
 		{"fr-CA", "Comment tu t'appelles ?", "Je m'appelle Chan."}, {"fr", "Wie heißt du?", "Ich heiße Chan."}, {"zh-CN", "你叫什么名字？", "我叫Chan。"},
 	} {
-		if got := saidIn(t, brain, c.tag, c.said); got != c.want {
+		if got := think(t, brain, agent.Turn{Text: c.said, Language: c.tag}).said; got != c.want {
 			t.Errorf("%s in %s: %q", c.said, c.tag, got)
 		}
 	}
@@ -230,11 +208,10 @@ func TestTimesOfDay(t *testing.T) {
 		{at(10, 24, 22, 0), "um sieben Uhr morgens", "25 07:00"},
 		{at(3, 28, 22, 0), "um sieben Uhr morgens", "29 07:00"}, {at(11, 20, 8, 0), "um 25 Uhr", ""}, {at(11, 20, 8, 0), "um 7 Uhr 60", ""},
 	} {
-		table := kept{}
-		brain := reflex.New(books, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
-		must.Succeed(t, brain.Think(t.Context(), agent.Turn{Text: "Weck mich " + c.said, Now: c.now}, func(agent.Reply) error { return nil }))
+		var table storetest.Table[agent.Timer]
+		think(t, reflex.New(books, "Chan", nil, newTimers(&table), nil), agent.Turn{Text: "Weck mich " + c.said, Now: c.now})
 		due := ""
-		for _, timer := range table {
+		for _, timer := range table.Kept {
 			due = c.now.Add(timer.Length).Format("2 15:04")
 		}
 		if due != c.due {
@@ -263,5 +240,73 @@ func TestHostileUtterances(t *testing.T) {
 		if steps := b.Steps(text); steps > 220_000 || b.Understands(text) {
 			t.Errorf("%.20q takes %d steps", text, steps)
 		}
+	}
+}
+
+// TestHintsOfThePageAreUnderstood: what the page proposes to say to a robot, in quotation
+// marks, is understood in that language.
+func TestHintsOfThePageAreUnderstood(t *testing.T) {
+	quoted := regexp.MustCompile(`[“„«「](.+?)[”“»」]`)
+	for _, tag := range language.All() {
+		text := must.Value(os.ReadFile(filepath.Join("../../language", string(tag), "page.json")))(t)
+		var page map[string]map[string]string
+		must.Succeed(t, json.Unmarshal(text, &page))
+		b := must.Value(reflex.Load(string(tag), ""))(t)
+		for view, intent := range map[string]string{"timers": "timer_set", "memory": "remember_place"} {
+			hint := quoted.FindStringSubmatch(page[view]["noneHint"])
+			if hint == nil {
+				t.Errorf("%s: %s.noneHint proposes nothing: %s", tag, view, page[view]["noneHint"])
+				continue
+			}
+			if got, _, _ := strings.Cut(b.Recognized(strings.TrimSpace(hint[1])), " "); got != intent {
+				t.Errorf("%s: %q of the page is recognized as %q, not as %s", tag, hint[1], got, intent)
+			}
+		}
+	}
+}
+
+// TestTableOfIntents compares the table in docs/reflex.md with the sentences of each language.
+// PERCH_GOLDEN=rewrite writes it.
+func TestTableOfIntents(t *testing.T) {
+	var names []string
+	has := map[string]map[language.Tag]bool{}
+	for _, tag := range language.All() {
+		b := must.Value(reflex.Load(string(tag), ""))(t)
+		for _, name := range b.Intents() {
+			if has[name] == nil {
+				names, has[name] = append(names, name), map[language.Tag]bool{}
+			}
+			has[name][tag] = true
+		}
+	}
+	slices.Sort(names)
+	table := "| intent |"
+	for _, tag := range language.All() {
+		table += fmt.Sprintf(" `%s` |", tag)
+	}
+	table += "\n|---|" + strings.Repeat("---|", len(language.All())) + "\n"
+	for _, name := range names {
+		table += "| " + name + " |"
+		for _, tag := range language.All() {
+			if has[name][tag] {
+				table += " yes |"
+			} else {
+				table += " |"
+			}
+		}
+		table += "\n"
+	}
+	const path, begin, end = "../../docs/reflex.md", "<!-- intents by language -->\n", "<!-- end of intents -->"
+	text := must.Value(os.ReadFile(path))(t)
+	before, rest, found := strings.Cut(string(text), begin)
+	old, after, ended := strings.Cut(rest, end)
+	switch {
+	case !found || !ended:
+		t.Fatalf("%s has no place for the table", path)
+	case old == table:
+	case os.Getenv("PERCH_GOLDEN") == "rewrite":
+		must.Succeed(t, os.WriteFile(path, []byte(before+begin+table+end+after), 0o644))
+	default:
+		t.Errorf("the table in %s is of other sentences; PERCH_GOLDEN=rewrite go test ./agent/reflex writes it", path)
 	}
 }

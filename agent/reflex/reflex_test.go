@@ -3,8 +3,6 @@ package reflex_test
 import (
 	"context"
 	"errors"
-	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,9 +12,11 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/device"
 	"perch/must"
+	"perch/store/storetest"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
@@ -27,37 +27,46 @@ func book(t testing.TB) *reflex.Book {
 	return b
 }
 
-// remembered is a memory of one table.
-type remembered map[string]agent.Entry
+func newMemory() *agent.Memory { return agent.NewMemory(&storetest.Table[agent.Entry]{}) }
 
-// Of is the memory of every turn.
-func (m remembered) Of(agent.Turn) *agent.Memory { return agent.NewMemory(m) }
-
-func (m remembered) Change(put map[string]agent.Entry, remove []string) error {
-	if len(m) > 100 {
-		return agent.ErrTooMuch
+// newBrain is a brain of an English book. Without m and t it has no memory and no timers.
+func newBrain(t testing.TB, m *agent.Memory, timers *notice.Timers) *reflex.Brain {
+	t.Helper()
+	if timers == nil {
+		return reflex.New([]*reflex.Book{book(t)}, "Chan", m, nil, nil)
 	}
-	maps.Copy(m, put)
-	for _, id := range remove {
-		delete(m, id)
-	}
-	return nil
+	return reflex.New([]*reflex.Book{book(t)}, "Chan", m, timers, nil)
 }
 
-func (m remembered) PutSoon(id string, e agent.Entry) { m[id] = e }
+// answer is what a brain answers to a turn.
+type answer struct {
+	said, face string
+	end        agent.End
+	tools      []string // as reported, with their states
+}
 
-func (m remembered) Err() error { return nil }
-
-func (m remembered) All() iter.Seq2[string, agent.Entry] { return maps.All(m) }
-
-// under is the entry of a key.
-func (m remembered) under(key string) agent.Entry {
-	for _, e := range m {
-		if e.Key == key {
-			return e
-		}
+// think has a brain answer a turn, at noon unless the turn says when.
+func think(t testing.TB, b *reflex.Brain, turn agent.Turn) (a answer) {
+	t.Helper()
+	if turn.Now.IsZero() {
+		turn.Now = noon
 	}
-	return agent.Entry{}
+	var sentences []string
+	must.Succeed(t, b.Think(t.Context(), turn, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Felt:
+			a.face = r.Emotion.Name
+		case agent.Say:
+			sentences = append(sentences, r.Text)
+		case agent.ToolStatus:
+			a.tools = append(a.tools, r.Name+" "+r.Status)
+		case agent.Done:
+			a.end = r.End
+		}
+		return nil
+	}))
+	a.said = strings.Join(sentences, " ")
+	return a
 }
 
 // called is a call of a tool.
@@ -120,30 +129,14 @@ func stackChan() *robot {
 	}}
 }
 
-// turn has a text answered and returns the spoken text, the face and the end.
-func turn(t testing.TB, m remembered, r *robot, text string) (said string, face string, end agent.End) {
+// turn has a new brain answer a text. r may be nil.
+func turn(t testing.TB, m *agent.Memory, r *robot, text string) answer {
 	t.Helper()
-	var body agent.Body
+	asked := agent.Turn{Text: text}
 	if r != nil {
-		body = r
+		asked.Body = r
 	}
-	var sentences []string
-	brain := reflex.New([]*reflex.Book{book(t)}, "Chan", m, nil, nil)
-	err := brain.Think(t.Context(), agent.Turn{Text: text, Now: noon, Body: body}, func(reply agent.Reply) error {
-		switch reply := reply.(type) {
-		case agent.Felt:
-			face = reply.Emotion.Name
-		case agent.Say:
-			sentences = append(sentences, reply.Text)
-		case agent.Done:
-			end = reply.End
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
-	return strings.Join(sentences, " "), face, end
+	return think(t, newBrain(t, m, nil), asked)
 }
 
 func TestAnswers(t *testing.T) {
@@ -164,9 +157,8 @@ func TestAnswers(t *testing.T) {
 		"turn the lights blue":       {"I have nothing to do that with.", "neutral", agent.Continue},
 		strings.Repeat("stop ", 500): {"I do not know what to say to that. Say help to hear what I can do.", "thinking", agent.Continue},
 	} {
-		said, face, end := turn(t, remembered{}, nil, text)
-		if said != want.said || face != want.face || end != want.end {
-			t.Errorf("%.40q: %q, %s, %s; want %q, %s, %s", text, said, face, end, want.said, want.face, want.end)
+		if a := turn(t, newMemory(), nil, text); a.said != want.said || a.face != want.face || a.end != want.end {
+			t.Errorf("%.40q: %+v; want %+v", text, a, want)
 		}
 	}
 }
@@ -187,7 +179,7 @@ func TestTools(t *testing.T) {
 		"turn off the lights":  {{"self.robot.set_led_color", map[string]any{"red": 0, "green": 0, "blue": 0}}},
 	} {
 		r := stackChan()
-		turn(t, remembered{}, r, text)
+		turn(t, nil, r, text)
 		if !reflect.DeepEqual(r.calls, want) {
 			t.Errorf("%q: %v, want %v", text, r.calls, want)
 		}
@@ -202,7 +194,7 @@ func TestOtherBuilds(t *testing.T) {
 		tool("self.light.set_rgb", map[string]device.Argument{"r": number(255), "g": number(255), "b": number(255)}, "r", "g", "b"),
 	}}
 	for _, text := range []string{"set the volume to ninety percent", "look right", "turn the lights red", "nod your head"} {
-		turn(t, remembered{}, r, text)
+		turn(t, nil, r, text)
 	}
 	want := []called{
 		{"self.speaker.set_volume", map[string]any{"level": 20}},
@@ -218,7 +210,7 @@ func TestGestures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stackChan()
 		began := time.Now()
-		turn(t, remembered{}, r, "nod your head")
+		turn(t, nil, r, "nod your head")
 		if len(r.calls) != 4 || time.Since(began) < time.Second {
 			t.Errorf("a nod of %d moves in %s", len(r.calls), time.Since(began))
 		}
@@ -227,13 +219,13 @@ func TestGestures(t *testing.T) {
 				t.Errorf("a nod to %v", c.arguments)
 			}
 		}
-		turn(t, remembered{}, r, "shake your head")
+		turn(t, nil, r, "shake your head")
 		if last := r.calls[len(r.calls)-1]; last.arguments["yaw"] != 0 {
 			t.Errorf("after shaking, the head is at %v", last.arguments)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, nil, nil).Think(ctx, agent.Turn{Text: "nod your head", Body: r},
+		err := newBrain(t, nil, nil).Think(ctx, agent.Turn{Text: "nod your head", Body: r},
 			func(agent.Reply) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled nod: %v", err)
@@ -242,22 +234,20 @@ func TestGestures(t *testing.T) {
 }
 
 func TestRemembering(t *testing.T) {
-	m := remembered{}
-	if said, _, _ := turn(t, m, nil, "remember that my keys are in the kitchen"); said != "I will remember. Your keys are in the kitchen." {
-		t.Errorf("said %q", said)
+	m := newMemory()
+	for _, c := range []struct{ text, want string }{
+		{"remember that my keys are in the kitchen", "I will remember. Your keys are in the kitchen."},
+		{"where are my keys", "Your keys are in the kitchen."},
+		{"remember my keys are on the table", "I will remember. Your keys are on the table."},
+		{"do you know where my keys are", "Your keys are on the table."},
+		{"remember that anna is my sister", "I will remember. Anna is your sister."},
+		{"who is anna", "Anna is your sister."},
+	} {
+		if got := turn(t, m, nil, c.text).said; got != c.want {
+			t.Errorf("%s: %q", c.text, got)
+		}
 	}
-	if said, _, _ := turn(t, m, nil, "where are my keys"); said != "Your keys are in the kitchen." {
-		t.Errorf("said %q", said)
-	}
-	turn(t, m, nil, "remember my keys are on the table")
-	if said, _, _ := turn(t, m, nil, "do you know where my keys are"); said != "Your keys are on the table." {
-		t.Errorf("said %q", said)
-	}
-	turn(t, m, nil, "remember that anna is my sister")
-	if said, _, _ := turn(t, m, nil, "who is anna"); said != "Anna is your sister." {
-		t.Errorf("said %q", said)
-	}
-	if e := m.under("place keys"); e.Type != agent.MemoryReference || e.Source != "reflex" {
+	if e, _ := m.Recall("place keys", noon); e.Type != agent.MemoryReference || e.Source != "reflex" {
 		t.Errorf("kept as %+v", e)
 	}
 }
@@ -265,13 +255,13 @@ func TestRemembering(t *testing.T) {
 func TestWhatARobotCannotDo(t *testing.T) {
 	r := stackChan()
 	r.fails = errors.New("Missing valid argument: volume")
-	if said, face, _ := turn(t, remembered{}, r, "set the volume to forty percent"); said != "That did not work." || face != "sad" {
-		t.Errorf("a failing tool: %q, %s", said, face)
+	if a := turn(t, nil, r, "set the volume to forty percent"); a.said != "That did not work." || a.face != "sad" {
+		t.Errorf("a failing tool: %+v", a)
 	}
-	if said, _, _ := turn(t, remembered{}, &robot{}, "look left"); said != "I have nothing to do that with." {
-		t.Errorf("no tool: %q", said)
+	if a := turn(t, nil, &robot{}, "look left"); a.said != "I have nothing to do that with." {
+		t.Errorf("no tool: %+v", a)
 	}
-	if turn(t, remembered{}, r, "reboot yourself"); !r.rebooted {
+	if turn(t, nil, r, "reboot yourself"); !r.rebooted {
 		t.Error("it was not rebooted")
 	}
 }

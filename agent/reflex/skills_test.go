@@ -26,26 +26,6 @@ func (a *known) Answer(_ context.Context, _ agent.Turn, name string, args json.R
 	return a.said, a.has, a.fails
 }
 
-// answered is what a brain says to a text, and the tools that it reports.
-func answered(t *testing.T, b *reflex.Brain, text string) (said, face string, tools []string) {
-	t.Helper()
-	var sentences []string
-	if err := b.Think(t.Context(), agent.Turn{Text: text, Now: noon, Session: "s"}, func(r agent.Reply) error {
-		switch r := r.(type) {
-		case agent.Felt:
-			face = r.Emotion.Name
-		case agent.Say:
-			sentences = append(sentences, r.Text)
-		case agent.ToolStatus:
-			tools = append(tools, r.Name+" "+string(r.Status))
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(sentences, " "), face, tools
-}
-
 func TestASentenceOfASkillPerformsIt(t *testing.T) {
 	b := book(t)
 	must.Succeed(t, b.AddSkill("tide", []string{"when is high water [in the {place}]", "high water in {number} (minutes|hours)"}))
@@ -65,22 +45,21 @@ func TestASentenceOfASkillPerformsIt(t *testing.T) {
 		"another character's": {known{}, "when is high water", `{}`, b.Phrase("unknown"), "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said, face, tools := answered(t, reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, &c.skills), c.text)
-			_, want := agent.SplitEmotion(c.said)
-			if said != want || face == "" {
-				t.Errorf("it says %q with the face %q, not %q", said, face, want)
+			a := think(t, reflex.New([]*reflex.Book{b}, "Chan", nil, nil, &c.skills), agent.Turn{Text: c.text, Session: "s"})
+			if _, want := agent.SplitEmotion(c.said); a.said != want || a.face == "" {
+				t.Errorf("it says %q with the face %q, not %q", a.said, a.face, want)
 			}
 			if c.skills.name != "tide" || c.skills.args != c.args {
 				t.Errorf("asked for is %s%s", c.skills.name, c.skills.args)
 			}
-			if !slices.Equal(tools, []string{"tide running", "tide " + c.how}) {
-				t.Errorf("reported is %v", tools)
+			if !slices.Equal(a.tools, []string{"tide running", "tide " + c.how}) {
+				t.Errorf("reported is %v", a.tools)
 			}
 		})
 	}
-	none := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, nil)
-	if said, _, _ := answered(t, none, "when is high water"); !strings.Contains(said, "I do not know") {
-		t.Errorf("without skills it says %q", said)
+	none := reflex.New([]*reflex.Book{b}, "Chan", nil, nil, nil)
+	if a := think(t, none, agent.Turn{Text: "when is high water"}); !strings.Contains(a.said, "I do not know") {
+		t.Errorf("without skills it says %q", a.said)
 	}
 }
 

@@ -1,11 +1,8 @@
 package reflex_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,22 +12,8 @@ import (
 	"perch/agent/notice"
 	"perch/agent/reflex"
 	"perch/device"
-	"perch/must"
+	"perch/store/storetest"
 )
-
-// kept is a table of timers in memory.
-type kept map[string]agent.Timer
-
-func (k kept) Put(key string, t agent.Timer) error {
-	if k == nil {
-		return errors.New("disk full")
-	}
-	k[key] = t
-	return nil
-}
-
-func (k kept) Delete(key string) error             { delete(k, key); return nil }
-func (k kept) All() iter.Seq2[string, agent.Timer] { return maps.All(maps.Clone(k)) }
 
 // still is a clock that stands still.
 type still struct{}
@@ -38,22 +21,19 @@ type still struct{}
 func (still) Now() time.Time         { return noon }
 func (still) Running() time.Duration { return 0 }
 
-// asked has a text answered by a brain, and returns the spoken answer.
-func asked(t *testing.T, b *reflex.Brain, text string) (string, error) {
+func newTimers(table *storetest.Table[agent.Timer]) *notice.Timers {
+	return notice.NewTimers(table, still{})
+}
+
+// ask is what a brain says to a robot's text.
+func ask(t *testing.T, b *reflex.Brain, text string) string {
 	t.Helper()
-	var said []string
-	err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Now: noon}, func(r agent.Reply) error {
-		if sendAnswer, ok := r.(agent.Say); ok {
-			said = append(said, sendAnswer.Text)
-		}
-		return nil
-	})
-	return strings.Join(said, " "), err
+	return think(t, b, agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text}).said
 }
 
 func TestTimersBySentence(t *testing.T) {
-	table := kept{}
-	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+	var table storetest.Table[agent.Timer]
+	b := newBrain(t, nil, newTimers(&table))
 	for _, step := range []struct{ heard, said string }{
 		{"cancel the timer", "There is no timer."},
 		{"how much time is left", "There is no timer."},
@@ -74,38 +54,38 @@ func TestTimersBySentence(t *testing.T) {
 		{"cancel the reminders", "There is no reminder."},
 		{"set a timer for 1 minutes of tea", "I do not know what to say to that. Say help to hear what I can do."},
 	} {
-		if said, err := asked(t, b, step.heard); err != nil || said != step.said {
-			t.Errorf("%q: %q, %v; want %q", step.heard, said, err, step.said)
+		if said := ask(t, b, step.heard); said != step.said {
+			t.Errorf("%q: %q; want %q", step.heard, said, step.said)
 		}
 	}
-	if len(table) > 0 {
-		t.Errorf("kept %v", table)
+	if len(table.Kept) > 0 {
+		t.Errorf("kept %v", table.Kept)
 	}
 	for i := range 21 {
-		said, err := asked(t, b, "set a timer for two hours")
-		if full := strings.HasPrefix(said, "I have too many timers"); err != nil || full != (i == 20) {
-			t.Errorf("timer %d: %q, %v", i+1, said, err)
+		said := ask(t, b, "set a timer for two hours")
+		if full := strings.HasPrefix(said, "I have too many timers"); full != (i == 20) {
+			t.Errorf("timer %d: %q", i+1, said)
 		}
 	}
 }
 
 func TestWhatATimerSays(t *testing.T) {
-	table := kept{}
-	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+	var table storetest.Table[agent.Timer]
+	b := newBrain(t, nil, newTimers(&table))
 	for heard, want := range map[string]agent.Timer{
 		"set a timer for ten minutes":                     {Text: "Your timer for 10 minutes is over.", Length: 10 * time.Minute},
 		"remind me in two hours to take the medicine":     {Text: "It is time to take the medicine.", Length: 2 * time.Hour, Reminder: true},
 		"remind me in thirty seconds to drink some water": {Text: "It is time to drink some water.", Length: 30 * time.Second, Reminder: true},
 	} {
-		clear(table)
-		must.Value(asked(t, b, heard))(t)
-		for _, got := range table {
+		clear(table.Kept)
+		ask(t, b, heard)
+		for _, got := range table.Kept {
 			if got.Text != want.Text || got.Length != want.Length || got.Reminder != want.Reminder || got.Robot != "a0b1c2d3e4f5" {
 				t.Errorf("%q: %+v", heard, got)
 			}
 		}
-		if len(table) != 1 {
-			t.Errorf("%q: kept %v", heard, table)
+		if len(table.Kept) != 1 {
+			t.Errorf("%q: kept %v", heard, table.Kept)
 		}
 	}
 }
@@ -113,46 +93,44 @@ func TestWhatATimerSays(t *testing.T) {
 // TestATimerThatIsNotStored: if the store fails, no answer says that the timer is
 // set.
 func TestATimerThatIsNotStored(t *testing.T) {
-	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(kept(nil), still{}), nil)
-	if said, err := asked(t, b, "set a timer for ten minutes"); err == nil || said != "" {
-		t.Errorf("%q, %v", said, err)
+	var table storetest.Table[agent.Timer]
+	full := errors.New("disk full")
+	table.Breaks(full)
+	err := newBrain(t, nil, newTimers(&table)).Think(t.Context(), agent.Turn{Text: "set a timer for ten minutes", Now: noon}, func(r agent.Reply) error {
+		t.Errorf("it answers %v", r)
+		return nil
+	})
+	if !errors.Is(err, full) {
+		t.Error(err)
 	}
-	b = reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, nil, nil)
+	b := newBrain(t, nil, nil)
 	for _, heard := range []string{"set a timer for ten minutes", "cancel the timer", "how much time is left", "remind me in one hour to call home"} {
-		if said, err := asked(t, b, heard); err != nil || said != "I have nothing to do that with." {
-			t.Errorf("%q without timers: %q, %v", heard, said, err)
+		if said := ask(t, b, heard); said != "I have nothing to do that with." {
+			t.Errorf("%q without timers: %q", heard, said)
 		}
 	}
 }
 
 // TestARobotThatRingsByItself: and its tool is reported.
 func TestARobotThatRingsByItself(t *testing.T) {
-	table := kept{}
-	b := reflex.New([]*reflex.Book{book(t)}, "Chan", remembered{}, notice.NewTimers(table, still{}), nil)
+	var table storetest.Table[agent.Timer]
+	b := newBrain(t, nil, newTimers(&table))
 	r := &robot{tools: []device.Tool{
 		tool("self.robot.create_reminder", map[string]device.Argument{"duration_seconds": number(86400), "message": {Type: "string"}}),
 		tool("self.robot.stop_reminder", map[string]device.Argument{"id": number(1000)})}}
 	r.answer = "3"
-	var shown []string
-	err := b.Think(t.Context(), agent.Turn{Text: "set a timer for two minutes", Now: noon, Body: r}, func(reply agent.Reply) error {
-		if s, ok := reply.(agent.ToolStatus); ok {
-			shown = append(shown, s.Name+" "+s.Status)
-		}
-		return nil
-	})
-	if err != nil || !slices.Equal(shown, []string{"self.robot.create_reminder running", "self.robot.create_reminder done"}) {
-		t.Errorf("%v, shown %v", err, shown)
+	a := think(t, b, agent.Turn{Text: "set a timer for two minutes", Body: r})
+	if !slices.Equal(a.tools, []string{"self.robot.create_reminder running", "self.robot.create_reminder done"}) {
+		t.Errorf("reported %v", a.tools)
 	}
-	for _, kept := range table {
+	for _, kept := range table.Kept {
 		if !kept.OnRobot || kept.RobotID != "3" {
 			t.Errorf("kept %+v", kept)
 		}
 	}
-	if err := b.Think(t.Context(), agent.Turn{Text: "cancel the timer", Now: noon, Body: r}, func(agent.Reply) error { return nil }); err != nil {
-		t.Error(err)
-	}
-	if len(r.calls) != 2 || r.calls[1].arguments["id"] != 3 || len(table) > 0 {
-		t.Errorf("called %v, kept %v", r.calls, table)
+	think(t, b, agent.Turn{Text: "cancel the timer", Body: r})
+	if len(r.calls) != 2 || r.calls[1].arguments["id"] != 3 || len(table.Kept) > 0 {
+		t.Errorf("called %v, kept %v", r.calls, table.Kept)
 	}
 }
 
@@ -175,8 +153,8 @@ func TestTakingAPhoto(t *testing.T) {
 		`{"response":12}`:                                                      {"That did not work.", "sad"},
 	} {
 		r := camera(answer)
-		if said, face, _ := turn(t, remembered{}, r, "What do you see?"); said != want.said || face != want.face {
-			t.Errorf("%s: %q, %s", answer, said, face)
+		if a := turn(t, nil, r, "What do you see?"); a.said != want.said || a.face != want.face {
+			t.Errorf("%s: %+v", answer, a)
 		}
 		if len(r.calls) != 1 || fmt.Sprint(r.calls[0]) != fmt.Sprint(
 			called{"self.camera.take_photo", map[string]any{"question": "What do you see?"}}) {
@@ -190,25 +168,25 @@ func TestTakingAPhoto(t *testing.T) {
 	} {
 		r := camera(answer)
 		r.pictures = []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}
-		if said, _, _ := turn(t, remembered{}, r, "take a photo"); said != want {
-			t.Errorf("a picture and %s: %q", answer, said)
+		if a := turn(t, nil, r, "take a photo"); a.said != want {
+			t.Errorf("a picture and %s: %q", answer, a.said)
 		}
 	}
 	long := strings.Repeat("There is another sheep. ", 100)
-	if said, _, _ := turn(t, remembered{}, camera(long), "take a picture"); len(said) < 300 || len(said) > 600 || !strings.HasSuffix(said, "sheep.") {
+	if said := turn(t, nil, camera(long), "take a picture").said; len(said) < 300 || len(said) > 600 || !strings.HasSuffix(said, "sheep.") {
 		t.Errorf("said %d bytes", len(said))
 	}
 	r := camera("x")
-	turn(t, remembered{}, r, "take a photo"+strings.Repeat("!", 1000))
+	turn(t, nil, r, "take a photo"+strings.Repeat("!", 1000))
 	if asked := r.calls[0].arguments["question"].(string); len(asked) != 300 {
 		t.Errorf("asked with %d bytes", len(asked))
 	}
-	if said, _, _ := turn(t, remembered{}, &robot{}, "what is in front of you"); said != "I have nothing to do that with." {
+	if said := turn(t, nil, &robot{}, "what is in front of you").said; said != "I have nothing to do that with." {
 		t.Errorf("without a camera: %q", said)
 	}
 	r = camera("x")
 	r.fails = errors.New("Failed to upload photo")
-	if said, _, _ := turn(t, remembered{}, r, "take a photo"); said != "That did not work." {
+	if said := turn(t, nil, r, "take a photo").said; said != "That did not work." {
 		t.Errorf("a photo that fails: %q", said)
 	}
 }
@@ -228,19 +206,11 @@ func FuzzPhoto(f *testing.F) {
 	f.Add(`{"success":true,"response":"A cat."}`)
 	f.Add(`{"description":"😊😊 A cup [x] {body}"}`)
 	f.Add("plain \xff text\nin lines")
-	b := must.Value(reflex.Load("en", ""))(f)
-	brain := reflex.New([]*reflex.Book{b}, "Chan", remembered{}, nil, nil)
+	brain := newBrain(f, nil, nil)
 	f.Fuzz(func(t *testing.T, answer string) {
 		r := &robot{answer: answer, tools: []device.Tool{tool("take_photo", map[string]device.Argument{"question": {Type: "string"}})}}
-		said := 0
-		err := brain.Think(context.Background(), agent.Turn{Text: "take a photo", Now: noon, Body: r}, func(reply agent.Reply) error {
-			if s, ok := reply.(agent.Say); ok {
-				said += len(s.Text)
-			}
-			return nil
-		})
-		if err != nil || said == 0 || said > 600 {
-			t.Fatalf("%d bytes, %v", said, err)
+		if n := len(think(t, brain, agent.Turn{Text: "take a photo", Body: r}).said); n == 0 || n > 600 {
+			t.Fatalf("%d bytes", n)
 		}
 	})
 }
