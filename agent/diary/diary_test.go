@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,75 +20,29 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/must"
+	"perch/store/storetest"
 )
 
 const robot device.ID = "a0b1c2d3e4f5"
 
-// disk is a database of maps.
+// disk is a database of two tables.
 type disk struct {
-	entries map[string]Entry
-	head    *Head
-	broken  atomic.Pointer[error] // that every write ends with; nil is none
-	keyed   bool                  // there is a key
+	entries storetest.Table[Entry]
+	heads   storetest.Table[Head]
+	keyed   bool // there is a key
 }
 
-// fails has every write end with an error.
-func (d *disk) fails(err error) { d.broken.Store(&err) }
-
-func newDisk() *disk { return &disk{entries: map[string]Entry{}} }
-
-func (d *disk) PutSoon(key string, e Entry) { d.entries[key] = again(e) }
-func (d *disk) DeleteSoon(key string)       { delete(d.entries, key) }
-func (d *disk) Err() error                  { return nil }
-
-func (d *disk) All() iter.Seq2[string, Entry] {
-	return func(yield func(string, Entry) bool) {
-		for _, k := range slices.Sorted(maps.Keys(d.entries)) {
-			if !yield(k, d.entries[k]) {
-				return
-			}
-		}
+// head is the stored head, as it is read back from a disk; nil if there is none.
+func (d *disk) head(t *testing.T) *Head {
+	t.Helper()
+	h, found, _ := d.heads.Get(headKey)
+	if !found {
+		return nil
 	}
-}
-
-func (d *disk) Newest(n int) iter.Seq2[string, Entry] {
-	return func(yield func(string, Entry) bool) {
-		keys := slices.Sorted(maps.Keys(d.entries))
-		slices.Reverse(keys)
-		for _, k := range keys[:min(n, len(keys))] {
-			if !yield(k, d.entries[k]) {
-				return
-			}
-		}
-	}
-}
-
-func (d *disk) Get(string) (Head, bool, error) {
-	if d.head == nil {
-		return Head{}, false, nil
-	}
-	return again(*d.head), true, nil
-}
-
-func (d *disk) Put(_ string, h Head) error {
-	if broken := d.broken.Load(); broken != nil {
-		return *broken
-	}
-	h = again(h)
-	d.head = &h
-	return nil
-}
-
-// again is what of a value is read back from the disk.
-func again[T any](v T) (w T) {
-	text, err := json.Marshal(v)
-	if err == nil {
-		err = json.Unmarshal(text, &w)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return w
+	text := must.Value(json.Marshal(h))(t)
+	h = Head{}
+	must.Succeed(t, json.Unmarshal(text, &h))
+	return &h
 }
 
 func seed(digit string) Key {
@@ -102,22 +55,36 @@ func seed(digit string) Key {
 
 func open(t *testing.T, on *disk, keep int) *Diary {
 	t.Helper()
-	begins := !on.keyed
-	on.keyed = true
-	d, err := Open(Options{Entries: on, Heads: on, Key: seed("a"), Begins: begins, Keep: keep, Log: slog.New(slog.DiscardHandler),
-		Who: func(r device.ID, _ string) string { return cmp.Or(string(r), "default") }})
-	must.Succeed(t, err)
-	return d
+	return openAs(t, on, "a", keep)
 }
 
-// live has a diary keep n sentences, some at a time.
-func live(t *testing.T, d *Diary, n int) {
+// openAs opens a diary with a key, which is new at the first time.
+func openAs(t *testing.T, on *disk, key string, keep int) *Diary {
+	t.Helper()
+	begins := !on.keyed
+	on.keyed = true
+	return must.Value(Open(Options{Entries: &on.entries, Heads: &on.heads, Key: seed(key), Begins: begins, Keep: keep,
+		Log: slog.New(slog.DiscardHandler), Who: func(r device.ID, _ string) string { return cmp.Or(string(r), "default") }}))(t)
+}
+
+// running runs a diary with virtual time, until do has published its events.
+func running(t *testing.T, d *Diary, do func(bus *event.Bus)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.NewBus()
 		from := bus.ReadFrom(1)
 		done := make(chan struct{})
 		go func() { defer close(done); d.Run(t.Context(), from) }()
+		do(bus)
+		bus.Close()
+		<-done
+	})
+}
+
+// live has a diary record n sentences, some at a time.
+func live(t *testing.T, d *Diary, n int) {
+	t.Helper()
+	running(t, d, func(bus *event.Bus) {
 		for i := range n {
 			bus.Publish(robot, "", event.Said{Text: fmt.Sprintf("sentence <%d> & more", i)})
 			if i%7 == 6 {
@@ -125,8 +92,6 @@ func live(t *testing.T, d *Diary, n int) {
 				time.Sleep(2 * every) // it has written by then: with every alone both would wake at once
 			}
 		}
-		bus.Close()
-		<-done
 	})
 }
 
@@ -136,8 +101,8 @@ func verify(t *testing.T, d *Diary) Report {
 	return r
 }
 
-func TestWhole(t *testing.T) {
-	on := newDisk()
+func TestADiaryOfSeveralRunsIsWhole(t *testing.T) {
+	on := &disk{}
 	for run := 1; run <= 3; run++ { // as after restarts
 		d := open(t, on, 1000)
 		live(t, d, 40)
@@ -151,12 +116,11 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-func TestOnlyItsTypesAreKept(t *testing.T) {
-	on := newDisk()
+func TestOnlyItsTypesAreRecorded(t *testing.T) {
+	on := &disk{}
 	d := open(t, on, 1000)
 	good := 0.5
-	synctest.Test(t, func(t *testing.T) {
-		bus := event.NewBus()
+	running(t, d, func(bus *event.Bus) {
 		bus.Publish(robot, "", event.Heard{Text: "what people say is not kept"})
 		bus.Publish(robot, "", event.Said{Text: "hello"})
 		bus.Publish("", "skin:1", event.Remembered{ID: "1", Type: "user", Name: "tea", Body: "likes tea"})
@@ -165,8 +129,6 @@ func TestOnlyItsTypesAreKept(t *testing.T) {
 		bus.Publish("", "skin:1", event.Validated{Errors: 1})
 		bus.Publish("", "skin:1", event.LoadEnded{URI: "a.glb"})
 		bus.Publish(robot, "", event.Mood{Dominant: "neutral"})
-		bus.Close()
-		d.Run(t.Context(), bus.ReadFrom(1))
 	})
 	var types []action.Type
 	for _, e := range slices.Backward(d.Newest(100)) {
@@ -184,19 +146,19 @@ func TestOnlyItsTypesAreKept(t *testing.T) {
 }
 
 func TestBoundAndCutAtSignedPoints(t *testing.T) {
-	on := newDisk()
+	on := &disk{}
 	d := open(t, on, 100)
 	live(t, d, 500)
 	r := verify(t, d)
 	if !r.Whole || r.Entries > 100 || r.Entries < 100-mostBatch || r.To != 500 || !d.head.Root.signed(d.Public()) {
 		t.Fatalf("%+v", r)
 	}
-	if len(on.entries) > 100 {
-		t.Errorf("%d entries are stored", len(on.entries))
+	if n := len(on.entries.Kept); n > 100 {
+		t.Errorf("%d entries are stored", n)
 	}
-	d = open(t, on, 0) // keeps nothing any more
+	d = open(t, on, 0)
 	live(t, d, 5)
-	if text, err := json.Marshal([]any{on.head, on.entries}); err != nil || strings.Contains(string(text), "sentence") {
+	if text, err := json.Marshal([]any{on.heads.Kept, on.entries.Kept}); err != nil || strings.Contains(string(text), "sentence") {
 		t.Errorf("what it does not keep is stored: %.300s, %v", text, err)
 	}
 	if r := verify(t, d); !r.Whole || r.Entries != 0 || r.To != 500 {
@@ -209,71 +171,73 @@ func TestBoundAndCutAtSignedPoints(t *testing.T) {
 	}
 }
 
-// TestBroken changes a diary without the key in every way that there is, and finds it: at
+// TestManipulationIsDetected changes a diary without the key in every way that there is, and finds it: at
 // once, and after the diary has gone on.
-func TestBroken(t *testing.T) {
-	at := func(d *disk, seq uint64) Entry { return d.entries[key(seq)] }
-	put := func(d *disk, e Entry) { d.entries[key(e.Seq)] = e }
+func TestManipulationIsDetected(t *testing.T) {
+	type table map[string]Entry
+	at := func(d table, seq uint64) Entry { return d[key(seq)] }
+	put := func(d table, e Entry) { d[key(e.Seq)] = e }
 	// rewritten is a chain that fits, from an entry on.
-	rewritten := func(d *disk, from uint64) {
+	rewritten := func(d table, from uint64) {
 		e := at(d, from)
 		e.Payload = json.RawMessage(`{"text":"another"}`)
 		for {
 			e.Hash = e.hash()
 			put(d, e)
-			next, more := d.entries[key(e.Seq+1)]
+			next, more := d[key(e.Seq+1)]
 			if !more {
 				return
 			}
 			next.Prev, e = e.Hash, next
 		}
 	}
-	for name, breaks := range map[string]func(d *disk){
-		"a payload changed":       func(d *disk) { e := at(d, 50); e.Payload = json.RawMessage(`{"text":"no"}`); put(d, e) },
-		"a time changed":          func(d *disk) { e := at(d, 50); e.At = e.At.Add(1); put(d, e) },
-		"a character changed":     func(d *disk) { e := at(d, 50); e.Character = "cook"; put(d, e) },
-		"a change with its hash":  func(d *disk) { e := at(d, 50); e.Robot = ""; e.Hash = e.hash(); put(d, e) },
-		"a rewritten chain":       func(d *disk) { rewritten(d, 50) },
-		"one dropped":             func(d *disk) { delete(d.entries, key(50)) },
-		"the oldest dropped":      func(d *disk) { delete(d.entries, key(d.head.Root.Seq+1)) },
-		"the newest dropped":      func(d *disk) { d.head.Newest = d.head.Newest[:len(d.head.Newest)-1] },
-		"two swapped":             func(d *disk) { a, b := at(d, 50), at(d, 51); d.entries[key(50)], d.entries[key(51)] = b, a },
-		"two numbered anew":       func(d *disk) { a, b := at(d, 50), at(d, 51); a.Seq, b.Seq = 51, 50; put(d, a); put(d, b) },
-		"one put in twice":        func(d *disk) { d.entries[key(50)+"0"] = at(d, 50) },
-		"one added":               func(d *disk) { e := d.head.Newest[0]; e.Seq = d.head.Last.Seq + 1; e.Hash = e.hash(); put(d, e) },
-		"one of the head changed": func(d *disk) { d.head.Newest[0].Payload = json.RawMessage(`{}`) },
-		"the head gone":           func(d *disk) { d.head = nil },
-		"all of it gone":          func(d *disk) { d.head = nil; clear(d.entries) },
-		"all entries gone":        func(d *disk) { clear(d.entries) },
-		"cut where not signed":    func(d *disk) { d.head.Root = Point{Seq: 50, Hash: at(d, 50).Hash} },
-		"cut by somebody else": func(d *disk) {
-			i := slices.IndexFunc(slices.Collect(maps.Values(d.entries)), func(e Entry) bool { return e.Signature != nil })
-			e := slices.Collect(maps.Values(d.entries))[max(i, 0)]
-			d.head.Root = Point{e.Seq, e.Hash, e.Signature}
+	for name, breaks := range map[string]func(d table, h *Head){
+		"a payload changed":       func(d table, h *Head) { e := at(d, 50); e.Payload = json.RawMessage(`{"text":"no"}`); put(d, e) },
+		"a time changed":          func(d table, h *Head) { e := at(d, 50); e.At = e.At.Add(1); put(d, e) },
+		"a character changed":     func(d table, h *Head) { e := at(d, 50); e.Character = "cook"; put(d, e) },
+		"a change with its hash":  func(d table, h *Head) { e := at(d, 50); e.Robot = ""; e.Hash = e.hash(); put(d, e) },
+		"a rewritten chain":       func(d table, h *Head) { rewritten(d, 50) },
+		"one dropped":             func(d table, h *Head) { delete(d, key(50)) },
+		"the oldest dropped":      func(d table, h *Head) { delete(d, key(h.Root.Seq+1)) },
+		"the newest dropped":      func(d table, h *Head) { h.Newest = h.Newest[:len(h.Newest)-1] },
+		"two swapped":             func(d table, h *Head) { a, b := at(d, 50), at(d, 51); d[key(50)], d[key(51)] = b, a },
+		"two numbered anew":       func(d table, h *Head) { a, b := at(d, 50), at(d, 51); a.Seq, b.Seq = 51, 50; put(d, a); put(d, b) },
+		"one put in twice":        func(d table, h *Head) { d[key(50)+"0"] = at(d, 50) },
+		"one added":               func(d table, h *Head) { e := h.Newest[0]; e.Seq = h.Last.Seq + 1; e.Hash = e.hash(); put(d, e) },
+		"one of the head changed": func(d table, h *Head) { h.Newest[0].Payload = json.RawMessage(`{}`) },
+		"the head gone":           func(d table, h *Head) { *h = Head{} },
+		"all of it gone":          func(d table, h *Head) { *h = Head{}; clear(d) },
+		"all entries gone":        func(d table, h *Head) { clear(d) },
+		"cut where not signed":    func(d table, h *Head) { h.Root = Point{Seq: 50, Hash: at(d, 50).Hash} },
+		"cut by somebody else": func(d table, h *Head) {
+			i := slices.IndexFunc(slices.Collect(maps.Values(d)), func(e Entry) bool { return e.Signature != nil })
+			e := slices.Collect(maps.Values(d))[max(i, 0)]
+			h.Root = Point{e.Seq, e.Hash, e.Signature}
 		},
-		"back to an earlier point": func(d *disk) {
-			for seq := d.head.Last.Seq - 30; ; seq++ {
+		"back to an earlier point": func(d table, h *Head) {
+			for seq := h.Last.Seq - 30; ; seq++ {
 				if e := at(d, seq); e.Signature != nil {
-					d.head.Last, d.head.Newest = Point{e.Seq, e.Hash, e.Signature}, nil
-					maps.DeleteFunc(d.entries, func(_ string, o Entry) bool { return o.Seq > e.Seq })
+					h.Last, h.Newest = Point{e.Seq, e.Hash, e.Signature}, nil
+					maps.DeleteFunc(d, func(_ string, o Entry) bool { return o.Seq > e.Seq })
 					return
 				}
 			}
 		},
-		"signed with another key": func(d *disk) { *d.head = seed("b").signHead(*d.head) },
-		"the address kept":        func(d *disk) { a := d.head.Address; *d.head = seed("b").signHead(*d.head); d.head.Address = a },
+		"signed with another key": func(d table, h *Head) { *h = seed("b").signHead(*h) },
+		"the address kept":        func(d table, h *Head) { a := h.Address; *h = seed("b").signHead(*h); h.Address = a },
 	} {
 		t.Run(name, func(t *testing.T) {
-			on := newDisk()
+			on := &disk{}
 			live(t, open(t, on, 100), 143)
 			if r := verify(t, open(t, on, 100)); !r.Whole {
 				t.Fatalf("before: %+v", r)
 			}
-			breaks(on)
-			h, found, _ := on.Get("")
-			head := &h
-			if !found {
+			head := on.head(t)
+			if breaks(on.entries.Kept, head); head.Last.Seq == 0 {
 				head = nil
+				clear(on.heads.Kept)
+			} else {
+				on.heads.Kept[headKey] = *head
 			}
 			r := Check(seed("a").Public(), head, byKey(on))
 			if r.Whole || len(r.Faults) == 0 {
@@ -291,14 +255,9 @@ func TestBroken(t *testing.T) {
 // TestADiaryOfAnotherAppliance, as a backup brings it, fits in itself: whose it is is told,
 // before and after it has gone on here, and what is changed in it is found all the same.
 func TestADiaryOfAnotherAppliance(t *testing.T) {
-	on := newDisk()
+	on := &disk{}
 	live(t, open(t, on, 100), 43)
-	here := func(digit string) *Diary {
-		d, err := Open(Options{Entries: on, Heads: on, Key: seed(digit), Keep: 100, Log: slog.New(slog.DiscardHandler),
-			Who: func(device.ID, string) string { return "default" }})
-		must.Succeed(t, err)
-		return d
-	}
+	here := func(digit string) *Diary { return openAs(t, on, digit, 100) }
 	a, b := seed("a").Address(), seed("b").Address()
 	of := func(d *Diary, to uint64, foreign ...Foreign) {
 		t.Helper()
@@ -314,22 +273,23 @@ func TestADiaryOfAnotherAppliance(t *testing.T) {
 	of(d, 63, Foreign{a, 43}, Foreign{b, 63})
 	live(t, d, 20)
 	of(here("c"), 83, Foreign{a, 43}, Foreign{b, 63})
-	before := maps.Clone(on.entries)
 	for _, seq := range []uint64{10, 50} {
-		e := on.entries[key(seq)]
+		before := on.entries.Kept[key(seq)]
+		e := before
 		e.Payload = json.RawMessage(`{"text":"another"}`)
-		on.entries[key(seq)] = e
+		on.entries.Kept[key(seq)] = e
 		if r := verify(t, here("c")); len(r.Faults) == 0 || r.Fits(a, b) {
 			t.Errorf("entry %d was changed: %+v", seq, r)
 		}
-		on.entries = maps.Clone(before)
+		on.entries.Kept[key(seq)] = before
 	}
-	own := on.head.Before[0]
-	on.head.Before[0].Address = b
+	whose := on.head(t)
+	on.heads.Kept[headKey] = *on.head(t)
+	on.heads.Kept[headKey].Before[0].Address = b
 	if r := verify(t, here("c")); r.Fits(a, b) {
 		t.Errorf("whose it was is changed: %+v", r)
 	}
-	on.head.Before[0] = own
+	on.heads.Kept[headKey] = *whose
 	live(t, here("c"), 150) // until what is kept is all of this appliance
 	if r := verify(t, here("c")); !r.Whole || len(r.Foreign) > 0 {
 		t.Errorf("%+v", r)
@@ -343,11 +303,9 @@ func TestADiaryOfAnotherAppliance(t *testing.T) {
 // anything of its own is in it.
 func TestADiaryOfAnotherApplianceIsCut(t *testing.T) {
 	for _, keep := range []int{20, 0} {
-		on := newDisk()
+		on := &disk{}
 		live(t, open(t, on, 100), 43)
-		d, err := Open(Options{Entries: on, Heads: on, Key: seed("b"), Keep: keep, Log: slog.New(slog.DiscardHandler),
-			Who: func(device.ID, string) string { return "default" }})
-		must.Succeed(t, err)
+		d := openAs(t, on, "b", keep)
 		live(t, d, 0)
 		if r := verify(t, d); !r.Fits(seed("a").Address()) || r.Entries > keep || r.To != 43 {
 			t.Errorf("%d are kept: %+v", keep, r)
@@ -362,18 +320,14 @@ func TestADiaryOfAnotherApplianceIsCut(t *testing.T) {
 // TestViewersPushOutNothing: what they report is a tenth of the diary at most, over
 // restarts, too; once older entries of theirs are gone there is room again.
 func TestViewersPushOutNothing(t *testing.T) {
-	on := newDisk()
+	on := &disk{}
 	live(t, open(t, on, 100), 60)
 	report := func(n int) (d *Diary) {
 		d = open(t, on, 100)
-		synctest.Test(t, func(t *testing.T) {
-			bus := event.NewBus()
-			from := bus.ReadFrom(1)
+		running(t, d, func(bus *event.Bus) {
 			for range n {
 				bus.Publish("", "vtb_x", event.Said{Text: "mine", By: event.ByViewer})
 			}
-			bus.Close()
-			d.Run(t.Context(), from)
 		})
 		return d
 	}
@@ -400,16 +354,16 @@ func TestViewersPushOutNothing(t *testing.T) {
 	}
 }
 
-func TestAFullDisk(t *testing.T) {
-	on := newDisk()
+func TestAFullDiskIsReported(t *testing.T) {
+	on := &disk{}
 	live(t, open(t, on, 100), 10)
-	on.fails(errors.New("the disk is full"))
+	on.heads.RefuseDurable(errors.New("the disk is full"))
 	d := open(t, on, 100)
 	live(t, d, 200)
 	if d.Err() == nil {
 		t.Error("it is not told")
 	}
-	on.broken.Store(nil)
+	on.heads.RefuseDurable(nil)
 	live(t, d, 10)
 	if r := verify(t, d); !r.Whole || r.Entries != 20 || d.Err() != nil {
 		t.Errorf("%+v, %v", r, d.Err())
@@ -418,28 +372,22 @@ func TestAFullDisk(t *testing.T) {
 
 // A batch that the disk has refused is written as soon as the disk takes it.
 func TestARefusedBatchIsWrittenLater(t *testing.T) {
-	on := newDisk()
+	on := &disk{}
 	d := open(t, on, 100)
-	synctest.Test(t, func(t *testing.T) {
-		bus := event.NewBus()
-		from := bus.ReadFrom(1)
-		done := make(chan struct{})
-		go func() { defer close(done); d.Run(t.Context(), from) }()
-		on.fails(errors.New("the disk is full"))
+	running(t, d, func(bus *event.Bus) {
+		on.heads.RefuseDurable(errors.New("the disk is full"))
 		bus.Publish(robot, "", event.Said{Text: "hello"})
 		time.Sleep(2 * every)
 		synctest.Wait()
 		if d.Err() == nil || len(d.Newest(1)) > 0 {
 			t.Errorf("before: %v, %v", d.Newest(1), d.Err())
 		}
-		on.broken.Store(nil)
+		on.heads.RefuseDurable(nil)
 		time.Sleep(2 * every)
 		synctest.Wait()
 		if d.Err() != nil || len(d.Newest(1)) != 1 {
 			t.Errorf("after: %v, %v", d.Newest(1), d.Err())
 		}
-		bus.Close()
-		<-done
 	})
 	if r := verify(t, d); !r.Whole || r.Entries != 1 {
 		t.Errorf("%+v", r)
@@ -448,7 +396,7 @@ func TestARefusedBatchIsWrittenLater(t *testing.T) {
 
 // Who reads the diary does not wait while it is verified.
 func TestReadWhileItIsVerified(t *testing.T) {
-	d := open(t, newDisk(), 100)
+	d := open(t, &disk{}, 100)
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	if d.Err() != nil || len(d.Newest(1)) != 0 {
@@ -462,7 +410,7 @@ func signed(public ed25519.PublicKey, message, signature string) bool {
 	return err == nil && ed25519.Verify(public, []byte(forMessage+message), raw)
 }
 
-func TestSignature(t *testing.T) {
+func TestSignaturesAndKeys(t *testing.T) {
 	k := seed("a")
 	if s := k.Sign("hello"); !signed(k.Public(), "hello", s) || signed(k.Public(), "hell", s) || signed(seed("b").Public(), "hello", s) ||
 		signed(k.Public(), "hello", "?") {
@@ -477,7 +425,7 @@ func TestSignature(t *testing.T) {
 
 func byKey(d *disk) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		for k, e := range d.All() {
+		for k, e := range d.entries.All() {
 			if !yield(Placed(k, e)) {
 				return
 			}
