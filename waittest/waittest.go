@@ -4,6 +4,8 @@ package waittest
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +38,13 @@ func Until(d time.Duration, is func() bool) bool {
 		}
 	}
 	return true
+}
+
+// Dead reports whether a process has ended. A zombie counts: in a container there may be nobody to collect it.
+func Dead(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(after, "Z")
 }
 
 // Buffer keeps what is written, also from several goroutines.

@@ -446,23 +446,8 @@ func (h processDir) empty() {
 	h.t.Helper()
 	for _, pid := range h.pids() {
 		what, _ := os.ReadFile(filepath.Join(h.dir, fmt.Sprintf("pid-%d", pid)))
-		if string(what) == "agent" && !dead(pid) || !gone(pid) {
+		if string(what) == "agent" && !waittest.Dead(pid) || !waittest.Until(2*time.Second, func() bool { return waittest.Dead(pid) }) {
 			h.t.Errorf("process %d (%s) is still there", pid, what)
 		}
 	}
-}
-
-// gone waits a moment: who is killed with its parent is collected by the
-// system, not by us.
-func gone(pid int) bool { return waittest.Until(2*time.Second, func() bool { return dead(pid) }) }
-
-// dead counts a zombie that nobody collects as dead: in a container there may
-// be nobody to.
-func dead(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return syscall.Kill(pid, 0) != nil
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(after, "Z")
 }

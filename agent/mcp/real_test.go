@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -288,10 +287,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	if err := <-ended; !errors.Is(err, agent.ErrAway) {
 		t.Errorf("the call that ran ended with %v", err)
 	}
-	waittest.For(t, "what the server had started is gone", func() bool {
-		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || strings.Contains(string(state), ") Z ") || syscall.Kill(pid, 0) != nil
-	})
+	waittest.For(t, "what the server had started is gone", func() bool { return waittest.Dead(pid) })
 	if _, err := s.Call(soon(t), "it.echo", nil); !errors.Is(err, agent.ErrAway) {
 		t.Errorf("after Close: %v", err)
 	}

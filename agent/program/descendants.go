@@ -12,14 +12,13 @@ import (
 )
 
 // markName is a variable in the environment of a program and, unless they change it, of
-// all processes it starts. It identifies those that have left its process group: a
+// all processes it starts. It identifies processes that have left its process group: a
 // process can leave its group, session and parent, but keeps its initial environment.
 //
 // A subreaper would find them by their parents, but would also have to collect the
 // orphans of every other child; a control group would find all, but needs permissions
 // that a service does not have by default. A process that leaves its parent and clears
 // its environment survives until the service ends, with its control group.
-// ends, whose control group ends with it.
 const markName = "STARTED_BY_PERCH"
 
 // How often to look for processes that start others, and the pause between.
@@ -30,14 +29,14 @@ const (
 
 // sweep kills all processes with the mark, until none is left.
 func sweep(mark string) {
-	wears := func(pid int) bool {
+	marked := func(pid int) bool {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		return err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+mark+"\x00"))
 	}
 	for range mostSweeps {
 		found := 0
 		for _, pid := range processes() {
-			if kill(pid, wears) {
+			if kill(pid, marked) {
 				found++
 			}
 		}
@@ -61,24 +60,6 @@ func descendants(pid int) []int {
 		all = append(all, children[all[i]]...)
 	}
 	return all
-}
-
-// openAll opens handles of processes, so that their ids cannot be reused for others.
-func openAll(pids []int) (held []*os.Process) {
-	for _, pid := range pids {
-		if p, err := os.FindProcess(pid); err == nil {
-			held = append(held, p)
-		}
-	}
-	return held
-}
-
-// killAll kills the processes and releases the handles.
-func killAll(held []*os.Process) {
-	for _, p := range held {
-		_ = p.Signal(syscall.SIGKILL)
-		_ = p.Release()
-	}
 }
 
 // kill kills a process if is reports true, which is called after opening a handle.

@@ -46,11 +46,11 @@ type Program struct {
 	stderr *os.File
 	errors tail
 
-	ending func()        // closes ended, once
-	ended  chan struct{} // Stop was called
-	hush   func()        // closes silent, once
-	silent chan struct{} // its output is not read any more
-	gone   chan struct{}
+	terminate func()        // closes ended, once
+	ended     chan struct{} // Terminate was called
+	unread    func()        // closes silent, once
+	silent    chan struct{} // its output is not read any more
+	gone      chan struct{}
 
 	how   string // set before gone is closed, as is asked
 	asked bool
@@ -77,8 +77,8 @@ func Start(o Options) (*Program, error) {
 	cmd.Env = append(append(child.Environ(os.Environ()), o.Env...), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p := &Program{cmd: cmd, mark: mark, ended: make(chan struct{}), silent: make(chan struct{}), gone: make(chan struct{})}
-	p.ending = sync.OnceFunc(func() { close(p.ended) })
-	p.hush = sync.OnceFunc(func() { close(p.silent) })
+	p.terminate = sync.OnceFunc(func() { close(p.ended) })
+	p.unread = sync.OnceFunc(func() { close(p.silent) })
 	theirs, err := p.pipes()
 	if err == nil {
 		err = cmd.Start()
@@ -130,18 +130,18 @@ func (p *Program) closePipes() {
 func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 
 // Write writes to its standard input, and blocks while the program does not read. It
-// fails after Stop or the end of the process.
+// fails after Terminate or the end of the process.
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // Silent reports that the output has ended, or will not be read any further. The
 // reader must call it after handling its output: Done is not closed before. A process
 // that continues is stopped after half a second, because it cannot be reached any more.
-func (p *Program) Silent() { p.hush() }
+func (p *Program) Silent() { p.unread() }
 
 // Terminate starts stopping it without waiting: its input is closed, and its group gets
 // SIGTERM and, two seconds later, SIGKILL. Processes that have left the group are then
 // killed.
-func (p *Program) Terminate() { p.ending() }
+func (p *Program) Terminate() { p.terminate() }
 
 // Done is closed when all of it has ended.
 func (p *Program) Done() <-chan struct{} { return p.gone }
@@ -153,7 +153,7 @@ func (p *Program) Close() {
 }
 
 // How waits for its end and returns how the process ended, such as "exit status 0" or
-// "signal: killed", and whether it was stopped by Stop or OutputDone.
+// "signal: killed", and whether it was stopped by Terminate or after Silent.
 func (p *Program) How() (how string, asked bool) {
 	<-p.gone
 	return p.how, p.asked
@@ -194,8 +194,14 @@ func (p *Program) watch() {
 // so are descendants that have left it.
 func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 	group := -p.cmd.Process.Pid
-	var others []*os.Process // that have left the group
-	defer func() { _ = syscall.Kill(group, syscall.SIGKILL); killAll(others) }()
+	var others []*os.Process // that may have left the group
+	defer func() {
+		_ = syscall.Kill(group, syscall.SIGKILL)
+		for _, p := range others {
+			_ = p.Signal(syscall.SIGKILL)
+			_ = p.Release()
+		}
+	}()
 	select {
 	case err := <-exited:
 		return err, false
@@ -209,7 +215,11 @@ func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 		case <-time.After(drainGrace):
 		}
 	}
-	others = openAll(descendants(p.cmd.Process.Pid))
+	for _, pid := range descendants(p.cmd.Process.Pid) {
+		if other, err := os.FindProcess(pid); err == nil { // a handle, so that the id cannot be reused for another
+			others = append(others, other)
+		}
+	}
 	_ = p.stdin.Close()
 	_ = syscall.Kill(group, syscall.SIGTERM)
 	select {

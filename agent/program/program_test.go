@@ -101,9 +101,13 @@ func play(steps string) {
 // start starts the test's own binary, which is ended with the test.
 func start(t *testing.T, steps string, env ...string) *program.Program {
 	t.Helper()
-	exe, err := os.Executable()
-	must.Succeed(t, err)
-	p, err := program.Start(program.Options{Command: []string{exe}, Env: append(env, role+"="+steps)})
+	return startIn(t, "", steps, env...)
+}
+
+func startIn(t *testing.T, dir, steps string, env ...string) *program.Program {
+	t.Helper()
+	exe := must.Value(os.Executable())(t)
+	p, err := program.Start(program.Options{Command: []string{exe}, Dir: dir, Env: append(env, role+"="+steps)})
 	must.Succeed(t, err)
 	t.Cleanup(p.Close)
 	return p
@@ -143,17 +147,12 @@ func ended(t *testing.T, p *program.Program, want string, byUs bool) {
 	}
 }
 
-// dead waits a moment: who is killed with its parent is collected by the
-// system. A zombie that nobody collects is dead too.
+// dead waits a moment: the system collects who is killed with its parent.
 func dead(pid int) bool {
-	return waittest.Until(3*time.Second, func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, after, _ := strings.Cut(string(stat), ") ")
-		return err != nil || strings.HasPrefix(after, "Z")
-	})
+	return waittest.Until(3*time.Second, func() bool { return waittest.Dead(pid) })
 }
 
-func TestATalk(t *testing.T) {
+func TestReadAndWrite(t *testing.T) {
 	p := start(t, "echo")
 	for _, word := range []string{"one", "two"} {
 		if _, err := io.WriteString(p, word+"\n"); err != nil {
@@ -197,19 +196,13 @@ func TestTheEnvironment(t *testing.T) {
 }
 
 func TestTheFolder(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must.Succeed(t, err)
-	exe, err := os.Executable()
-	must.Succeed(t, err)
-	p, err := program.Start(program.Options{Command: []string{exe}, Dir: dir, Env: []string{role + "=folder"}})
-	must.Succeed(t, err)
-	if got := strings.TrimSpace(all(t, p)); got != dir {
+	dir := must.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	if got := strings.TrimSpace(all(t, startIn(t, dir, "folder"))); got != dir {
 		t.Errorf("it works in %s, not %s", got, dir)
 	}
-	p.Close()
 }
 
-func TestItEndsByItself(t *testing.T) {
+func TestExitStatus(t *testing.T) {
 	for steps, want := range map[string]string{
 		"exit 0": "exit status 0", "exit 3": "exit status 3", "crash": "signal: killed",
 		"shut;exit 4":      "exit status 4", // its output ends before it does
@@ -221,10 +214,7 @@ func TestItEndsByItself(t *testing.T) {
 			p := start(t, steps)
 			said := all(t, p)
 			ended(t, p, want, false)
-			pid, err := strconv.Atoi(strings.TrimSpace(said))
-			switch {
-			case err != nil:
-			case !dead(pid):
+			if pid, err := strconv.Atoi(strings.TrimSpace(said)); err == nil && !dead(pid) {
 				t.Error("what it has started is still there")
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -232,9 +222,9 @@ func TestItEndsByItself(t *testing.T) {
 	}
 }
 
-// TestLastWordsAreKept: all that it wrote counts, and it is not gone before
+// TestOutputIsReadToItsEnd: all that it wrote counts, and it is not gone before
 // its reader has reported that it has made use of it.
-func TestLastWordsAreKept(t *testing.T) {
+func TestOutputIsReadToItsEnd(t *testing.T) {
 	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
 	waittest.For(t, "it has said its last words", func() bool { return strings.Contains(p.Stderr(), "last words") })
 	if got := len(all(t, p)); got != 60001 {
@@ -252,7 +242,7 @@ func TestLastWordsAreKept(t *testing.T) {
 	ended(t, p, "exit status 3", false)
 }
 
-func TestWhatItComplainsOf(t *testing.T) {
+func TestStderr(t *testing.T) {
 	for steps, want := range map[string]string{
 		"exit 0":     "",
 		"late":       "late\n",
@@ -319,10 +309,10 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestNobodyEscapes: what a program has started is ended with it, wherever it
+// TestDescendantsAreKilled: what a program has started is ended with it, wherever it
 // went, when it is closed and when it ends by itself. What only wears our
 // clothes is left alone.
-func TestNobodyEscapes(t *testing.T) {
+func TestDescendantsAreKilled(t *testing.T) {
 	t.Parallel()
 	other := start(t, "stranger;sleep")
 	_, bystander := line(t, other)
@@ -357,8 +347,8 @@ func TestNobodyEscapes(t *testing.T) {
 	}
 }
 
-// TestSilence: nobody can talk to a process that has shut its output.
-func TestSilence(t *testing.T) {
+// TestClosedOutputEndsTheProcess: nobody can talk to a process that has shut its output.
+func TestClosedOutputEndsTheProcess(t *testing.T) {
 	p := start(t, "shut;sleep")
 	if got := all(t, p); got != "" {
 		t.Errorf("it says %q", got)
