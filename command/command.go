@@ -64,9 +64,7 @@ func prepare(c *cobra.Command) {
 		c.Args = func(c *cobra.Command, args []string) error { return checkArguments(argumentsOf(c), args) }
 	}
 	if c.ValidArgsFunction == nil {
-		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = completeArguments
-		}
+		c.ValidArgsFunction = completeArguments
 	}
 }
 

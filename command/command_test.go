@@ -42,9 +42,8 @@ func TestProgress(t *testing.T) {
 	}
 	p.live = true
 	from := p.Reader(strings.NewReader(strings.Repeat("x", 3_000_000)))
-	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{from}, make([]byte, 1_500_000)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{from}, make([]byte, 1_500_000))
+	must.Succeed(t, err)
 	p.Finish()
 	if want := "\r[###############...............]  50 % of 3.0 MB\r[##############################] 100 % of 3.0 MB\n"; out.String() != want {
 		t.Errorf("%q", out.String())

@@ -102,16 +102,9 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
 		err = wrapped.Err // the outer error repeats the address with its query
 	}
-	var (
-		dns       *net.DNSError
-		operation *net.OpError
-		record    tls.RecordHeaderError
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		expired   x509.CertificateInvalidError
-		untrusted *tls.CertificateVerificationError
-		timeout   net.Error
-	)
+	dns, unknown := errors.AsType[*net.DNSError](err)
+	operation, _ := errors.AsType[*net.OpError](err)
+	timeout, _ := errors.AsType[net.Error](err)
 	is := func(all ...error) bool {
 		return slices.ContainsFunc(all, func(one error) bool { return errors.Is(err, one) })
 	}
@@ -120,16 +113,17 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	switch {
 	case is(syscall.ECONNREFUSED), strings.Contains(text, syscall.ECONNREFUSED.Error()):
 		f.Sentence = "nothing listens at " + s.Quote(s.Address) + "; is the server running?"
-	case errors.As(err, &dns):
+	case unknown:
 		f.Sentence = "there is no host " + s.Quote(dns.Name) + "; check the url and the network, or give the server's address in numbers"
-	case is(http.ErrSchemeMismatch), errors.As(err, &record):
+	case is(http.ErrSchemeMismatch), isType[tls.RecordHeaderError](err):
 		f.Sentence += "does not speak TLS; the url should begin with http://"
-	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &expired), errors.As(err, &untrusted):
+	case isType[x509.UnknownAuthorityError](err), isType[x509.HostnameError](err), isType[x509.CertificateInvalidError](err),
+		isType[*tls.CertificateVerificationError](err):
 		f.Sentence = "the certificate of " + s.Name() + " is not one this machine trusts; is its clock right? " +
 			"Else install its authority, or use http:// at home"
-	case errors.As(err, &operation) && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
+	case operation != nil && operation.Op == "dial" && !operation.Timeout(), is(syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		f.Sentence = "there is no way to " + s.Name() + "; is it switched on, and this machine online?"
-	case errors.As(err, &timeout) && timeout.Timeout(), is(context.DeadlineExceeded):
+	case timeout != nil && timeout.Timeout(), is(context.DeadlineExceeded):
 		f.Sentence += "does not answer; is it switched on, and this machine online?"
 		if s.ConnectWithin > 0 {
 			f.Sentence = s.Name() + " cannot be connected to within " + s.ConnectWithin.String() + "; is it switched on, and is the url right?"
@@ -144,6 +138,11 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 		f.Code, f.Sentence = CodeOdd, f.Sentence+"cannot be used: "+s.Quote(text)+"; check the url"
 	}
 	return f
+}
+
+func isType[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
 // StatusText returns a status with its text without secrets: "HTTP 404: gone".

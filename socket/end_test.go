@@ -149,7 +149,6 @@ func TestSendToOneThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestCloseDuringASend: Close ends a send to one that does not read.
 func TestCloseDuringASend(t *testing.T) {
 	appliance, _, _ := raw(t, socket.Options{MaxMessage: 100, SendWithin: time.Hour})
 	sent := make(chan error)

@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
+	"perch/must"
 	"perch/socket"
 )
 
@@ -37,9 +38,7 @@ func pair(t testing.TB, o socket.Options) (appliance, robot *socket.Conn) {
 	t.Helper()
 	url, accepted := listen(t, o)
 	robot, err := socket.Dial(t.Context(), url, socket.Options{MaxMessage: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	appliance = <-accepted
 	t.Cleanup(appliance.Drop)
 	t.Cleanup(robot.Drop)
@@ -52,9 +51,7 @@ func raw(t testing.TB, o socket.Options) (appliance *socket.Conn, peer *websocke
 	t.Helper()
 	url, accepted := listen(t, o)
 	peer, answer, err := websocket.DefaultDialer.DialContext(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, err)
 	_ = answer.Body.Close() // an upgrade has none
 	appliance = <-accepted
 	t.Cleanup(appliance.Drop)

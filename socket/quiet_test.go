@@ -46,9 +46,7 @@ func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 		must.Succeed(t, appliance.Ping())
 		synctest.Wait() // the answer has come
 		must.Succeed(t, peer.WriteMessage(websocket.TextMessage, []byte("here")))
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, <-ended)
 	})
 }
 

@@ -91,12 +91,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return wrap(ws, o, over), nil
 }
 
-// ErrRefused is wrapped by Dial if the server answered with an HTTP status instead of an
-// upgrade.
-var ErrRefused = errors.New("refused")
-
-// Refusal is the error of Dial if the server answered with an HTTP status. It wraps
-// ErrRefused.
+// Refusal is the error of Dial if the server answered with an HTTP status instead of an upgrade.
 type Refusal struct {
 	URL    string
 	Status int    // HTTP status
@@ -105,11 +100,8 @@ type Refusal struct {
 
 // Error implements error.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("%v: %s answered %d %s: %s", ErrRefused, r.URL, r.Status, http.StatusText(r.Status), r.Text)
+	return fmt.Sprintf("refused: %s answered %d %s: %s", r.URL, r.Status, http.StatusText(r.Status), r.Text)
 }
-
-// Unwrap returns ErrRefused.
-func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // Dial opens a WebSocket to url. Like Accept it limits the rate of pings, pongs and empty
 // fragments. The error is a *Refusal if the server answered without an upgrade. It names url

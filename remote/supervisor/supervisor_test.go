@@ -91,9 +91,7 @@ func TestAnnouncements(t *testing.T) {
 		t.Errorf("a changed one is %q, was %q: %v", again, id, err)
 	}
 	for range 2 { // the second time it is not there
-		if err := c.Withdraw(t.Context(), id); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, c.Withdraw(t.Context(), id))
 	}
 	if err := c.Withdraw(t.Context(), "../services/mqtt"); err != nil || len(s.Deleted()) != 1 {
 		t.Errorf("%v, %v", err, s.Deleted())

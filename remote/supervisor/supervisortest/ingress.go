@@ -1,10 +1,13 @@
 package supervisortest
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -42,12 +45,10 @@ func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	at := "://" + i.App + "/" + path
-	if r.URL.RawQuery != "" {
-		at += "?" + r.URL.RawQuery
-	}
+	at := url.URL{Scheme: "http", Host: i.App, Path: "/" + path, RawQuery: r.URL.RawQuery}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		i.tunnel(w, r, "ws"+at)
+		at.Scheme = "ws"
+		i.tunnel(w, r, at.String())
 		return
 	}
 	// Without ingress_stream bodies are buffered.
@@ -56,36 +57,13 @@ func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	q, err := http.NewRequestWithContext(r.Context(), r.Method, "http"+at, strings.NewReader(string(body)))
-	if err != nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
-	q.Header, q.Host = i.header(r), r.Host
 	transport := remote.NewTransport()
 	transport.Proxy, transport.DisableKeepAlives = nil, true
-	answer, err := remote.NewHTTP(transport).Do(q)
-	if err != nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
-	defer answer.Body.Close()
-	for name, values := range answer.Header {
-		if name != "Transfer-Encoding" && name != "Content-Length" {
-			w.Header()[name] = values
-		}
-	}
-	w.WriteHeader(answer.StatusCode)
-	piece := make([]byte, 32<<10)
-	for {
-		n, err := answer.Body.Read(piece)
-		if _, gone := w.Write(piece[:n]); gone != nil || err != nil {
-			return
-		}
-		if answer.ContentLength < 0 || answer.ContentLength >= 4_194_000 { // others are passed on as a whole
-			_ = http.NewResponseController(w).Flush() // the next write reports an error
-		}
-	}
+	proxy := httputil.ReverseProxy{Transport: transport, Rewrite: func(p *httputil.ProxyRequest) {
+		p.Out.URL, p.Out.Host, p.Out.Header = &at, r.Host, i.header(r)
+		p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}}
+	proxy.ServeHTTP(w, r) // which passes on the pieces of a body without a length at once
 }
 
 // header returns the headers for the app: who the user is, and no such headers of the browser.
