@@ -34,24 +34,24 @@ type Condition struct {
 		at     time.Time // time of the last use
 		well   bool      // the last use succeeded
 	}
-	look struct {
-		on    bool   // it is checked from time to time
-		found looked // since the last failed use
+	check struct {
+		watched bool        // it is checked from time to time
+		result  checkResult // since the last failed use
 	}
 	reported struct {
 		cause string
 		at    time.Time
 	}
-	fell chan struct{} // has one element after the first failure
+	failure chan struct{} // has one element after the first failure
 }
 
-// looked is the result of checks since an engine failed in use.
-type looked int
+// checkResult is the result of checks since an engine failed in use.
+type checkResult int
 
 const (
-	looksFit  looked = iota // fit, as before: it failed nevertheless
-	looksAway               // unreachable
-	looksBack               // reachable again
+	checkFit  checkResult = iota // fit, as before: it failed nevertheless
+	checkAway                    // unreachable
+	checkBack                    // reachable again
 )
 
 // How long an engine that failed is not tried, and how long its failure is not reported
@@ -65,15 +65,15 @@ const (
 	restFactor  = 2
 	mostRest    = 20
 	reportEvery = 10 * time.Minute
-	// DespiteLooks is how long after a failed use an engine is tried although its checks
+	// DespiteChecks is how long after a failed use an engine is tried although its checks
 	// fail.
-	DespiteLooks = 5 * time.Minute
+	DespiteChecks = 5 * time.Minute
 )
 
 // NewCondition returns the condition of an engine that was never used. report is called once
 // for each cause of failure.
 func NewCondition(part string, log *slog.Logger, report func(cause string), now func() time.Time) *Condition {
-	return &Condition{Part: part, log: log, report: report, now: now, fell: make(chan struct{}, 1)}
+	return &Condition{Part: part, log: log, report: report, now: now, failure: make(chan struct{}, 1)}
 }
 
 // Now returns the time of the condition's clock.
@@ -86,8 +86,8 @@ func (c *Condition) Resting() error {
 	defer c.mu.Unlock()
 	now := c.now()
 	rested := !now.Before(c.state.again)
-	if c.look.on && c.look.found != looksFit {
-		rested = c.look.found == looksBack || now.Sub(c.use.at) >= DespiteLooks
+	if c.check.watched && c.check.result != checkFit {
+		rested = c.check.result == checkBack || now.Sub(c.use.at) >= DespiteChecks
 	}
 	if c.Last || !c.use.failed || rested {
 		return nil
@@ -135,8 +135,8 @@ func (c *Condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.use.failed {
-		if c.look.found == looksAway {
-			c.look.found = looksBack
+		if c.check.result == checkAway {
+			c.check.result = checkBack
 		}
 		return
 	}
@@ -162,11 +162,11 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.state.again = now.Add(restAfter(took, c.failures))
 	c.failures++
 	c.all++
-	c.look.found = looksAway
+	c.check.result = checkAway
 	if inUse {
-		c.use.at, c.look.found = now, looksFit
+		c.use.at, c.check.result = now, checkFit
 		select {
-		case c.fell <- struct{}{}:
+		case c.failure <- struct{}{}:
 		default: // it has not been checked yet
 		}
 	} else if c.use.failed {
@@ -186,7 +186,7 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 
 // restAfter returns how long an engine is not tried after that many failures.
 func restAfter(took time.Duration, failures int) time.Duration {
-	longest := min(max(LongestRest, mostRest*took), DespiteLooks)
+	longest := min(max(LongestRest, mostRest*took), DespiteChecks)
 	return min(max(firstRest, restFactor*took)<<min(failures, 10), longest)
 }
 
@@ -221,7 +221,7 @@ func (c *Condition) Watch(ctx context.Context, check func(context.Context) error
 		}
 		if _, _, cause := c.Status(); err == nil || c.warns(err) || cause == nil {
 			select {
-			case <-c.fell:
+			case <-c.failure:
 			case <-ctx.Done():
 				return
 			}
@@ -238,7 +238,7 @@ func (c *Condition) warns(err error) bool { return err != nil && c.Warns != nil 
 func (c *Condition) watching(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look.on = on
+	c.check.watched = on
 }
 
 // checkWithin bounds a check.

@@ -98,7 +98,7 @@ type Brain struct {
 	failures int     // since the last good turn
 	again    time.Time
 	why      error // of the last failure
-	barred   error // the last prompt was refused because a login is needed
+	loginErr error // the last prompt was refused because a login is needed
 	talks    map[string]*talk
 	spare    talk // holds a session that Check opened
 }
@@ -274,10 +274,10 @@ func (b *Brain) Check(ctx context.Context) error {
 	}
 	defer b.leave(k)
 	b.mu.Lock()
-	barred := b.barred
+	loginErr := b.loginErr
 	b.mu.Unlock()
-	if barred != nil {
-		return barred
+	if loginErr != nil {
+		return loginErr
 	}
 	s, err := b.session(ctx, &b.spare, nil)
 	if err == nil && b.o.Lend != nil && s.conn.mcp {

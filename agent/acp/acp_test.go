@@ -59,9 +59,8 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
-	if r.brain, err = acp.New(o); err != nil {
-		t.Fatal(err)
-	}
+	r.brain, err = acp.New(o)
+	must.Succeed(t, err)
 	t.Cleanup(func() {
 		r.brain.Close()
 		r.empty()

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/must"
 )
 
 // stage is where a turn is cut off: on is called with each reply.
@@ -163,9 +164,7 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 		t.Error("it was ended in the middle of another's turn")
 	}
 	r.make("go")
-	if err := <-other; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-other)
 	r.eventually("it is ended after that", func() bool { return !r.brain.Running() })
 }
 
@@ -192,7 +191,5 @@ func TestOneTurnAtATime(t *testing.T) {
 	}
 	r.make("go")
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, <-first)
 }

@@ -23,7 +23,7 @@ type child struct {
 	conn    *conn
 	program *program.Program
 	greeted atomic.Bool   // it has answered initialize
-	gone    chan struct{} // closed when the process has ended and all its output has been read
+	exited  chan struct{} // closed when the process has ended and all its output has been read
 }
 
 // launch is a start under way.
@@ -69,7 +69,7 @@ func (b *Brain) running(ctx context.Context) (*conn, error) {
 // start starts the process, once the previous one has ended, and initializes it.
 func (b *Brain) start(l *launch, before *child) {
 	if before != nil {
-		<-before.gone
+		<-before.exited
 	}
 	c, err := b.spawn()
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *Brain) recordFailure(why error) {
 func (b *Brain) recordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures, b.again, b.barred = 0, time.Time{}, nil
+	b.failures, b.again, b.loginErr = 0, time.Time{}, nil
 }
 
 // Installed returns why the agent could not be started, as far as can be seen without
@@ -126,7 +126,7 @@ func (b *Brain) spawn() (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s cannot be started: %w", agent.ErrAway, b.name(), err)
 	}
-	c := &child{conn: newConn(b.o.Log, b.recordFailure), program: started, gone: make(chan struct{})}
+	c := &child{conn: newConn(b.o.Log, b.recordFailure), program: started, exited: make(chan struct{})}
 	b.mu.Lock()
 	b.child = c
 	closed := b.closed
@@ -145,7 +145,7 @@ func (b *Brain) watch(c *child) {
 	b.wg.Go(func() { c.conn.read(c.program); c.program.Silent(); close(heard) })
 	b.wg.Go(func() { c.conn.write(c.program) })
 	b.wg.Go(func() {
-		defer close(c.gone)
+		defer close(c.exited)
 		select {
 		case <-c.conn.done:
 			c.program.Close()

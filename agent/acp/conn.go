@@ -45,7 +45,7 @@ type conn struct {
 	pending  map[int64]func(json.RawMessage, error)
 	sessions map[string]*session
 	garbage  int
-	stuck    bool // ignored a cancel; ends with the last turn
+	ignored  bool // a cancel; ends with the last turn
 }
 
 func newConn(log *slog.Logger, ended func(error)) *conn {

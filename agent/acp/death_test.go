@@ -71,9 +71,7 @@ func TestALoginFoundOutLate(t *testing.T) {
 		t.Error(err)
 	}
 	r.want("say In.", "😐|In.|.done") // of a new process, which has seen the login
-	if err := r.brain.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, r.brain.Check(t.Context()))
 }
 
 // TestNoMoreSessions: an agent that has no room for another conversation is not
@@ -248,13 +246,9 @@ func TestCheckWarms(t *testing.T) {
 	if err := r.brain.Check(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := r.brain.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, r.brain.Check(t.Context()))
 	r.pass(time.Hour)
-	if err := r.brain.Check(t.Context()); err != nil { // not with a stale one
-		t.Error(err)
-	}
+	must.Succeed(t, r.brain.Check(t.Context())) // not with a stale one
 	if n := strings.Count(r.received(), `"session/new"`); n != 3 {
 		t.Errorf("%d sessions were opened", n)
 	}

@@ -10,7 +10,6 @@ import (
 	"perch/agent/acp"
 )
 
-// TestEndlessWordsAreCutOff, and the agent is asked to stop.
 func TestEndlessWordsAreCutOff(t *testing.T) {
 	for name, words := range map[string]string{
 		"sentences": "repeat I think so. ",

@@ -61,9 +61,9 @@ func (b *Brain) endTools(k *talk) {
 	}
 }
 
-// lent reports whether a tool is ours and available in this turn, by the name in the
+// ownTool reports whether a tool is ours and available in this turn, by the name in the
 // agent's metadata. A title cannot be trusted, because the model may write it.
-func (r *turnRun) lent(name string) (own string, is bool) {
+func (r *turnRun) ownTool(name string) (own string, is bool) {
 	own, is = strings.CutPrefix(name, "mcp__"+serverName+"__")
 	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t thinker.Tool) bool { return t.Name == own })
 }

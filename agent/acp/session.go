@@ -132,7 +132,7 @@ func (c *conn) answeredPrompt(s *session, in *inbox) {
 	}
 	drained := s.draining
 	s.draining = nil
-	last := c.stuck && !c.busy()
+	last := c.ignored && !c.busy()
 	c.mu.Unlock()
 	if drained != nil {
 		close(drained)
@@ -202,7 +202,7 @@ func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permis
 func (c *conn) giveUp(s *session) {
 	c.drop(s)
 	c.mu.Lock()
-	c.stuck = true
+	c.ignored = true
 	idle := !c.busy()
 	c.mu.Unlock()
 	if idle {

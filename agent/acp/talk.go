@@ -17,11 +17,11 @@ import (
 
 // talk is a conversation. Its turn is a lock that can be waited for.
 type talk struct {
-	turn    chan struct{}
-	session *session // this and the next are guarded by Brain.mu
-	users   int
-	used    time.Time
-	gone    bool // forgotten while in use
+	turn      chan struct{}
+	session   *session // this and the next are guarded by Brain.mu
+	users     int
+	used      time.Time
+	forgotten bool // while in use
 }
 
 // enter waits for the turn of a conversation, which is not dropped until leave.
@@ -74,7 +74,7 @@ func (b *Brain) leave(k *talk) {
 func (b *Brain) release(k *talk) {
 	b.mu.Lock()
 	k.users--
-	over := k.gone && k.users == 0
+	over := k.forgotten && k.users == 0
 	b.mu.Unlock()
 	if over {
 		b.discard(k)
@@ -91,7 +91,7 @@ func (b *Brain) Forget(conversation string) {
 		return
 	}
 	delete(b.talks, conversation)
-	k.gone = true
+	k.forgotten = true
 	over := k.users == 0
 	b.mu.Unlock()
 	if over {
@@ -244,7 +244,7 @@ func (b *Brain) refused(s *session, failure error, began bool) error {
 	if needsLogin(failure) {
 		err := b.login()
 		b.mu.Lock()
-		b.barred = err
+		b.loginErr = err
 		b.mu.Unlock()
 		s.conn.shutdown(err)
 		return err

@@ -178,7 +178,7 @@ func (r *turnRun) tool(change toolChange) error {
 }
 
 func (r *turnRun) reportTool(t *tool, status string) error {
-	name, is := r.lent(t.name)
+	name, is := r.ownTool(t.name)
 	if !is {
 		name = cmp.Or(t.kind, "other")
 	}
@@ -251,7 +251,7 @@ func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
 		}
 	}
 	may := r.brain.o.MayAnswer
-	_, lent := r.lent(call.name)
+	_, ours := r.ownTool(call.name)
 	r.how = "listed as allowed"
 	switch {
 	case p.allow == "" && !p.old:
@@ -259,7 +259,7 @@ func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
 		return refused, r.phrase(r.said.Message("acp.for_good"))
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
-	case lent:
+	case ours:
 		r.how = "a tool of the appliance"
 		return allowed, nil
 	case remote.Conceals(call.title):

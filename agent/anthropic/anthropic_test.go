@@ -68,7 +68,6 @@ var toolCalls = []thinker.ToolCall{
 	{ID: "toolu_02", Name: "get_time", Arguments: json.RawMessage(`{}`)},
 }
 
-// TestMessages reads what the API sends, and says why it ended.
 func TestMessages(t *testing.T) {
 	text := string(thinkertest.Record(t, "text.sse"))
 	for name, c := range map[string]struct {
@@ -139,7 +138,6 @@ func TestSettingsOfACharacter(t *testing.T) {
 	}
 }
 
-// TestRequest holds what is sent.
 func TestRequest(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment") // which is nobody's business
 	t.Setenv("ANTHROPIC_BASE_URL", "http://elsewhere.invalid")
@@ -160,7 +158,7 @@ func TestRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	if err := json.Unmarshal([]byte(`{"model":"claude-haiku-5-5","stream":true,"max_tokens":4096,"temperature":0.5,"top_k":5,
+	must.Succeed(t, json.Unmarshal([]byte(`{"model":"claude-haiku-5-5","stream":true,"max_tokens":4096,"temperature":0.5,"top_k":5,
 		"output_config":{"effort":"low"},
 		"system":[{"type":"text","text":"Be short.","cache_control":{"type":"ephemeral"}}],
 		"tools":[{"name":"get_weather","description":"The weather.","cache_control":{"type":"ephemeral"},
@@ -168,9 +166,7 @@ func TestRequest(t *testing.T) {
 		"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"anBlZw=="}},{"type":"text","text":"What is this?"}]},
 		{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"get_weather","input":{"a":1}},{"type":"tool_use","id":"c2","name":"f","input":{}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","is_error":false,"content":[{"type":"text","text":"(nothing)"}]},
-			{"type":"tool_result","tool_use_id":"c2","is_error":true,"content":[{"type":"text","text":"no JSON"}]}]}]}`), &want); err != nil {
-		t.Fatal(err)
-	}
+			{"type":"tool_result","tool_use_id":"c2","is_error":true,"content":[{"type":"text","text":"no JSON"}]}]}]}`), &want))
 	got := s.Requests()[0]
 	if got.Path != "POST /v1/messages" || got.Key != thinkertest.Canary || !reflect.DeepEqual(got.Body, want) {
 		text, _ := json.Marshal(got.Body)

@@ -204,16 +204,16 @@ func (b *Brain) connection(ctx context.Context) (*hass.Conn, error) {
 		return nil, ctx.Err()
 	}
 	b.mu.Lock()
-	kept := b.conn
+	conn := b.conn
 	b.mu.Unlock()
-	if kept != nil {
-		if kept.Err() == nil && (kept.Quiet() < b.o.QuietFor || kept.Ping(ctx, min(signWithin, b.o.ConnectWithin)) == nil) {
-			return kept, nil
+	if conn != nil {
+		if conn.Err() == nil && (conn.Quiet() < b.o.QuietFor || conn.Ping(ctx, min(signWithin, b.o.ConnectWithin)) == nil) {
+			return conn, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		kept.Close()
+		conn.Close()
 	}
 	conn, err := b.client.Dial(ctx)
 	if err != nil {

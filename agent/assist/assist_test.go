@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/assist"
+	"perch/must"
 	"perch/waittest"
 )
 
@@ -343,9 +344,7 @@ func TestCheck(t *testing.T) {
 		return true
 	})
 	b := h.brain(t, func(o *assist.Options) { o.Agent = "conversation.home_assistant" })
-	if err := b.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, b.Check(t.Context()))
 	want(t, b, "a", "😐|You said a.|.done")
 	if n := h.conns.Load(); n != 1 || h.commands("assist_pipeline/run")[0].Pipeline != "conversation.home_assistant" {
 		t.Errorf("%d connections, %+v", n, h.commands("assist_pipeline/run"))
@@ -376,9 +375,7 @@ func TestREST(t *testing.T) {
 	want(t, b, "on", "😊|It is on.|And warm.|.done")
 	_, err := say(t, b, "fail")
 	asAway(t, err, "invalid agent ID); check agent")
-	if err := b.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, b.Check(t.Context()))
 	if !slices.Equal(asked, []string{
 		`POST /api/conversation/process {"text":"on","language":"en","agent_id":"conversation.x"}`,
 		`POST /api/conversation/process {"text":"on","language":"en","agent_id":"conversation.x","conversation_id":"c1"}`,

@@ -29,9 +29,7 @@ func TestOddButHarmless(t *testing.T) {
 			if got := call(t, s, "it.do", ""); got != "done" {
 				t.Errorf("it says %q", got)
 			}
-			if err := s.Check(soon(t)); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, s.Check(soon(t)))
 		})
 	}
 }
@@ -167,9 +165,7 @@ func TestAConnectionCutInTheMiddle(t *testing.T) {
 	if _, err := s.Call(soon(t), "it.do", nil); !errors.Is(err, agent.ErrAway) || !strings.Contains(fmt.Sprint(err), "has ended (exit status 1)") {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := s.Check(soon(t)); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, s.Check(soon(t)))
 }
 
 // answering is a web server that is no MCP server.

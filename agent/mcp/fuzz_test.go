@@ -45,7 +45,6 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// FuzzResult reads what a tool says.
 func FuzzResult(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"hello"},{"type":"image","data":"aGk=","mimeType":"image/png"}]}`))
 	f.Add([]byte(`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"aGk="}}],"structuredContent":[1],"isError":true}`))
@@ -64,7 +63,6 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// FuzzTool reads what a server offers.
 func FuzzTool(f *testing.F) {
 	f.Add([]byte(`{"name":"do","description":"x","inputSchema":{"type":"object"}}`))
 	f.Add([]byte(`{"name":"do\u0000","inputSchema":[]}`))

@@ -27,7 +27,7 @@ type link struct {
 	child   *child        // nil over HTTP
 	client  *http.Client  // nil for a child
 	stale   chan struct{} // the list of tools has changed
-	gone    chan struct{} // closed when the connection has ended completely
+	ended   chan struct{} // closed when the connection has ended completely
 }
 
 func (l *link) why() error { return context.Cause(l.ctx) }
@@ -94,7 +94,7 @@ func (s *Server) older(err error) (all []*url.URL) {
 
 // attempt connects in one way, and cleans up if that fails.
 func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
-	l := &link{stale: make(chan struct{}, 1), gone: make(chan struct{})}
+	l := &link{stale: make(chan struct{}, 1), ended: make(chan struct{})}
 	l.ctx, l.lose = context.WithCancelCause(context.Background())
 	late := time.AfterFunc(time.Until(deadline), func() { l.lose(errSlow) })
 	closed := context.AfterFunc(s.ctx, func() { l.lose(errClosed) })

@@ -45,9 +45,7 @@ func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	s, err := mcp.New(o)
 	must.Succeed(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, s.Close())
 		if t.Failed() {
 			t.Log(p.String())
 		}

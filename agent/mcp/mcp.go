@@ -92,13 +92,13 @@ type Server struct {
 	listed  bool
 
 	// The state of the connection.
-	trying   chan struct{} // closed when the present attempt has ended; nil if there is none
-	link     *link         // nil if not connected
-	why      error         // why not connected
-	away     bool          // last logged as unavailable
-	met      bool          // it was connected at least once
-	failures int           // consecutive failed attempts
-	silent   int           // consecutive calls without a timely answer
+	trying       chan struct{} // closed when the present attempt has ended; nil if there is none
+	link         *link         // nil if not connected
+	why          error         // why not connected
+	loggedAway   bool          // last logged as unavailable
+	wasConnected bool          // at least once
+	failures     int           // consecutive failed attempts
+	silent       int           // consecutive calls without a timely answer
 }
 
 // New checks the options. It starts nothing: the first use does.

@@ -201,9 +201,7 @@ func TestAServerOverStreamableHTTP(t *testing.T) {
 			defer s.Close()
 			if name == "with sessions" {
 				exercise(t, s)
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
+				must.Succeed(t, s.Close())
 				for range server.Sessions() {
 					t.Error("the server keeps a session")
 				}
@@ -226,9 +224,7 @@ func TestAServerOverSSE(t *testing.T) {
 	for _, path := range []string{"/mcp_server/sse", "/api/mcp"} { // the newer address of Home Assistant finds the older
 		s, _ := open(t, mcp.Options{URL: web.URL + path})
 		exercise(t, s)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, s.Close())
 	}
 }
 
@@ -281,9 +277,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		ended <- err
 	}()
 	waittest.For(t, "the slow tool begins", func() bool { got, _ := os.ReadFile(note); return string(got) == "begun" })
-	if err := s.Close(); err != nil { // which does not wait for the call
-		t.Error(err)
-	}
+	must.Succeed(t, s.Close()) // which does not wait for the call
 	if err := <-ended; !errors.Is(err, agent.ErrAway) {
 		t.Errorf("the call that ran ended with %v", err)
 	}

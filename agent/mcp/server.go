@@ -156,7 +156,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 		case trying == nil && l == nil:
 			return nil, why
 		case trying == nil: // keepConnected has not noticed the end yet
-			trying = l.gone
+			trying = l.ended
 		}
 		select {
 		case <-trying:
@@ -177,7 +177,7 @@ func (s *Server) keepConnected() {
 			if time.Since(born) > stableAfter {
 				s.recordAnswer()
 			}
-			s.lost(l)
+			s.recordEnd(l)
 		}
 		if s.backOff() != nil {
 			return
@@ -194,34 +194,34 @@ func (s *Server) recordAttempt(l *link, err error) {
 	s.trying = nil
 	switch {
 	case s.ctx.Err() != nil:
-	case err != nil && !s.away:
+	case err != nil && !s.loggedAway:
 		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", err)
-		s.away = true
-	case err == nil && s.away && s.met:
+		s.loggedAway = true
+	case err == nil && s.loggedAway && s.wasConnected:
 		s.o.Log.Info("an MCP server is back", "server", s.o.Name)
-	case err == nil && !s.met:
+	case err == nil && !s.wasConnected:
 		s.o.Log.Info("an MCP server is connected", "server", s.o.Name)
 	}
 	if err == nil {
-		s.away, s.met = false, true
+		s.loggedAway, s.wasConnected = false, true
 	}
 }
 
-// lost records the end of a connection. If it is the first since the last attempt,
+// recordEnd records the end of a connection. If it is the first since the last attempt,
 // callers wait for the next one, and do not notice a connection that is cut and
 // restored at once, as proxies do.
-func (s *Server) lost(l *link) {
+func (s *Server) recordEnd(l *link) {
 	why := l.why()
-	defer close(l.gone)
+	defer close(l.ended)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link, s.why, s.silent = nil, why, 0
 	if s.failures == 0 {
 		s.trying = make(chan struct{})
 	}
-	if s.ctx.Err() == nil && l.child != nil && !s.away {
+	if s.ctx.Err() == nil && l.child != nil && !s.loggedAway {
 		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
-		s.away = true
+		s.loggedAway = true
 	}
 }
 

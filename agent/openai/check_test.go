@@ -12,9 +12,9 @@ import (
 	"perch/agent/openai"
 	"perch/agent/thinker/thinkertest"
 	"perch/device"
+	"perch/must"
 )
 
-// TestCheck asks each kind of server whether the engine would work.
 func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		native, vision bool
@@ -72,13 +72,9 @@ func TestWarm(t *testing.T) {
 	})
 	o := options(s.URL + "/v1?api-version=1")
 	o.Key = thinkertest.Canary
-	if err := engine(t, o).Warm(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, engine(t, o).Warm(t.Context()))
 	o.Dialect, o.KeepAlive, o.NumCtx = openai.DialectOllama, "10m", 4096
-	if err := engine(t, o).Warm(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, engine(t, o).Warm(t.Context()))
 	got := s.Requests()
 	if got[0].Path != "GET /health" || got[0].Key != "" {
 		t.Error(got[0])
@@ -94,7 +90,6 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// TestSee looks at a picture, and knows when there are no eyes.
 func TestSee(t *testing.T) {
 	look := agent.Look{Picture: device.Picture{Type: "image/png", Data: []byte("png")}, Language: "de", Now: time.Now()}
 	status, body := 200, "data: {\"choices\":[{\"delta\":{\"content\":\" A cup. \"}}]}\n\ndata: [DONE]\n\n"
@@ -133,7 +128,6 @@ func TestSee(t *testing.T) {
 	}
 }
 
-// TestNew refuses what cannot work, and says why.
 func TestNew(t *testing.T) {
 	hot := 3.0
 	for want, o := range map[string]openai.Options{

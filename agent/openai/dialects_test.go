@@ -50,7 +50,6 @@ func read(t testing.TB, native bool, body io.Reader) thinkertest.Received {
 	return thinkertest.Listen(engine(t, o), thinkertest.Hello())
 }
 
-// TestDialects reads a message as each server sends it.
 func TestDialects(t *testing.T) {
 	for name, want := range map[string]thinkertest.Received{
 		"openai_text.sse": {Pieces: []string{"😊 It is", " 3.14 o'clock.\n"}, Stop: thinker.StopEnd},
@@ -186,7 +185,6 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoMessage: what is no message is an error that names the cause.
 func TestWhatIsNoMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		native bool

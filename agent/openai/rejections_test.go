@@ -13,6 +13,7 @@ import (
 	"perch/agent"
 	"perch/agent/openai"
 	"perch/agent/thinker/thinkertest"
+	"perch/must"
 )
 
 // TestModelsWithoutTools: servers say in their own ways that tools are not for
@@ -128,9 +129,7 @@ func TestWhatWasNotToBlame(t *testing.T) {
 	if got := thinkertest.Listen(e, withTools()); got.Text != "Hi" || s.Requests()[2].Body["tools"] == nil {
 		t.Error(got)
 	}
-	if err := e.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, e.Check(t.Context()))
 }
 
 // TestExtra: what is added does not take the conversation's place, and is the

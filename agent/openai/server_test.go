@@ -21,6 +21,7 @@ import (
 	"perch/agent/thinker"
 	"perch/agent/thinker/thinkertest"
 	"perch/device"
+	"perch/must"
 )
 
 const ok = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
@@ -49,22 +50,18 @@ func TestRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	if err := json.Unmarshal(
-		[]byte(`{"model":"qwen3:4b","stream":true,"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
+	must.Succeed(t, json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,anBlZw=="}}]},
 		{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"get_weather","arguments":"{\"a\":1}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]},
-		{"role":"tool","content":"sunny","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_call_id":"c2"}]}`), &want); err != nil {
-		t.Fatal(err)
-	}
+		{"role":"tool","content":"sunny","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_call_id":"c2"}]}`), &want))
 	got := s.Requests()[0]
 	if got.Path != "POST /v1/chat/completions" || got.Key != "Bearer "+thinkertest.Canary || !reflect.DeepEqual(got.Body, want) {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestNativeRequest holds what is sent to Ollama's own API.
 func TestNativeRequest(t *testing.T) {
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		io.WriteString(w, `{"message":{"content":"Hi"},"done":true,"done_reason":"stop"}`+"\n")
@@ -76,15 +73,12 @@ func TestNativeRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	if err := json.Unmarshal(
-		[]byte(`{"model":"qwen3:4b","stream":true,"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
+	must.Succeed(t, json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":"What is this?","images":["anBlZw=="]},
 		{"role":"assistant","content":"","tool_calls":[{"id":"c1","function":{"name":"get_weather","arguments":{"a":1}}},{"id":"c2","function":{"name":"f","arguments":{}}}]},
-		{"role":"tool","content":"sunny","tool_name":"get_weather","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_name":"f","tool_call_id":"c2"}]}`), &want); err != nil {
-		t.Fatal(err)
-	}
+		{"role":"tool","content":"sunny","tool_name":"get_weather","tool_call_id":"c1"},{"role":"tool","content":"The tool failed: no JSON","tool_name":"f","tool_call_id":"c2"}]}`), &want))
 	if got := s.Requests()[0]; got.Path != "POST /api/chat" || !reflect.DeepEqual(got.Body, want) {
 		t.Errorf("%+v", got)
 	}
@@ -285,7 +279,6 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 	})
 }
 
-// TestNoTrialAfterWords: what has been said is not said again.
 func TestNoTrialAfterWords(t *testing.T) {
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\ndata: {\"error\":{\"message\":\"does not support tools\"}}\n\n")

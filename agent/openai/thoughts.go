@@ -20,12 +20,12 @@ const longestTag = len("</thinking>")
 // text. If that is expected, the text is held until the end tag arrives; otherwise the
 // text before it has already been spoken.
 type thoughts struct {
-	inside   bool
-	opened   bool   // a thought had an opening tag
-	held     string // may be the beginning of a tag
-	expected bool   // the text may begin inside a thought
-	kept     []byte // text held for that reason
-	unopened bool   // it did begin inside a thought
+	inside    bool
+	opened    bool   // a thought had an opening tag
+	partial   string // may be the beginning of a tag
+	expected  bool   // the text may begin inside a thought
+	undecided []byte // text held for that reason
+	unopened  bool   // it did begin inside a thought
 }
 
 // filter returns the part of the text that is known to be spoken text.
@@ -33,14 +33,14 @@ func (t *thoughts) filter(text string) string {
 	if t.expected {
 		return t.unknown(text)
 	}
-	text = t.held + text
-	t.held = ""
+	text = t.partial + text
+	t.partial = ""
 	var spoken strings.Builder
 	for {
 		if t.inside {
 			at, length := first(text, closing)
 			if at < 0 {
-				t.held = text[beginning(text, closing):]
+				t.partial = text[beginning(text, closing):]
 				return spoken.String()
 			}
 			text, t.inside = text[at+length:], false
@@ -58,7 +58,7 @@ func (t *thoughts) filter(text string) string {
 		default:
 			keep := min(beginning(text, opening), beginning(text, closing))
 			spoken.WriteString(text[:keep])
-			t.held = text[keep:]
+			t.partial = text[keep:]
 			return spoken.String()
 		}
 	}
@@ -66,19 +66,19 @@ func (t *thoughts) filter(text string) string {
 
 // unknown holds a text until a tag shows whether it began inside a thought.
 func (t *thoughts) unknown(text string) string {
-	from := max(0, len(t.kept)-longestTag) // a split tag begins after it
-	t.kept = append(t.kept, text...)
-	end, length := first(string(t.kept[from:]), closing)
-	begin, _ := first(string(t.kept[from:]), opening)
+	from := max(0, len(t.undecided)-longestTag) // a split tag begins after it
+	t.undecided = append(t.undecided, text...)
+	end, length := first(string(t.undecided[from:]), closing)
+	begin, _ := first(string(t.undecided[from:]), opening)
 	switch {
 	case begin >= 0 && (end < 0 || begin < end):
 		return t.release()
 	case end >= 0:
-		rest := string(t.kept[from+end+length:])
-		t.expected, t.kept, t.unopened = false, nil, true
+		rest := string(t.undecided[from+end+length:])
+		t.expected, t.undecided, t.unopened = false, nil, true
 		return t.filter(rest)
-	case len(t.kept) > limit.List: // longer than any spoken text
-		t.expected, t.kept, t.inside = false, nil, true
+	case len(t.undecided) > limit.List: // longer than any spoken text
+		t.expected, t.undecided, t.inside = false, nil, true
 	}
 	return ""
 }
@@ -88,9 +88,9 @@ func (t *thoughts) release() string {
 	if !t.expected {
 		return ""
 	}
-	kept := string(t.kept)
-	t.expected, t.kept = false, nil
-	return t.filter(kept)
+	text := string(t.undecided)
+	t.expected, t.undecided = false, nil
+	return t.filter(text)
 }
 
 // rest returns held text that turned out not to be a tag. If the message was cut off
@@ -103,8 +103,8 @@ func (t *thoughts) rest(cut bool) string {
 	if t.inside {
 		return spoken
 	}
-	spoken += t.held
-	t.held = ""
+	spoken += t.partial
+	t.partial = ""
 	return spoken
 }
 

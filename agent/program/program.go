@@ -50,9 +50,9 @@ type Program struct {
 	ended     chan struct{} // Terminate was called
 	unread    func()        // closes silent, once
 	silent    chan struct{} // its output is not read any more
-	gone      chan struct{}
+	exited    chan struct{}
 
-	how   string // set before gone is closed, as is asked
+	how   string // set before exited is closed, as is asked
 	asked bool
 }
 
@@ -76,7 +76,7 @@ func Start(o Options) (*Program, error) {
 	mark := markName + "=" + rand.Text()
 	cmd.Env = append(append(child.Environ(os.Environ()), o.Env...), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p := &Program{cmd: cmd, mark: mark, ended: make(chan struct{}), silent: make(chan struct{}), gone: make(chan struct{})}
+	p := &Program{cmd: cmd, mark: mark, ended: make(chan struct{}), silent: make(chan struct{}), exited: make(chan struct{})}
 	p.terminate = sync.OnceFunc(func() { close(p.ended) })
 	p.unread = sync.OnceFunc(func() { close(p.silent) })
 	theirs, err := p.pipes()
@@ -144,18 +144,18 @@ func (p *Program) Silent() { p.unread() }
 func (p *Program) Terminate() { p.terminate() }
 
 // Done is closed when all of it has ended.
-func (p *Program) Done() <-chan struct{} { return p.gone }
+func (p *Program) Done() <-chan struct{} { return p.exited }
 
 // Close stops it, and waits until all of it has ended.
 func (p *Program) Close() {
 	p.Terminate()
-	<-p.gone
+	<-p.exited
 }
 
 // How waits for its end and returns how the process ended, such as "exit status 0" or
 // "signal: killed", and whether it was stopped by Terminate or after Silent.
 func (p *Program) How() (how string, asked bool) {
-	<-p.gone
+	<-p.exited
 	return p.how, p.asked
 }
 
@@ -169,7 +169,7 @@ func (p *Program) watch() {
 	go func() { p.errors.read(p.stderr); close(complained) }()
 	go func() { exited <- p.cmd.Wait() }()
 	go func() {
-		defer close(p.gone)
+		defer close(p.exited)
 		err, asked := p.leave(exited)
 		// The pipes are still read, but only for a moment: a process that left the group may
 		// hold them open for good.

@@ -155,9 +155,8 @@ func dead(pid int) bool {
 func TestReadAndWrite(t *testing.T) {
 	p := start(t, "echo")
 	for _, word := range []string{"one", "two"} {
-		if _, err := io.WriteString(p, word+"\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(p, word+"\n")
+		must.Succeed(t, err)
 		if got, _ := line(t, p); got != word {
 			t.Errorf("it says %q", got)
 		}

@@ -196,7 +196,6 @@ func TestTheModelReadsAToolsError(t *testing.T) {
 	}
 }
 
-// TestACharactersBrain: the model is asked with the settings of who answers.
 func TestACharactersBrain(t *testing.T) {
 	much := 1.2
 	m := &model{script: []message{{texts: []string{"Hi."}}}}

@@ -28,7 +28,7 @@ const (
 	mostRow    = 300
 )
 
-// step reads as much as possible from the beginning of held, and reports whether it read
+// step reads as much as possible from the beginning of pending, and reports whether it read
 // something. At the end of the text it always does.
 func (s *Speech) step(end bool) bool {
 	switch s.mode {
@@ -60,8 +60,8 @@ func (s *Speech) step(end bool) bool {
 
 // skip drops the first letter.
 func (s *Speech) skip() rune {
-	r, size := utf8.DecodeRuneInString(s.held)
-	s.held = s.held[size:]
+	r, size := utf8.DecodeRuneInString(s.pending)
+	s.pending = s.pending[size:]
 	s.gap = true
 	s.long++
 	return r
@@ -70,13 +70,13 @@ func (s *Speech) skip() rune {
 // enter changes the mode.
 func (s *Speech) enter(m mode) { s.mode, s.long = m, 0 }
 
-// drops removes the first n bytes.
-func (s *Speech) drops(n int) { s.held, s.gap = s.held[n:], true }
+// drop removes the first n bytes.
+func (s *Speech) drop(n int) { s.pending, s.gap = s.pending[n:], true }
 
 // speakFirst speaks the first letter.
 func (s *Speech) speakFirst() bool {
-	r, size := utf8.DecodeRuneInString(s.held)
-	s.held = s.held[size:]
+	r, size := utf8.DecodeRuneInString(s.pending)
+	s.pending = s.pending[size:]
 	s.emit(r)
 	return true
 }
@@ -84,20 +84,20 @@ func (s *Speech) speakFirst() bool {
 // lineStart reads markup that is only valid at the beginning of a line. If taken is
 // false, sure reports that the line is plain text; otherwise more text is needed.
 func (s *Speech) lineStart(end bool) (taken, sure bool) {
-	first, size := utf8.DecodeRuneInString(s.held)
-	rest := s.held[size:]
-	run := len(s.held) - len(strings.TrimLeft(s.held, string(first)))
-	next, _ := utf8.DecodeRuneInString(s.held[run:])
-	unsure := run == len(s.held) && !end // the run may continue
-	spaced := run == len(s.held) || next == ' ' || next == '\n' || next == '\t'
+	first, size := utf8.DecodeRuneInString(s.pending)
+	rest := s.pending[size:]
+	run := len(s.pending) - len(strings.TrimLeft(s.pending, string(first)))
+	next, _ := utf8.DecodeRuneInString(s.pending[run:])
+	unsure := run == len(s.pending) && !end // the run may continue
+	spaced := run == len(s.pending) || next == ' ' || next == '\n' || next == '\t'
 	switch first {
 	case ' ', '\t', '>':
-		s.drops(size)
+		s.drop(size)
 		return true, true
 	case '`', '~':
 		switch {
 		case run >= 3:
-			s.drops(3)
+			s.drop(3)
 			s.enter(modeFence)
 			if first == '`' {
 				s.enter(modeTicks)
@@ -112,7 +112,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 		case unsure && run <= 6:
 			return false, false
 		case spaced && run <= 6:
-			s.drops(run)
+			s.drop(run)
 			s.line = false
 			return true, true
 		}
@@ -122,7 +122,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 			return false, false
 		case first == '*' && !spaced: // bold or italics
 		case run > size || spaced || first == '•': // a rule, or an item
-			s.drops(run)
+			s.drop(run)
 			return true, true
 		}
 	case '|':
@@ -133,7 +133,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 			s.enter(modeLine)
 			return true, true
 		}
-		s.drops(size)
+		s.drop(size)
 		s.line = false
 		return true, true
 	}
@@ -149,10 +149,10 @@ func tableRule(rest string, end bool) (rule, sure bool) {
 	return strings.Contains(rest[:n], "-") && (n == len(rest) || rest[n] == '\n'), true
 }
 
-// inline reads the beginning of held, within a line.
+// inline reads the beginning of pending, within a line.
 func (s *Speech) inline(end bool) bool {
-	first, size := utf8.DecodeRuneInString(s.held)
-	rest := s.held[size:]
+	first, size := utf8.DecodeRuneInString(s.pending)
+	rest := s.pending[size:]
 	next, _ := utf8.DecodeRuneInString(rest)
 	if rest == "" {
 		if !end && strings.ContainsRune(`\*_~]!<|`, first) {
@@ -190,7 +190,7 @@ func (s *Speech) inline(end bool) bool {
 		return true
 	case '~':
 		if next == '~' {
-			s.drops(2)
+			s.drop(2)
 			return true
 		}
 	case '|':
@@ -202,7 +202,7 @@ func (s *Speech) inline(end bool) bool {
 	case ']':
 		if next == '(' { // of a link; its text has been spoken
 			s.nested = 0
-			s.drops(2)
+			s.drop(2)
 			s.enter(modeTarget)
 			return true
 		}
@@ -235,7 +235,7 @@ func (s *Speech) cell(rest string, end bool) bool {
 	if after == "" && !end && len(rest) < mostRow {
 		return false
 	}
-	s.drops(len(s.held) - len(after))
+	s.drop(len(s.pending) - len(after))
 	if after != "" && after[0] != '\n' {
 		s.comma()
 	}
@@ -244,9 +244,9 @@ func (s *Speech) cell(rest string, end bool) bool {
 
 // inFence drops code.
 func (s *Speech) inFence(end bool) bool {
-	if s.line && (s.held[0] == '`' || s.held[0] == '~') {
-		run := len(s.held) - len(strings.TrimLeft(s.held, s.held[:1]))
-		if run < 3 && run == len(s.held) && !end {
+	if s.line && (s.pending[0] == '`' || s.pending[0] == '~') {
+		run := len(s.pending) - len(strings.TrimLeft(s.pending, s.pending[:1]))
+		if run < 3 && run == len(s.pending) && !end {
 			return false
 		}
 		if run >= 3 {
@@ -286,14 +286,14 @@ func (s *Speech) isAddress(end bool) (taken, sure bool) {
 	if isWord(s.last) && !s.gap {
 		return false, true
 	}
-	held := strings.ToLower(s.held)
+	lower := strings.ToLower(s.pending)
 	for _, begin := range []string{"https://", "http://", "www."} {
 		switch {
-		case strings.HasPrefix(held, begin):
-			s.drops(len(begin))
+		case strings.HasPrefix(lower, begin):
+			s.drop(len(begin))
 			s.enter(modeAddress)
 			return true, true
-		case !end && strings.HasPrefix(begin, held):
+		case !end && strings.HasPrefix(begin, lower):
 			return false, false
 		}
 	}
@@ -302,34 +302,34 @@ func (s *Speech) isAddress(end bool) (taken, sure bool) {
 
 // inAddress drops an address. The dot after it belongs to the sentence.
 func (s *Speech) inAddress(end bool) bool {
-	after := strings.TrimLeft(s.held, ".,;:!?'*_~")
+	after := strings.TrimLeft(s.pending, ".,;:!?'*_~")
 	next, _ := utf8.DecodeRuneInString(after)
 	switch {
-	case after == "" && !end && len(s.held) < mostTag:
+	case after == "" && !end && len(s.pending) < mostTag:
 		return false
 	case after == "" || next >= utf8.RuneSelf && !unicode.IsLetter(next) || next <= ' ' || strings.ContainsRune("<>[]()\"`{}|\\^", next) ||
 		unicode.In(next, unicode.Han, unicode.Hiragana, unicode.Katakana):
 		s.mode = modeText
 		return true
 	}
-	s.drops(len(s.held) - len(after) + utf8.RuneLen(next))
+	s.drop(len(s.pending) - len(after) + utf8.RuneLen(next))
 	return true
 }
 
 // angle drops an HTML tag, or an address in angle brackets.
 func (s *Speech) angle(end bool) bool {
-	next, _ := utf8.DecodeRuneInString(s.held[1:])
+	next, _ := utf8.DecodeRuneInString(s.pending[1:])
 	if !unicode.IsLetter(next) && next != '/' && next != '!' {
 		return s.speakFirst()
 	}
-	n := strings.IndexAny(s.held, ">\n")
+	n := strings.IndexAny(s.pending, ">\n")
 	switch {
-	case n < 0 && !end && len(s.held) < mostTag:
+	case n < 0 && !end && len(s.pending) < mostTag:
 		return false
-	case n < 0 || s.held[n] == '\n':
+	case n < 0 || s.pending[n] == '\n':
 		return s.speakFirst()
 	}
-	s.drops(n + 1)
+	s.drop(n + 1)
 	s.emit(' ')
 	return true
 }

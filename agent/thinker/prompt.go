@@ -79,7 +79,7 @@ func (k *Brain) remembered(t agent.Turn) string {
 	if err != nil {
 		return "" // fails only for a query with a type or tags
 	}
-	var kept []agent.Ranked
+	var selected []agent.Ranked
 	passed := 0
 	for _, e := range entries {
 		e.Body = "\n- " + strings.ReplaceAll(agent.Speakable(e.Body), "</", "< /") // a fact must not end the block
@@ -91,15 +91,15 @@ func (k *Brain) remembered(t agent.Turn) string {
 			continue
 		}
 		left -= cost
-		kept = append(kept, e)
+		selected = append(selected, e)
 	}
-	if len(kept) == 0 {
+	if len(selected) == 0 {
 		return ""
 	}
-	slices.SortStableFunc(kept, func(a, b agent.Ranked) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(selected, func(a, b agent.Ranked) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 	var b strings.Builder
 	b.WriteString(head)
-	for _, e := range kept {
+	for _, e := range selected {
 		b.WriteString(e.Body)
 	}
 	b.WriteString(foot)

@@ -29,17 +29,17 @@ type Speech struct {
 	out   []agent.Reply
 
 	// The markup reader, see markup.go.
-	held   string // text whose meaning is not clear yet
-	mode   mode
-	line   bool // at the beginning of a line
-	nested int  // brackets within a link's address
-	long   int  // letters dropped in the present mode
-	last   rune // the last spoken letter before held; 0 at the beginning of a line
-	gap    bool // letters were dropped after last
+	pending string // text whose meaning is not clear yet
+	mode    mode
+	line    bool // at the beginning of a line
+	nested  int  // brackets within a link's address
+	long    int  // letters dropped in the present mode
+	last    rune // the last spoken letter before pending; 0 at the beginning of a line
+	gap     bool // letters were dropped after last
 
 	// The face of the turn.
 	faced bool       // the turn has a face
-	worn  agent.Felt // that face
+	felt  agent.Felt // that face
 	begun bool       // the present message has a face or words
 
 	// The length of the turn.
@@ -93,7 +93,7 @@ func (s *Speech) Write(delta string) []agent.Reply {
 // unless it sets one.
 func (s *Speech) Flush() []agent.Reply {
 	s.part = nil
-	for s.held != "" {
+	for s.pending != "" {
 		s.step(true)
 	}
 	s.emitSentence(s.cut.flush())
@@ -112,8 +112,8 @@ func (s *Speech) letter(r rune) {
 	if r == utf8.RuneError || r != '\n' && r != '\t' && unicode.IsControl(r) {
 		return
 	}
-	s.held += string(r)
-	for s.held != "" && s.step(false) {
+	s.pending += string(r)
+	for s.pending != "" && s.step(false) {
 	}
 }
 
@@ -161,6 +161,6 @@ func (s *Speech) face(f agent.Felt) {
 		s.begun = true
 		return
 	}
-	s.begun, s.faced, s.worn = true, true, f
+	s.begun, s.faced, s.felt = true, true, f
 	s.out = append(s.out, f)
 }

@@ -10,8 +10,8 @@ import (
 
 // bracket reads a square bracket; after an exclamation mark it is a picture.
 func (s *Speech) bracket(end bool) bool {
-	at := strings.IndexByte(s.held, '[')
-	inner := s.held[at+1:]
+	at := strings.IndexByte(s.pending, '[')
+	inner := s.pending[at+1:]
 	n := strings.IndexByte(inner, ']')
 	content := inner
 	if n >= 0 {
@@ -23,7 +23,7 @@ func (s *Speech) bracket(end bool) bool {
 	switch {
 	case n < 0 && agent.NoteBegun(content):
 		if end {
-			s.taken(at, len(s.held))
+			s.removeTag(at, len(s.pending))
 		}
 		return end
 	case strings.ContainsRune(content, '\n'), len(content) > mostTag:
@@ -36,20 +36,20 @@ func (s *Speech) bracket(end bool) bool {
 		return false
 	}
 	if strings.HasPrefix(after, "(") {
-		s.drops(at + 1)
+		s.drop(at + 1)
 		return true
 	}
 	if !s.tag(content) {
 		return s.speakFirst()
 	}
-	s.taken(at, at+1+n+1)
+	s.removeTag(at, at+1+n+1)
 	return true
 }
 
-// taken removes a tag, and speaks the exclamation mark before it.
-func (s *Speech) taken(at, to int) {
-	mark := s.held[:at]
-	s.drops(to)
+// removeTag removes a tag, and speaks the exclamation mark before it.
+func (s *Speech) removeTag(at, to int) {
+	mark := s.pending[:at]
+	s.drop(to)
 	for _, r := range mark {
 		s.emit(r)
 	}
@@ -63,15 +63,15 @@ const mostNote = 300 // bytes of the content of [REMEMBER: ...]
 func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	switch {
 	case n >= 0:
-		s.taken(at, at+1+n+1)
+		s.removeTag(at, at+1+n+1)
 		if s.notes++; note.Text != "" && s.notes <= mostNotes {
 			s.out = append(s.out, note)
 		}
 	case len(note.Text) > mostNote:
-		s.taken(at, len(s.held))
+		s.removeTag(at, len(s.pending))
 		s.enter(modeNote)
 	case end:
-		s.taken(at, len(s.held))
+		s.removeTag(at, len(s.pending))
 	default:
 		return false
 	}
@@ -116,7 +116,7 @@ func (s *Speech) unknown(content string) bool {
 	if content == "" || strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		return false
 	}
-	f := s.worn
+	f := s.felt
 	if !s.faced {
 		f = agent.Felt{Emotion: agent.Neutral, Intensity: 1}
 	}

@@ -64,12 +64,12 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	}
 	all = k.withSkills(t, all)
 	set := toolset{byName: map[string]turnTool{}}
-	var kept []turnTool
+	var accepted []turnTool
 	var named []device.Tool
-	var left []string
+	var omitted []string
 	for _, tool := range all {
-		if len(kept) == mostTools || len(tool.Schema) > limit.Result || !json.Valid(tool.Schema) {
-			left = append(left, plain.Clip(tool.Name, limit.Name))
+		if len(accepted) == mostTools || len(tool.Schema) > limit.Result || !json.Valid(tool.Schema) {
+			omitted = append(omitted, plain.Clip(tool.Name, limit.Name))
 			continue
 		}
 		tool.shown = plain.Clip(tool.Name, limit.Name)
@@ -78,11 +78,11 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 		}
 		tool.Description = plain.Clip(plain.Text(plain.Line(agent.Speakable(tool.Description))), mostDescription)
 		set.byName[tool.Name] = tool
-		kept, named = append(kept, tool), append(named, device.Tool{Name: tool.Name})
+		accepted, named = append(accepted, tool), append(named, device.Tool{Name: tool.Name})
 	}
-	k.logLeftOut(left)
+	k.logLeftOut(omitted)
 	set.names = device.NewModelNames(named)
-	for _, tool := range kept {
+	for _, tool := range accepted {
 		offer := tool.Tool
 		offer.Name = set.names.Safe(tool.Name)
 		set.offered = append(set.offered, offer)

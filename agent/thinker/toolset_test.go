@@ -27,8 +27,6 @@ var wordySource = source{func(context.Context) []thinker.Tool {
 	return []thinker.Tool{{Name: "notes.read", Description: strings.Repeat(wordyText, 400), Schema: json.RawMessage(`{}`)}}
 }, func(context.Context, string, json.RawMessage) (string, error) { return "read", nil }}
 
-// TestDescriptionsAreBounded: descriptions are short and plain when a model reads
-// them.
 func TestDescriptionsAreBounded(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Hello."}}}}
 	o := thinker.Options{Model: m, Sources: []thinker.ToolSource{wordySource}}

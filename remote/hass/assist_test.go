@@ -122,9 +122,7 @@ func TestBeginKeepsWhatItMet(t *testing.T) {
 		p.text(`{"id":1,"type":"event","event":{"type":"run-end"}}`)
 		p.hangUp()
 	})
-	if err := run.AwaitStart(t.Context(), soon); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, run.AwaitStart(t.Context(), soon))
 	if e, err := run.Next(t.Context(), soon); err != nil || e.Type != EventRunEnd {
 		t.Errorf("%+v, %v", e, err)
 	}

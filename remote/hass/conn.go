@@ -17,11 +17,11 @@ import (
 
 // Limits of a connection.
 const (
-	mostMessage = 2 << 20 // bytes; a tool's answer about a large home has some 100 kB
-	mostWaiting = 2 << 20 // bytes of answers waiting for one caller
-	mostAnswers = 8192    // number of answers waiting for one caller
-	mostQueued  = 16      // messages to be sent
-	mostTold    = 1000    // messages read per second
+	mostMessage   = 2 << 20 // bytes; a tool's answer about a large home has some 100 kB
+	mostWaiting   = 2 << 20 // bytes of answers waiting for one caller
+	mostAnswers   = 8192    // number of answers waiting for one caller
+	mostQueued    = 16      // messages to be sent
+	mostPerSecond = 1000    // messages read per second
 )
 
 // Conn is an authenticated WebSocket to Home Assistant. It is safe for concurrent use.
@@ -81,7 +81,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
 	ws, err := socket.Dial(within, c.socketURL(), socket.Options{MaxMessage: mostMessage, SendWithin: c.o.ConnectWithin,
-		PerSecond: mostTold})
+		PerSecond: mostPerSecond})
 	if err == nil {
 		stop := context.AfterFunc(within, ws.Drop)
 		err = c.login(ws)

@@ -64,9 +64,7 @@ func TestCommands(t *testing.T) {
 	if p, err := conn.Pipeline(t.Context(), soon, ""); err != nil || p.Name != "Home" || p.TTS != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if err := conn.Ping(t.Context(), soon); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, conn.Ping(t.Context(), soon))
 	_, err := conn.Pipeline(t.Context(), soon, "x")
 	sentence(t, err, "Home Assistant at http://127.0.0.1", "has no such Assist pipeline")
 }
@@ -250,9 +248,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	must.Succeed(t, err)
 	defer run.Close()
 	<-flooded
-	if err := conn.Ping(t.Context(), soon); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, conn.Ping(t.Context(), soon))
 	_, err = run.Next(t.Context(), soon)
 	sentence(t, err, "more than can be spoken")
 }
@@ -261,7 +257,7 @@ func TestAFloodIsBounded(t *testing.T) {
 func TestMessagesArePaced(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()
-		for range 2 * mostTold {
+		for range 2 * mostPerSecond {
 			p.text(`{}`)
 		}
 		for m := p.command(); m != nil; m = p.command() {
@@ -269,11 +265,9 @@ func TestMessagesArePaced(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	if err := dial(t, c).Ping(t.Context(), time.Minute); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, dial(t, c).Ping(t.Context(), time.Minute))
 	if took := time.Since(began); took < 800*time.Millisecond {
-		t.Errorf("%d messages were read in %s", 2*mostTold, took)
+		t.Errorf("%d messages were read in %s", 2*mostPerSecond, took)
 	}
 }
 

@@ -36,7 +36,6 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestUsersAreForAdministrators: a token of somebody else is refused.
 func TestUsersAreForAdministrators(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()

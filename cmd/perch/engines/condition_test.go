@@ -95,12 +95,12 @@ func TestAnEngineThatHangs(t *testing.T) {
 		}
 		away.Store(true)
 		use() // or its rest would end without it
-		time.Sleep(2 * remote.DespiteLooks)
+		time.Sleep(2 * remote.DespiteChecks)
 		use()
 		time.Sleep(remote.LongestRest)
 		away.Store(false)
 		dead.err = nil
-		time.Sleep(2 * remote.DespiteLooks)
+		time.Sleep(2 * remote.DespiteChecks)
 		before := spare.uses
 		use()
 		use()
