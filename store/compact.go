@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -137,6 +138,17 @@ func sameRecords(a, b *bbolt.DB) error {
 			return nil
 		})
 	})
+}
+
+// pairs yields the keys and values, or the tables, of a cursor.
+func pairs(c *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if !yield(k, v) {
+				return
+			}
+		}
+	}
 }
 
 func sameTable(a, b *bbolt.Bucket) bool {

@@ -35,7 +35,7 @@ var (
 	ErrRefused = errors.New("record refused")
 )
 
-// Shown is an error for readers who need not know the file's name.
+// Shown is an error with a sentence for readers who need not know the file's name.
 type Shown struct {
 	code     string
 	status   int // HTTP status
@@ -102,7 +102,7 @@ func unusable(path string, cause error) error {
 
 // reason returns err without the operation and path, which the sentence around it names already.
 func reason(err error) error {
-	if path := (*os.PathError)(nil); errors.As(err, &path) {
+	if path, is := errors.AsType[*os.PathError](err); is {
 		return path.Err
 	}
 	return err

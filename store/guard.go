@@ -12,8 +12,8 @@ import (
 
 var errPanic = errors.New("unexpected content")
 
-// guarded runs fn, which reads the memory map. Bolt panics on an invalid page, and the kernel raises a fault for one that
-// is missing or that the card cannot read; both are returned as errPanic.
+// guarded runs fn, which reads the memory map. Bolt panics on an invalid page, and the kernel raises a fault for a page
+// that is missing or unreadable; both are returned as errPanic.
 func guarded(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -175,7 +175,7 @@ func (db *DB) logUnfit(r row, err error) {
 	}
 }
 
-// unfit returns the error of a record that does not decode. One that is not text is damage.
+// unfit returns the error of a record that does not decode, which is damage unless it is JSON.
 func (db *DB) unfit(r row, data []byte, err error) error {
 	err = fmt.Errorf("read %s %q: %w", r.table, r.key, err)
 	if sound([]byte(r.key), data) {

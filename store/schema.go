@@ -13,9 +13,12 @@ import (
 // A Migration changes stored records from one form to the next. A file's schema version is the number of migrations
 // applied to it; only a backup goes back. A new file gets all of them as well, on empty tables.
 type Migration struct {
-	Name  string           // what it does, for messages
-	Apply func(*Raw) error // an error or a panic leaves the file as it was before all migrations
+	Name  string          // what it does, for messages
+	Apply func(*Tx) error // an error or a panic leaves the file as it was before all migrations
 }
+
+// Tx is a transaction of a [Migration]. Its buckets are the tables, with records of JSON.
+type Tx = bbolt.Tx
 
 // schemaTable has the version; no other table may have this name.
 const schemaTable = "schema"
@@ -85,7 +88,7 @@ func schemaVersion(tx *bbolt.Tx) (version int, known bool, err error) {
 
 func migrate(tx *bbolt.Tx, from int, all []Migration) error {
 	for i, m := range all[from:] {
-		if err := m.run(&Raw{tx}); err != nil {
+		if err := m.run(tx); err != nil {
 			return fmt.Errorf("migration %d (%s): %w", from+i+1, m.Name, err)
 		}
 	}
@@ -97,11 +100,11 @@ func migrate(tx *bbolt.Tx, from int, all []Migration) error {
 }
 
 // run turns a panic of a migration into an error, so that it does not count as a damaged file.
-func (m Migration) run(raw *Raw) (err error) {
+func (m Migration) run(tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return m.Apply(raw)
+	return m.Apply(tx)
 }

@@ -21,8 +21,8 @@ type Table[T any] struct {
 // NewTable returns the table of that name; it writes nothing. An empty name, "schema" or one over [MaxKey] bytes is a
 // programmer's error and panics.
 func NewTable[T any](db *DB, name string) *Table[T] {
-	if err := checkTable(name); err != nil {
-		panic(err)
+	if name == "" || name == schemaTable || len(name) > MaxKey {
+		panic(fmt.Sprintf("store: %q is not a name for a table", name))
 	}
 	return &Table[T]{db, name}
 }
@@ -135,8 +135,8 @@ func (t *Table[T]) each(d direction, yield func(string, T) bool) {
 }
 
 func (t *Table[T]) encode(key string, v T) (*change, error) {
-	if err := checkKey(t.name, key); err != nil {
-		return nil, err
+	if key == "" || len(key) > MaxKey {
+		return nil, fmt.Errorf("%w: %s: a key has 1 to %d bytes, this one %d", ErrRefused, t.name, MaxKey, len(key))
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -146,18 +146,4 @@ func (t *Table[T]) encode(key string, v T) (*change, error) {
 		return nil, fmt.Errorf("%w: %s %q has %d bytes, over %d", ErrRefused, t.name, key, len(data), MaxValue)
 	}
 	return &change{data}, nil
-}
-
-func checkKey(table, key string) error {
-	if key == "" || len(key) > MaxKey {
-		return fmt.Errorf("%w: %s: a key has 1 to %d bytes, this one %d", ErrRefused, table, MaxKey, len(key))
-	}
-	return nil
-}
-
-func checkTable(name string) error {
-	if name == "" || name == schemaTable || len(name) > MaxKey {
-		return fmt.Errorf("%w: %q is no name for a table", ErrRefused, name)
-	}
-	return nil
 }

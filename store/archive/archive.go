@@ -60,16 +60,16 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hex
 }
 
-// Folder is a folder of the data directory whose files belong in a backup, as the package
-// that owns it describes it.
+// Folder is a folder of the data directory whose files belong in a backup, as described by the
+// package that owns it.
 type Folder struct {
 	Name  string   // in the data directory
-	Below []string // its folders that have files of the backup, too
-	// Allowed returns the largest size in bytes of a file, and the SHA-256 hash in hex that its name
-	// says, or "". name is relative to the folder. ok is false for a file that no backup holds.
+	Below []string // subfolders with files for the backup
+	// Allowed returns the largest size of a file in bytes and, if its name contains it, its SHA-256
+	// hash in hex. name is relative to the folder. ok is false for a file that no backup contains.
 	Allowed func(name string) (maxSize int64, sha256 string, ok bool)
-	Table   string                  // each record of it should have a file in the folder
-	FileOf  func(key string) string // the name of a record's file in the folder
+	Table   string                  // a table whose records have files in the folder
+	FileOf  func(key string) string // returns the name of a record's file
 }
 
 // allowed is Allowed for a name in the data directory.
@@ -80,7 +80,7 @@ func (l Folder) allowed(name string) (maxSize int64, sha256 string, ok bool) {
 	return l.Allowed(name)
 }
 
-// list returns the names, in the data directory, of the files that a backup holds.
+// list returns the names, in the data directory, of the files for a backup.
 func (l Folder) list(data string) (names []string, err error) {
 	for _, folder := range append([]string{""}, l.Below...) {
 		folder = path.Join(l.Name, folder)
@@ -173,13 +173,14 @@ func (m Manifest) String() string {
 		m.Perch, m.Appliance, len(m.Files), float64(m.Bytes())/1e6)
 }
 
-// Backup is a backup about to be written. Its files are open, so that none can be lost.
+// Backup is a backup to be written. Its files are open, so that none can disappear.
 type Backup struct {
 	Manifest Manifest
 	text     []byte              // of the manifest
 	files    map[string]*os.File // by their names in the backup
 }
 
+// Close closes the files.
 func (p *Backup) Close() {
 	for _, f := range p.files {
 		_ = f.Close() // it was only read
@@ -238,10 +239,10 @@ func (s contextReader) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// unpack reads a backup to its end. It calls agree once the manifest has been checked, and
-// writes each file to the writer that place returns, which it closes. Errors in the backup
-// have a code and a status.
-func unpack(r io.Reader, folder Folder, agree func(Manifest) error, place func(File) (io.WriteCloser, error)) (m Manifest, err error) {
+// unpack reads a whole backup. After it has checked the manifest it calls accept, and writes
+// each file to the writer that create returns, which it closes. Errors in the backup have a
+// code and a status.
+func unpack(r io.Reader, folder Folder, accept func(Manifest) error, create func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
 		return m, err
@@ -249,7 +250,7 @@ func unpack(r io.Reader, folder Folder, agree func(Manifest) error, place func(F
 	if err := m.check(folder); err != nil {
 		return m, err
 	}
-	if err := agree(m); err != nil {
+	if err := accept(m); err != nil {
 		return m, err
 	}
 	wanted := map[string]File{}
@@ -269,7 +270,7 @@ func unpack(r io.Reader, folder Folder, agree func(Manifest) error, place func(F
 			return m, badBackup("%.100q is not what its manifest says", head.Name)
 		}
 		delete(wanted, head.Name)
-		if err := unpackFile(t, f, place); err != nil {
+		if err := unpackFile(t, f, create); err != nil {
 			return m, err
 		}
 	}
@@ -300,8 +301,8 @@ func readManifest(t *tar.Reader) (m Manifest, err error) {
 	return m, nil
 }
 
-func unpackFile(t *tar.Reader, f File, place func(File) (io.WriteCloser, error)) error {
-	file, err := place(f)
+func unpackFile(t *tar.Reader, f File, create func(File) (io.WriteCloser, error)) error {
+	file, err := create(f)
 	if err != nil {
 		return err
 	}
@@ -335,7 +336,7 @@ func (s *readErrors) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unreadableBackup distinguishes a damaged backup from one that did not arrive.
+// unreadableBackup distinguishes a damaged backup from one that did not arrive completely.
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -361,7 +362,7 @@ type Directory struct {
 	Log        *slog.Logger
 }
 
-// FolderFiles counts the files of the folder that a backup holds. An unreadable folder counts as empty.
+// FolderFiles returns the number of the folder's files for a backup, or 0 if it cannot be read.
 func (d Directory) FolderFiles() int {
 	names, _ := d.Folder.list(d.Path)
 	return len(names)

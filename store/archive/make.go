@@ -21,7 +21,7 @@ import (
 )
 
 // backupTries bounds the attempts to find the file of every record of the folder's table,
-// since files may come and go.
+// since files may be added and removed meanwhile.
 const backupTries = 3
 
 // Running makes a backup while an appliance uses the directory and has its database open.
@@ -34,8 +34,8 @@ func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
 	return d.pack(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockWithin, w) })
 }
 
-// pack makes a backup whose database is written by database. A file exists longer than its record, so
-// the folder is read before and after the database is copied.
+// pack makes a backup with the database that database writes. A file is created before its record
+// and removed after it, so the folder is read before and after the database is copied.
 func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*Backup, error) {
 	for try := 1; ; try++ {
 		p := &Backup{files: map[string]*os.File{}}
@@ -51,12 +51,11 @@ func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*B
 			d.Log.Warn("files are missing, and are not in the backup", "folder", d.Folder.Name, "records", lost)
 			return p, nil
 		}
-		p.Close() // a file came or went
+		p.Close() // a file was just added or removed
 	}
 }
 
-// collect opens the files of a backup. lost are the records whose
-// files are missing.
+// collect opens the files of a backup. It returns the records whose files are missing.
 func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writer) error) (lost []string, err error) {
 	if err := d.openFolder(p.files); err != nil {
 		return nil, err
@@ -116,8 +115,7 @@ func (p *Backup) inventory(ctx context.Context, folder Folder, log *slog.Logger)
 	return err
 }
 
-// openSettings opens the settings, or an empty file if they are missing; a restore then leaves none
-// either.
+// openSettings opens the settings, or an empty file if they are missing.
 func openSettings(data string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(data, settingsName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,9 +149,9 @@ func (d Directory) openFolder(files map[string]*os.File) error {
 	return nil
 }
 
-// unnamedFile creates a file in the data directory that is gone when it is closed. If the
+// unnamedFile creates a file in the data directory that disappears when it is closed. If the
 // directory cannot be written, it uses a temporary directory, so that a failing card can be
-// saved.
+// backed up.
 func unnamedFile(data string) (*os.File, error) {
 	f, err := os.CreateTemp(data, ".backup-*")
 	if err != nil {

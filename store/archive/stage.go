@@ -18,8 +18,9 @@ import (
 )
 
 // A backup to be restored is staged in a folder of the data directory: its files under
-// their names and, once all of them have been checked and synced, the marker. Without a
-// marker the folder is removed; with it, it is swapped in before anything is opened.
+// their names and, once all of them have been checked and synced, the marker. At the next
+// start a folder with the marker is swapped in before anything is opened; one without it is
+// removed.
 const (
 	stageName  = "restore"
 	markerName = "ready"
@@ -44,8 +45,8 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 			return m, diskFault(fmt.Errorf("make a folder for the backup: %w", err))
 		}
 	}
-	agree := func(m Manifest) error { return errors.Join(d.replaceable(), hasRoom(d.Path, m.Bytes())) }
-	m, err = unpack(contextReader{ctx, r}, d.Folder, agree, func(f File) (io.WriteCloser, error) { return placeStaged(dir, f) })
+	accept := func(m Manifest) error { return errors.Join(d.replaceable(), hasRoom(d.Path, m.Bytes())) }
+	m, err = unpack(contextReader{ctx, r}, d.Folder, accept, func(f File) (io.WriteCloser, error) { return createStaged(dir, f) })
 	if err != nil {
 		return m, err
 	}
@@ -55,8 +56,8 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 	return m, mark(d.Path, dir, m)
 }
 
-// unstage removes what was staged, the marker first, so that half of it is never swapped
-// in.
+// unstage removes a staged backup, the marker first, so that an incomplete one is never
+// swapped in.
 func unstage(dir string) error {
 	err := os.Remove(filepath.Join(dir, markerName))
 	if err == nil {
@@ -96,8 +97,8 @@ func (d Directory) replaceable() error {
 	return nil
 }
 
-// placeStaged creates a staged file.
-func placeStaged(dir string, f File) (io.WriteCloser, error) {
+// createStaged creates a staged file.
+func createStaged(dir string, f File) (io.WriteCloser, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Name))
 	mode := os.FileMode(0o640)
 	if f.Name == databaseName || f.Name == settingsName {
@@ -151,29 +152,16 @@ func mark(data, dir string, m Manifest) error {
 		return fmt.Errorf("give the files to the owner of %s: %w", data, err)
 	}
 	err = syncTree(dir)
-	fresh := filepath.Join(dir, markerName+".new")
 	if err == nil {
-		err = writeSynced(fresh, text)
+		err = store.WriteFile(filepath.Join(dir, markerName), text)
 	}
 	if err == nil {
-		err = os.Rename(fresh, filepath.Join(dir, markerName))
-	}
-	if err == nil {
-		err = errors.Join(store.SyncDirectory(dir), store.SyncDirectory(data))
+		err = store.SyncDirectory(data)
 	}
 	if err != nil {
 		return diskFault(fmt.Errorf("stage the backup: %w", err))
 	}
 	return nil
-}
-
-func writeSynced(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // chownTree gives a tree to the owner of the data directory: sudo perch restore must not

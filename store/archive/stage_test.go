@@ -148,7 +148,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 	}
 	alone := func(f entry) []byte { return newParcel(0, db, f).tar(t) }
 	newer := newParcel(1, entry{name: "perch.db", text: database(t, "new",
-		store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})})
+		store.Migration{Name: "later", Apply: func(*store.Tx) error { return nil }})})
 	whole := small(t).tar(t)
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 1

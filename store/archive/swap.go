@@ -41,7 +41,7 @@ func (d Directory) swapIn(log *slog.Logger) error {
 	if ready {
 		m := m.Plain()
 		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
-		// First, so that the new database is never used with them; an interrupted swap does it again.
+		// First, so that the new database is never used with them. An interrupted swap repeats it.
 		if err := d.removeOutdated(); err != nil {
 			return fmt.Errorf("restore the backup that is staged in %s: %w", filepath.Join(data, stageName), err)
 		}

@@ -26,7 +26,7 @@ const (
 	bucketValue  = 0x01
 
 	mostName  = 1 << 10  // bytes of a table's name
-	mostDepth = 32       // of the tree; real ones have three or four levels
+	mostDepth = 32       // levels of the tree; real trees have three or four
 	mostRun   = 16 << 20 // bytes of a page with its overflow; a record has at most 1 MiB
 )
 
@@ -36,7 +36,7 @@ var errOrder = errors.New("written by a machine with another byte order, which n
 // meta is the content of one of the first two pages.
 type meta struct{ root, freelist, pages, tx uint64 }
 
-// readMetas returns the intact meta records, the newest first, which is the one that bolt would choose.
+// readMetas returns the intact meta records, the newest first; bolt uses that one.
 func readMetas(file io.ReaderAt) ([]meta, error) {
 	var whole []meta
 	for page := range int64(2) {
@@ -68,8 +68,8 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 	return whole, nil
 }
 
-// tree walks the pages of a database file that may be anything. Bolt trusts every number in it, and would read beyond
-// the end, or loop; what tree accepts, bolt reads safely.
+// tree walks the pages of an untrusted database file. Bolt trusts every number in a file, and would read beyond its end,
+// or loop; bolt can safely read what tree accepts.
 type tree struct {
 	file  io.ReaderAt
 	pages uint64   // in the file, including the two of the meta records

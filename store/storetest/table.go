@@ -13,7 +13,7 @@ import (
 // zero value is an empty table.
 type Table[T any] struct {
 	mu     sync.Mutex
-	Kept   map[string]T // reading it while others write is a race
+	Kept   map[string]T // the records; not to be read while others write
 	Last   T            // written last
 	Puts   int          // number of writes
 	broken error

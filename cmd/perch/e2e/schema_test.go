@@ -284,7 +284,7 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 // TestANewerDatabase is refused with the cure, and left as it is.
 func TestANewerDatabase(t *testing.T) {
 	data := t.TempDir()
-	later := append(datadir.Migrations(), store.Migration{Name: "later", Apply: func(*store.Raw) error { return nil }})
+	later := append(datadir.Migrations(), store.Migration{Name: "later", Apply: func(*store.Tx) error { return nil }})
 	db, err := store.Open(archive.DatabasePath(data), store.Options{Migrations: later})
 	if err == nil {
 		err = db.Close()
