@@ -99,7 +99,7 @@ func (t Tool) fit(name string, value any) (any, error) {
 		}
 		return nil, wrong()
 	}
-	return value, nil // a type no current firmware lists; the robot decides
+	return value, nil // no current firmware lists such a type; the robot decides
 }
 
 func (t Tool) inRange(name string, a Argument, n int) (any, error) {

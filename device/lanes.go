@@ -9,7 +9,7 @@ import (
 const MostJobs = 32
 
 // Lanes runs jobs in one queue per robot, so that a robot that does not answer
-// delays only its own jobs. The zero value is ready to use. Its methods are safe for
+// only delays its own jobs. The zero value is ready to use. Its methods are safe for
 // concurrent use.
 type Lanes struct {
 	mu   sync.Mutex

@@ -55,7 +55,7 @@ type Registry struct {
 	kept    map[ID]time.Time // last visit as stored
 	here    map[ID]visits    // since the start
 	welcome time.Time        // until then every robot that checks in is adopted
-	came    int              // robots of other machines adopted so
+	came    int              // robots of other machines that were adopted in that time
 	expires time.Time        // next check for expired strangers
 	tools   map[ID]int       // bytes stored
 }
@@ -171,10 +171,10 @@ func (r *Registry) Moved(by time.Duration) {
 }
 
 // admission decides on a check-in, and binds the client or records its claim. If
-// another client comes with the MAC of a bound robot, perhaps its owner erased the
-// flash and perhaps it is an impostor: it gets no token until the owner has decided,
-// even under open adoption. The return of an adopted robot clears the claims of
-// others; that of a stranger does not, since it may be an impostor too.
+// another client comes with the MAC of a bound robot, either its owner erased the
+// flash or it is an impostor: it gets no token until the owner has decided, even under
+// open adoption. An adopted robot that returns clears the claims of others; a stranger
+// does not, since it may be an impostor too.
 func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
 	case robot.Adopted() && robot.Client == c.Client:
@@ -281,7 +281,7 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	}
 	robot.bind(c)
 	robot.Named = false
-	robot.Epoch++ // which also keeps it from being welcomed as a new one
+	robot.Epoch++ // so that it is not adopted as a new robot
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
@@ -367,7 +367,7 @@ func (r *Registry) List() []Robot {
 }
 
 // Code returns the code that a robot waiting for adoption shows. It is empty for
-// others, and if the robot has not asked for ten minutes or since the start.
+// others, and if the robot has not checked in for ten minutes or since the start.
 func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
@@ -377,8 +377,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools stores an adopted robot's tools until it lists them again. Lists over
-// 64 KB of JSON are not stored, nor those that exceed 4 MB for all robots.
+// KeepTools stores an adopted robot's tools until it lists them again. A list over
+// 64 KB of JSON, or that makes the total exceed 4 MB, is not stored.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ type Robot struct {
 	Bound  bool   `json:"bound"`  // false until first admitted, and after Forget
 	Epoch  int    `json:"epoch"`
 
-	// Named is true if the owner adopted the robot by id or code; false if it was
-	// admitted because everybody is.
+	// Named is true if the owner adopted the robot; false if it was only admitted
+	// under open adoption.
 	Named bool `json:"named,omitempty"`
 
 	// Settings are the owner's. Outside the registry they are the effective ones:
@@ -37,7 +37,7 @@ type Robot struct {
 
 	Echo bool `json:"echo,omitempty"` // it leaves echo cancellation to the appliance
 
-	// Transport is the one that its last check-in was given.
+	// Transport was selected in the answer to its last check-in.
 	Transport Transport `json:"transport_given,omitempty"`
 
 	Tools         []Tool `json:"tools,omitempty"`
@@ -84,7 +84,7 @@ type CheckIn struct {
 	BaseURL  string // "http://host:port" as the robot reached the appliance
 }
 
-// Adoption says what happens to a robot that is new.
+// Adoption says whether a new robot may talk.
 type Adoption string
 
 // The values of Adoption.
@@ -96,7 +96,7 @@ const (
 // Admission is the answer to a check-in.
 type Admission struct {
 	Token   string // empty if the robot may not connect
-	Code    string // six digits to show until it is adopted; empty while too many wait, and it is adopted by its id
+	Code    string // six digits to show until it is adopted; empty while too many robots wait
 	New     bool   // the robot was not known
 	Adopted bool   // adopted by this check-in
 	Repeats bool   // the client waits already, and its check-in has nothing new

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// A stranger is a robot that nobody has adopted by name. The cost of strangers is
-// bounded: the registry limits how many it knows, per machine and per network, and
-// forgets those that were away for 30 days. When full, the stranger not
-// seen for longest is evicted from the machine or network that has too many, so that
-// no network displaces another's robots. A robot claimed from several machines
-// belongs to none of them, or the one that came first could evict it and the others'
-// claims with it. A machine with two addresses could therefore fill the registry with
-// strangers that it claims from both; those are evicted first.
+// A stranger is a robot that its owner has not adopted. The registry limits the strangers
+// that it stores, in total, per machine and per network, and forgets a stranger after
+// 30 days of absence. At a limit it evicts the stranger not seen for longest from the
+// machine or network with too many, so that no network displaces another's robots. A
+// robot that is claimed from several machines belongs to none of them: otherwise the
+// first machine could evict it, and with it the claims of the others. Since a machine
+// with two addresses could fill the registry with such robots, they are evicted first.
 
 const (
 	mostStrangers    = 200
@@ -31,9 +30,9 @@ const (
 	mostAdopted = 1000
 )
 
-// Welcome makes robots that check in before until adopted, under open adoption. At most
-// mostWelcomed are; a home does not connect more in an hour. Robots on this machine,
-// which no stranger can be, do not count.
+// Welcome makes the registry adopt robots that check in before until, under open adoption:
+// mostWelcomed at most, since a home does not connect more in an hour. Robots on this
+// machine, which are no strangers', do not count.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,13 +70,10 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	all := r.strangers()
 	var gone []ID
 	for i, robot := range all {
-		if i < len(all)-1 {
-			gone = append(gone, r.removeSoon(robot))
-		} else if err := r.remove(robot, true); err != nil { // which makes all earlier ones durable too
+		if err := r.remove(robot, i == len(all)-1); err != nil { // the durable write includes the earlier ones
 			return gone, fmt.Errorf("forget %s: %w", robot.ID, err)
-		} else {
-			gone = append(gone, robot.ID)
 		}
+		gone = append(gone, robot.ID)
 	}
 	return gone, nil
 }
@@ -94,8 +90,8 @@ func (r *Registry) strangers() []Robot {
 	return all
 }
 
-// remove forgets a stranger. It keeps the epoch of one that was adopted before, or an
-// old token would be valid again. r.mu is held.
+// remove forgets a stranger. If it was adopted before, its epoch stays, or an old token
+// would be valid again. r.mu is held.
 func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	key, left := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
 	switch again := robot.Epoch > 0; {
