@@ -11,8 +11,7 @@ import (
 
 func TestHours(t *testing.T) {
 	at := func(clock string) time.Time {
-		parsed, err := time.Parse("15:04:05", clock)
-		must.Succeed(t, err)
+		parsed := must.Value(time.Parse("15:04:05", clock))(t)
 		return parsed
 	}
 	for written, c := range map[string]struct{ in, out []string }{

@@ -18,8 +18,7 @@ func TestToolsUseTheSocket(t *testing.T) {
 		t.Skip("an appliance runs on this machine")
 	}
 	must.Succeed(t, os.Mkdir("data", 0o700))
-	l, err := net.Listen("unix", "data/perch.sock")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("unix", "data/perch.sock"))(t)
 	var asked []string
 	serve := func(w http.ResponseWriter, r *http.Request) { asked = append(asked, r.Host+" "+r.URL.Path) }
 	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(serve)}}

@@ -47,8 +47,7 @@ func TestAssets(t *testing.T) {
 	}
 	other := must.Value(l.AssetFor("a0b1c2d3e4f5", "font-de.bin", time.Now().Add(-25*time.Hour)))(t)
 	l.add(t, simrobot.Image("1.3.0", 0), board)
-	image, err := func() (string, error) { l.runs(t, mac, "1.2.4"); return l.Install("a0b1c2d3e4f5", "", time.Now()) }()
-	must.Succeed(t, err)
+	image := must.Value(func() (string, error) { l.runs(t, mac, "1.2.4"); return l.Install("a0b1c2d3e4f5", "", time.Now()) }())(t)
 	must.Value(l.AddAsset(t.Context(), "other.bin", bytes.NewReader(file)))(t)
 	ticket := path[strings.Index(path, "?"):]
 	for url, code := range map[string]int{

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // sonames are the packages of the libraries that programs are linked with.
@@ -135,10 +137,7 @@ func linked(t *testing.T, deb, name string) {
 	if program == "perch" {
 		documented(t, filepath.Join(root, "usr/share/doc/perch"))
 	}
-	f, err := elf.Open(filepath.Join(root, "usr/bin", program))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Value(elf.Open(filepath.Join(root, "usr/bin", program)))(t)
 	defer f.Close()
 	if f.Machine != machines[arch] {
 		t.Errorf("the program is for %v", f.Machine)
@@ -157,10 +156,7 @@ func linked(t *testing.T, deb, name string) {
 			t.Errorf("%s is needed, and no package of it among: %s", library, depends)
 		}
 	}
-	symbols, err := f.ImportedSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	symbols := must.Value(f.ImportedSymbols())(t)
 	for _, s := range symbols {
 		minor, versioned := strings.CutPrefix(s.Version, "GLIBC_2.")
 		if versioned && len(minor) >= 2 && minor[:2] > "34" {
@@ -213,9 +209,7 @@ func newRoot(t *testing.T) func() root {
 		}
 		for _, name := range []string{"/etc/resolv.conf", "/etc/hosts"} {
 			if text, err := os.ReadFile(name); err == nil { // packages come from where this machine's come from
-				if err := os.WriteFile(filepath.Join(r.path, name), text, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Succeed(t, os.WriteFile(filepath.Join(r.path, name), text, 0o644))
 			}
 		}
 		r.withProc(t)
@@ -318,14 +312,9 @@ func keys(t *testing.T, r root) {
 	configure := func(key string) {
 		t.Helper()
 		text := "brains: [{kind: openai, url: \"http://127.0.0.1:9/v1\", model: m, key_file: " + key + "}, {kind: reflex}]\n"
-		if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(text), 0o640))
 	}
-	before, err := os.ReadFile(filepath.Join(r.path, "etc/perch/perch.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Value(os.ReadFile(filepath.Join(r.path, "etc/perch/perch.yaml")))(t)
 	defer func() {
 		r.must(t, "rm", "-f", "/etc/perch/brain.key", "/etc/perch/secrets/brain")
 		if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), before, 0o640); err != nil {
@@ -369,10 +358,7 @@ func unit(t *testing.T, r root) {
 	if !ok {
 		t.Errorf("systemd-analyze security: %s", out)
 	}
-	page, err := os.ReadFile("../docs/package.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Value(os.ReadFile("../docs/package.md"))(t)
 	figure := regexp.MustCompile(`exposure ([0-9.]+) on Debian 12`).FindSubmatch(page)
 	if figure == nil || !strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(exposure, " for perch.service:")), string(figure[1])+" ") {
 		t.Errorf("the exposure is%s, and not what docs/package.md says: %s", exposure, figure)
@@ -387,13 +373,8 @@ func (r root) serving(t *testing.T) (ota string) {
 	c := exec.Command("chroot", "--userspec=perch:perch", r.path, "/usr/bin/perch", "serve", "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
 	c.Env = []string{"HOME=/var/lib/perch", "STATE_DIRECTORY=/var/lib/perch", "RUNTIME_DIRECTORY=/run/perch", "PERCH_MQTT_BROKER=none",
 		"PATH=/usr/bin:/bin"}
-	logged, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	logged := must.Value(c.StderrPipe())(t)
+	must.Succeed(t, c.Start())
 	lines, all, ended := make(chan string, 1000), &bytes.Buffer{}, make(chan error, 1)
 	go func() {
 		defer close(lines)
@@ -456,9 +437,7 @@ func used(t *testing.T, r root) {
 // its configuration: both stay as they are.
 func upgraded(t *testing.T, r root, deb string) {
 	const faulty = "name: kitchen\nno_such_key: 1\n"
-	if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(faulty), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(faulty), 0o640))
 	before := r.must(t, "sh", "-c", "cd /var/lib/perch && sha256sum perch.db admin-token token-key")
 	r.install(t, deb)
 	if out := r.must(t, "perch", "version"); !strings.HasPrefix(out, "perch 1.0.1\n") {
@@ -476,9 +455,7 @@ func upgraded(t *testing.T, r root, deb string) {
 	if out, err := r.run(t, "perch", "check-config"); err == nil || !strings.Contains(out, "no_such_key") {
 		t.Errorf("check-config says %v %s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), nil, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), nil, 0o640))
 	r.serving(t)
 	if out := r.must(t, "perch", "robot", "list"); !strings.Contains(strings.ReplaceAll(out, ":", ""), "020000000001") {
 		t.Errorf("after the upgrade perch robot list says\n%s", out)
@@ -488,9 +465,7 @@ func upgraded(t *testing.T, r root, deb string) {
 // purged removes it: what it kept stays until it is purged.
 func purged(t *testing.T, r root) {
 	key := filepath.Join(r.path, "etc/perch/secrets/own")
-	if err := os.WriteFile(key, []byte("a key of the owner's\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(key, []byte("a key of the owner's\n"), 0o600))
 	r.must(t, "apt-get", "remove", "-y", "-q", "perch", "perch-tools")
 	if !r.exists("/var/lib/perch/perch.db") || !r.exists("/etc/perch/perch.yaml") {
 		t.Error("removing it took what it kept")

@@ -17,8 +17,7 @@ func TestTooOldAGo(t *testing.T) {
 	if _, err := os.ReadFile("deps.sh"); err != nil { // a result that is kept is of this text
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../go.mod")
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile("../go.mod"))(t)
 	_, rest, _ := strings.Cut(string(text), "\ngo ")
 	needed, _, _ := strings.Cut(rest, "\n")
 	for _, c := range []struct {
@@ -40,8 +39,7 @@ func TestTooOldAGo(t *testing.T) {
 				must.Succeed(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755))
 			}
 			for _, name := range []string{"sh", "dirname", "uname", "sed", "grep", "head", "cut", "sort", "id", "mktemp", "rm", "env", "cat"} {
-				path, err := exec.LookPath(name)
-				must.Succeed(t, err)
+				path := must.Value(exec.LookPath(name))(t)
 				must.Succeed(t, os.Symlink(path, filepath.Join(programs, name)))
 			}
 			if c.version != "" {

@@ -13,8 +13,7 @@ import (
 // TestUpstream: a package names whom to write to and where it is from, and
 // tells no password that is in an address.
 func TestUpstream(t *testing.T) {
-	script, err := filepath.Abs("upstream.sh")
-	must.Succeed(t, err)
+	script := must.Value(filepath.Abs("upstream.sh"))(t)
 	if _, err := os.ReadFile(script); err != nil { // a result that is kept is of this text
 		t.Fatal(err)
 	}

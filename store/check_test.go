@@ -28,8 +28,7 @@ func check(t testing.TB, content []byte, o Options, each func(table, key string,
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "some.db")
 	must.Succeed(t, os.WriteFile(path, content, 0o600))
-	f, err := os.Open(path)
-	must.Succeed(t, err)
+	f := must.Value(os.Open(path))(t)
 	defer f.Close()
 	return Check(f, o, each)
 }
@@ -151,8 +150,7 @@ func FuzzCheck(f *testing.F) {
 			mend(file[page*pageSize+pageHead:])
 		}
 		must.Succeed(t, os.WriteFile(path, file, 0o600))
-		opened, err := os.Open(path)
-		must.Succeed(t, err)
+		opened := must.Value(os.Open(path))(t)
 		defer opened.Close()
 		if _, err := Check(opened, Options{Migrations: make([]Migration, 1)}, nil); err != nil && !errors.Is(err, ErrDamaged) &&
 			!errors.Is(err, ErrNewer) {
@@ -163,8 +161,7 @@ func FuzzCheck(f *testing.F) {
 
 func TestHold(t *testing.T) {
 	path := dbPath(t)
-	held, err := AcquireLock(path, time.Second) // where there is none
-	must.Succeed(t, err)
+	held := must.Value(AcquireLock(path, time.Second))(t) // where there is none
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("made meanwhile: %v", err)
 	}
@@ -174,8 +171,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("of an open one: %v", err)
 	}
 	must.Succeed(t, db.Close())
-	held, err = AcquireLock(path, time.Millisecond)
-	must.Succeed(t, err)
+	held = must.Value(AcquireLock(path, time.Millisecond))(t)
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("opened meanwhile: %v", err)
 	}

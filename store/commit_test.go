@@ -132,8 +132,7 @@ func TestFailedFlushKeepsAndRetries(t *testing.T) {
 }
 
 func TestCloseReportsWhatIsLost(t *testing.T) {
-	db, err := Open(dbPath(t), Options{})
-	must.Succeed(t, err)
+	db := must.Value(Open(dbPath(t), Options{}))(t)
 	refuse(db, true)
 	NewTable[string](db, "texts").PutSoon("k", strings.Repeat("x", 1<<18))
 	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "1 records") {

@@ -19,8 +19,7 @@ import (
 // hollow makes a file most of which is free, with some records, and returns its size.
 func hollow(t testing.TB, path string) int64 {
 	t.Helper()
-	db, err := Open(path, Options{FlushAfter: time.Hour})
-	must.Succeed(t, err)
+	db := must.Value(Open(path, Options{FlushAfter: time.Hour}))(t)
 	texts := NewTable[string](db, "texts")
 	for i := range 100 {
 		texts.PutSoon(fmt.Sprint("gone", i), strings.Repeat("x", 20_000))
@@ -31,8 +30,7 @@ func hollow(t testing.TB, path string) int64 {
 		texts.DeleteSoon(fmt.Sprint("gone", i))
 	}
 	must.Succeed(t, db.Close())
-	info, err := os.Stat(path)
-	must.Succeed(t, err)
+	info := must.Value(os.Stat(path))(t)
 	return info.Size()
 }
 
@@ -63,8 +61,7 @@ func TestCompaction(t *testing.T) {
 		}
 	}
 	db := open(t, path, o)
-	info, err := os.Stat(path)
-	must.Succeed(t, err)
+	info := must.Value(os.Stat(path))(t)
 	if info.Size()*10 > before || info.Mode().Perm() != 0o600 || !strings.Contains(log.String(), " from=") {
 		t.Errorf("of %d bytes there are %d, mode %v; log:\n%s", before, info.Size(), info.Mode(), &log)
 	}
@@ -87,8 +84,7 @@ func TestCompaction(t *testing.T) {
 // TestAFileThatIsHalfFull is not rewritten, however much of it is free: that pays for the writing only when it is most.
 func TestAFileThatIsHalfFull(t *testing.T) {
 	path := dbPath(t)
-	db, err := Open(path, Options{FlushAfter: time.Hour})
-	must.Succeed(t, err)
+	db := must.Value(Open(path, Options{FlushAfter: time.Hour}))(t)
 	texts := NewTable[string](db, "texts")
 	for i := range 100 {
 		texts.PutSoon(fmt.Sprint(i), strings.Repeat("x", 20_000))
@@ -98,8 +94,7 @@ func TestAFileThatIsHalfFull(t *testing.T) {
 		texts.DeleteSoon(fmt.Sprint(i))
 	}
 	must.Succeed(t, db.Close())
-	before, err := os.Stat(path)
-	must.Succeed(t, err)
+	before := must.Value(os.Stat(path))(t)
 	must.Succeed(t, open(t, path, Options{CompactFrom: 100_000}).Close())
 	if info, _ := os.Stat(path); !os.SameFile(before, info) {
 		t.Error("rewritten")
@@ -113,8 +108,7 @@ func TestNoRoomToCompact(t *testing.T) {
 		path := filepath.Join(dir, "perch.db")
 		before := hollow(t, path)
 		full := func(string) {
-			free, err := FreeSpace(dir)
-			must.Succeed(t, err)
+			free := must.Value(FreeSpace(dir))(t)
 			_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, free), 0o600) // as far as it goes
 		}
 		var log bytes.Buffer
@@ -155,8 +149,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 			before := hollow(t, path)
 			cmd, _ := child(t, "compact", step+":"+path)
 			_ = cmd.Wait() // it was killed
-			info, err := os.Stat(path)
-			must.Succeed(t, err)
+			info := must.Value(os.Stat(path))(t)
 			if (info.Size() < before) != smaller || Exists(path+temporary) == smaller {
 				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, Exists(path+temporary))
 			}

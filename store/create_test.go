@@ -22,13 +22,11 @@ func TestNewFile(t *testing.T) {
 	if db.Path() != path {
 		t.Errorf("Path = %s", db.Path())
 	}
-	info, err := os.Stat(path)
-	must.Succeed(t, err)
+	info := must.Value(os.Stat(path))(t)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	entries, err := os.ReadDir(dir)
-	must.Succeed(t, err)
+	entries := must.Value(os.ReadDir(dir))(t)
 	if len(entries) != 1 {
 		t.Errorf("something is left over: %v", entries)
 	}
@@ -44,8 +42,7 @@ func TestNewFile(t *testing.T) {
 func pristine(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bolt")
-	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize})
-	must.Succeed(t, err)
+	bolt := must.Value(bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize}))(t)
 	must.Succeed(t, bolt.Close())
 	return read(t, path)
 }
@@ -114,8 +111,7 @@ func TestDamagedFileIsKept(t *testing.T) {
 	}
 	const foreign = "made by another program"
 	theirs := dbPath(t)
-	bolt, err := bbolt.Open(theirs, 0o600, nil)
-	must.Succeed(t, err)
+	bolt := must.Value(bbolt.Open(theirs, 0o600, nil))(t)
 	must.Succeed(t, bolt.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("theirs")); return err }))
 	must.Succeed(t, bolt.Close())
 	files := map[string][]byte{

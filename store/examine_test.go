@@ -33,8 +33,7 @@ func findPage(t testing.TB, file []byte, wanted func(kind string, page []byte) b
 	t.Helper()
 	path := dbPath(t)
 	must.Succeed(t, os.WriteFile(path, file, 0o600))
-	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
-	must.Succeed(t, err)
+	bolt := must.Value(bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true}))(t)
 	must.Succeed(t, bolt.View(func(tx *bbolt.Tx) error {
 		for number = 2; ; number++ {
 			info, err := tx.Page(number)

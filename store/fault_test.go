@@ -20,8 +20,7 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 	for left, reopened := range map[int64]error{0: nil, 2 * pageSize: ErrDamaged} {
 		t.Run(fmt.Sprint(left, " bytes left"), func(t *testing.T) {
 			path := dbPath(t)
-			db, err := Open(path, Options{})
-			must.Succeed(t, err)
+			db := must.Value(Open(path, Options{}))(t)
 			texts := NewTable[string](db, "texts")
 			must.Succeed(t, texts.Put("a", strings.Repeat("a", 20_000)))
 			must.Succeed(t, os.Truncate(path, left))
@@ -48,7 +47,7 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 				t.Errorf("Close = %v", err)
 			}
 			// The lock is free again; a file that lost every byte is as good as new.
-			db, err = Open(path, Options{Timeout: time.Millisecond})
+			db, err := Open(path, Options{Timeout: time.Millisecond})
 			if !errors.Is(err, reopened) {
 				t.Errorf("Open = %v, want %v", err, reopened)
 			}

@@ -37,13 +37,8 @@ func child(t *testing.T, role, file string) (*exec.Cmd, *bufio.Scanner) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PERCH_STORE_CHILD="+role, "PERCH_STORE_FILE="+file)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Value(cmd.StdoutPipe())(t)
+	must.Succeed(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_, _ = io.Copy(io.Discard, out)
@@ -69,10 +64,7 @@ func dbPath(t testing.TB) string { return filepath.Join(t.TempDir(), "perch.db")
 
 func open(t testing.TB, path string, o Options) *DB {
 	t.Helper()
-	db, err := Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Value(Open(path, o))(t)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -83,7 +75,6 @@ func open(t testing.TB, path string, o Options) *DB {
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	data := must.Value(os.ReadFile(path))(t)
 	return data
 }

@@ -171,8 +171,7 @@ func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 	for page := range len(file) / pageSize {
 		path := filepath.Join(dir, fmt.Sprint(page), "perch.db")
 		must.Succeed(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, file, 0o600)))
-		db, err := Open(path, Options{Salvage: true, FlushAfter: time.Hour})
-		must.Succeed(t, err)
+		db := must.Value(Open(path, Options{Salvage: true, FlushAfter: time.Hour}))(t)
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		must.Succeed(t, err)
 		_, err = f.WriteAt(make([]byte, pageSize), int64(page)*pageSize)

@@ -68,8 +68,7 @@ func TestKilledProcessKeepsWhatItAcknowledged(t *testing.T) {
 			if !lines.Scan() {
 				t.Fatal("the child ended by itself")
 			}
-			n, err := strconv.Atoi(lines.Text())
-			must.Succeed(t, err)
+			n := must.Value(strconv.Atoi(lines.Text()))(t)
 			acknowledged = n
 		}
 		must.Succeed(t, cmd.Process.Kill())

@@ -22,8 +22,7 @@ func asFirmware(t *testing.T, sequence, timestamp byte, opus []byte) []byte {
 	t.Helper()
 	header := bytes.Clone(talkNonce[:])
 	header[3], header[11], header[15] = byte(len(opus)), timestamp, sequence
-	block, err := aes.NewCipher(talkKey[:])
-	must.Succeed(t, err)
+	block := must.Value(aes.NewCipher(talkKey[:]))(t)
 	sealed := make([]byte, len(opus))
 	cipher.NewCTR(block, header).XORKeyStream(sealed, opus)
 	return append(header, sealed...)

@@ -107,8 +107,7 @@ func TestTheRows(t *testing.T) {
 // testsOf is the text of a package's tests.
 func testsOf(t *testing.T, folder string) (text string) {
 	t.Helper()
-	files, err := filepath.Glob("../../" + folder + "/*_test.go")
-	must.Succeed(t, err)
+	files := must.Value(filepath.Glob("../../" + folder + "/*_test.go"))(t)
 	for _, file := range files {
 		text += read(t, file)
 	}
@@ -117,7 +116,6 @@ func testsOf(t *testing.T, folder string) (text string) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(path))(t)
 	return string(text)
 }

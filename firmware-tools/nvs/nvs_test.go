@@ -69,15 +69,13 @@ func whole(t testing.TB) *nvs.Partition {
 
 func encode(t testing.TB, p *nvs.Partition, size int) []byte {
 	t.Helper()
-	image, err := p.Encode(size)
-	must.Succeed(t, err)
+	image := must.Value(p.Encode(size))(t)
 	return image
 }
 
 func decode(t testing.TB, image []byte) *nvs.Partition {
 	t.Helper()
-	p, err := nvs.Decode(image)
-	must.Succeed(t, err)
+	p := must.Value(nvs.Decode(image))(t)
 	return p
 }
 

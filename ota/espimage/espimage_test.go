@@ -97,8 +97,7 @@ func read(file []byte) (espimage.Image, error) {
 
 func TestAnApplication(t *testing.T) {
 	file := stackChan().bytes()
-	i, err := read(file)
-	must.Succeed(t, err)
+	i := must.Value(read(file))(t)
 	if i.Kind != espimage.Application || i.Chip.String() != "esp32s3" || i.MinRevision != 1 || !i.Hashed || i.Signed || i.Trailing != 0 ||
 		i.Size != int64(len(file)) || i.Length != i.Size || i.SHA256 != sha256.Sum256(file) {
 		t.Errorf("%+v", i)
@@ -242,8 +241,7 @@ func TestOtherFiles(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	i, err := read(stackChan().bytes())
-	must.Succeed(t, err)
+	i := must.Value(read(stackChan().bytes()))(t)
 	s3, _ := espimage.ParseChip("esp32s3")
 	esp32, known := espimage.ParseChip("esp32")
 	if _, knows := espimage.ParseChip("esp8266"); !known || knows || esp32 != 0 {

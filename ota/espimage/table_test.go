@@ -116,8 +116,7 @@ func TestStarts(t *testing.T) {
 		{record(0, valid), blank, "ota_0"},
 		{record(4_000_000_000, valid), blank, "ota_1"},
 	} {
-		parts, err := espimage.ParseTable(table(xiaozhi(), true))
-		must.Succeed(t, err)
+		parts := must.Value(espimage.ParseTable(table(xiaozhi(), true)))(t)
 		if p, is := parts.Starts(c.first, c.second); !is || p.Name != c.want {
 			t.Errorf("%d: %v, not %s", n, p, c.want)
 		}
@@ -140,14 +139,12 @@ func TestStarts(t *testing.T) {
 
 // TestFactory: boards without slots, and those with both.
 func TestFactory(t *testing.T) {
-	small, err := espimage.ParseTable(table([]entry{{"nvs", 1, 2, 0x9000, 0x6000}, {"factory", 0, 0, 0x10000, 0x2F0000}}, true))
-	must.Succeed(t, err)
+	small := must.Value(espimage.ParseTable(table([]entry{{"nvs", 1, 2, 0x9000, 0x6000}, {"factory", 0, 0, 0x10000, 0x2F0000}}, true)))(t)
 	p, is := small.Starts(nil, nil)
 	if _, choice := small.Choice(); !is || choice || p.Name != "factory" {
 		t.Error(p, is)
 	}
-	both, err := espimage.ParseTable(table(append([]entry{{"factory", 0, 0, 0x10000, 0x10000}}, xiaozhi()...), true))
-	must.Succeed(t, err)
+	both := must.Value(espimage.ParseTable(table(append([]entry{{"factory", 0, 0, 0x10000, 0x10000}}, xiaozhi()...), true)))(t)
 	if p, is := both.Starts(nil, nil); !is || p.Name != "factory" {
 		t.Error(p)
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // owner is the container's user.
@@ -68,9 +70,7 @@ type configuration struct {
 func architectures(t *testing.T, archive string) (all []string) {
 	t.Helper()
 	var d descriptors
-	if err := json.Unmarshal([]byte(output(t, "skopeo", "inspect", "--raw", "oci-archive:"+archive)), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal([]byte(output(t, "skopeo", "inspect", "--raw", "oci-archive:"+archive)), &d))
 	for _, m := range d.Manifests {
 		if m.Platform.OS != "linux" {
 			t.Errorf("one is for %v", m.Platform)
@@ -170,10 +170,7 @@ func contents(t *testing.T, root, arch string) {
 	if err != nil || files < 2000 {
 		t.Errorf("it has %d files (%v)", files, err)
 	}
-	program, err := elf.Open(filepath.Join(root, "usr/bin/perch"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Value(elf.Open(filepath.Join(root, "usr/bin/perch")))(t)
 	defer program.Close()
 	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]; program.Machine != want {
 		t.Errorf("its program is for %s", program.Machine)
@@ -196,12 +193,8 @@ func libraries(t *testing.T, root, arch string) {
 // runs starts the image in a network of its own, and has a robot's check-in answered.
 func runs(t *testing.T, bundle string) {
 	data, id := filepath.Join(t.TempDir(), "data"), "perch-test-"+filepath.Base(filepath.Dir(filepath.Dir(t.TempDir())))
-	if err := os.Mkdir(data, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(data, owner, owner); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.Mkdir(data, 0o750))
+	must.Succeed(t, os.Chown(data, owner, owner))
 	restrict(t, filepath.Join(bundle, "config.json"), data)
 	state := filepath.Join(filepath.Dir(bundle), "state")
 	// Where a kernel has both kinds of control groups, this runtime wants the newer alone.
@@ -211,10 +204,7 @@ func runs(t *testing.T, bundle string) {
 			args...)...)
 	}
 	logged := filepath.Join(t.TempDir(), "log")
-	log, err := os.Create(logged)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Value(os.Create(logged))(t)
 	defer log.Close()
 	// The runtime gives what it has as standard input to the container's user: that must not be
 	// this machine's /dev/null.
@@ -226,9 +216,7 @@ func runs(t *testing.T, bundle string) {
 	c := stdin(exec.Command("unshare", append([]string{"--net", "sh", "-c", `ip link set lo up && exec "$@"`, "sh"},
 		crun("run", "--bundle", bundle, id).Args...)...))
 	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	running := true
@@ -288,10 +276,7 @@ func runs(t *testing.T, bundle string) {
 	if !strings.Contains(checkin, `"websocket"`) {
 		t.Errorf("a check-in is answered %s", checkin)
 	}
-	memory, err := os.ReadFile("/proc/" + pid + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Value(os.ReadFile("/proc/" + pid + "/status"))(t)
 	for line := range strings.Lines(string(memory)) {
 		if strings.HasPrefix(line, "VmRSS") || strings.HasPrefix(line, "VmHWM") {
 			t.Log(strings.TrimSpace(line))
@@ -354,14 +339,9 @@ func first(t *testing.T, list *exec.Cmd) []byte {
 // capability, in the network of whoever starts it.
 func restrict(t *testing.T, file, data string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Value(os.ReadFile(file))(t)
 	var spec map[string]any
-	if err := json.Unmarshal(text, &spec); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, json.Unmarshal(text, &spec))
 	process, linux := spec["process"].(map[string]any), spec["linux"].(map[string]any)
 	process["terminal"], process["noNewPrivileges"], process["capabilities"] = false, true, map[string]any{}
 	spec["root"].(map[string]any)["readonly"] = true
@@ -375,10 +355,5 @@ func restrict(t *testing.T, file, data string) {
 	}
 	spec["mounts"] = append(mounts, map[string]any{"destination": "/var/lib/perch", "type": "bind", "source": data,
 		"options": []string{"rbind", "rw", "nosuid", "nodev", "noexec"}})
-	if text, err = json.Marshal(spec); err == nil {
-		err = os.WriteFile(file, text, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.WriteFile(file, must.Value(json.Marshal(spec))(t), 0o644))
 }

@@ -35,8 +35,7 @@ func TestWayIn(t *testing.T) {
 		t.Helper()
 		must.Succeed(t, os.WriteFile(filepath.Join(data, "admin-token"), []byte(text+"\n"), 0o600))
 	}
-	host, err := os.Hostname()
-	must.Succeed(t, err)
+	host := must.Value(os.Hostname())(t)
 	token("first")
 	text, before := left()
 	if text != "The page is at http://"+host+".local:8003/\r\nIt asks for this admin token: first\r\n" {
@@ -58,8 +57,7 @@ func TestWayIn(t *testing.T) {
 func TestManifest(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "perch-pi_1.2.0.img")
 	must.Succeed(t, errors.Join(os.WriteFile(image, []byte("unpacked"), 0o644), os.WriteFile(image+".xz", []byte("small"), 0o644)))
-	text, err := exec.CommandContext(t.Context(), "python3", "manifest.py", image, "https://perch.example/1.2.0/", "1700000000").Output()
-	must.Succeed(t, err)
+	text := must.Value(exec.CommandContext(t.Context(), "python3", "manifest.py", image, "https://perch.example/1.2.0/", "1700000000").Output())(t)
 	var m struct {
 		Imager struct {
 			Devices []struct {

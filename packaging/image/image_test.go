@@ -55,8 +55,7 @@ func newCard(t *testing.T, preseed string) *card {
 	}
 	c.do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", c.key)
 	if preseed != "" {
-		public, err := os.ReadFile(c.key + ".pub")
-		must.Succeed(t, err)
+		public := must.Value(os.ReadFile(c.key + ".pub"))(t)
 		c.put("rpi-preseed.toml", strings.ReplaceAll(preseed, "KEY", strings.TrimSpace(string(public))))
 	}
 	return c
@@ -102,8 +101,7 @@ type machine struct {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
@@ -355,8 +353,7 @@ func TestABadPreseed(t *testing.T) {
 // runs all the same.
 func TestACardWithoutRoom(t *testing.T) {
 	c := newCard(t, everything)
-	image, err := os.Stat(os.Getenv("PERCH_IMAGE"))
-	must.Succeed(t, err)
+	image := must.Value(os.Stat(os.Getenv("PERCH_IMAGE")))(t)
 	must.Succeed(t, os.Truncate(c.file, image.Size()))
 	m := c.boots()
 	m.ready()

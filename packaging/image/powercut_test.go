@@ -60,8 +60,7 @@ const (
 // writes reads a log of qemu's blklogwrites; it is that of Linux's dm-log-writes.
 func writes(t *testing.T, log string) (all []write) {
 	t.Helper()
-	f, err := os.Open(log)
-	must.Succeed(t, err)
+	f := must.Value(os.Open(log))(t)
 	defer f.Close()
 	var head struct {
 		Magic, Version, Entries uint64
@@ -87,11 +86,9 @@ func writes(t *testing.T, log string) (all []write) {
 // replay does to a card what was asked before power failed, and returns how many were lost.
 func replay(t *testing.T, log string, all []write, card string, chance *rand.Rand) (lost int) {
 	t.Helper()
-	from, err := os.Open(log)
-	must.Succeed(t, err)
+	from := must.Value(os.Open(log))(t)
 	defer from.Close()
-	to, err := os.OpenFile(card, os.O_WRONLY, 0)
-	must.Succeed(t, err)
+	to := must.Value(os.OpenFile(card, os.O_WRONLY, 0))(t)
 	defer to.Close()
 	sure := 0
 	for i, w := range all {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // at is the time of the release.
@@ -31,20 +33,13 @@ func output(t *testing.T, dir string, env []string, name string, args ...string)
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must.Succeed(t, os.WriteFile(file, []byte(text), 0o644))
 }
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Value(os.ReadFile(file))(t)
 	return string(text)
 }
 
@@ -56,10 +51,7 @@ func openpgp(t *testing.T, name string) []string {
 			t.Skipf("%s is not installed: packaging/deps.sh release installs it", program)
 		}
 	}
-	home, err := os.MkdirTemp("/tmp", "perch-gpg-") // its agent's socket has a path that must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := must.Value(os.MkdirTemp("/tmp", "perch-gpg-"))(t) // its agent's socket has a path that must be short
 	env := []string{"GNUPGHOME=" + home, "SOURCE_DATE_EPOCH=" + at}
 	t.Cleanup(func() {
 		_, _ = command(".", env, "gpgconf", "--kill", "all")
@@ -92,9 +84,7 @@ func newClient(t *testing.T, repository, keyring string) client {
 	c := client{t, t.TempDir()}
 	for _, dir := range []string{"etc/apt/preferences.d", "etc/apt/apt.conf.d", "etc/apt/trusted.gpg.d", "var/lib/apt/lists/partial",
 		"var/cache/apt/archives/partial", "var/log/apt", "root/var/lib/dpkg/updates", "root/var/lib/dpkg/info"} {
-		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.MkdirAll(filepath.Join(c.dir, dir), 0o755))
 	}
 	write(t, c.dir+"/root/var/lib/dpkg/status", "")
 	write(t, c.dir+"/etc/apt/sources.list.d/perch.sources",
@@ -261,9 +251,7 @@ func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"build.sh", "notes.sh", "apt.sh"} {
 		write(t, dir+"/packaging/release/"+name, read(t, name))
-		if err := os.Chmod(dir+"/packaging/release/"+name, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.Chmod(dir+"/packaging/release/"+name, 0o755))
 	}
 	write(t, dir+"/CHANGELOG.md", "# Changes\n\n## Unreleased\n\n## 1.2.0\n\n- It is.\n")
 	key := filepath.Join(t.TempDir(), "key")

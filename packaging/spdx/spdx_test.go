@@ -56,10 +56,8 @@ License: LGPL-2.1
 func machine(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	self, err := os.Executable()
-	must.Succeed(t, err)
-	program, err := os.ReadFile(self)
-	must.Succeed(t, err)
+	self := must.Value(os.Executable())(t)
+	program := must.Value(os.ReadFile(self))(t)
 	for name, text := range map[string]string{
 		"var/lib/dpkg/status":                  status,
 		"usr/share/doc/libmood-real/copyright": copyright,
@@ -168,8 +166,7 @@ func TestEveryModuleHasALicence(t *testing.T) {
 			if info, err := os.Stat(file); err == nil && info.IsDir() {
 				continue
 			}
-			text, err := os.ReadFile(file)
-			must.Succeed(t, err)
+			text := must.Value(os.ReadFile(file))(t)
 			all += string(text)
 		}
 		if len(recognized(all)) == 0 {

@@ -21,8 +21,7 @@ import (
 // TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
 func TestAnImageComesDuringABackup(t *testing.T) {
 	data := t.TempDir()
-	db, err := store.Open(DatabasePath(data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
 	table := store.NewTable[map[string]string](db, "firmware")
 	add := func(text string) (name, sha string) {
@@ -74,8 +73,7 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 // lost its file or is damaged does not keep the rest from being saved.
 func TestABackupIsStreamed(t *testing.T) {
 	data := t.TempDir()
-	db, err := store.Open(DatabasePath(data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
 	lost, broken := strings.Repeat("0", 64), strings.Repeat("1", 64)
 	must.Succeed(t, store.NewTable[map[string]string](db, "firmware").Put(lost, map[string]string{}))
@@ -86,8 +84,7 @@ func TestABackupIsStreamed(t *testing.T) {
 	var log bytes.Buffer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p, err := at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db)
-	must.Succeed(t, err)
+	p := must.Value(at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db))(t)
 	defer p.Close()
 	must.Succeed(t, p.Write(t.Context(), io.Discard))
 	runtime.ReadMemStats(&after)

@@ -37,8 +37,7 @@ func firmware() Folder {
 func database(t testing.TB, which string, migrations ...store.Migration) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), which+".db")
-	db, err := store.Open(path, store.Options{Migrations: migrations})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(path, store.Options{Migrations: migrations}))(t)
 	must.Succeed(t, errors.Join(store.NewTable[string](db, "is").Put("which", which), db.Close()))
 	return archivetest.Read(t, path)
 }
@@ -76,8 +75,7 @@ func small(t testing.TB) *parcel {
 
 func (p *parcel) tar(t testing.TB) []byte {
 	t.Helper()
-	text, err := json.Marshal(p.manifest)
-	must.Succeed(t, err)
+	text := must.Value(json.Marshal(p.manifest))(t)
 	return pile(t, append([]entry{{name: manifestName, text: text}}, p.files...)...)
 }
 
@@ -115,8 +113,7 @@ func lived(t testing.TB) string {
 // which reports whether all in a data directory is old or new.
 func which(t *testing.T, data string) string {
 	t.Helper()
-	db, err := store.Open(DatabasePath(data), store.Options{})
-	must.Succeed(t, err)
+	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
 	is, _, err := store.NewTable[string](db, "is").Get("which")
 	must.Succeed(t, err)
@@ -257,8 +254,7 @@ func TestSettingsAreRestored(t *testing.T) {
 	}
 	none := t.TempDir()
 	archivetest.Write(t, DatabasePath(none), database(t, "none"))
-	made, err := at(none, slog.Default()).Stopped(t.Context())
-	must.Succeed(t, err)
+	made := must.Value(at(none, slog.Default()).Stopped(t.Context()))(t)
 	defer made.Close()
 	var backup bytes.Buffer
 	must.Succeed(t, made.Write(t.Context(), &backup))
@@ -507,8 +503,7 @@ func FuzzUnpack(f *testing.F) {
 
 // FuzzManifest makes a backup of a manifest from outside.
 func FuzzManifest(f *testing.F) {
-	text, err := json.Marshal(newParcel(0, entry{name: "perch.db", text: []byte("database")}, image("new")).manifest)
-	must.Succeed(f, err)
+	text := must.Value(json.Marshal(newParcel(0, entry{name: "perch.db", text: []byte("database")}, image("new")).manifest))(f)
 	f.Add(text)
 	f.Add([]byte(`{"format":1,"files":[{"name":"perch.db","size":-1,"sha256":""},{"name":"firmware/assets/..","size":1e9}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

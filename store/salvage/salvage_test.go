@@ -24,8 +24,7 @@ func text(key, value []byte) bool { return len(key) == 4 && bytes.Trim(value, "x
 // openBolt opens a file of bolt, or makes it.
 func openBolt(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true})
-	must.Succeed(t, err)
+	db := must.Value(bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true}))(t)
 	return db
 }
 
@@ -46,8 +45,7 @@ func sample(t testing.TB) (file []byte, records map[string]int) {
 	}
 	err := errors.Join(put("many", 1000, 50), put("many", 400, 60), put("small", 2, 5), put("large", 1, 50_000), db.Close())
 	must.Succeed(t, err)
-	file, err = os.ReadFile(path)
-	must.Succeed(t, err)
+	file = must.Value(os.ReadFile(path))(t)
 	return file, map[string]int{"many": 1000, "small": 2, "large": 1}
 }
 

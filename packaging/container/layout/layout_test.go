@@ -50,8 +50,7 @@ func opened(t *testing.T, from io.Reader) (headers map[string]*tar.Header, conte
 			return headers, contents, order
 		}
 		must.Succeed(t, err)
-		text, err := io.ReadAll(r)
-		must.Succeed(t, err)
+		text := must.Value(io.ReadAll(r))(t)
 		headers[h.Name], contents[h.Name] = h, string(text)
 		order = append(order, h.Name)
 	}
@@ -64,8 +63,7 @@ func made(t *testing.T, roots ...string) string {
 	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 1 {
 		t.Errorf("it leaves %v (%v)", left, err)
 	}
-	text, err := os.ReadFile(out)
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(out))(t)
 	return string(text)
 }
 
@@ -112,8 +110,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 		decode(blob(*m.Config), &c)
-		unzip, err := gzip.NewReader(strings.NewReader(blob(m.Layers[0])))
-		must.Succeed(t, err)
+		unzip := must.Value(gzip.NewReader(strings.NewReader(blob(m.Layers[0]))))(t)
 		layer, err := io.ReadAll(unzip)
 		sum := sha256.Sum256(layer)
 		if err != nil || !slices.Equal(c.RootFS.DiffIDs, []string{"sha256:" + hex.EncodeToString(sum[:])}) {

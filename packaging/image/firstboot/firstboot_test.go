@@ -277,9 +277,7 @@ func TestAShellInEveryField(t *testing.T) {
 // otherwise.
 func TestNamesOfNetworks(t *testing.T) {
 	c := newCard(t)
-	if err := c.boots("[wlan]\nssid_hex = \"ff0a3b\"\npassword = '  back\\slash; #'\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Succeed(t, c.boots("[wlan]\nssid_hex = \"ff0a3b\"\npassword = '  back\\slash; #'\n"))
 	text, _ := c.read("etc/NetworkManager/system-connections/preseed.nmconnection")
 	for _, want := range []string{"ssid=255;10;59;\n", `psk=\s\sback\\slash; #` + "\n"} {
 		if !strings.Contains(text, want) {

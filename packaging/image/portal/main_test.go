@@ -224,8 +224,7 @@ func TestANetworkThatIsNotJoined(t *testing.T) {
 // TestPerchIsAsked is what it is asked, and in which words.
 func TestPerchIsAsked(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "perch.sock")
-	l, err := net.Listen("unix", at)
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("unix", at))(t)
 	var asked []string
 	stop := serve(l, answers(func(method, path, body string) (int, string) {
 		asked = append(asked, method+" "+path+" "+body)

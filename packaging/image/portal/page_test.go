@@ -280,8 +280,7 @@ func TestFormsAtOnce(t *testing.T) {
 // TestFewConnections: an address holds so many, all together hold so many, and those that
 // are closed count no more.
 func TestFewConnections(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Succeed(t, err)
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	stop := serve(l, http.NotFoundHandler())
 	defer stop()
 	dial := func(from int) (c net.Conn, served bool) {

@@ -57,8 +57,7 @@ func Records(t testing.TB, database []byte, table string, migrations ...store.Mi
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
 	Write(t, path, database)
-	f, err := os.Open(path)
-	must.Succeed(t, err)
+	f := must.Value(os.Open(path))(t)
 	defer f.Close()
 	all := map[string]string{}
 	if _, err := store.Check(f, store.Options{Migrations: migrations}, func(in, key string, value []byte) error {
@@ -82,8 +81,7 @@ func Write(t testing.TB, path string, text []byte) {
 // Read reads a file.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must.Succeed(t, err)
+	text := must.Value(os.ReadFile(path))(t)
 	return text
 }
 
