@@ -50,14 +50,14 @@ type Registry struct {
 	trusted sync.Map        // ID to Settings of the adopted; read for every event without waiting for the disk
 	fixed   map[ID]Settings // from the configuration file
 
-	mu      sync.Mutex
-	robots  map[ID]Robot
-	kept    map[ID]time.Time // last visit as stored
-	here    map[ID]visits    // since the start
-	welcome time.Time        // until then every robot that checks in is adopted
-	came    int              // robots of other machines that were adopted in that time
-	expires time.Time        // next check for expired strangers
-	tools   map[ID]int       // bytes stored
+	mu       sync.Mutex
+	robots   map[ID]Robot
+	storedAt map[ID]time.Time // last visit as stored
+	here     map[ID]visits    // since the start
+	welcome  time.Time        // until then every robot that checks in is adopted
+	welcomed int              // robots of other machines that were adopted in that time
+	expires  time.Time        // next check for expired strangers
+	tools    map[ID]int       // bytes stored
 }
 
 // visits are the times recorded since the start, perhaps with a wrong clock.
@@ -67,7 +67,7 @@ type visits struct{ first, boot, last bool }
 // new ones when they ask again.
 func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(),
-		robots: map[ID]Robot{}, kept: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
+		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
 	for _, robot := range kept.All() {
 		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // of a file written by others
 			robot.Tools, robot.ToolsFirmware = nil, ""
@@ -81,7 +81,7 @@ func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
 			robot.Claim, robot.Unlisted = &waits, true
 		}
 		r.set(robot)
-		r.kept[robot.ID] = robot.lastHeard()
+		r.storedAt[robot.ID] = robot.lastHeard()
 	}
 	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
 		r.removeSoon(all[0])
@@ -128,9 +128,9 @@ func (r *Registry) set(robot Robot) {
 // news, or if the stored times have become stale.
 func (r *Registry) visited(robot Robot, news bool) {
 	// A clock that was set back has visits before the stored one.
-	if news || robot.lastHeard().Sub(r.kept[robot.ID]).Abs() > visitEvery {
+	if news || robot.lastHeard().Sub(r.storedAt[robot.ID]).Abs() > visitEvery {
 		r.records.PutSoon(string(robot.ID), robot)
-		r.kept[robot.ID] = robot.lastHeard()
+		r.storedAt[robot.ID] = robot.lastHeard()
 	}
 	r.set(robot)
 }
@@ -336,7 +336,7 @@ func (r *Registry) Forget(id ID) error {
 // drop removes a robot from memory. r.mu is held.
 func (r *Registry) drop(id ID) {
 	delete(r.here, id)
-	delete(r.kept, id)
+	delete(r.storedAt, id)
 	delete(r.tools, id)
 	r.codes.revoke(id)
 }

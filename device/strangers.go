@@ -48,10 +48,10 @@ func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
 	if from, _ := originOf(c.Address); from.loopback {
 		return true
 	}
-	if r.came >= mostWelcomed {
+	if r.welcomed >= mostWelcomed {
 		return false
 	}
-	r.came++
+	r.welcomed++
 	return true
 }
 

@@ -90,19 +90,19 @@ func brief(body []byte) []byte {
 	}
 	var tool string
 	if json.Unmarshal(whole["tool_name"], &tool) == nil {
-		if name, what := runs(tool, whole["tool_input"]); what != "" {
+		if name, what := shownInput(tool, whole["tool_input"]); what != "" {
 			kept["tool_input"] = encoded(map[string]string{name: what})
 		}
 	}
 	return encoded(kept)
 }
 
-// mostRuns bounds what is sent of a tool's input, in bytes.
-const mostRuns = 1000
+// maxShownInput bounds the part of a tool's input that is sent, in bytes.
+const maxShownInput = 1000
 
-// runs returns the field of a tool's input that shows what the tool does, and its
+// shownInput returns the field of a tool's input that shows what the tool does, and its
 // text: a command, a file's name, a host. It is empty for other tools.
-func runs(tool string, input json.RawMessage) (name, what string) {
+func shownInput(tool string, input json.RawMessage) (name, what string) {
 	name = map[string]string{"Bash": "command", "apply_patch": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path",
 		"MultiEdit": "file_path", "NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query", "Grep": "pattern", "Glob": "pattern",
 		"Task": "description", "Agent": "description"}[tool]
@@ -126,5 +126,5 @@ func runs(tool string, input json.RawMessage) (name, what string) {
 		}
 		what = files.String()
 	}
-	return name, plain.Clip(what, mostRuns)
+	return name, plain.Clip(what, maxShownInput)
 }

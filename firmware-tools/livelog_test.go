@@ -113,7 +113,7 @@ func TestCut(t *testing.T) {
 		{"e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"},
 		{"", 5, ""},
 	} {
-		if got := cut(c.text, c.columns); got != c.want {
+		if got := truncate(c.text, c.columns); got != c.want {
 			t.Errorf("%q in %d columns is %q, want %q", c.text, c.columns, got, c.want)
 		}
 	}

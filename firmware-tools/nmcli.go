@@ -84,8 +84,8 @@ func findManager(ctx context.Context) (*manager, error) {
 // two bytes of its address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// pick returns the network of the named robot, or of the only one in range.
-func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
+// chooseNetwork returns the network of the named robot, or of the only one in range.
+func (m *manager) chooseNetwork(ctx context.Context, wanted string) (string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
 	if err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func (m *manager) pick(ctx context.Context, wanted string) (string, error) {
 // join changes from the machine's Wi-Fi to a robot's network. The default route stays,
 // since a robot's network has no other machines.
 func (m *manager) join(ctx context.Context, ssid string) error {
-	m.drop(ctx) // an earlier run may have been killed
+	m.removeProfile(ctx) // an earlier run may have been killed
 	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", m.device, "autoconnect", "no",
 		"ssid", ssid, "ipv4.never-default", "yes", "ipv6.method", "disabled")
 	if err == nil {
@@ -127,13 +127,13 @@ func (m *manager) join(ctx context.Context, ssid string) error {
 	return nil
 }
 
-func (m *manager) drop(ctx context.Context) {
+func (m *manager) removeProfile(ctx context.Context) {
 	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // usually it does not exist
 }
 
-// comeBack returns to the machine's earlier network.
-func (m *manager) comeBack(ctx context.Context) error {
-	m.drop(ctx)
+// restore returns to the machine's earlier network.
+func (m *manager) restore(ctx context.Context) error {
+	m.removeProfile(ctx)
 	if m.before == "" {
 		return nil
 	}

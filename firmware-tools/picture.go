@@ -89,18 +89,18 @@ func (p *picture) line(who, does, words string) string {
 		label.does = "boots" // the log names the robot there by its MAC
 	}
 	// The last column stays free: some terminals begin a new line after it.
-	text := cut(fmt.Sprintf("%-9s  %s", label.does, words), p.screen.Width-len("<(o_o)>  ")-1)
+	text := truncate(fmt.Sprintf("%-9s  %s", label.does, words), p.screen.Width-len("<(o_o)>  ")-1)
 	if p.screen.Colour {
 		return fmt.Sprintf("\x1b[1;33m%s\x1b[0m  \x1b[%sm%s\x1b[0m", p.face(), label.colour, text)
 	}
 	return strings.TrimRight(p.face()+"  "+text, " ")
 }
 
-// cut returns a text in so many columns; a cut text ends with an ellipsis.
-func cut(text string, columns int) string {
+// truncate returns a text that is at most columns wide; a truncated text ends with an ellipsis.
+func truncate(text string, columns int) string {
 	used, end := 0, 0
 	for i, r := range text {
-		n := wide(r)
+		n := runeWidth(r)
 		if used+n > columns {
 			return text[:end] + "…"
 		}
@@ -111,8 +111,8 @@ func cut(text string, columns int) string {
 	return text
 }
 
-// wide returns the columns of a character, rather too many than too few.
-func wide(r rune) int {
+// runeWidth returns the columns of a character. In doubt it returns more.
+func runeWidth(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0xfe00 && r <= 0xfe0f:
 		return 0

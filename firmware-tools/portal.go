@@ -110,8 +110,8 @@ func (p *portal) ota(ctx context.Context) (string, error) {
 	return c.OTA, err
 }
 
-// await calls ota until the page has appeared.
-func (p *portal) await(ctx context.Context) (string, error) {
+// waitForPage calls ota until the page has appeared.
+func (p *portal) waitForPage(ctx context.Context) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, portalAppears)
 	defer cancel()
 	for {
@@ -153,8 +153,8 @@ func (p *portal) join(ctx context.Context, ssid, password string) error {
 	return err
 }
 
-// knows returns how many networks the robot knows; -1 if it does not report it.
-func (p *portal) knows(ctx context.Context) int {
+// savedNetworks returns how many networks the robot knows; -1 if it does not report it.
+func (p *portal) savedNetworks(ctx context.Context) int {
 	var list []json.RawMessage
 	if p.ask(ctx, http.MethodGet, "/saved/list", nil, &list) != nil {
 		return -1

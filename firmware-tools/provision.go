@@ -112,7 +112,7 @@ func readPassword(name string) (string, error) {
 // configure fills in the robot's page.
 func (f *provisionFlags) configure(ctx context.Context) error {
 	p := openPortal(f.page)
-	before, err := p.await(ctx)
+	before, err := p.waitForPage(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 			return fmt.Errorf("%w; it stays in configuration mode", err)
 		}
 		f.out.line("robot", "joins", plain.Line(f.ssid))
-	} else if p.knows(ctx) == 0 {
+	} else if p.savedNetworks(ctx) == 0 {
 		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in " +
 			"configuration mode")
 	}
@@ -140,8 +140,8 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 	return nil
 }
 
-// comesBackWithin bounds the return to the machine's own network.
-const comesBackWithin = 90 * time.Second
+// restoreWithin bounds the return to the machine's own network.
+const restoreWithin = 90 * time.Second
 
 // throughWiFi configures the robot in the robot's own network. The machine always returns to
 // its own network: a login over its Wi-Fi is cut off until then.
@@ -150,7 +150,7 @@ func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	ap, err := m.pick(ctx, f.ap)
+	ap, err := m.chooseNetwork(ctx, f.ap)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	signal.Notify(hangups, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(hangups)
 	defer func() {
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), comesBackWithin)
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWithin)
 		defer cancel()
-		if failed := m.comeBack(back); failed != nil {
+		if failed := m.restore(back); failed != nil {
 			err = errors.Join(err, failed)
 			return
 		}

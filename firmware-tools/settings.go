@@ -97,7 +97,7 @@ func merged(settings object, block object) (object, error) {
 	}
 	kept := object{}
 	for _, event := range hooks {
-		groups, err := others(event.value)
+		groups, err := othersGroups(event.value)
 		if err != nil {
 			return nil, fmt.Errorf("its hooks of %s are of a shape that is not known here", event.name)
 		}
@@ -120,8 +120,8 @@ func merged(settings object, block object) (object, error) {
 	return settings.with("hooks", kept.text()), nil
 }
 
-// others returns the groups of an event's hooks, without ours.
-func others(list json.RawMessage) (groups []json.RawMessage, err error) {
+// othersGroups returns the groups of an event's hooks without our hooks.
+func othersGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
 	groups = []json.RawMessage{}
 	var all []json.RawMessage
 	if err := json.Unmarshal(list, &all); err != nil {

@@ -14,7 +14,7 @@ import (
 // minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
-		if ok, _ := s.gone.allow(now); ok { // subscribers bound what they store of strangers
+		if ok, _ := s.forgotten.allow(now); ok { // subscribers bound what they store of strangers
 			s.o.Bus.Publish(id, "", event.RobotForgotten{})
 		}
 	}
@@ -55,8 +55,8 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 // mostLogged is how many check-ins of strangers are logged per minute.
 const mostLogged = 30
 
-// ration limits log lines per minute. The zero value is ready to use.
-type ration struct {
+// logLimit bounds log lines per minute, at mostLogged. The zero value is ready to use.
+type logLimit struct {
 	mu      sync.Mutex
 	until   time.Time
 	logged  int
@@ -65,7 +65,7 @@ type ration struct {
 
 // allow reports whether one more line may be logged, and how many were dropped in a past
 // minute.
-func (r *ration) allow(now time.Time) (ok bool, before int) {
+func (r *logLimit) allow(now time.Time) (ok bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !now.Before(r.until) || r.until.Sub(now) > time.Minute { // the clock was set back
@@ -103,7 +103,7 @@ const (
 type refusals struct {
 	mu    sync.Mutex
 	list  []Refusal // newest first
-	lines ration    // limits the log
+	lines logLimit  // limits the log
 }
 
 // add stores a refusal, and reports whether to log it.

@@ -154,7 +154,7 @@ func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, t
 	if !assetName().MatchString(name) {
 		return errNoAsset
 	}
-	id, err := f.admit(assetTicket+name, ticket, time.Now())
+	id, err := f.checkTicket(assetTicket+name, ticket, time.Now())
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func TestTicketsAndAClockThatJumps(t *testing.T) {
 			}
 			ticket := f.newTicket("image", "a0b1c2d3e4f5", given)
 			running = c.used
-			id, err := f.admit("image", ticket, noon.Add(c.used).Add(c.jump))
+			id, err := f.checkTicket("image", ticket, noon.Add(c.used).Add(c.jump))
 			if good := err == nil && id == "a0b1c2d3e4f5"; good != c.good {
 				t.Errorf("%s, %v", id, err)
 			}
@@ -58,11 +58,11 @@ func TestWhatWasWantedLastCounts(t *testing.T) {
 		"r": {Trials: map[string]Trial{"a": {Chosen: true, Offered: now.Add(time.Hour)}, "b": {Offered: now.Add(clockYears)}}},
 	}}
 	later := now.Add(2 * time.Hour)
-	if at := f.after(later); !at.Equal(later) {
+	if at := f.afterChoices(later); !at.Equal(later) {
 		t.Errorf("with a clock that is right: %s", at)
 	}
 	for _, wrong := range []time.Time{now, now.Add(-24 * time.Hour), now.Add(-clockYears)} {
-		if at := f.after(wrong); !at.After(now.Add(time.Hour)) || at.After(later) {
+		if at := f.afterChoices(wrong); !at.After(now.Add(time.Hour)) || at.After(later) {
 			t.Errorf("at %s it is taken for %s", wrong, at)
 		}
 	}

@@ -165,9 +165,9 @@ func checkHash(name, want string) error {
 	return nil
 }
 
-// sendable returns why an image cannot be sent now, or nil. It waits for the image's check
+// checkSendable returns an error if an image cannot be sent now. It waits for the image's check
 // as long as the robot waits for an answer.
-func (f *Firmware) sendable(ctx context.Context, sha string) error {
+func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	f.mu.Lock()
 	_, there := f.images[sha]
 	if !there {

@@ -50,23 +50,23 @@ func (f *Firmware) ticket(what string, id device.ID, until string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// admit checks a ticket and returns its robot.
-func (f *Firmware) admit(what, ticket string, now time.Time) (device.ID, error) {
+// checkTicket checks a ticket and returns its robot.
+func (f *Firmware) checkTicket(what, ticket string, now time.Time) (device.ID, error) {
 	parts := strings.Split(ticket, ".")
 	if len(parts) != 3 {
 		return "", errTicket
 	}
 	id, until := device.ID(parts[0]), parts[1]
 	seconds, err := strconv.ParseInt(until, 36, 64)
-	if err != nil || !f.current(time.Unix(seconds, 0), now) || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(what, id, until))) {
+	if err != nil || !f.ticketValid(time.Unix(seconds, 0), now) || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(what, id, until))) {
 		return "", errTicket
 	}
 	return id, nil
 }
 
-// current reports whether a ticket that ends at until is valid now. If the clock was set
+// ticketValid reports whether a ticket that ends at until is valid now. If the clock was set
 // after the start of the appliance, an earlier ticket is judged by the earlier clock.
-func (f *Firmware) current(until, now time.Time) bool {
+func (f *Firmware) ticketValid(until, now time.Time) bool {
 	within := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))
 		return 0 <= left && left <= ticketLasts
@@ -78,8 +78,8 @@ var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the addre
 
 var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots download now; the robot asks again when it next starts")}
 
-// enter waits for a download slot; leave frees it.
-func (f *Firmware) enter(ctx context.Context, id device.ID) (leave func(), err error) {
+// acquireDownload waits for a download slot, which leave frees.
+func (f *Firmware) acquireDownload(ctx context.Context, id device.ID) (leave func(), err error) {
 	f.mu.Lock()
 	crowded := f.busy[id] >= mostOfOne
 	if !crowded {
@@ -113,11 +113,11 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	if !isImage || !isHash(sha) {
 		return errNoImage
 	}
-	id, err := f.admit(sha, ticket, time.Now())
+	id, err := f.checkTicket(sha, ticket, time.Now())
 	if err != nil {
 		return err
 	}
-	if err := f.sendable(r.Context(), sha); err != nil {
+	if err := f.checkSendable(r.Context(), sha); err != nil {
 		return err
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)
@@ -132,7 +132,7 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 
 // stream sends a file when a download slot is free. progress and sum may be nil.
 func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64), sum *sentHash) error {
-	leave, err := f.enter(r.Context(), id)
+	leave, err := f.acquireDownload(r.Context(), id)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	}
 	if v.force {
 		t := unit.Trials[v.offer.SHA256]
-		t.Offered = f.after(s.at)
+		t.Offered = f.afterChoices(s.at)
 		unit.setTrial(v.offer.SHA256, t)
 		// Forced once, so it must be recorded before it is sent.
 		if err := f.o.Units.Put(string(s.robot), unit); err != nil {
@@ -130,18 +130,18 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 		f.o.Bus.Publish(s.robot, "", e)
 	}
 	if v.offer != nil {
-		f.first(v.offer.SHA256, s.robot)
+		f.recordFirst(v.offer.SHA256, s.robot)
 		f.o.Log.Info("a robot is offered firmware", "robot", s.robot, "runs", s.version, "version", v.offer.Version, "force", v.force)
 	}
 	for _, sha := range slices.Compact(v.failed) {
-		f.failed(sha, s.robot)
+		f.recordFailure(sha, s.robot)
 	}
 	return v.offer, v.force
 }
 
-// after returns now or, if the clock was set back, a time after every earlier choice of the
+// afterChoices returns now or, if the clock was set back, a time after every earlier choice of the
 // owner, because the latest choice counts. f.mu is held.
-func (f *Firmware) after(now time.Time) time.Time {
+func (f *Firmware) afterChoices(now time.Time) time.Time {
 	done := []time.Time{{}}
 	for _, r := range f.images {
 		done = append(done, r.Added)
@@ -165,8 +165,8 @@ func (f *Firmware) storeUnit(id device.ID, u Unit) {
 	f.o.Units.PutSoon(string(id), u)
 }
 
-// first records a first robot of a rollout. f.mu is held.
-func (f *Firmware) first(sha string, robot device.ID) {
+// recordFirst records a first robot of a rollout. f.mu is held.
+func (f *Firmware) recordFirst(sha string, robot device.ID) {
 	r := f.images[sha]
 	if len(r.First) >= firstRobots || slices.Contains(r.First, robot) {
 		return
@@ -176,8 +176,8 @@ func (f *Firmware) first(sha string, robot device.ID) {
 	f.o.Images.PutSoon(sha, r)
 }
 
-// failed records a failure, and stops a rollout if too many first robots have failed. f.mu is held.
-func (f *Firmware) failed(sha string, robot device.ID) {
+// recordFailure records a failure, and stops a rollout if too many first robots have failed. f.mu is held.
+func (f *Firmware) recordFailure(sha string, robot device.ID) {
 	r := f.images[sha]
 	f.o.Log.Warn("a robot did not come back with the firmware it was offered", "robot", robot, "version", r.Version)
 	failures := 0
@@ -367,7 +367,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	if damage := f.checked[sha].damage; damage != nil {
 		return "", &fault{"damaged_image", http.StatusConflict, fmt.Errorf("the image cannot be installed: %w", damage)}
 	}
-	u.setTrial(sha, Trial{Chosen: true, Offered: f.after(now)})
+	u.setTrial(sha, Trial{Chosen: true, Offered: f.afterChoices(now)})
 	u.Wanted = sha
 	if err := f.o.Units.Put(string(id), u); err != nil {
 		return "", fmt.Errorf("keep what is to be installed: %w", err)

@@ -58,8 +58,8 @@ func (i Image) fits(t espimage.Target) error {
 	return espimage.Image{Chip: chip, MinRevision: i.MinRev, Length: i.Length}.Fits(t)
 }
 
-// describe returns the catalogue entry of a file that was read.
-func describe(i espimage.Image, boards []string, at time.Time) Image {
+// newImage returns the catalogue entry of a file that was read.
+func newImage(i espimage.Image, boards []string, at time.Time) Image {
 	return Image{
 		SHA256: hex.EncodeToString(i.SHA256[:]), Size: i.Size, Length: i.Length, Boards: boards,
 		Chip: i.Chip.String(), MinRev: i.MinRevision, Project: i.App.Project, Version: i.App.Version,

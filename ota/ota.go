@@ -63,8 +63,8 @@ type MQTT struct {
 // Service answers robots' check-ins.
 type Service struct {
 	o         Options
-	strangers ration
-	gone      ration
+	strangers logLimit
+	forgotten logLimit
 	refusals  refusals
 	words     language.Catalogue
 }

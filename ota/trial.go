@@ -107,7 +107,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	}
 	var v verdict
 	chosen := u.chosen(s, images)
-	u.judge(s, images, !chosen.IsZero(), &v)
+	u.updateTrials(s, images, !chosen.IsZero(), &v)
 	if u.Confirmed != s.running() {
 		u.Confirmed = s.running()
 		return u, v
@@ -117,7 +117,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 			continue // or the owner's choice would be undone at the next boot
 		}
 		if u.refuses(r, s) == "" {
-			u.offered(&r, s, &v)
+			u.recordOffer(&r, s, &v)
 			break
 		}
 	}
@@ -134,8 +134,9 @@ func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
 	return at
 }
 
-// judge records the outcome of open offers. An owner may have chosen an older image.
-func (u *Unit) judge(s sighting, images []Record, chosen bool, v *verdict) {
+// updateTrials records the outcome of open offers. chosen says that the robot runs what its owner
+// chose, which may be an older image.
+func (u *Unit) updateTrials(s sighting, images []Record, chosen bool, v *verdict) {
 	for _, r := range images {
 		t, tried := u.Trials[r.SHA256]
 		if !tried {
@@ -225,7 +226,7 @@ func (u Unit) refuses(r Record, s sighting) string {
 	return r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
 }
 
-func (u *Unit) offered(r *Record, s sighting, v *verdict) {
+func (u *Unit) recordOffer(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
 	isNewer, _ := newer(r.Version, s.version) // compared by refuses
 	v.offer, v.force = r, !isNewer            // refuses accepts an older one only if it is wanted

@@ -134,7 +134,7 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	if err != nil {
 		return Image{}, contentFault(err)
 	}
-	image := describe(read, slices.Clone(u.Boards), now)
+	image := newImage(read, slices.Clone(u.Boards), now)
 	if u.SHA256 != "" && !strings.EqualFold(u.SHA256, image.SHA256) {
 		return Image{}, &fault{"wrong_sha256", http.StatusUnprocessableEntity,
 			fmt.Errorf("the file's SHA-256 is %s, and not %s: it is another file, or it was damaged on its way",
@@ -207,7 +207,7 @@ func (f *Firmware) fitsIn(i Image) error {
 func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i.Added = f.after(i.Added)
+	i.Added = f.afterChoices(i.Added)
 	r := Record{Image: i}
 	if known, there := f.images[i.SHA256]; there {
 		r = known

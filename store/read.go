@@ -165,9 +165,9 @@ func merge(stored, waiting []entry, d direction) []entry {
 // logUnfit logs a record that does not decode, once per record and at most a hundred.
 func (db *DB) logUnfit(r row, err error) {
 	db.mu.Lock()
-	known := db.complained[r] || len(db.complained) >= 100
+	known := db.loggedUnfit[r] || len(db.loggedUnfit) >= 100
 	if !known {
-		db.complained[r] = true
+		db.loggedUnfit[r] = true
 	}
 	db.mu.Unlock()
 	if !known {

@@ -78,12 +78,12 @@ type DB struct {
 
 // backlog is the changes not yet in the file, guarded by DB.mu.
 type backlog struct {
-	pending    map[row]*change
-	size       int   // bytes in pending
-	lost       int   // values that PutSoon had no room for since the last successful commit
-	err        error // of the last commit
-	complained map[row]bool
-	refused    map[row]error
+	pending     map[row]*change
+	size        int   // bytes in pending
+	lost        int   // values that PutSoon had no room for since the last successful commit
+	err         error // of the last commit
+	loggedUnfit map[row]bool
+	refused     map[row]error
 }
 
 // flusher is the goroutine that writes the backlog.
@@ -132,7 +132,7 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	db := &DB{
 		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file, salvaged: salvaged,
-		backlog: backlog{pending: map[row]*change{}, complained: map[row]bool{}, refused: map[row]error{}},
+		backlog: backlog{pending: map[row]*change{}, loggedUnfit: map[row]bool{}, refused: map[row]error{}},
 		flusher: flusher{wake: make(chan struct{}, 1), stop: make(chan struct{})},
 	}
 	db.close = sync.OnceValue(db.shut)

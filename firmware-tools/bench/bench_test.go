@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 		seen float64
 		met  bool
 	}{{gap, 63, true}, {late, 1, false}, {rate, 5300, true}} {
-		if got := f.judge(c.row, baseline{}, ""); got.seen != c.seen || got.met != c.met || got.absent || got.held || got.back {
+		if got := f.judge(c.row, baseline{}, ""); got.seen != c.seen || got.met != c.met || got.absent || got.compared || got.worse {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
@@ -65,8 +65,8 @@ func TestGate(t *testing.T) {
 		{late, 1, here, false}, {late, 0, here, true}, {late, 0, elsewhere, true}, {late, 0.9, elsewhere, false},
 	} {
 		got := f.judge(c.row, baseline{Machine: c.of, Figures: map[string]float64{c.name: c.was}}, here)
-		if got.back != c.back {
-			t.Errorf("%s was %v on %s: fallen back is %v", c.name, c.was, c.of, got.back)
+		if got.worse != c.back {
+			t.Errorf("%s was %v on %s: fallen back is %v", c.name, c.was, c.of, got.worse)
 		}
 		err := verdict([]result{got}, nil)
 		if (err != nil) != c.back || c.back && (!strings.Contains(err.Error(), c.name) || !strings.Contains(table([]result{got}), "FALLEN BACK")) {

@@ -58,16 +58,16 @@ type baseline struct {
 // result is the outcome of a row.
 type result struct {
 	row
-	seen   float64
-	absent bool // the figure is missing
-	met    bool
-	was    float64 // baseline
-	held   bool    // compared with the baseline
-	back   bool    // worse by a quarter or more
+	seen     float64
+	absent   bool // the figure is missing
+	met      bool
+	was      float64 // the baseline's figure
+	compared bool    // compared with the baseline
+	worse    bool    // worse by a quarter or more
 }
 
-// fallenBack is the least factor of a figure that counts as worse.
-const fallenBack = 1.25
+// worseFactor is the factor from which a figure counts as worse.
+const worseFactor = 1.25
 
 // judge compares a row with its goal and with the baseline. A figure of zero, such as late
 // packets, must stay zero. Times of another machine are not compared.
@@ -75,16 +75,16 @@ func (f figures) judge(r row, was baseline, machine string) result {
 	got := result{row: r}
 	seen, there := f.median(r.benchmark, r.metric)
 	got.seen, got.absent = seen, !there
-	got.was, got.held = was.Figures[r.name], there && (machine == was.Machine || r.anywhere())
+	got.was, got.compared = was.Figures[r.name], there && (machine == was.Machine || r.anywhere())
 	if _, known := was.Figures[r.name]; !known {
-		got.held = false
+		got.compared = false
 	}
 	switch {
 	case !there:
 	case r.most:
-		got.met, got.back = seen <= r.goal, got.held && seen > got.was && seen >= got.was*fallenBack
+		got.met, got.worse = seen <= r.goal, got.compared && seen > got.was && seen >= got.was*worseFactor
 	default:
-		got.met, got.back = seen >= r.goal, got.held && seen <= got.was/fallenBack
+		got.met, got.worse = seen >= r.goal, got.compared && seen <= got.was/worseFactor
 	}
 	return got
 }

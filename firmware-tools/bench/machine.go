@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// others returns the average number of other programs that ran or waited for a processor for
-// a while.
-func others(ctx context.Context, during time.Duration) (load float64, err error) {
+// otherLoad returns the average number of other programs that ran or waited for a processor
+// during a time.
+func otherLoad(ctx context.Context, during time.Duration) (load float64, err error) {
 	const every = 100 * time.Millisecond
 	samples := int(during / every)
 	for range samples {

@@ -103,7 +103,7 @@ func bench(ctx context.Context, s settings) error {
 		return err
 	}
 	defer b.remove()
-	load, err := others(ctx, 5*time.Second)
+	load, err := otherLoad(ctx, 5*time.Second)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func bench(ctx context.Context, s settings) error {
 	// Rows that seem worse are measured twice more, since another program may have run.
 	var doubtful []run
 	for _, r := range runs {
-		if slices.ContainsFunc(r.rows, func(r row) bool { return seen.judge(r, was, machine).back }) {
+		if slices.ContainsFunc(r.rows, func(r row) bool { return seen.judge(r, was, machine).worse }) {
 			doubtful = append(doubtful, r)
 		}
 	}
@@ -152,7 +152,7 @@ func bench(ctx context.Context, s settings) error {
 	case s.only == nil:
 		how := fmt.Sprintf("Measured on %s at commit %s, on %s, in %d round(s). %s", began.Format("2 January 2006, 15:04 MST"), commit, machine,
 			s.count, beside)
-		if err := write(how + "\n\n" + markdown(results) + "\n" + seen.crowded()); err != nil {
+		if err := write(how + "\n\n" + markdown(results) + "\n" + seen.talkTable()); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func bench(ctx context.Context, s settings) error {
 func verdict(results []result, failed []string) error {
 	var back []string
 	for _, r := range results {
-		if r.back {
+		if r.worse {
 			back = append(back, fmt.Sprintf("%s: %s, and %s before", r.name, text(r.seen, r.unit), text(r.was, r.unit)))
 		}
 	}

@@ -17,14 +17,14 @@ func (r result) columns() []string {
 	if !r.met {
 		met, note = "no", r.why
 	}
-	if r.held {
+	if r.compared {
 		was = text(r.was, r.unit)
 	}
 	seen := text(r.seen, r.unit)
 	if r.absent {
 		seen, note = "none", "the benchmark failed"
 	}
-	if r.back {
+	if r.worse {
 		note = strings.TrimSuffix("FALLEN BACK; "+note, "; ")
 	}
 	return []string{r.name, seen, bound + text(r.goal, r.unit), met, was, note}
@@ -71,10 +71,10 @@ func replaced(page, figures string) (string, error) {
 	return before + start + figures + end + after, nil
 }
 
-// crowded returns a table of the resources that simultaneous talks use.
-func (f figures) crowded() string {
+// talkTable returns a table of the resources that simultaneous talks use.
+func (f figures) talkTable() string {
 	out := "| robots that talk at once | gap between packets, p99 | processors in use | of libopus alone |\n|---|---|---|---|\n"
-	for _, robots := range crowds() {
+	for _, robots := range talkCounts() {
 		out += fmt.Sprint("| ", robots)
 		for _, m := range [][2]string{{"ms-gap-p99", "ms"}, {"cores", ""}, {"cores-bare", ""}} {
 			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // failures are in the other table

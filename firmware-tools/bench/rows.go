@@ -51,7 +51,7 @@ func measured() []run {
 			{"resident while idle", "BenchmarkMemory", "MB-resident-idle", "MB", most, 16, ""},
 			{"size of the program's file", "BenchmarkMemory", "MB-file", "MB", most, 30, file},
 		}},
-		{program, "^BenchmarkTalk$", "1x", slices.Concat(beginning("100", 120, 65), beginning("200", 250, 75),
+		{program, "^BenchmarkTalk$", "1x", slices.Concat(startRows("100", 120, 65), startRows("200", 250, 75),
 			paced("1"), paced("10"), paced("50"), paced("100"))},
 		{program, "^BenchmarkAnswer$", "10x", []row{
 			{"text to first audio, engines that answer at once, p50", "BenchmarkAnswer/at-once", added, "ms", most, 6,
@@ -100,8 +100,8 @@ func paced(robots string) []row {
 		"encoded as music, libopus takes less than half of what it took when this goal was set; all together takes less, too"}}
 }
 
-// beginning returns the rows of that many robots that begin to talk at once.
-func beginning(robots string, first, gap float64) []row {
+// startRows returns the rows for robots that start to talk at once.
+func startRows(robots string, first, gap float64) []row {
 	benchmark, name := "BenchmarkTalk/"+robots, robots+" robots at once: "
 	const why = "espeak-ng makes one sentence after the other, each in some 4 ms; " +
 		"the simulated robots, which encode and decode as much as Perch, share the processors"
@@ -113,5 +113,5 @@ func beginning(robots string, first, gap float64) []row {
 	}
 }
 
-// crowds returns the numbers of simultaneous robots in BenchmarkTalk.
-func crowds() []int { return []int{1, 10, 50, 100, 200} }
+// talkCounts returns the numbers of simultaneous robots in BenchmarkTalk.
+func talkCounts() []int { return []int{1, 10, 50, 100, 200} }

@@ -93,7 +93,7 @@ type arrival struct {
 
 // receive forwards messages until the channel is closed or ctx ends.
 func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
-	for !r.deaf.Load() {
+	for !r.notReading.Load() {
 		isText, data, err := c.Receive()
 		a := arrival{at: time.Now(), isText: isText, data: append([]byte(nil), data...), err: err}
 		select {
@@ -111,7 +111,7 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 // StopReading stops the robot from reading its socket, as if its network task
 // hung: the server's messages pile up, while the robot goes on sending. One more
 // message may be read. It may be called from any goroutine, and cannot be undone.
-func (r *Robot) StopReading() { r.deaf.Store(true) }
+func (r *Robot) StopReading() { r.notReading.Store(true) }
 
 // sendText sends a message in a single frame, whose length has 16 bits in the firmware.
 func (s *session) sendText(now time.Time, text []byte) error {

@@ -72,7 +72,7 @@ func (s *session) handleCommand(now time.Time, c command) error {
 func (s *session) tap(now time.Time) error {
 	switch s.state {
 	case Speaking:
-		s.interrupts(now)
+		s.recordInterruption(now)
 		return s.send(now, xiaozhi.Abort{}) // it goes on speaking until tts stop
 	case Listening:
 		return errTapped
@@ -113,7 +113,7 @@ func (r *Robot) wakeLost(phrase string) {
 
 func (s *session) wakeSpeaking(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})
-	s.interrupts(now)
+	s.recordInterruption(now)
 	if err := s.send(now, xiaozhi.Abort{Reason: xiaozhi.WakeWord}); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *session) pressButton(now time.Time) error {
 	case s.state == Listening:
 		return nil
 	case s.state == Speaking:
-		s.interrupts(now)
+		s.recordInterruption(now)
 		if err := s.send(now, xiaozhi.Abort{}); err != nil {
 			return err
 		}

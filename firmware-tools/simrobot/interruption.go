@@ -2,8 +2,8 @@ package simrobot
 
 import "time"
 
-// interrupts records that the person interrupts the robot's speech.
-func (s *session) interrupts(now time.Time) {
+// recordInterruption records that the person interrupts the robot's speech.
+func (s *session) recordInterruption(now time.Time) {
 	s.bargedIn = true
 	p := &s.r.person
 	if p.doing != waiting || p.overlap {
@@ -13,8 +13,8 @@ func (s *session) interrupts(now time.Time) {
 	p.cutIn, p.cutTurn = now, len(s.r.stats.Turns)
 }
 
-// silenced records the tts stop of an interrupted answer.
-func (s *session) silenced(now time.Time) {
+// recordStop records the tts stop of an interrupted answer.
+func (s *session) recordStop(now time.Time) {
 	p := &s.r.person
 	s.late = false
 	if p.cutIn.IsZero() {
@@ -65,8 +65,8 @@ func (s *session) maybeInterrupt(now time.Time) error {
 	case doWake:
 		return s.wake(now, s.r.o.Wake)
 	}
-	s.interrupts(now)
-	s.turnOver(now)
+	s.recordInterruption(now)
+	s.endTurn(now)
 	p.overlap = true
 	return s.startSentence(now)
 }

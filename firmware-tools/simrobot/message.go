@@ -83,7 +83,7 @@ func (s *session) queuePacket(a arrival) error {
 	if d, counts := s.arrived.gap(a.at, s.play.frame); counts {
 		stats.Gaps = append(stats.Gaps, d)
 	}
-	s.answered(a.at)
+	s.recordAnswerPacket(a.at)
 	s.play.push(a.at, audio)
 	return nil
 }
@@ -160,7 +160,7 @@ func (s *session) tts(now time.Time, o object) error {
 		}
 		s.r.o.Observe(SentenceShown{Text: text})
 	case "stop":
-		s.silenced(now)
+		s.recordStop(now)
 		return s.stopSpeaking(now)
 	}
 	return nil

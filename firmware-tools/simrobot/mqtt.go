@@ -50,12 +50,12 @@ const (
 
 // control is the robot's MQTT connection. One goroutine receives.
 type control struct {
-	conn  net.Conn
-	topic string
-	texts chan arrival // the last one has an error
-	mu    sync.Mutex   // of writing
-	ends  context.CancelFunc
-	tasks sync.WaitGroup
+	conn   net.Conn
+	topic  string
+	texts  chan arrival // the last one has an error
+	mu     sync.Mutex   // of writing
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
 }
 
 // online returns the connection, and connects if necessary, as the firmware does at its start
@@ -87,7 +87,7 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	ctx, c.ends = context.WithCancel(ctx)
+	ctx, c.cancel = context.WithCancel(ctx)
 	c.tasks.Go(func() { c.receive(ctx, r) })
 	c.tasks.Go(func() { c.ping(ctx, time.Duration(cmp.Or(m.Alive, defaultAlive))*time.Second/2) })
 	r.control, r.reconnectAt = c, time.Time{}
@@ -147,7 +147,7 @@ func (c *control) receive(ctx context.Context, r *Robot) {
 			return false
 		}
 	}
-	for !r.deaf.Load() {
+	for !r.notReading.Load() {
 		p, err := packets.ReadPacket(c.conn)
 		if err != nil {
 			forward(arrival{at: time.Now(), err: err})
@@ -180,7 +180,7 @@ func (r *Robot) offline() {
 	if r.control == nil {
 		return
 	}
-	r.control.ends()
+	r.control.cancel()
 	_ = r.control.conn.Close()
 	r.control.tasks.Wait()
 	r.control, r.unhandled = nil, nil
@@ -198,18 +198,18 @@ func (r *Robot) connectionLost(now time.Time, why error) {
 // To the session its sound is in framing 2, which has timestamps as datagrams do.
 type talkChannel struct {
 	*control
-	robot *Robot
-	sound *sound // nil before the server's hello
-	heard chan xiaozhi.Datagram
-	over  chan struct{}
-	once  sync.Once
-	bye   func() []byte // returns the robot's goodbye; nil once the server has closed the channel
-	lost  bool          // the connection is lost
-	frame []byte
+	robot     *Robot
+	sound     *sound // nil before the server's hello
+	datagrams chan xiaozhi.Datagram
+	closed    chan struct{}
+	once      sync.Once
+	bye       func() []byte // returns the robot's goodbye; nil once the server has closed the channel
+	lost      bool          // the connection is lost
+	frame     []byte
 }
 
 func newTalkChannel(c *control, r *Robot) *talkChannel {
-	return &talkChannel{control: c, robot: r, heard: make(chan xiaozhi.Datagram, 64), over: make(chan struct{})}
+	return &talkChannel{control: c, robot: r, datagrams: make(chan xiaozhi.Datagram, 64), closed: make(chan struct{})}
 }
 
 // errGoodbye reports a channel that the server closed.
@@ -220,10 +220,10 @@ func (c *talkChannel) Receive() (isText bool, data []byte, err error) {
 	case a := <-c.texts:
 		c.lost = a.err != nil
 		return a.isText, a.data, a.err
-	case d := <-c.heard:
+	case d := <-c.datagrams:
 		c.frame = xiaozhi.Framing2.Append(c.frame[:0], d.Audio)
 		return false, c.frame, nil
-	case <-c.over:
+	case <-c.closed:
 		return false, nil, io.EOF
 	}
 }
@@ -243,7 +243,7 @@ func (c *talkChannel) Drop() {
 		if c.bye != nil {
 			_ = c.SendText(c.bye()) // the receiver notices a lost connection
 		}
-		close(c.over)
+		close(c.closed)
 		if c.sound != nil {
 			c.sound.close()
 		}
@@ -266,6 +266,6 @@ func (c *talkChannel) openSound(o object) error {
 		return errors.New("hello without a UDP server, or with a bad one")
 	}
 	var err error
-	c.sound, err = openSound(secret, c.robot.o.Network, c.heard)
+	c.sound, err = openSound(secret, c.robot.o.Network, c.datagrams)
 	return err
 }

@@ -60,10 +60,10 @@ func (s *session) advancePerson(now time.Time) error {
 		over := s.state != Speaking && !s.draining && s.play.silent()
 		switch {
 		case (p.turn.Packets > 0 || p.turn.Interrupted) && over:
-			s.turnOver(now)
+			s.endTurn(now)
 			return s.maybeSpeak(now)
 		case p.turn.Packets == 0 && !now.Before(p.deadline):
-			s.turnOver(now)
+			s.endTurn(now)
 			return fmt.Errorf("%w to %q within %v", ErrUnanswered, p.turn.Text, s.r.o.AnswerWithin)
 		}
 	}
@@ -120,8 +120,8 @@ func (s *session) interrupted(now time.Time) {
 	}
 }
 
-// answered records a packet of the answer.
-func (s *session) answered(now time.Time) {
+// recordAnswerPacket records a packet of the answer.
+func (s *session) recordAnswerPacket(now time.Time) {
 	p := &s.r.person
 	if p.doing != waiting || p.overlap {
 		return
@@ -133,7 +133,7 @@ func (s *session) answered(now time.Time) {
 	p.turn.Packets++
 }
 
-func (s *session) turnOver(now time.Time) {
+func (s *session) endTurn(now time.Time) {
 	p, t := &s.r.person, &s.r.person.turn
 	t.Answered = t.Packets > 0
 	if t.Answered {

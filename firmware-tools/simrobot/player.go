@@ -45,7 +45,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 		return nil
 	}
 	p.params, p.frame = a, time.Duration(a.FrameDuration)*time.Millisecond
-	if out := p.out; !out.on && out.heard == nil && out.echo == nil { // the sound itself is not needed
+	if out := p.out; !out.records && out.output == nil && out.echo == nil { // the sound itself is not needed
 		return nil
 	}
 	var err error

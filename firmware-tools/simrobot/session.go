@@ -18,9 +18,9 @@ const mainLoopLag = 5 * time.Millisecond
 
 // session is one channel, from its opening to its end. Talk's goroutine owns it.
 type session struct {
-	r     *Robot
-	how   opening
-	stays bool // does not hang up after the last answer
+	r         *Robot
+	how       opening
+	staysOpen bool // does not hang up after the last answer
 	link
 	speech
 	mainLoop
@@ -73,7 +73,7 @@ func newSession(r *Robot, how opening) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		r: r, how: how, stays: r.o.Stay || r.o.Forever && r.person.done(),
+		r: r, how: how, staysOpen: r.o.Stay || r.o.Forever && r.person.done(),
 		link:     link{framing: r.flash.WebSocket.framing(), in: make(chan arrival, 64)},
 		speech:   speech{mode: r.o.Mode, usual: r.o.Mode, mic: m, state: Connecting},
 		mainLoop: mainLoop{tools: make(chan toolDone, 1)},
@@ -265,7 +265,7 @@ func (s *session) maybeEnd(now time.Time) error {
 	switch p := &s.r.person; {
 	case !s.rebootAt.IsZero() && !now.Before(s.rebootAt):
 		return errRebooted
-	case s.stays || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
+	case s.staysOpen || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
 		return nil
 	case len(p.sentences) > 0, !now.Before(s.lastText.Add(lastWords)):
 		return errAllAnswered
@@ -275,7 +275,7 @@ func (s *session) maybeEnd(now time.Time) error {
 
 func (s *session) nextDeadline() time.Time {
 	var end time.Time
-	if !s.stays && len(s.r.o.Say) == 0 {
+	if !s.staysOpen && len(s.r.o.Say) == 0 {
 		end = s.lastText.Add(lastWords)
 	}
 	return s.earliest(s.mic.next, s.r.person.nextAction(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt, end)

@@ -89,22 +89,22 @@ type Options struct {
 // Robot is one simulated robot. Its methods belong to one goroutine, except
 // Tap, WakeWord, Press, Release, Sense and StopReading.
 type Robot struct {
-	o        Options
-	id       device.ID
-	firmware firmware
-	flash    *flash
-	http     *http.Client
-	wanted   string // URL of an image that the upgrade tool was given, for the next boot
-	flashed  int    // images installed since the last answer without an offer
-	body     body
-	tools    []tool
-	person   person
-	stats    Stats
-	speaker  speaker
-	audio    xiaozhi.AudioParams // of the last server hello; outlives a channel
-	commands chan command
-	deaf     atomic.Bool // no longer reads its socket
-	wakeOff  bool        // detects no wake word until its state changes, also in a later channel
+	o          Options
+	id         device.ID
+	firmware   firmware
+	flash      *flash
+	http       *http.Client
+	wanted     string // URL of an image that the upgrade tool was given, for the next boot
+	flashed    int    // images installed since the last answer without an offer
+	body       body
+	tools      []tool
+	person     person
+	stats      Stats
+	speaker    speaker
+	audio      xiaozhi.AudioParams // of the last server hello; outlives a channel
+	commands   chan command
+	notReading atomic.Bool // no longer reads its socket
+	wakeOff    bool        // detects no wake word until its state changes, also in a later channel
 
 	byMQTT      bool      // the last bootstrap had an mqtt section
 	control     *control  // nil while it is not connected by MQTT
@@ -135,8 +135,8 @@ func New(o Options) (*Robot, error) {
 		person: person{sentences: o.Say}, commands: make(chan command, 8),
 		audio: xiaozhi.AudioParams{SampleRate: 24000, FrameDuration: 60},
 	}
-	r.runs(stored.Running)
-	r.speaker.on, r.speaker.heard = o.Record, o.Play
+	r.setBuild(stored.Running)
+	r.speaker.records, r.speaker.output = o.Record, o.Play
 	r.tools = toolset(r)
 	return r, nil
 }

@@ -21,13 +21,13 @@ type Network struct {
 
 // sound is the UDP socket of a talk. One goroutine sends.
 type sound struct {
-	server  string
-	in, out *xiaozhi.Datagrams
-	number  uint32 // of the last datagram sent
-	heard   chan<- xiaozhi.Datagram
-	network Network
-	rand    *rand.Rand // for datagrams that are sent
-	started time.Time
+	server    string
+	in, out   *xiaozhi.Datagrams
+	number    uint32 // of the last datagram sent
+	datagrams chan<- xiaozhi.Datagram
+	network   Network
+	rand      *rand.Rand // for datagrams that are sent
+	started   time.Time
 
 	mu       sync.Mutex
 	conn     net.Conn
@@ -38,7 +38,7 @@ type sound struct {
 }
 
 func openSound(secret xiaozhi.UDP, n *Network, heard chan<- xiaozhi.Datagram) (*sound, error) {
-	s := &sound{server: net.JoinHostPort(secret.Server, strconv.Itoa(secret.Port)), heard: heard,
+	s := &sound{server: net.JoinHostPort(secret.Server, strconv.Itoa(secret.Port)), datagrams: heard,
 		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), out: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), started: time.Now()}
 	if n != nil {
 		s.network = *n
@@ -92,7 +92,7 @@ func (s *sound) handleDatagram(datagram []byte) {
 	s.last = d.Sequence
 	d.Opus = append([]byte(nil), d.Opus...)
 	select {
-	case s.heard <- d:
+	case s.datagrams <- d:
 	default: // nobody receives
 	}
 }

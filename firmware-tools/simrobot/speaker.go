@@ -4,14 +4,14 @@ import "time"
 
 // speaker passes the player's sound to the room and to a recording.
 type speaker struct {
-	heard  func(rate int, pcm []int16) // may be nil
+	output func(rate int, pcm []int16) // may be nil
 	echo   *echo                       // nil without an echo
 	stamps *stamps                     // nil if packets are sent without timestamps
 
-	on    bool // records
-	rate  int  // of the first sound recorded; 0 before it
-	start time.Time
-	pcm   []int16
+	records bool // records
+	rate    int  // of the first sound recorded; 0 before it
+	start   time.Time
+	pcm     []int16
 }
 
 // mostRecorded bounds a recording: half an hour at 24 kHz.
@@ -19,8 +19,8 @@ const mostRecorded = 30 * 60 * 24000
 
 // play plays a frame that starts at the given time. Before it the speaker was silent.
 func (s *speaker) play(at time.Time, rate int, f frame) {
-	if s.heard != nil {
-		s.heard(rate, f.pcm)
+	if s.output != nil {
+		s.output(rate, f.pcm)
 	}
 	if s.echo != nil {
 		s.echo.play(at, rate, f.pcm)
@@ -28,7 +28,7 @@ func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.stamps != nil {
 		s.stamps.played(f.stamp)
 	}
-	if !s.on {
+	if !s.records {
 		return
 	}
 	if s.rate == 0 {

@@ -24,8 +24,8 @@ const (
 	mostFlashes = 5
 )
 
-// runs makes the robot run a build.
-func (r *Robot) runs(b *build) {
+// setBuild makes the robot run a build; nil is the factory's.
+func (r *Robot) setBuild(b *build) {
 	if b != nil {
 		r.firmware.version, r.firmware.elf = b.Version, b.ELF
 	}
@@ -38,7 +38,7 @@ func (r *Robot) rollBack() {
 	}
 	from := r.firmware.version
 	r.flash.Running, r.flash.Pending = r.flash.Before, false
-	r.runs(r.flash.Running)
+	r.setBuild(r.flash.Running)
 	r.o.Observe(RolledBack{From: from, To: r.firmware.version})
 }
 
@@ -58,7 +58,7 @@ func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err err
 	r.flash.Before = &build{Version: r.firmware.version, ELF: r.firmware.elf}
 	r.flash.Running = &build{Version: image.App.Version, ELF: hex.EncodeToString(image.App.ELF[:])}
 	r.flash.Pending = true
-	r.runs(r.flash.Running)
+	r.setBuild(r.flash.Running)
 	r.o.Observe(Upgraded{Version: image.App.Version})
 	if r.o.Crashes {
 		r.rollBack()

@@ -89,7 +89,7 @@ func count(dir string) (figures, error) {
 		}
 	}
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-	config := types.Config{Error: func(error) {}, Importer: nothing{}, FakeImportC: true}
+	config := types.Config{Error: func(error) {}, Importer: emptyImporter{}, FakeImportC: true}
 	own, _ := config.Check(dir, set, files, &info)
 	for ident, object := range info.Uses {
 		if object.Pkg() != own || !object.Pos().IsValid() {
@@ -176,10 +176,10 @@ func (f *figures) upward(order []string) (up []arrow) {
 	return up
 }
 
-// nothing imports every package as an empty one.
-type nothing struct{}
+// emptyImporter imports every package as an empty one.
+type emptyImporter struct{}
 
-func (nothing) Import(path string) (*types.Package, error) {
+func (emptyImporter) Import(path string) (*types.Package, error) {
 	p := types.NewPackage(path, filepath.Base(path))
 	p.MarkComplete()
 	return p, nil

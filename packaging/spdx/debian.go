@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// debian adds the packages installed in a root; without dpkg it adds nothing.
-func (d *document) debian(root string) error {
+// addDebian adds the packages installed in a root; without dpkg it adds nothing.
+func (d *document) addDebian(root string) error {
 	status, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -34,7 +34,7 @@ func (d *document) debian(root string) error {
 			continue
 		}
 		if strings.HasSuffix(fields["Status"], " installed") {
-			if err := d.installed(root, fields); err != nil {
+			if err := d.addPackage(root, fields); err != nil {
 				return fmt.Errorf("%s: %w", fields["Package"], err)
 			}
 		}
@@ -43,34 +43,34 @@ func (d *document) debian(root string) error {
 	return lines.Err()
 }
 
-func (d *document) installed(root string, fields map[string]string) error {
+func (d *document) addPackage(root string, fields map[string]string) error {
 	name, version, arch := fields["Package"], fields["Version"], fields["Architecture"]
 	p := pkg{ID: "SPDXRef-deb-" + identifier(name), Name: name, Version: version, Declared: unknown}
 	if source, _, _ := strings.Cut(fields["Source"], " "); source != "" {
 		p.SourceInfo = "built from the source package " + source
 	}
-	copyright, err := inRoot(root, "usr/share/doc/"+name+"/copyright")
+	copyright, err := readInRoot(root, "usr/share/doc/"+name+"/copyright")
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it has no copyright file
+	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
-	case ours(name):
-		p.Declared = "MIT" // the modules linked into it are listed separately
+	case isOurs(name):
+		p.Declared = "MIT" // its modules are listed separately
 	default:
 		p.Declared = d.declared(name, string(copyright))
 	}
 	maker := "debian"
-	if ours(name) {
+	if isOurs(name) {
 		maker = "perch"
 	}
 	d.add(p, whole, "CONTAINS", "pkg:deb/"+maker+"/"+url.PathEscape(name)+"@"+url.QueryEscape(version)+"?arch="+arch)
 	return nil
 }
 
-func ours(name string) bool { return name == "perch" || name == "perch-tools" }
+func isOurs(name string) bool { return name == "perch" || name == "perch-tools" }
 
-// inRoot reads a file of a root, resolving symbolic links within it.
-func inRoot(root, name string) ([]byte, error) {
+// readInRoot reads a file of a root, in which it resolves symbolic links.
+func readInRoot(root, name string) ([]byte, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (d *document) declared(name, copyright string) string {
 		}
 		all = append(all, licence)
 	}
-	return together(all)
+	return joinAnd(all)
 }
 
 // customLicence returns the reference of a licence that SPDX has no name for, which includes its text.
@@ -143,8 +143,8 @@ func (d *document) customLicence(name, short, told string) string {
 	return id
 }
 
-// together joins licences that all apply.
-func together(all []string) string {
+// joinAnd joins licences that all apply into an expression.
+func joinAnd(all []string) string {
 	var single []string
 	for _, one := range all {
 		if strings.Contains(one, " OR ") {

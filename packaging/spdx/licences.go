@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// spdxNames has SPDX's names of licences that Debian names otherwise.
+// spdxNames maps Debian's names of licences, in lower case, to SPDX's.
 var spdxNames = map[string]string{
 	"expat": "MIT", "mit": "MIT", "x11": "X11", "isc": "ISC", "zlib": "Zlib", "apache-2.0": "Apache-2.0", "apache-2": "Apache-2.0",
 	"bsd-2-clause": "BSD-2-Clause", "bsd-3-clause": "BSD-3-Clause", "bsd-4-clause": "BSD-4-Clause", "bsd-4-clause-uc": "BSD-4-Clause-UC",
@@ -46,8 +46,8 @@ func expression(debian string) (string, bool) {
 	return named, ok
 }
 
-// sayings are phrases that occur in only one licence.
-var sayings = []struct{ says, licence string }{
+// phrases are phrases that occur in only one licence.
+var phrases = []struct{ says, licence string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"licensed under the apache license, version 2.0", "Apache-2.0"},
 	{"permission is hereby granted, free of charge, to any person obtaining a copy of this software", "MIT"},
@@ -57,12 +57,12 @@ var sayings = []struct{ says, licence string }{
 	{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee", "ISC"},
 }
 
-var marks = regexp.MustCompile(`[\s*#>/]+`)
+var separators = regexp.MustCompile(`[\s*#>/]+`)
 
 // recognized returns the licences found in a text.
 func recognized(licence string) (all []string) {
-	flat := strings.ReplaceAll(strings.ToLower(marks.ReplaceAllString(licence, " ")), "license, version", "license version")
-	for _, s := range sayings {
+	flat := strings.ReplaceAll(strings.ToLower(separators.ReplaceAllString(licence, " ")), "license, version", "license version")
+	for _, s := range phrases {
 		if strings.Contains(flat, strings.ReplaceAll(s.says, "license, version", "license version")) {
 			all = append(all, s.licence)
 		}

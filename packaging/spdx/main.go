@@ -42,7 +42,7 @@ func run(args []string, epoch string, to io.Writer) error {
 		return errors.New("usage: spdx -name NAME -version VERSION FOLDER")
 	}
 	d := newDocument(*name, *version, time.Unix(seconds, 0))
-	if err := errors.Join(d.debian(f.Arg(0)), d.modules(f.Arg(0))); err != nil {
+	if err := errors.Join(d.addDebian(f.Arg(0)), d.addModules(f.Arg(0))); err != nil {
 		return err
 	}
 	if len(d.Packages) == 1 {
@@ -119,7 +119,7 @@ func newDocument(name, version string, at time.Time) *document {
 	}
 }
 
-// add adds a package and its relationship to the one that contains it, once.
+// add adds a package and its relationship to its container, unless they are there already.
 func (d *document) add(p pkg, within, how, locator string) {
 	if !slices.ContainsFunc(d.Packages, func(known pkg) bool { return known.ID == p.ID }) {
 		p.Download, p.Concluded, p.Copyright = unknown, unknown, unknown
@@ -131,7 +131,7 @@ func (d *document) add(p pkg, within, how, locator string) {
 	}
 }
 
-// print prints the document in an order, and with a name, that depend only on its content.
+// print prints the document. Its order and its name depend only on its content.
 func (d *document) print(to io.Writer) error {
 	slices.SortFunc(d.Packages[1:], func(a, b pkg) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(d.Relationships[1:], func(a, b relationship) int {
@@ -149,12 +149,12 @@ func (d *document) print(to io.Writer) error {
 	return e.Encode(d)
 }
 
-var strange = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+var invalidChars = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 // identifier converts a name to the characters that SPDX allows. Other characters become
 // their codes, so that different names stay different.
 func identifier(name string) string {
-	return strange.ReplaceAllStringFunc(name, func(s string) string {
+	return invalidChars.ReplaceAllStringFunc(name, func(s string) string {
 		if strings.Trim(s, " /_@") == "" {
 			return "-"
 		}

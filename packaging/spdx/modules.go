@@ -11,9 +11,9 @@ import (
 	"os"
 )
 
-// modules adds what is linked into our programs in a root, and what is in the page. The texts
-// of the licences are in the programs' own copyright files.
-func (d *document) modules(root string) error {
+// addModules adds the modules of our programs in a root, Go's and the page's. The texts of their
+// licences are in the programs' copyright files.
+func (d *document) addModules(root string) error {
 	for _, program := range []string{"perch", "perch-tools"} {
 		file := filepath.Join(root, "usr/bin", program)
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
@@ -23,13 +23,13 @@ func (d *document) modules(root string) error {
 		if err != nil {
 			return err
 		}
-		copyright, err := inRoot(root, "usr/share/doc/"+program+"/copyright")
+		copyright, err := readInRoot(root, "usr/share/doc/"+program+"/copyright")
 		if err != nil {
 			return err
 		}
 		texts := sections(string(copyright))
 		within := "SPDXRef-program-" + program
-		d.add(pkg{ID: within, Name: "usr/bin/" + program, Version: d.Packages[0].Version, Declared: "MIT", Purpose: "APPLICATION"}, d.holder(program),
+		d.add(pkg{ID: within, Name: "usr/bin/" + program, Version: d.Packages[0].Version, Declared: "MIT", Purpose: "APPLICATION"}, d.packageOf(program),
 			"CONTAINS", "pkg:generic/"+program+"@"+url.QueryEscape(d.Packages[0].Version))
 		d.add(pkg{ID: "SPDXRef-go-stdlib", Name: "stdlib", Version: info.GoVersion, Declared: "BSD-3-Clause"}, within, "STATIC_LINK",
 			"pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
@@ -42,7 +42,7 @@ func (d *document) modules(root string) error {
 				within, "STATIC_LINK", "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
 			delete(texts, name)
 		}
-		for name, told := range texts {
+		for name, licence := range texts {
 			module, version, _ := strings.Cut(name, " ")
 			if strings.Contains(strings.Split(module, "/")[0], ".") {
 				continue // a Go module of another architecture's program
@@ -51,15 +51,15 @@ func (d *document) modules(root string) error {
 			if version != "" {
 				at += "@" + version
 			}
-			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, told)}, within,
+			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, licence)}, within,
 				"CONTAINS", "pkg:npm/"+at)
 		}
 	}
 	return nil
 }
 
-// holder returns the Debian package of a program, or else the whole document.
-func (d *document) holder(program string) string {
+// packageOf returns the Debian package of a program, or else the whole document.
+func (d *document) packageOf(program string) string {
 	for _, p := range d.Packages {
 		if p.ID == "SPDXRef-deb-"+program {
 			return p.ID
@@ -91,5 +91,5 @@ func (d *document) moduleLicences(name, texts string) string {
 	case len(all) == 0:
 		return d.customLicence(name, "", texts)
 	}
-	return together(all)
+	return joinAnd(all)
 }

@@ -129,7 +129,7 @@ func (d Directory) swap() []step {
 			if !store.Exists(database) || !store.Exists(at(databaseName)) {
 				return nil
 			}
-			return keepAs(at(databaseName), at(keptName))
+			return linkAs(at(databaseName), at(keptName))
 		}},
 		{"put the database in its place", func() error { return move(database, at(databaseName)) }},
 		{"put the folder of before aside", func() error {
@@ -144,9 +144,9 @@ func (d Directory) swap() []step {
 	}
 }
 
-// keepAs gives a file a second name, replacing what had that name. On a file system without
-// links the first name is gone for a moment.
-func keepAs(path, as string) error {
+// linkAs gives a file a second name, replacing another file of that name. On a file system
+// without links it loses its first name.
+func linkAs(path, as string) error {
 	fresh := as + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err

@@ -25,7 +25,7 @@ func archive(w io.Writer, folder string, latest time.Time, without []string) err
 		if err != nil || name == "." {
 			return err
 		}
-		if left(without, filepath.ToSlash(name)) {
+		if excluded(without, filepath.ToSlash(name)) {
 			if d.IsDir() {
 				return filepath.SkipDir
 			}

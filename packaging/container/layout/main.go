@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -149,7 +148,7 @@ func (b blobs) storeJSON(kind string, content any) (descriptor, error) {
 		return descriptor{}, err
 	}
 	return b.store(kind, func(w io.Writer) error {
-		_, err := io.Copy(w, bytes.NewReader(text))
+		_, err := w.Write(text)
 		return err
 	})
 }
@@ -180,7 +179,7 @@ func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(archive(io.MultiWriter(z, unpacked), folder, o.epoch, others), z.Close())
+		return errors.Join(archive(io.MultiWriter(z, unpacked), folder, o.epoch, machineFolders), z.Close())
 	})
 	if err != nil {
 		return descriptor{}, err
@@ -209,11 +208,10 @@ func annotations(o options) map[string]string {
 		"org.opencontainers.image.created":     o.epoch.Format(time.RFC3339),
 		"org.opencontainers.image.base.name":   "debian:trixie",
 	}
-	if o.revision != "" {
-		a["org.opencontainers.image.revision"] = o.revision
-	}
-	if o.source != "" {
-		a["org.opencontainers.image.source"] = o.source
+	for key, value := range map[string]string{"revision": o.revision, "source": o.source} {
+		if value != "" {
+			a["org.opencontainers.image."+key] = value
+		}
 	}
 	return a
 }
@@ -252,10 +250,10 @@ func configuration(on platform, layer string, o options) any {
 	return c
 }
 
-// others are folders whose content belongs to the machine, not to the image.
-var others = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
+// machineFolders matches the content of folders that belongs to the machine, not to the image.
+var machineFolders = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
 
-func left(out []string, name string) bool {
+func excluded(out []string, name string) bool {
 	return slices.ContainsFunc(out, func(pattern string) bool {
 		matched, err := filepath.Match(pattern, name)
 		return err == nil && matched

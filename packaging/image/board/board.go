@@ -84,9 +84,9 @@ type Network struct {
 // Connections is the folder of NetworkManager's connections.
 const Connections = "etc/NetworkManager/system-connections"
 
-// Join writes a connection for NetworkManager, with a name and a UUID. Without byItself it
-// is joined only on request. Protected management frames are off: the Wi-Fi of a Pi does not
-// join networks that offer them.
+// Join writes a connection for NetworkManager, with a name and a UUID. Without byItself the
+// network is joined only on request. Protected management frames are off: the Wi-Fi of a Pi
+// does not join networks that offer them.
 func (m Machine) Join(n Network, name, uuid string, byItself bool) error {
 	var ssid strings.Builder // in decimal, since it may contain any byte
 	for _, b := range []byte(n.SSID) {

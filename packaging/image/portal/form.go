@@ -18,8 +18,8 @@ import (
 type form struct {
 	network  board.Network
 	country  string
-	name     string // of the appliance
-	language string // of the appliance
+	name     string // the appliance's
+	language string // the appliance's
 }
 
 // field is the name of a field of the form.

@@ -82,10 +82,10 @@ func TestLists(t *testing.T) {
 		w := p.words.In(string(tag))
 		said := map[string]bool{}
 		for _, f := range []field{fieldToken, fieldNetwork, fieldSSID, fieldKey, fieldCountry, fieldName, fieldLanguage} {
-			said[amiss(w, f)] = true
+			said[fieldProblem(w, f)] = true
 		}
 		for _, failed := range []error{errKey, errUnheard, errAddress, errJoin} {
-			said[why(w, failed, "Home")] = true
+			said[joinProblem(w, failed, "Home")] = true
 		}
 		if len(said) != 11 {
 			t.Errorf("%s says %v", tag, said)

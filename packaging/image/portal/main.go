@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -60,14 +61,14 @@ type portal struct {
 	listen  func() (net.Listener, error)
 	host    string // of the page
 
-	state  state
-	stop   func()   // stops serving the page; nil while it is not served
-	name   string   // of the access point
-	said   bool     // a robot has announced the access point
-	failed error    // why the last network was not joined
-	last   form     // submitted last
-	form   *form    // submitted and not handled yet
-	logged [2]error // last logged, of the radio and of Perch
+	state     state
+	stop      func()   // stops serving the page; nil while it is not served
+	name      string   // of the access point
+	announced bool     // a robot has announced the access point
+	failed    error    // why the last network was not joined
+	last      form     // submitted last
+	form      *form    // submitted and not handled yet
+	logged    [2]error // last logged, of the radio and of Perch
 }
 
 // radio is the machine's network.
@@ -76,7 +77,7 @@ type radio interface {
 	hasKnown(ctx context.Context) (bool, error)
 	there() bool
 	suffix() string
-	scan(ctx context.Context) ([]heard, error)
+	scan(ctx context.Context) ([]scanned, error)
 	raise(ctx context.Context, ssid string) error
 	lower(ctx context.Context)
 	join(ctx context.Context, n board.Network) error
@@ -94,16 +95,16 @@ type appliance interface {
 }
 
 const (
-	// Intervals of checks without and with a network: nmcli is expensive.
-	looksEach = 5 * time.Second
-	restsFor  = 30 * time.Second
-	// answered is how long the answer to a form may take to reach the phone.
-	answered = 3 * time.Second
+	// Times between checks without and with a network: nmcli is expensive.
+	checkEvery  = 5 * time.Second
+	checkRarely = 30 * time.Second
+	// answerWithin is the time for the answer to a form to reach the phone.
+	answerWithin = 3 * time.Second
 )
 
 // run checks and acts until ctx ends.
 func (p *portal) run(ctx context.Context, ago time.Duration) {
-	p.state = begins(ago)
+	p.state = initialState(ago)
 	p.radio.clean(ctx)
 	defer func() {
 		// ctx has ended; the cleanup has its own deadlines.
@@ -111,17 +112,17 @@ func (p *portal) run(ctx context.Context, ago time.Duration) {
 		p.radio.lower(context.WithoutCancel(ctx))
 	}()
 	for {
-		rests := looksEach
-		if p.once(ctx); p.state.gone.IsZero() && p.state.patience == goneFor || p.state.up {
-			rests = restsFor
+		interval := checkEvery
+		if p.check(ctx); p.state.gone.IsZero() && p.state.waitFor == goneFor || p.state.up {
+			interval = checkRarely
 		}
-		tick := time.NewTimer(rests)
+		tick := time.NewTimer(interval)
 		select {
 		case <-ctx.Done():
 			return
 		case f := <-p.page.forms:
 			p.form = &f
-			sleep(ctx, answered)
+			sleep(ctx, answerWithin)
 		case <-tick.C:
 		}
 		tick.Stop()
@@ -135,33 +136,33 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// complain logs an error unless it is the last logged one.
-func (p *portal) complain(of int, err error) {
+// logOnce logs an error unless it is the last logged one.
+func (p *portal) logOnce(of int, err error) {
 	if err != nil && (p.logged[of] == nil || p.logged[of].Error() != err.Error()) {
 		p.log.Warn(err.Error())
 	}
 	p.logged[of] = err
 }
 
-// once checks once, and acts.
-func (p *portal) once(ctx context.Context) {
+// check checks the network once, and acts.
+func (p *portal) check(ctx context.Context) {
 	network, raised, err := p.radio.poll(ctx)
 	known := false
 	if err == nil && !network && p.state.up { // otherwise it does not matter
 		known, err = p.radio.hasKnown(ctx)
 	}
-	p.complain(0, err)
+	p.logOnce(0, err)
 	if err != nil {
 		return // NetworkManager is starting, or being updated
 	}
 	talking, near := false, false
 	if !network {
 		talking, near, err = p.perch.robots(ctx)
-		p.complain(1, err)
+		p.logOnce(1, err)
 	}
 	before := p.state
 	var what act
-	p.state, what = step(p.state, time.Now(), seen{network: network, raised: raised, radio: p.radio.there(), talking: talking, known: known,
+	p.state, what = step(p.state, time.Now(), observation{network: network, raised: raised, radio: p.radio.there(), talking: talking, known: known,
 		used: p.page.lastUsed(), form: p.form != nil})
 	if network {
 		p.failed, p.form = nil, nil
@@ -177,40 +178,35 @@ func (p *portal) once(ctx context.Context) {
 		p.join(ctx, *p.form)
 		p.form = nil
 	}
-	if p.state.up && before.up && near && !p.said {
-		p.said = true
+	if p.state.up && before.up && near && !p.announced {
+		p.announced = true
 		_, speaks, _ := p.perch.identity(ctx) // English if unknown
-		p.complain(1, p.perch.announce(ctx, p.page.words.In(speaks).Message("portal.offline", "name", p.name)))
+		p.logOnce(1, p.perch.announce(ctx, p.page.words.In(speaks).Message("portal.offline", "name", p.name)))
 	}
 }
 
 // raise opens the access point and serves the page on it.
 func (p *portal) raise(ctx context.Context) {
-	p.name, p.said = "Perch-"+p.radio.suffix(), false
-	all, err := p.radio.scan(ctx) // before the access point, since one radio cannot do both well
-	p.complain(0, err)
-	var heard []heard
-	for _, one := range all {
-		if one.SSID != p.name {
-			heard = append(heard, one)
-		}
-	}
+	p.name, p.announced = "Perch-"+p.radio.suffix(), false
+	found, err := p.radio.scan(ctx) // before the access point, since one radio cannot do both well
+	p.logOnce(0, err)
+	found = slices.DeleteFunc(found, func(s scanned) bool { return s.SSID == p.name })
 	if err = p.radio.raise(ctx, p.name); err == nil {
 		var l net.Listener
 		if l, err = p.listen(); err == nil {
-			s := shown{accessPoint: p.name, heard: heard, failed: p.failed, tried: p.last.network.SSID, country: p.last.country}
+			s := shown{accessPoint: p.name, networks: found, failed: p.failed, tried: p.last.network.SSID, country: p.last.country}
 			if s.name, s.language, err = p.perch.identity(ctx); err != nil {
 				s.name, _ = os.Hostname()
 			}
-			p.page.opens(p.host, s)
+			p.page.show(p.host, s)
 			p.stop = serve(l, p.page)
-			p.log.Info("the access point is up", "name", p.name, "count", len(heard))
+			p.log.Info("the access point is up", "name", p.name, "count", len(found))
 			return
 		}
 	}
-	p.complain(0, err)
+	p.logOnce(0, err)
 	p.radio.lower(ctx)
-	p.state = failed(time.Now())
+	p.state = stateAfterFailure(time.Now())
 }
 
 // close stops serving the page.

@@ -61,8 +61,8 @@ func (w *world) poll(context.Context) (network, raised bool, err error) {
 func (w *world) hasKnown(context.Context) (bool, error) { return false, nil }
 func (w *world) there() bool                            { return true }
 func (w *world) suffix() string                         { return "1A2B" }
-func (w *world) scan(context.Context) ([]heard, error) {
-	return []heard{{SSID: "Home"}, {SSID: "Perch-1A2B"}}, nil
+func (w *world) scan(context.Context) ([]scanned, error) {
+	return []scanned{{SSID: "Home"}, {SSID: "Perch-1A2B"}}, nil
 }
 func (w *world) raise(_ context.Context, n string) error {
 	w.did("raise " + n)

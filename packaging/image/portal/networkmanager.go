@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +39,9 @@ const (
 
 // Deadlines of nmcli.
 const (
-	answersWithin = 20 * time.Second
-	raisesWithin  = 30 * time.Second
-	joinsWithin   = 60 * time.Second
+	nmcliWithin  = 20 * time.Second
+	raisesWithin = 30 * time.Second
+	joinsWithin  = 60 * time.Second
 )
 
 // ask runs nmcli in English and returns its output.
@@ -59,8 +61,8 @@ func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...
 	return string(out), nil
 }
 
-// cut splits a line of nmcli --terse, with backslash escapes, into its fields.
-func cut(line string) (fields []string) {
+// splitFields splits a line of nmcli --terse, with backslash escapes, into its fields.
+func splitFields(line string) (fields []string) {
 	var one strings.Builder
 	for i := 0; i < len(line); i++ {
 		switch {
@@ -82,13 +84,13 @@ var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
 // poll reports whether there is a network and the access point. It also finds the radio.
 func (n *networkManager) poll(ctx context.Context) (network, raised bool, err error) {
-	devices, err := n.ask(ctx, answersWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
+	devices, err := n.ask(ctx, nmcliWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
 		return false, false, err
 	}
 	n.iface = ""
 	for line := range strings.Lines(devices) {
-		f := cut(strings.TrimSpace(line))
+		f := splitFields(strings.TrimSpace(line))
 		if len(f) != 4 || !slices.Contains(networks, f[1]) {
 			continue
 		}
@@ -104,37 +106,37 @@ func (n *networkManager) poll(ctx context.Context) (network, raised bool, err er
 
 // hasKnown reports whether there are networks that NetworkManager would join by itself.
 func (n *networkManager) hasKnown(ctx context.Context) (known bool, err error) {
-	all, err := n.ask(ctx, answersWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
+	all, err := n.ask(ctx, nmcliWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
 	for line := range strings.Lines(all) {
-		f := cut(strings.TrimSpace(line))
+		f := splitFields(strings.TrimSpace(line))
 		known = known || len(f) == 3 && f[0] != apUUID && f[1] == "802-11-wireless" && f[2] == "yes"
 	}
 	return known, err
 }
 
-// heard is a Wi-Fi network in range.
-type heard struct {
+// scanned is a Wi-Fi network in range.
+type scanned struct {
 	SSID   string
 	Signal int
 	Key    bool // it requires a key
 	Unfit  bool // this machine cannot join such a network
 }
 
-// mostHeard bounds the list of networks.
-const mostHeard = 40
+// maxScanned bounds the list of networks.
+const maxScanned = 40
 
 // scan returns the networks in range, the strongest first.
-func (n *networkManager) scan(ctx context.Context) ([]heard, error) {
-	if _, err := n.ask(ctx, answersWithin, "radio", "wifi", "on"); err != nil {
+func (n *networkManager) scan(ctx context.Context) ([]scanned, error) {
+	if _, err := n.ask(ctx, nmcliWithin, "radio", "wifi", "on"); err != nil {
 		return nil, err
 	}
-	out, err := n.ask(ctx, answersWithin, "--fields", "SSID-HEX,SIGNAL,SECURITY", "device", "wifi", "list", "ifname", n.iface, "--rescan", "yes")
+	out, err := n.ask(ctx, nmcliWithin, "--fields", "SSID-HEX,SIGNAL,SECURITY", "device", "wifi", "list", "ifname", n.iface, "--rescan", "yes")
 	if err != nil {
 		return nil, err
 	}
-	loudest := map[string]heard{}
+	strongest := map[string]scanned{}
 	for line := range strings.Lines(out) {
-		f := cut(strings.TrimSpace(line))
+		f := splitFields(strings.TrimSpace(line))
 		if len(f) != 3 {
 			continue
 		}
@@ -143,32 +145,25 @@ func (n *networkManager) scan(ctx context.Context) ([]heard, error) {
 		if errors.Join(err, err2) != nil || len(name) == 0 || len(name) > board.MostSSID || bytes.Trim(name, "\x00") == nil {
 			continue // it hides its name
 		}
-		one := heard{SSID: string(name), Signal: signal, Key: f[2] != ""}
+		one := scanned{SSID: string(name), Signal: signal, Key: f[2] != ""}
 		if one.Key {
 			kinds := strings.Fields(f[2])
 			one.Unfit = !slices.Contains(kinds, "WPA1") && !slices.Contains(kinds, "WPA2") || slices.Contains(kinds, "802.1X")
 		}
-		if was, is := loudest[one.SSID]; !is || was.Unfit && !one.Unfit || was.Unfit == one.Unfit && was.Signal < signal {
-			loudest[one.SSID] = one
+		if was, is := strongest[one.SSID]; !is || was.Unfit && !one.Unfit || was.Unfit == one.Unfit && was.Signal < signal {
+			strongest[one.SSID] = one
 		}
 	}
-	var all []heard
-	for _, one := range loudest {
-		all = append(all, one)
-	}
-	slices.SortFunc(all, func(a, b heard) int {
-		if a.Signal != b.Signal {
-			return b.Signal - a.Signal
-		}
-		return strings.Compare(a.SSID, b.SSID)
+	all := slices.SortedFunc(maps.Values(strongest), func(a, b scanned) int {
+		return cmp.Or(b.Signal-a.Signal, strings.Compare(a.SSID, b.SSID))
 	})
-	return all[:min(len(all), mostHeard)], nil
+	return all[:min(len(all), maxScanned)], nil
 }
 
 // raise opens an access point without a key, unlike NetworkManager's hotspot.
 func (n *networkManager) raise(ctx context.Context, ssid string) error {
 	n.lower(ctx)
-	if _, err := n.ask(ctx, answersWithin, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
+	if _, err := n.ask(ctx, nmcliWithin, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
 		"connection.uuid", apUUID, "autoconnect", "no", "ssid", ssid, "802-11-wireless.mode", "ap", "802-11-wireless.band", "bg",
 		"802-11-wireless.powersave", "2", "ipv4.method", "shared", "ipv4.addresses", apAddress+"/24", "ipv6.method", "disabled"); err != nil {
 		return err
@@ -179,7 +174,7 @@ func (n *networkManager) raise(ctx context.Context, ssid string) error {
 
 // lower removes the access point, if it exists.
 func (n *networkManager) lower(ctx context.Context) {
-	_, _ = n.ask(ctx, answersWithin, "connection", "delete", "uuid", apUUID) // it may not exist
+	_, _ = n.ask(ctx, nmcliWithin, "connection", "delete", "uuid", apUUID) // it may not exist
 }
 
 // Reasons why a network was not joined.
@@ -208,16 +203,16 @@ func (n *networkManager) join(ctx context.Context, network board.Network) error 
 	if err := n.Join(network, name, uuid, false); err != nil {
 		return fmt.Errorf("%w: %w", errJoin, err)
 	}
-	_, err := n.ask(ctx, answersWithin, "connection", "load", file)
+	_, err := n.ask(ctx, nmcliWithin, "connection", "load", file)
 	if err == nil {
 		_, err = n.ask(ctx, joinsWithin, "connection", "up", "uuid", uuid, "ifname", n.iface)
 	}
 	if err == nil {
-		_, err = n.ask(ctx, answersWithin, "connection", "modify", "uuid", uuid, "connection.autoconnect", "yes")
+		_, err = n.ask(ctx, nmcliWithin, "connection", "modify", "uuid", uuid, "connection.autoconnect", "yes")
 	}
 	if err != nil {
 		n.forget(ctx, file)
-		return whyNot(err)
+		return joinError(err)
 	}
 	for _, other := range n.ownFiles(prefix(network.SSID)) {
 		if other != file {
@@ -227,8 +222,8 @@ func (n *networkManager) join(ctx context.Context, network board.Network) error 
 	return nil
 }
 
-// whyNot returns why nmcli has not joined a network, if known.
-func whyNot(err error) error {
+// joinError returns an error with the reason why nmcli has not joined a network, if known.
+func joinError(err error) error {
 	text := err.Error()
 	for _, known := range []struct {
 		words string
@@ -258,7 +253,7 @@ func (n *networkManager) ownFiles(beginning string) []string {
 // forget removes a connection by its file.
 func (n *networkManager) forget(ctx context.Context, file string) {
 	if err := os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) {
-		_, _ = n.ask(ctx, answersWithin, "connection", "reload") // otherwise it is gone after the next start
+		_, _ = n.ask(ctx, nmcliWithin, "connection", "reload") // otherwise it is gone after the next start
 	}
 }
 
@@ -289,5 +284,5 @@ func (n *networkManager) suffix() string {
 	return "0000"
 }
 
-// there reports whether the last look found a radio.
+// there reports whether the last poll found a radio.
 func (n *networkManager) there() bool { return n.iface != "" }

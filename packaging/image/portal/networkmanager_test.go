@@ -111,7 +111,7 @@ func TestScan(t *testing.T) {
 	n := newNmcli(t)
 	n.answers("device wifi list", "486F6D65:40:WPA2\n486F6D65:70:WPA1 WPA2\n:90:WPA2\n0000:90:\n4F70656E:50:\nFF0A3A:30:WPA2 WPA3\n"+
 		"576F726B:60:WPA2 802.1X\n4E6577:55:WPA3\n4F6C64:54:WEP\nzz:1:\n486F6D65\n"+strings.Repeat("41", 40)+":99:\n", "", "0")
-	want := []heard{{"Home", 70, true, false}, {"Work", 60, true, true}, {"New", 55, true, true}, {"Old", 54, true, true}, {"Open", 50, false, false},
+	want := []scanned{{"Home", 70, true, false}, {"Work", 60, true, true}, {"New", 55, true, true}, {"Old", 54, true, true}, {"Open", 50, false, false},
 		{"\xff\n:", 30, true, false}}
 	if got, err := n.scan(t.Context()); !slices.Equal(got, want) || err != nil {
 		t.Errorf("%+v, %v", got, err)
@@ -121,7 +121,7 @@ func TestScan(t *testing.T) {
 		many.WriteString("4141" + string("0123456789abcdef"[i%16]) + string("0123456789abcdef"[i/16%16]) + ":50:WPA2\n")
 	}
 	n.answers("device wifi list", many.String(), "", "0")
-	if got, err := n.scan(t.Context()); len(got) != mostHeard || err != nil {
+	if got, err := n.scan(t.Context()); len(got) != maxScanned || err != nil {
 		t.Errorf("of very many: %d, %v", len(got), err)
 	}
 }

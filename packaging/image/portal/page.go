@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -49,7 +50,7 @@ type page struct {
 // shown is the content of the page.
 type shown struct {
 	accessPoint    string
-	heard          []heard
+	networks       []scanned
 	failed         error  // why the last network was not joined
 	tried          string // name of that network
 	country        string
@@ -68,8 +69,8 @@ func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *p
 	return p
 }
 
-// opens serves the page at a host, for a new access point.
-func (p *page) opens(host string, s shown) {
+// show serves the page at a host, for a new access point.
+func (p *page) show(host string, s shown) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.host, p.shown, p.busy = host, s, false
@@ -88,8 +89,8 @@ const (
 	mostSenders = 256 // more than the access point has addresses
 )
 
-// often reports whether an address submits forms too often. The lock is held.
-func (p *page) often(address string, now time.Time) bool {
+// tooOften reports whether an address submits forms too often. The lock is held.
+func (p *page) tooOften(address string, now time.Time) bool {
 	s := p.senders[address]
 	if s == nil {
 		if len(p.senders) >= mostSenders {
@@ -131,10 +132,10 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // handleForm handles a submitted form.
 func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
-	say := p.asked(r)
+	say := p.wordsFor(r)
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	p.mu.Lock()
-	often, busy := p.often(address, time.Now()), p.busy
+	often, busy := p.tooOften(address, time.Now()), p.busy
 	p.mu.Unlock()
 	if often || busy {
 		w.Header().Set("Connection", "close")
@@ -149,9 +150,8 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, limit.Data)
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err := r.ParseForm(); err != nil || kind != "application/x-www-form-urlencoded" {
-		var large *http.MaxBytesError
 		status := http.StatusBadRequest
-		if errors.As(err, &large) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
 		refuse(w, say, status, say.Message("portal.old"))
@@ -163,7 +163,7 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 	}
 	f, wrong := parseForm(r.PostForm)
 	if wrong != "" {
-		p.render(w, r, http.StatusUnprocessableEntity, nil, amiss(say, wrong))
+		p.render(w, r, http.StatusUnprocessableEntity, nil, fieldProblem(say, wrong))
 		return
 	}
 	p.mu.Lock()
@@ -213,22 +213,19 @@ func (p *page) render(w http.ResponseWriter, r *http.Request, status int, taken 
 		p.used = time.Now()
 	}
 	p.mu.Unlock()
-	v := view{W: p.asked(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
+	v := view{W: p.wordsFor(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
 		Languages: p.all}
 	if !slices.ContainsFunc(p.all, func(c choice) bool { return c.Value == s.language }) {
 		v.Languages = append([]choice{{"", s.language}}, p.all...) // the language may stay as it is
 	}
-	country := s.country
-	if country == "" {
-		country = regionOf(r.Header.Get("Accept-Language"))
-	}
-	for _, one := range s.heard {
+	country := cmp.Or(s.country, regionOf(r.Header.Get("Accept-Language")))
+	for _, one := range s.networks {
 		v.Heard = append(v.Heard, option{hex.EncodeToString([]byte(one.SSID)), one.label(v.W), one.Unfit})
 	}
 	if problem == "" && s.failed != nil && taken == nil {
-		v.Problem = why(v.W, s.failed, plain(s.tried))
+		v.Problem = joinProblem(v.W, s.failed, plain(s.tried))
 		v.Network = hex.EncodeToString([]byte(s.tried))
-		if !slices.ContainsFunc(s.heard, func(one heard) bool { return one.SSID == s.tried }) {
+		if !slices.ContainsFunc(s.networks, func(one scanned) bool { return one.SSID == s.tried }) {
 			v.SSID = plain(s.tried)
 		}
 	}
@@ -238,9 +235,7 @@ func (p *page) render(w http.ResponseWriter, r *http.Request, status int, taken 
 	}
 	if taken != nil && problem == "" {
 		v.Taken = plain(taken.network.SSID)
-		if taken.name != "" {
-			v.Name = taken.name
-		}
+		v.Name = cmp.Or(taken.name, v.Name)
 		if taken.language != "" && taken.language != s.language {
 			if fits, err := p.fits(r.Context(), "language", taken.language); err == nil {
 				v.Unspoken = !fits

@@ -12,15 +12,15 @@ const (
 	mostConnsOfEach = 16 // per address
 )
 
-// few is a listener that bounds its connections, in total and per address.
-type few struct {
+// limitedListener is a listener that bounds its connections, in total and per address.
+type limitedListener struct {
 	net.Listener
 	mu    sync.Mutex
 	all   int
 	conns map[string]int
 }
 
-func (l *few) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -35,21 +35,21 @@ func (l *few) Accept() (net.Conn, error) {
 		}
 		l.mu.Unlock()
 		if !full {
-			return &counted{Conn: c, l: l, address: address}, nil
+			return &countedConn{Conn: c, l: l, address: address}, nil
 		}
 		_ = c.Close()
 	}
 }
 
-// counted is a connection that is counted until it is closed.
-type counted struct {
+// countedConn is a connection that is counted until it is closed.
+type countedConn struct {
 	net.Conn
-	l       *few
+	l       *limitedListener
 	address string
 	once    sync.Once
 }
 
-func (c *counted) Close() error {
+func (c *countedConn) Close() error {
 	c.once.Do(func() {
 		c.l.mu.Lock()
 		defer c.l.mu.Unlock()
@@ -61,14 +61,14 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// serve serves a handler until stop is called. stop waits.
+// serve serves a handler until stop is called, which waits for the end.
 func serve(l net.Listener, h http.Handler) (stop func()) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
 		IdleTimeout: 15 * time.Second, MaxHeaderBytes: 8 << 10}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(&few{Listener: l, conns: map[string]int{}}) // ends when the listener is closed
+		_ = s.Serve(&limitedListener{Listener: l, conns: map[string]int{}}) // ends when the listener is closed
 	}()
 	return func() {
 		_ = s.Close()

@@ -18,8 +18,8 @@ const (
 	looksSure  = 30 * time.Minute // even if the page is used
 )
 
-// seen is the result of a check.
-type seen struct {
+// observation is the result of a check.
+type observation struct {
 	network bool      // other than the access point
 	raised  bool      // the access point exists; an update of NetworkManager removes it
 	radio   bool      // a radio exists
@@ -40,20 +40,22 @@ const (
 
 // state is what is remembered between checks. The zero state is a machine without a network.
 type state struct {
-	up       bool      // the access point is up
-	since    time.Time // when it was opened
-	gone     time.Time // start of the time without a network; zero if there is one, or before the first check
-	patience time.Duration
+	up      bool      // the access point is up
+	since   time.Time // when it was opened
+	gone    time.Time // start of the time without a network; zero if there is one, or before the first check
+	waitFor time.Duration
 }
 
-// begins returns the state of a machine that was switched on ago.
-func begins(ago time.Duration) state { return state{patience: max(bootsWithin-ago, settlesWithin)} }
+// initialState returns the state of a machine that was switched on ago.
+func initialState(ago time.Duration) state {
+	return state{waitFor: max(bootsWithin-ago, settlesWithin)}
+}
 
 // step returns the next state and the action.
-func step(s state, now time.Time, is seen) (state, act) {
+func step(s state, now time.Time, is observation) (state, act) {
 	if is.network {
 		was := s.up
-		s = state{patience: goneFor}
+		s = state{waitFor: goneFor}
 		if was {
 			return s, lower
 		}
@@ -64,17 +66,17 @@ func step(s state, now time.Time, is seen) (state, act) {
 	}
 	switch {
 	case s.up && !is.raised:
-		return failed(now), lower // removes what is left of it
+		return stateAfterFailure(now), lower // removes what is left of it
 	case s.up && is.form:
 		return state{}, join // if that fails, it is opened again at once
 	case s.up && is.known && !is.talking && (now.Sub(s.since) >= looksAfter && now.Sub(is.used) >= unusedFor || now.Sub(s.since) >= looksSure):
-		return state{gone: now, patience: settlesWithin}, lower
-	case s.up, is.talking, !is.radio, now.Sub(s.gone) < s.patience:
+		return state{gone: now, waitFor: settlesWithin}, lower
+	case s.up, is.talking, !is.radio, now.Sub(s.gone) < s.waitFor:
 		return s, stay
 	}
 	s.up, s.since = true, now
 	return s, raise
 }
 
-// failed returns the state after an access point could not be opened, or vanished.
-func failed(now time.Time) state { return state{gone: now, patience: settlesWithin} }
+// stateAfterFailure returns the state after an access point could not be opened, or vanished.
+func stateAfterFailure(now time.Time) state { return state{gone: now, waitFor: settlesWithin} }

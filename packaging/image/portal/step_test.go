@@ -8,14 +8,14 @@ import (
 // TestSteps plays what a machine may see, second by second, and says when it does what.
 func TestSteps(t *testing.T) {
 	type span struct {
-		is    seen
+		is    observation
 		lasts time.Duration
 	}
-	radio := seen{radio: true}
-	home := seen{radio: true, network: true, known: true}
-	known := seen{radio: true, known: true}
-	talking := seen{radio: true, known: true, talking: true}
-	form := seen{radio: true, form: true}
+	radio := observation{radio: true}
+	home := observation{radio: true, network: true, known: true}
+	known := observation{radio: true, known: true}
+	talking := observation{radio: true, known: true, talking: true}
+	form := observation{radio: true, form: true}
 	type done struct {
 		at  time.Duration
 		act act
@@ -27,8 +27,8 @@ func TestSteps(t *testing.T) {
 	}{
 		"no network at the start":         {10 * time.Second, []span{{radio, 2 * time.Minute}}, []done{{50 * time.Second, raise}}},
 		"a slow machine":                  {2 * time.Minute, []span{{radio, 2 * time.Minute}}, []done{{45 * time.Second, raise}}},
-		"no radio":                        {0, []span{{seen{}, time.Hour}}, nil},
-		"a radio that comes later":        {0, []span{{seen{}, time.Hour}, {radio, time.Minute}}, []done{{time.Hour, raise}}},
+		"no radio":                        {0, []span{{observation{}, time.Hour}}, nil},
+		"a radio that comes later":        {0, []span{{observation{}, time.Hour}, {radio, time.Minute}}, []done{{time.Hour, raise}}},
 		"a network in time":               {0, []span{{radio, 50 * time.Second}, {home, time.Hour}}, nil},
 		"a network after ten minutes":     {0, []span{{home, time.Hour}, {known, 9 * time.Minute}, {home, time.Hour}}, nil},
 		"a network that is gone for long": {0, []span{{home, time.Hour}, {known, 11 * time.Minute}}, []done{{70 * time.Minute, raise}}},
@@ -46,7 +46,7 @@ func TestSteps(t *testing.T) {
 		"nobody knows a network, so it stays up": {0, []span{{radio, time.Hour}}, []done{{time.Minute, raise}}},
 	} {
 		began := time.Unix(0, 0)
-		s, now := begins(c.ago), began
+		s, now := initialState(c.ago), began
 		var got []done
 		for _, span := range c.spans {
 			for end := now.Add(span.lasts); now.Before(end); now = now.Add(time.Second) {
@@ -73,11 +73,11 @@ func TestSteps(t *testing.T) {
 // for ever.
 func TestSomebodyLooks(t *testing.T) {
 	now := time.Unix(0, 0)
-	s, _ := step(state{}, now, seen{radio: true, known: true})
+	s, _ := step(state{}, now, observation{radio: true, known: true})
 	for i := range 3600 {
 		at := now.Add(time.Duration(i) * time.Second)
 		var what act
-		if s, what = step(s, at, seen{radio: true, raised: true, known: true, used: at}); what != stay {
+		if s, what = step(s, at, observation{radio: true, raised: true, known: true, used: at}); what != stay {
 			if what != lower || at.Sub(now) != looksSure {
 				t.Errorf("%s after %s", what, at.Sub(now))
 			}

@@ -8,9 +8,9 @@ import (
 	"perch/language"
 )
 
-// asked returns the texts in the language of a browser: by its choice on the page, or else by
-// its languages.
-func (p *page) asked(r *http.Request) *language.Words {
+// wordsFor returns the texts in the language chosen on the page, or else in one of the browser's
+// languages.
+func (p *page) wordsFor(r *http.Request) *language.Words {
 	return p.words.In(append([]string{r.URL.Query().Get("lang")}, language.Accepted(r.Header.Get("Accept-Language"))...)...)
 }
 
@@ -25,40 +25,27 @@ func regionOf(asked string) string {
 	return ""
 }
 
-// amiss returns the sentence for an invalid field.
-func amiss(w *language.Words, f field) string {
-	switch f {
-	case fieldNetwork:
-		return w.Message("portal.no_network")
-	case fieldSSID:
-		return w.Message("portal.bad_network")
-	case fieldKey:
-		return w.Message("portal.bad_key")
-	case fieldCountry:
-		return w.Message("portal.no_country")
-	case fieldName:
-		return w.Message("portal.bad_name")
-	case fieldLanguage:
-		return w.Message("portal.no_language")
-	}
-	return w.Message("portal.old")
+// fieldProblem returns the sentence for an invalid field.
+func fieldProblem(w *language.Words, f field) string {
+	return w.Message(map[field]string{
+		fieldToken: "portal.old", fieldNetwork: "portal.no_network", fieldSSID: "portal.bad_network", fieldKey: "portal.bad_key",
+		fieldCountry: "portal.no_country", fieldName: "portal.bad_name", fieldLanguage: "portal.no_language",
+	}[f])
 }
 
-// why returns the sentence for a failure.
-func why(w *language.Words, failed error, network string) string {
-	switch {
-	case errors.Is(failed, errKey):
-		return w.Message("portal.wrong_key", "network", network)
-	case errors.Is(failed, errUnheard):
-		return w.Message("portal.unheard", "network", network)
-	case errors.Is(failed, errAddress):
-		return w.Message("portal.no_address", "network", network)
+// joinProblem returns the sentence for a network that was not joined.
+func joinProblem(w *language.Words, failed error, network string) string {
+	key := "portal.not_joined"
+	for why, known := range map[error]string{errKey: "portal.wrong_key", errUnheard: "portal.unheard", errAddress: "portal.no_address"} {
+		if errors.Is(failed, why) {
+			key = known
+		}
 	}
-	return w.Message("portal.not_joined", "network", network)
+	return w.Message(key, "network", network)
 }
 
 // label returns a network's text in the list.
-func (h heard) label(w *language.Words) string {
+func (h scanned) label(w *language.Words) string {
 	key := "portal.signal"
 	if h.Unfit {
 		key = "portal.unfit"
