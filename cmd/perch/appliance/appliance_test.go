@@ -46,13 +46,7 @@ func TestASpokenConversation(t *testing.T) {
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "set the volume to forty percent", "look left",
 		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
 	r.Whole(t)
-	var calls []string
-	for _, e := range r.Observations() {
-		if c, ok := e.(simrobot.Called); ok {
-			calls = append(calls, fmt.Sprint(c))
-		}
-	}
-	all := strings.Join(calls, "\n")
+	all := fmt.Sprint(appliancetest.Seen[simrobot.Called](r))
 	for _, want := range []string{"self.audio_speaker.set_volume", `{"volume":40}`, "self.robot.set_head_angles", `{"yaw":-45}`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no call with %s among\n%s", want, all)

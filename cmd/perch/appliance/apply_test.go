@@ -84,13 +84,8 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 		t.Errorf("the program that was taken away was told %d of %d words", n, told)
 	}
 	h.Eventually("the robot has said all", func() bool {
-		n := 0
-		for _, o := range robot.Observations() {
-			if s, is := o.(simrobot.SentenceShown); is && s.Text == "This is sentence 9." {
-				n++
-			}
-		}
-		return n == 2
+		shown := appliancetest.Seen[simrobot.SentenceShown](robot)
+		return len(slices.DeleteFunc(shown, func(s simrobot.SentenceShown) bool { return s.Text != "This is sentence 9." })) == 2
 	})
 	robot.Off()
 	robot.InTime(t)
@@ -106,10 +101,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools("a0b1c2d3e4f5")
 	said := func(part string) func(simrobot.Observation) bool {
-		return func(e simrobot.Observation) bool {
-			s, is := e.(simrobot.SentenceShown)
-			return is && strings.Contains(s.Text, part)
-		}
+		return appliancetest.Is(func(s simrobot.SentenceShown) bool { return strings.Contains(s.Text, part) })
 	}
 	hear := func(text string) {
 		t.Helper()
@@ -136,10 +128,7 @@ func TestChangesTakeEffect(t *testing.T) {
 		c.Rules = loaded(t, appliancetest.Written(t, "rules: [{when: {event: knock}, do: [{emotion: surprised}]}]")).Rules
 	})
 	robot.Senses("knock", `{"door":"front"}`)
-	h.Await(robot, "the rule's face", func(e simrobot.Observation) bool {
-		f, ok := e.(simrobot.EmotionShown)
-		return ok && f.Emotion != "neutral"
-	})
+	h.Await(robot, "the rule's face", appliancetest.Is(func(f simrobot.EmotionShown) bool { return f.Emotion != "neutral" }))
 
 	// A limit is followed although an address, beside it, is not.
 	restart := apply(h, func(c *config.Config) {

@@ -300,10 +300,8 @@ func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriv
 	h.Eventually("the talk about "+tool.name+" is over", func() bool {
 		seen := since()
 		spoke := slices.Index(seen, simrobot.Observation(simrobot.Entered{State: simrobot.Speaking}))
-		return spoke >= 0 && slices.ContainsFunc(seen[spoke:], func(o simrobot.Observation) bool {
-			e, is := o.(simrobot.Entered)
-			return is && e.State != simrobot.Speaking
-		})
+		return spoke >= 0 && slices.ContainsFunc(seen[spoke:],
+			appliancetest.Is(func(e simrobot.Entered) bool { return e.State != simrobot.Speaking }))
 	})
 	used := driver.used()
 	i := slices.IndexFunc(used.Tools, func(t thinker.Tool) bool { return t.Name == tool.name })
@@ -369,10 +367,7 @@ func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	const words = `self_robot_set_head_angles {"yaw":-40,"pitch":20} then self_robot_get_head_angles {} then ` +
 		`set_timer {"seconds":600,"text":"The tea is ready."}`
 	must.Succeed(t, h.Talk.InjectText(t.Context(), r.ID(), words))
-	h.Await(r, "its head turns", func(o simrobot.Observation) bool {
-		m, is := o.(simrobot.HeadMoved)
-		return is && at(m.Yaw, m.Pitch) == at(-40, 20)
-	})
+	h.Await(r, "its head turns", appliancetest.HeadAt(-40, 20))
 	var timers []struct {
 		Robot device.ID
 		Text  string
@@ -416,8 +411,5 @@ func TestAProgramMovesARobotOverMCP(t *testing.T) {
 	if _, err := client.Call(t.Context(), head, json.RawMessage(`{"yaw":"left"}`)); err == nil {
 		t.Error("an angle is no word")
 	}
-	h.Await(r, "its head turns", func(o simrobot.Observation) bool {
-		m, is := o.(simrobot.HeadMoved)
-		return is && at(m.Yaw, m.Pitch) == at(-40, 85)
-	})
+	h.Await(r, "its head turns", appliancetest.HeadAt(-40, 85))
 }

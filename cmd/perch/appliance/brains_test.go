@@ -63,6 +63,51 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
+// toolCaller is a server of a language model that calls a tool, and then says what that has answered.
+type toolCaller struct {
+	tool, args string // JSON
+
+	mu   sync.Mutex
+	asks []string // the bodies of requests
+}
+
+// serve serves the model until the test ends, and returns its URL.
+func (m *toolCaller) serve(t *testing.T) (url string) {
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
+}
+
+func (m *toolCaller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var ask struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err != nil || r.URL.Path != "/v1/chat/completions" || json.Unmarshal(body, &ask) != nil {
+		http.NotFound(w, r)
+		return
+	}
+	m.mu.Lock()
+	m.asks = append(m.asks, string(body))
+	m.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	delta := fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":%q,"arguments":%q}}]}`, m.tool, m.args)
+	if last := ask.Messages[len(ask.Messages)-1]; last.Role == "tool" {
+		delta = fmt.Sprintf(`{"content":%q}`, "It says: "+last.Content+".")
+	}
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
+}
+
+// built builds a program of a module that go.mod names, and returns its path.
+func built(t *testing.T, pkg string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command("go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	return program
+}
+
 // TestALanguageModelAnswers: the words of a robot go to a model, which uses the
 // robot's tools; its answer is spoken as it streams, with its face and without
 // its Markdown. A model that is away is passed over.
@@ -118,29 +163,10 @@ func TestALanguageModelAnswers(t *testing.T) {
 // TestToolsOfAnMCPServer has a model use a tool of another program, the example
 // of the protocol's Go library.
 func TestToolsOfAnMCPServer(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "hello")
-	if out, err := exec.Command("go", "build", "-o", program,
-		"github.com/modelcontextprotocol/go-sdk/examples/server/hello").CombinedOutput(); err != nil {
-		t.Fatalf("build the example server: %v\n%s", err, out)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var ask struct {
-			Messages []struct{ Role, Content string }
-		}
-		if json.NewDecoder(r.Body).Decode(&ask) != nil {
-			http.NotFound(w, r)
-			return
-		}
-		delta := `{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"greeter_greet","arguments":"{\"name\":\"Anna\"}"}}]}`
-		if last := ask.Messages[len(ask.Messages)-1]; last.Role == "tool" {
-			text, _ := json.Marshal("😊 It says: " + last.Content + ".")
-			delta = `{"content":` + string(text) + `}`
-		}
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
-	}))
-	defer server.Close()
+	program := built(t, "github.com/modelcontextprotocol/go-sdk/examples/server/hello")
+	m := &toolCaller{tool: "greeter_greet", args: `{"name":"Anna"}`}
 	c := appliancetest.Config()
-	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: server.URL + "/v1", Model: "m"},
+	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: m.serve(t), Model: "m"},
 		thinker.ToolServer{Name: "greeter", Command: []string{program}})}
 	h := appliancetest.Start(t, c, t.TempDir())
 	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
@@ -229,18 +255,4 @@ func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e := must.Value(engines.New(nil, &c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler)))(t)
 	e.Close()
-}
-
-// TestALanguageTheReflexBrainDoesNotSpeak is taken where other brains answer:
-// what the appliance says by itself is English then.
-func TestALanguageTheReflexBrainDoesNotSpeak(t *testing.T) {
-	c := config.Default()
-	c.Language, c.Brains = "de-AT", []config.Engine{{Kind: "none", Options: &struct{}{}}}
-	if wrong := (config.Source{}).Recheck(&c); wrong != nil {
-		t.Errorf("it is refused: %v", wrong)
-	}
-	book, err := config.Book(&c)
-	if err != nil || book.Phrase("failed") == "" {
-		t.Errorf("its own sentences: %v", err)
-	}
 }

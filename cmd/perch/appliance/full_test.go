@@ -46,9 +46,8 @@ func crowded(t testing.TB) (data string) {
 	return data
 }
 
-// TestAsMuchAsRobotsCanKeep: what robots make us keep is bounded in bytes, on the disk and
-// in memory after a start. How long the start takes is printed, and measured by
-// BenchmarkStartOfACrowdedOne.
+// TestAsMuchAsRobotsCanKeep: what robots make us store is bounded in bytes, on the disk and
+// in memory after a start.
 func TestAsMuchAsRobotsCanKeep(t *testing.T) {
 	data := crowded(t)
 	about := must.Value(os.Stat(archive.DatabasePath(data)))(t)

@@ -8,7 +8,6 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/device"
-	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/gateway/httpserver/httpservertest"
 )
@@ -49,19 +48,14 @@ func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := h.For(t)
 			id := robots[name]
-			var mac []string
-			for i := 0; i < len(id); i += 2 {
-				mac = append(mac, strings.ToUpper(id[i:i+2]))
-			}
-			h.Adopt(strings.Join(mac, ":"))
-			robot := h.Companion(simrobot.Options{MAC: strings.Join(mac, ":"), Firmware: "dotty",
-				Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+			mac := strings.ToUpper(device.ID(id).MAC())
+			h.Adopt(mac)
+			robot := h.Companion(simrobot.Options{MAC: mac, Firmware: "dotty", Events: appliancetest.Idle()})
 			h.KnowsTools(device.ID(id))
 			turned := func(yaw string) func(simrobot.Observation) bool {
-				return func(e simrobot.Observation) bool {
-					c, ok := e.(simrobot.Called)
-					return ok && c.Name == "self.robot.set_head_angles" && strings.Contains(c.Arguments, `"yaw":`+yaw)
-				}
+				return appliancetest.Is(func(c simrobot.Called) bool {
+					return c.Name == "self.robot.set_head_angles" && strings.Contains(c.Arguments, `"yaw":`+yaw)
+				})
 			}
 			if moves != nil {
 				h.Eventually("Home Assistant knows it", func() bool { return mqtt.Has("perch/"+id+"/state", `"connected":true`) })

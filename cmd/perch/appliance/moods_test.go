@@ -51,10 +51,9 @@ func TestAMoodOnEveryDoor(t *testing.T) {
 	})
 	h.Expect(http.StatusAccepted, `"ok":true`, http.MethodPost, "/api/agent-actions",
 		`{"type":"look-at","payload":{"target":"user"},"session_id":"robot:a0b1c2d3e4f5"}`, "Authorization", "Bearer "+appliancetest.Key)
-	h.Await(robot, "the head turns to the person", func(e simrobot.Observation) bool {
-		m, is := e.(simrobot.HeadMoved)
-		return is && m.Yaw == 0 && m.Pitch == 30 && m.Speed == 250
-	})
+	h.Await(robot, "the head turns to the person", appliancetest.Is(func(m simrobot.HeadMoved) bool {
+		return m.Yaw == 0 && m.Pitch == 30 && m.Speed == 250
+	}))
 	h.Eventually("the skin is told where it looks", func() bool { return len(framesOf(skin, "look_at")) > 0 })
 
 	asSkin, asMQTT, asRobot := dominant(skinMoods(skin)), dominant(mqttMoods(t, mqtt)), robotFeels(robot, skinMoods(skin))
@@ -92,15 +91,13 @@ func TestARobotWearsItsMood(t *testing.T) {
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(robot.ID())
 	emotes(h, "empathy")
-	h.Await(robot, "its face shows what it feels", func(e simrobot.Observation) bool {
-		f, is := e.(simrobot.EmotionShown)
-		return is && f.Emotion == agent.Emotion{Name: "loving"}.On("m5stack-stack-chan").Name
-	})
+	h.Await(robot, "its face shows what it feels", appliancetest.Is(func(f simrobot.EmotionShown) bool {
+		return f.Emotion == agent.Emotion{Name: "loving"}.On("m5stack-stack-chan").Name
+	}))
 	h.Eventually("its lights glow", func() bool { return slices.Contains(robotLights(t, robot), "lights 10:1:6") })
-	h.Await(robot, "its head leans to a side", func(e simrobot.Observation) bool {
-		m, is := e.(simrobot.HeadMoved)
-		return is && m.Yaw >= 3 && m.Yaw <= 6 && m.Pitch == 15
-	})
+	h.Await(robot, "its head leans to a side", appliancetest.Is(func(m simrobot.HeadMoved) bool {
+		return m.Yaw >= 3 && m.Yaw <= 6 && m.Pitch == 15
+	}))
 }
 
 // TestAJoinedChatWaves: the gesture of a chat in a robot's talk is made by the robot.
@@ -118,10 +115,7 @@ func TestAJoinedChatWaves(t *testing.T) {
 	h.Expect(http.StatusOK, "[anim:wave] Hello.", http.MethodPost, "/v1/chat/completions",
 		`{"model":"perch","messages":[{"role":"user","content":"hello"}]}`, "X-Session-Id", "robot:a0b1c2d3e4f5",
 		"Authorization", "Bearer "+appliancetest.Key)
-	h.Await(robot, "the robot waves", func(e simrobot.Observation) bool {
-		m, is := e.(simrobot.HeadMoved)
-		return is && m.Yaw == -18 && m.Pitch == 30
-	})
+	h.Await(robot, "the robot waves", appliancetest.HeadAt(-18, 30))
 }
 
 // TestNoMoods: where moods are off, nothing of them is published, and face, lights and
@@ -138,10 +132,7 @@ func TestNoMoods(t *testing.T) {
 	mqtt, skin := h.Listen(), h.Watch(moodsOnly)
 	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
 	h.Await(robot, "its answer is over", func(e simrobot.Observation) bool { _, is := e.(simrobot.TurnEnded); return is })
-	rests := func(e simrobot.Observation) bool {
-		m, is := e.(simrobot.HeadMoved)
-		return is && m.Yaw == 0 && m.Pitch == 15
-	}
+	rests := appliancetest.HeadAt(0, 15)
 	waved := h.Await(robot, "its head is back after the wave", rests)
 	emotes(h, "empathy")
 	// A bow takes longer than a mood that is felt takes to show.
@@ -331,20 +322,16 @@ func robotWords(r *appliancetest.Robot) (lines []string) {
 }
 
 func robotHead(r *appliancetest.Robot) (lines []string) {
-	for _, e := range r.Observations() {
-		if m, is := e.(simrobot.HeadMoved); is {
-			lines = append(lines, fmt.Sprintf("head yaw %d pitch %d", m.Yaw, m.Pitch))
-		}
+	for _, m := range appliancetest.Seen[simrobot.HeadMoved](r) {
+		lines = append(lines, fmt.Sprintf("head yaw %d pitch %d", m.Yaw, m.Pitch))
 	}
 	return lines
 }
 
 // robotFaces are those that follow one another, as the robot was told them.
 func robotFaces(r *appliancetest.Robot) (all []string) {
-	for _, e := range r.Observations() {
-		if f, is := e.(simrobot.EmotionShown); is {
-			all = append(all, f.Emotion)
-		}
+	for _, f := range appliancetest.Seen[simrobot.EmotionShown](r) {
+		all = append(all, f.Emotion)
 	}
 	return slices.Compact(all)
 }
@@ -352,9 +339,8 @@ func robotFaces(r *appliancetest.Robot) (all []string) {
 // robotLights are the colours of the lights, without how bright they are: that fades.
 func robotLights(t *testing.T, r *appliancetest.Robot) (lines []string) {
 	t.Helper()
-	for _, e := range r.Observations() {
-		c, is := e.(simrobot.Called)
-		if !is || c.Name != lightTool {
+	for _, c := range appliancetest.Seen[simrobot.Called](r) {
+		if c.Name != lightTool {
 			continue
 		}
 		var l struct{ Red, Green, Blue float64 }

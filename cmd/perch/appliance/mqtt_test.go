@@ -201,12 +201,7 @@ func TestAnAgentThatWaits(t *testing.T) {
 	for _, press := range []string{"allow", "deny"} {
 		before := len(waiting())
 		answered := make(chan string, 1)
-		go func() {
-			_, text := h.Request("POST", "/permission",
-				`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
-				"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
-			answered <- text
-		}()
+		go func() { answered <- h.AskPermission("make test") }()
 		h.Eventually("the lamp is red", func() bool { w := waiting(); return len(w) == before+1 && w[before] == "1" })
 		announced := entities(l)
 		if !l.Has(announced["sensor.coding_1_question"].StateTopic, "make test", `"answerable":true`) ||

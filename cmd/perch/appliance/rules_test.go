@@ -13,7 +13,6 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
-	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/perception"
@@ -50,7 +49,7 @@ rules:
 `)).Rules
 	h := appliancetest.Start(t, c, t.TempDir())
 	mqtt := h.Listen()
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools("a0b1c2d3e4f5")
 	robot.Senses("knock", `{"loud":false,"times":2,"door":"front"}`)
 	robot.Senses("knock", `{"loud":true,"times":1,"door":"front"}`)
@@ -58,15 +57,9 @@ rules:
 	robot.Senses("knock", `{"loud":true,"times":2,"door":"front"}`)
 	robot.Senses("knock", `{"loud":true,"times":2,"door":"back"}`)
 	called := func(name, arguments string) func(simrobot.Observation) bool {
-		return func(e simrobot.Observation) bool {
-			c, ok := e.(simrobot.Called)
-			return ok && c.Name == name && c.Arguments == arguments && c.Err == ""
-		}
+		return appliancetest.Is(func(c simrobot.Called) bool { return c.Name == name && c.Arguments == arguments && c.Err == "" })
 	}
-	h.Await(robot, "its face", func(e simrobot.Observation) bool {
-		f, ok := e.(simrobot.EmotionShown)
-		return ok && f.Emotion == "happy"
-	})
+	h.Await(robot, "its face", appliancetest.Is(func(f simrobot.EmotionShown) bool { return f.Emotion == "happy" }))
 	h.Await(robot, "its head", called("self.robot.set_head_angles", `{"pitch":10,"speed":150,"yaw":30}`))
 	h.Await(robot, "its lights", called("self.robot.set_led_color", `{"blue":0,"green":0,"red":100}`))
 	h.Await(robot, "its volume", called("self.audio_speaker.set_volume", `{"volume":77}`))
@@ -114,7 +107,7 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 func TestSounds(t *testing.T) {
 	data := t.TempDir()
 	h := appliancetest.Start(t, appliancetest.Config(), data)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools("a0b1c2d3e4f5")
 	tune := make([]int16, 2*voice.MicRate)
 	for i := range tune {

@@ -31,30 +31,6 @@ import (
 	"perch/waittest"
 )
 
-// sailor is a model that looks up the tide first. It keeps what it is asked.
-type sailor struct {
-	mu   sync.Mutex
-	asks []string
-}
-
-func (m *sailor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil || r.URL.Path != "/v1/chat/completions" {
-		http.NotFound(w, r)
-		return
-	}
-	m.mu.Lock()
-	m.asks = append(m.asks, string(body))
-	first := len(m.asks) == 1
-	m.mu.Unlock()
-	w.Header().Set("Content-Type", "text/event-stream")
-	delta := `{"content":"High water is at six."}`
-	if first {
-		delta = `{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"tide","arguments":"{}"}}]}`
-	}
-	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
-}
-
 // writeSkill puts a bundle into the folder of skills.
 func writeSkill(t *testing.T, data, name string, files map[string]string) {
 	t.Helper()
@@ -77,9 +53,7 @@ func signSkill(t *testing.T, data, name string) {
 // TestAModelUsesASkillThatTheOwnerHasSigned, and not one that nobody has.
 func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	t.Parallel()
-	var m sailor
-	brain := httptest.NewServer(&m)
-	defer brain.Close()
+	m := &toolCaller{tool: "tide", args: "{}"}
 	sea := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "at six") }))
 	defer sea.Close()
 	data := t.TempDir()
@@ -90,10 +64,10 @@ func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	}
 	signSkill(t, data, "tide")
 	c := appliancetest.Config()
-	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: brain.URL + "/v1", Model: "m"})}
+	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: m.serve(t), Model: "m"})}
 	c.Skins.Key = "key-of-the-skins-0123"
 	h := appliancetest.Start(t, c, data)
-	h.Expect(200, "High water is at six.", "POST", "/v1/chat/completions", `{"model":"perch","messages":[{"role":"user","content":"The tide?"}]}`,
+	h.Expect(200, "It says: at six.", "POST", "/v1/chat/completions", `{"model":"perch","messages":[{"role":"user","content":"The tide?"}]}`,
 		"Authorization", "Bearer "+c.Skins.Key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,10 +150,9 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 		t.Errorf("the endpoint is asked %s", asked)
 	}
 	mu.Unlock()
-	if _, bowed := r.When(func(e simrobot.Observation) bool {
-		c, is := e.(simrobot.Called)
-		return is && strings.Contains(c.Name, "set_head_angles") && strings.Contains(string(c.Arguments), `"pitch":5`)
-	}); !bowed {
+	if _, bowed := r.When(appliancetest.Is(func(c simrobot.Called) bool {
+		return strings.Contains(c.Name, "set_head_angles") && strings.Contains(c.Arguments, `"pitch":5`)
+	})); !bowed {
 		t.Error("the robot does not bow")
 	}
 	for _, want := range []string{`sentence \"what time is it\" of the skill tide`, "hochwasserstand", "wind"} {
@@ -217,38 +190,16 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 // sentence that names it.
 func TestAnMCPServerIsBehindASkill(t *testing.T) {
 	t.Parallel()
-	program, at := filepath.Join(t.TempDir(), "everything"), appliancetest.FreeAddress(t)
-	if out, err := exec.Command("go", "build", "-o", program,
-		"github.com/modelcontextprotocol/go-sdk/examples/server/everything").CombinedOutput(); err != nil {
-		t.Fatalf("build the example server: %v\n%s", err, out)
-	}
+	program, at := built(t, "github.com/modelcontextprotocol/go-sdk/examples/server/everything"), appliancetest.FreeAddress(t)
 	server := exec.Command(program, "-http", at)
 	must.Succeed(t, server.Start())
 	ended := sync.OnceFunc(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	t.Cleanup(ended)
 	waittest.For(t, "the server listens", func() bool {
 		conn, err := net.Dial("tcp", at)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
+		return err == nil && conn.Close() == nil
 	})
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var ask struct {
-			Messages []struct{ Role, Content string }
-		}
-		if json.NewDecoder(r.Body).Decode(&ask) != nil {
-			http.NotFound(w, r)
-			return
-		}
-		delta := `{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"greet","arguments":"{\"name\":\"Ben\"}"}}]}`
-		if last := ask.Messages[len(ask.Messages)-1]; last.Role == "tool" {
-			text, _ := json.Marshal("It says: " + last.Content + ".")
-			delta = `{"content":` + string(text) + `}`
-		}
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\ndata: [DONE]\n\n", delta)
-	}))
-	defer model.Close()
+	model := &toolCaller{tool: "greet", args: `{"name":"Ben"}`}
 	data := t.TempDir()
 	writeSkill(t, data, "porter", map[string]string{
 		"manifest.json": `{"name":"porter","description":"Announces people.","handler":"greet","voicePattern":"The porter says {{output}}.",` +
@@ -257,7 +208,7 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 			`"properties":{"name":{"type":"string"}},"required":["name"]}}]}`})
 	signSkill(t, data, "porter")
 	c := appliancetest.Config()
-	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: model.URL + "/v1", Model: "m"}), {Kind: "reflex", Options: &reflex.Keys{}}}
+	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: model.serve(t), Model: "m"}), {Kind: "reflex", Options: &reflex.Keys{}}}
 	h := appliancetest.Start(t, c, data)
 	call := skill.Call{Skill: "porter", Args: json.RawMessage(`{"name":"Anna"}`)}
 	if r, err := h.Skills.Perform(t.Context(), call); err != nil || !r.Success || r.Output != "Hi Anna" {

@@ -11,7 +11,6 @@ import (
 
 	"perch/agent"
 	"perch/cmd/perch/appliancetest"
-	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/socket"
@@ -189,20 +188,12 @@ func TestACodingAgentAsks(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools("a0b1c2d3e4f5")
 	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
-	go func() {
-		_, text := h.Request(http.MethodPost, "/permission",
-			`{"hook_event_name":"PermissionRequest","session_id":"one","tool_name":"Bash","tool_input":{"command":"make test"}}`,
-			"Authorization", "Bearer "+appliancetest.Key, "Content-Type", "application/json")
-		answered <- text
-	}()
-	h.Await(robot, "it asks", func(e simrobot.Observation) bool {
-		s, ok := e.(simrobot.SentenceShown)
-		return ok && strings.Contains(s.Text, "make test")
-	})
+	go func() { answered <- h.AskPermission("make test") }()
+	h.Await(robot, "it asks", appliancetest.Is(func(s simrobot.SentenceShown) bool { return strings.Contains(s.Text, "make test") }))
 	var open []agent.Question
 	h.Admin(http.MethodGet, "/api/v1/permissions", "{}", &open)
 	if len(open) != 1 || !strings.Contains(open[0].Text, "make test") {

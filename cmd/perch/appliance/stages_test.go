@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -85,24 +83,13 @@ func TestInterruptedInEachStage(t *testing.T) {
 	}
 }
 
-// exampleAgent is the example of the Agent Client Protocol's Go library, which
-// asks in each turn whether it may change a file.
-func exampleAgent(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "example-agent")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput(); err != nil {
-		t.Fatalf("build the example agent: %v\n%s", err, out)
-	}
-	return program
-}
-
-// withAgent is an appliance whose mind is the example agent, and a robot that
-// its owner has adopted by name, or has not.
+// withAgent runs an appliance whose brain is the example of the Agent Client Protocol's Go library,
+// which asks in each turn whether it may change a file, and a robot that is adopted or not.
 func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
 	c.Speech.Synthesizers[0].Options.(*espeak.Options).Speed = 400 // it has much to say before it asks
-	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{exampleAgent(t)}}}}
+	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{built(t, "github.com/coder/acp-go-sdk/example/agent")}}}}
 	h := appliancetest.Start(t, c, t.TempDir())
 	if !adopted {
 		h.Robots.Welcome(time.Time{})

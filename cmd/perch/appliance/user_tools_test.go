@@ -19,10 +19,7 @@ func TestModelsUseTheOwnersTools(t *testing.T) {
 		c.Robots.UserTools = allowed
 		h := appliancetest.Start(t, c, t.TempDir())
 		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
-		_, called := r.When(func(o simrobot.Observation) bool {
-			c, is := o.(simrobot.Called)
-			return is && c.Name == "self.screen.get_info"
-		})
+		_, called := r.When(appliancetest.Is(func(c simrobot.Called) bool { return c.Name == "self.screen.get_info" }))
 		if called != allowed {
 			t.Errorf("with user_tools %v: called %v", allowed, called)
 		}

@@ -1,5 +1,5 @@
-// Package appliancetest runs a whole appliance in a test, on ports of its own,
-// and has simulated robots talk with it.
+// Package appliancetest runs whole appliances in tests, on free ports, and simulated robots that talk
+// with them.
 package appliancetest
 
 import (
@@ -24,11 +24,8 @@ import (
 	"syscall"
 	"testing"
 
-	"perch/agent"
-	"perch/agent/diary"
-	"perch/agent/skill"
+	"perch/cmd/perch/agents"
 	"perch/cmd/perch/appliance"
-	"perch/cmd/perch/characters"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/logtail"
@@ -41,18 +38,17 @@ import (
 	"perch/waittest"
 )
 
-// Processors gives the robots of a test processors of their own, unless
-// something is measured. With two for all, both are now and then inside the
-// recognizer, and a robot reads nothing for 10 ms and more, until the scheduler
-// takes one back.
+// Processors raises GOMAXPROCS to 8 or more, except for benchmarks. With only two, both are
+// sometimes inside the recognizer, and a robot reads nothing for 10 ms and more, until the scheduler
+// preempts one.
 func Processors() {
 	if flag.Parse(); flag.Lookup("test.bench").Value.String() == "" {
 		runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
 	}
 }
 
-// Process is for the beginning of a test binary's TestMain. Where an appliance has started
-// the binary as one of its own processes, it is that process, and does not return.
+// Process is called first in the TestMain of a test binary. If an appliance has started the binary
+// as one of its own processes, it runs that process and does not return.
 func Process() {
 	if len(os.Args) < 2 {
 		return
@@ -73,7 +69,7 @@ func Process() {
 	os.Exit(0)
 }
 
-// Config listens on loopback ports that the system chooses.
+// Config returns a configuration that listens on loopback ports chosen by the system.
 func Config() config.Config {
 	c := config.Default()
 	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
@@ -82,7 +78,7 @@ func Config() config.Config {
 	return c
 }
 
-// Written is a configuration file with a text.
+// Written writes a configuration file and returns its path.
 func Written(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "perch.yaml")
@@ -90,46 +86,41 @@ func Written(t testing.TB, text string) string {
 	return path
 }
 
-// Load reads a configuration file, none where path is empty, and an environment.
+// Load reads a configuration file, unless path is empty, and an environment.
 func Load(path string, environ ...string) (config.Config, error) {
 	return config.Source{File: path, Environ: environ}.Load()
 }
 
-// Options are those of an appliance that logs nothing.
+// Options returns the options of an appliance that logs nothing.
 func Options(data string) appliance.Options {
 	return appliance.Options{Version: "dev", Built: machine.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}
 }
 
-// Appliance is one that runs in a test.
+// Appliance is an appliance that runs in a test.
 type Appliance struct {
 	*appliance.Appliance
+	*agents.Agents
 	T      *testing.T
 	Logged *waittest.Buffer
-	Stop   func()       // ends it, unless it has ended
-	Wait   func() error // until it has ended, and how
+	Stop   func()       // stops it, unless it has ended
+	Wait   func() error // waits for its end and returns its error
 
-	// What is in the appliance's agents.
-	Characters *characters.Characters
-	Skills     *skill.Library
-	Mind       *agent.Mind
-	Diary      *diary.Diary
-
-	// Of one that is Configured:
+	// Of an appliance that Configured has started:
 	File  string
-	Again func() *Appliance // waits until it has ended for a restart, and starts it anew
+	Again func() *Appliance // waits for the end that a restart is, and starts it again
 }
 
 // Start runs an appliance until the test ends.
 func Start(t *testing.T, c config.Config, data string, change ...func(*appliance.Options)) *Appliance {
 	t.Helper()
 	h, o := &Appliance{T: t, Logged: &waittest.Buffer{}}, Options(data)
-	kept := logtail.New()
-	o.Logs, o.Log = kept, slog.New(kept.Handler(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	tail := logtail.New()
+	o.Logs, o.Log = tail, slog.New(tail.Handler(slog.NewTextHandler(h.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, f := range change {
 		f(&o)
 	}
 	a := must.Value(appliance.New(&c, o))(t)
-	h.Appliance, h.Characters, h.Skills, h.Mind, h.Diary = a, a.Agents.Characters, a.Agents.Skills, a.Agents.Mind, a.Agents.Diary
+	h.Appliance, h.Agents = a, a.Agents
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -150,10 +141,10 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	return h
 }
 
-// Lost returns what an owner would lose where a test fails: the test's doc comment.
+// Lost returns what an owner would lose if a test fails: the test's doc comment.
 func Lost(t testing.TB) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
-	files, _ := filepath.Glob("*_test.go") // of the folder that tests run in
+	files, _ := filepath.Glob("*_test.go")
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -168,20 +159,20 @@ func Lost(t testing.TB) string {
 	return name
 }
 
-// For is the same appliance for a subtest.
+// For returns the same appliance for a subtest.
 func (h *Appliance) For(t *testing.T) *Appliance {
-	own := *h
-	own.T = t
-	return &own
+	of := *h
+	of.T = t
+	return &of
 }
 
-// URL is where a path is at the first address in listen.
+// URL returns the URL of a path at the first address in listen.
 func (h *Appliance) URL(path string) string { return "http://" + h.Listeners.Addresses()[0] + path }
 
-// OTA is the address that a robot is given.
+// OTA returns the URL at which robots check in.
 func (h *Appliance) OTA() string { return h.URL("/xiaozhi/ota/") }
 
-// Request sends a request, and returns status and body. header is names and
+// Request sends a request, and returns the status and the body of its answer. header has names and
 // values in turn.
 func (h *Appliance) Request(method, path, body string, header ...string) (int, string) {
 	h.T.Helper()
@@ -189,7 +180,7 @@ func (h *Appliance) Request(method, path, body string, header ...string) (int, s
 	return answer.StatusCode, text
 }
 
-// Expect sends a request, whose answer is to have a status and to say something.
+// Expect sends a request and checks the status of its answer, and that its body contains a text.
 func (h *Appliance) Expect(status int, says, method, path, body string, header ...string) {
 	h.T.Helper()
 	if got, text := h.Request(method, path, body, header...); got != status || !strings.Contains(text, says) {
@@ -197,7 +188,7 @@ func (h *Appliance) Expect(status int, says, method, path, body string, header .
 	}
 }
 
-// Token checks in as a robot does, and returns what it is given.
+// Token checks in as a robot does, and returns the token of the answer.
 func (h *Appliance) Token(path string, header ...string) string {
 	h.T.Helper()
 	status, text := h.Request(http.MethodPost, path, "{}", header...)
@@ -208,14 +199,13 @@ func (h *Appliance) Token(path string, header ...string) string {
 	return boot.WebSocket.Token
 }
 
-// Secret is one that the appliance has made.
+// Secret returns a secret that the appliance has generated.
 func (h *Appliance) Secret(name string) string {
 	h.T.Helper()
-	text := must.Value(datadir.Secret(h.Data, name, h.Log))(h.T)
-	return text
+	return must.Value(datadir.Secret(h.Data, name, h.Log))(h.T)
 }
 
-// OwnerToken opens the admin API.
+// OwnerToken returns the token for the admin API.
 func (h *Appliance) OwnerToken() string { return h.Secret("admin-token") }
 
 // Owner sends a request to the admin API.
@@ -224,7 +214,7 @@ func (h *Appliance) Owner(method, path, body string) (int, string) {
 	return h.Request(method, path, body, "Authorization", "Bearer "+h.OwnerToken())
 }
 
-// Admin sends a request to the admin API, and decodes its answer into into,
+// Admin sends a request to the admin API, which has to succeed, and decodes its answer into into,
 // unless that is nil.
 func (h *Appliance) Admin(method, path, body string, into any) {
 	h.T.Helper()
@@ -237,7 +227,7 @@ func (h *Appliance) Admin(method, path, body string, into any) {
 	}
 }
 
-// Part is a part's condition, as /ready shows it.
+// Part returns the condition of a part, as /ready reports it.
 func (h *Appliance) Part(name string) (found admin.Part) {
 	h.T.Helper()
 	_, text := h.Request(http.MethodGet, "/ready", "")
@@ -251,14 +241,14 @@ func (h *Appliance) Part(name string) (found admin.Part) {
 	return found
 }
 
-// Eventually waits for something that another goroutine does.
+// Eventually waits until done reports true.
 func (h *Appliance) Eventually(what string, done func() bool) {
 	h.T.Helper()
 	waittest.For(h.T, what, done)
 }
 
-// FreeAddress is a loopback address that nobody listens at, and that the kernel
-// gives to no connection before a program has started that is to listen there.
+// FreeAddress returns a loopback address at which nothing listens. Its port is outside of the range
+// that the kernel gives to connections.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -271,20 +261,19 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// Child is a program that ends with the test's binary, even where that is killed. Ctrl-C is for
-// the test alone.
+// Child returns a command whose process ends with the test's binary, even if that is killed. It does
+// not get the signal of Ctrl-C.
 func Child(program string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(program, arguments...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	return cmd
 }
 
-// Children are the processes that a process has started and that have not ended.
-func Children(t *testing.T, parent int) (all []string) {
+// Children returns the ids of the child processes of a process.
+func Children(t testing.TB, parent int) (all []string) {
 	t.Helper()
-	lists := must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)))(t)
-	for _, list := range lists {
-		text, _ := os.ReadFile(list) // of a thread that may have ended
+	for _, list := range must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)))(t) {
+		text, _ := os.ReadFile(list) // the thread may have ended
 		all = append(all, strings.Fields(string(text))...)
 	}
 	return all

@@ -3,6 +3,7 @@ package appliancetest
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,33 +13,33 @@ import (
 	"perch/socket"
 )
 
-// Avatar is an avatar program that takes messages by WebSocket. As Warudo, it answers
-// nothing unless a test has it.
+// Avatar is an avatar program that receives messages by WebSocket. Like Warudo it answers none,
+// unless a test has it answer.
 type Avatar struct {
 	Address string
-	answer  func(text string) (answer string) // empty is none
+	answer  func(text string) (answer string) // may be nil; an empty answer is not sent
 
-	server  *http.Server
-	serving sync.WaitGroup
-	mu      sync.Mutex
-	told    []Transcript
-	open    []*socket.Conn
+	server   *http.Server
+	serving  sync.WaitGroup
+	mu       sync.Mutex
+	messages []Transcript
+	open     []*socket.Conn
 }
 
-// Transcript is a message to an avatar program, and when it came.
+// Transcript is a message that an avatar program has received.
 type Transcript struct {
 	At   time.Time
 	Text string
 }
 
-// NewAvatar starts one at an address, or anywhere where that is empty. It ends with the
-// test. Once it was killed, its address is free for it to be started there again.
+// NewAvatar starts an avatar program at an address, or at a free one if that is empty. It ends with
+// the test. After Kill another one can be started at the address.
 func NewAvatar(t testing.TB, address string) *Avatar {
 	t.Helper()
-	return AnsweringAvatar(t, address, func(string) string { return "" })
+	return AnsweringAvatar(t, address, nil)
 }
 
-// AnsweringAvatar starts one that answers.
+// AnsweringAvatar starts an avatar program that answers messages.
 func AnsweringAvatar(t testing.TB, address string, answer func(text string) string) *Avatar {
 	t.Helper()
 	if address == "" {
@@ -68,8 +69,11 @@ func (a *Avatar) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			a.mu.Lock()
-			a.told = append(a.told, Transcript{time.Now(), string(text)})
+			a.messages = append(a.messages, Transcript{time.Now(), string(text)})
 			a.mu.Unlock()
+			if a.answer == nil {
+				continue
+			}
 			if answer := a.answer(string(text)); answer != "" && c.SendText([]byte(answer)) != nil {
 				return
 			}
@@ -88,19 +92,14 @@ func (a *Avatar) Kill() {
 	a.serving.Wait()
 }
 
-// All is what it was told so far, in its order.
+// All returns the messages that the program has received, in their order.
 func (a *Avatar) All() []Transcript {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]Transcript(nil), a.told...)
+	return slices.Clone(a.messages)
 }
 
-// Of are the messages that contain a part.
-func (a *Avatar) Of(part string) (all []Transcript) {
-	for _, m := range a.All() {
-		if strings.Contains(m.Text, part) {
-			all = append(all, m)
-		}
-	}
-	return all
+// Of returns the messages that contain a text.
+func (a *Avatar) Of(part string) []Transcript {
+	return slices.DeleteFunc(a.All(), func(m Transcript) bool { return !strings.Contains(m.Text, part) })
 }

@@ -24,9 +24,8 @@ import (
 	"perch/must"
 )
 
-// Configured runs an appliance with a configuration file, which its owner may
-// change, and with the doctor. It begins with where it listens, and goes on with
-// more.
+// Configured runs an appliance with a configuration file and an overlay that its owner can change, and
+// with the doctor. The file has addresses to listen on, and then the text of more.
 func Configured(t *testing.T, more string) *Appliance {
 	t.Helper()
 	text := fmt.Sprintf(`# Where this appliance is found.
@@ -66,12 +65,12 @@ func configured(t *testing.T, file, data string) *Appliance {
 	return h
 }
 
-// Connect has the doctor ask this appliance.
+// Connect returns a connection to this appliance for the doctor.
 func (h *Appliance) Connect(string) (doctor.Asker, error) { return asker{h}, nil }
 
-// asker is how the doctor asks the appliance.
 type asker struct{ h *Appliance }
 
+// Get implements doctor.Asker.
 func (a asker) Get(_ context.Context, path string, into any) error {
 	status, text := a.h.Owner(http.MethodGet, path, "")
 	if status != http.StatusOK {
@@ -80,33 +79,17 @@ func (a asker) Get(_ context.Context, path string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// Idle is what a robot of dotty's build tells on connecting, so that its tools are
-// read before it talks.
+// Idle returns the event that a robot with dotty's firmware sends when it connects, so that its tools
+// are read before it talks.
 func Idle() []xiaozhi.Event {
 	return []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 }
 
-// Asks has a coding agent ask for a permission, and returns once the owner can
-// answer. The agent is told the answer; waiting ends after that.
-func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, told func(answer string)) {
+// Asks sends the request of a coding agent for a permission, and returns once its owner can answer.
+// answered is called with the answer; waiting ends after that.
+func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, answered func(answer string)) {
 	h.T.Helper()
-	body, err := json.Marshal(map[string]any{"hook_event_name": "PermissionRequest", "session_id": "one", "tool_name": "Bash",
-		"tool_input": map[string]string{"command": command}})
-	must.Succeed(h.T, err)
-	r := must.Value(http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body)))(h.T)
-	r.Header.Set("Authorization", "Bearer "+Key)
-	r.Header.Set("Content-Type", "application/json")
-	waiting.Go(func() {
-		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		answer, err := client.Do(r)
-		if err != nil {
-			told(err.Error())
-			return
-		}
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(answer.Body) // of one that has ended it is a part
-		told(string(text))
-	})
+	waiting.Go(func() { answered(h.AskPermission(command)) })
 	h.Eventually("it is asked", func() bool {
 		var open []struct{ Text string }
 		h.Admin(http.MethodGet, "/api/v1/permissions", "", &open)
@@ -114,13 +97,25 @@ func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, told func(answ
 	})
 }
 
-// Here is the address for browsers and programs of this machine, who need no key.
-func (h *Appliance) Here() string {
-	for _, s := range h.Listeners.Servers {
-		if s.Key == "local" {
-			return "http://" + s.Listener.Addr().String() + "/"
-		}
+// AskPermission sends the request of a coding agent for a permission, as Claude Code does, and
+// returns the body of the answer or the error.
+func (h *Appliance) AskPermission(command string) (answer string) {
+	body, _ := json.Marshal(map[string]any{"hook_event_name": "PermissionRequest", "session_id": "one", "tool_name": "Bash",
+		"tool_input": map[string]string{"command": command}}) // strings
+	r, err := http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body))
+	if err != nil {
+		return err.Error()
 	}
-	h.T.Fatal("it has no local address")
-	return ""
+	r.Header.Set("Authorization", "Bearer "+Key)
+	r.Header.Set("Content-Type", "application/json")
+	a, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer a.Body.Close()
+	text, _ := io.ReadAll(a.Body) // an appliance that has ended has sent a part of it
+	return string(text)
 }
+
+// Here returns the URL for browsers and programs of this machine, which need no key.
+func (h *Appliance) Here() string { return "http://" + h.Listeners.At("local")[0] + "/" }

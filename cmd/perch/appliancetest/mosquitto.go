@@ -20,18 +20,18 @@ import (
 	"perch/waittest"
 )
 
-// What is published of the robot that is simulated unless another is named.
+// Topics of the robot that is simulated unless another is named.
 const (
 	RobotTopic  = "perch/a0b1c2d3e4f5/"
 	RobotConfig = "homeassistant/device/perch_a0b1c2d3e4f5/config"
 )
 
-// needMosquitto returns the broker's path, or leaves a test out where it and its clients
-// are not installed; CI installs them.
+// needMosquitto returns the path of the broker. It skips a test if the broker or its clients are not
+// installed; CI installs them.
 func needMosquitto(t *testing.T) (broker string) {
 	t.Helper()
 	broker, err := exec.LookPath("mosquitto")
-	if err != nil { // who is no administrator has no sbin in the path
+	if err != nil { // sbin is not in the path of most users
 		broker, err = exec.LookPath("/usr/sbin/mosquitto")
 	}
 	if _, none := exec.LookPath("mosquitto_sub"); err != nil || none != nil {
@@ -40,8 +40,8 @@ func needMosquitto(t *testing.T) (broker string) {
 	return broker
 }
 
-// Listener keeps the lines that others see of us: those of mosquitto_sub,
-// "topic payload", or of server-sent events.
+// Listener collects the lines that an appliance publishes: "topic payload" of mosquitto_sub, or the
+// lines of server-sent events.
 type Listener struct {
 	reading sync.WaitGroup
 	mu      sync.Mutex
@@ -58,7 +58,7 @@ func (l *Listener) read(from io.Reader) {
 	})
 }
 
-// Mosquitto are what mosquitto's clients need for the appliance's broker.
+// Mosquitto returns the flags with which mosquitto's clients connect to the appliance's broker.
 func (h *Appliance) Mosquitto() []string {
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config().MQTT.Listen, "mqtt://"))
 	must.Succeed(h.T, err)
@@ -69,7 +69,8 @@ func (h *Appliance) Mosquitto() []string {
 	return a
 }
 
-// Listen hears all that is published, once this has returned.
+// Listen subscribes to all topics of the appliance's broker. It returns once retained messages have
+// arrived.
 func (h *Appliance) Listen() *Listener {
 	h.T.Helper()
 	h.Eventually("the broker is here", func() bool { return h.Mirror.Status().Connected })
@@ -78,7 +79,7 @@ func (h *Appliance) Listen() *Listener {
 	return l
 }
 
-// WithBroker is a configuration with the embedded broker.
+// WithBroker returns a configuration with the embedded broker.
 func WithBroker(t *testing.T) config.Config {
 	t.Helper()
 	needMosquitto(t)
@@ -87,8 +88,7 @@ func WithBroker(t *testing.T) config.Config {
 	return c
 }
 
-// StartWithBroker runs the appliance with its broker, an adopted robot, and
-// somebody who listens.
+// StartWithBroker runs an appliance with the embedded broker, an adopted robot and a Listener.
 func StartWithBroker(t *testing.T) (*Appliance, *Listener) {
 	t.Helper()
 	h := Start(t, WithBroker(t), t.TempDir())
@@ -96,7 +96,7 @@ func StartWithBroker(t *testing.T) (*Appliance, *Listener) {
 	return h, h.Listen()
 }
 
-// Subscribe runs mosquitto_sub on a broker until the test ends.
+// Subscribe runs mosquitto_sub for all topics of a broker until the test ends.
 func Subscribe(t *testing.T, broker ...string) *Listener {
 	t.Helper()
 	l := &Listener{}
@@ -115,15 +115,14 @@ func Subscribe(t *testing.T, broker ...string) *Listener {
 	return l
 }
 
-// StartMosquitto runs Debian's broker, which then serves this machine only and
-// anybody there.
+// StartMosquitto runs Debian's broker, which serves all programs of this machine.
 func StartMosquitto(t *testing.T) (process *os.Process, address string) {
 	t.Helper()
 	address = FreeAddress(t)
 	return StartMosquittoAt(t, address), address
 }
 
-// StartMosquittoAt runs it at an address of this machine, again where it was killed.
+// StartMosquittoAt runs the broker at an address of this machine.
 func StartMosquittoAt(t *testing.T, address string) *os.Process {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(address)
@@ -140,14 +139,15 @@ func StartMosquittoAt(t *testing.T, address string) *os.Process {
 	return c.Process
 }
 
-// Lines are all so far.
+// Lines returns all lines so far.
 func (l *Listener) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)
 }
 
-// AgentStates are those of the documents, each as often as it came anew.
+// AgentStates returns the states of the agent in the robot's documents, without those that repeat the
+// one before.
 func (l *Listener) AgentStates() (states []string) {
 	for _, line := range l.Lines() {
 		payload, found := strings.CutPrefix(line, RobotTopic+"state ")
@@ -157,28 +157,26 @@ func (l *Listener) AgentStates() (states []string) {
 		if !found || json.Unmarshal([]byte(payload), &document) != nil {
 			continue
 		}
-		if n := len(states); n == 0 || states[n-1] != document.AgentState {
-			states = append(states, document.AgentState)
-		}
+		states = append(states, document.AgentState)
 	}
-	return states
+	return slices.Compact(states)
 }
 
-// Has reports whether something was published that holds all of these.
+// Has reports whether a message of a topic contains all parts.
 func (l *Listener) Has(topic string, parts ...string) bool {
 	return slices.ContainsFunc(l.Lines(), func(line string) bool {
 		return strings.HasPrefix(line, topic+" ") && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
 	})
 }
 
-// Mentions reports whether a line holds all of these.
+// Mentions reports whether a line contains all parts.
 func (l *Listener) Mentions(parts ...string) bool {
 	return slices.ContainsFunc(l.Lines(), func(line string) bool {
 		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
 	})
 }
 
-// Publish has mosquitto_pub publish.
+// Publish publishes a message with mosquitto_pub.
 func (h *Appliance) Publish(topic, payload string) {
 	h.T.Helper()
 	if out, err := exec.Command("mosquitto_pub", append(h.Mosquitto(), "-q", "1", "-t", topic, "-m", payload)...).CombinedOutput(); err != nil {

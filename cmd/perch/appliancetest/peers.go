@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,41 +26,40 @@ import (
 	"perch/voice/wyoming"
 )
 
-// Peers are a recognizer, a model and a synthesizer elsewhere, which speak the
-// true protocols over loopback and answer at once. Whatever is said, "what time
-// is it" is understood.
+// Peers is a recognizer, a language model and a synthesizer on loopback, which speak the true
+// protocols and answer at once. The recognizer understands "what time is it" in every utterance.
 type Peers struct {
 	Words []string // of the model's answer
-	Calls string   // the tools it calls first, as deltas hold them; "" is none
-	// Decides returns the tools that a last message has the model call, in place of Calls.
+	Calls string   // the tools that the model calls first, as deltas hold them; may be empty
+	// Decides returns the tools that the model calls after a message, instead of Calls; may be nil.
 	Decides func(role, content string) (calls string)
-	Every   time.Duration // between two of them; 0 is all at once
-	Rest    chan struct{} // closed when those after the first sentence may come; nil is at once
-	// Holds is a stage that never comes to an end by itself: "recognizing",
-	// "first token", "in a tool" or "speaking".
+	Every   time.Duration // between two words
+	Rest    chan struct{} // if not nil, closed for the words after the first sentence
+	// Holds returns a stage that does not end by itself: "recognizing", "first token", "in a tool" or
+	// "speaking".
 	Holds   func() string
 	Reached chan string // stages that are held
 
 	recognizer         net.Listener
 	brain, synthesizer *httptest.Server
 	conns              sync.WaitGroup
+	busy               atomic.Int64 // requests under way
 	mu                 sync.Mutex
-	busy               int // requests under way
 	ills               map[Peer]*illness
 	at                 moments
-	prompts            []string // the model's, of the system
+	prompts            []string // system prompts of the model
 	spoken             []Spoken
 }
 
-// moments are when the latest turn came to each peer.
+// moments holds the times of the latest turn.
 type moments struct {
 	heardAll, understood time.Time
-	asked                time.Time // the model
-	sentence             time.Time // the first was known to be one
-	spoken, said         time.Time // the synthesizer asked, and its sound begun
+	asked                time.Time // of the request to the model
+	sentence             time.Time // of the end of its first sentence
+	spoken, said         time.Time // of the request to the synthesizer, and of its sound
 }
 
-// Peer is one of them.
+// Peer names one of the peers.
 type Peer string
 
 // The peers.
@@ -69,10 +69,10 @@ const (
 	Synthesizer Peer = "synthesizer"
 )
 
-// Illness is how a peer fails.
+// Illness is a way in which a peer fails.
 type Illness string
 
-// The illnesses.
+// The ways in which a peer fails.
 const (
 	Well    Illness = ""
 	Silent  Illness = "accepts and never answers"
@@ -80,15 +80,15 @@ const (
 	Dying   Illness = "dies in the middle"
 )
 
-// illness is what a peer has, and how many requests it had with each.
+// illness is the way in which a peer fails now.
 type illness struct {
 	kind   Illness
-	over   chan struct{} // closed when another one begins
-	served map[Illness]int
+	over   chan struct{}   // closed when another begins
+	served map[Illness]int // the number of requests with each
 }
 
-// Fall has a peer fail from now on, or be Well. A request that a Silent one holds then ends
-// without an answer.
+// Fall makes a peer fail from now on, or be Well. Requests that a Silent peer holds end without an
+// answer.
 func (p *Peers) Fall(peer Peer, ill Illness) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,14 +97,14 @@ func (p *Peers) Fall(peer Peer, ill Illness) {
 	had.kind, had.over = ill, make(chan struct{})
 }
 
-// Served returns how many requests a peer had while it was ill so.
+// Served returns the number of requests that a peer had while it failed that way.
 func (p *Peers) Served(peer Peer, ill Illness) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ills[peer].served[ill]
 }
 
-// condition counts a request, and returns how it fails, and what is closed when that is over.
+// condition counts a request and returns how it fails. over is closed when that ends.
 func (p *Peers) condition(peer Peer) (ill Illness, over <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,14 +113,14 @@ func (p *Peers) condition(peer Peer) (ill Illness, over <-chan struct{}) {
 	return i.kind, i.over
 }
 
-// ailing is a handler whose peer may be ill.
+// ailing returns a handler that fails as its peer does.
 func (p *Peers) ailing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/models") { // an ill one answers that too
+		if strings.HasSuffix(r.URL.Path, "/models") { // always answered
 			handle(w, r)
 			return
 		}
-		body, err := io.ReadAll(r.Body) // or its context does not end when the client goes
+		body, err := io.ReadAll(r.Body) // else its context does not end when the client leaves
 		if err != nil {
 			return
 		}
@@ -136,14 +136,14 @@ func (p *Peers) ailing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
 			_, _ = io.WriteString(w, "<html>\x00\xff{]} data: nothing of the kind\n\n")
 		case Dying:
 			handle(&half{ResponseWriter: w}, r)
-			panic(http.ErrAbortHandler) // the connection is cut
+			panic(http.ErrAbortHandler) // which closes the connection
 		default:
 			handle(w, r)
 		}
 	}
 }
 
-// half is an answer of which only the first part is sent.
+// half sends only the first part of an answer.
 type half struct {
 	http.ResponseWriter
 	writes int
@@ -156,15 +156,14 @@ func (h *half) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	written, err := h.ResponseWriter.Write(p[:min(len(p)/2+1, len(p))])
-	_ = http.NewResponseController(h.ResponseWriter).Flush() // or whoever asked has gone
+	_ = http.NewResponseController(h.ResponseWriter).Flush() // fails if the client has left
 	if err != nil {
 		return written, err
 	}
 	return len(p), nil
 }
 
-// NewPeers starts them. The words are those of the first sentence, and then
-// the others'.
+// NewPeers starts the peers, which end with the test.
 func NewPeers(t testing.TB) *Peers {
 	t.Helper()
 	p := &Peers{Words: []string{"😊", " It", " is", " three."}, Reached: make(chan string, 64),
@@ -186,7 +185,7 @@ func NewPeers(t testing.TB) *Peers {
 	return p
 }
 
-// Use has a configuration use them, and no others.
+// Use makes a configuration use these engines only.
 func (p *Peers) Use(c *config.Config) {
 	recognizer, brain, synthesizer := p.URLs()
 	c.Speech.Recognizers = []config.Engine{{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: recognizer}}}
@@ -195,44 +194,34 @@ func (p *Peers) Use(c *config.Config) {
 	c.BrainDeep = []config.Engine{{Kind: "openai", Options: &openaibrain.Options{URL: brain, Model: "deep"}}}
 }
 
-// URLs are where they are, as a configuration has it.
+// URLs returns the URLs of the peers for a configuration.
 func (p *Peers) URLs() (recognizer, brain, synthesizer string) {
 	return "tcp://" + p.recognizer.Addr().String(), p.brain.URL + "/v1", p.synthesizer.URL + "/v1"
 }
 
-// under counts a request until the function it returns is called.
-func (p *Peers) under() func() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.busy--
-	}
+// under counts a request until done is called.
+func (p *Peers) under() (done func()) {
+	p.busy.Add(1)
+	return func() { p.busy.Add(-1) }
 }
 
-// UnderWay is how many requests are.
-func (p *Peers) UnderWay() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.busy
-}
+// UnderWay returns the number of requests under way.
+func (p *Peers) UnderWay() int { return int(p.busy.Load()) }
 
-// HangUp closes the connections that are kept for the next turn.
+// HangUp closes the idle connections.
 func (p *Peers) HangUp() {
 	p.brain.CloseClientConnections()
 	p.synthesizer.CloseClientConnections()
 }
 
-// recordTime keeps a time.
+// recordTime stores the current time.
 func (p *Peers) recordTime(at *time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*at = time.Now()
 }
 
-// waitIfHeld waits for whoever asks to go away, where a stage is held.
+// waitIfHeld waits until the client has left, and returns true, if a stage is held.
 func (p *Peers) waitIfHeld(stage string, gone <-chan struct{}) bool {
 	if p.Holds() != stage {
 		return false
@@ -255,7 +244,7 @@ func (p *Peers) listen() {
 	}
 }
 
-// serveWyoming is one connection of a Wyoming client.
+// serveWyoming serves a connection of a Wyoming client.
 func (p *Peers) serveWyoming(conn net.Conn) {
 	r, w := wyoming.NewReader(conn, wyoming.Limits{}), wyoming.NewWriter(conn)
 	send := func(name string, v any) bool {
@@ -283,7 +272,7 @@ func (p *Peers) serveWyoming(conn net.Conn) {
 			gone := make(chan struct{})
 			p.conns.Go(func() {
 				defer close(gone)
-				_, _ = r.Read() // nothing more is to come
+				_, _ = r.Read() // until the client leaves
 			})
 			switch ill, over := p.condition(Recognizer); {
 			case ill == Silent:
@@ -308,7 +297,7 @@ func (p *Peers) serveWyoming(conn net.Conn) {
 	}
 }
 
-// think is a server of language models.
+// think serves the models m and deep.
 func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	var ask struct {
 		Model    string
@@ -335,11 +324,12 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	say := func(delta string) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
-		_ = out.Flush() // or whoever asked has gone
+		_ = out.Flush() // fails if the client has left
 	}
+	done := func() { fmt.Fprint(w, "data: [DONE]\n\n") }
 	if p.Holds() == "in a tool" {
 		say(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"think_hard","arguments":"{\"question\":\"why\"}"}}]}`)
-		fmt.Fprint(w, "data: [DONE]\n\n")
+		done()
 		return
 	}
 	calls, last := "", ask.Messages[len(ask.Messages)-1]
@@ -350,7 +340,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	}
 	if calls != "" {
 		say(`{"tool_calls":` + calls + `}`)
-		fmt.Fprint(w, "data: [DONE]\n\n")
+		done()
 		return
 	}
 	whole := false
@@ -364,7 +354,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		}
 		text, _ := json.Marshal(word) // a string
 		say(`{"content":` + string(text) + `}`)
-		// That a sentence has ended is known once the next has begun.
+		// The end of a sentence is known when the next begins.
 		if ended := i > 0 && strings.HasSuffix(p.Words[i-1], "."); ended && !whole {
 			whole = true
 			p.recordTime(&p.at.sentence)
@@ -377,13 +367,13 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	fmt.Fprint(w, "data: [DONE]\n\n")
+	done()
 	if !whole {
 		p.recordTime(&p.at.sentence)
 	}
 }
 
-// speak is a server of synthesized speech: half a second of a tone.
+// speak serves synthesized speech: half a second of a tone.
 func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/v1/audio/speech" {
 		http.NotFound(w, r)
@@ -424,28 +414,26 @@ type Spoken struct {
 	Voice string `json:"voice"`
 }
 
-// Asked are the system's prompts that the model was given so far, and the sentences that
-// the synthesizer was.
+// Asked returns the system prompts of the model and the sentences of the synthesizer so far.
 func (p *Peers) Asked() (prompts []string, spoken []Spoken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.prompts), slices.Clone(p.spoken)
 }
 
-// Own is how long the peers themselves took in the latest turn, until the
-// sound of the first sentence had begun.
+// Own returns the time that the peers took in the latest turn until the sound of its first sentence.
 func (p *Peers) Own() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.at.understood.Sub(p.at.heardAll) + p.at.sentence.Sub(p.at.asked) + p.at.said.Sub(p.at.spoken)
 }
 
-// OpenAI is a brain of kind openai.
+// OpenAI returns a brain of kind openai.
 func OpenAI(o openaibrain.Options, servers ...thinker.ToolServer) config.Engine {
 	return config.Engine{Kind: "openai", Options: &thinker.BrainKeys[openaibrain.Options]{MCP: servers, Model: o}}
 }
 
-// Anthropic is a brain of kind anthropic.
+// Anthropic returns a brain of kind anthropic.
 func Anthropic(o anthropic.Options) config.Engine {
 	return config.Engine{Kind: "anthropic", Options: &thinker.BrainKeys[anthropic.Options]{Model: o}}
 }

@@ -18,7 +18,7 @@ import (
 	"perch/must"
 )
 
-// Sentences are spoken by a synthesizer that is not the appliance's.
+// Sentences returns texts as spoken by another synthesizer than the appliance's.
 func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
 	t.Helper()
 	for _, text := range texts {
@@ -28,10 +28,10 @@ func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
 	return all
 }
 
-// Robot is a simulated robot, and what happened to it.
+// Robot is a simulated robot and its observations.
 type Robot struct {
 	*simrobot.Robot
-	Off func() // switches off one that stays
+	Off func() // switches it off; only of Stays and Companion
 
 	t    testing.TB
 	on   atomic.Bool
@@ -41,13 +41,13 @@ type Robot struct {
 	seen []observed
 }
 
-// Stats are the robot's counters, and its turns. They are its own while it is on.
+// Stats returns the robot's counters and turns. The robot has to be off.
 func (r *Robot) Stats() simrobot.Stats {
 	r.isOff()
 	return r.Robot.Stats()
 }
 
-// Late is how late this machine was, at most, while the robot was on.
+// Late returns how late this machine was, at most, while the robot was on.
 func (r *Robot) Late() time.Duration {
 	r.isOff()
 	return r.late
@@ -65,16 +65,16 @@ type observed struct {
 	what simrobot.Observation
 }
 
-// What has to come in time is nothing to judge an appliance by where others keep
-// the machine from its work: gateway/robot's tests hold it on a clock of their
-// own. A robot that is told to speak can be sent to 14 ms later and takes 5 of
-// them to get to it; once it speaks it has sound for longer than TooLate.
+// Bounds of the machine's lateness beyond which late packets are not the appliance's fault; the tests
+// of gateway/robot check the timing with a virtual clock. Packets for a robot that is to speak may
+// leave 14 ms later, and the robot needs 5 ms of them to be ready; while it speaks it has sound for
+// longer than TooLate.
 const (
 	tooLateToBegin = 9 * time.Millisecond
 	TooLate        = 25 * time.Millisecond
 )
 
-// NewRobot makes a robot of this appliance, which does nothing yet.
+// NewRobot returns a robot of this appliance that is off.
 func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 	h.T.Helper()
 	r, also := &Robot{t: h.T}, o.Observe
@@ -92,8 +92,7 @@ func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 	return r
 }
 
-// Run has the robot do all that it is to do, and notes how late the machine is
-// meanwhile.
+// Run runs the robot until it has done all that its options say, and records how late the machine is.
 func (r *Robot) Run(ctx context.Context) error {
 	r.on.Store(true)
 	defer r.on.Store(false)
@@ -113,7 +112,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	return err
 }
 
-// TalkWith has a robot talk for two minutes at most, and returns what ended it.
+// TalkWith runs a robot for at most two minutes and returns the error that ended it.
 func (h *Appliance) TalkWith(o simrobot.Options) (*Robot, error) {
 	h.T.Helper()
 	r := h.NewRobot(o)
@@ -122,7 +121,7 @@ func (h *Appliance) TalkWith(o simrobot.Options) (*Robot, error) {
 	return r, r.Run(ctx)
 }
 
-// Robot is a robot that was switched on and has had its talk.
+// Robot runs a robot, which has to succeed.
 func (h *Appliance) Robot(o simrobot.Options) *Robot {
 	h.T.Helper()
 	r, err := h.TalkWith(o)
@@ -132,8 +131,8 @@ func (h *Appliance) Robot(o simrobot.Options) *Robot {
 	return r
 }
 
-// Stays is a robot that is switched on until the test ends. One that lasts for
-// ever does not fail meanwhile.
+// Stays runs a robot in the background until the test ends. With o.Forever the robot must not fail
+// before.
 func (h *Appliance) Stays(o simrobot.Options) *Robot {
 	h.T.Helper()
 	r := h.NewRobot(o)
@@ -149,7 +148,7 @@ func (h *Appliance) Stays(o simrobot.Options) *Robot {
 	return r
 }
 
-// Observations are the robot's observations so far.
+// Observations returns the robot's observations so far.
 func (r *Robot) Observations() (all []simrobot.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +158,27 @@ func (r *Robot) Observations() (all []simrobot.Observation) {
 	return all
 }
 
-// When is the time of the last observation of which is holds.
+// Seen returns the observations of type O that a robot has made so far.
+func Seen[O simrobot.Observation](r *Robot) (all []O) {
+	for _, e := range r.Observations() {
+		if o, is := e.(O); is {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// Is returns a function that reports whether an observation is of type O and satisfies is.
+func Is[O simrobot.Observation](is func(O) bool) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { o, of := e.(O); return of && is(o) }
+}
+
+// HeadAt is for observations that the head moves to a place, whatever its speed.
+func HeadAt(yaw, pitch int) func(simrobot.Observation) bool {
+	return Is(func(m simrobot.HeadMoved) bool { return m.Yaw == yaw && m.Pitch == pitch })
+}
+
+// When returns the time of the last observation that satisfies is.
 func (r *Robot) When(is func(simrobot.Observation) bool) (at time.Time, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,9 +190,9 @@ func (r *Robot) When(is func(simrobot.Observation) bool) (at time.Time, found bo
 	return at, false
 }
 
-// Shows is an observation: a sentence is shown.
+// Shows is for observations that a sentence is shown.
 func Shows(text string) func(simrobot.Observation) bool {
-	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.SentenceShown); return ok && s.Text == text }
+	return Is(func(s simrobot.SentenceShown) bool { return s.Text == text })
 }
 
 // Showed reports whether the robot has shown a sentence.
@@ -182,19 +201,19 @@ func (r *Robot) Showed(text string) bool {
 	return showed
 }
 
-// InTime checks that no packet came late, or before the robot was ready for it.
+// InTime checks that no packet came late, or before the robot was ready.
 func (r *Robot) InTime(t *testing.T) {
 	t.Helper()
 	s := r.Stats()
 	switch {
 	case s.Ignored > 0 && r.late <= tooLateToBegin, s.Underruns > 0 && r.late <= TooLate:
-		t.Errorf("the robot ran dry, or ignored packets: %+v", s)
+		t.Errorf("the robot's speaker ran dry, or it ignored packets: %+v", s)
 	case s.Ignored+s.Underruns > 0:
 		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.late)
 	}
 }
 
-// Whole checks that every sentence was answered, and not a packet lost.
+// Whole checks that every sentence was answered and no packet was lost.
 func (r *Robot) Whole(t *testing.T) {
 	t.Helper()
 	r.InTime(t)
@@ -209,7 +228,7 @@ func (r *Robot) Whole(t *testing.T) {
 	}
 }
 
-// Adopt has simulated robots be known, and adopted by their owner.
+// Adopt has simulated robots check in, and adopts them.
 func (h *Appliance) Adopt(macs ...string) {
 	h.T.Helper()
 	for _, mac := range macs {
@@ -224,33 +243,32 @@ func (h *Appliance) Adopt(macs ...string) {
 	}
 }
 
-// Companion is a robot that stays switched on until the test ends, and senses
-// things.
+// Companion runs a robot in the background until the test ends. The robot must not fail before.
 func (h *Appliance) Companion(o simrobot.Options) *Robot {
 	o.Forever = true
 	return h.Stays(o)
 }
 
-// Senses has a robot sense something.
+// Senses sends an event of the robot's sensors.
 func (r *Robot) Senses(name, data string) {
 	r.SendEvents(xiaozhi.Event{Name: name, Data: []byte(data)})
 }
 
-// Entered is an observation: a robot changes its state.
+// Entered is for observations that the robot changes its state.
 func Entered(state simrobot.State) func(simrobot.Observation) bool {
 	return func(e simrobot.Observation) bool { return e == simrobot.Entered{State: state} }
 }
 
-// KnowsTools returns once the appliance has read what tools a robot has.
+// KnowsTools waits until the appliance has read a robot's tools.
 func (h *Appliance) KnowsTools(id device.ID) {
 	h.T.Helper()
 	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
 }
 
-// Stopped is an observation: a robot is told to stop what it says.
+// Stopped reports whether an observation is that the robot is told to stop speaking.
 func Stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
 
-// Await returns when that has happened, and the time.
+// Await waits for an observation that satisfies is, and returns its time.
 func (h *Appliance) Await(c *Robot, what string, is func(simrobot.Observation) bool) (at time.Time) {
 	h.T.Helper()
 	h.Eventually(what, func() bool {

@@ -14,13 +14,13 @@ import (
 	"perch/socket"
 )
 
-// Key is that of the skins' doors, and of others where a test needs one.
+// Key is the key of the skins' API, and of others in tests that need one.
 const Key = "a key for the skins"
 
-// Everything is a skin's wish to be shown all there is.
+// Everything is the message with which a skin subscribes to all events.
 const Everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
 
-// Watcher is a skin that writes down what it is shown.
+// Watcher is a skin that records what it is sent.
 type Watcher struct {
 	*socket.Conn
 	reading sync.WaitGroup
@@ -36,7 +36,7 @@ func (h *Appliance) Watch(subscribe string) *Watcher {
 	return w
 }
 
-// WatchAt connects one to an appliance elsewhere.
+// WatchAt connects a skin to the appliance at a URL.
 func WatchAt(t *testing.T, url, subscribe string) *Watcher {
 	t.Helper()
 	c, err := socket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/v1/vtuber/ws", socket.Options{Header: http.Header{
@@ -62,10 +62,10 @@ func WatchAt(t *testing.T, url, subscribe string) *Watcher {
 	return w
 }
 
-// Leave ends it.
+// Leave closes the connection.
 func (w *Watcher) Leave() { w.Close(socket.Normal, ""); w.reading.Wait() }
 
-// Story is what it was shown, a line each.
+// Story returns the states, tools and emotions that the skin was sent, a line each.
 func (w *Watcher) Story() (lines []string) {
 	for _, f := range w.Frames() {
 		switch f["type"] {
@@ -84,7 +84,7 @@ func (w *Watcher) Story() (lines []string) {
 	return lines
 }
 
-// Frames are all that it was shown.
+// Frames returns all frames that the skin was sent.
 func (w *Watcher) Frames() []map[string]any {
 	w.mu.Lock()
 	defer w.mu.Unlock()

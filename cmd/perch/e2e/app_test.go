@@ -201,14 +201,8 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	defer ha.Close()
 	get := func(method, url, body string, header ...string) (int, string) {
 		t.Helper()
-		r := must.Value(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
-		}
-		answer := must.Value(p.client.Do(r))(t)
-		defer answer.Body.Close()
-		text := must.Value(io.ReadAll(io.LimitReader(answer.Body, 1<<20)))(t)
-		return answer.StatusCode, string(text)
+		answer, text := httpservertest.Ask(t, method, url, body, header...)
+		return answer.StatusCode, text
 	}
 	below := ha.URL + supervisortest.IngressPath
 	in := []string{"Cookie", "ingress_session=session", "Origin", ha.URL, "X-Perch-Page", "1", "Sec-Fetch-Site", "same-origin"}

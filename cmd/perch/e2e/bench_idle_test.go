@@ -37,13 +37,15 @@ func BenchmarkIdle(b *testing.B) {
 		none, one, many := startIdle(b, b.TempDir()), startIdle(b, b.TempDir()), startIdle(b, knowing(b, everSeen))
 		<-asleep(ctx, b, one, "A0:B1:C2:D3:E4:F5", &robots)
 		time.Sleep(idleSettles)
-		watched := map[string]*wakes{"none": {pid: none.cmd.Process.Pid}, "one": {pid: one.cmd.Process.Pid}, "broker": {pid: none.child(b)}}
+		watched := map[string]*wakes{"none": {pid: none.cmd.Process.Pid}, "one": {pid: one.cmd.Process.Pid}, "broker": {pid: brokerOf(b, none.cmd.Process.Pid)}}
 		countWakes(b, watched)
 		for name, w := range watched {
 			b.ReportMetric(float64(w.times), "wake-ups-"+name)
 			b.ReportMetric(float64(w.switches), "switches-"+name)
 		}
-		held := func(p *process) float64 { return anonymous(b, p.cmd.Process.Pid) + anonymous(b, p.child(b)) }
+		held := func(p *process) float64 {
+			return heldMB(b, p.cmd.Process.Pid, "Anonymous") + heldMB(b, brokerOf(b, p.cmd.Process.Pid), "Anonymous")
+		}
 		b.ReportMetric(held(none), "MB-anonymous-none")
 		b.ReportMetric(held(one), "MB-anonymous-one")
 		b.ReportMetric(held(many)-held(none), "MB-more-for-1000")
@@ -133,41 +135,14 @@ func knowing(b *testing.B, robots int) (data string) {
 	return data
 }
 
-// child is the process's broker.
-func (p *process) child(b *testing.B) int {
-	b.Helper()
-	for _, path := range threads(b, p.cmd.Process.Pid, "children") {
-		text, err := os.ReadFile(path)
-		if pid, notOne := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && notOne == nil {
-			return pid
-		}
-	}
-	b.Fatal("the program has no child, or several")
-	return 0
-}
-
 // switches is how often threads of a process have begun to wait.
 func switches(b *testing.B, pid int) (n int) {
-	for _, path := range threads(b, pid, "status") {
+	for _, path := range must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)))(b) {
 		if text, err := os.ReadFile(path); err == nil { // else it is of a thread that has ended
 			n += number(b, text, "voluntary_ctxt_switches")
 		}
 	}
 	return n
-}
-
-// threads are the paths of a file of each thread of a process.
-func threads(b *testing.B, pid int, name string) []string {
-	b.Helper()
-	paths := must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/%s", pid, name)))(b)
-	return paths
-}
-
-// anonymous is the memory of a process that is of no file, in MB.
-func anonymous(b *testing.B, pid int) float64 {
-	b.Helper()
-	text := must.Value(os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)))(b)
-	return float64(number(b, text, "Anonymous")) / 1024
 }
 
 // number is a field of a file of /proc.

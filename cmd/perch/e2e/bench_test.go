@@ -27,7 +27,7 @@ import (
 // program as a process of its own, so that what is measured is it alone;
 // make bench gives them the binary people run in PERCH_BINARY.
 
-// start runs the appliance with its broker, and returns when it serves.
+// start runs the program that is measured with its broker, and returns when it serves.
 func start(b *testing.B, data string, args ...string) *process {
 	b.Helper()
 	program, env := benchedProgram(b)
@@ -52,10 +52,10 @@ func startScripted(b *testing.B, data string) *process {
 	return p
 }
 
-// memory is a field of the process's smaps_rollup, in MB.
-func (p *process) memory(b *testing.B, field string) float64 {
+// heldMB returns a field of a process's smaps_rollup, in MB.
+func heldMB(b *testing.B, pid int, field string) float64 {
 	b.Helper()
-	text := must.Value(os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid)))(b)
+	text := must.Value(os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)))(b)
 	return float64(number(b, text, field)) / 1024
 }
 
@@ -99,7 +99,7 @@ func BenchmarkStart(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	fresh := start(b, b.TempDir())
 	time.Sleep(2 * time.Second)
-	justBuilt := fresh.memory(b, "Rss")
+	justBuilt := heldMB(b, fresh.cmd.Process.Pid, "Rss")
 	fresh.stop()
 	evict(b, fresh.cmd.Path)
 	a := start(b, b.TempDir())
@@ -112,8 +112,8 @@ func BenchmarkMemory(b *testing.B) {
 		b.ReportMetric(float64(file.Size())/1e6, "MB-file")
 	}
 	b.ReportMetric(justBuilt, "MB-resident-idle-just-built")
-	b.ReportMetric(a.memory(b, "Anonymous"), "MB-anonymous-idle")
-	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-idle")
+	b.ReportMetric(heldMB(b, a.cmd.Process.Pid, "Anonymous"), "MB-anonymous-idle")
+	b.ReportMetric(heldMB(b, a.cmd.Process.Pid, "Rss"), "MB-resident-idle")
 	say := appliancetest.Sentences(b, "what time is it")
 	robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5",
 		Say: say})
@@ -123,7 +123,7 @@ func BenchmarkMemory(b *testing.B) {
 	if turn.Transcript != "what time is it" {
 		b.Errorf("heard %q", turn.Transcript)
 	}
-	b.ReportMetric(a.memory(b, "Rss"), "MB-resident-recognizer")
+	b.ReportMetric(heldMB(b, a.cmd.Process.Pid, "Rss"), "MB-resident-recognizer")
 	b.ReportMetric(float64(turn.FirstAudio.Milliseconds()), "ms-speech-to-sound")
 }
 

@@ -36,7 +36,7 @@ import (
 
 // brokerOf is the process of the embedded broker that a process has started; 0
 // is none.
-func brokerOf(t *testing.T, parent int) int {
+func brokerOf(t testing.TB, parent int) int {
 	t.Helper()
 	for _, child := range appliancetest.Children(t, parent) {
 		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended

@@ -28,32 +28,20 @@ func byMQTT(t *testing.T, o simrobot.Options) (*appliancetest.Appliance, *applia
 	l := h.Listen()
 	o.Asleep, o.Transport = true, device.MQTT
 	r := h.Companion(o)
-	h.Await(r, "the robot is connected", func(e simrobot.Observation) bool { _, is := e.(simrobot.Connected); return is })
+	h.Await(r, "the robot is connected", appliancetest.Is(func(simrobot.Connected) bool { return true }))
 	h.KnowsTools(r.ID())
 	return h, l, r
 }
 
-// subtitles are those that a robot has shown, with their times.
-func subtitles(r *appliancetest.Robot) (all []simrobot.SentenceShown) {
-	for _, e := range r.Observations() {
-		if s, is := e.(simrobot.SentenceShown); is {
-			all = append(all, s)
-		}
-	}
-	return all
+// subtitles returns the sentences that a robot has shown, with their times.
+func subtitles(r *appliancetest.Robot) []simrobot.SentenceShown {
+	return appliancetest.Seen[simrobot.SentenceShown](r)
 }
 
 func over(e simrobot.Observation) bool { return e == simrobot.NotificationOver{} }
 
 // overs counts the notifications that a robot has played to their end.
-func overs(r *appliancetest.Robot) (n int) {
-	for _, e := range r.Observations() {
-		if over(e) {
-			n++
-		}
-	}
-	return n
-}
+func overs(r *appliancetest.Robot) int { return len(appliancetest.Seen[simrobot.NotificationOver](r)) }
 
 // TestAnIdleRobotSpeaks: a notification of Home Assistant's is spoken by a robot
 // that nobody talks to, with its subtitles at their times, and told as spoken once it
@@ -132,16 +120,11 @@ func TestAHeadTurnsBetweenTalks(t *testing.T) {
 	})
 	began := time.Now()
 	h.Publish("perch/a0b1c2d3e4f5/head/set", `{"yaw": 30, "pitch": 20}`)
-	at := h.Await(r, "the head turns", func(e simrobot.Observation) bool {
-		m, is := e.(simrobot.HeadMoved)
-		return is && m.Yaw == 30 && m.Pitch == 20
-	})
+	at := h.Await(r, "the head turns", appliancetest.HeadAt(30, 20))
 	t.Logf("the head turned %s after mosquitto_pub was started", at.Sub(began).Round(time.Millisecond))
 	h.Publish("perch/a0b1c2d3e4f5/notify/set", `{"text": "Tea is ready."}`)
-	h.Await(r, "a firmware without notify shows it at once", func(e simrobot.Observation) bool {
-		a, is := e.(simrobot.Alerted)
-		return is && a.Message == "Tea is ready."
-	})
+	h.Await(r, "a firmware without notify shows it at once",
+		appliancetest.Is(func(a simrobot.Alerted) bool { return a.Message == "Tea is ready." }))
 	r.Tap()
 	h.Await(r, "and speaks it in the next talk", appliancetest.Shows("Tea is ready."))
 	h.Eventually("it is told as spoken", func() bool { return l.Has("perch/a0b1c2d3e4f5/notification", `"spoken"`) })

@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"perch/cmd/perch/appliancetest"
-	"perch/device/xiaozhi"
 	"perch/firmware-tools/simrobot"
 	"perch/perception"
 )
 
 func sensed(name string) func(simrobot.Observation) bool {
-	return func(e simrobot.Observation) bool { s, ok := e.(simrobot.Sensed); return ok && s.Event.Name == name }
+	return appliancetest.Is(func(s simrobot.Sensed) bool { return s.Event.Name == name })
 }
 
 // TestACompanion: a robot turns to a sound, greets a face, falls silent when
@@ -27,7 +26,7 @@ func TestACompanion(t *testing.T) {
 	h := open(t, c, t.TempDir())
 	mqtt := h.Listen()
 	feed := h.Feed("/api/perception/feed", "Authorization", "Bearer "+key)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}})
+	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 
 	h.KnowsTools("a0b1c2d3e4f5")
 	h.Eventually("its battery is known", func() bool {
@@ -35,15 +34,12 @@ func TestACompanion(t *testing.T) {
 		return level != nil && *level == 82
 	})
 	robot.Senses("sound_event", `{"direction":"left","balance":0.4,"energy":600000000}`)
-	h.Await(robot, "its head turns left", func(e simrobot.Observation) bool {
-		moved, ok := e.(simrobot.HeadMoved)
-		return ok && moved.Yaw == -45
-	})
+	h.Await(robot, "its head turns left", appliancetest.Is(func(m simrobot.HeadMoved) bool { return m.Yaw == -45 }))
 
 	robot.Senses("face_detected", "{}")
 	greeted := h.Await(robot, "it greets", appliancetest.Shows(c.Behaviours.Greeter.Hello))
 	seen, _ := robot.When(sensed("face_detected"))
-	t.Logf("the greeting begins %s after the face", greeted.Sub(seen)) // BenchmarkGreeting measures it
+	t.Logf("the greeting begins %s after the face", greeted.Sub(seen))
 	h.command("robot list", exitDone, "a face in front of it since", "a sound on the left")
 	h.Eventually("the face is on MQTT", func() bool {
 		return mqtt.Has(appliancetest.RobotTopic+"state", `"face":true`, `"agent_state":"speaking"`) &&

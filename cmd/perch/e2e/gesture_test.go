@@ -21,10 +21,9 @@ func TestARobotMakesAGesture(t *testing.T) {
 	h.command("robot gesture a0b1c2d3e4f5", 0, "wave")
 	h.command("robot gesture a0b1c2d3e4f5 bow", 0, "bow")
 	for _, pitch := range []string{`"pitch":30`, `"pitch":5`, `"pitch":15`} {
-		h.Await(r, "the head goes to "+pitch, func(e simrobot.Observation) bool {
-			c, is := e.(simrobot.Called)
-			return is && strings.Contains(c.Name, "set_head_angles") && strings.Contains(string(c.Arguments), pitch)
-		})
+		h.Await(r, "the head goes to "+pitch, appliancetest.Is(func(c simrobot.Called) bool {
+			return strings.Contains(c.Name, "set_head_angles") && strings.Contains(c.Arguments, pitch)
+		}))
 	}
 	if status, body := h.Owner(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/gesture", `{"name":"nod","duration_ms":99999}`); status != 400 {
 		t.Errorf("%d %s", status, body)

@@ -13,26 +13,20 @@ import (
 	"perch/must"
 )
 
-// found reports whether a robot has shown itself: by its message, and by its lights that
-// went on and off.
-func found(h *appliancetest.Appliance, r *appliancetest.Robot) {
+var hereIAm = appliancetest.Is(func(a simrobot.Alerted) bool { return a.Message == "Here I am." })
+
+// showsItself checks that a robot shows which one it is: by a message, by its lights that go on and
+// off, and by a nod.
+func showsItself(h *appliancetest.Appliance, r *appliancetest.Robot) {
 	h.T.Helper()
-	h.Await(r, "it shows a message", func(e simrobot.Observation) bool {
-		a, is := e.(simrobot.Alerted)
-		return is && a.Message == "Here I am."
-	})
+	h.Await(r, "it shows a message", hereIAm)
 	var lights []string
-	nodded := false
-	for _, e := range r.Observations() {
-		switch e := e.(type) {
-		case simrobot.Called:
-			if strings.HasSuffix(e.Name, "set_led_color") {
-				lights = append(lights, e.Arguments)
-			}
-		case simrobot.HeadMoved:
-			nodded = nodded || e.Pitch > device.MinHeadPitch && e.Yaw == 0
+	for _, c := range appliancetest.Seen[simrobot.Called](r) {
+		if strings.HasSuffix(c.Name, "set_led_color") {
+			lights = append(lights, c.Arguments)
 		}
 	}
+	_, nodded := r.When(appliancetest.Is(func(m simrobot.HeadMoved) bool { return m.Pitch > device.MinHeadPitch && m.Yaw == 0 }))
 	if len(lights) != 7 || lights[0] == lights[1] || lights[6] != lights[1] || !strings.Contains(lights[0], "168") || !nodded {
 		h.T.Errorf("the lights were told %q, the head has nodded: %v", lights, nodded)
 	}
@@ -53,19 +47,16 @@ func TestARobotIsIdentified(t *testing.T) {
 		h.Adopt("A0:B1:C2:D3:E4:F5")
 		identify(h, `{"ok":true,"queued":true}`)
 		r := h.Companion(simrobot.Options{})
-		h.Await(r, "it shows on connecting what waited", func(e simrobot.Observation) bool {
-			a, is := e.(simrobot.Alerted)
-			return is && a.Message == "Here I am."
-		})
+		h.Await(r, "it shows on connecting what waited", hereIAm)
 		h.KnowsTools(r.ID())
 		identify(h, `{"ok":true,"queued":false}`)
-		found(h, r)
+		showsItself(h, r)
 		h.Await(r, "it says so", appliancetest.Shows("Here I am."))
 	})
 	t.Run("over MQTT, while nobody talks to it", func(t *testing.T) {
 		h, _, r := byMQTT(t, simrobot.Options{Firmware: "2.5"})
 		identify(h, `{"ok":true,"queued":false}`)
-		found(h, r)
+		showsItself(h, r)
 	})
 }
 
