@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/agent"
 	"perch/device"
@@ -16,9 +15,7 @@ import (
 	"perch/event"
 	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
-	"perch/perception"
 	"perch/socket"
-	"perch/store/storetest"
 )
 
 // TestTokensByQuery: a page cannot set headers for its WebSocket, and names the
@@ -143,15 +140,12 @@ func (claimed) Admit(id device.ID, _ device.Client, _ string) (device.Robot, err
 // TestPicturesGoWhereTheTalkIs: a client that has claimed another address for a robot,
 // it sends its pictures to the one that its own channel came to.
 func TestPicturesGoWhereTheTalkIs(t *testing.T) {
-	quiet := slog.New(slog.DiscardHandler)
 	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain",
 		"http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
 		bus := event.NewBus()
-		s := NewServer(Options{Robots: claimed{&registry{}}, Bus: bus, Senses: perception.NewIntake(bus, nil, quiet),
-			Mind:        mindSaying(agent.Done{End: agent.Continue}),
-			Records:     NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
-			Commands:    NewCommandQueue(&storetest.Table[[]Command]{}),
-			Synthesizer: &beepSynthesizer{}, Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Log: quiet, PublicURL: public})
+		o := testOptions(claimed{&registry{}}, bus, mindSaying(agent.Done{End: agent.Continue}))
+		o.PublicURL = public
+		s := NewServer(o)
 		server := httptest.NewServer(routesOf(t, s))
 		// The firmware sends no port.
 		conn, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/xiaozhi/v1/",

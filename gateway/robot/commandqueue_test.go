@@ -130,7 +130,6 @@ func TestWhatWasNotSpokenIsKept(t *testing.T) {
 	})
 }
 
-// TestANotificationThatIsOnlyShown.
 func TestANotificationThatIsOnlyShown(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.happened()

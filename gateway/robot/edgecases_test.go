@@ -139,7 +139,6 @@ func TestABrainThatHangs(t *testing.T) {
 	})
 }
 
-// TestBadMessagesDoNotFloodTheLog.
 func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
 	var log bytes.Buffer
 	talking(t, answer("Yes."), func(k *talk) {
@@ -172,7 +171,6 @@ func TestANewChannelWaitsForNobody(t *testing.T) {
 	})
 }
 
-// TestPhrasesAreTriedAgain.
 func TestPhrasesAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.synthesizer.err = errors.New("away") }, func(o *Options) {

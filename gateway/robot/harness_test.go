@@ -393,6 +393,16 @@ const (
 	mostQueued     = 2 * dialogue.MaxStored
 )
 
+// testOptions are those of a server that stores in memory, hears and says nothing, and logs nothing.
+func testOptions(r robots, bus *event.Bus, m mind) Options {
+	return Options{
+		Robots: r, Bus: bus, Senses: perception.NewIntake(bus, r, slog.New(slog.DiscardHandler)), Mind: m,
+		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
+		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: &beepSynthesizer{},
+		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
 // talking runs a test in a bubble of virtual time, with a session whose hello
 // is answered.
 func talking(t *testing.T, mind *scriptedMind, do func(*talk), change ...func(*Options)) {
@@ -425,12 +435,9 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	k.channel.framing = f
 	k.events = k.bus.Read()
 	before(k)
-	o := Options{
-		Robots: k.robots, Bus: k.bus, Senses: perception.NewIntake(k.bus, k.robots, slog.New(slog.DiscardHandler)), Mind: k.mind,
-		Records: NewRecords(k.sessions, k.turns, 10), Commands: NewCommandQueue(k.waiting), Recognizer: k.recognizer, Synthesizer: k.synthesizer,
-		Sounds:  soundFiles{"purr": 1.5, "song": 20},
-		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
-	}
+	o := testOptions(k.robots, k.bus, k.mind)
+	o.Records, o.Commands, o.Recognizer, o.Synthesizer = NewRecords(k.sessions, k.turns, 10), NewCommandQueue(k.waiting), k.recognizer, k.synthesizer
+	o.Sounds = soundFiles{"purr": 1.5, "song": 20}
 	o.stepped = func(in dialogue.Input, after dialogue.State) {
 		if err := after.Check(); err != nil {
 			t.Errorf("after %T: %v", in, err)

@@ -236,38 +236,6 @@ func TestWhatTheApplianceCannotAsk(t *testing.T) {
 	})
 }
 
-// TestAQuestionWaitsItsTurn: after what is being said and was to be said before,
-// and before what came after it. Nobody answers it until then.
-func TestAQuestionWaitsItsTurn(t *testing.T) {
-	talking(t, answer("It is late."), func(k *talk) {
-		k.hears(xiaozhi.Auto, "what time is it")
-		says := func(text string) {
-			k.queueText(text)
-		}
-		says("One.")
-		i := k.inquires()
-		says("Two.")
-		second := k.inquires(func(q *agent.Question) { q.ID, q.Text = "second", "And they?" })
-		k.touch()
-		if open := k.server.Questions(); len(open) > 0 {
-			t.Errorf("it waits for an answer: %+v", open)
-		}
-		time.Sleep(5 * time.Second)
-		k.wantInquiries("h asked")
-		k.waits(i)
-		k.touch()
-		k.wantEnd(i, agent.Answer{Outcome: agent.AnswerTouch}, nil)
-		time.Sleep(3 * time.Second)
-		k.waits(second)
-		k.touch()
-		k.wantEnd(second, agent.Answer{Outcome: agent.AnswerTouch}, nil)
-		k.wantInquiries("h touched", "second asked", "second touched")
-		k.wantStory(
-			"hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop, tts start, sentence One., 7 packets, tts stop, " +
-				"tts start, sentence May we?, 12 packets, tts stop, tts start, sentence Two., 7 packets, tts stop, tts start, sentence And they?, 15 packets, tts stop")
-	})
-}
-
 // TestAQuestionIsWithdrawn by the end of its asker's context, whatever has become
 // of it. What waits is spoken then.
 func TestAQuestionIsWithdrawn(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -24,8 +23,6 @@ import (
 	"perch/gateway/robot/udp"
 	"perch/limit"
 	"perch/must"
-	"perch/perception"
-	"perch/store/storetest"
 )
 
 // mqttRobot is a robot on a real connection, as the firmware is on it.
@@ -52,13 +49,9 @@ func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer
 func mqttServerOn(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer, l net.Listener, sound *udp.Socket) (*Server, *event.Reader) {
 	t.Helper()
 	bus := event.NewBus()
-	robots := &registry{}
-	s := NewServer(Options{
-		Robots: robots, Bus: bus, Senses: perception.NewIntake(bus, robots, slog.New(slog.DiscardHandler)), Mind: mind,
-		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
-		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: recognizer, Synthesizer: &beepSynthesizer{hurry: 2},
-		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
-	})
+	o := testOptions(&registry{}, bus, mind)
+	o.Recognizer, o.Synthesizer = recognizer, &beepSynthesizer{hurry: 2}
+	s := NewServer(o)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -88,40 +81,57 @@ func login(t *testing.T, conn net.Conn) *mqttRobot {
 	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
 	r := &mqttRobot{t: t, conn: conn, texts: make(chan xiaozhi.ToRobot, 100)}
-	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.Keepalive = "MQTT", 4, true, 240
-	hello.ClientIdentifier, hello.UsernameFlag, hello.Username = "uuid", true, string(robotID)
-	hello.PasswordFlag, hello.Password = true, []byte("token")
-	r.write(hello)
-	if answer, err := packets.ReadPacket(conn); err != nil || answer.(*packets.ConnackPacket).ReturnCode != packets.Accepted {
-		t.Fatalf("%v %v", answer, err)
-	}
-	go func() { // until the connection is closed
-		for {
-			p, err := packets.ReadPacket(conn)
-			if err != nil {
-				return
-			}
-			if p, is := p.(*packets.PublishPacket); is {
-				if m, err := xiaozhi.ParseToRobot(p.Payload); err == nil {
-					r.texts <- m
-				}
-			}
+	logIn(t, conn, string(robotID))
+	go receive(conn, func(m xiaozhi.ToRobot, err error) {
+		if err == nil {
+			r.texts <- m
 		}
-	}()
+	})
 	return r
 }
 
-func (r *mqttRobot) write(p packets.ControlPacket) {
-	r.t.Helper()
-	must.Succeed(r.t, p.Write(r.conn))
+// logInAs has a robot send its CONNECT, and returns the answer.
+func logInAs(conn net.Conn, user string) (packets.ControlPacket, error) {
+	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.Keepalive = "MQTT", 4, true, 240
+	hello.ClientIdentifier, hello.UsernameFlag, hello.Username = "uuid", true, user
+	hello.PasswordFlag, hello.Password = true, []byte("token")
+	if err := hello.Write(conn); err != nil {
+		return nil, err
+	}
+	return packets.ReadPacket(conn)
+}
+
+func logIn(t *testing.T, conn net.Conn, user string) {
+	t.Helper()
+	if answer, err := logInAs(conn, user); err != nil || answer.(*packets.ConnackPacket).ReturnCode != packets.Accepted {
+		t.Fatalf("%v %v", answer, err)
+	}
+}
+
+// receive calls handle with the messages to a robot, until its connection is closed.
+func receive(conn net.Conn, handle func(xiaozhi.ToRobot, error)) {
+	for {
+		p, err := packets.ReadPacket(conn)
+		if err != nil {
+			return
+		}
+		if p, is := p.(*packets.PublishPacket); is { // else it answers a sign of life
+			handle(xiaozhi.ParseToRobot(p.Payload))
+		}
+	}
+}
+
+// publish has a robot send a message.
+func publish(conn net.Conn, text []byte) error {
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.TopicName, p.Payload = MQTTTopic, text
+	return p.Write(conn)
 }
 
 func (r *mqttRobot) say(session string, m xiaozhi.FromRobot) {
 	r.t.Helper()
-	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-	p.TopicName, p.Payload = MQTTTopic, xiaozhi.AppendFromRobot(nil, session, m)
-	r.write(p)
+	must.Succeed(r.t, publish(r.conn, xiaozhi.AppendFromRobot(nil, session, m)))
 }
 
 // await returns the next message of a type; others are passed over.

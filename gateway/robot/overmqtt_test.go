@@ -42,14 +42,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 		}
 		conn <- accepted
 	}()
-	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
-	if err := hello.Write(theirs); err != nil {
-		k.t.Error(err)
-	}
-	if _, err := packets.ReadPacket(theirs); err != nil {
-		k.t.Error(err)
-	}
+	logIn(k.t, theirs, string(robot.ID))
 	sound := newFakeUDP()
 	socket := udp.NewSocket(sound)
 	l := newLink(k.server.sessions, newConnection(k.server.shared, robot, device.Client{}, <-conn, "127.0.0.1", netip.MustParseAddr("127.0.0.1")))
@@ -76,25 +69,14 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 			l.handle(text, socket, nil)
 		}
 	}()
-	go func() { // the robot's network task
-		for {
-			p, err := packets.ReadPacket(theirs)
-			if err != nil {
-				return
-			}
-			published, is := p.(*packets.PublishPacket)
-			if !is {
-				continue // the answer to a sign of life
-			}
-			m, err := xiaozhi.ParseToRobot(published.Payload)
-			if err != nil {
-				k.t.Error(err)
-			}
-			if _, bye := m.(xiaozhi.Goodbye); !bye {
-				_ = c.keep(sent{message: m})
-			}
+	go receive(theirs, func(m xiaozhi.ToRobot, err error) { // the robot's network task
+		if err != nil {
+			k.t.Error(err)
 		}
-	}()
+		if _, bye := m.(xiaozhi.Goodbye); !bye {
+			_ = c.keep(sent{message: m})
+		}
+	})
 	go func() {
 		in := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true)
 		for {
@@ -136,9 +118,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 				if f.raw == nil {
 					text = xiaozhi.AppendFromRobot(nil, talk.Session(), f.message)
 				}
-				p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-				p.TopicName, p.Payload = MQTTTopic, text
-				if p.Write(theirs) != nil {
+				if publish(theirs, text) != nil {
 					return
 				}
 			case <-c.closed: // by either side

@@ -27,8 +27,6 @@ import (
 	"perch/gateway/robot/notify"
 	"perch/gateway/robot/udp"
 	"perch/must"
-	"perch/perception"
-	"perch/store/storetest"
 )
 
 // sleeper is a robot with firmware 2.5 that is connected by MQTT and does not talk, on
@@ -60,19 +58,14 @@ type heard struct {
 func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &sleeper{t: t, bus: event.NewBus()}
-		robots := &newRobots{}
 		r.events = r.bus.Read()
-		r.server = NewServer(Options{
-			Robots: robots, Bus: r.bus, Senses: perception.NewIntake(r.bus, robots, slog.New(slog.DiscardHandler)), Mind: answer("Yes."),
-			Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
-			Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: synthesizer,
-			Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
-			Quiet: func(time.Time) bool {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				return r.quiet
-			},
-		})
+		o := testOptions(&newRobots{}, r.bus, answer("Yes."))
+		o.Synthesizer, o.Quiet = synthesizer, func(time.Time) bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.quiet
+		}
+		r.server = NewServer(o)
 		ours, theirs := net.Pipe()
 		r.conn = theirs
 		sound := newFakeUDP()
@@ -84,14 +77,8 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 			defer close(ended)
 			r.server.connect(ours, socket)
 		}()
-		hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-		hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
-		hello.UsernameFlag, hello.Username = true, string(robotID)
-		must.Succeed(t, hello.Write(theirs))
-		if _, err := packets.ReadPacket(theirs); err != nil {
-			t.Fatal(err)
-		}
-		go r.read()
+		logIn(t, theirs, string(robotID))
+		go receive(theirs, r.handle)
 		synctest.Wait()
 		do(r)
 		_ = theirs.Close()
@@ -109,34 +96,23 @@ func (r *newRobots) Admit(id device.ID, _ device.Client, _ string) (device.Robot
 	return device.Robot{ID: id, Firmware: "2.5.0", BaseURL: "http://127.0.0.1:8003"}, nil
 }
 
-// read takes what the robot is sent.
-func (r *sleeper) read() {
-	for {
-		p, err := packets.ReadPacket(r.conn)
-		if err != nil {
-			return
-		}
-		published, is := p.(*packets.PublishPacket)
-		if !is {
-			continue // the answer to a sign of life
-		}
-		m, err := xiaozhi.ParseToRobot(published.Payload)
-		if err != nil {
-			r.t.Error(err)
-		}
-		n, is := m.(xiaozhi.Notify)
-		r.mu.Lock()
-		if is {
-			r.told = append(r.told, n)
-		} else {
-			r.others = append(r.others, m)
-		}
-		fetches := is && !r.busy
-		r.busy = r.busy || fetches
-		r.mu.Unlock()
-		if fetches {
-			go r.fetch(n)
-		}
+// handle handles what the robot is sent.
+func (r *sleeper) handle(m xiaozhi.ToRobot, err error) {
+	if err != nil {
+		r.t.Error(err)
+	}
+	n, is := m.(xiaozhi.Notify)
+	r.mu.Lock()
+	if is {
+		r.told = append(r.told, n)
+	} else {
+		r.others = append(r.others, m)
+	}
+	fetches := is && !r.busy
+	r.busy = r.busy || fetches
+	r.mu.Unlock()
+	if fetches {
+		go r.fetch(n)
 	}
 }
 
@@ -230,13 +206,7 @@ func TestMQTTConnectionsArePaced(t *testing.T) {
 			defer close(ended)
 			s.connect(strange{ours, remote}, nil)
 		}()
-		hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-		hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "uuid"
-		hello.UsernameFlag, hello.Username = true, "nobody" // refused, which is an answer
-		if hello.Write(theirs) != nil {
-			return false
-		}
-		_, err := packets.ReadPacket(theirs)
+		_, err := logInAs(theirs, "nobody") // refused, which is an answer
 		_ = theirs.Close()
 		<-ended
 		return err == nil
@@ -278,10 +248,8 @@ func happenedTo[E event.Event](r *sleeper) (all []E) {
 
 func (r *sleeper) say(m xiaozhi.FromRobot) {
 	r.t.Helper()
-	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-	p.TopicName, p.Payload = MQTTTopic, xiaozhi.AppendFromRobot(nil, "", m)
 	r.sync()
-	must.Succeed(r.t, p.Write(r.conn))
+	must.Succeed(r.t, publish(r.conn, xiaozhi.AppendFromRobot(nil, "", m)))
 	synctest.Wait()
 	r.sync()
 }
