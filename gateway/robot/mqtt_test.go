@@ -248,13 +248,18 @@ func awaitEvent[E event.Event](t *testing.T, events *event.Reader) E {
 	}
 }
 
-// TestABetweenTalks: tools and a reboot reach a robot that is not talking.
+// TestBetweenTalks: tools and a reboot reach a robot that is not talking, and the tools of the pages
+// before one that fits none are used.
 func TestBetweenTalks(t *testing.T) {
 	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
 	r := dial(t, address)
 	for m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("tools/list")); m = await[xiaozhi.ToMCP](r) {
 	}
-	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.light.on","description":"on","inputSchema":{"type":"object","properties":{}}}]}}`)})
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.light.on","description":"on","inputSchema":{"type":"object","properties":{}}}],"nextCursor":"self.b"}}`)})
+	if m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("self.b")) {
+		t.Errorf("asked for %s", m.Payload)
+	}
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":3,"error":{"message":"Failed to add tool self.b because of payload size limit"}}`)})
 	if listed := awaitEvent[event.ToolsListed](t, events); listed.Count != 1 {
 		t.Fatalf("%d tools are listed", listed.Count)
 	}
@@ -269,7 +274,7 @@ func TestBetweenTalks(t *testing.T) {
 	if m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("self.light.on")) {
 		t.Errorf("called is %s", m.Payload)
 	}
-	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"true"}],"isError":false}}`)})
+	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"true"}],"isError":false}}`)})
 	if result := <-answered; result.Text != "true" {
 		t.Errorf("answered %+v", result)
 	}
@@ -407,21 +412,5 @@ func TestPagesOfToolsBeforeOneThatFitsNone(t *testing.T) {
 			}
 			k.close()
 		})
-	}
-}
-
-// TestPagesOfToolsBetweenTalks: the same of a robot that is connected and does not talk.
-func TestPagesOfToolsBetweenTalks(t *testing.T) {
-	_, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
-	r := dial(t, address)
-	for m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("tools/list")); m = await[xiaozhi.ToMCP](r) {
-	}
-	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.a","inputSchema":{"type":"object","properties":{}}}],"nextCursor":"self.b"}}`)})
-	if m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("self.b")) {
-		t.Errorf("asked for %s", m.Payload)
-	}
-	r.say("", xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":3,"error":{"message":"Failed to add tool self.b because of payload size limit"}}`)})
-	if listed := awaitEvent[event.ToolsListed](t, events); listed.Count != 1 {
-		t.Errorf("%d tools are listed", listed.Count)
 	}
 }

@@ -138,42 +138,31 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
+// TestRecordsAreBounded: the latest are kept. An owner who wants fewer, or none, has those beyond
+// deleted at the next start, and not when somebody next speaks.
 func TestRecordsAreBounded(t *testing.T) {
-	for _, most := range []int{0, 3} {
+	for _, bounds := range [][]int{{0}, {3}, {10, 3, 0}} { // one after the other
 		sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
-		r := NewRecords(sessions, turns, most)
+		r := NewRecords(sessions, turns, bounds[0])
 		at := time.Now()
 		for i := range 10 { // each outlives those after it
 			r.opened(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
-			r.turn(TurnRecord{At: at.Add(time.Duration(i))})
+			r.turn(TurnRecord{At: at.Add(time.Duration(i)), Heard: fmt.Sprint(i)})
 		}
 		for i := range 10 {
 			r.closed(fmt.Sprint(i), "", "", 0, at)
 		}
-		if len(sessions.Kept) != most || len(turns.Kept) != most {
-			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.Kept), len(turns.Kept))
-		}
-	}
-}
-
-// TestFewerRecordsThanBefore: an owner who wants fewer kept, or none, has those
-// beyond given up at the next start, and not when somebody next speaks.
-func TestFewerRecordsThanBefore(t *testing.T) {
-	sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
-	r := NewRecords(sessions, turns, 10)
-	at := time.Now()
-	for i := range 10 {
-		r.opened(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
-		r.turn(TurnRecord{At: at.Add(time.Duration(i)), Heard: fmt.Sprint(i)})
-	}
-	for _, most := range []int{3, 0} {
-		NewRecords(sessions, turns, most)
-		if len(sessions.Kept) != most || len(turns.Kept) != most {
-			t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.Kept), len(turns.Kept))
-		}
-		for _, turn := range turns.All() {
-			if turn.Heard < "7" {
-				t.Errorf("of those kept one is %+v", turn)
+		for n, most := range bounds {
+			if n > 0 {
+				NewRecords(sessions, turns, most)
+			}
+			if len(sessions.Kept) != most || len(turns.Kept) != most {
+				t.Errorf("of at most %d, %d sessions and %d turns are kept", most, len(sessions.Kept), len(turns.Kept))
+			}
+			for _, turn := range turns.All() {
+				if turn.Heard < fmt.Sprint(10-most) {
+					t.Errorf("of the latest %d one is %+v", most, turn)
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,9 +59,19 @@ func end(t *testing.T, talk *Talk) *robotEnd {
 
 func (r *robotEnd) send(t *testing.T, sequence uint32, opus string) {
 	t.Helper()
-	if _, err := r.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc + opus)}})); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(r.Write(datagram(r.out, sequence, toc+opus)))(t)
+}
+
+func datagram(by *xiaozhi.Datagrams, sequence uint32, opus string) []byte {
+	return by.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(opus)}})
+}
+
+// withoutSocket returns a talk that has room for so many datagrams, and what its robot encrypts with.
+func withoutSocket(waiting int) (*Talk, *xiaozhi.Datagrams) {
+	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
+	talk := &Talk{secret: secret, robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, waiting),
+		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
+	return talk, xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 }
 
 func arrives(t *testing.T, talk *Talk, want string) {
@@ -107,15 +118,9 @@ func TestSoundBothWays(t *testing.T) {
 // TestWhatIsNotTheRobots has no effect: neither on what arrives nor on where sound
 // goes.
 func TestWhatIsNotTheRobots(t *testing.T) {
-	talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
-	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
-	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	from := netip.AddrPortFrom(robotIP, 1000)
-	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	datagram := func(d *xiaozhi.Datagrams, sequence uint32, opus []byte) []byte {
-		return d.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: opus}})
-	}
-	sound := []byte(toc + "sound")
+	talk, robot := withoutSocket(mostArrived)
+	secret, from := talk.secret, netip.AddrPortFrom(robotIP, 1000)
+	const sound = toc + "sound"
 	if !talk.receive(datagram(robot, 1, sound), from) || !talk.receive(datagram(robot, 2, sound), from) {
 		t.Fatal("the robot's own are not taken")
 	}
@@ -127,11 +132,11 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 		"far ahead":     datagram(robot, 3+mostAhead, sound),
 		"of ours":       datagram(xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), 3, sound),
 		"another talk":  datagram(xiaozhi.NewDatagrams(secret.Key, xiaozhi.NewNonce([4]byte{9, 9, 9, 8}), false), 3, sound),
-		"without sound": datagram(robot, 3, nil),
-		"in stereo":     datagram(robot, 3, []byte("\x1csound")),
-		"of 20 ms":      datagram(robot, 3, []byte("\x08sound")),
-		"of no frames":  datagram(robot, 3, []byte("\x0b\x00sound")),
-		"too much":      datagram(robot, 3, append([]byte(toc), make([]byte, maxOpus)...)),
+		"without sound": datagram(robot, 3, ""),
+		"in stereo":     datagram(robot, 3, "\x1csound"),
+		"of 20 ms":      datagram(robot, 3, "\x08sound"),
+		"of no frames":  datagram(robot, 3, "\x0b\x00sound"),
+		"too much":      datagram(robot, 3, toc+strings.Repeat("\x00", maxOpus)),
 		"truncated":     good[:len(good)-1],
 		"header only":   good[:16],
 		"half a header": good[:7],
@@ -151,14 +156,10 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 
 // TestAfterALongLoss: two numbers in a row that are far ahead are the robot's.
 func TestAfterALongLoss(t *testing.T) {
-	talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, mostArrived)}
-	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
-	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	from := netip.AddrPortFrom(robotIP, 1000)
+	talk, robot := withoutSocket(mostArrived)
 	var got []bool
 	for _, sequence := range []uint32{1, 1000, 1002, 1003, 1004} {
-		got = append(got, talk.receive(robot.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from))
+		got = append(got, talk.receive(datagram(robot, sequence, toc), netip.AddrPortFrom(robotIP, 1000)))
 	}
 	if want := [...]bool{true, false, false, true, true}; [5]bool(got) != want {
 		t.Errorf("taken %v, want %v", got, want)
@@ -168,25 +169,20 @@ func TestAfterALongLoss(t *testing.T) {
 // TestForgedDatagrams: of those that somebody has made without the key, few are taken,
 // and none moves where sound goes or makes the robot's own old.
 func TestForgedDatagrams(t *testing.T) {
-	talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 1)}
-	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
-	talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
+	talk, robot := withoutSocket(1)
 	from, thief := netip.AddrPortFrom(robotIP, 1000), netip.AddrPortFrom(robotIP, 666) // with a forged sender
 	random := rand.New(rand.NewPCG(1, 2))
 	taken, mine := 0, uint32(0)
 	for range 20_000 {
 		if random.IntN(100) == 0 {
 			mine++
-			if !talk.receive(robot.Append(nil, xiaozhi.Datagram{Sequence: mine, Audio: xiaozhi.Audio{Opus: []byte(toc)}}), from) && mine > talk.highest {
+			if !talk.receive(datagram(robot, mine, toc), from) && mine > talk.highest {
 				t.Fatalf("the robot's own, number %d of %d, is not taken", mine, talk.highest)
 			}
 			<-talk.arrived
 		}
 		key := [16]byte{byte(random.Uint32()), byte(random.Uint32()), 7}
-		forged := xiaozhi.NewDatagrams(key, secret.Nonce, false).Append(nil, xiaozhi.Datagram{Sequence: mine + random.Uint32N(1000),
-			Audio: xiaozhi.Audio{Opus: []byte(toc + "forged")}})
-		if talk.receive(forged, thief) {
+		if talk.receive(datagram(xiaozhi.NewDatagrams(key, talk.secret.Nonce, false), mine+random.Uint32N(1000), toc+"forged"), thief) {
 			taken++
 			<-talk.arrived
 			mine = max(mine, talk.highest) // the robot is that much further
@@ -204,28 +200,22 @@ func TestForgedDatagrams(t *testing.T) {
 func TestDatagramsOfAnotherHostAreDropped(t *testing.T) {
 	for name, first := range map[string]uint32{"before the robot's first": 0, "after it": 1} {
 		t.Run(name, func(t *testing.T) {
-			talk := &Talk{robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 300)}
-			secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
-			talk.in = xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-			made := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-			datagram := func(sequence uint32) []byte {
-				return made.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(toc)}})
-			}
+			talk, robot := withoutSocket(300)
 			// A socket of both families has IPv4 addresses in their mapped form.
 			from := netip.MustParseAddrPort("[::ffff:192.0.2.1]:1000")
-			if first > 0 && !talk.receive(datagram(first), from) {
+			if first > 0 && !talk.receive(datagram(robot, first, toc), from) {
 				t.Fatal("the robot's first datagram is not taken")
 			}
 			thief := netip.MustParseAddrPort("192.0.2.66:666")
 			for sequence := first + 1; sequence <= 200; sequence++ {
-				if talk.receive(datagram(sequence), thief) {
+				if talk.receive(datagram(robot, sequence, toc), thief) {
 					t.Fatalf("number %d of another host is taken", sequence)
 				}
 			}
 			for sequence := uint32(1 << 20); sequence <= 1<<20+10; sequence++ {
-				talk.receive(datagram(sequence), thief)
+				talk.receive(datagram(robot, sequence, toc), thief)
 			}
-			if !talk.receive(datagram(first+1), from) {
+			if !talk.receive(datagram(robot, first+1, toc), from) {
 				t.Error("the robot's own next number is not taken any more")
 			}
 			if peer := talk.peer.Load(); peer == nil || *peer != from {
@@ -240,8 +230,7 @@ func TestAClosedTalkTakesNothing(t *testing.T) {
 	robot.send(t, 1, "one")
 	arrives(t, talk, "one")
 	talk.Close()
-	if talk.socket.receive(robot.out.Append(nil, xiaozhi.Datagram{Sequence: 2, Audio: xiaozhi.Audio{Opus: []byte(toc + "two")}}),
-		netip.AddrPortFrom(talk.robot, 1)) {
+	if talk.socket.receive(datagram(robot.out, 2, toc+"two"), netip.AddrPortFrom(talk.robot, 1)) {
 		t.Error("a closed talk takes a datagram")
 	}
 }
@@ -249,7 +238,7 @@ func TestAClosedTalkTakesNothing(t *testing.T) {
 func FuzzTalk(f *testing.F) {
 	secret := xiaozhi.UDP{Nonce: xiaozhi.NewNonce([4]byte{1})}
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
-	f.Add(robot.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: []byte(toc + "sound")}}))
+	f.Add(datagram(robot, 1, toc+"sound"))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
 		s := &Socket{talks: map[[4]byte]*Talk{}}
 		talk := &Talk{socket: s, robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
