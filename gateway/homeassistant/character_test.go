@@ -144,9 +144,7 @@ func TestACharacterIsASelect(t *testing.T) {
 			return a.Components.Character.Options
 		}
 		owned := func(persona string) {
-			if _, err := h.registry.Configure(chan1, device.Change{Persona: &persona}); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(h.registry.Configure(chan1, device.Change{Persona: &persona}))(t)
 			h.happens(chan1, "", event.Changed{What: "robot"})
 			synctest.Wait()
 			time.Sleep(stateInterval)

@@ -265,9 +265,7 @@ func TestPerceived(t *testing.T) {
 func TestANotificationFromBefore(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) {
 		kept := notice.NewStore(&storetest.Table[notice.Notification]{})
-		if _, err := kept.Accept(notice.Notification{ID: "wash", Text: "the wash is done", Urgency: notice.UrgencyNormal}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(kept.Accept(notice.Notification{ID: "wash", Text: "the wash is done", Urgency: notice.UrgencyNormal}, time.Now()))(t)
 		h.options.Notices = kept
 	}, func(t *testing.T, h *harness, s *script) {
 		h.happens(chan1, "", event.NotificationChanged{ID: "wash", State: notice.Spoken})

@@ -63,9 +63,7 @@ func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
 		harness.talk.tools = append([]device.Tool{anyTool().Draw(t, "one more tool")}, harness.talk.tools...)
 		happens(event.ToolsListed{})
 		hub.robots.publishState(v, time.Now())
-		if _, err := hold("homeassistant", append(all, hub.drained()...)); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(hold("homeassistant", append(all, hub.drained()...)))(t)
 	})
 }
 

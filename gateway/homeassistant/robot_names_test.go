@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"perch/device"
+	"perch/must"
 )
 
 // TestARobotIsRenamed: by its text entity; the device is called so, and every
@@ -28,9 +29,7 @@ func TestARobotIsRenamed(t *testing.T) {
 	e.await("perch/a0b1c2d3e4f4/notification", has(`"received"`, `"biscuits"`))
 	b.publish("perch/bridge/request/devices", `{"transaction":"t2"}`)
 	e.await("perch/bridge/response/devices", has(`"transaction":"t2"`, `"name":"Kitchen"`))
-	if _, err := h.registry.Configure(chan2, device.Change{Name: new("hall")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(h.registry.Configure(chan2, device.Change{Name: new("hall")}))(t)
 	b.publish(set, "HALL")
 	e.await(conversation1, has(`"command_rejected"`, `"thing":"name"`, string(chan2)))
 	b.publish("perch/bridge/request/forget", `{"robot":"Hall","transaction":"t3"}`)

@@ -134,9 +134,7 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 
-		if _, err := h.registry.Adopt(string(stranger), time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(h.registry.Adopt(string(stranger), time.Now()))(t)
 		h.happens(stranger, "", event.RobotAdopted{})
 		synctest.Wait()
 		if len(s.on("homeassistant/device/perch_"+string(stranger)+"/config")) != 1 || len(s.on("perch/"+string(stranger)+"/state")) != 1 {

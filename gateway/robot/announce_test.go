@@ -106,8 +106,7 @@ func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		k.speak() // which is not understood
 		k.pass(2 * time.Second)
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		k.pass(5 * time.Second)
 		texts, _ := k.channel.sentences(time.Now())
 		if got := strings.Join(texts, "; "); got != "awake; misheard; It is late.; News." {
@@ -136,8 +135,7 @@ func TestNewsBeforeWeHangUp(t *testing.T) {
 			talking(t, mindSaying(agent.Say{Text: "Goodbye."}, agent.Done{End: c.end}), func(k *talk) {
 				k.recognizer.transcripts = understood("bye")
 				k.notify("n", news, false)
-				k.listen(xiaozhi.Auto)
-				k.speak()
+				k.answers()
 				for texts, _ := k.channel.sentences(time.Now()); len(texts) < 1; texts, _ = k.channel.sentences(time.Now()) {
 					time.Sleep(100 * time.Millisecond)
 				}

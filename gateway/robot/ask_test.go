@@ -106,8 +106,7 @@ func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
 			k.pass(time.Second)
 		},
 		"an okay": func(k *talk) {
-			k.listen(xiaozhi.Auto)
-			k.speak()
+			k.answers()
 			k.pass(3 * time.Second)
 		},
 	} {

@@ -9,7 +9,6 @@ import (
 
 	"perch/agent"
 	"perch/device"
-	"perch/device/xiaozhi"
 	"perch/gateway/robot/dialogue"
 	"perch/voice"
 )
@@ -67,8 +66,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 	var mu sync.Mutex
 	usual := voice.Options{Language: "en"}
 	talking(t, mind, func(k *talk) {
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		k.pass(3 * time.Second)
 		if len(turns) != 1 || turns[0].Language != "de" || turns[0].Name != "kitchen" || turns[0].Brain != "openai 2" || turns[0].Persona != &cook {
 			t.Errorf("the mind was given %+v", turns)
@@ -85,8 +83,7 @@ func TestARobotOfItsOwn(t *testing.T) {
 		mu.Lock()
 		own = Character{Speech: voice.Options{Language: "fr"}}
 		mu.Unlock()
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		k.pass(3 * time.Second)
 		if len(turns) != 2 || turns[1].Language != "fr" || turns[1].Persona != nil || turns[1].Name != "" {
 			t.Errorf("after a change: %+v", turns)

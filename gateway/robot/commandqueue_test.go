@@ -53,13 +53,9 @@ func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
 		kept := &storetest.Table[[]Command]{}
-		if _, err := NewCommandQueue(kept).add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "earlier"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(NewCommandQueue(kept).add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "earlier"}))(t)
 		w := NewCommandQueue(kept) // after a restart
-		if _, err := w.add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "here"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(w.add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "here"}))(t)
 		w.Moved(by)
 		got := map[string]time.Duration{}
 		for _, c := range w.list(robotID) {

@@ -44,10 +44,8 @@ func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 // TestSayWhileTheSessionEnds: it waits for the next.
 func TestSayWhileTheSessionEnds(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
 		k.recognizer.delay = 3 * time.Second // in a C call
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		k.channel.Close(0, "") // the robot hangs up
 		synctest.Wait()
 		queued, err := k.server.Speak(k.t.Context(), robotID, "The house is on fire")
@@ -89,10 +87,8 @@ func TestGoingOnWhileWeRecognize(t *testing.T) {
 		}
 		return errors.Join(out(agent.Say{Text: "Done."}), out(agent.Done{End: agent.Continue}))
 	}}, func(k *talk) {
-		k.recognizer.transcripts = understood("turn on the light", "no wait")
 		k.recognizer.delay = 800 * time.Millisecond
-		k.listen(xiaozhi.Realtime)
-		k.speak()
+		k.hears(xiaozhi.Realtime, "turn on the light", "no wait")
 		k.recognizer.delay = 0
 		for range 2 {
 			k.someWords()
@@ -115,8 +111,7 @@ func TestMute(t *testing.T) {
 		<-k.ended
 		k.reconnect()
 		k.say(xiaozhi.Hello{})
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		k.wantStory("hello")
 	})
 }
@@ -130,8 +125,7 @@ func TestABrainThatHangs(t *testing.T) {
 	talking(t, mind, func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
 		time.Sleep(4 * time.Minute)
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		synctest.Wait()
 		if !isClosed(k.channel) && len(k.recognizer.durations) == 1 {
 			t.Errorf("it neither listens nor hangs up: %d messages", len(k.channel.all()))
@@ -155,10 +149,8 @@ func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
 // TestANewChannelWaitsForNobody: its predecessor's turn may still be in an engine.
 func TestANewChannelWaitsForNobody(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.transcripts = understood("x")
 		k.recognizer.delay = 11 * time.Second
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "x")
 		first := k.ended
 		k.reconnect()
 		go func() { k.channel.up <- uplink{frame: frame{message: xiaozhi.Hello{}}} }()

@@ -167,9 +167,7 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		k := newTalkOn(t, mind, framing, func(k *talk) {
 			k.robot = device.Robot{ID: robotID, Board: sc.one("board"), BaseURL: sc.one("base_url"), Firmware: "test"}
 			for _, text := range sc.setup["waiting"] {
-				if _, err := NewCommandQueue(k.waiting).add(robotID, p.began, Command{Thing: dialogue.CommandSay, Text: text}); err != nil {
-					t.Fatal(err)
-				}
+				must.Value(NewCommandQueue(k.waiting).add(robotID, p.began, Command{Thing: dialogue.CommandSay, Text: text}))(t)
 			}
 		}, sc.options, func(o *Options) { o.Recognizer = p })
 		p.talk = k

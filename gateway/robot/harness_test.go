@@ -520,9 +520,7 @@ func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []b
 // queueText has the appliance give the robot a text to speak.
 func (k *talk) queueText(text string) {
 	k.t.Helper()
-	if _, err := k.server.Speak(k.t.Context(), robotID, text); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Value(k.server.Speak(k.t.Context(), robotID, text))(k.t)
 }
 
 // notify has the appliance give the robot a notification to speak.

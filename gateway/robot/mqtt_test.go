@@ -184,9 +184,7 @@ func (r *mqttRobot) speak(all [][]byte, lost ...int) {
 		if len(lost) > 0 && i%lost[0] == 1 {
 			continue
 		}
-		if _, err := r.sound.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: r.sequence, Audio: xiaozhi.Audio{Opus: opus}})); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Value(r.sound.Write(r.out.Append(nil, xiaozhi.Datagram{Sequence: r.sequence, Audio: xiaozhi.Audio{Opus: opus}})))(r.t)
 		time.Sleep(5 * time.Millisecond)
 	}
 }
@@ -224,9 +222,7 @@ func TestATalkByMQTT(t *testing.T) {
 		r.say(session, xiaozhi.Goodbye{Session: session})
 		awaitEvent[event.RobotOffline](t, events)
 	}
-	if _, err := s.Alert(t.Context(), robotID, "Perch", "Tea.", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(s.Alert(t.Context(), robotID, "Perch", "Tea.", ""))(t)
 	if m := await[xiaozhi.Alert](r); m.Message != "Tea." {
 		t.Errorf("alerted by %+v", m)
 	}

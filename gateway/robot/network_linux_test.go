@@ -138,9 +138,7 @@ func TestAThiefAndAStuckRobot(t *testing.T) {
 			for range 60 {
 				d = append(d, byte(random.Uint32()))
 			}
-			if _, err := thief.Write(d); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(thief.Write(d))(t)
 			if i%100 == 99 {
 				time.Sleep(time.Millisecond) // so that the appliance's socket does not overflow
 			}

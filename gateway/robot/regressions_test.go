@@ -38,15 +38,12 @@ func TestListenStartAfterOurStop(t *testing.T) {
 // engine ends while the next one speaks.
 func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.recognizer.transcripts = understood("first", "second")
 		k.recognizer.delay = 4 * time.Second // whether cancelled or not
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.hears(xiaozhi.Auto, "first", "second")
 		k.say(xiaozhi.Abort{})
 		k.channel.forget()
 		k.recognizer.delay = 0
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		time.Sleep(20 * time.Second)
 		if story := k.channel.story(); !strings.HasSuffix(story, "167 packets, tts stop") || strings.Contains(story, "failed") {
 			t.Errorf("sent %s", story)
@@ -118,8 +115,7 @@ func TestAnAbortedRebootIsForgotten(t *testing.T) {
 		time.Sleep(time.Second)
 		k.say(xiaozhi.Abort{})
 		k.channel.forget()
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		time.Sleep(2 * time.Second)
 		k.wantStory("stt hello, tts start, sentence Yes., 7 packets, tts stop")
 	})

@@ -246,8 +246,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 			time.Sleep(voice.FrameDuration)
 		}
 		synctest.Wait()
-		k.listen(xiaozhi.Auto)
-		k.speak()
+		k.answers()
 		time.Sleep(3 * time.Second)
 		k.wantStory("hello, stt what time is it, face happy, tts start, sentence It is late., 19 packets, tts stop")
 		synctest.Wait()

@@ -261,9 +261,7 @@ func TestASlowPictureIsGivenUp(t *testing.T) {
 			t.Errorf("one that says it is too long: %d after %v", status, took)
 		}
 		other := httpservertest.Serve(t, engine)
-		if _, err := io.WriteString(other, head); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(io.WriteString(other, head))(t)
 		synctest.Wait()
 		if status, took := send(func(w io.Writer) { _, _ = io.WriteString(w, head) }); status != http.StatusTooManyRequests || took != 0 {
 			t.Errorf("one beside another: %d after %v", status, took)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/device/xiaozhi"
+	"perch/must"
 )
 
 // TestJitter: packets leave in their order, each at the earliest; "x" is one that
@@ -47,9 +48,7 @@ func TestJitter(t *testing.T) {
 		for _, word := range strings.Fields(c.arrives + " 0@99999") {
 			var sequence uint32
 			var at int
-			if _, err := fmt.Sscanf(word, "%d@%d", &sequence, &at); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(fmt.Sscanf(word, "%d@%d", &sequence, &at))(t)
 			arrival := began.Add(time.Duration(at) * time.Millisecond)
 			for due := j.Deadline(); !due.IsZero() && !due.After(arrival); due = j.Deadline() {
 				now = due
