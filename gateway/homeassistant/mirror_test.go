@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"perch/event"
-	"perch/gateway/homeassistant/state"
 	"perch/must"
 	"perch/waittest"
 )
@@ -70,49 +69,6 @@ func talkOf() []event.Event {
 		event.ToolStatus{ID: "1", Name: "clock", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Name: "clock", Status: event.ToolDone},
 		event.Emotion{Name: "happy", Emoji: "😊"}, event.SpeakingStarted{}, event.Said{Text: "it is four"}, event.TurnEnded{End: event.EndDone},
 		event.ListeningStarted{Mode: "auto"},
-	}
-}
-
-func TestATalkInOrder(t *testing.T) {
-	_, h, e, end := mirrored(t, unchanged)
-	e.await("homeassistant/device/perch_bridge/config", has(`"identifiers"`))
-	e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
-	h.hello(chan1, "s1")
-	e.await(state1, has(`"volume":70`))
-	h.happens(chan1, "s1", talkOf()...)
-	h.bye(chan1, "s1")
-	e.await(state1, has(`"connected":false`, `"agent_state":"idle"`, `"volume":70`, `"battery":82`, `"head_yaw":0`, `"last_heard":null`))
-	want := []string{"idle", "listening", "thinking", "working", "thinking", "speaking", "attention", "listening", "idle"}
-	if got := states(e.on(state1)); !slices.Equal(got, want) {
-		t.Errorf("states %q, want %q", got, want)
-	}
-	e.await("perch/a0b1c2d3e4f4/tool", is2(`{"type":"tool_status","session_id":"s1","tool_id":"1","tool_name":"clock","status":"running"}`))
-	e.await("perch/a0b1c2d3e4f4/tool", has(`"tool_id":"1","tool_name":"clock","status":"completed"`))
-	var types []string
-	for _, payload := range e.on("perch/a0b1c2d3e4f4/conversation") {
-		var c state.Event
-		if err := json.Unmarshal([]byte(payload), &c); err != nil || c.Text != nil {
-			t.Errorf("%v in %s: transcripts are not shared", err, payload)
-		}
-		types = append(types, c.Type)
-	}
-	if want := []string{"wake", "heard", "tool_called", "replied", "turn_ended"}; !slices.Equal(types, want) {
-		t.Errorf("published of the conversation: %q, want %q", types, want)
-	}
-	checkKeys(t, e.on(state1)[0])
-	end()
-	e.await("perch/bridge/status", is2("offline"))
-}
-
-// checkKeys holds that every key is always there.
-func checkKeys(t *testing.T, document string) {
-	var d map[string]any
-	must.Succeed(t, json.Unmarshal([]byte(document), &d))
-	for _, key := range strings.Fields(
-		"agent_state emotion session_id connected face identity volume brightness mute head_yaw head_pitch led battery charging signal temperature booted firmware last_heard") {
-		if _, there := d[key]; !there {
-			t.Errorf("%s is not in %s", key, document)
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/state"
 	"perch/must"
 	"perch/waittest"
 )
@@ -157,6 +159,21 @@ func TestEveryStateIsPublished(t *testing.T) {
 		if got := states(s.texts(state1)); !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+		tool := `{"type":"tool_status","session_id":"s1","tool_id":"1","tool_name":"clock","status":`
+		if got := s.texts("perch/a0b1c2d3e4f4/tool"); !slices.Equal(got, []string{tool + `"running"}`, tool + `"completed"}`}) {
+			t.Errorf("published of its tool: %q", got)
+		}
+		var types []string
+		for _, payload := range s.texts(conversation1) {
+			var c state.Event
+			if err := json.Unmarshal([]byte(payload), &c); err != nil || c.Text != nil {
+				t.Errorf("%v in %s: transcripts are not shared", err, payload)
+			}
+			types = append(types, c.Type)
+		}
+		if want := []string{"wake", "heard", "tool_called", "replied", "turn_ended"}; !slices.Equal(types, want) {
+			t.Errorf("published of the conversation: %q, want %q", types, want)
+		}
 		at := time.Now()
 		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
 		h.bye(chan1, "s1")
@@ -168,6 +185,17 @@ func TestEveryStateIsPublished(t *testing.T) {
 		all := s.on(state1)
 		if last := all[len(all)-1]; last.at.Sub(at) != 4*time.Second {
 			t.Errorf("attention ended after %s", last.at.Sub(at))
+		}
+		if last := s.last(state1); !has(`"connected":false`, `"volume":70`, `"battery":82`, `"head_yaw":0`, `"last_heard":null`)(last) {
+			t.Errorf("the last document is %s", last)
+		}
+		var document map[string]any
+		must.Succeed(t, json.Unmarshal([]byte(s.last(state1)), &document))
+		for _, key := range strings.Fields("agent_state emotion session_id connected face identity volume brightness mute head_yaw head_pitch led " +
+			"battery charging signal temperature booted firmware last_heard") {
+			if _, there := document[key]; !there {
+				t.Errorf("%s is not in %v", key, document)
+			}
 		}
 	})
 }

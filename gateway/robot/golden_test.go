@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -534,15 +533,8 @@ func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Rep
 
 // feeling is an emotion by its name.
 func feeling(name string) agent.Emotion {
-	faces := maps.Collect(func(yield func(string, agent.Emotion) bool) {
-		for _, emoji := range []string{"😐", "😊", "😢", "😮", "🤔", "😍", "😴", "😆", "😠"} {
-			e, _ := agent.SplitEmotion(emoji + " x")
-			if !yield(e.Name, e) {
-				return
-			}
-		}
-	})
-	return faces[name]
+	all := agent.OfferedEmotions()
+	return all[slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == name })]
 }
 
 // sorted is a finished transcript.
