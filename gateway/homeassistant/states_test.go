@@ -299,15 +299,39 @@ func checkUpdateState(payload []byte) error {
 	return err
 }
 
-// The templates that we announce. Home Assistant's language can more; a
-// template of another form is to be added here first.
-var (
-	getsKey  = regexp.MustCompile(`^\{\{ value_json\.get\('(\w+)'\) \}\}$`)
-	getsBool = regexp.MustCompile(`^\{% set v = value_json\.get\('(\w+)'\) %\}\{\{ none if v is none else '(\w+)' if v else '(\w+)' \}\}$`)
-	getsOne  = regexp.MustCompile(`^\{% set v = value_json\.get\('(\w+)'\) %\}\{\{ v if v in \['(.+)'\] else none \}\}$`)
-	getsOr   = regexp.MustCompile(`^\{\{ value_json\.get\('(\w+)'\) or '' \}\}$`)
-	getsText = regexp.MustCompile(`^\{\{ '(\w+)' if value_json\.get\('(\w+)'\) else '(\w+)' \}\}$`)
-)
+// templates are those that we announce, and what each makes of the value of its key. Home Assistant's
+// language can more; a template of another form is to be added here first.
+var templates = []struct {
+	form   *regexp.Regexp
+	render func(v any, parts []string) string
+}{
+	{regexp.MustCompile(`^\{\{ value_json\.get\('(?P<key>\w+)'\) \}\}$`), func(v any, _ []string) string { return python(v) }},
+	{regexp.MustCompile(`^\{\{ value_json\.get\('(?P<key>\w+)'\) or '' \}\}$`), func(v any, _ []string) string { return choose(v, python(v), "") }},
+	{regexp.MustCompile(`^\{% set v = value_json\.get\('(?P<key>\w+)'\) %\}\{\{ none if v is none else '(\w+)' if v else '(\w+)' \}\}$`),
+		func(v any, parts []string) string {
+			if v == nil {
+				return "None"
+			}
+			return choose(v, parts[2], parts[3])
+		}},
+	{regexp.MustCompile(`^\{% set v = value_json\.get\('(?P<key>\w+)'\) %\}\{\{ v if v in \['(.+)'\] else none \}\}$`),
+		func(v any, parts []string) string {
+			if s, _ := v.(string); slices.Contains(strings.Split(parts[2], "', '"), s) {
+				return s
+			}
+			return "None"
+		}},
+	{regexp.MustCompile(`^\{\{ '(\w+)' if value_json\.get\('(?P<key>\w+)'\) else '(\w+)' \}\}$`),
+		func(v any, parts []string) string { return choose(v, parts[1], parts[3]) }},
+}
+
+// choose returns yes if a template takes v for true.
+func choose(v any, yes, no string) string {
+	if v != nil && v != false && v != "" && v != 0.0 {
+		return yes
+	}
+	return no
+}
 
 // render is what a template makes of a payload. A key that is in no document of
 // ours is an error: Home Assistant would show it as unknown for ever.
@@ -315,52 +339,20 @@ func render(template string, payload []byte) (string, error) {
 	if template == "" {
 		return string(payload), nil
 	}
-	value := func(key string) (any, error) {
+	for _, t := range templates {
+		parts := t.form.FindStringSubmatch(template)
+		if parts == nil {
+			continue
+		}
 		d, err := parseObject(payload)
 		if err != nil {
-			return nil, err
-		}
-		v, there := d[key]
-		if !there {
-			return nil, fmt.Errorf("%q reads a key that is not there", template)
-		}
-		return v, nil
-	}
-	isTrue := func(v any) bool { return v != nil && v != false && v != "" && v != 0.0 }
-	choose := func(v any, yes, no string) string {
-		if isTrue(v) {
-			return yes
-		}
-		return no
-	}
-	if p := getsKey.FindStringSubmatch(template); p != nil {
-		v, err := value(p[1])
-		return python(v), err
-	}
-	if p := getsOr.FindStringSubmatch(template); p != nil {
-		v, err := value(p[1])
-		if !isTrue(v) {
 			return "", err
 		}
-		return python(v), err
-	}
-	if p := getsBool.FindStringSubmatch(template); p != nil {
-		v, err := value(p[1])
-		if v == nil {
-			return "None", err
+		v, there := d[parts[t.form.SubexpIndex("key")]]
+		if !there {
+			return "", fmt.Errorf("%q reads a key that is not there", template)
 		}
-		return choose(v, p[2], p[3]), err
-	}
-	if p := getsOne.FindStringSubmatch(template); p != nil {
-		v, err := value(p[1])
-		if s, _ := v.(string); err == nil && slices.Contains(strings.Split(p[2], "', '"), s) {
-			return s, nil
-		}
-		return "None", err
-	}
-	if p := getsText.FindStringSubmatch(template); p != nil {
-		v, err := value(p[2])
-		return choose(v, p[1], p[3]), err
+		return t.render(v, parts), nil
 	}
 	return "", fmt.Errorf("the test does not know what to make of the template %q", template)
 }
