@@ -180,7 +180,7 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 		return a, false
 	}
 	n.waiting = slices.DeleteFunc(n.waiting, func(a dialogue.Announcement) bool {
-		return a.Notice != "" && c.shared.options.Waits != nil && !c.shared.options.Waits(a.Notice)
+		return a.Notice != "" && !c.shared.options.Waits(a.Notice)
 	})
 	all = append(all, n.waiting...)
 	if len(all) == 0 {
@@ -190,7 +190,7 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 	if i := slices.IndexFunc(all, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
 		return all[i], true
 	}
-	if c.shared.quiet(now) {
+	if c.shared.options.Quiet(now) {
 		return dialogue.Announcement{}, true
 	}
 	return all[0], true

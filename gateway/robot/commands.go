@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"slices"
 	"time"
@@ -191,9 +190,6 @@ func (s *Server) Open() []device.ID {
 func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	if _, err := s.sessions.of(id); err != nil {
 		return err // before a sound is decoded in vain
-	}
-	if s.options.Sounds == nil {
-		return fmt.Errorf("play %q: %w", name, fs.ErrNotExist)
 	}
 	pcm, err := s.options.Sounds.Load(ctx, name)
 	if err != nil {

@@ -190,6 +190,8 @@ func (sc *scenario) options(o *Options) {
 	if spoken := sc.languages(); spoken != nil {
 		o.Phrases = spokenPhrases()
 		o.Languages, o.Speech = spoken, voice.Options{Language: spoken[0], Detect: len(spoken) > 1}
+		speech := o.Speech
+		o.Character = func(device.ID) Character { return Character{Speech: speech} }
 	}
 }
 

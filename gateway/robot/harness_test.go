@@ -400,6 +400,9 @@ func testOptions(r robots, bus *event.Bus, m mind) Options {
 		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: &beepSynthesizer{},
 		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Sounds: soundFiles{"purr": 1.5, "song": 20}, Loudness: &voice.Loudness{}, Hold: func() func() { return func() {} },
+		Character: func(device.ID) Character { return Character{} }, Quiet: func(time.Time) bool { return false },
+		Waits: func(string) bool { return true }, Patience: 3 * time.Minute, Settled: func(string, bool) bool { return false },
 	}
 }
 
@@ -437,7 +440,6 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	before(k)
 	o := testOptions(k.robots, k.bus, k.mind)
 	o.Records, o.Commands, o.Recognizer, o.Synthesizer = NewRecords(k.sessions, k.turns, 10), NewCommandQueue(k.waiting), k.recognizer, k.synthesizer
-	o.Sounds = soundFiles{"purr": 1.5, "song": 20}
 	o.stepped = func(in dialogue.Input, after dialogue.State) {
 		if err := after.Check(); err != nil {
 			t.Errorf("after %T: %v", in, err)

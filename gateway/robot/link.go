@@ -75,7 +75,7 @@ func (k *link) speaksNow() bool {
 		return false
 	}
 	k.announcer.wake()
-	return !k.shared.quiet(time.Now())
+	return !k.shared.options.Quiet(time.Now())
 }
 
 // serve serves the connection until it ends, and then calls ended before it publishes that.

@@ -56,13 +56,13 @@ type Options struct {
 	Mind     mind
 	Records  *Records
 	Commands *CommandQueue
-	Sounds   sounds          // that robots play; may be nil
-	Loudness *voice.Loudness // of what robots say, by their ids; may be nil
+	Sounds   sounds          // that robots play
+	Loudness *voice.Loudness // of what robots say, by their ids
 
 	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
-	// does not talk; nil is never.
+	// does not talk.
 	Quiet func(now time.Time) bool
-	// Waits reports whether a notification is still to be announced; nil is always.
+	// Waits reports whether a notification is still to be announced.
 	Waits func(notice string) bool
 
 	Version string // of the appliance
@@ -73,7 +73,7 @@ type Options struct {
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	// Hold keeps the recognizer and the synthesizer open until done is called. Each turn calls it
-	// once. It may be nil if nobody closes them.
+	// once.
 	Hold func() (done func())
 	// Voice is compared: while it is the same, sentences that were synthesized ahead are used.
 	Voice   any
@@ -82,17 +82,17 @@ type Options struct {
 	// Languages are the household's, BCP 47. A turn whose speech asks to detect the
 	// language goes on in the one of them that was heard.
 	Languages []string
-	// Character returns what a robot has instead of the household's; nil is nothing. It does not
-	// block.
+	// Character returns what a robot has instead of the household's. It does not block.
 	Character func(device.ID) Character
 	Zone      *time.Location
 	Idle      time.Duration // of a channel before we hang up; 0 is never
 	Silence   time.Duration // that ends an utterance
 	// Settled reports whether nothing can follow a text, or an answer to a question of yes
-	// or no, that means something else; nil is never. It does not block.
+	// or no, that means something else. It does not block.
 	Settled func(text string, answer bool) bool
 	Greet   bool // wake words are answered
-	// Patience is how long an agent may be silent in a turn; 0 is 3 minutes.
+	// Patience is how long an agent may give neither a word nor a tool's status in a turn. If it
+	// hung, the robot would have an open microphone that nobody listens to.
 	Patience time.Duration
 
 	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
@@ -127,12 +127,6 @@ type settings struct {
 
 // apply sets the options, and reports whether their voice is another than before.
 func (s *settings) apply(o Options) (anotherVoice bool) {
-	if o.Character == nil {
-		o.Character = func(device.ID) Character { return Character{Speech: o.Speech} }
-	}
-	if o.Hold == nil {
-		o.Hold = func() func() { return func() {} }
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.current.Swap(&o)

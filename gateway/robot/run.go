@@ -202,7 +202,7 @@ func (l *loop) hasFinished() bool {
 	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
 		return false
 	}
-	if l.turn == nil || l.turn.options.Settled == nil || !l.turn.trusted.Load() {
+	if l.turn == nil || !l.turn.trusted.Load() {
 		return false
 	}
 	answer := l.state.Asking()

@@ -1,7 +1,6 @@
 package robot
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"perch/gateway/robot/playback"
 	"perch/gateway/robot/tools"
 	"perch/gateway/robot/vision"
-	"perch/voice"
 )
 
 // shared is what all sessions of a server share.
@@ -36,7 +34,6 @@ func newShared(o Options) *shared {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
 	s := &shared{lifetime: &lifetime{ctx: ctx, stop: stop}, settings: &settings{}, options: &o, scheduler: playback.NewScheduler(),
 		statuses: statuses{options: &o, last: map[device.ID]event.RobotStatus{}}}
-	o.Loudness = cmp.Or(o.Loudness, &voice.Loudness{})
 	s.apply(o)
 	s.phrases = newPhrases(s.lifetime, s.settings, o.Log)
 	s.strangers = newStrangerLimits(s.options)
@@ -49,9 +46,6 @@ func newShared(o Options) *shared {
 		Phrase: func(language, name string) string { return s.current.Load().Phrases(language, name) }})
 	return s
 }
-
-// quiet reports whether only what is urgent may be spoken unasked.
-func (s *shared) quiet(now time.Time) bool { return s.options.Quiet != nil && s.options.Quiet(now) }
 
 // errNotAdopted is returned if something would have to be stored for a stranger.
 var errNotAdopted = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,

@@ -80,9 +80,4 @@ func TestWhatIsNotPlayed(t *testing.T) {
 			t.Errorf("it waits: %v", k.waiting.Kept)
 		}
 	})
-	talking(t, answer(), func(k *talk) {
-		if err := k.play("purr"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("an appliance without sounds: %v", err)
-		}
-	}, func(o *Options) { o.Sounds = nil })
 }

@@ -1,7 +1,6 @@
 package robot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,10 +208,6 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 	return t.options.Recognizer.Recognize(ctx, u, o)
 }
 
-// silentFor is how long an agent may give neither a word nor a tool's status, unless Options say
-// otherwise. If it hung, the robot would have an open microphone that nobody listens to.
-const silentFor = 3 * time.Minute
-
 var errSilent = errors.New("the mind has given nothing for too long")
 
 // think lets the agent answer, and speaks a phrase if it fails. Strangers' turns have as many slots
@@ -230,20 +225,19 @@ func (t *turn) think(ctx context.Context, text string) error {
 	}
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	patience := cmp.Or(t.options.Patience, silentFor)
-	watch := time.AfterFunc(patience, func() { giveUp(errSilent) })
+	watch := time.AfterFunc(t.options.Patience, func() { giveUp(errSilent) })
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
 		Now: time.Now().In(t.options.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{t},
 	}, func(r agent.Reply) error {
 		watch.Stop() // to speak takes its time, and a question its own
-		defer watch.Reset(patience)
+		defer watch.Reset(t.options.Patience)
 		return t.handleReply(within, r)
 	})
 	if err != nil && ctx.Err() == nil {
 		if cause := context.Cause(within); errors.Is(cause, errSilent) {
-			err = fmt.Errorf("%w: %s", cause, patience)
+			err = fmt.Errorf("%w: %s", cause, t.options.Patience)
 		}
 		switch {
 		case errors.Is(err, agent.ErrStranger):

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -141,8 +140,9 @@ func TestVision(t *testing.T) {
 func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	t.Helper()
 	bus := event.NewBus()
-	s := NewServer(Options{Robots: robots, Bus: bus, Mind: &seeing{scriptedMind: answer()}, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-		Phrases: func(_, name string) string { return "😐 " + name }})
+	o := testOptions(robots, bus, &seeing{scriptedMind: answer()})
+	o.Phrases = func(_, name string) string { return "😐 " + name }
+	s := NewServer(o)
 	t.Cleanup(bus.Close)
 	t.Cleanup(s.Close)
 	return s, routesOf(t, s)
