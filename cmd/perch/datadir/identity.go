@@ -19,14 +19,15 @@ import (
 // Identity is what tells an appliance from others.
 type Identity struct {
 	ID        string    // 8 hex digits
-	Installed time.Time // of this start, if that of the first is not known
+	Installed time.Time // of the first start, or of this one if that is unknown
 	Sessions  string    // the secret that marks the sessions of the page which are not ended
 	TokenKey  device.Key
 	Signer    diary.Key // signs the diary, and what characters sign
 
 	SignerMade bool // there was no such key before this start
 
-	table   *store.Table[string]
+	Table *store.Table[string] // of single texts
+
 	data    string
 	started time.Time
 	welcome time.Duration // how long after the start the first hour lasts; 0 after it
@@ -48,7 +49,7 @@ func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	i := &Identity{TokenKey: device.Key(key), table: store.NewTable[string](db, "appliance"), data: data, started: started, log: log}
+	i := &Identity{TokenKey: device.Key(key), Table: store.NewTable[string](db, "appliance"), data: data, started: started, log: log}
 	salvaged := ""
 	if s := db.Salvaged(); s != nil {
 		salvaged = s.At.UTC().Format(time.RFC3339)
@@ -63,17 +64,17 @@ func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger
 // read reads the identity. salvaged is the time of the last salvage of the database; empty is
 // never.
 func (i *Identity) read(salvaged string) error {
-	id, found, err := i.table.Get("id")
+	id, found, err := i.Table.Get("id")
 	if err != nil {
 		return err
 	}
-	known, _, err := i.table.Get(salvagedKey)
+	known, _, err := i.Table.Get(salvagedKey)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(i.data, sessionsFile)
-	restored := found && !store.Exists(path)
-	if !found || salvaged != known && salvaged != "" {
+	restored, isNew := found && !store.Exists(path), salvaged != known && salvaged != ""
+	if !found || isNew {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("end the sessions of the page: %w", err)
 		}
@@ -81,8 +82,8 @@ func (i *Identity) read(salvaged string) error {
 	if i.Sessions, err = Secret(i.data, sessionsFile, i.log); err != nil {
 		return err
 	}
-	if salvaged != known && salvaged != "" {
-		if err := i.table.Put(salvagedKey, salvaged); err != nil {
+	if isNew {
+		if err := i.Table.Put(salvagedKey, salvaged); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (i *Identity) read(salvaged string) error {
 		id = randomHex(4)
 		// The time first: without it an appliance whose power is cut in between
 		// would adopt nobody in its first hour.
-		err := errors.Join(i.table.Put(installedKey, i.started.UTC().Format(time.RFC3339)), i.table.Put("id", id))
+		err := errors.Join(i.Table.Put(installedKey, i.started.UTC().Format(time.RFC3339)), i.Table.Put("id", id))
 		if err != nil {
 			return err
 		}
@@ -102,7 +103,7 @@ func (i *Identity) read(salvaged string) error {
 // readFirstHour finds out how much of the first hour after the installation is left. Once it is
 // over, no clock that is set back begins it again.
 func (i *Identity) readFirstHour(over bool) error {
-	text, _, err := i.table.Get(installedKey)
+	text, _, err := i.Table.Get(installedKey)
 	if err != nil {
 		return err
 	}
@@ -111,13 +112,13 @@ func (i *Identity) readFirstHour(over bool) error {
 	if wrong != nil {
 		i.Installed = i.started
 	}
-	state, _, err := i.table.Get(firstHourKey)
+	state, _, err := i.Table.Get(firstHourKey)
 	if err != nil || state == "over" {
 		return err
 	}
 	passed := i.started.Sub(installed)
 	if wrong != nil || over || passed < 0 || passed >= device.WelcomeLasts {
-		return i.table.Put(firstHourKey, "over")
+		return i.Table.Put(firstHourKey, "over")
 	}
 	i.welcome = device.WelcomeLasts - passed
 	return nil
@@ -138,16 +139,10 @@ func (i *Identity) Run(ctx context.Context, ended func()) {
 		return
 	}
 	ended()
-	if err := i.table.Put(firstHourKey, "over"); err != nil {
+	if err := i.Table.Put(firstHourKey, "over"); err != nil {
 		i.log.Warn("the end of the first hour could not be stored", "err", err)
 	}
 }
-
-// Get returns a text that was stored under a key.
-func (i *Identity) Get(key string) (text string, found bool, err error) { return i.table.Get(key) }
-
-// Put stores a text under a key.
-func (i *Identity) Put(key, text string) error { return i.table.Put(key, text) }
 
 // WriteSessions replaces the secret of the page's sessions, which ends all of them.
 func (i *Identity) WriteSessions(secret string) error {

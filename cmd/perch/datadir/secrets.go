@@ -21,13 +21,10 @@ func Secret(data, name string, log *slog.Logger) (string, error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		s := strings.TrimSpace(string(text))
-		if err := restrict(path, log); err != nil {
-			return "", err
+		if err = restrict(path, log); err == nil && len(s) < 16 {
+			err = fmt.Errorf("%s holds no secret of 16 or more characters; remove it and a new one is made", path)
 		}
-		if len(s) < 16 {
-			return "", fmt.Errorf("%s holds no secret of 16 or more characters; remove it and a new one is made", path)
-		}
-		return s, nil
+		return s, err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read a secret: %w", err)

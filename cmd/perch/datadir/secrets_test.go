@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"perch/must"
 )
 
 // TestSecretCutOff: what a power cut left of a secret is not in the way, and
@@ -12,13 +14,9 @@ import (
 func TestSecretCutOff(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"admin-token.123.tmp", "admin-token.456.tmp"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
 	}
-	if _, err := Secret(dir, "admin-token", slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(Secret(dir, "admin-token", slog.New(slog.DiscardHandler)))(t)
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 1 || files[0].Name() != "admin-token" {
 		t.Errorf("there are %v, %v", files, err)

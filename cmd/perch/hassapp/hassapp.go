@@ -24,6 +24,7 @@ import (
 	"perch/health"
 	"perch/remote/hass"
 	"perch/remote/supervisor"
+	"perch/store"
 	"perch/store/archive"
 )
 
@@ -33,17 +34,11 @@ const (
 	maxRetry   = 2 * time.Minute // after failures
 )
 
-// table stores texts that outlive a run.
-type table interface {
-	Get(key string) (text string, found bool, err error)
-	Put(key, text string) error
-}
-
 // App is the connection to the Supervisor, and to Home Assistant behind it.
 type App struct {
 	client *supervisor.Client
 	core   *hass.Client
-	ids    table // of announcements, by "announced-" and the service
+	ids    *store.Table[string] // of announcements, by "announced-" and the service
 
 	mu        sync.Mutex
 	cause     error // why Home Assistant does not know all that is offered
@@ -52,7 +47,7 @@ type App struct {
 }
 
 // Open returns the connection, or nil where no Supervisor has started this program.
-func Open(ids table) (*App, error) {
+func Open(ids *store.Table[string]) (*App, error) {
 	o, is := supervisor.FromEnvironment(os.Environ())
 	if !is {
 		return nil, nil

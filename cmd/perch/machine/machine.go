@@ -33,8 +33,9 @@ func Conditions(db *store.DB, data string, built time.Time) []health.Part {
 	return []health.Part{databaseCondition(db, data), diskCondition(data, db.Err()), clockCondition(time.Now(), built)}
 }
 
-// databaseCondition returns the condition of the database. If it cannot be read nothing works; damage that was salvaged is shown until the damaged file is removed. It is
-// public, so it contains neither keys of records nor paths.
+// databaseCondition returns the condition of the database. If it cannot be read nothing works; salvaged
+// damage is shown until the damaged file is removed. It is public, so it contains neither keys of records
+// nor paths.
 func databaseCondition(db *store.DB, data string) health.Part {
 	readable, refused := db.Readable(), db.Refused()
 	fault := readable
@@ -51,8 +52,8 @@ func databaseCondition(db *store.DB, data string) health.Part {
 	if salvaged != nil {
 		notes = append(notes, salvaged.Brief())
 	}
-	fine := readable == nil && refused == nil && salvaged == nil
-	part := health.Part{Name: "store", OK: fine, Vital: fine || readable != nil}
+	working := readable == nil && refused == nil && salvaged == nil
+	part := health.Part{Name: "store", OK: working, Vital: working || readable != nil}
 	return part.Saying(strings.ReplaceAll(strings.Join(notes, "; "), filepath.Clean(data)+string(filepath.Separator), ""))
 }
 
@@ -100,25 +101,18 @@ func Gauges(db *store.DB, data string) []admin.Gauge {
 // committed. A correct clock cannot show an earlier time.
 func BuiltAt(text string) time.Time {
 	if text == "" {
-		text = committedAt()
+		if info, ok := debug.ReadBuildInfo(); ok { // takes some milliseconds
+			for _, s := range info.Settings {
+				if s.Key == "vcs.time" {
+					text = s.Value
+				}
+			}
+		}
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at
 	}
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // it is not older
-}
-
-// committedAt returns when the source was committed; empty where the program does not know.
-// Finding that out takes some milliseconds.
-func committedAt() (at string) {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.time" {
-				at = s.Value
-			}
-		}
-	}
-	return at
 }
 
 // Earliest returns the earliest time that a correct clock can show: the program may have been

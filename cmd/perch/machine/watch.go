@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"perch/event"
+	"perch/idlememory"
 	"perch/remote"
 	"perch/store"
 )
@@ -97,3 +99,16 @@ const (
 	probeKey   = "tried"
 	probeBytes = 16 << 10
 )
+
+// ReleaseMemory gives idle memory back until ctx ends. All of it is loaded again when a robot is
+// about to talk, so that its hello does not wait for it.
+func ReleaseMemory(ctx context.Context, events *event.Reader, log *slog.Logger) {
+	idlememory.Run(ctx, func(ctx context.Context) (urgent bool, err error) {
+		e, err := events.Next(ctx)
+		switch e.Event.(type) {
+		case event.RobotSeen, event.RobotConnected:
+			urgent = true
+		}
+		return urgent, err
+	}, log)
+}

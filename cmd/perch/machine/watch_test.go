@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"perch/must"
 )
 
 // TestTheClockIsSet: a jump is logged once, by how much, and a clock that is only
@@ -38,11 +40,7 @@ func TestAClockThatCannotBeRight(t *testing.T) {
 		{"2027-03-01T10:00:00Z", "2032-02-20T11:00:00Z", true},
 		{"no time", "2026-07-27T12:00:00Z", true},
 	} {
-		now, err := time.Parse(time.RFC3339, c.now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = CheckClock(now, BuiltAt(c.built))
+		err := CheckClock(must.Value(time.Parse(time.RFC3339, c.now))(t), BuiltAt(c.built))
 		if (err == nil) != c.right {
 			t.Errorf("built %q, at %s: %v", c.built, c.now, err)
 		}

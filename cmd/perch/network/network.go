@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"perch/gateway/mdns"
@@ -109,13 +110,8 @@ func (n *Network) URL() string {
 }
 
 // URLs returns the addresses at which others on the network find the appliance, the best first.
-func (n *Network) URLs() (all []string) {
-	for _, url := range []string{n.URL(), n.numericURL()} {
-		if url != "" {
-			all = append(all, url)
-		}
-	}
-	return all
+func (n *Network) URLs() []string {
+	return slices.DeleteFunc([]string{n.URL(), n.numericURL()}, func(url string) bool { return url == "" })
 }
 
 // numericURL returns the base address of this machine on the network, without a name; empty

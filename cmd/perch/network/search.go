@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -24,9 +25,7 @@ import (
 // search looks on the network for servers that an appliance could use.
 type search struct {
 	browse   func(ctx context.Context, kind string) ([]mdns.Found, error)
-	networks func() []netip.Prefix // that this machine is on, with its own addresses
-	own      string                // where Ollama is on this machine
-	port     string                // where it is on others
+	networks func() []netip.Prefix // of this machine, with its own addresses
 	http     *http.Client
 	log      *slog.Logger
 }
@@ -54,7 +53,7 @@ func (n *Network) Search(ctx context.Context) admin.Found {
 	transport := remote.NewTransport()
 	transport.Proxy, transport.DisableKeepAlives = nil, true // it is this network alone
 	transport.DialContext = (&net.Dialer{Timeout: modelsWithin}).DialContext
-	s := search{networks: networks, own: ollamaURL, port: ollamaPort, http: remote.NewHTTP(transport), log: n.o.Log,
+	s := search{networks: networks, http: remote.NewHTTP(transport), log: n.o.Log,
 		browse: func(ctx context.Context, kind string) ([]mdns.Found, error) { return n.others(kind).All(ctx) }}
 	return s.run(ctx)
 }
@@ -74,16 +73,15 @@ func (n *Network) others(kind string) mdns.Search {
 // run returns what is found when ctx ends, or before.
 func (s search) run(ctx context.Context) admin.Found {
 	found := admin.Found{Wyoming: []admin.FoundServer{}, Ollama: []admin.FoundModels{}, HomeAssistant: []admin.FoundServer{}}
-	var asking sync.WaitGroup
+	var asking, browsing sync.WaitGroup
 	var here []admin.FoundModels
-	asking.Go(func() { here = s.models(ctx, s.own) })
-	browsing, cancel := context.WithTimeout(ctx, browseWithin)
+	asking.Go(func() { here = s.models(ctx, ollamaURL) })
+	limited, cancel := context.WithTimeout(ctx, browseWithin)
 	defer cancel()
 	var wyoming, homeAssistants []mdns.Found
-	var searching sync.WaitGroup
-	searching.Go(func() { wyoming = s.announced(browsing, mdns.Wyoming) })
-	searching.Go(func() { homeAssistants = s.announced(browsing, mdns.HomeAssistant) })
-	searching.Wait()
+	browsing.Go(func() { wyoming = s.announced(limited, mdns.Wyoming) })
+	browsing.Go(func() { homeAssistants = s.announced(limited, mdns.HomeAssistant) })
+	browsing.Wait()
 	var hosts []string
 	for _, one := range wyoming {
 		if at, ok := target(one); ok {
@@ -105,7 +103,7 @@ func (s search) run(ctx context.Context) admin.Found {
 	hosts = slices.Compact(hosts)
 	there := make([][]admin.FoundModels, len(hosts))
 	for i, host := range hosts {
-		if at := "http://" + net.JoinHostPort(host, s.port); at != s.own {
+		if at := "http://" + net.JoinHostPort(host, ollamaPort); at != ollamaURL {
 			asking.Go(func() { there[i] = s.models(ctx, at) })
 		}
 	}
@@ -139,11 +137,7 @@ func target(f mdns.Found) (netip.AddrPort, bool) {
 
 // shownName returns what a server calls itself.
 func shownName(f mdns.Found) string {
-	name := f.TXT["location_name"]
-	if name == "" {
-		name = f.Instance
-	}
-	return plain.Clip(plain.Text(name), maxName)
+	return plain.Clip(plain.Text(cmp.Or(f.TXT["location_name"], f.Instance)), maxName)
 }
 
 // homeAssistantURL returns where Home Assistant says it is, where that is an address or the

@@ -67,7 +67,7 @@ func testSearch(t *testing.T, servers map[string]http.HandlerFunc, browse func(c
 		defer mu.Unlock()
 		return slices.Sorted(slices.Values(all))
 	}
-	return search{browse: browse, networks: networks, own: ollamaURL, port: ollamaPort, http: remote.NewHTTP(transport),
+	return search{browse: browse, networks: networks, http: remote.NewHTTP(transport),
 		log: slog.New(slog.DiscardHandler)}, asked
 }
 

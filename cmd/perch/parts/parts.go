@@ -62,8 +62,7 @@ type Runner struct {
 }
 
 // Run runs the parts until ctx ends, and then stops them: first the parts with First, then the
-// others in the opposite of their order. It returns the
-// error of Ended, or of a part that ends the appliance.
+// others in reverse order. It returns the error of Ended, or of a part that ends the appliance.
 func (r Runner) Run(ctx context.Context) error {
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

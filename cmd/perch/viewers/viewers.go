@@ -5,7 +5,9 @@ package viewers
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"perch/agent"
@@ -68,7 +70,7 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// Viewers are the doors of all programs that show the agents.
+// Viewers are the servers for programs that show the agents.
 type Viewers struct {
 	Questions hooks.Questions // that wait for people
 
@@ -87,7 +89,7 @@ type Viewers struct {
 	character *character.API
 }
 
-// New makes the doors.
+// New makes the servers.
 func New(o Options) (*Viewers, error) {
 	c, v := o.Config(), &Viewers{o: o}
 	driven, err := c.DrivenRobots()
@@ -151,7 +153,7 @@ func (v *Viewers) Apply(c *config.Config, e *engines.Set, speech voice.Options) 
 // Close ends what coding models have open.
 func (v *Viewers) Close() { v.vccp.Close() }
 
-// Parts returns what runs. OpenClaw's door says on which addresses of the listeners it is.
+// Parts returns what runs. OpenClaw's condition has its addresses of the listeners.
 func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 	return []parts.Part{
 		{Run: parts.Until(v.feed.Run)},
@@ -198,4 +200,45 @@ func (v *Viewers) Connections() admin.Connections {
 		c.Relays = append(c.Relays, admin.Relay{Name: r.Name, Title: r.Title, OK: r.OK, Note: cmp.Or(r.Note, r.URL), Since: r.Since})
 	}
 	return c
+}
+
+// avatarOptions completes the options of programs that have Perch hear and speak for them by what
+// a configuration says.
+func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech voice.Options) (llmvtuber.Options, error) {
+	o.Name, o.Speech, o.Hold = c.Persona.Name, speech, e.Acquire
+	if file := c.Skins.Model; file != "" {
+		model, err := file.Read()
+		if err != nil {
+			return o, fmt.Errorf("skins.live2d_model: %w", err)
+		}
+		o.Model = model
+	}
+	if len(e.Recognizers) > 0 {
+		o.Recognizer = e.Recognizers
+	}
+	if len(e.Synthesizers) > 0 {
+		o.Synthesizer = e.Synthesizers
+	}
+	return o, nil
+}
+
+// newRelays makes what shows the agents in avatar programs that Perch connects to.
+func newRelays(c *config.Config, o relay.Options) (*relay.Relays, error) {
+	if home, err := os.UserHomeDir(); err == nil {
+		o.Home = home // a service may have none; then addresses have to be configured
+	}
+	o.Targets = c.Relays
+	return relay.New(o)
+}
+
+// relayConditions returns the conditions of the relays.
+func relayConditions(relays []relay.Status) (all []health.Part) {
+	for _, r := range relays {
+		part := health.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note}
+		if part.Note == "" {
+			part = part.Saying(fmt.Sprintf("%s at %s", r.Title, r.URL))
+		}
+		all = append(all, part)
+	}
+	return all
 }
