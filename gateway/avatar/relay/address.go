@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -38,6 +40,21 @@ func (k kind) checkURL(address string) error {
 		return fmt.Errorf("url names no port; an example is %s", example)
 	}
 	return nil
+}
+
+// dialHost connects to the host of a URL.
+func dialHost(ctx context.Context, network, address string) (net.Conn, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, u.Host)
+	if err != nil {
+		return nil, unreachable(address, err)
+	}
+	return conn, nil
 }
 
 // unreachable turns a dial error into a sentence for the owner.

@@ -15,6 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/remote"
 )
@@ -24,12 +25,12 @@ import (
 type aituberkit struct {
 	*programConfig
 	base   *url.URL
-	spoken *recent //  ids of notifications
+	spoken *recent // ids of notifications
 }
 
 const (
 	aituberWithin = 4 * time.Second
-	aituberEvery  = 15 * time.Second //  how often the open page is checked
+	aituberEvery  = 15 * time.Second // how often the open page is checked
 )
 
 func aituberkitKind() kind {
@@ -85,7 +86,7 @@ type aituberLink struct {
 	*httpLink
 	aituberkit
 	receiver string
-	answer   string //  the session id of one answer's sentences, so that a later one does not displace earlier ones
+	answer   string // the session id of one answer's sentences, so that a later one does not displace earlier ones
 }
 
 // call sends a request; the API's paths end with a slash.
@@ -148,11 +149,7 @@ func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) er
 		l.answer = cmp.Or(l.answer, rand.Text())
 		s.Session = l.answer
 	}
-	body, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	_, err = l.call(ctx, http.MethodPost, "speak", body)
+	_, err := l.call(ctx, http.MethodPost, "speak", httpserver.Encode(s))
 	return l.checkRefusal(err)
 }
 
@@ -160,10 +157,10 @@ func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error 
 	switch b := f.Body.(type) {
 	case feed.State:
 		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == is.place() {
-			l.answer = "" //  the next sentence belongs to another answer
+			l.answer = "" // the next sentence belongs to another answer
 		}
 	case feed.Face:
-		if is.Session == trialSession { //  faces are shown only with speech
+		if is.Session == trialSession { // faces are shown only with speech
 			return l.speak(ctx, "sentence", b.Tag, is)
 		}
 	case feed.Said:

@@ -2,17 +2,16 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
 	"perch/agent"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -22,10 +21,8 @@ import (
 // tags in the application's voice.
 type chatdollkit struct{ *programConfig }
 
-const (
-	// chatdollkitFace is less than the seven seconds for which the application shows a face.
-	chatdollkitFace = 5 * time.Second
-)
+// chatdollkitFace is less than seven seconds, after which the application drops a face.
+const chatdollkitFace = 5 * time.Second
 
 func chatdollkitKind() kind {
 	return kind{
@@ -40,15 +37,9 @@ func chatdollkitKind() kind {
 }
 
 func (p chatdollkit) open(ctx context.Context, _ func(error)) (link, error) {
-	u, err := url.Parse(p.URL)
+	conn, err := dialHost(ctx, "tcp", p.URL)
 	if err != nil {
 		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
-	if err != nil {
-		return nil, unreachable(p.URL, err)
 	}
 	l := &chatdollkitLink{conn: conn, words: p.words, over: make(chan error, 1)}
 	go l.watch()
@@ -59,7 +50,7 @@ type chatdollkitLink struct {
 	nopLink
 	conn  net.Conn
 	words words
-	over  chan error //  closed when the reader has returned
+	over  chan error // closed when the reader has returned
 }
 
 // watch detects that the application has closed the connection.
@@ -90,12 +81,9 @@ func (l *chatdollkitLink) perform(text string) error {
 	if text == "" {
 		return nil
 	}
-	line, err := json.Marshal(chatdollkitRequest{Endpoint: "model", Operation: "perform", Text: text, Payloads: map[string]any{}})
-	if err != nil {
-		return err
-	}
+	line := httpserver.Encode(chatdollkitRequest{Endpoint: "model", Operation: "perform", Text: text, Payloads: map[string]any{}})
 	_ = l.conn.SetWriteDeadline(time.Now().Add(callWithin))
-	_, err = l.conn.Write(append(line, '\n'))
+	_, err := l.conn.Write(append(line, '\n'))
 	return err
 }
 
@@ -140,12 +128,12 @@ func (l *chatdollkitLink) update(_ context.Context, is, was Scene) error {
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, is Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) //  animations are usually named so
+		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // animations are usually named so
 	case feed.Notice:
 		if l.words.of("notifications") == "" {
 			return errNotShown
 		}
-		if b.Question == "" { //  update shows questions
+		if b.Question == "" { // update shows questions
 			return l.perform(tag("face", l.words.face(is.Expression())) + spoken(b.Text))
 		}
 	}

@@ -3,7 +3,6 @@ package relay
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/httpserver"
 	"perch/limit"
 	"perch/plain"
 	"perch/remote"
@@ -29,11 +29,11 @@ const (
 	clawdID     = "clawd-on-desk"
 	clawdHeader = "X-Clawd-Server"
 	clawdURL    = "http://127.0.0.1:23333"
-	clawdFirst  = 23333 //  the first of its ports
+	clawdFirst  = 23333 // the first of its ports
 	clawdLast   = 23337
 	clawdWithin = time.Second
-	clawdEvery  = time.Minute //  clawd takes a working agent for idle after five minutes
-	mostClawd   = 1000        //  bytes of a state: older versions accept 1024
+	clawdEvery  = time.Minute // clawd takes a working agent for idle after five minutes
+	mostClawd   = 1000        // bytes of a state: older versions accept 1024
 )
 
 func clawdKind() kind {
@@ -61,30 +61,17 @@ type clawdState struct {
 // newClawdState returns the body for a session's state after the one before, or false if
 // nothing is to be sent.
 func newClawdState(w words, session string, is feed.State, was agent.Shown) (clawdState, bool) {
-	told := clawdState{State: w.state(is.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.of("agent")}
+	body := clawdState{State: w.state(is.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.of("agent")}
 	if is.Detail != nil {
-		told.Tool = plain.Clip(is.Detail.Tool, 100)
+		body.Tool = plain.Clip(is.Detail.Tool, 100)
 	}
-	switch is.State {
-	case agent.Thinking:
-		told.Event = "UserPromptSubmit"
-	case agent.Juggling:
-		told.Event = "SubagentStart"
-	case agent.Working, agent.Speaking:
-		told.Event = "PreToolUse"
-		if was == agent.Juggling {
-			told.Event = "SubagentStop" // nothing else ends juggling there
-		}
-	case agent.Attention:
-		told.Event = "Stop"
-	case agent.Notification:
-		told.Event = "Notification"
-	case agent.Failed:
-		told.Event = "PostToolUseFailure"
-	case agent.Sleeping:
-		told.Event = "SessionEnd"
+	body.Event = map[agent.Shown]string{agent.Thinking: "UserPromptSubmit", agent.Juggling: "SubagentStart", agent.Working: "PreToolUse",
+		agent.Speaking: "PreToolUse", agent.Attention: "Stop", agent.Notification: "Notification", agent.Failed: "PostToolUseFailure",
+		agent.Sleeping: "SessionEnd"}[is.State]
+	if body.Event == "PreToolUse" && was == agent.Juggling {
+		body.Event = "SubagentStop" // nothing else ends juggling there
 	}
-	return told, told.State != ""
+	return body, body.State != ""
 }
 
 // addresses returns where the pet may listen: the port in its runtime file, and each of its
@@ -97,19 +84,14 @@ func (p clawd) addresses() []string {
 		App  string `json:"app"`
 		Port int    `json:"port"`
 	}
-	ports := []int{}
+	var all []string
+	for port := clawdFirst; port <= clawdLast; port++ {
+		all = append(all, fmt.Sprintf("http://127.0.0.1:%d", port))
+	}
 	if p.home != "" && readJSONFile(filepath.Join(p.home, ".clawd", "runtime.json"), limit.Body, &runtime) &&
 		runtime.App == clawdID && runtime.Port >= clawdFirst && runtime.Port <= clawdLast {
-		ports = append(ports, runtime.Port)
-	}
-	for port := clawdFirst; port <= clawdLast; port++ {
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
-	}
-	var all []string
-	for _, port := range ports {
-		all = append(all, fmt.Sprintf("http://127.0.0.1:%d", port))
+		first := all[runtime.Port-clawdFirst]
+		all = append([]string{first}, slices.DeleteFunc(all, func(address string) bool { return address == first })...)
 	}
 	return all
 }
@@ -141,7 +123,7 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 type clawdLink struct {
 	*httpLink
 	clawd
-	states map[string]feed.State //  as sent, by session
+	states map[string]feed.State // as sent, by session
 }
 
 var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
@@ -158,13 +140,10 @@ func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text 
 // post sends a state. If the pet ignores this agent, it sets a warning.
 func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	s.Title = plain.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
-	body, err := json.Marshal(s)
-	if err == nil && len(body) > mostClawd {
+	body := httpserver.Encode(s)
+	if len(body) > mostClawd {
 		s.Tool, s.Title = "", ""
-		body, err = json.Marshal(s)
-	}
-	if err != nil {
-		return err
+		body = httpserver.Encode(s)
 	}
 	answer, err := l.call(ctx, http.MethodPost, body)
 	if err == nil && answer == "" { // HTTP 204
@@ -186,42 +165,39 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 		if l.states[session] = b; b.State == agent.Sleeping || len(l.states) > mostScenes {
 			delete(l.states, session)
 		}
-		if told, is := newClawdState(l.words, session, b, was); is {
-			return l.post(ctx, told)
+		if body, is := newClawdState(l.words, session, b, was); is {
+			return l.post(ctx, body)
 		}
 	case feed.Notice:
 		if b.Question != "" {
-			return nil //  its state shows it
+			return nil // its state shows it
 		}
-		if told, is := newClawdState(l.words, session, feed.State{State: agent.Notification}, ""); is {
-			if err := l.post(ctx, told); err != nil {
+		if body, is := newClawdState(l.words, session, feed.State{State: agent.Notification}, ""); is {
+			if err := l.post(ctx, body); err != nil {
 				return err
 			}
 		}
-		return errNotShown //  the pet shows no text
+		return errNotShown // the pet shows no text
 	}
 	return nil
 }
 
 // refresh repeats the states of working agents, or else checks that the pet still answers.
 func (l *clawdLink) refresh(ctx context.Context, _ Scene) error {
-	kept := false
+	repeated := false
 	for _, session := range slices.Sorted(maps.Keys(l.states)) {
 		s := l.states[session]
-		switch s.State {
-		case agent.Thinking, agent.Working, agent.Juggling, agent.Speaking:
-			told, is := newClawdState(l.words, session, s, s.State)
-			if !is {
-				continue
-			}
-			told.Event = "" //  only a repeat
-			if err := l.post(ctx, told); err != nil {
-				return err
-			}
-			kept = true
+		body, is := newClawdState(l.words, session, s, s.State)
+		if !is || !slices.Contains([]agent.Shown{agent.Thinking, agent.Working, agent.Juggling, agent.Speaking}, s.State) {
+			continue
 		}
+		body.Event = "" // only a repeat
+		if err := l.post(ctx, body); err != nil {
+			return err
+		}
+		repeated = true
 	}
-	if kept {
+	if repeated {
 		return nil
 	}
 	_, err := l.call(ctx, http.MethodGet, nil)

@@ -22,7 +22,7 @@ import (
 const (
 	firstWait  = 700 * time.Millisecond
 	longWait   = time.Minute
-	quickTries = 20 //  attempts before the wait grows
+	quickTries = 20 // attempts before the wait grows
 	// worksFrom is how long a connection must last to count as working. A program that closes
 	// sooner is another program, or refuses Perch.
 	worksFrom = 5 * time.Second
@@ -30,7 +30,7 @@ const (
 
 // Bounds of one call to a program.
 const (
-	openWithin = 10 * time.Minute //  somebody may have to confirm a popup
+	openWithin = 10 * time.Minute // somebody may have to confirm a popup
 	callWithin = 5 * time.Second
 )
 
@@ -43,17 +43,17 @@ type relay struct {
 	program program
 	log     *slog.Logger
 	trials  chan *trial
-	stop    context.CancelFunc    //  cancels run
-	busy    map[string]feed.State //  sessions shown as working, by place
-	noticed []string              //  notifications already shown, the latest last
-	working map[string]bool       //  who was working during the last wait, by place
-	brief   bool                  //  the latest connection was too short to count as working, and that was logged
-	failed  string                //  the connection error that was logged last
+	stop    context.CancelFunc    // cancels run
+	busy    map[string]feed.State // sessions shown as working, by place
+	noticed []string              // notifications already shown, the latest last
+	working map[string]bool       // who was working during the last wait, by place
+	brief   bool                  // the latest connection was too short to count as working, and that was logged
+	failed  string                // the connection error that was logged last
 
 	mu    sync.Mutex
 	state struct {
 		open  bool
-		since time.Time //  when open last changed
+		since time.Time // when open last changed
 		note  error
 	}
 }
@@ -62,13 +62,13 @@ type relay struct {
 type Status struct {
 	Name  string    `json:"name"`
 	Kind  string    `json:"kind"`
-	Title string    `json:"title"`           //  the program's own name
-	URL   string    `json:"url"`             //  empty where the program is searched for
-	Robot string    `json:"robot,omitempty"` //  the robot shown; omitted when it is whichever is working
-	Shows []string  `json:"shows"`           //  what the program can show
-	OK    bool      `json:"ok"`              //  connected
+	Title string    `json:"title"`           // the program's own name
+	URL   string    `json:"url"`             // empty where the program is searched for
+	Robot string    `json:"robot,omitempty"` // the robot shown; omitted when it is whichever is working
+	Shows []string  `json:"shows"`           // what the program can show
+	OK    bool      `json:"ok"`              // connected
 	Since time.Time `json:"since,omitzero"`
-	Note  string    `json:"note,omitempty"` //  what is wrong, or what is waited for
+	Note  string    `json:"note,omitempty"` // what is wrong, or what is waited for
 }
 
 func (r *relay) status() Status {
@@ -102,9 +102,9 @@ func (r *relay) run(ctx context.Context) {
 type ending int
 
 const (
-	inVain    ending = iota //  could not connect
-	wasBrief                //  connected for less than worksFrom
-	hasWorked               //  connected for longer
+	inVain    ending = iota // could not connect
+	wasBrief                // connected for less than worksFrom
+	hasWorked               // connected for longer
 )
 
 // waitAfter returns the wait after that many failed attempts.
@@ -258,13 +258,13 @@ type connection struct {
 	link   link
 	viewer *feed.Viewer
 	scenes scenes
-	sent   Scene   //  the scene sent last
-	open   float64 //  how far the mouth was opened, as sent last
-	lips   *lips   //  for sessions whose sound nobody plays
-	end    ending  //  how the connection ends, as far as is known
+	sent   Scene   // the scene sent last
+	open   float64 // how far the mouth was opened, as sent last
+	lips   *lips   // for sessions whose sound nobody plays
+	end    ending  // how the connection ends, as far as is known
 	// unseen holds the entries of busy that no frame has mentioned since the viewer joined.
 	unseen map[string]feed.State
-	trial  *trial //  replaces the real scene while not nil
+	trial  *trial // replaces the real scene while not nil
 }
 
 // run serves the link until ctx or the link ends.
@@ -272,7 +272,7 @@ func (c *connection) run(ctx context.Context) error {
 	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), All: true, Words: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
-	c.opened(c.link.warning()) //  no frame is missed from here on
+	c.opened(c.link.warning()) // no frame is missed from here on
 	defer func() { c.trial.finish(errEnded) }()
 	c.reportRobot(filter.Sessions)
 	var keep, look <-chan time.Time
@@ -289,7 +289,7 @@ func (c *connection) run(ctx context.Context) error {
 	worked := time.NewTimer(worksFrom)
 	defer worked.Stop()
 	// The present state is queued already, so a reconnected program does not show rest first.
-	if err := c.catchUp(ctx); err != nil && !errors.Is(err, errLate) {
+	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
 	for {
@@ -321,7 +321,7 @@ func (c *connection) run(ctx context.Context) error {
 			c.markWorking()
 		case <-c.trial.next():
 			if err = c.step(ctx); err == nil && c.trial == nil {
-				err = c.rejoin(ctx, filter) //  frames received during the trial were not sent
+				err = c.rejoin(ctx, filter) // frames received during the trial were not sent
 			}
 		case err = <-c.link.disconnected():
 		case <-ctx.Done():
@@ -349,18 +349,16 @@ func (c *connection) reportRobot(sessions []string) {
 func (c *connection) rejoin(ctx context.Context, filter feed.Filter) error {
 	c.viewer.Leave()
 	c.viewer, c.scenes = c.o.Feed.Join(filter), scenes{}
-	if err := c.catchUp(ctx); err != nil && !errors.Is(err, errLate) {
-		return err
-	}
-	return nil
+	return c.catchUp(ctx)
 }
 
 // catchUp sends the queued frames after joining the feed, and ends the sessions that the
-// program shows as working but that are gone. Those that it could not send stay for the next
-// time.
+// program shows as working but that are gone. What it could not send stays for the next time.
 func (c *connection) catchUp(ctx context.Context) error {
 	c.unseen = maps.Clone(c.busy)
-	if err := c.drain(ctx); err != nil {
+	if err := c.drain(ctx); errors.Is(err, errLate) {
+		return nil // run joins again
+	} else if err != nil {
 		return err
 	}
 	for place, s := range c.unseen {
@@ -409,7 +407,7 @@ func (c *connection) frames() []string {
 	all := []string{feed.KindState, feed.KindFace, feed.KindNotice}
 	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
 		"looks": feed.KindLook, "steps": feed.KindStep} {
-		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { //  lips follow the text
+		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { // lips follow the text
 			all = append(all, kind)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 // lips moves the mouth by the letters of the text in sessions whose sound nobody plays: chats
 // whose program speaks with its own voice, or with none.
 type lips struct {
-	voice voice.Loudness //  of the current session
+	voice voice.Loudness // of the current session
 	given chan []float64
-	of    string //  the current session
+	of    string // the current session
 	until time.Time
 }
 

@@ -58,9 +58,9 @@ type nizimaLink struct {
 	*programConfig
 	*wire
 	warnings warnings
-	enabled  chan struct{} //  receives when the user enables Perch
-	off      atomic.Bool   //  the user has disabled Perch
-	news     atomic.Bool   //  another model is in front
+	enabled  chan struct{} // receives when the user enables Perch
+	off      atomic.Bool   // the user has disabled Perch
+	news     atomic.Bool   // another model is in front
 	calls    int
 	model    nizimaModel
 	is       Scene
@@ -70,7 +70,7 @@ type nizimaLink struct {
 
 // nizimaModel describes the model in front, with the parameters of all models.
 type nizimaModel struct {
-	vtubeModel //  expressions by path, and motions, as hotkeys, by path
+	vtubeModel // expressions by path, and motions, as hotkeys, by path
 	id         string
 	parameters []nizimaParameter
 }
@@ -172,7 +172,7 @@ func (l *nizimaLink) register(ctx context.Context) error {
 		who["Token"] = token
 		err := l.ask(ctx, "EstablishConnection", who, &got)
 		if refusal, is := errors.AsType[nizimaError](err); is && refusal.Type == "InvalidToken" {
-			kept = false //  the user has removed Perch
+			kept = false // the user has removed Perch
 			delete(who, "Token")
 		} else if err != nil {
 			return err
@@ -244,7 +244,7 @@ func (l *nizimaLink) loadModel(ctx context.Context) error {
 		m.Default = append(m.Default, vtubeParameter{p.ID})
 	}
 	var lacks []nizimaParameter
-	for _, name := range m.missingParameters() { //  nizima forgets them when the connection ends
+	for _, name := range m.missingParameters() { // nizima forgets them when the connection ends
 		lacks = append(lacks, nizimaParameter{ID: name, Group: "Stackchan", Max: float64(customMost(name))})
 		m.Default = append(m.Default, vtubeParameter{name})
 	}

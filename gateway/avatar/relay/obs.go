@@ -47,12 +47,12 @@ const (
 )
 
 const (
-	obsVersion = 1                         //  rpcVersion of the protocol
+	obsVersion = 1                         // rpcVersion of the protocol
 	obsEvents  = 1<<1 | 1<<2 | 1<<3 | 1<<7 // Config, Scenes, Inputs, SceneItems
-	obsNotNow  = 207                       //  NotReady: OBS is changing scenes
+	obsNotNow  = 207                       // NotReady: OBS is changing scenes
 	obsMissing = 600                       // ResourceNotFound
-	noticeFor  = 10 * time.Second          //  how long a notification is shown while nothing is said
-	restWithin = time.Second               //  time to clear the stream on close
+	noticeFor  = 10 * time.Second          // how long a notification is shown while nothing is said
+	restWithin = time.Second               // time to clear the stream on close
 )
 
 type obsMessage[T any] struct {
@@ -122,15 +122,15 @@ func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 type obsLink struct {
 	*wire
 	obs
-	warnings warnings //  by item; "" is the text source
+	warnings warnings // by item; "" is the text source
 	now      func() time.Time
-	stale    atomic.Bool //  sources or scenes have changed in OBS: everything has to be sent again
+	stale    atomic.Bool // sources or scenes have changed in OBS: everything has to be sent again
 	calls    int
 
-	text   *string         //  as sent; nil is unknown
-	shown  map[string]bool //  the items as sent: whether each is visible
+	text   *string         // as sent; nil is unknown
+	shown  map[string]bool // the items as sent: whether each is visible
 	notice string
-	until  time.Time //  when the notification disappears
+	until  time.Time // when the notification disappears
 }
 
 // handleMessage passes a hello on, and returns the id of the call that a message answers.
@@ -143,7 +143,7 @@ func (l *obsLink) handleMessage(message []byte, hello chan<- obsAny) string {
 	case obsHello:
 		select {
 		case hello <- m.D:
-		default: //  a second hello
+		default: // a second hello
 		}
 	case obsIdentified:
 		return "identified"
@@ -193,15 +193,14 @@ func (l *obsLink) request(ctx context.Context, kind string, data map[string]any)
 	return m.D, json.Unmarshal(message, &m)
 }
 
-// obsText returns the text to show; a notification only where there is nothing else.
+// obsText returns the text to show: a question, a sentence, or else a notification.
 func obsText(is Scene, notice string) string { return cmp.Or(is.Question, is.Said, notice) }
 
 // obsItems returns the scene items that the words name, and whether each is visible.
 func obsItems(w words, is Scene) map[string]bool {
 	items := map[string]bool{}
 	for key, item := range w.table {
-		switch key {
-		case "input", "scene":
+		if key == "input" || key == "scene" {
 			continue
 		}
 		items[item] = items[item] || key == "item" && is.State == agent.Speaking || key == "state."+string(is.State) ||
@@ -226,10 +225,7 @@ func (l *obsLink) update(ctx context.Context, is, _ Scene) error {
 	if err := l.showText(ctx, obsText(is, l.notice)); err != nil {
 		return err
 	}
-	if err := l.showItems(ctx, obsItems(l.words, is)); err != nil {
-		return err
-	}
-	return nil
+	return l.showItems(ctx, obsItems(l.words, is))
 }
 
 func (l *obsLink) showText(ctx context.Context, text string) error {
@@ -245,7 +241,7 @@ func (l *obsLink) showText(ctx context.Context, text string) error {
 
 func (l *obsLink) showItems(ctx context.Context, items map[string]bool) error {
 	for _, item := range slices.Sorted(maps.Keys(items)) {
-		if shown, told := l.shown[item]; told && shown == items[item] {
+		if shown, sent := l.shown[item]; sent && shown == items[item] {
 			continue
 		}
 		l.shown[item] = items[item]

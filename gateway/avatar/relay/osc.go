@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -77,13 +76,7 @@ const refusedWithin = 100 * time.Millisecond
 // openDatagrams connects to a program and sends it first, which must be harmless. That a
 // program is absent is known only if its system refuses the datagram.
 func openDatagrams(ctx context.Context, address, first string) (*datagrams, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", u.Host)
+	conn, err := dialHost(ctx, "udp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -120,10 +113,10 @@ func (d *datagrams) warning() error {
 	return errors.New("datagrams are sent, and nothing answers them; look at the avatar to see that they arrive")
 }
 
-// changed returns, in order, the keys whose values differ and those that were removed.
+// changed returns, in order, the keys whose values differ or were removed.
 func changed(is, was map[string]oscValue) (keys []string) {
 	for key, v := range is {
-		if before, told := was[key]; !told || before != v {
+		if before, sent := was[key]; !sent || before != v {
 			keys = append(keys, key)
 		}
 	}

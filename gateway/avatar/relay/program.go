@@ -19,9 +19,9 @@ import (
 
 // Kind is a kind of program.
 type Kind struct {
-	Name  string //  in the configuration
-	Title string //  the program's own name
-	URL   string //  the usual address; if empty, one has to be configured
+	Name  string // in the configuration
+	Title string // the program's own name
+	URL   string // the usual address; if empty, one has to be configured
 	// Finds reports whether the program searches for its address where none is configured. It
 	// is then made with an empty URL.
 	Finds bool
@@ -36,14 +36,14 @@ type kind struct {
 	// mute says that the program answers nothing, so that delivery is unknown: a notification
 	// goes on waiting for a viewer that confirms it.
 	mute  bool
-	faces agent.Vocabulary //  the names of faces unless words has others
+	faces agent.Vocabulary // the names of faces unless words has others
 	// words are the program's names by key: "state.thinking", "gesture.wave",
 	// "feeling.concern", and keys of the kind itself. An owner may change each.
 	words map[string]string
 	// schemes are the valid URL schemes; port reports whether a port is required.
 	schemes []string
 	port    bool
-	make    func(*programConfig) (program, error) //  checks the rest of the target
+	make    func(*programConfig) (program, error) // checks the rest of the target
 }
 
 // kinds returns all kinds.
@@ -118,7 +118,7 @@ var errNotShown = errors.New("an owner's words leave it out")
 // warnings holds what is wrong with a working link, by subject.
 type warnings struct {
 	report  func(note error)
-	summary func() error //  of the whole link; nil stands for the warnings alone
+	summary func() error // of the whole link; nil stands for the warnings alone
 
 	mu sync.Mutex
 	by map[string]error

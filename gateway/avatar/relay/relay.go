@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -60,9 +61,9 @@ type Options struct {
 	Find     func(robot string) (device.ID, error)
 	Voice    loudness
 	Tokens   tokens
-	Gestures []string //  all gesture names, for RunTrial
-	Home     string   //  the home directory, in which local programs leave their addresses
-	Name     string   //  of the appliance, as programs show it
+	Gestures []string // all gesture names, for RunTrial
+	Home     string   // the home directory, where local programs write their addresses
+	Name     string   // of the appliance, as programs show it
 	Log      *slog.Logger
 }
 
@@ -72,7 +73,7 @@ type Relays struct {
 
 	mu      sync.Mutex
 	all     []*relay
-	ctx     context.Context //  of Run; nil before
+	ctx     context.Context // of Run; nil before
 	running sync.WaitGroup
 }
 
@@ -204,7 +205,26 @@ func newRelay(o *Options, t Target) (*relay, error) {
 type programConfig struct {
 	Target
 	words     words
-	home      string //  in which local programs leave their addresses
-	appliance string //  its name
+	home      string // Options.Home
+	appliance string // Options.Name
 	tokens    tokens
+}
+
+// tokens stores the tokens that identify Perch to programs. A token is stored under the address of
+// the program that issued it, and is sent to no other.
+type tokens interface {
+	Get(key string) (token string, found bool, err error)
+	Put(key string, token string) error // durable when it returns
+}
+
+// mostToken bounds a token, in bytes. VTube Studio's have 64 at most.
+const mostToken = 256
+
+// tokenKey returns the storage key of the token of the program at an address.
+func (t *Target) tokenKey(address string) string {
+	host := address
+	if u, err := url.Parse(address); err == nil {
+		host = u.Host
+	}
+	return strings.Join([]string{t.Kind, t.Name, host}, "/")
 }

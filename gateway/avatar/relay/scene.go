@@ -15,9 +15,9 @@ type Scene struct {
 	Robot   device.ID
 	Session string
 	State   agent.Shown
-	Tool    string //  the latest one while tools are running
-	Face    string //  the agent's face in the conversation, one of the firmware's 21 names
-	Said    string //  the sentence being spoken
+	Tool    string // the latest one while tools are running
+	Face    string // the agent's face in the conversation, one of the firmware's 21 names
+	Said    string // the sentence being spoken
 	// Question waits for a yes or no from a person.
 	Question string
 	Mood     event.Mood
@@ -26,8 +26,8 @@ type Scene struct {
 // place returns the robot's id, or the session where no robot is involved.
 func (s Scene) place() string { return cmp.Or(string(s.Robot), s.Session) }
 
-// Expression returns the face to show, one of the firmware's 21 names: that of the conversation
-// while there is one, else that of the mood, as on the robot.
+// Expression returns the face to show, one of the firmware's 21 names: the conversation's during a
+// conversation, else the mood's, as on the robot.
 func (s Scene) Expression() string {
 	switch s.State {
 	case agent.Idle, agent.Sleeping, "":
@@ -43,10 +43,10 @@ func (s Scene) busy() bool {
 	return s.State != agent.Idle && s.State != agent.Sleeping && s.State != ""
 }
 
-// scenes holds the scene of each session and chooses the one in front: the one that became busy
-// last, until it rests while another is busy.
+// scenes holds the scene of each session. The session that became busy last is in front, until it
+// rests while another is busy.
 type scenes struct {
-	all []Scene //  the last one is in front
+	all []Scene // the last one is in front
 }
 
 // mostScenes bounds the sessions that are remembered.
@@ -63,7 +63,7 @@ func (s *scenes) front() Scene {
 // apply updates the scene of the frame's session, and the order.
 func (s *scenes) apply(f *feed.Frame) {
 	if f.Robot == "" && f.Session == "" {
-		return //  belongs to no avatar
+		return // belongs to no avatar
 	}
 	key := cmp.Or(string(f.Robot), f.Session)
 	i := slices.IndexFunc(s.all, func(one Scene) bool { return one.place() == key })

@@ -42,7 +42,7 @@ func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, 
 		case err := <-t.done:
 			return err
 		case <-ctx.Done():
-			<-t.done //  report is not called after this
+			<-t.done // report is not called after this
 			return ctx.Err()
 		}
 	}
@@ -64,8 +64,8 @@ type trial struct {
 type step struct {
 	what   string
 	scene  Scene
-	frames []*feed.Frame //  sent besides
-	mouth  float64       //  0 leaves the mouth alone
+	frames []*feed.Frame // sent besides
+	mouth  float64       // 0 leaves the mouth alone
 }
 
 // trialSession is the session shown in a trial.
@@ -75,7 +75,7 @@ func restful() Scene { return Scene{Session: trialSession, State: agent.Idle} }
 
 // steps returns everything that this program can show.
 func (r *relay) steps() (all []step) {
-	id, now := "try-"+rand.Text(), time.Now().Unix() //  unique, or the notification would count as a repeat
+	id, now := "try-"+rand.Text(), time.Now().Unix() // unique, or the notification would count as a repeat
 	add := func(show, what string, change func(*Scene), mouth float64, frames ...*feed.Frame) {
 		if !r.kind.can(show) {
 			return
@@ -120,7 +120,7 @@ func (r *relay) steps() (all []step) {
 	add("questions", "question", func(s *Scene) { s.State, s.Question = agent.Notification, question }, 0, stateOf(agent.Notification),
 		feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now, Session: trialSession,
 			Text: question, Urgency: "normal", Question: id}))
-	return append(all, step{"rest", restful(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) //  ends the session
+	return append(all, step{"rest", restful(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) // ends the session
 }
 
 // moodOf returns a mood with one feeling only.
@@ -164,7 +164,7 @@ func (t *trial) finish(err error) {
 	}
 	select {
 	case t.done <- err:
-	default: //  already finished
+	default: // already finished
 	}
 }
 

@@ -66,7 +66,7 @@ func newUnrealTarget(word string) (t unrealTarget, err error) {
 		return t, errUnrealTarget
 	}
 	if strings.ContainsAny(t.member, "/?&#%") || t.preset() && strings.ContainsAny(t.of, "/?&#%") {
-		return t, errUnrealTarget //  they are used in a path
+		return t, errUnrealTarget // they are used in a path
 	}
 	return t, nil
 }
@@ -124,11 +124,11 @@ const unrealWaiting = 64
 type unrealLink struct {
 	*wire
 	words    words
-	warnings warnings //  refusals by Unreal
+	warnings warnings // refusals by Unreal
 
 	mu    sync.Mutex
 	calls int
-	keys  [unrealWaiting]string //  the values that the latest calls set, by call number
+	keys  [unrealWaiting]string // the values that the latest calls set, by call number
 }
 
 func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
@@ -156,8 +156,8 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// handleMessage reads an answer. An answer without a RequestId belongs to the first call, the
-// only one that is awaited.
+// handleMessage reads an answer. An answer without a RequestId belongs to the first call, which is
+// the only awaited one.
 func (l *unrealLink) handleMessage(message []byte) (answers string) {
 	var a unrealAnswer
 	if json.Unmarshal(message, &a) != nil {
@@ -180,7 +180,7 @@ func (l *unrealLink) answered(n int, a unrealAnswer) {
 	l.mu.Lock()
 	key := l.keys[n%unrealWaiting]
 	if n <= l.calls-unrealWaiting || n > l.calls {
-		key = "" //  reused by a later call
+		key = "" // reused by a later call
 	}
 	l.mu.Unlock()
 	switch {
@@ -220,7 +220,7 @@ func number(word string) any {
 	return word
 }
 
-// values returns the values of a scene, without those that words leave out.
+// values returns the values of a scene that words do not leave out.
 func (l *unrealLink) values(s Scene) map[string]any {
 	all := map[string]any{"tool": s.Tool, "said": s.Said, "question": s.Question}
 	for of, name := range map[string]string{"state": string(s.State), "face": s.Expression(), "feeling": s.Mood.Dominant} {
@@ -254,7 +254,7 @@ func (l *unrealLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 		if l.words.of("tell.notify") == "" {
 			return errNotShown
 		}
-		if b.Question == "" { //  update shows questions
+		if b.Question == "" { // update shows questions
 			return l.setValue("notify", b.Text)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -23,7 +24,7 @@ type veadotube struct{ *programConfig }
 
 const (
 	instanceLasts = 10 * time.Second
-	statesEvery   = 10 * time.Second //  how often the list of states is read again
+	statesEvery   = 10 * time.Second // how often the list of states is read again
 )
 
 func veadotubeKind() kind {
@@ -45,13 +46,13 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 		return nil, err
 	}
 	query := named.Query()
-	query.Set("n", pluginName(p.appliance)) //  veadotube refuses a connection without a name
+	query.Set("n", pluginName(p.appliance)) // veadotube refuses a connection without a name
 	named.RawQuery = query.Encode()
 	w, err := dial(ctx, named.String(), veadoAnswers)
 	if err != nil {
 		return nil, err
 	}
-	l := &veadoLink{wire: w, words: p.words, tell: note}
+	l := &veadoLink{wire: w, words: p.words, report: note}
 	if err := l.loadStates(ctx); err != nil {
 		w.close()
 		return nil, err
@@ -59,8 +60,7 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// address returns the configured address, or else that of the instance whose file is the
-// newest.
+// address returns the configured address, or else the address in the newest file of an instance.
 func (p veadotube) address(now time.Time) (string, error) {
 	if p.URL != "" {
 		return p.URL, nil
@@ -92,7 +92,7 @@ func (p veadotube) address(now time.Time) (string, error) {
 
 // veadoInstance is the file of a running instance.
 type veadoInstance struct {
-	Time   int64  `json:"time"`   //  the last sign of life, in Unix seconds
+	Time   int64  `json:"time"`   // the last sign of life, in Unix seconds
 	Server string `json:"server"` // "127.0.0.1:2424"
 }
 
@@ -149,18 +149,14 @@ func veadoAnswers(message []byte) string {
 type veadoLink struct {
 	*wire
 	words  words
-	tell   func(note error)
-	node   string //  the node with the avatar's states
+	report func(note error)
+	node   string // the node with the avatar's states
 	states []veadoState
-	top    string //  the state that Perch has pushed, or ""
+	top    string // the state that Perch has pushed, or ""
 }
 
 func (l *veadoLink) sendNode(m veadoMessage) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return l.conn.SendText(append([]byte("nodes:"), text...))
+	return l.conn.SendText(append([]byte("nodes:"), httpserver.Encode(m)...))
 }
 
 func (l *veadoLink) ask(ctx context.Context, answer string, m veadoMessage) (veadoMessage, error) {
@@ -200,7 +196,7 @@ func (l *veadoLink) payload(event, state string) veadoMessage {
 	return veadoMessage{Event: "payload", Type: stateEvents, ID: l.node, Payload: &veadoPayload{Event: event, State: state}}
 }
 
-// stateFor returns the state for a scene, or "" for the one that the user has chosen. While the
+// stateFor returns the state for a scene, or "" for the state chosen by the user. While the
 // agent speaks or rests the face counts first, otherwise the agent's state.
 func (l *veadoLink) stateFor(s Scene) (id string) {
 	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
@@ -254,7 +250,7 @@ func (l *veadoLink) refresh(ctx context.Context, is Scene) error {
 	if err := l.loadStates(ctx); err != nil {
 		return err
 	}
-	l.tell(l.warning())
+	l.report(l.warning())
 	return l.update(ctx, is, is)
 }
 

@@ -26,7 +26,7 @@ const (
 // Bounds of what is sent.
 const (
 	vmcTick    = 100 * time.Millisecond // while something moves
-	vmcAgain   = 2 * time.Second        //  all weights are sent again: datagrams get lost
+	vmcAgain   = 2 * time.Second        // all weights are sent again: datagrams get lost
 	vmcStride  = 0.34                   // how far a weight moves in a tick: a face comes and goes in 0.3 s
 	mostShapes = 64
 	mostPacket = 1400 // bytes: the protocol wants less than 1500
@@ -66,7 +66,7 @@ func morphs(m event.Morphs) (all map[string]float64) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil //  cannot happen: a struct of numbers
+		return nil // cannot happen: a struct of numbers
 	}
 	return all
 }
@@ -106,8 +106,8 @@ func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 type vmcLink struct {
 	*datagrams
 	words words
-	is    map[string]float64 //  weights as sent; those that were never above 0 are not sent
-	goal  map[string]float64 //  the weights to reach
+	is    map[string]float64 // weights as sent, without weights that were never above 0
+	goal  map[string]float64 // the weights to reach
 	level float64            // of the mouth
 	sent  time.Time
 }
@@ -144,7 +144,7 @@ func (l *vmcLink) move(stride float64) (moved bool) {
 		goal[name] = max(goal[name], l.level)
 	}
 	for name := range l.is {
-		goal[name] += 0 //  unwanted weights return to 0
+		goal[name] += 0 // unwanted weights return to 0
 	}
 	for name, to := range goal {
 		from := l.is[name]
@@ -194,7 +194,7 @@ func (l *vmcLink) setMouth(_ context.Context, level float64) error {
 func (l *vmcLink) refreshEvery() time.Duration { return vmcTick }
 
 func (l *vmcLink) refresh(context.Context, Scene) error {
-	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain-vmcTick/2 { //  the nearest tick
+	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain-vmcTick/2 { // the nearest tick
 		return l.sendWeights()
 	}
 	return nil
@@ -205,6 +205,6 @@ func (l *vmcLink) close() {
 	for name := range l.is {
 		l.is[name] = 0
 	}
-	_ = l.sendWeights() //  the program may be gone
+	_ = l.sendWeights() // the program may be gone
 	l.datagrams.close()
 }

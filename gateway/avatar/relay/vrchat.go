@@ -39,7 +39,7 @@ const (
 // Times of VRChat's link.
 const (
 	vrchatTick  = 250 * time.Millisecond
-	vrchatAgain = 2 * time.Second //  everything is sent again: datagrams get lost, and users change avatars
+	vrchatAgain = 2 * time.Second // everything is sent again: datagrams get lost, and users change avatars
 	emoteFor    = time.Second     // before the parameter goes back to 0
 )
 
@@ -80,10 +80,10 @@ func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
 type vrchatLink struct {
 	*datagrams
 	words   words
-	sent    map[string]oscValue //  parameters, as sent
+	sent    map[string]oscValue // parameters, as sent
 	chat    chatbox
-	emote   time.Time //  when a gesture started; zero while none is shown
-	again   time.Time //  when everything was last sent again
+	emote   time.Time // when a gesture started; zero while none is shown
+	again   time.Time // when everything was last sent again
 	talking float64   // how far the mouth is open
 }
 
@@ -113,9 +113,9 @@ func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
 // from 0 to 1.
 func hundredths(x float64) float64 { return math.Round(100*min(max(x, 0), 1)) / 100 }
 
-// sendParameters sends the parameters that have changed. A boolean one that is no longer
-// included is switched off.
-func (l *vrchatLink) sendParameters(is map[string]oscValue) error {
+// setParameters returns the messages for the parameters that have changed. A boolean parameter is
+// switched off when it is no longer included.
+func (l *vrchatLink) setParameters(is map[string]oscValue) (messages []string) {
 	for _, name := range changed(is, l.sent) {
 		v, still := is[name]
 		if !still {
@@ -124,12 +124,10 @@ func (l *vrchatLink) sendParameters(is map[string]oscValue) error {
 				continue
 			}
 		}
-		if err := l.send(oscMessage(vrchatParameter+name, v)); err != nil {
-			return err
-		}
+		messages = append(messages, oscMessage(vrchatParameter+name, v))
 	}
 	l.sent = is
-	return nil
+	return messages
 }
 
 // types reports whether to show the typing indicator: an agent is working.
@@ -138,13 +136,9 @@ func (l *vrchatLink) types(s Scene) bool {
 }
 
 func (l *vrchatLink) update(_ context.Context, is, was Scene) error {
-	if err := l.sendParameters(l.parameters(is)); err != nil {
-		return err
-	}
+	messages := l.setParameters(l.parameters(is))
 	if typing := l.types(is); typing != l.types(was) {
-		if err := l.send(oscMessage(vrchatTyping, oscBool(typing))); err != nil {
-			return err
-		}
+		messages = append(messages, oscMessage(vrchatTyping, oscBool(typing)))
 	}
 	if is.Said != was.Said && l.words.of("chatbox.speech") != "" {
 		l.chat.setSpeech(is.Said)
@@ -152,7 +146,7 @@ func (l *vrchatLink) update(_ context.Context, is, was Scene) error {
 	if is.Question != was.Question && l.words.of("chatbox.notifications") != "" {
 		l.chat.notify(is.Question)
 	}
-	return l.writeChat()
+	return l.send(append(messages, l.nextChat()...)...)
 }
 
 func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
@@ -160,7 +154,7 @@ func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	case feed.Gesture:
 		n, err := strconv.ParseInt(l.words.gesture(b.Name), 10, 32)
 		if err != nil {
-			return nil //  the avatar has no such gesture
+			return nil // the avatar has no such gesture
 		}
 		l.emote = time.Now()
 		return l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(int32(n))))
@@ -168,78 +162,71 @@ func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 		if l.words.of("chatbox.notifications") == "" {
 			return errNotShown
 		}
-		if b.Question == "" { //  update shows questions
+		if b.Question == "" { // update shows questions
 			l.chat.notify(b.Text)
 		}
-		return l.writeChat()
+		return l.send(l.nextChat()...)
 	}
 	return nil
 }
 
 func (l *vrchatLink) setMouth(_ context.Context, level float64) error {
 	l.talking = hundredths(level)
-	return l.sendMouth()
+	return l.send(l.mouth()...)
 }
 
-// sendMouth sends how far the mouth is open.
-func (l *vrchatLink) sendMouth() error {
-	name := l.words.of("parameter.mouth")
-	if name == "" {
-		return nil
+// mouth returns the message for how far the mouth is open, if the words have a parameter for it.
+func (l *vrchatLink) mouth() (messages []string) {
+	if name := l.words.of("parameter.mouth"); name != "" {
+		messages = append(messages, oscMessage(vrchatParameter+name, oscFloat(l.talking)))
 	}
-	return l.send(oscMessage(vrchatParameter+name, oscFloat(l.talking)))
+	return messages
 }
 
-// writeChat writes the next text to the chatbox if one is allowed by now.
-func (l *vrchatLink) writeChat() error {
-	text := l.chat.next(time.Now())
-	if text == "" {
-		return nil
+// nextChat returns the message with the next text for the chatbox, if one is allowed by now.
+func (l *vrchatLink) nextChat() (messages []string) {
+	if text := l.chat.next(time.Now()); text != "" {
+		messages = append(messages, oscMessage(vrchatInput, oscText(text), oscBool(true), oscBool(false)))
 	}
-	return l.send(oscMessage(vrchatInput, oscText(text), oscBool(true), oscBool(false)))
+	return messages
 }
 
 func (l *vrchatLink) refreshEvery() time.Duration { return vrchatTick }
 
 // refresh ends a gesture, writes queued text, and sends everything again when due.
 func (l *vrchatLink) refresh(_ context.Context, is Scene) error {
+	var messages []string
 	if !l.emote.IsZero() && time.Since(l.emote) >= emoteFor {
 		l.emote = time.Time{}
-		if err := l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(0))); err != nil {
-			return err
-		}
+		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
 	}
-	if time.Since(l.again) >= vrchatAgain-vrchatTick/2 { //  the nearest tick
+	if time.Since(l.again) >= vrchatAgain-vrchatTick/2 { // the nearest tick
 		l.again = time.Now()
 		for _, name := range slices.Sorted(maps.Keys(l.sent)) {
-			if err := l.send(oscMessage(vrchatParameter+name, l.sent[name])); err != nil {
-				return err
-			}
+			messages = append(messages, oscMessage(vrchatParameter+name, l.sent[name]))
 		}
-		if err := l.sendMouth(); err != nil {
-			return err
-		}
+		messages = append(messages, l.mouth()...)
 		if l.types(is) {
-			if err := l.send(oscMessage(vrchatTyping, oscBool(true))); err != nil {
-				return err
-			}
+			messages = append(messages, oscMessage(vrchatTyping, oscBool(true)))
 		}
 	}
-	return l.writeChat()
+	return l.send(append(messages, l.nextChat()...)...)
 }
 
 // close leaves the avatar at rest, with all booleans off.
 func (l *vrchatLink) close() {
 	rest := l.parameters(Scene{State: agent.Idle})
 	maps.DeleteFunc(rest, func(_ string, v oscValue) bool { return v.tag == 'T' })
-	_ = l.sendParameters(rest)
-	_ = l.send(oscMessage(vrchatTyping, oscBool(false)))
+	messages := append(l.setParameters(rest), oscMessage(vrchatTyping, oscBool(false)))
 	if l.talking > 0 {
 		l.talking = 0
-		_ = l.sendMouth()
+		messages = append(messages, l.mouth()...)
 	}
 	if !l.emote.IsZero() {
-		_ = l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
+		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
+	}
+	for _, m := range messages {
+		_ = l.send(m) // its error may belong to an earlier datagram
 	}
 	l.datagrams.close()
 }
@@ -285,7 +272,7 @@ func chatText(text string) string {
 	if len(utf16.Encode([]rune(text))) <= mostChat {
 		return text
 	}
-	units := 1 //  the ellipsis
+	units := 1 // the ellipsis
 	for i, r := range text {
 		if units += utf16.RuneLen(r); units > mostChat {
 			return text[:i] + "…"

@@ -29,7 +29,7 @@ type vtubeExpression struct {
 type vtubeHotkey struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	File string `json:"file"` //  the expression's file, where the hotkey switches one
+	File string `json:"file"` // the expression's file, where the hotkey switches one
 	ID   string `json:"hotkeyID"`
 }
 
@@ -51,7 +51,7 @@ func (m vtubeModel) match(of, name string) (file, hotkey string) {
 	}
 	switch h := m.Hotkeys[i]; {
 	case h.Type == "ToggleExpression":
-		return h.File, "" //  by its file, since toggling gives no definite result
+		return h.File, "" // by its file, since toggling gives no definite result
 	case h.Type == "TriggerAnimation", h.Type == "ChangeIdleAnimation", strings.EqualFold(h.Name, m.words.of(of+"."+name)):
 		return "", h.ID
 	}

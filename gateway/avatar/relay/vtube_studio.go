@@ -18,12 +18,12 @@ import (
 // the loaded model; parameters are what a face tracker would set.
 type vtubeStudio struct {
 	*programConfig
-	usual      string            //  the address tried first
-	last       string            //  the address from a broadcast at which authentication has succeeded
-	broadcasts string            //  UDP address of its broadcasts, one every two seconds
-	here       func(net.IP) bool //  reports whether an address belongs to this machine
-	denied     time.Time         //  when access was denied in the popup
-	denier     string            //  the address at which that happened
+	usual      string            // the address tried first
+	last       string            // the address from a broadcast at which authentication has succeeded
+	broadcasts string            // UDP address of its broadcasts, one every two seconds
+	here       func(net.IP) bool // reports whether an address belongs to this machine
+	denied     time.Time         // when access was denied in the popup
+	denier     string            // the address at which that happened
 }
 
 const (
@@ -66,8 +66,8 @@ func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) 
 }
 
 // connect dials the configured address; without one it tries the usual address, the last one
-// found, and the one that is broadcast. Any machine on the network can broadcast, and would
-// learn what the agents do: only this machine is trusted, unless the owner configured another.
+// found, and the broadcast one. Any machine on the network can broadcast, and would learn what
+// the agents do, so only this machine is trusted unless the owner configured another.
 func (l *vtubeLink) connect(ctx context.Context) error {
 	p := l.program
 	if p.URL != "" {
@@ -104,7 +104,7 @@ type vtubeLink struct {
 	at       string // the address
 	warnings warnings
 	calls    int
-	news     atomic.Bool //  another model was loaded, or its hotkeys changed
+	news     atomic.Bool // another model was loaded, or its hotkeys changed
 	model    vtubeModel
 	is       Scene
 	level    float64
@@ -177,14 +177,14 @@ func (l *vtubeLink) ask(ctx context.Context, request string, data, answer any) e
 // becomes a warning and does not end the link.
 func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) error {
 	err := l.ask(ctx, request, data, &struct{}{})
-	var refusal vtubeError
+	refusal, is := errors.AsType[vtubeError](err)
 	switch {
 	case err == nil:
 		l.warnings.set(request, nil)
 		return nil
-	case !errors.As(err, &refusal) || refusal.ID == vtubeStranger || refusal.ID == vtubeOff:
+	case !is || refusal.ID == vtubeStranger || refusal.ID == vtubeOff:
 		return err
-	case refusal.ID == vtubeDenied: //  the user has withdrawn the permission: do not show a popup now
+	case refusal.ID == vtubeDenied: // the user has withdrawn the permission: do not show a popup now
 		l.recordDenial()
 		return errDenied
 	}
@@ -220,7 +220,7 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 		if fresh {
 			return errors.New("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
 		}
-		kept = false //  the user has withdrawn the permission
+		kept = false // the user has withdrawn the permission
 		delete(who, "authenticationToken")
 	}
 }
@@ -236,14 +236,14 @@ func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note fun
 		Token string `json:"authenticationToken"`
 	}
 	err := l.ask(ctx, "AuthenticationToken", who, &is)
-	var refusal vtubeError
+	refusal, _ := errors.AsType[vtubeError](err)
 	switch {
-	case errors.As(err, &refusal) && refusal.ID == vtubeDenied:
+	case refusal.ID == vtubeDenied:
 		l.recordDenial()
 		return "", errDenied
-	case errors.As(err, &refusal) && refusal.ID == vtubePopupOpen:
+	case refusal.ID == vtubePopupOpen:
 		return "", errors.New("VTube Studio shows a popup already; answer it there")
-	case errors.As(err, &refusal) && refusal.ID == vtubeOff:
+	case refusal.ID == vtubeOff:
 		return "", errors.New("the API of VTube Studio is switched off; switch on Settings, General, Start API")
 	case err != nil:
 		return "", err

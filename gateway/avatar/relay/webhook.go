@@ -28,7 +28,7 @@ import (
 type webhook struct {
 	*programConfig
 	base   *url.URL
-	secret []byte //  signing key; nil leaves requests unsigned
+	secret []byte // signing key; nil leaves requests unsigned
 	// waiting holds the notifications that could not be delivered, oldest first, and sent those
 	// that were: another viewer may confirm one, and a new connection begins with the
 	// unconfirmed ones.
@@ -37,20 +37,20 @@ type webhook struct {
 }
 
 const (
-	postWithin = 4 * time.Second //  less than callWithin, so that the fault is reported
+	postWithin = 4 * time.Second // less than callWithin, so that the fault is reported
 	mostMissed = 64              // notifications
 )
 
 func webhookKind() kind {
-	told := map[string]string{}
+	words := map[string]string{}
 	for _, name := range feed.AllKinds() {
-		told["frame."+name] = name
+		words["frame."+name] = name
 	}
 	return kind{
 		Kind: Kind{Name: "webhook", Title: "a webhook",
 			Shows: []string{"states", "tools", "faces", "gestures", "looks", "moods", "speech", "notifications", "questions", "steps"}},
 		schemes: []string{"http", "https"},
-		words:   told,
+		words:   words,
 		make:    newWebhook,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,23 +15,24 @@ import (
 
 // Bounds of a WebSocket to a program.
 const (
-	dialWithin = 5 * time.Second
-	pingEvery  = 15 * time.Second
-	quietFor   = 40 * time.Second
-	mostTold   = 200 //  messages read per second
+	dialWithin   = 5 * time.Second
+	pingEvery    = 15 * time.Second
+	quietFor     = 40 * time.Second
+	mostReceived = 200 // messages per second
 )
 
 // wire is a WebSocket connection to a program, embedded by links that use one. A goroutine
 // receives.
 type wire struct {
 	nopLink
-	conn *socket.Conn
-	over chan error
-	done chan struct{} //  closed when the receiver has returned
-	stop context.CancelFunc
+	conn    *socket.Conn
+	over    chan error      // receives why the connection has ended
+	ctx     context.Context // ends with the connection
+	stop    context.CancelFunc
+	running sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[string]chan []byte //  calls, by the id in their answer
+	waiting map[string]chan []byte // calls, by the id in their answer
 }
 
 // dial opens a WebSocket and calls take for every message, from one goroutine; take must not
@@ -38,19 +40,14 @@ type wire struct {
 func dial(ctx context.Context, url string, take func(message []byte) (answers string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor, PerSecond: mostTold})
+	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor, PerSecond: mostReceived})
 	if err != nil {
 		return nil, unreachable(url, err)
 	}
-	receiving, stop := context.WithCancel(context.Background())
-	w := &wire{conn: conn, over: make(chan error, 1), done: make(chan struct{}), stop: stop, waiting: map[string]chan []byte{}}
-	var both sync.WaitGroup
-	both.Go(func() { w.receive(take) })
-	both.Go(func() { w.ping(receiving) })
-	go func() {
-		defer close(w.done)
-		both.Wait()
-	}()
+	w := &wire{conn: conn, over: make(chan error, 1), waiting: map[string]chan []byte{}}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	w.running.Go(func() { w.receive(take) })
+	w.running.Go(w.ping)
 	return w, nil
 }
 
@@ -59,7 +56,7 @@ func (w *wire) receive(take func([]byte) string) {
 	for {
 		_, message, err := w.conn.Receive()
 		if err != nil {
-			w.fail(fmt.Errorf("the program has closed the connection: %w", err))
+			w.over <- fmt.Errorf("the program has closed the connection: %w", err)
 			return
 		}
 		id := take(message)
@@ -68,13 +65,13 @@ func (w *wire) receive(take func([]byte) string) {
 		delete(w.waiting, id)
 		w.mu.Unlock()
 		if answer != nil {
-			answer <- append([]byte(nil), message...)
+			answer <- slices.Clone(message)
 		}
 	}
 }
 
 // ping sends pings, since a machine that vanished closes nothing.
-func (w *wire) ping(ctx context.Context) {
+func (w *wire) ping() {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
@@ -83,17 +80,9 @@ func (w *wire) ping(ctx context.Context) {
 			if w.conn.Ping() != nil {
 				return
 			}
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			return
 		}
-	}
-}
-
-// fail records the first reason why the connection is over.
-func (w *wire) fail(err error) {
-	select {
-	case w.over <- err:
-	default:
 	}
 }
 
@@ -130,7 +119,7 @@ func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]by
 	select {
 	case message := <-answer:
 		return message, nil
-	case <-w.done:
+	case <-w.ctx.Done():
 		return nil, fmt.Errorf("%w: it has closed the connection", errNoAnswer)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
@@ -143,5 +132,5 @@ func (w *wire) disconnected() <-chan error { return w.over }
 func (w *wire) close() {
 	w.conn.Close(socket.Normal, "")
 	w.stop()
-	<-w.done
+	w.running.Wait()
 }

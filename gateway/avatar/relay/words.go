@@ -53,7 +53,7 @@ func isWord(key string) bool {
 		return slices.Contains(states(), agent.Shown(name))
 	case "face":
 		return slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool { return e.Name == name })
-	case "gesture": //  an owner can add some
+	case "gesture": // an owner can add some
 		return name != ""
 	case "feeling":
 		return slices.Contains(feelings(), name)
@@ -98,7 +98,7 @@ func (w words) candidates(of, name string) (all []string) {
 	}
 	word, set := w.table[of+"."+name]
 	if set && word == "" {
-		return nil //  the owner has switched it off
+		return nil // the owner has switched it off
 	}
 	add(word)
 	add(name)
@@ -133,7 +133,7 @@ func parts(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// states returns all states in which an agent can be shown.
+// states returns all states of an agent that can be shown.
 func states() []agent.Shown {
 	return []agent.Shown{agent.Idle, agent.Listening, agent.Thinking, agent.Working, agent.Juggling, agent.Speaking,
 		agent.Attention, agent.Notification, agent.Failed, agent.Sleeping}

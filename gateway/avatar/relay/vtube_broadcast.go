@@ -41,7 +41,7 @@ func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (
 		switch {
 		case at != "" && here(sender.IP):
 			return at, ""
-		case at != "" && (elsewhere == "" || at < elsewhere): //  a stable choice
+		case at != "" && (elsewhere == "" || at < elsewhere): // a stable choice
 			elsewhere = at
 		}
 	}
