@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,29 +19,19 @@ import (
 // fakeAITuber is AITuberKit's external API as src/pages/api/v1 and next.config.js of its
 // commit 6be82fe say: paths end with a slash, or lead elsewhere.
 type fakeAITuber struct {
-	*httptest.Server
-	t         testing.TB
+	httpFake
 	key       string
 	receivers []aituberReceiver
-	transcript
 }
 
 func newFakeAITuber(t testing.TB) *fakeAITuber {
-	f := &fakeAITuber{t: t, key: "a-key", receivers: []aituberReceiver{
+	f := &fakeAITuber{httpFake: httpFake{t: t}, key: "a-key", receivers: []aituberReceiver{
 		{ID: "aituber-receiver-0", Configured: "slides", Name: "Firefox 0", Capabilities: []string{"presentation"}},
 		{ID: "aituber-receiver-1", Configured: "stage", Name: "Chrome 1", Capabilities: []string{"presentation", "chat", "speech"}},
 		{ID: "aituber-receiver-2", Configured: "obs", Name: "OBS 2", Capabilities: []string{"speech"}},
 	}}
-	f.Server = serveHTTP(t, anywhere, http.HandlerFunc(f.serve))
+	f.start(listen(t, anywhere), http.HandlerFunc(f.serve))
 	return f
-}
-
-func (f *fakeAITuber) stop() { kill(f.Server) }
-
-// again starts one that was stopped, where it was. It has been told nothing yet.
-func (f *fakeAITuber) again() {
-	f.clear()
-	f.Server = serveHTTP(f.t, f.Listener.Addr().String(), f.Config.Handler)
 }
 
 func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
@@ -95,9 +84,9 @@ func TestAITuberKitRefuses(t *testing.T) {
 		f := newFakeAITuber(t)
 		c.change(f)
 		h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: c.key})
-		h.eventually(c.want, func() bool { return strings.Contains(h.relays.List()[0].Note, c.want) })
-		if c.key != "" && strings.Contains(h.relays.List()[0].Note, c.key) {
-			t.Errorf("the note holds the key: %s", h.relays.List()[0].Note)
+		h.eventually(c.want, func() bool { return strings.Contains(h.note(), c.want) })
+		if c.key != "" && strings.Contains(h.note(), c.key) {
+			t.Errorf("the note holds the key: %s", h.note())
 		}
 		h.stop()
 	}
@@ -119,13 +108,12 @@ func TestAITuberKitRefusesAText(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		serve.ServeHTTP(w, r)
 	})
-	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
 	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	h.eventually("it is said", func() bool { return strings.Contains(h.relays.List()[0].Note, "Text is too long") })
+	h.eventually("it is said", func() bool { return strings.Contains(h.note(), "Text is too long") })
 	h.happens(robotA, "s", turn()...)
 	h.eventually("the sentence, and that all is well", func() bool {
-		return strings.Contains(f.all(), "It is warm.") && h.relays.List()[0].Note == ""
+		return strings.Contains(f.all(), "It is warm.") && h.note() == ""
 	})
 	if is := h.relays.List()[0]; opened.Load() != 1 || !is.OK {
 		t.Errorf("it was connected %d times: %+v", opened.Load(), is)
@@ -149,20 +137,11 @@ func TestAITuberChoice(t *testing.T) {
 	}
 }
 
-// TestWhatNoAITuberKitCanBe.
-func TestWhatNoAITuberKitCanBe(t *testing.T) {
-	err := Check(Target{Kind: "aituberkit", Words: map[string]string{"speak.sentence": "loud"}}, plainWords(t))
-	if err == nil || !strings.Contains(err.Error(), "normal or high") {
-		t.Error(err)
-	}
-}
-
 // TestAITuberKitIsTried twice, and speaks everything both times: each face's name, a sentence,
 // a notification and a question.
 func TestAITuberKitIsTried(t *testing.T) {
 	f := newFakeAITuber(t)
-	h := newHarness(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
 	for range 2 {
 		must.Succeed(t, h.relays.RunTrial(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }))
 		told := f.clear()

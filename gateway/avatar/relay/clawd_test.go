@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +22,8 @@ import (
 // fakeClawd is clawd-on-desk as far as its server's source says (src/server.js and
 // src/server-route-state.js of version 0.5.10 and later).
 type fakeClawd struct {
-	t       testing.TB
-	address string
-	server  *http.Server
-	serving sync.WaitGroup
-	silent  bool // it takes nothing: the agent is switched off there
-	transcript
+	httpFake
+	silent bool // it ignores the agent, which is switched off there
 }
 
 func newFakeClawd(t testing.TB, address string) *fakeClawd {
@@ -37,28 +32,9 @@ func newFakeClawd(t testing.TB, address string) *fakeClawd {
 }
 
 func startFakeClawd(t testing.TB, l net.Listener) *fakeClawd {
-	c := &fakeClawd{t: t, address: l.Addr().String()}
-	c.run(l)
-	t.Cleanup(c.stop)
+	c := &fakeClawd{httpFake: httpFake{t: t}}
+	c.start(l, http.HandlerFunc(c.serve))
 	return c
-}
-
-func (c *fakeClawd) run(l net.Listener) {
-	server := &http.Server{Handler: http.HandlerFunc(c.serve)}
-	c.server = server
-	c.serving.Go(func() { _ = server.Serve(l) })
-}
-
-// again starts one that was stopped, where it was. It has been told nothing yet.
-func (c *fakeClawd) again() {
-	c.t.Helper()
-	c.clear()
-	c.run(listen(c.t, c.address))
-}
-
-func (c *fakeClawd) stop() {
-	_ = c.server.Close()
-	c.serving.Wait()
 }
 
 func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +79,7 @@ func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
 // TestClawd is shown a session that no robot has, and a notification of none.
 func TestClawd(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
-	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h := newHarness(t, Target{Kind: "clawd", URL: c.URL})
 	h.happens("", "code", event.ThinkingStarted{})
 	want := `{"state":"thinking","session_id":"perch:code","event":"UserPromptSubmit","session_title":"Perch code"}`
 	h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
@@ -143,8 +119,7 @@ func TestClawdIsFound(t *testing.T) {
 // TestClawdIsTried with a notification and a question too, in a session that is over at the end.
 func TestClawdIsTried(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
-	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "clawd", URL: c.URL})
 	must.Succeed(t, h.relays.RunTrial(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }))
 	told := c.all()
 	if n := strings.Count(told, `"event":"Notification"`); n != 3 || !strings.Contains(told[strings.LastIndex(told, "\n"):], `"event":"SessionEnd"`) {
@@ -157,10 +132,10 @@ func TestClawdIsTried(t *testing.T) {
 func TestClawdTakesNothing(t *testing.T) {
 	c := newFakeClawd(t, "127.0.0.1:0")
 	c.silent = true
-	off := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	off := newHarness(t, Target{Kind: "clawd", URL: c.URL})
 	off.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
 	off.eventually("the note", func() bool { return strings.Contains(off.relays.List()[0].Note, "takes nothing of this agent") })
-	odd := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address, Words: map[string]string{"state.thinking": "pondering"}})
+	odd := newHarness(t, Target{Kind: "clawd", URL: c.URL, Words: map[string]string{"state.thinking": "pondering"}})
 	odd.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
 	odd.eventually("the note", func() bool {
 		return strings.Contains(odd.relays.List()[0].Note, "unknown state") && odd.relays.List()[0].OK
@@ -172,7 +147,7 @@ func TestWhatIsNotClawd(t *testing.T) {
 	r := newReceiver(t, func(string) int { return http.StatusOK })
 	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok":true}`) })
 	h := newHarness(t, Target{Kind: "clawd", URL: r.URL})
-	h.eventually("the note", func() bool { return strings.Contains(h.relays.List()[0].Note, "does not answer") })
+	h.eventually("the note", func() bool { return strings.Contains(h.note(), "does not answer") })
 }
 
 // TestClawdTells is what each state is told as.

@@ -49,7 +49,7 @@ func players() []player {
 		}, true},
 		{"clawd", func(t testing.TB) (Target, toldProgram) {
 			c := newFakeClawd(t, anywhere)
-			return Target{URL: "http://" + c.address}, c
+			return Target{URL: c.URL}, c
 		}, false},
 		{"nizima", func(t testing.TB) (Target, toldProgram) {
 			f := newFakeNizima(t)

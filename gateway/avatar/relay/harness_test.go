@@ -71,15 +71,25 @@ func newHarness(t testing.TB, targets ...Target) *harness {
 	return changedHarness(t, slog.DiscardHandler, func(*Relays) {}, targets...)
 }
 
+// newConnected runs relays, and waits until the first program is connected.
+func newConnected(t testing.TB, targets ...Target) *harness {
+	t.Helper()
+	h := newHarness(t, targets...)
+	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	return h
+}
+
+// note is the note in the status of the first program.
+func (h *harness) note() string { return h.relays.List()[0].Note }
+
 // changedHarness runs relays that a test has changed before.
 func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets ...Target) *harness {
 	t.Helper()
 	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
-	log := slog.New(to)
-	names, err := agent.NewWords(nil)
-	must.Succeed(t, err)
+	log, names := slog.New(to), agent.StockWords()
 	notices := notice.NewStore(&storetest.Table[notice.Notification]{})
 	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
+	var err error
 	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
 		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Log: log})
 	must.Succeed(t, err)
@@ -277,19 +287,31 @@ func (f *fake) again() {
 	f.run()
 }
 
-// serveHTTP serves at an address until the test ends.
-func serveHTTP(t testing.TB, address string, h http.Handler) *httptest.Server {
-	t.Helper()
-	s := &httptest.Server{Listener: listen(t, address), Config: &http.Server{Handler: h}}
-	s.Start()
-	t.Cleanup(s.Close)
-	return s
+// httpFake is a program with an HTTP server.
+type httpFake struct {
+	*httptest.Server
+	t testing.TB
+	transcript
 }
 
-// kill ends a server with all its connections.
-func kill(s *httptest.Server) {
-	s.CloseClientConnections()
-	s.Close()
+// start serves on a listener until the test ends.
+func (f *httpFake) start(l net.Listener, h http.Handler) {
+	f.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	f.Start()
+	f.t.Cleanup(f.Server.Close)
+}
+
+// stop ends the program with all its connections.
+func (f *httpFake) stop() {
+	f.CloseClientConnections()
+	f.Close()
+}
+
+// again starts a stopped program at its address, with an empty transcript.
+func (f *httpFake) again() {
+	f.t.Helper()
+	f.clear()
+	f.start(listen(f.t, f.Listener.Addr().String()), f.Config.Handler)
 }
 
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {

@@ -78,8 +78,7 @@ func TestLips(t *testing.T) {
 // that.
 func TestAChatMovesAMouth(t *testing.T) {
 	f := newFake(t, "", nil)
-	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	mouths := func(value string) bool { return strings.Contains(f.all(), `"stackchan.mouth","data":`+value) }
 	h.happens("", "vtb_x", event.SpeakingStarted{}, event.Said{Text: "Aaaaaaaa."}, event.TurnEnded{End: event.EndDone})
 	h.eventually("its mouth moves", func() bool { return mouths("0.8}") && mouths("0.7}") })

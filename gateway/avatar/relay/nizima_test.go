@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"perch/agent"
 	"perch/event"
 	"perch/must"
 	"perch/store/storetest"
@@ -185,7 +186,7 @@ func TestNizima(t *testing.T) {
 	t.Parallel()
 	f := newFakeNizima(t)
 	h := newHarness(t, Target{Kind: "nizima", URL: "ws://" + f.address})
-	h.eventually("it waits", func() bool { return strings.Contains(h.relays.List()[0].Note, "plugin manager") })
+	h.eventually("it waits", func() bool { return strings.Contains(h.note(), "plugin manager") })
 	f.send(f.switched(true))
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.happens(robotA, "s", turn()[:4]...)
@@ -210,7 +211,7 @@ func TestNizima(t *testing.T) {
 		return f.parameters["MouthSmile"] == .5 && f.parameters["StackchanCelebration"] == 0
 	}))
 	f.send(f.switched(false))
-	h.eventually("it waits again", func() bool { return strings.Contains(h.relays.List()[0].Note, "to switch Perch on") })
+	h.eventually("it waits again", func() bool { return strings.Contains(h.note(), "to switch Perch on") })
 	f.send(f.switched(true))
 	h.eventually("it is connected again", func() bool { return h.relays.List()[0].OK })
 	if n := strings.Count(f.all(), "RegisterPlugin"); n != 1 {
@@ -223,7 +224,7 @@ func TestNizimaForgets(t *testing.T) {
 	f := newFakeNizima(t)
 	f.enabled, f.tokens = true, []string{"kept"}
 	tokens := &storetest.Table[string]{}
-	p := nizima{&programConfig{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: plainWords(t)}, appliance: "Perch", tokens: tokens}}
+	p := nizima{&programConfig{Target: Target{Name: "n", URL: "ws://" + f.address}, words: words{names: agent.StockWords()}, appliance: "Perch", tokens: tokens}}
 	for token, registered := range map[string]int{"kept": 0, "removed": 1} {
 		must.Succeed(t, tokens.Put(p.tokenKey(p.URL), token))
 		before := strings.Count(f.all(), "RegisterPlugin")

@@ -130,8 +130,7 @@ func (o *fakeOBS) change(change func(*fakeOBS)) {
 func TestOBS(t *testing.T) {
 	o := newFakeOBS("supersecretpassword")
 	f := greetingFake(t, "", o.greet, o.answer)
-	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: o.password})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: o.password})
 	h.eventually("the text is empty", func() bool { text, _ := o.state("", ""); return text == "" })
 	h.happens(robotA, "s", turn()...)
 	h.eventually("the sentence", func() bool { text, seen := o.state("Talk", "Stack-chan"); return text == "It is warm." && seen })
@@ -139,7 +138,7 @@ func TestOBS(t *testing.T) {
 	h.eventually("rest", func() bool { text, seen := o.state("Talk", "Stack-chan"); return text == "" && !seen })
 	h.happens(robotA, "s", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 	h.eventually("the notification", func() bool { text, _ := o.state("", ""); return text == "Bread is done." })
-	if note := h.relays.List()[0].Note; note != "" {
+	if note := h.note(); note != "" {
 		t.Errorf("note %q", note)
 	}
 	if all := f.all(); strings.Contains(all, o.password) {
@@ -178,8 +177,8 @@ func TestOBSRefuses(t *testing.T) {
 	f := greetingFake(t, "", o.greet, o.answer)
 	for key, want := range map[string]string{"": "OBS wants a password", "wrong-password": "OBS has refused the password"} {
 		h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: key})
-		h.eventually(want, func() bool { return strings.Contains(h.relays.List()[0].Note, want) })
-		if note := h.relays.List()[0].Note; key != "" && strings.Contains(note, key) {
+		h.eventually(want, func() bool { return strings.Contains(h.note(), want) })
+		if note := h.note(); key != "" && strings.Contains(note, key) {
 			t.Errorf("the note holds the key: %s", note)
 		}
 	}
@@ -193,7 +192,7 @@ func TestOBSWithoutItsSources(t *testing.T) {
 	f := greetingFake(t, "", o.greet, o.answer)
 	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address})
 	h.eventually("both notes", func() bool {
-		note := h.relays.List()[0].Note
+		note := h.note()
 		return h.relays.List()[0].OK && strings.Contains(note, `no source "Stack-chan text"`) &&
 			strings.Contains(note, `no source "Stack-chan" in the scene "Talk"`)
 	})
@@ -205,7 +204,7 @@ func TestOBSWithoutItsSources(t *testing.T) {
 	o.change(func(o *fakeOBS) { o.inputs["Stack-chan text"], o.scenes["Talk"] = "", []string{"Stack-chan"} })
 	f.send(map[string]any{"op": 5, "d": map[string]any{"eventType": "InputCreated", "eventIntent": 8}})
 	h.eventually("what there is", func() bool { text, seen := o.state("Talk", "Stack-chan"); return text == "It is warm." && seen })
-	h.eventually("no note", func() bool { return h.relays.List()[0].Note == "" })
+	h.eventually("no note", func() bool { return h.note() == "" })
 }
 
 // TestOBSChangesItsScene while the agent speaks: the item is seen in the scene on air.
@@ -227,8 +226,7 @@ func TestOBSThatIsBusy(t *testing.T) {
 	o := newFakeOBS("")
 	o.busy = true
 	f := greetingFake(t, "", o.greet, o.answer)
-	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "obs", URL: "ws://" + f.address})
 	h.happens(robotA, "s", turn()...)
 	h.eventually("it is told", func() bool { return f.last("It is warm.") != "" })
 	o.change(func(o *fakeOBS) { o.busy, o.inputs["Stack-chan text"] = false, "" })
@@ -241,7 +239,7 @@ func TestWhatIsNotOBS(t *testing.T) {
 	garbage := func() any { return "good day" }
 	f := greetingFake(t, "", garbage, func([]byte) []any { return []any{1, "x"} })
 	h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address})
-	h.eventually("the note", func() bool { return strings.Contains(h.relays.List()[0].Note, "does not greet as OBS does") })
+	h.eventually("the note", func() bool { return strings.Contains(h.note(), "does not greet as OBS does") })
 }
 
 // TestOBSItems are those that the words name.

@@ -25,8 +25,7 @@ import (
 // TestATry walks through all that a program can show, and shows what there is again.
 func TestATry(t *testing.T) {
 	f := newFake(t, "", nil)
-	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	h.happens(robotA, "s", turn()[:4]...)
 	var shown []string
 	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(what string) error {
@@ -43,22 +42,45 @@ func TestATry(t *testing.T) {
 	h.eventually("what there is", func() bool { return strings.HasSuffix(f.last("stackchan.state"), `"thinking"}`) })
 }
 
-// TestWhatNoRelayCanBe.
-func TestWhatNoRelayCanBe(t *testing.T) {
+// TestInvalidTargets of every kind.
+func TestInvalidTargets(t *testing.T) {
+	many := make([]string, mostShapes)
+	for i := range many {
+		many[i] = fmt.Sprint("s", i)
+	}
+	word := func(key, word string) map[string]string { return map[string]string{key: word} }
 	for _, c := range []struct {
-		targets []Target
 		want    string
+		targets []Target
 	}{
-		{[]Target{{Kind: "vtuber"}}, "there is no kind"},
-		{[]Target{{Kind: "warudo", URL: "http://x"}}, "ws://"},
-		{[]Target{{Kind: "warudo", URL: "ws://me:secret@x"}}, "give that as key"},
-		{[]Target{{Kind: "warudo"}, {Kind: "warudo"}}, "two relays are called"},
-		{[]Target{{Kind: "warudo", Words: map[string]string{"state.dancing": "x"}}}, "state.dancing"},
-		{[]Target{{Kind: "warudo", Words: map[string]string{"face.happy": strings.Repeat("x", 300)}}}, "more than 200 bytes"},
+		{"there is no kind", []Target{{Kind: "vtuber"}}},
+		{"ws://", []Target{{Kind: "warudo", URL: "http://x"}}},
+		{"give that as key", []Target{{Kind: "warudo", URL: "ws://me:secret@x"}}},
+		{"two relays are called", []Target{{Kind: "warudo"}, {Kind: "warudo"}}},
+		{"state.dancing", []Target{{Kind: "warudo", Words: word("state.dancing", "x")}}},
+		{"more than 200 bytes", []Target{{Kind: "warudo", Words: word("face.happy", strings.Repeat("x", 300))}}},
+		{"normal or high", []Target{{Kind: "aituberkit", Words: word("speak.sentence", "loud")}}},
+		{"set url", []Target{{Kind: "chatdollkit"}}},
+		{"no port", []Target{{Kind: "chatdollkit", URL: "tcp://127.0.0.1"}}},
+		{"tcp://", []Target{{Kind: "chatdollkit", URL: "ws://127.0.0.1:1"}}},
+		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "State")}}},
+		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "property Stackchan")}}},
+		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "property Stack/chan State")}}},
+		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "property Stackchan State?x=1")}}},
+		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "call Object Say")}}},
+		{"at most 64", []Target{{Kind: "vmc", Words: map[string]string{
+			"state.idle": strings.Join(many[:32], ","), "state.working": strings.Join(many[32:], ",")}}}},
+		{"set url", []Target{{Kind: "webhook"}}},
+		{"http://", []Target{{Kind: "webhook", URL: "ws://127.0.0.1"}}},
+		{"not base64", []Target{{Kind: "webhook", URL: "http://127.0.0.1", Key: "whsec_???"}}},
+		{"words.frame.mood ", []Target{{Kind: "webhook", URL: "http://127.0.0.1", Words: word("frame.mood", "feelings")}}},
 	} {
-		_, err := New(Options{Targets: c.targets, Words: plainWords(t), Log: slog.New(slog.DiscardHandler)})
+		_, err := New(Options{Targets: c.targets, Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "me:secret") {
 			t.Errorf("%v: %v", c.targets, err)
+		}
+		if len(c.targets) == 1 && Check(c.targets[0], agent.StockWords()) == nil {
+			t.Errorf("Check accepts %v", c.targets)
 		}
 	}
 }
@@ -121,8 +143,7 @@ func TestANotificationNobodySawWaits(t *testing.T) {
 		"taken":             {Target{Kind: "webhook", URL: other.URL}, func() bool { return len(other.all("Bread is done.")) > 0 }, true},
 		"perhaps not taken": {Target{Kind: "warudo", URL: "ws://" + warudo.address}, func() bool { return warudo.last("It is warm.") != "" }, false},
 	} {
-		h := newHarness(t, c.target)
-		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+		h := newConnected(t, c.target)
 		h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 		h.happens(robotA, "s", turn()...)
 		h.eventually("what comes after it", c.told)
@@ -150,11 +171,11 @@ func TestARobotIsMeantByItsName(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "", nil)
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Robot: "ann"})
-	h.eventually("it says that there is none", func() bool { return strings.Contains(h.relays.List()[0].Note, `no robot is called "ann"`) })
+	h.eventually("it says that there is none", func() bool { return strings.Contains(h.note(), `no robot is called "ann"`) })
 	h.happens(robotA, "s", turn()...)
 	h.name(robotA, "ann")
 	h.eventually("it is shown", func() bool { return f.last("speaking") != "" })
-	if note := h.relays.List()[0].Note; note != "" {
+	if note := h.note(); note != "" {
 		t.Error(note)
 	}
 	h.happens("a0b1c2d3e4f6", "o", event.RobotOnline{}, event.ListeningStarted{})
@@ -165,13 +186,13 @@ func TestARobotIsMeantByItsName(t *testing.T) {
 // TestASessionThatEndsMeanwhile is told to have ended, once the program is back.
 func TestASessionThatEndsMeanwhile(t *testing.T) {
 	c := newFakeClawd(t, "127.0.0.1:0")
-	h := newHarness(t, Target{Kind: "clawd", URL: "http://" + c.address})
+	h := newHarness(t, Target{Kind: "clawd", URL: c.URL})
 	h.happens(robotA, "s", turn()[:4]...)
 	h.eventually("it thinks", func() bool { return strings.Contains(c.all(), "thinking") })
 	c.stop()
 	h.happens(robotA, "s", event.TurnEnded{End: event.EndCancelled}, event.RobotOffline{})
 	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
-	back := newFakeClawd(t, c.address)
+	back := newFakeClawd(t, c.Listener.Addr().String())
 	h.eventually("it is at rest", func() bool {
 		return strings.Contains(back.all(), `"idle"`) || strings.Contains(back.all(), "SessionEnd")
 	})
@@ -196,8 +217,7 @@ func TestANotificationOfARobotIsToldOnce(t *testing.T) {
 // TestATryMakesUpFor what has happened meanwhile.
 func TestATryMakesUpFor(t *testing.T) {
 	f := newFake(t, "", nil)
-	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	told := false
 	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(string) error {
 		if !told {
@@ -212,7 +232,7 @@ func TestATryMakesUpFor(t *testing.T) {
 
 // TestAnAddressIsShownWithoutItsQuery, whatever is wrong with it: a query may hold a key.
 func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
-	o := &Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}, Home: t.TempDir()}
+	o := &Options{Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}, Home: t.TempDir()}
 	silent := newFake(t, "", nil)
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
@@ -290,7 +310,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 			}
 			return c.answers
 		})
-		r, err := newRelay(&Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}},
+		r, err := newRelay(&Options{Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}},
 			Target{Kind: c.kind, URL: "ws://" + f.address})
 		must.Succeed(t, err)
 		l, err := r.program.open(ctx, func(error) {})

@@ -87,10 +87,10 @@ func (f *fakeVeado) seen() string {
 func TestVeadotube(t *testing.T) {
 	f := newFakeVeado(t, "")
 	h := newHarness(t, Target{Kind: "veadotube"})
-	h.eventually("none runs", func() bool { return strings.Contains(h.relays.List()[0].Note, "no veadotube runs") })
+	h.eventually("none runs", func() bool { return strings.Contains(h.note(), "no veadotube runs") })
 	writeInstance(t, h.home, "mini-1", time.Now().Unix(), f.address)
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	if note := h.relays.List()[0].Note; note != "" {
+	if note := h.note(); note != "" {
 		t.Errorf("the note is %q", note)
 	}
 	if got := f.query(); got != "n=Perch" {

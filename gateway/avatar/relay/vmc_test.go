@@ -2,7 +2,6 @@ package relay
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -127,18 +126,5 @@ func TestVMCDatagramsAreSmall(t *testing.T) {
 	defer told.mu.Unlock()
 	if told.largest > 1472 {
 		t.Errorf("a datagram of %d bytes", told.largest)
-	}
-}
-
-// TestTooManyShapes are refused.
-func TestTooManyShapes(t *testing.T) {
-	var many []string
-	for i := range mostShapes {
-		many = append(many, fmt.Sprintf("s%d", i))
-	}
-	_, err := New(Options{Words: plainWords(t), Log: slog.New(slog.DiscardHandler), Targets: []Target{{Kind: "vmc", Words: map[string]string{
-		"state.idle": strings.Join(many[:32], ","), "state.working": strings.Join(many[32:], ",")}}}})
-	if err == nil || !strings.Contains(err.Error(), "at most 64") {
-		t.Error(err)
 	}
 }

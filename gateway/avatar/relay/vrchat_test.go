@@ -49,14 +49,7 @@ func TestVRChatParameters(t *testing.T) {
 // wordsOf are a kind's with an owner's changes.
 func wordsOf(t testing.TB, k kind, changed map[string]string) words {
 	t.Helper()
-	w, err := newWords(k, plainWords(t), changed)
-	must.Succeed(t, err)
-	return w
-}
-
-func plainWords(t testing.TB) *agent.Words {
-	t.Helper()
-	w, err := agent.NewWords(nil)
+	w, err := newWords(k, agent.StockWords(), changed)
 	must.Succeed(t, err)
 	return w
 }
@@ -67,7 +60,7 @@ func TestVRChatIsLeftAtRest(t *testing.T) {
 	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address,
 		Words: map[string]string{"state.thinking": "Busy", "state.idle": "Rest", "gesture.nod": "2"}})
 	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
-	if note := h.relays.List()[0].Note; !strings.Contains(note, "nothing answers") {
+	if note := h.note(); !strings.Contains(note, "nothing answers") {
 		t.Errorf("its condition is %q", note)
 	}
 	h.happens(robotA, "s", turn()[:4]...)

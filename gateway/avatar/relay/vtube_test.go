@@ -295,13 +295,13 @@ func (f *fakeVTube) injections() int {
 func TestVTubeStudio(t *testing.T) {
 	f := newFakeVTube(t, "")
 	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
-	h.eventually("the owner is told of the popup", func() bool { return strings.Contains(h.relays.List()[0].Note, "popup") })
+	h.eventually("the owner is told of the popup", func() bool { return strings.Contains(h.note(), "popup") })
 	if h.relays.List()[0].OK {
 		t.Error("it is connected before somebody has allowed it")
 	}
 	f.allowed()
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
-	if note := h.relays.List()[0].Note; note != "" {
+	if note := h.note(); note != "" {
 		t.Errorf("the note is %q", note)
 	}
 	h.happens(robotA, "s", turn()[:4]...)
@@ -412,8 +412,7 @@ func TestVTubeStudioKnowsAgain(t *testing.T) {
 // TestVTubeStudioModels: another model is learnt, and one that shows little is spoken of.
 func TestVTubeStudioModels(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
-	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
 	h.happens(robotA, "s", turn()...)
 	h.eventually("it smiles", func() bool { return f.active("Happy.exp3.json") })
 	f.mu.Lock()
@@ -427,28 +426,27 @@ func TestVTubeStudioModels(t *testing.T) {
 	f.mu.Unlock()
 	f.send(json.RawMessage(`{"messageType":"ModelLoadedEvent"}`))
 	h.eventually("a model without expressions is spoken of",
-		func() bool { return strings.Contains(h.relays.List()[0].Note, `"Akari" has no expressions`) })
+		func() bool { return strings.Contains(h.note(), `"Akari" has no expressions`) })
 	f.mu.Lock()
 	f.off = true
 	f.mu.Unlock()
 	f.send(json.RawMessage(`{"messageType":"ModelConfigChangedEvent"}`))
-	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK && strings.Contains(h.relays.List()[0].Note, "denied") })
+	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK && strings.Contains(h.note(), "denied") })
 }
 
 // TestARefusalIsOver once what was refused is taken: the note says so no longer.
 func TestARefusalIsOver(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
-	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
 	f.mu.Lock()
 	delete(f.expressions, "Happy.exp3.json")
 	f.mu.Unlock()
 	h.happens(robotA, "s", event.SpeakingStarted{}, event.Emotion{Name: "happy"})
-	h.eventually("the refusal is noted", func() bool { return strings.Contains(h.relays.List()[0].Note, "VTube Studio refuses") })
+	h.eventually("the refusal is noted", func() bool { return strings.Contains(h.note(), "VTube Studio refuses") })
 	h.happens(robotA, "s", event.Emotion{Name: "sad"})
 	h.eventually("another is shown", func() bool { return f.active("02_sad.exp3.json") })
 	h.happens(robotA, "s", event.Emotion{Name: "neutral"}) // which no longer takes back what is not there
-	h.eventually("the note is gone", func() bool { return h.relays.List()[0].Note == "" })
+	h.eventually("the note is gone", func() bool { return h.note() == "" })
 }
 
 // vtubeSays is what VTube Studio broadcasts.
@@ -501,7 +499,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	at, err := strconv.Atoi(port)
 	must.Succeed(t, err)
 	address, _ := broadcasts(t, vtubeSays(true, at))
-	p := &vtubeStudio{programConfig: &programConfig{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: plainWords(t)}, appliance: "Perch",
+	p := &vtubeStudio{programConfig: &programConfig{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: agent.StockWords()}, appliance: "Perch",
 		tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address, here: ofThisMachine}
 	open := func() (note string, err error) {
 		l, err := p.open(t.Context(), func(error) {})

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,8 +18,7 @@ import (
 
 // receiver is a program that takes webhooks.
 type receiver struct {
-	*httptest.Server
-	t      testing.TB
+	httpFake
 	mu     sync.Mutex
 	posts  []post
 	status func(body string) int // nil takes everything
@@ -29,8 +27,8 @@ type receiver struct {
 type post struct{ id, at, signature, body, path string }
 
 func newReceiver(t testing.TB, status func(body string) int) *receiver {
-	r := &receiver{t: t, status: status}
-	r.Server = serveHTTP(t, anywhere, http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	r := &receiver{httpFake: httpFake{t: t}, status: status}
+	r.start(listen(t, anywhere), http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
 		if err != nil || q.Method != http.MethodPost || q.Header.Get("Content-Type") != "application/json" || q.Header.Get("Authorization") != "" {
 			t.Errorf("%s %v: %v", q.Method, q.Header, err)
@@ -54,12 +52,9 @@ func newReceiver(t testing.TB, status func(body string) int) *receiver {
 	return r
 }
 
-func (r *receiver) stop() { kill(r.Server) }
-
-// again starts one that was stopped, where it was. It has taken nothing yet.
 func (r *receiver) again() {
 	r.posts = nil
-	r.Server = serveHTTP(r.t, r.Listener.Addr().String(), r.Config.Handler)
+	r.httpFake.again()
 }
 
 // all are the posts it took whose body has a part.
@@ -89,9 +84,8 @@ func (r untimed) all() string {
 func TestWebhook(t *testing.T) {
 	r := newReceiver(t, nil)
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	h := newHarness(t, Target{Kind: "webhook", URL: r.URL + "/hooks/robot?token=hush", Key: secret,
+	h := newConnected(t, Target{Kind: "webhook", URL: r.URL + "/hooks/robot?token=hush", Key: secret,
 		Words: map[string]string{"frame.gesture": ""}})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	h.happens(robotA, "s", turn()...)
 	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 	h.eventually("the notification", func() bool { return len(r.all("Bread is done.")) == 1 })
@@ -142,10 +136,9 @@ func TestWebhookSendsANotificationAgain(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	h := newHarness(t, Target{Kind: "webhook", URL: r.URL})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "webhook", URL: r.URL})
 	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	h.eventually("a note", func() bool { return strings.Contains(h.relays.List()[0].Note, "is not ready (HTTP 503)") })
+	h.eventually("a note", func() bool { return strings.Contains(h.note(), "is not ready (HTTP 503)") })
 	h.happens("", "", event.NotificationChanged{ID: "n", State: "shown"})
 	h.eventually("the notification", func() bool { return len(r.all("Bread is done.")) == 1 })
 	h.happens("", "", event.Notification{ID: "m", Text: "Tea is done.", Urgency: "normal"})
@@ -169,8 +162,8 @@ func TestWebhookAnswers(t *testing.T) {
 	} {
 		r := newReceiver(t, func(string) int { return status })
 		h := newHarness(t, Target{Kind: "webhook", URL: r.URL, Key: "a-secret-of-mine"})
-		h.eventually(c.want, func() bool { return strings.Contains(h.relays.List()[0].Note, c.want) && h.relays.List()[0].OK == c.ok })
-		if strings.Contains(h.relays.List()[0].Note, "a-secret-of-mine") {
+		h.eventually(c.want, func() bool { return strings.Contains(h.note(), c.want) && h.relays.List()[0].OK == c.ok })
+		if strings.Contains(h.note(), "a-secret-of-mine") {
 			t.Error("the note holds the key")
 		}
 		h.stop()
@@ -201,28 +194,13 @@ func TestWebhookThatHangs(t *testing.T) {
 	if n, most := asked.Load(), 1+int32(time.Since(began)/postWithin); n > most {
 		t.Errorf("it is asked %d times meanwhile, and not %d", n, most)
 	}
-	h.eventually("the note", func() bool { return h.relays.List()[0].Note != "" })
-}
-
-// TestWhatNoWebhookCanBe.
-func TestWhatNoWebhookCanBe(t *testing.T) {
-	for want, target := range map[string]Target{
-		"set url":           {Kind: "webhook"},
-		"http://":           {Kind: "webhook", URL: "ws://127.0.0.1"},
-		"not base64":        {Kind: "webhook", URL: "http://127.0.0.1", Key: "whsec_???"},
-		"words.frame.mood ": {Kind: "webhook", URL: "http://127.0.0.1", Words: map[string]string{"frame.mood": "feelings"}},
-	} {
-		if err := Check(target, plainWords(t)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", target, err)
-		}
-	}
+	h.eventually("the note", func() bool { return h.note() != "" })
 }
 
 // TestWebhookIsTried with frames of every kind that it can be told of.
 func TestWebhookIsTried(t *testing.T) {
 	r := newReceiver(t, nil)
-	h := newHarness(t, Target{Kind: "webhook", URL: r.URL})
-	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+	h := newConnected(t, Target{Kind: "webhook", URL: r.URL})
 	must.Succeed(t, h.relays.RunTrial(t.Context(), "webhook", time.Millisecond, func(string) error { return nil }))
 	for _, kind := range []string{feed.KindState, feed.KindFace, feed.KindMood, feed.KindGesture, feed.KindSaid, feed.KindNotice} {
 		if len(r.all(`"type":"`+kind+`"`)) == 0 {
@@ -238,8 +216,7 @@ func TestWebhookIsTried(t *testing.T) {
 func TestWebhookAddress(t *testing.T) {
 	for _, path := range []string{"/hooks/", "/hooks", "/", "/a%2Fb/?to=x"} {
 		r := newReceiver(t, nil)
-		h := newHarness(t, Target{Kind: "webhook", URL: r.URL + path})
-		h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
+		h := newConnected(t, Target{Kind: "webhook", URL: r.URL + path})
 		if got := r.all("pong")[0].path; got != path {
 			t.Errorf("%s was sent to %s", path, got)
 		}
