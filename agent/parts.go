@@ -68,59 +68,33 @@ func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (fo
 	for i, part := range parts {
 		each[i] = newSought([]string{part})
 	}
-	has := make([]int, len(all))
-	var with [mostParts + 1]int // number of entries by number of parts
-	most, enough := 0, 0        // n entries have at least enough parts
-	for at, e := range all {
-		may, is := 0, 0
-		for i := range each {
-			if each[i].mayBeIn(e) {
-				may++
-			}
-		}
-		few := max(enough, most/2, (len(parts)-1)/4) // too few to be one of the best
-		if may <= few {
-			continue
-		}
+	type hit struct {
+		*indexed
+		parts int
+	}
+	var hits []hit
+	most := 0 // parts
+	for _, e := range all {
+		is := 0
 		for i := range each {
 			if each[i].in(e) {
 				is++
 			}
 		}
-		if is <= few || !fits(e) {
-			continue
+		if is > 0 && 4*is >= len(parts) && fits(e) {
+			hits, most = append(hits, hit{e, is}), max(most, is)
 		}
-		has[at] = is
-		with[is]++
-		most = max(most, is)
-		enough = enoughFor(n, with[:])
 	}
-	least, above := most, 0
-	for 2*(least-1) > most && (n <= 0 || above+with[least] < n) {
-		above += with[least]
-		least--
+	hits = slices.DeleteFunc(hits, func(h hit) bool { return 2*h.parts <= most })
+	if n > 0 && len(hits) > n {
+		slices.SortStableFunc(hits, func(a, b hit) int { return b.parts - a.parts })
+		hits = hits[:n]
+		slices.SortFunc(hits, func(a, b hit) int { return byRank(a.indexed, b.indexed) })
 	}
-	last := n - above // how many with the fewest parts are still wanted
-	for at, e := range all {
-		if has[at] > least || has[at] == least && least > 0 && (n <= 0 || last > 0) {
-			found = append(found, e)
-			if has[at] == least {
-				last--
-			}
-		}
+	for _, h := range hits {
+		found = append(found, h.indexed)
 	}
 	return found
-}
-
-// enoughFor returns the greatest number of parts that at least n entries have; 0 for
-// n = 0, which means all entries.
-func enoughFor(n int, with []int) int {
-	for parts := len(with) - 1; parts > 0 && n > 0; parts-- {
-		if n -= with[parts]; n <= 0 {
-			return parts
-		}
-	}
-	return 0
 }
 
 // sought is a set of texts that an entry must all contain.
@@ -149,20 +123,12 @@ func newSought(texts []string) sought {
 	return s
 }
 
-// mayBeIn reports whether an entry has the letter bits of the texts.
-func (s *sought) mayBeIn(e *indexed) bool {
+// in reports whether an entry contains all the texts.
+func (s *sought) in(e *indexed) bool {
 	for _, b := range s.bits {
 		if e.letters[b.word]&b.set != b.set {
 			return false
 		}
-	}
-	return true
-}
-
-// in reports whether an entry contains all the texts.
-func (s *sought) in(e *indexed) bool {
-	if !s.mayBeIn(e) {
-		return false
 	}
 	for _, text := range s.texts {
 		if !strings.Contains(e.text, text) {
