@@ -100,15 +100,20 @@ func TestOneReplyForEachChangeOfFace(t *testing.T) {
 		agent.Felt{Emotion: agent.Neutral}, agent.Felt{Emotion: happy}, agent.Felt{Emotion: agent.Neutral, Assumed: true}}}
 	p := &published{}
 	replies, _ := answers(t, newMind(p, nil, away, b), "hello")
-	var faces []string
-	for _, e := range p.events {
-		if e, ok := e.(event.Emotion); ok {
-			faces = append(faces, e.Name)
-		}
-	}
-	if !slices.Equal(faces, []string{"happy", "neutral", "happy"}) || len(replies) != 3 {
+	if faces := emotions(p, func(e event.Emotion) string { return e.Name }); faces != "happy neutral happy" || len(replies) != 3 {
 		t.Errorf("published %v, replied %v", faces, replies)
 	}
+}
+
+// emotions lists what of says of the published emotions.
+func emotions(p *published, of func(event.Emotion) string) string {
+	var all []string
+	for _, e := range p.events {
+		if e, ok := e.(event.Emotion); ok {
+			all = append(all, of(e))
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // TestAnotherTagForTheSameFace: skins get the new tag; a robot shows the face
@@ -123,13 +128,8 @@ func TestAnotherTagForTheSameFace(t *testing.T) {
 			given++
 			return nil
 		})
-		var words []string
-		for _, e := range p.events {
-			if e, ok := e.(event.Emotion); ok {
-				words = append(words, e.Tag)
-			}
-		}
-		if want := map[bool]int{true: 2, false: 1}[body == nil]; err != nil || given != want || !slices.Equal(words, []string{"joy", "glad"}) {
+		words := emotions(p, func(e event.Emotion) string { return e.Tag })
+		if want := map[bool]int{true: 2, false: 1}[body == nil]; err != nil || given != want || words != "joy glad" {
 			t.Errorf("with a robot %t: published %v, given %d, %v", body != nil, words, given, err)
 		}
 	}

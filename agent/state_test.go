@@ -119,19 +119,14 @@ func TestDueIsWhenItChangesByItself(t *testing.T) {
 	}
 }
 
-func TestALateEventOfAReplacedSessionChangesNothing(t *testing.T) {
-	s := fold(agent.State{}, log(event.RobotOnline{}, event.ListeningStarted{}))
-	old := event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s0", Event: event.SpeakingStarted{}}
-	if got := agent.Fold(s, old); got.At(noon) != agent.Listening {
-		t.Errorf("shows %s", got.At(noon))
-	}
-}
-
-func TestASessionThatNeverSaidHelloStillGoesOffline(t *testing.T) {
-	s := fold(agent.State{}, log(event.RobotOnline{}, event.ListeningStarted{}))
-	s = agent.Fold(s, event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s2", Event: event.RobotOffline{}})
-	if s.Online || s.At(noon) != agent.Idle {
-		t.Errorf("online %v, shows %s", s.Online, s.At(noon))
+// TestEventsOfOtherSessions: a late event of a replaced session changes nothing, and a session
+// that has never said hello still goes offline.
+func TestEventsOfOtherSessions(t *testing.T) {
+	before := fold(agent.State{}, log(event.RobotOnline{}, event.ListeningStarted{}))
+	late := agent.Fold(before, event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s0", Event: event.SpeakingStarted{}})
+	gone := agent.Fold(before, event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s2", Event: event.RobotOffline{}})
+	if !late.Online || late.At(noon) != agent.Listening || gone.Online || gone.At(noon) != agent.Idle {
+		t.Errorf("late: %+v, gone: %+v", late, gone)
 	}
 }
 

@@ -200,21 +200,6 @@ func TestATimerRings(t *testing.T) {
 	})
 }
 
-// TestATimerWaitsForTheNextHello: if the channel is closed, the timer is published
-// at its time and announced at the next hello.
-func TestATimerWaitsForTheNextHello(t *testing.T) {
-	running(t, func(t *testing.T, h *fixture) {
-		timer := h.set(tea(time.Minute))
-		h.pass(time.Minute)
-		if h.count("rang "+timer.ID) != 1 {
-			t.Errorf("published %v", h.published())
-		}
-		time.Sleep(5 * time.Hour)
-		h.hello(chan1, "s1")
-		h.expects("5: Tea is ready.!")
-	})
-}
-
 func TestATimerStaysUntilItsNotificationIsStored(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
 		timer := h.set(tea(time.Minute))
