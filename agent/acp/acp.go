@@ -39,26 +39,26 @@ import (
 
 // Options of the brain. Zero values mean the defaults given.
 type Options struct {
-	Command []string // the program and its arguments; needed
-	Dir     string   // the folder the agent works in; the current one
+	Command []string `yaml:"command" doc:"The agent's program and its arguments."`
+	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // the current one if empty
 	// Env is added to the appliance's own environment, without variables that begin
 	// with PERCH_ or come from the service manager.
-	Env []string
+	Env map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
 
-	Idle  time.Duration // a session unused for so long is replaced; 300 s
-	Turns int           // a session with so many turns is replaced; 50
-	Age   time.Duration // a session this old is replaced; 1800 s
+	Idle  time.Duration `yaml:"idle" doc:"A new session begins after this time without a turn. If 0s, 5m."`
+	Turns int           `yaml:"turns" doc:"A new session begins after so many turns. If 0, 50."`
+	Age   time.Duration `yaml:"age" doc:"A new session begins after this time. If 0s, 30m."`
 
+	// AllowKinds are kinds of tools that need no permission of a person. The agent itself
+	// reports the kind of a tool.
+	AllowKinds []string `yaml:"allow" doc:"Kinds of tools that need no permission: read, edit, delete, move, search, execute, think, fetch, switch_mode, other."`
+
+	Silence time.Duration `yaml:"within" doc:"The longest time without a sign of life. If 0s, 5m."`
 	Start   time.Duration // for the agent to come up, and to open a session; 30 s
-	Silence time.Duration // without a sign of life within a turn; 300 s
 	Turn    time.Duration // for all of a turn, without the time for listening and questions; half an hour
 	Words   time.Duration // for the words between two tools; 300 s
 	Grace   time.Duration // for a cancelled prompt to be answered; 5 s
 
-	// AllowKinds are kinds of tools that need no permission of a person:
-	// read edit delete move search execute think fetch switch_mode other. The
-	// agent itself reports the kind of a tool.
-	AllowKinds []string
 	// MayAnswer reports whether the robot in the turn may answer a permission: an
 	// adopted one may. If nil, nobody may.
 	MayAnswer func(device.ID) bool
@@ -175,8 +175,8 @@ func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 // and cuts a text to most bytes.
 func (b *Brain) redacted(s string, most int) string {
 	s = plain.Clip(s, 4*most)
-	for _, entry := range b.o.Env {
-		if _, value, _ := strings.Cut(entry, "="); len(value) >= 8 {
+	for _, value := range b.o.Env {
+		if len(value) >= 8 {
 			s = strings.ReplaceAll(s, value, "***")
 		}
 	}

@@ -51,8 +51,8 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	r := &rig{processDir: processDir{t, t.TempDir()}, log: &waittest.Buffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	o := acp.Options{
 		Command: []string{self}, Dir: r.dir,
-		Env: []string{"FAKE_AGENT=" + mode, "FAKE_DIR=" + r.dir, "FAKE_KEY=" + canary,
-			"GORACE=atexit_sleep_ms=0"}, // else a race-tested fake takes a second to end
+		Env: map[string]string{"FAKE_AGENT": mode, "FAKE_DIR": r.dir, "FAKE_KEY": canary,
+			"GORACE": "atexit_sleep_ms=0"}, // else a race-tested fake takes a second to end
 		MayAnswer: func(id device.ID) bool { return id == robot },
 		Log:       slog.New(slog.NewTextHandler(r.log, nil)), Now: r.clock,
 	}

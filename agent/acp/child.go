@@ -122,7 +122,7 @@ func (b *Brain) spawn() (*child, error) {
 	if err := b.Installed(); err != nil {
 		return nil, err
 	}
-	started, err := program.Start(program.Options{Command: b.o.Command, Dir: b.o.Dir, Env: b.o.Env})
+	started, err := program.Start(program.Options{Command: b.o.Command, Dir: b.o.Dir, Env: program.Environ(b.o.Env)})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s cannot be started: %w", agent.ErrAway, b.name(), err)
 	}

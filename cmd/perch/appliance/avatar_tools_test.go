@@ -198,7 +198,7 @@ func toolDrivers(t *testing.T) map[string]toolDriver {
 	return map[string]toolDriver{
 		"openai":    {appliancetest.OpenAI(openaibrain.Options{URL: chat + "/v1", Model: "m"}), ofChat},
 		"anthropic": {appliancetest.Anthropic(anthropic.Options{URL: messages, Model: "m", Key: "k"}), ofMessages},
-		"acp":       {config.Engine{Kind: "acp", Options: &acp.Keys{Command: []string{self}, Env: map[string]string{asAgent: string(told)}, Within: 20 * time.Second}}, func() used { return told.used(t) }},
+		"acp":       {config.Engine{Kind: "acp", Options: &acp.Options{Command: []string{self}, Env: map[string]string{asAgent: string(told)}, Silence: 20 * time.Second}}, func() used { return told.used(t) }},
 	}
 }
 

@@ -188,7 +188,7 @@ func TestACodingAgentHasTools(t *testing.T) {
 	for _, local := range [][]string{{"127.0.0.1:0"}, nil} {
 		c := appliancetest.Config()
 		c.Local = local
-		c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{self}, Env: map[string]string{asAgent: string(told)}, Within: 20 * time.Second}}}
+		c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Options{Command: []string{self}, Env: map[string]string{asAgent: string(told)}, Silence: 20 * time.Second}}}
 		h := appliancetest.Start(t, c, t.TempDir())
 		answer := func(turn agent.Turn, words string) string {
 			t.Helper()

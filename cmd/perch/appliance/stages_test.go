@@ -89,7 +89,7 @@ func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
 	c.Speech.Synthesizers[0].Options.(*espeak.Options).Speed = 400 // it has much to say before it asks
-	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{built(t, "github.com/coder/acp-go-sdk/example/agent")}}}}
+	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Options{Command: []string{built(t, "github.com/coder/acp-go-sdk/example/agent")}}}}
 	h := appliancetest.Start(t, c, t.TempDir())
 	if !adopted {
 		h.Robots.Welcome(time.Time{})

@@ -126,8 +126,8 @@ func TestABrainsOwnTime(t *testing.T) {
 			})
 		}
 	}
-	brain, err := drivers.Brains().New("acp", &acp.Keys{Command: []string{"x"}}, setup) // which may take as long as its tools
-	if err != nil || (&acp.Keys{}).Patience() != 5*time.Minute || (&acp.Keys{Within: time.Minute}).Patience() != time.Minute {
+	brain, err := drivers.Brains().New("acp", &acp.Options{Command: []string{"x"}}, setup) // which may take as long as its tools
+	if err != nil || (&acp.Options{}).Patience() != 5*time.Minute || (&acp.Options{Silence: time.Minute}).Patience() != time.Minute {
 		t.Errorf("%v, %v", brain, err)
 	}
 }

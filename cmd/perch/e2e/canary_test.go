@@ -225,7 +225,7 @@ func indiscreetEngines(at string, secrets *canaries, file func(string) string) c
 		appliancetest.OpenAI(openaibrain.Options{URL: "http://127.0.0.1:9/v1?api_key=" + nobody, Model: "m"}),
 		appliancetest.Anthropic(anthropic.Options{URL: at, Model: "m", Key: secrets.plant("brain anthropic key")}),
 		{Kind: "assist", Options: &assistbrain.Options{URL: at, Token: secrets.plant("brain assist token")}},
-		{Kind: "acp", Options: &acp.Keys{Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`}, Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}}},
+		{Kind: "acp", Options: &acp.Options{Command: []string{"sh", "-c", `echo "$AGENT_KEY" >&2; exit 1`}, Env: map[string]string{"AGENT_KEY": secrets.plant("brain acp env")}}},
 		{Kind: "reflex", Options: &reflex.Keys{}}}
 	c.BrainDeep = []config.Engine{{Kind: "openai", Options: &openaibrain.Options{URL: at + "/v1", Model: "m", Key: secrets.plant("brain_deep key")}}}
 	return c

@@ -55,7 +55,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			brain: appliancetest.OpenAI(openaibrain.Options{Model: "m", Key: canary}), want: "there is no such API at"},
 		"a model that is not there": {serve: models(refuse(404, `{"error":{"message":"model \"m\" not found, try pulling it first"}}`)), path: "/v1",
 			brain: appliancetest.OpenAI(openaibrain.Options{Model: "m", Key: canary}), want: "lists: qwen3:4b, llama3"},
-		"an agent that is not there": {brain: config.Engine{Kind: "acp", Options: &acp.Keys{Command: []string{"no-such-agent"}}}, want: "no-such-agent is not installed"},
+		"an agent that is not there": {brain: config.Engine{Kind: "acp", Options: &acp.Options{Command: []string{"no-such-agent"}}}, want: "no-such-agent is not installed"},
 		"nothing that listens":       {brain: appliancetest.OpenAI(openaibrain.Options{URL: "http://127.0.0.1:9/v1", Model: "m", Key: canary}), want: "nothing listens"},
 	} {
 		t.Run(name, func(t *testing.T) {

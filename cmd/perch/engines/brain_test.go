@@ -20,7 +20,7 @@ import (
 // any longer than its configuration says.
 func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 	c := config.Default()
-	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Keys{Command: []string{"sleep", "60"}, Within: 300 * time.Millisecond}}}
+	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Options{Command: []string{"sleep", "60"}, Silence: 300 * time.Millisecond}}}
 	e, err := New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	defer e.Close()
