@@ -27,8 +27,8 @@ const populateRead = 22
 
 // Run releases memory a second after the start, 30 s later, when the rest of the start is
 // done, and after each 30 s without an event, until ctx ends. next waits for an event; urgent
-// reports that the whole program will be needed. An error of next other than that of its
-// context ends Run, too.
+// reports that the whole program will be needed. Any error of next but
+// its context's deadline ends Run, too.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
 	within := afterStart
 	released := false // pages may be missing
@@ -93,8 +93,8 @@ func advise(how uintptr, log *slog.Logger) {
 type pages struct{ from, to uintptr }
 
 // unwritten returns the parts of memory that are as the program's file has them. smaps has
-// the form of /proc/PID/smaps. A part of which a page was ever written, as the loader does,
-// is left out: that page would be lost.
+// the form of /proc/PID/smaps. A part is left out if one of its pages was ever written, as
+// the loader does: that page would be lost.
 func unwritten(smaps []byte, program string) (all []pages) {
 	var p pages
 	for line := range strings.Lines(string(smaps)) {

@@ -27,7 +27,7 @@ type Condition struct {
 		since, again time.Time
 	}
 	warning  error  // a limitation, despite which it works
-	failures int    // in a row, not counting those that only a check ended
+	failures int    // since the last successful use
 	all      uint64 // failures since the start
 	use      struct {
 		failed bool      // the last use failed, not only a check
@@ -150,7 +150,7 @@ func (c *Condition) works() {
 }
 
 // failed records a failed use or check, and reports it if it is new. The result of a use
-// overrides that of a check.
+// overrides a check's.
 func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

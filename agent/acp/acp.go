@@ -4,7 +4,7 @@
 // zeroclaw acp are such agents. The dialect that zeroclaw spoke before it
 // followed the protocol ("session/event", {"approved":true}) is recognised.
 //
-// The framing is not that of github.com/coder/acp-go-sdk. That library ends the
+// The framing does not use github.com/coder/acp-go-sdk, because that library ends the
 // connection at a line beyond its scanner's buffer and at its 1025th pending
 // notification, while here a speaker may let the agent wait for minutes: a line that
 // is too long is skipped, and text that waits is joined.

@@ -15,7 +15,7 @@ type permission struct {
 	session string
 	old     bool // of the older dialect, which expects {"approved":true}
 	call    toolChange
-	allow   string // the option that allows it once; empty if there is none, and in the older dialect
+	allow   string // the option that allows it once; may be empty, and always is in the older dialect
 	reject  string
 }
 

@@ -99,8 +99,8 @@ func (b *Brain) Forget(conversation string) {
 	}
 }
 
-// dropOldest makes room for a conversation, and returns the one that made it,
-// or nil. Its caller holds the lock.
+// dropOldest removes the oldest unused conversation and returns it, or nil. The caller
+// holds the lock.
 func (b *Brain) dropOldest() *talk {
 	oldest := limit.First(b.talks, func(x, y *talk) int { return cmp.Or(min(x.users, 1)-min(y.users, 1), x.used.Compare(y.used)) })
 	k := b.talks[oldest]

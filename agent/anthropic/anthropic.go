@@ -6,7 +6,7 @@
 // transport bounds what is read.
 //
 // A reasoning model expects its thinking to be returned with the calls that it led to,
-// verbatim, and with everything before it unchanged. agent.Message has no field for
+// verbatim, and with everything before it unchanged. thinker.Message has no field for
 // that, so the engine caches such messages while their turn may last, and inserts them
 // when the calls are sent back. Thinking is never passed on.
 package anthropic
@@ -183,7 +183,7 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Continue implements agent.Model.
+// Continue implements thinker.Model.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
 		e.mu.Lock()

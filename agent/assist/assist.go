@@ -184,7 +184,7 @@ func (b *Brain) check(ctx context.Context) error {
 func (b *Brain) pipeline() string { return cmp.Or(b.o.Agent, b.o.Pipeline) }
 
 // asAway converts err for agent.Mind: to ctx's error if that has ended, and otherwise
-// to one that makes the next brain answer.
+// to an agent.ErrAway, so that the next brain answers.
 func asAway(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended

@@ -73,8 +73,7 @@ func (c *child) watch() {
 	c.closing()
 }
 
-// exitError waits for the end of the process and returns the error for one that ended
-// by itself.
+// exitError waits for the end of the process, and returns an error if it ended by itself.
 func (c *child) exitError() error {
 	if c.program == nil {
 		return nil

@@ -92,7 +92,7 @@ type Server struct {
 	listed  bool
 
 	// The state of the connection.
-	trying       chan struct{} // closed when the present attempt has ended; nil if there is none
+	trying       chan struct{} // closed when the present attempt has ended; nil between attempts
 	link         *link         // nil if not connected
 	why          error         // why not connected
 	loggedAway   bool          // last logged as unavailable

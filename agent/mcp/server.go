@@ -139,8 +139,8 @@ func (s *Server) start() {
 	}
 }
 
-// connected returns the connection. It waits for an attempt under way, until ctx ends,
-// but not for one that has not started.
+// connected returns the connection. It waits until ctx ends for an attempt under way, but
+// not for the next attempt.
 func (s *Server) connected(ctx context.Context) (*link, error) {
 	s.start()
 	for {

@@ -141,7 +141,7 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 		return nil
 	}
 	if g.way.sse || !asks(r) {
-		return nil // the answer comes over another stream, or there is none
+		return nil // no answer, or over another stream
 	}
 	switch kind(response) {
 	case "text/event-stream":

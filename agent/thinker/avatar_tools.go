@@ -14,7 +14,7 @@ import (
 	"perch/limit"
 )
 
-// turnHooks let a tool affect the turn in which it is called.
+// turnHooks let a tool affect its turn.
 type turnHooks struct {
 	after *agent.End
 	// reply sends a reply as the model's own text does. It is safe for concurrent use

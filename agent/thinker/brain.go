@@ -48,7 +48,7 @@ type Options struct {
 	Notify  func(text, urgency string) error // notifies through all robots; urgency is low, normal or high, and normal if empty
 	Sources []ToolSource                     // of further tools
 	Senses  senses
-	Skills  Skills // nil if there are none
+	Skills  Skills
 	// Publish publishes gestures, looks and expressions; if nil the agent makes none.
 	Publish func(robot device.ID, session string, e event.Event)
 

@@ -209,7 +209,7 @@ func (s toolset) lookup(safe string) (turnTool, bool) {
 }
 
 // answer makes one call and reports it. A tool's error becomes the result for the model.
-// The returned error is that of sending replies.
+// It fails only if sending a reply fails or ctx ends.
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	tool, found := r.tools.lookup(call.Name)
 	if !found {

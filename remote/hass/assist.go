@@ -42,11 +42,11 @@ type Start struct {
 type Run struct {
 	conn    *Conn
 	answers *answers
-	first   *incoming // received by Begin, for Next
+	first   *incoming // received by AwaitStart, for Next
 	over    bool
 }
 
-// Run starts a run, which must be closed. Errors are those of Next.
+// Run starts a run, which must be closed. Its errors are as of Next.
 func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	input := map[string]any{}
 	if s.From == StageSpeech {
@@ -72,9 +72,8 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	return &Run{conn: c, answers: a}, nil
 }
 
-// AwaitStart waits up to within until Home Assistant has accepted the run. It does so at once if
-// the connection works, so Begin before Next detects a dead one early. Errors are those of
-// Next.
+// AwaitStart waits up to within until Home Assistant has accepted the run, which it does at
+// once: so a dead connection is detected early. Its errors are as of Next.
 func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()

@@ -117,7 +117,7 @@ func TestARunThatIsSlow(t *testing.T) {
 	}
 }
 
-func TestBeginKeepsWhatItMet(t *testing.T) {
+func TestAwaitStartKeepsTheEvent(t *testing.T) {
 	run := began(t, Start{From: StageIntent, To: StageIntent}, func(p *peer, _ map[string]any) {
 		p.text(`{"id":1,"type":"event","event":{"type":"run-end"}}`)
 		p.hangUp()

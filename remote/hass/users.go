@@ -23,8 +23,8 @@ func (u User) Administrator() bool {
 // usersWithin is how long Home Assistant may take to list its users.
 const usersWithin = 5 * time.Second
 
-// Users returns the accounts of Home Assistant. The token must be an administrator's, as is
-// the one that the Supervisor gives to apps. Errors are those of Dial and Call.
+// Users returns the accounts of Home Assistant. The token must be an administrator's; the
+// Supervisor gives apps such a token. Errors are those of Dial and Call.
 func (c *Client) Users(ctx context.Context) ([]User, error) {
 	conn, err := c.Dial(ctx)
 	if err != nil {
