@@ -9,10 +9,9 @@ import (
 	"perch/device"
 )
 
-// TestACodeEnds: it is good for a time and for one adoption, and when the robot
-// is forgotten, when the client it is bound to is back, and when the appliance
-// starts anew, it is good for nothing.
-func TestACodeEnds(t *testing.T) {
+// A code is valid for a time and for one adoption. It ends when the robot is forgotten, its bound
+// client returns or the appliance restarts.
+func TestCodeExpires(t *testing.T) {
 	for name, end := range map[string]func(r *device.Registry, code string) (*device.Registry, time.Time){
 		"late": func(r *device.Registry, _ string) (*device.Registry, time.Time) { return r, noon.Add(device.CodeLife) },
 		"used": func(r *device.Registry, code string) (*device.Registry, time.Time) {
@@ -61,10 +60,7 @@ func TestACodeEnds(t *testing.T) {
 	}
 }
 
-// TestTheCodeOfAClaim: a client that comes with a known robot's MAC and another
-// Client-Id shows a code, also where everybody is let in. The code, which the
-// owner reads from the robot itself, adopts it.
-func TestTheCodeOfAClaim(t *testing.T) {
+func TestCodeAdoptsOtherClientOfKnownRobot(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 		r := device.NewRegistry(key, adoption, newTable())
 		owned(t, r, robotA)
@@ -86,9 +82,8 @@ func TestTheCodeOfAClaim(t *testing.T) {
 	}
 }
 
-// TestGuessingAtTheDoor: too many wrong codes, and only the id is good for a
-// while. What cannot be a code is no try.
-func TestGuessingAtTheDoor(t *testing.T) {
+// What cannot be a code does not count as a wrong one.
+func TestTooManyWrongCodes(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	_, a := r.CheckIn(from(robotA, "one"), noon)
 	for n := range 30 {
@@ -110,8 +105,7 @@ func TestGuessingAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestMoreThanThereAreCodesFor wait all the same, and are let in by their ids.
-func TestMoreThanThereAreCodesFor(t *testing.T) {
+func TestRobotsWithoutACodeAreAdoptedByID(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	without := device.ID("")
 	for n := range 300 {

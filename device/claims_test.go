@@ -42,9 +42,7 @@ func TestAnIDAdoptsNoneOfTwo(t *testing.T) {
 	}
 }
 
-// TestTheFirstHourAdoptsNoneOfTwo: what two clients have claimed waits for its owner, also
-// while new robots are adopted by themselves.
-func TestTheFirstHourAdoptsNoneOfTwo(t *testing.T) {
+func TestWelcomeAdoptsNoContestedRobot(t *testing.T) {
 	kept, r := newRegistry(device.AdoptCode)
 	r.CheckIn(claimOf(robotA, "stranger", "192.168.1.66"), noon)
 	r.CheckIn(claimOf(robotA, "robot", "192.168.1.40"), noon)
@@ -101,8 +99,7 @@ func TestManyClaimsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOneOfSeveralClients is named by its Client-Id or an address that no other has.
-func TestOneOfSeveralClients(t *testing.T) {
+func TestAdoptClientByIDOrUniqueAddress(t *testing.T) {
 	for _, c := range []struct {
 		client string
 		want   string
@@ -135,9 +132,7 @@ func TestOneOfSeveralClients(t *testing.T) {
 	}
 }
 
-// TestAClientOfAnAdoptedRobot: the one that its owner names takes its place, and may be
-// put in its place as a stranger; the one that is adopted already stays.
-func TestAClientOfAnAdoptedRobot(t *testing.T) {
+func TestAdoptClientAndReplaceOfAnAdoptedRobot(t *testing.T) {
 	_, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)
 	r.CheckIn(claimOf(robotA, "erased", "192.168.1.41"), noon)
@@ -177,8 +172,7 @@ func TestNoMachineDisplacesARobotThatItClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsOfAnEarlierVersion: it stored the latest only, and that there was another.
-func TestClaimsOfAnEarlierVersion(t *testing.T) {
+func TestContestedClaimOfAnEarlierVersion(t *testing.T) {
 	kept := newTable()
 	kept.PutSoon(string(robotA), device.Robot{ID: robotA, LastSeen: noon,
 		Claim: &device.Claim{Client: device.NewClient("last"), Contested: noon}})

@@ -8,9 +8,7 @@ import (
 	"perch/device"
 )
 
-// TestManyStrangersAndTheirCodes: they get no more codes than may be guessed at, no
-// two the same, and the next robot one again when they have expired.
-func TestManyStrangersAndTheirCodes(t *testing.T) {
+func TestCodesAreBoundedAndDistinct(t *testing.T) {
 	c := device.NewCodes()
 	now, given := time.Unix(0, 0), map[string]bool{}
 	for n := range 1000 {

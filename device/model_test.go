@@ -59,8 +59,6 @@ func (m *model) admits(id device.ID, c device.Client, token string) bool {
 	return issued && h == (holder{id, c, m.epoch[id]}) && m.bound[id] != nil && *m.bound[id] == c
 }
 
-// TestAdmitTakesExactlyWhatWasIssued drives a registry through any history of
-// check-ins, adoptions, forgettings and restarts.
 func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kept := newTable()

@@ -215,9 +215,7 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAnOwnersRobotIsTrusted: that everybody is let in makes nobody's robot the
-// owner's; only naming it does, and it stays so until it is forgotten.
-func TestAnOwnersRobotIsTrusted(t *testing.T) {
+func TestOnlyAdoptedRobotsAreTrusted(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	r.CheckIn(from(robotA, "one"), noon)
 	r.CheckIn(from(robotB, "two"), noon)
@@ -248,8 +246,7 @@ func TestAnOwnersRobotIsTrusted(t *testing.T) {
 	}
 }
 
-// TestAVisitWithNothingNewIsNotWritten spares the SD card.
-func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
+func TestVisitWithoutNewsIsNotWritten(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	changed := func(change func(*device.CheckIn)) device.CheckIn {
 		c := from(robotA, "one")
@@ -294,8 +291,7 @@ func TestAVisitWithNothingNewIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestARobotThatTalksIsSeen, also where it has not booted for days.
-func TestARobotThatTalksIsSeen(t *testing.T) {
+func TestRecordSeen(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	r.CheckIn(from(robotA, "one"), noon)
 	kept.writes()
@@ -311,9 +307,7 @@ func TestARobotThatTalksIsSeen(t *testing.T) {
 	}
 }
 
-// TestTheKeptVisitIsNeverLongStale: a robot that boots every few minutes is
-// one that is seen, and remembered as such.
-func TestTheKeptVisitIsNeverLongStale(t *testing.T) {
+func TestStoredVisitIsNeverLongStale(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	for at := time.Duration(0); at <= time.Hour; at += 6 * time.Minute {
 		r.CheckIn(from(robotA, "one"), noon.Add(at))
@@ -347,9 +341,7 @@ func TestNothingIsWrittenByLooking(t *testing.T) {
 	}
 }
 
-// TestToolsAreOfAFirmware: another firmware lists others, so those of the one
-// before are not used until it has.
-func TestToolsAreOfAFirmware(t *testing.T) {
+func TestToolsBelongToAFirmware(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	tools := []device.Tool{{Name: "self.get_device_status", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}}
 	r.CheckIn(from(robotA, "one"), noon)
@@ -383,8 +375,6 @@ func TestToolsAreOfAFirmware(t *testing.T) {
 	}
 }
 
-// TestClaimsSurviveARestart: an id adopts neither of two clients that have claimed it,
-// and both are still known.
 func TestClaimsSurviveARestart(t *testing.T) {
 	kept, r := newRegistry(device.AdoptCode)
 	r.CheckIn(from(robotA, "first"), noon)
@@ -401,10 +391,9 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestAClockThatJumps: a robot that came a minute before the clock was set
-// came a minute ago, and one of an earlier run at its recorded time. Tokens and codes
-// are none of the clock's business.
-func TestAClockThatJumps(t *testing.T) {
+// A robot that came a minute before the clock was set came a minute ago, and one of an earlier run at
+// its recorded time. Tokens and codes do not change.
+func TestClockJumpKeepsAges(t *testing.T) {
 	const earlier, here = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f5")
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

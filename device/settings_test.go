@@ -23,9 +23,7 @@ func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 
 func name(s string) device.Change { return device.Change{Name: &s} }
 
-// TestARobotHasAName: it is found by it, in any case, by those who find it by
-// its MAC address, and it is there after a start.
-func TestARobotHasAName(t *testing.T) {
+func TestRobotIsFoundByName(t *testing.T) {
 	kept := newTable()
 	r := registryWithTwo(t, kept)
 	kept.writes()
@@ -61,9 +59,7 @@ func TestARobotHasAName(t *testing.T) {
 	}
 }
 
-// TestANameIsOneRobots: another cannot have it, in whatever case, and learns
-// whose it is; nor can a name be one that means something else.
-func TestANameIsOneRobots(t *testing.T) {
+func TestNameBelongsToOneRobot(t *testing.T) {
 	r := registryWithTwo(t, newTable())
 	if _, err := r.Configure(robotA, name("Küche")); err != nil {
 		t.Fatal(err)
@@ -90,9 +86,8 @@ func TestANameIsOneRobots(t *testing.T) {
 	}
 }
 
-// TestAStrangerHasNoName: nor has one that is forgotten, or in whose place
-// another was let in. The name is then free, or its robot's once it is adopted again.
-func TestAStrangerHasNoName(t *testing.T) {
+// Nor has a forgotten or replaced robot; its name is free until it is adopted again.
+func TestStrangerHasNoName(t *testing.T) {
 	r := registryWithTwo(t, newTable())
 	const robotC device.ID = "a0b1c2d3e4f7"
 	r.CheckIn(from(robotC, "one"), noon)
@@ -121,9 +116,7 @@ func TestAStrangerHasNoName(t *testing.T) {
 	}
 }
 
-// TestTheFileGoesBeforeWhatIsStored: what stands in the configuration file is
-// not changed by a command, and what was stored is there again without it.
-func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
+func TestConfigurationFileOverridesStoredSettings(t *testing.T) {
 	kept := newTable()
 	r := registryWithTwo(t, kept)
 	voice, language := "af_heart", "de"
@@ -173,8 +166,7 @@ func TestTheFileGoesBeforeWhatIsStored(t *testing.T) {
 	}
 }
 
-// TestAFailedDiskChangesNoName: what is not kept is not so.
-func TestAFailedDiskChangesNoName(t *testing.T) {
+func TestFailedWriteChangesNoName(t *testing.T) {
 	kept := newTable()
 	r := registryWithTwo(t, kept)
 	kept.Breaks(errDiskFull)

@@ -186,9 +186,8 @@ func TestOneMachineWithTwoAddresses(t *testing.T) {
 	}
 }
 
-// TestARegistryWithoutLimits may come with a backup: what strangers have filled it
-// with is gone with the first start, and leaves memory for the tools of adopted robots.
-func TestARegistryWithoutLimits(t *testing.T) {
+// A backup may have any number of strangers: the first start removes the excess, and their tools.
+func TestRestoredStrangersAreBounded(t *testing.T) {
 	kept := newTable()
 	big := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 100<<10)}}
 	for n := range 300 {
@@ -223,8 +222,6 @@ func TestStrangersExpire(t *testing.T) {
 	}
 }
 
-// TestForgetStrangers: all of them at once, and no token of before is good for
-// what comes back.
 func TestForgetStrangers(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)

@@ -16,8 +16,7 @@ const (
 	robotB device.ID = "a0b1c2d3e4f6"
 )
 
-// TestTokensDiffer holds every pair of different robots apart, those too whose
-// parts would read the same side by side.
+// Also for robots whose parts are the same if they are concatenated.
 func TestTokensDiffer(t *testing.T) {
 	type robot struct {
 		key    string
@@ -50,8 +49,8 @@ func TestTokensDiffer(t *testing.T) {
 	}
 }
 
-// TestTokenSurvivesTheFirmware: a space would keep the firmware from writing
-// Bearer before it, and its flash holds strings under 4000 bytes.
+// The firmware does not write Bearer before a token with a space, and its flash holds strings under
+// 4000 bytes.
 func TestTokenSurvivesTheFirmware(t *testing.T) {
 	token := key.Token(robotA, device.NewClient("uuid"), 0)
 	if len(token) != 43 || strings.ContainsAny(token, " .:/+=\"\\") {

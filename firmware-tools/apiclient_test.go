@@ -10,9 +10,7 @@ import (
 	"perch/must"
 )
 
-// TestToolsUseTheSocket of the appliance on this machine, where the owner needs no token; an
-// appliance that is named is asked by its address.
-func TestToolsUseTheSocket(t *testing.T) {
+func TestSocketOfThisMachineIsPreferred(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if commandsSocket() != "" {
 		t.Skip("an appliance runs on this machine")

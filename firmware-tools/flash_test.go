@@ -177,7 +177,6 @@ func TestFlash(t *testing.T) {
 	}
 }
 
-// TestFlashSettings: a robot's settings are read, changed and written back.
 func TestFlashSettings(t *testing.T) {
 	stackChan(t)
 	dir := t.TempDir()
@@ -195,9 +194,7 @@ func TestFlashSettings(t *testing.T) {
 	}
 }
 
-// TestFlashCutShort: an interruption reaches esptool. The robot must be flashed
-// again, and the same command does that.
-func TestFlashCutShort(t *testing.T) {
+func TestFlashInterrupted(t *testing.T) {
 	robot := stackChan(t)
 	half := filepath.Join(robot.dir, "half")
 	must.Succeed(t, syscall.Mkfifo(half, 0o600)) // esptool waits there, half way
@@ -216,8 +213,7 @@ func TestFlashCutShort(t *testing.T) {
 	check(t, "robot flash --port "+fakePort, call{[]string{file}, 0, "verified"}, call{[]string{file, "--dry-run"}, 0, "starts    ota_0: stack-chan 1.3.0"})
 }
 
-// TestFlashRefused, for causes in the robot.
-func TestFlashRefused(t *testing.T) {
+func TestFlashRefusesRobot(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
 	chip := func(name string) func(fakeRobot) { return func(r fakeRobot) { r.put("chip", []byte(name)) } }
 	for want, change := range map[string]func(r fakeRobot){
@@ -247,9 +243,8 @@ func TestFlashRefused(t *testing.T) {
 	}
 }
 
-// TestFlashFails: what esptool says is told with its cure. The texts are what
-// esptool printed.
-func TestFlashFails(t *testing.T) {
+// The texts are what esptool printed.
+func TestFlashErrorsHaveACure(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000))
 	const half = "; ota_0 is half written, and must be flashed again"
 	for _, c := range []struct{ command, printed, want string }{
@@ -314,9 +309,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestCommandsOfESPTool: where esptool is installed, it knows the commands and
-// options that it is given. The robot does not answer.
-func TestCommandsOfESPTool(t *testing.T) {
+// The robot does not answer.
+func TestInstalledESPToolKnowsOurCommands(t *testing.T) {
 	program, err := findESPTool()
 	if err != nil {
 		t.Skip(err)
@@ -358,9 +352,7 @@ func silentTerminal(t *testing.T) (name string) {
 	return "/dev/pts/" + strconv.Itoa(int(number))
 }
 
-// TestProgressOfESPTool: percentages are found in what esptool 4.7 and 5.6 print,
-// in whatever pieces that comes.
-func TestProgressOfESPTool(t *testing.T) {
+func TestESPToolProgress(t *testing.T) {
 	var got []int
 	o := &esptoolOutput{progress: func(percent int) { got = append(got, percent) }}
 	for _, piece := range []string{"Changed.\n", "Writing at 0x00043400... (9", "6 %)", "\n1024 (33 %)\b\b\b\b\b\b\b\b\b\b\b",
@@ -373,7 +365,6 @@ func TestProgressOfESPTool(t *testing.T) {
 	}
 }
 
-// TestSerialPorts: the kernel tells which ports are on USB, and which are robots.
 func TestSerialPorts(t *testing.T) {
 	sys := t.TempDir()
 	device := func(tty, dir string, files map[string]string) {
@@ -395,8 +386,7 @@ func TestSerialPorts(t *testing.T) {
 	}
 }
 
-// TestFlashPort: a wrong port or file is refused soon, with its cure.
-func TestFlashPort(t *testing.T) {
+func TestFlashRefusesPortOrFile(t *testing.T) {
 	good, bad := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0)), writeFile(t, "bad.bin", []byte("<html>"))
 	damaged := simrobot.Image("1.3.0", 2000)
 	damaged[400] ^= 1
@@ -485,7 +475,6 @@ func planText(p flashPlan, err error) string {
 	return text
 }
 
-// TestFlashPlan: the destination of each kind of file, and the refusals.
 func TestFlashPlan(t *testing.T) {
 	robot, blank, foreign, big, single := plannedRobots(t)
 	app := simrobot.Image("1.3.0", 0)

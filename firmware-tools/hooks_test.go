@@ -51,10 +51,9 @@ func hooked(t *testing.T, text string) map[string][]hook {
 	return all
 }
 
-// TestBlock: the printed hooks, for an appliance on this machine and on another.
-// Hooks are commands: they are silent while the appliance is down. A hook by HTTP
-// would show an error at each event.
-func TestBlock(t *testing.T) {
+// Hooks are commands, which are silent while the appliance is down. A hook by HTTP would show an error
+// at each event.
+func TestPrintedHooks(t *testing.T) {
 	key := writeFile(t, "my key", []byte("sesame-opens\n"))
 	for _, url := range []string{"http://127.0.0.1:23333/", "http://perch.local:8003"} {
 		code, out, _ := install("--url", url, "claude", "--key-file", key)
@@ -80,9 +79,8 @@ func TestBlock(t *testing.T) {
 	check(t, "hooks install claude --key-file", call{[]string{writeFile(t, "k", []byte("two words"))}, 1, "does not hold a key"})
 }
 
-// TestCodex: Codex has a file for hooks. All of them are commands, because it
-// refuses a file with another kind, and they name the agent.
-func TestCodex(t *testing.T) {
+// Codex refuses a file with hooks that are not commands.
+func TestCodexHooks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "codex")
 	t.Setenv("CODEX_HOME", dir)
 	code, out, errs := install("codex", "--write")
@@ -115,8 +113,7 @@ func TestCodex(t *testing.T) {
 	}
 }
 
-// TestRemove: our hooks are removed. All else stays as it is.
-func TestRemove(t *testing.T) {
+func TestRemoveHooks(t *testing.T) {
 	for name, before := range map[string]string{"settings of theirs": theirs, "none": `{"model": "x"}`, "empty ones": `{"hooks": {}}`} {
 		file := writeFile(t, "settings.json", []byte(before))
 		if code, _, errs := install("claude", "--write", "--settings", file); code != 0 {
@@ -152,9 +149,7 @@ const theirs = `{
   "zebra": null, "apple": true
 }`
 
-// TestMerge: the user's own settings stay as they are, and in a backup. A second
-// time changes nothing. Another address replaces the first.
-func TestMerge(t *testing.T) {
+func TestMergeHooksKeepsOwnSettings(t *testing.T) {
 	file := writeFile(t, "settings.json", []byte(theirs))
 	args := []string{"claude", "--write", "--settings", file, "--url", "http://127.0.0.1:8004"}
 	code, out, errs := install(args...)
@@ -196,8 +191,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeIntoNothing: missing settings are created, readable by the user only.
-func TestMergeIntoNothing(t *testing.T) {
+func TestMergeCreatesPrivateSettings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "of", "claude")
 	t.Setenv("CLAUDE_CONFIG_DIR", dir)
 	code, out, errs := install("claude", "--write")
@@ -219,8 +213,7 @@ func TestMergeIntoNothing(t *testing.T) {
 	}
 }
 
-// TestNotMerged: an invalid file is left alone, byte by byte.
-func TestNotMerged(t *testing.T) {
+func TestMergeLeavesInvalidSettings(t *testing.T) {
 	for _, text := range []string{`{"a": 1, // a comment` + "\n}", `{"hooks": []}`, `{"hooks": {"Stop": {}}}`, `{"hooks": {"Stop": [1]}}`, `[]`,
 		`{"a":1}{}`, `null`,
 		`{"x":"` + strings.Repeat("x", limit.Message) + `"}`} {
@@ -239,8 +232,7 @@ func TestNotMerged(t *testing.T) {
 	}
 }
 
-// TestSend: a hook passes its input on, and never vetoes by itself.
-func TestSend(t *testing.T) {
+func TestSendHookNeverVetoes(t *testing.T) {
 	var got []string
 	reply := ""
 	status := http.StatusOK
@@ -299,9 +291,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestBrief: of a tool's call, only the field that shows what it does leaves the
-// machine: no prompt, no text of a file, no part of an address that may be a key.
-func TestBrief(t *testing.T) {
+func TestBriefSendsNoSecrets(t *testing.T) {
 	for _, c := range []struct{ tool, input, want string }{
 		{"Bash", `{"command":"npm test","description":"x","timeout":7}`, `{"command":"npm test"}`},
 		{"Bash", `{"command":"` + strings.Repeat("é", 2000) + `"}`, `{"command":"` + strings.Repeat("é", 500) + `"}`},

@@ -97,8 +97,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestCut: no line is wider than the screen.
-func TestCut(t *testing.T) {
+func TestTruncate(t *testing.T) {
 	for _, c := range []struct {
 		text    string
 		columns int
@@ -153,9 +152,7 @@ func TestScreenOfATerminal(t *testing.T) {
 	}
 }
 
-// TestPictureIsHeard: both voices go to the program that plays them, completely
-// before the command ends.
-func TestPictureIsHeard(t *testing.T) {
+func TestLoudspeakerPlaysBothVoices(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "raw")
 	l := newLoudspeaker(t.Context(), []string{"dd", "status=none", "of=" + file})
 	l.play(24000, []int16{1, -2, 3})
@@ -206,9 +203,7 @@ func TestPlayerOf(t *testing.T) {
 	}
 }
 
-// TestPictureOfATalk: the same talk as a log and as a picture. The sound goes to a
-// program, which records it here.
-func TestPictureOfATalk(t *testing.T) {
+func TestTalkAsPicture(t *testing.T) {
 	a := newAppliance(t)
 	dir := t.TempDir()
 	heard := filepath.Join(dir, "heard")

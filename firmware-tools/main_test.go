@@ -265,9 +265,7 @@ func TestManyRobots(t *testing.T) {
 	}
 }
 
-// TestWakeAndAEC opens a channel by a spoken wake word, with the server's echo
-// cancellation.
-func TestWakeAndAEC(t *testing.T) {
+func TestWakeWordWithServerAEC(t *testing.T) {
 	a := newAppliance(t)
 	code, out, errs := tools("robot", "--ota", a.ota(), "--wake", "hi stack chan", "--aec", "server", "--firmware", "2.4")
 	a.mu.Lock()
@@ -277,9 +275,7 @@ func TestWakeAndAEC(t *testing.T) {
 	}
 }
 
-// TestEachRobotItsOwnWords: %d is the robot's number. A text without it is spoken
-// once for all robots.
-func TestEachRobotItsOwnWords(t *testing.T) {
+func TestNumberedSentencesOfManyRobots(t *testing.T) {
 	parsed := func(args ...string) *robotFlags {
 		f := &robotFlags{}
 		must.Succeed(t, errors.Join(robotCommand("robot", f).ParseFlags(args), f.check()))

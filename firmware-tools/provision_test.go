@@ -32,8 +32,7 @@ func configuring(t *testing.T, old bool, saved ...string) (*robotPortal, string)
 	return p, server.URL
 }
 
-// TestProvision: a new robot gets a Wi-Fi and a URL, and checks in at that URL.
-func TestProvision(t *testing.T) {
+func TestProvisionNewRobot(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		a := newAppliance(t)
 		ota := a.server.URL + "/xiaozhi/ota/"
@@ -54,8 +53,7 @@ func TestProvision(t *testing.T) {
 	}
 }
 
-// TestProvisionAgain: a robot that knows a Wi-Fi gets only a URL.
-func TestProvisionAgain(t *testing.T) {
+func TestProvisionRobotThatKnowsAWiFi(t *testing.T) {
 	p, page := configuring(t, false, "Home")
 	p.ota = "http://192.0.2.1:8000/xiaozhi/ota/"
 	code, out, errs := tools("robot", "provision", "--portal", page, "--ota", lasting)
@@ -112,8 +110,7 @@ func TestProvisionRefused(t *testing.T) {
 	check(t, "robot provision", calls...)
 }
 
-// TestNoRobot: without a robot the error names the cure.
-func TestNoRobot(t *testing.T) {
+func TestProvisionWithoutRobotNamesTheCure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if code, _, errs := toolsUntil(ctx, "robot", "provision", "--portal", "http://127.0.0.1:1", "--ota", lasting); code != 1 ||
@@ -252,8 +249,7 @@ func TestProvisionThroughWiFi(t *testing.T) {
 	inOwnNetwork(t, state)
 }
 
-// TestComesBack: after every failure the machine is in its own network.
-func TestComesBack(t *testing.T) {
+func TestProvisionReturnsToOwnNetworkAfterFailure(t *testing.T) {
 	odd := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	for _, c := range []struct {
 		fail   string
@@ -277,9 +273,7 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// TestComesBackWhenStopped: Ctrl-C and a lost login do not leave the machine in a
-// robot's network.
-func TestComesBackWhenStopped(t *testing.T) {
+func TestProvisionReturnsToOwnNetworkWhenStopped(t *testing.T) {
 	state := air(t, "", "Xiaozhi-A1B2")
 	ctx, cancel := context.WithCancel(t.Context())
 	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -295,8 +289,7 @@ func TestComesBackWhenStopped(t *testing.T) {
 	inOwnNetwork(t, state)
 }
 
-// TestCannotComeBack: the error names the cure.
-func TestCannotComeBack(t *testing.T) {
+func TestProvisionCannotReturnToOwnNetwork(t *testing.T) {
 	state := air(t, "back", "Xiaozhi-A1B2")
 	p := newRobotPortal(t, false, "Home")
 	check(t, "robot provision --wifi --ota "+lasting+" --portal", call{[]string{reached(t, state, p)}, 1,

@@ -68,8 +68,7 @@ func (l lineByLine) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestRecordAsItHappens until an interruption, which is not a failure.
-func TestRecordAsItHappens(t *testing.T) {
+func TestRecordUntilInterrupted(t *testing.T) {
 	lines := make(chan string)
 	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -103,8 +102,6 @@ func TestRecordAsItHappens(t *testing.T) {
 	}
 }
 
-// TestRecordShowsNoControlSequences: a robot's text must not control the terminal.
-// A file contains it as it came.
 func TestRecordShowsNoControlSequences(t *testing.T) {
 	const sent = "a\x1b[2J\x07\tb\x7f\r😊\n"
 	address := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -135,8 +132,7 @@ func TestRecordThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestRecordWithAKey takes the token from a file or from the environment.
-func TestRecordWithAKey(t *testing.T) {
+func TestRecordTokenFromFileOrEnvironment(t *testing.T) {
 	address := newRecorded(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -10,8 +10,7 @@ import (
 	"perch/must"
 )
 
-// TestBashCompletesTools, commands of two words, choices and robots among them.
-func TestBashCompletesTools(t *testing.T) {
+func TestBashCompletion(t *testing.T) {
 	bin := t.TempDir()
 	commandtest.Program(t, bin, "perch-tools", "")
 	devices := "#!/bin/sh\n[ \"$2\" = list ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
@@ -45,12 +44,10 @@ func TestManualPage(t *testing.T) {
 	commandtest.Manual(t, commands(), "../packaging/man/perch-tools.1")
 }
 
-// TestCommandsOfPages: the pages show commands and options that perch-tools has.
-func TestCommandsOfPages(t *testing.T) {
+func TestPagesShowValidCommands(t *testing.T) {
 	commandtest.Pages(t, commands(), "..", 15)
 }
 
-// TestInstalledCompletions: the package installs the program's scripts.
 func TestInstalledCompletions(t *testing.T) {
 	commandtest.Completions(t, commands(), "../packaging/completion")
 }

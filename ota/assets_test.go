@@ -29,8 +29,7 @@ func statusOf(err error) string {
 	return fmt.Sprint(f.Status(), " ", f.Code())
 }
 
-// TestAssets: one is taken in, downloaded as the firmware does, and removed.
-func TestAssets(t *testing.T) {
+func TestAssetIsAddedDownloadedAndRemoved(t *testing.T) {
 	l := newAppliance(t)
 	if list, err := l.Assets(); err != nil || len(list) != 0 {
 		t.Fatalf("%v, %v", list, err)
@@ -90,9 +89,7 @@ func (b breaks) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAssetsRefused: nothing of what is refused stays behind, and what was
-// there before stays.
-func TestAssetsRefused(t *testing.T) {
+func TestRefusedAssetLeavesNothing(t *testing.T) {
 	s := newCatalogue(t)
 	good := espimagetest.Font(1000)
 	must.Value(s.AddAsset(t.Context(), "a.bin", bytes.NewReader(good)))(t)
@@ -145,9 +142,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestAssetsTooLarge: a robot erases what it has before it looks at the new
-// file, so one that its partition does not take is not offered.
-func TestAssetsTooLarge(t *testing.T) {
+// A robot erases its assets before it checks the size of the new ones.
+func TestAssetLargerThanPartitionIsNotOffered(t *testing.T) {
 	l := newAppliance(t)
 	file := espimagetest.Font(100_000)
 	must.Value(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(file)))(t)

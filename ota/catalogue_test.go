@@ -112,7 +112,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-func TestAnImageIsPublished(t *testing.T) {
+func TestAddImage(t *testing.T) {
 	s := newCatalogue(t)
 	file := simrobot.Image("1.3.0", 20_000)
 	i := s.add(t, file, board)
@@ -203,7 +203,6 @@ func TestWhatIsNotPublished(t *testing.T) {
 	}
 }
 
-// TestOneUploadAtATime: the next one waits, as long as its sender does.
 func TestOneUploadAtATime(t *testing.T) {
 	s := newCatalogue(t)
 	begun, body := io.Pipe()
@@ -319,8 +318,7 @@ var errDamaged = errors.New("a page is damaged")
 
 func (unreadable) Err() error { return errDamaged }
 
-// TestAStoreThatRefuses: what cannot be kept is not done.
-func TestAStoreThatRefuses(t *testing.T) {
+func TestFailedWriteChangesNothing(t *testing.T) {
 	s := newCatalogue(t)
 	i := s.add(t, simrobot.Image("1.3.0", 0), board)
 	s.images.Breaks(errors.New("no space left"))
@@ -379,7 +377,6 @@ func TestParseRollout(t *testing.T) {
 	}
 }
 
-// FuzzRollout: no body makes it panic, and what is taken is within bounds.
 func FuzzRollout(f *testing.F) {
 	f.Add([]byte(`{"boards":["b"],"robots":["a0b1c2d3e4f5"],"percent":30,"hours":"02:00-05:00","auto":true,"force":true}`))
 	f.Add([]byte(`{"hours":"23:59-00:00"}`))
@@ -409,9 +406,7 @@ func (t heldImages) Delete(key string) error {
 	return t.Table.Delete(key)
 }
 
-// TestRemovingAnImageIsDurable: what is known of an image on each robot is removed in the
-// write that removes the image, which takes with it all that was written soon before. If
-// that write fails, all is as it was.
+// The robots' records of the image are removed in the same write. If it fails, everything stays.
 func TestRemovingAnImageIsDurable(t *testing.T) {
 	var before map[string]ota.Unit
 	images, units := &storetest.Table[ota.Record]{}, &storetest.Table[ota.Unit]{}

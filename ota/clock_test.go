@@ -12,9 +12,7 @@ import (
 
 const clockYears = 5 * 365 * 24 * time.Hour
 
-// TestTicketsAndAClockThatJumps: a ticket is good for a day, as it was meant
-// when it was given, and not for longer.
-func TestTicketsAndAClockThatJumps(t *testing.T) {
+func TestTicketIsValidForADayWhateverTheClock(t *testing.T) {
 	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		jump   time.Duration // an hour after the start
@@ -51,8 +49,7 @@ func TestTicketsAndAClockThatJumps(t *testing.T) {
 	}
 }
 
-// TestWhatWasWantedLastCounts, though the clock was set back in between.
-func TestWhatWasWantedLastCounts(t *testing.T) {
+func TestLatestChoiceCountsAfterClockWasSetBack(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	f := &Firmware{images: map[string]Record{"a": {Image: Image{Added: now}}}, units: map[device.ID]Unit{
 		"r": {Trials: map[string]Trial{"a": {Chosen: true, Offered: now.Add(time.Hour)}, "b": {Offered: now.Add(clockYears)}}},
@@ -68,8 +65,7 @@ func TestWhatWasWantedLastCounts(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsBetterThanAWrongOne: a robot sets its clock by the reply.
-func TestNoTimeIsBetterThanAWrongOne(t *testing.T) {
+func TestImplausibleTimeIsNotSent(t *testing.T) {
 	built := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	s := New(Options{Zone: time.UTC, Framing: 1, Earliest: built, Log: slog.New(slog.DiscardHandler)})
 	for at, sets := range map[time.Time]bool{built.Add(-clockYears): false, built: true, built.Add(time.Hour): true} {

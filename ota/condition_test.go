@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// TestCondition is what /ready says of a rollout that has stopped, and of a damaged image.
 func TestCondition(t *testing.T) {
 	stopped := Shown{Record: Record{Image: Image{Version: "2.3.0"}, Stopped: "2 of the first 5 robots did not come back with it"}}
 	if p := condition([]Shown{stopped}); p.OK || p.Vital || !strings.Contains(p.Note, "2.3.0 has stopped: 2 of the first 5") ||

@@ -69,8 +69,7 @@ func TestADamagedImageIsNotOffered(t *testing.T) {
 	}
 }
 
-// TestAnImageWithoutItsFileIsNotOffered: somebody has removed the file while Perch runs.
-func TestAnImageWithoutItsFileIsNotOffered(t *testing.T) {
+func TestImageWithoutFileIsNotOffered(t *testing.T) {
 	l := newAppliance(t)
 	sha := l.rollOut(t, simrobot.Image("1.4.0", 0)).SHA256
 	l.runs(t, mac, "1.2.4")
@@ -81,10 +80,9 @@ func TestAnImageWithoutItsFileIsNotOffered(t *testing.T) {
 	}
 }
 
-// TestAnImageIsReadOnceToBeChecked: a check-in costs no reading of an image that was checked,
-// and what has rotted since, without a trace in the folder, is found when it is sent: the end
-// of it is withheld, and it is not offered again.
-func TestAnImageIsReadOnceToBeChecked(t *testing.T) {
+// A check-in does not read an image again. If the file was damaged without a trace in its metadata,
+// its end is not sent, and it is not offered again.
+func TestUnnoticedDamageIsFoundWhileSending(t *testing.T) {
 	l := newAppliance(t)
 	image := simrobot.Image("1.4.0", 200_000)
 	file := l.dir + "/" + l.rollOut(t, image).SHA256 + ".bin"

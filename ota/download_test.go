@@ -108,9 +108,7 @@ func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Resp
 	}
 }
 
-// TestTheThirtyThird robot waits for a place, less long than its firmware
-// waits for an answer.
-func TestTheThirtyThird(t *testing.T) {
+func TestThirtyThirdDownloadWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
 		l := newAppliance(t)

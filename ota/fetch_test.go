@@ -89,9 +89,7 @@ func (f *trickle) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestFetchStalls: a slow address has its time, and one that sends nothing for
-// 30 seconds is given up.
-func TestFetchStalls(t *testing.T) {
+func TestFetchIsGivenUpWithoutProgress(t *testing.T) {
 	file := simrobot.Image("1.3.0", 10_000)
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
 	for _, c := range []struct {

@@ -54,8 +54,7 @@ func checkIn(t *testing.T, h *fixture, r ota.Request) string {
 	return string(text)
 }
 
-// TestClock: the robot's clock is the local time, summer time too.
-func TestClock(t *testing.T) {
+func TestRobotsGetLocalTime(t *testing.T) {
 	summer, winter := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		zone string
@@ -138,7 +137,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-func TestPublicURLStandsAboveTheHost(t *testing.T) {
+func TestPublicURLOverridesHost(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.PublicURL = "http://perch.example:80" })
 	for _, host := range []string{"192.168.1.9:8003", "a b", ""} {
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", host, headers(), whole)
@@ -216,9 +215,7 @@ func TestRobotSeen(t *testing.T) {
 	}
 }
 
-// TestARobotThatLeavesItsEchoToUs is given the framing that has timestamps,
-// whatever is configured.
-func TestARobotThatLeavesItsEchoToUs(t *testing.T) {
+func TestServerAECNeedsTimestamps(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Framing = 3 })
 	robot := ota.Request{DeviceID: "a0:b1:c2:d3:e4:f5", ClientID: "c", Host: "perch.local:8003"}
 	for _, c := range []struct {

@@ -10,9 +10,7 @@ import (
 
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// TestWhoItIsByQuery: pages that cannot set headers for their WebSocket put
-// who they are into the query, and often do the same here.
-func TestWhoItIsByQuery(t *testing.T) {
+func TestIdentityByQuery(t *testing.T) {
 	mine := device.NewClient("page")
 	for _, c := range []struct {
 		name, method, query string
@@ -46,10 +44,8 @@ func TestWhoItIsByQuery(t *testing.T) {
 	}
 }
 
-// TestAPageWithoutAClientIsOneRobot: check-ins with and without the query, in
-// any spelling of the MAC, are the same robot and give the same token, and the
-// WebSocket takes it from a page that sends no Client-Id there either.
-func TestAPageWithoutAClientIsOneRobot(t *testing.T) {
+// With and without the query, in any spelling of the MAC.
+func TestPageWithoutClientIDIsOneRobot(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	page := http.Header{"Origin": {"https://panel.example"}, "User-Agent": {browser}}
 	token := ""

@@ -87,8 +87,7 @@ func TestManyRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSmall, whatever a stranger sends.
-func TestRefusalsAreSmall(t *testing.T) {
+func TestRefusalsAreBounded(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	for n, long := range []string{
 		strings.Repeat("x", 5000), strings.Repeat("\u202e", 1000), strings.Repeat("\xff\x00", 1000), "<script>%s%w%!</script>",

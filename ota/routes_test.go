@@ -13,8 +13,7 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 )
 
-// TestHeadersAlone: a robot with an unreadable body gets its answer.
-func TestHeadersAlone(t *testing.T) {
+func TestHeadersAreEnough(t *testing.T) {
 	for _, c := range []struct{ name, method, path, body string }{
 		{"whole", http.MethodPost, "/xiaozhi/ota/", whole},
 		{"without the slash", http.MethodPost, "/xiaozhi/ota", whole},
@@ -47,9 +46,7 @@ func TestHeadersAlone(t *testing.T) {
 	}
 }
 
-// TestABodyThatNeverEnds: a robot that lost its Wi-Fi in the middle of a
-// check-in holds nothing for long, and its headers are enough.
-func TestABodyThatNeverEnds(t *testing.T) {
+func TestBodyThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, device.AdoptOpen)
 		robot := httpservertest.Serve(t, h.handler)
@@ -65,7 +62,7 @@ func TestABodyThatNeverEnds(t *testing.T) {
 	})
 }
 
-func TestTooLargeABody(t *testing.T) {
+func TestTooLargeBody(t *testing.T) {
 	for _, size := range []int{64<<10 + 1, 10 << 20} {
 		h := newFixture(t, device.AdoptOpen)
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", headers(), whole+strings.Repeat(" ", size-len(whole)))
@@ -79,7 +76,7 @@ func TestTooLargeABody(t *testing.T) {
 	}
 }
 
-func TestWhoItIs(t *testing.T) {
+func TestDeviceID(t *testing.T) {
 	for _, c := range []struct {
 		name, header, body string
 		status             int
@@ -180,9 +177,8 @@ func TestAnErasedRobotIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestACrowdWaits: a robot without a code gets a challenge. Without one it would go on
-// as if it were adopted.
-func TestACrowdWaits(t *testing.T) {
+// Without a challenge it would go on as if it were adopted.
+func TestRobotWithoutCodeGetsAChallenge(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	for n := range 256 {
 		c := device.CheckIn{ID: device.ID(fmt.Sprintf("0200000000%02x", n))}

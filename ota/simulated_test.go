@@ -13,8 +13,7 @@ import (
 	"perch/ota/espimage/espimagetest"
 )
 
-// TestTheSimulatedRobotTakesAssets from the address that it was given, once.
-func TestTheSimulatedRobotTakesAssets(t *testing.T) {
+func TestSimulatedRobotFetchesAssetsOnce(t *testing.T) {
 	l := newAppliance(t)
 	address := l.address(t)
 	must.Value(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(espimagetest.Font(100_000))))(t)

@@ -61,8 +61,6 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// FuzzVersion: no version makes it panic, and one that a robot survives is as
-// new as itself.
 func FuzzVersion(f *testing.F) {
 	for _, v := range []string{"1.2.4", "v1", "1..2", "2147483648", "1.2.4-dirty"} {
 		f.Add(v)
@@ -75,9 +73,7 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// TestShare: a robot stays where it is, so a rollout that grows keeps those it
-// had, and reaches about as many as it says.
-func TestShare(t *testing.T) {
+func TestShareIsConstantAndProportional(t *testing.T) {
 	const robots = 5000
 	id := func(n int) device.ID { return device.ID(fmt.Sprintf("%012x", 0xa0b1c2000000+n)) }
 	counts, other := [101]int{}, 0

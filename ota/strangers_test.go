@@ -115,8 +115,7 @@ func TestLogOfStrangersIsLimited(t *testing.T) {
 	}
 }
 
-// TestWhoComesFirstIsAdopted: both events are published.
-func TestWhoComesFirstIsAdopted(t *testing.T) {
+func TestFirstRobotIsAdopted(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	h.robots.Welcome(time.Now().Add(time.Hour))
 	h.boot(t, headers())

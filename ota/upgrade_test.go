@@ -196,8 +196,7 @@ func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	}
 }
 
-// TestTheFirstFive: what fails later does not stop a rollout that went well.
-func TestTheFirstFive(t *testing.T) {
+func TestLaterFailuresDoNotStopARollout(t *testing.T) {
 	l := newAppliance(t)
 	l.rollOut(t, simrobot.Image("1.3.0", 0))
 	robot := func(n int) string { return fmt.Sprintf("a0:b1:c2:d3:e4:%02x", n) }
@@ -216,9 +215,7 @@ func TestTheFirstFive(t *testing.T) {
 	}
 }
 
-// TestAPausedRollout offers nothing but what is installed by hand, and goes on where it
-// was: with its share and what became of its first robots.
-func TestAPausedRollout(t *testing.T) {
+func TestPausedRolloutResumesWhereItWas(t *testing.T) {
 	l := newAppliance(t)
 	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
 	plan := l.List()[0].Rollout
@@ -260,8 +257,7 @@ func TestAPausedRollout(t *testing.T) {
 	}
 }
 
-// TestAPausedRolloutStaysStopped until a plan begins it anew.
-func TestAPausedRolloutStaysStopped(t *testing.T) {
+func TestPausedRolloutStaysStopped(t *testing.T) {
 	l := newAppliance(t)
 	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
 	for n := range 2 {
@@ -282,8 +278,7 @@ func TestAPausedRolloutStaysStopped(t *testing.T) {
 	}
 }
 
-// TestWhatChangesTheCatalogueIsPublished, once each.
-func TestWhatChangesTheCatalogueIsPublished(t *testing.T) {
+func TestCatalogueChangesArePublished(t *testing.T) {
 	l := newAppliance(t)
 	changes := func() (ids []string) {
 		t.Helper()

@@ -10,10 +10,8 @@ import (
 	"perch/must"
 )
 
-// TestTooOldAGo: who lacks the right Go is told which and where to get it, and
-// nothing is installed before. The machine is one with another Go, without any
-// of the packages, and with an apt-get that tells of itself.
-func TestTooOldAGo(t *testing.T) {
+// The machine has another Go, none of the packages, and an apt-get that records its calls.
+func TestDepsRefuseOldGo(t *testing.T) {
 	if _, err := os.ReadFile("deps.sh"); err != nil { // a result that is kept is of this text
 		t.Fatal(err)
 	}

@@ -10,9 +10,7 @@ import (
 	"perch/must"
 )
 
-// TestUpstream: a package names whom to write to and where it is from, and
-// tells no password that is in an address.
-func TestUpstream(t *testing.T) {
+func TestUpstreamHasNoPassword(t *testing.T) {
 	script := must.Value(filepath.Abs("upstream.sh"))(t)
 	if _, err := os.ReadFile(script); err != nil { // a result that is kept is of this text
 		t.Fatal(err)

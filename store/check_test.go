@@ -85,8 +85,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckLeavesTheFileAsItWas, and its lock.
-func TestCheckLeavesTheFileAsItWas(t *testing.T) {
+func TestCheckLeavesTheFileUnchanged(t *testing.T) {
 	path := dbPath(t)
 	must.Succeed(t, os.WriteFile(path, several(t), 0o600))
 	before := read(t, path)
@@ -101,8 +100,7 @@ func TestCheckLeavesTheFileAsItWas(t *testing.T) {
 	open(t, path, Options{Migrations: []Migration{{"one", nothing}}, Timeout: time.Millisecond})
 }
 
-// TestCheckSeesDamage: in whatever page one is damaged, it is seen, and nothing else happens.
-func TestCheckSeesDamage(t *testing.T) {
+func TestCheckFindsDamageInEveryPage(t *testing.T) {
 	whole := several(t)
 	for name, damage := range map[string]func(page []byte){
 		"zeros":   func(page []byte) { clear(page) },
@@ -159,7 +157,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-func TestHold(t *testing.T) {
+func TestAcquireLock(t *testing.T) {
 	path := dbPath(t)
 	held := must.Value(AcquireLock(path, time.Second))(t) // where there is none
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
@@ -179,9 +177,7 @@ func TestHold(t *testing.T) {
 	open(t, path, Options{})
 }
 
-// TestReplacedWhileWaiting: who waits for a file that is replaced meanwhile gets the new one, for in the old one nobody
-// would ever find what he writes.
-func TestReplacedWhileWaiting(t *testing.T) {
+func TestOpenFollowsReplacedFile(t *testing.T) {
 	path, other := dbPath(t), dbPath(t)
 	db := open(t, other, Options{})
 	must.Succeed(t, NewTable[int](db, "numbers").Put("new", 1))

@@ -207,8 +207,7 @@ func TestWrittenDuringACommit(t *testing.T) {
 	}
 }
 
-// TestAChangeIsOneCommit of what it stores and removes, and of what waits; or else none of it.
-func TestAChangeIsOneCommit(t *testing.T) {
+func TestChangeIsOneCommit(t *testing.T) {
 	db := open(t, dbPath(t), Options{FlushAfter: time.Hour})
 	texts := NewTable[string](db, "texts")
 	must.Succeed(t, texts.Put("old", "old"))

@@ -81,8 +81,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsHalfFull is not rewritten, however much of it is free: that pays for the writing only when it is most.
-func TestAFileThatIsHalfFull(t *testing.T) {
+func TestHalfFullFileIsNotRewritten(t *testing.T) {
 	path := dbPath(t)
 	db := must.Value(Open(path, Options{FlushAfter: time.Hour}))(t)
 	texts := NewTable[string](db, "texts")
@@ -101,7 +100,6 @@ func TestAFileThatIsHalfFull(t *testing.T) {
 	}
 }
 
-// TestNoRoomToCompact: the file is used as it is, also where the room is gone only when it is used.
 func TestNoRoomToCompact(t *testing.T) {
 	for words, late := range map[string]bool{"are needed": false, "not rewritten": true} {
 		dir := storetest.SmallDisk(t, "8m")
@@ -141,7 +139,6 @@ func childCompacts(which string) {
 	childFails(fmt.Errorf("it was not killed: %w", err))
 }
 
-// TestKilledWhileCompacting: there is the old file or the new one, and nothing besides.
 func TestKilledWhileCompacting(t *testing.T) {
 	for step, smaller := range map[string]bool{"made": false, "copied": false, "renamed": true} {
 		t.Run(step, func(t *testing.T) {
@@ -161,8 +158,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 	}
 }
 
-// TestACopyThatDiffers is not taken.
-func TestACopyThatDiffers(t *testing.T) {
+func TestSameRecordsFindsDifferences(t *testing.T) {
 	one, other := dbPath(t), dbPath(t)
 	hollow(t, one)
 	hollow(t, other)

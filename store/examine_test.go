@@ -49,8 +49,7 @@ func findPage(t testing.TB, file []byte, wanted func(kind string, page []byte) b
 	return number
 }
 
-// TestSalvageCutShort: the power goes at any step of a salvage, and the next start begins anew and ends it.
-func TestSalvageCutShort(t *testing.T) {
+func TestSalvageIsRepeatedAfterPowerCut(t *testing.T) {
 	damaged, want := harm(t)
 	for _, step := range []string{"made", "salvaged", "kept"} {
 		t.Run(step, func(t *testing.T) {
@@ -78,8 +77,7 @@ func TestSalvageCutShort(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSalvaged is left as it was, with the cause and the cure.
-func TestWhatIsNotSalvaged(t *testing.T) {
+func TestUnsalvageableFileIsLeft(t *testing.T) {
 	damaged, _ := harm(t)
 	heads := bytes.Clone(damaged)
 	clear(heads[:2*pageSize])
@@ -129,7 +127,6 @@ func TestWhatIsNotSalvaged(t *testing.T) {
 	}
 }
 
-// TestNoRoomToSalvage: nothing has changed, and the cause is reported.
 func TestNoRoomToSalvage(t *testing.T) {
 	damaged, _ := harm(t)
 	path := filepath.Join(storetest.SmallDisk(t, "768k"), "perch.db")
@@ -142,8 +139,7 @@ func TestNoRoomToSalvage(t *testing.T) {
 	}
 }
 
-// TestSalvageOfACutFile keeps what is in the part that is there.
-func TestSalvageOfACutFile(t *testing.T) {
+func TestSalvageOfATruncatedFile(t *testing.T) {
 	file, want := usedDatabase(t)
 	kept := 0
 	for n := len(file) - pageSize; n > 0; n -= 16 * pageSize {
@@ -167,8 +163,7 @@ func TestSalvageOfACutFile(t *testing.T) {
 	}
 }
 
-// TestExpected: where something was, an empty database is not begun in silence.
-func TestExpected(t *testing.T) {
+func TestMissingDatabaseIsNotCreatedIfExpected(t *testing.T) {
 	for name, content := range map[string][]byte{"missing": nil, "empty": {}, "zeros": make([]byte, 4*pageSize)} {
 		path := dbPath(t)
 		if name != "missing" {
@@ -187,8 +182,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestTooLargeForSoon: whoever cannot be told by an error is told of.
-func TestTooLargeForSoon(t *testing.T) {
+func TestRefusedPutSoonIsReported(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	texts := NewTable[string](db, "texts")
 	must.Succeed(t, texts.Put("k", "before"))

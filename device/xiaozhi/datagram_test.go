@@ -28,9 +28,7 @@ func asFirmware(t *testing.T, sequence, timestamp byte, opus []byte) []byte {
 	return append(header, sealed...)
 }
 
-// TestDatagramToTheByte: what the firmware makes is read, and what a robot of
-// ours makes is the same.
-func TestDatagramToTheByte(t *testing.T) {
+func TestDatagramMatchesTheFirmware(t *testing.T) {
 	for _, n := range []int{0, 1, 15, 16, 17, 100, 250} {
 		opus := bytes.Repeat([]byte{0x58, 7, 9}, n)[:n]
 		want := asFirmware(t, 3, 60, opus)
@@ -45,9 +43,7 @@ func TestDatagramToTheByte(t *testing.T) {
 	}
 }
 
-// TestDirectionsDiffer: a datagram of ours, sent back, is none of the robot's,
-// and no two share their key stream.
-func TestDirectionsDiffer(t *testing.T) {
+func TestDirectionsShareNoKeyStream(t *testing.T) {
 	p := xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: make([]byte, 32)}}
 	ours := xiaozhi.NewDatagrams(talkKey, talkNonce, true).Append(nil, p)
 	theirs := xiaozhi.NewDatagrams(talkKey, talkNonce, false)

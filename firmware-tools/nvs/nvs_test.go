@@ -117,8 +117,6 @@ func TestOtherKeysStay(t *testing.T) {
 	}
 }
 
-// TestBlobsThatFillAPage: a blob ends at the last entry of a page, or near it, and
-// its index goes to the next page.
 func TestBlobsThatFillAPage(t *testing.T) {
 	for _, length := range []int{122*32 + 1, 123 * 32, 123*32 + 1, 124*32 - 1, 124 * 32, 124*32 + 1, 249 * 32, 249*32 + 1, 250 * 32} {
 		p := &nvs.Partition{}
@@ -129,8 +127,7 @@ func TestBlobsThatFillAPage(t *testing.T) {
 	}
 }
 
-// TestFullPages: a value that needs a whole page gets one. One page stays empty.
-func TestFullPages(t *testing.T) {
+func TestValueThatNeedsAWholePage(t *testing.T) {
 	p := &nvs.Partition{}
 	set(t, p, "n/a=u8:1")
 	must.Succeed(t, p.Set("n", "long", nvs.Text(strings.Repeat("y", nvs.MaxString))))
@@ -367,7 +364,6 @@ func TestInverse(t *testing.T) {
 	})
 }
 
-// FuzzDecode: no bytes make it panic. What it reads can be written and read again.
 func FuzzDecode(f *testing.F) {
 	small := &nvs.Partition{}
 	set(f, small, "wifi/ssid=string:home", "all/i16=i16:-2", "all/blob=blob:0102")

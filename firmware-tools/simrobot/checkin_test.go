@@ -153,9 +153,7 @@ func TestUpgradeIsOffered(t *testing.T) {
 	}
 }
 
-// TestFlashIsSticky: keys that a bootstrap leaves out keep their values, over a
-// reboot.
-func TestFlashIsSticky(t *testing.T) {
+func TestFlashKeepsKeysThatABootstrapOmits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flash.json")
 	first := newRobot(t, Options{FlashFile: file})
 	must.Value(checkIn(t, first, goodReply))(t)
@@ -196,7 +194,6 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestActivation: a robot waits for its adoption: 202 twice, a failure, then 200.
 func TestActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string

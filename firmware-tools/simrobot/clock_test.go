@@ -12,10 +12,8 @@ import (
 
 const stateChanged = `{"session_id":"s1","type":"event","name":"state_changed","data":{"state":"idle"}}`
 
-// TestStaleChannel: after more than 120 s without a message the next tap, or
-// wake word, opens a second channel, and the end of the first makes the robot
-// idle as soon as it listens.
-func TestStaleChannel(t *testing.T) {
+// The end of the first channel makes the robot idle as soon as it listens on the second.
+func TestStaleChannelIsReplaced(t *testing.T) {
 	for _, c := range []struct{ firmware, does string }{{"2.2.4", "tap"}, {"2.2.4", "wake"}, {"2.4", "wake"}, {"2.1", "press"}} {
 		var states []State
 		observe := on(func(e Entered) { states = append(states, e.State) })
@@ -59,8 +57,7 @@ func TestStaleChannel(t *testing.T) {
 	}
 }
 
-// TestFedChannel is kept open by a message, of text or of sound, each 120 s.
-func TestFedChannel(t *testing.T) {
+func TestMessagesKeepTheChannelOpen(t *testing.T) {
 	stats, err := live(t, Options{Stay: true, Mode: xiaozhi.Manual}, func(n *network, r *Robot) {
 		s := n.channel()
 		for i := range 20 {
@@ -79,9 +76,7 @@ func TestFedChannel(t *testing.T) {
 	}
 }
 
-// TestDottyLooksAfterItsChannel: a tick each 30 s, and a stale channel is
-// replaced, without a listen message.
-func TestDottyLooksAfterItsChannel(t *testing.T) {
+func TestDottyReplacesStaleChannel(t *testing.T) {
 	stats, err := live(t, Options{Stay: true, Firmware: "dotty", Mode: xiaozhi.Manual}, func(n *network, _ *Robot) {
 		opened := time.Now()
 		for range 3 {
@@ -100,9 +95,7 @@ func TestDottyLooksAfterItsChannel(t *testing.T) {
 	}
 }
 
-// TestDottyOpensForAnEvent, from idle without a channel, and tries three
-// times half a second apart.
-func TestDottyOpensForAnEvent(t *testing.T) {
+func TestDottyTriesThreeTimesToOpenForAnEvent(t *testing.T) {
 	event := xiaozhi.Event{Name: "face_detected", Data: []byte("{}")}
 	stats, err := live(t, Options{Forever: true, Stay: true, Firmware: "dotty", Mode: xiaozhi.Manual}, func(n *network, r *Robot) {
 		s := n.channel()
@@ -140,9 +133,7 @@ func TestDottyOpensForAnEvent(t *testing.T) {
 	}
 }
 
-// TestForever goes on after a tap, a hang-up, a server that is away and the end of
-// a talk; it ends with its context.
-func TestForever(t *testing.T) {
+func TestForeverLastsUntilContextEnds(t *testing.T) {
 	stats, err := live(t, Options{Forever: true, Say: []Sentence{second("one")}}, func(n *network, r *Robot) {
 		s := n.channel()
 		s.next(listenAuto)
@@ -172,8 +163,7 @@ func TestForever(t *testing.T) {
 	}
 }
 
-// TestRemindersRing by themselves, in a channel and without one.
-func TestRemindersRing(t *testing.T) {
+func TestRemindersRingWithAndWithoutChannel(t *testing.T) {
 	var rung []string
 	var at []time.Duration
 	var start time.Time
@@ -202,8 +192,7 @@ func TestRemindersRing(t *testing.T) {
 	}
 }
 
-// TestStopsReading: the server's messages pile up, and the robot goes on sending.
-func TestStopsReading(t *testing.T) {
+func TestStopReading(t *testing.T) {
 	for name, o := range map[string]Options{"option": {StopReadingAfter: 10 * time.Second}, "method": {}} {
 		o.Stay = true
 		stats, err := talk(t, o, func(s *server, r *Robot) {

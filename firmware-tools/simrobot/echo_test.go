@@ -20,9 +20,7 @@ func decibels(pcm []int16) float64 {
 	return 10 * math.Log10(sum/float64(len(pcm))/(1<<30))
 }
 
-// TestEchoOfTheRoom: the echo has the room's gain, delay and reverb, for white
-// noise in rooms of several seeds.
-func TestEchoOfTheRoom(t *testing.T) {
+func TestEchoHasGainDelayAndReverb(t *testing.T) {
 	quiet := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
 	for seed := range uint64(5) {
 		e := newEcho(seed)
@@ -60,8 +58,7 @@ func TestEchoOfTheRoom(t *testing.T) {
 	}
 }
 
-// TestWhoHearsTheEcho: the microphone's packets while the robot speaks.
-func TestWhoHearsTheEcho(t *testing.T) {
+func TestMicrophoneHearsEcho(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		o      Options
@@ -126,9 +123,7 @@ func (s *server) stamped(stamp uint32) {
 	s.to <- arrival{data: xiaozhi.Framing2.Append(nil, xiaozhi.Audio{Timestamp: stamp, Opus: tone})}
 }
 
-// TestStamps: each packet of the microphone names the one that was played
-// meanwhile, in the order of playing, and none before and after.
-func TestStamps(t *testing.T) {
+func TestPacketsNameThePacketBeingPlayed(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Framing: 2}, func(s *server, _ *Robot) {
 		s.opens(`"mode":"realtime"`)
 		time.Sleep(600 * time.Millisecond)
@@ -157,8 +152,7 @@ func TestStamps(t *testing.T) {
 	}
 }
 
-// TestOnlyServerAECStamps, and only in framing 2.
-func TestOnlyServerAECStamps(t *testing.T) {
+func TestOnlyServerAECInFraming2HasTimestamps(t *testing.T) {
 	for name, o := range map[string]Options{
 		"device":    {AEC: AECDevice, Framing: 2},
 		"off":       {Mode: xiaozhi.Realtime, Framing: 2},
@@ -198,8 +192,7 @@ func (s *server) try() (sent, bool) {
 	}
 }
 
-// TestStampQueue holds three; a fourth drops the oldest.
-func TestStampQueue(t *testing.T) {
+func TestTimestampQueueHoldsThree(t *testing.T) {
 	var s stamps
 	s.played(0)
 	if got := s.next(); got != 0 || len(s) != 0 {
@@ -215,9 +208,7 @@ func TestStampQueue(t *testing.T) {
 	}
 }
 
-// TestStampsGoWithTheQueue: packets played before the queue is emptied are not
-// named after it.
-func TestStampsGoWithTheQueue(t *testing.T) {
+func TestResetDropsTimestamps(t *testing.T) {
 	var stats Stats
 	var s stamps
 	p := newPlayer(&stats)

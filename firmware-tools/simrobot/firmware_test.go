@@ -12,10 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestHelloOutlivesAChannel: a server hangs up after each answer, and the robot is
-// tapped again. The second hello has no sound parameters. Those of the first are
-// valid until the reboot.
-func TestHelloOutlivesAChannel(t *testing.T) {
+// The second hello has none.
+func TestSoundParametersOutliveAChannel(t *testing.T) {
 	var rates []int
 	observe := on(func(w Welcomed) { rates = append(rates, w.Audio.SampleRate) })
 	channels := 0
@@ -63,8 +61,7 @@ func TestUpgradeHeader(t *testing.T) {
 	}
 }
 
-// TestUserTools are not listed, but answer.
-func TestUserTools(t *testing.T) {
+func TestUserToolsAnswerUnlisted(t *testing.T) {
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/missing":
@@ -98,9 +95,8 @@ func TestUserTools(t *testing.T) {
 	}
 }
 
-// TestUpgradeTool closes the channel, as the firmware does before it
-// downloads; the robot boots, and the person repeats the sentence.
-func TestUpgradeTool(t *testing.T) {
+// Then the robot boots, and the person repeats the sentence.
+func TestUpgradeToolClosesTheChannel(t *testing.T) {
 	channels, boots := 0, 0
 	stats, err := talk(t, Options{OTA: "http://192.0.2.7:8003/xiaozhi/ota/", Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
 		r.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {

@@ -35,10 +35,8 @@ func counted(t *testing.T, s Stats) {
 	}
 }
 
-// TestSpeaksOverTheAnswer in realtime mode: a second into the first answer
-// the person begins the second sentence, and the server falls silent 400 ms
-// later. The robot plays its queue to the end, as the firmware does.
-func TestSpeaksOverTheAnswer(t *testing.T) {
+// The robot plays its queue to the end, as the firmware does.
+func TestSentenceOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
 	said := map[string]time.Time{}
@@ -71,9 +69,8 @@ func TestSpeaksOverTheAnswer(t *testing.T) {
 	}
 }
 
-// TestPressesOverTheAnswer in manual mode: abort, listen start, listen stop.
 // Packets after the abort count as late, not as lost.
-func TestPressesOverTheAnswer(t *testing.T) {
+func TestPressOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
 	stats, err := talk(t, Options{Mode: xiaozhi.Manual, Say: []Sentence{second("one"), two}}, func(s *server, _ *Robot) {
@@ -95,9 +92,7 @@ func TestPressesOverTheAnswer(t *testing.T) {
 	counted(t, stats)
 }
 
-// TestCutsTheAnswerShort with a tap, and with the wake word: the turn counts as
-// interrupted, and the next sentence follows.
-func TestCutsTheAnswerShort(t *testing.T) {
+func TestTapOrWakeWordInterruptsTheAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		tap, wake time.Duration
 		firmware  string
@@ -144,7 +139,6 @@ func TestCutsTheAnswerShort(t *testing.T) {
 	}
 }
 
-// TestButton presses and releases from outside.
 func TestButton(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, Mode: xiaozhi.Manual}, func(s *server, r *Robot) {
 		s.opens()
@@ -177,9 +171,7 @@ func TestButton(t *testing.T) {
 	}
 }
 
-// TestWakeWordInRealtime empties the queue and sends listen start again, although
-// the microphone was not closed.
-func TestWakeWordInRealtime(t *testing.T) {
+func TestWakeWordInRealtimeEmptiesQueue(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, AEC: AECServer, Firmware: "2.4", Framing: 2}, func(s *server, r *Robot) {
 		s.opens(`"mode":"realtime"`)
 		s.speaks(0)

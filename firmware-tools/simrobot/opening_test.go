@@ -9,9 +9,7 @@ import (
 	"perch/voice"
 )
 
-// TestWakeWordOpens: 33 earlier packets at once, the wake word, and then listen
-// start.
-func TestWakeWordOpens(t *testing.T) {
+func TestWakeWordOpensChannel(t *testing.T) {
 	const wakeEvent = `"name":"wake_word_detected","data":{"phrase":"Hi, ESP","direction":"centre","balance":0.02,"energy":910000000,"state":3}}`
 	for _, c := range []struct {
 		firmware, phrase string
@@ -51,9 +49,7 @@ func TestWakeWordOpens(t *testing.T) {
 	}
 }
 
-// TestPrerollHoldsTheWakeWord at its end: a word of 960 ms is in the last
-// sixteen of the packets, and of a longer one it is the last 1980 ms.
-func TestPrerollHoldsTheWakeWord(t *testing.T) {
+func TestPrerollEndsWithTheWakeWord(t *testing.T) {
 	long := append(make([]int16, 10*voice.MicFrame), sine(40*voice.MicFrame, voice.MicRate)...)
 	for name, c := range map[string]struct {
 		pcm  []int16
@@ -79,8 +75,7 @@ func TestPrerollHoldsTheWakeWord(t *testing.T) {
 	}
 }
 
-// TestWakeWordWhileIdle calls a robot that is idle with its channel open.
-func TestWakeWordWhileIdle(t *testing.T) {
+func TestWakeWordWhileIdleWithOpenChannel(t *testing.T) {
 	for firmware, hears := range map[string]bool{"2.1": true, "2.2.4": false, "2.4": true, "2.5": true, "dotty": false} {
 		lost := 0
 		observe := on(func(_ WakeLost) { lost++ })
@@ -115,9 +110,7 @@ func TestWakeWordWhileIdle(t *testing.T) {
 	}
 }
 
-// TestWakeWordsStayOff after a lost one, also when the channel is closed: only a
-// change of state switches the detector on again.
-func TestWakeWordsStayOff(t *testing.T) {
+func TestWakeWordsStayOffUntilStateChanges(t *testing.T) {
 	stats, err := live(t, Options{Forever: true, Mode: xiaozhi.Manual}, func(n *network, r *Robot) {
 		s := n.channel()
 		s.quiet(time.Second)
@@ -143,9 +136,7 @@ func TestWakeWordsStayOff(t *testing.T) {
 	}
 }
 
-// TestHello compares it exactly, build by build: the order of its fields is the
-// firmware's. The mode is realtime wherever echo is cancelled.
-func TestHello(t *testing.T) {
+func TestHelloIsTheFirmwares(t *testing.T) {
 	const audio = `"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
 	const font = `"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},`
 	for _, c := range []struct {

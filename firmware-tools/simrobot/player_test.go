@@ -14,7 +14,7 @@ func newPlayer(stats *Stats) *player {
 	}
 }
 
-func TestTheNewestIsDropped(t *testing.T) {
+func TestFullQueueDropsTheNewest(t *testing.T) {
 	var stats Stats
 	p := newPlayer(&stats)
 	now := time.Now()

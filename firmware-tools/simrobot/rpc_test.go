@@ -173,9 +173,7 @@ func TestToolList(t *testing.T) {
 	}
 }
 
-// TestWhoAToolIsFor: user-only tools are listed on request, and only they are
-// marked.
-func TestWhoAToolIsFor(t *testing.T) {
+func TestUserOnlyToolsAreMarked(t *testing.T) {
 	const ask, mark = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"withUserTools":%t}}`, `"annotations":{"audience":["user"]}`
 	for with, want := range map[bool]int{true: 7, false: 0} {
 		answer := call(t, Options{}, fmt.Sprintf(ask, with))[0]
@@ -185,8 +183,7 @@ func TestWhoAToolIsFor(t *testing.T) {
 	}
 }
 
-// TestCursorIsTheFirstTool of the page, not the last of the previous page.
-func TestCursorIsTheFirstTool(t *testing.T) {
+func TestCursorIsTheFirstToolOfThePage(t *testing.T) {
 	answer := call(t, Options{}, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"self.robot.get_reminders"}}`)[0]
 	const first, last = `"result":{"tools":[{"name":"self.robot.get_reminders",`, `"name":"self.robot.stop_reminder"`
 	if !strings.Contains(answer, first) || !strings.Contains(answer, last) || strings.Contains(answer, "nextCursor") {
@@ -208,9 +205,7 @@ func TestSchemaOfHeadAngles(t *testing.T) {
 	}
 }
 
-// TestPhoto uploads to a server; meanwhile the main loop is busy, and the
-// microphone is not.
-func TestPhoto(t *testing.T) {
+func TestPhotoBlocksOnlyTheMainLoop(t *testing.T) {
 	status := http.StatusOK
 	vision := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != -1 || r.Header.Get("Device-Id") != "a0:b1:c2:d3:e4:f5" || r.Header.Get("Authorization") != "Bearer v1" {

@@ -43,8 +43,7 @@ func TestReadWAV(t *testing.T) {
 	}
 }
 
-// TestMicrophoneUsesDTX is about silence, which a robot sends in a few bytes.
-func TestMicrophoneUsesDTX(t *testing.T) {
+func TestSilenceIsSentInAFewBytes(t *testing.T) {
 	m, err := newMic(1)
 	must.Succeed(t, err)
 	start := time.Now()

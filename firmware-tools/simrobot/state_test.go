@@ -39,9 +39,7 @@ func TestMicrophoneIsClosedWhileSpeaking(t *testing.T) {
 	}
 }
 
-// TestListensOnceDrained has ten packets arrive at once and speech stop right
-// after them.
-func TestListensOnceDrained(t *testing.T) {
+func TestListensAfterTheQueueWasPlayed(t *testing.T) {
 	for _, c := range []struct {
 		firmware string
 		after    time.Duration // tts stop until listen start: the tenth packet begins
@@ -83,8 +81,6 @@ func TestLazyFirmwareSpeaksAtSentenceStart(t *testing.T) {
 	}
 }
 
-// TestDrainingBlocksTheMainLoop sends a request while the robot waits for its queue
-// to run empty.
 func TestDrainingBlocksTheMainLoop(t *testing.T) {
 	for firmware, blocks := range map[string]bool{"2.2.4": true, "2.4": false} {
 		talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {
@@ -154,7 +150,7 @@ func TestUnderrunsAndGaps(t *testing.T) {
 	}
 }
 
-func TestNothingButCrashEndsOnNonsense(t *testing.T) {
+func TestInvalidMessagesAreIgnored(t *testing.T) {
 	var puzzled []string
 	observe := on(func(p MessageIgnored) { puzzled = append(puzzled, p.Why) })
 	_, err := talk(t, Options{Stay: true, Firmware: "2.4", Observe: observe}, func(s *server, _ *Robot) {

@@ -113,8 +113,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeIsKept in the flash file over runs, but only after it is confirmed.
-func TestAnUpgradeIsKept(t *testing.T) {
+func TestConfirmedUpgradeIsStored(t *testing.T) {
 	var got []string
 	u := &upgrader{offer: "1.3", file: application("1.3", 9)}
 	o := Options{Upgrades: true, OTA: "http://192.0.2.7:8003/xiaozhi/ota/", FlashFile: filepath.Join(t.TempDir(), "flash.json"), Observe: notes(&got)}

@@ -31,8 +31,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestAssetsRefused: each fault is called by its name.
-func TestAssetsRefused(t *testing.T) {
+func TestReadAssetsRefuses(t *testing.T) {
 	good := espimagetest.Assets(goodFiles()...)
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-1]++

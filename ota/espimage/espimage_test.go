@@ -115,9 +115,7 @@ func TestAnApplication(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsAnImage: a robot never looks at it, but an owner may want to
-// know.
-func TestWhatFollowsAnImage(t *testing.T) {
+func TestTrailingBytesAndSignature(t *testing.T) {
 	plain := stackChan().bytes()
 	signature := append(bytes.Clone(plain), make([]byte, 4096-len(plain)%4096)...)
 	signature = append(signature, append([]byte{0xE7}, make([]byte, 4095)...)...)
@@ -202,8 +200,7 @@ func TestWhatABootLoaderRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherFiles: each is recognized, and refused.
-func TestOtherFiles(t *testing.T) {
+func TestOtherKindsAreRecognizedAndRefused(t *testing.T) {
 	app := stackChan().bytes()
 	nvs := table([]entry{{"nvs", 1, 2, 0x9000, 0x4000}}, false)[:32]
 	boot := bytes.Clone(app)
@@ -267,8 +264,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestTextsAreText: what a build writes into an image goes onto terminals.
-func TestTextsAreText(t *testing.T) {
+func TestTextsHaveNoControlCharacters(t *testing.T) {
 	b := stackChan()
 	b.version, b.project = "1.0\x1b[2J\n\xff", strings.Repeat("x", 40)
 	i, err := read(b.bytes())
@@ -292,8 +288,7 @@ func (b broken) ReadAt(p []byte, off int64) (int, error) {
 	return b.ReaderAt.ReadAt(p, off)
 }
 
-// TestABrokenDiskIsNoBadImage: the file may be good.
-func TestABrokenDiskIsNoBadImage(t *testing.T) {
+func TestReadErrorIsNotARefusal(t *testing.T) {
 	b := stackChan()
 	b.segments[1].data = make([]byte, 1<<20)
 	file := b.bytes()

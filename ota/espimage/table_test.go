@@ -137,8 +137,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestFactory: boards without slots, and those with both.
-func TestFactory(t *testing.T) {
+func TestTablesWithAndWithoutSlots(t *testing.T) {
 	small := must.Value(espimage.ParseTable(table([]entry{{"nvs", 1, 2, 0x9000, 0x6000}, {"factory", 0, 0, 0x10000, 0x2F0000}}, true)))(t)
 	p, is := small.Starts(nil, nil)
 	if _, choice := small.Choice(); !is || choice || p.Name != "factory" {

@@ -15,7 +15,6 @@ import (
 	"perch/must"
 )
 
-// TestWayIn: what is left on the card for its owner is written anew only where it is another.
 func TestWayIn(t *testing.T) {
 	data, card := t.TempDir(), t.TempDir()
 	left := func() (text string, info os.FileInfo) {

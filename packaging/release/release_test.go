@@ -245,8 +245,7 @@ func alwaysThere(t *testing.T, env []string, one, two string) {
 	}
 }
 
-// TestRefusals: what cannot be released is refused before anything is built, with the cure.
-func TestRefusals(t *testing.T) {
+func TestReleaseRefusesBeforeBuilding(t *testing.T) {
 	env := openpgp(t, "releases@perch.example")
 	dir := t.TempDir()
 	for _, name := range []string{"build.sh", "notes.sh", "apt.sh"} {

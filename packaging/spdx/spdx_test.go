@@ -147,7 +147,6 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestEveryModuleHasALicence: no library comes in whose licence nobody has looked at.
 func TestEveryModuleHasALicence(t *testing.T) {
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}",
 		"perch/cmd/perch", "perch/firmware-tools").Output()

@@ -18,8 +18,7 @@ import (
 	"perch/store/archive/archivetest"
 )
 
-// TestAnImageComesDuringABackup, goes, or does both: then it is tried again.
-func TestAnImageComesDuringABackup(t *testing.T) {
+func TestBackupRetriesWhenFilesChange(t *testing.T) {
 	data := t.TempDir()
 	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)
 	defer db.Close()
@@ -69,9 +68,8 @@ func TestAnImageComesDuringABackup(t *testing.T) {
 	}
 }
 
-// TestABackupIsStreamed: its memory does not grow with the firmware. What has
-// lost its file or is damaged does not keep the rest from being saved.
-func TestABackupIsStreamed(t *testing.T) {
+// Files that are missing or damaged do not prevent a backup of the others.
+func TestBackupIsStreamed(t *testing.T) {
 	data := t.TempDir()
 	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)
 	defer db.Close()

@@ -133,9 +133,7 @@ func which(t *testing.T, data string) string {
 	return is
 }
 
-// TestWhatIsNoBackup is refused as a whole, with its cause, and nothing has
-// changed.
-func TestWhatIsNoBackup(t *testing.T) {
+func TestInvalidBackupChangesNothing(t *testing.T) {
 	db := entry{name: "perch.db", text: database(t, "new")}
 	outside := []byte("from outside")
 	change := func(f func(p *parcel)) []byte {
@@ -216,8 +214,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 	}
 }
 
-// TestRestoreHere, twice: the database of before is the one of last time.
-func TestRestoreHere(t *testing.T) {
+func TestRestoreTwiceKeepsThePreviousDatabase(t *testing.T) {
 	data := lived(t)
 	for _, before := range []string{"old", "new"} {
 		m, _, err := at(data, slog.Default()).Restore(t.Context(), bytes.NewReader(small(t).tar(t)))
@@ -241,8 +238,6 @@ func TestRestoreHere(t *testing.T) {
 	}
 }
 
-// TestSettingsAreRestored: a backup that is made without settings leaves none, and one from
-// before there were any leaves those that are there.
 func TestSettingsAreRestored(t *testing.T) {
 	data := lived(t)
 	before := newParcel(0, entry{name: "perch.db", text: database(t, "new")})
@@ -266,8 +261,7 @@ func TestSettingsAreRestored(t *testing.T) {
 	}
 }
 
-// TestTheOwnerOfWhatIsRestored is that of the directory, and not who restores.
-func TestTheOwnerOfWhatIsRestored(t *testing.T) {
+func TestRestoredFilesBelongToTheDirectorysOwner(t *testing.T) {
 	data := lived(t)
 	if err := os.Chown(data, 12345, 12345); err != nil {
 		t.Skipf("only an administrator can give files away: %v", err)
@@ -283,8 +277,7 @@ func TestTheOwnerOfWhatIsRestored(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReplaced in one go is not replaced at all.
-func TestWhatCannotBeReplaced(t *testing.T) {
+func TestLinksAndMountsAreNotReplaced(t *testing.T) {
 	for _, name := range []string{"perch.db", "firmware"} {
 		data := lived(t)
 		elsewhere := filepath.Join(t.TempDir(), name)
@@ -315,10 +308,7 @@ func finish(t *testing.T, data string) {
 	must.Succeed(t, at(data, slog.New(slog.DiscardHandler)).Finish())
 }
 
-// TestCutShort: the swap is cut short after each step, and in the middle of
-// those that do more than one thing, also twice, and the next start finishes
-// it. Before the marker is there, nothing has happened.
-func TestCutShort(t *testing.T) {
+func TestSwapIsFinishedAfterPowerCut(t *testing.T) {
 	steps := len(at("x", slog.Default()).swap())
 	cuts := map[string]func(t *testing.T, data string) (want string){
 		"while it arrives": func(t *testing.T, data string) string {
@@ -382,8 +372,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestWhatRotsWhileItIsStaged is not swapped in.
-func TestWhatRotsWhileItIsStaged(t *testing.T) {
+func TestDamagedStagedBackupIsNotSwappedIn(t *testing.T) {
 	for _, name := range []string{"perch.db", image("new").name, markerName} {
 		data := stagedIn(t)
 		archivetest.Write(t, filepath.Join(data, stageName, name), []byte("rotten"))
@@ -395,9 +384,7 @@ func TestWhatRotsWhileItIsStaged(t *testing.T) {
 	}
 }
 
-// TestStagedTwice: the second takes the place of the first, and one that is
-// refused leaves neither.
-func TestStagedTwice(t *testing.T) {
+func TestStagingReplacesAnEarlierBackup(t *testing.T) {
 	data := stagedIn(t)
 	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"), entry{name: settingsName, text: []byte("name: old\n")})
 	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))); err != nil {
@@ -417,8 +404,6 @@ func TestStagedTwice(t *testing.T) {
 	}
 }
 
-// TestNoRoomToRestore is known before anything is written, and found where it
-// comes as a surprise.
 func TestNoRoomToRestore(t *testing.T) {
 	data := t.TempDir()
 	if err := syscall.Mount("perch", data, "tmpfs", 0, "size=24m"); err != nil {
@@ -501,7 +486,6 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// FuzzManifest makes a backup of a manifest from outside.
 func FuzzManifest(f *testing.F) {
 	text := must.Value(json.Marshal(newParcel(0, entry{name: "perch.db", text: []byte("database")}, image("new")).manifest))(f)
 	f.Add(text)

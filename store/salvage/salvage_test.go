@@ -84,7 +84,6 @@ func TestCopyOfAWholeFileHasEveryRecord(t *testing.T) {
 	}
 }
 
-// TestEachZeroedPageIsFoundAndTheOthersCopied: what is missing from the copy is reported with its table.
 func TestEachZeroedPageIsFoundAndTheOthersCopied(t *testing.T) {
 	file, want := sample(t)
 	found := 0

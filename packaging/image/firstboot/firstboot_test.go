@@ -105,8 +105,7 @@ func (c *card) has(file string) bool {
 	return err == nil
 }
 
-// TestEverythingChosen is applied, and the file with the secrets is gone.
-func TestEverythingChosen(t *testing.T) {
+func TestWholePreseedIsApplied(t *testing.T) {
 	c := newCard(t)
 	must.Succeed(t, c.boots(written))
 	for file, want := range map[string]struct {
@@ -143,8 +142,7 @@ func TestEverythingChosen(t *testing.T) {
 	}
 }
 
-// TestNothingChosen changes nothing: ssh stays off, nobody has a password.
-func TestNothingChosen(t *testing.T) {
+func TestEmptyPreseedChangesNothing(t *testing.T) {
 	c := newCard(t)
 	must.Succeed(t, boot(machine{board.Machine{Root: c.root, Run: c.run}}, c.boot))
 	if err := c.boots("config_version = \"1.0\"\n[future]\nkey = 7\n"); err != nil || c.has(preseedFile) {
@@ -155,8 +153,7 @@ func TestNothingChosen(t *testing.T) {
 	}
 }
 
-// TestAnOwnersName of the appliance stays.
-func TestAnOwnersName(t *testing.T) {
+func TestOwnNameOfTheApplianceStays(t *testing.T) {
 	c := newCard(t)
 	c.put("etc/perch/perch.yaml", "name: desk\n")
 	must.Succeed(t, c.boots("[system]\nhostname = \"kitchen\"\n"))
@@ -165,9 +162,7 @@ func TestAnOwnersName(t *testing.T) {
 	}
 }
 
-// TestAllOfItAgain after power has failed, at each program that it runs: the file stays
-// until everything is applied, and then everything is.
-func TestAllOfItAgain(t *testing.T) {
+func TestPreseedIsAppliedAgainAfterPowerCut(t *testing.T) {
 	for _, program := range []string{"hostname", "useradd", "usermod", "chpasswd", "chown", "systemctl"} {
 		c := newCard(t)
 		c.fail = program
@@ -181,9 +176,7 @@ func TestAllOfItAgain(t *testing.T) {
 	}
 }
 
-// TestBadPreseeds are refused by a sentence that names the field, and not what is in it.
-// The machine boots as it is.
-func TestBadPreseeds(t *testing.T) {
+func TestInvalidPreseedNamesTheField(t *testing.T) {
 	for text, want := range map[string]string{
 		"[wlan]\nssid = \"a\"\npassword = \"hush hush\n":                               "line 3",
 		"a = [" + strings.Repeat("[", 60<<10):                                          "TOML",
@@ -222,9 +215,7 @@ func TestBadPreseeds(t *testing.T) {
 	}
 }
 
-// TestAShellInEveryField is refused by the field's name, or kept to the letter where a name
-// or a password may hold anything. Nothing of it is an argument of a program.
-func TestAShellInEveryField(t *testing.T) {
+func TestShellCharactersInEveryField(t *testing.T) {
 	const shell = "$(reboot);`reboot`|reboot>/x&'"
 	kept := map[string]string{ // and where
 		"wlan.ssid":     "36;40;114;101;98;111;111;116;41;",
@@ -273,9 +264,7 @@ func TestAShellInEveryField(t *testing.T) {
 	}
 }
 
-// TestNamesOfNetworks may hold any bytes, and passwords what a key file would read
-// otherwise.
-func TestNamesOfNetworks(t *testing.T) {
+func TestNetworkNamesAndPasswordsAreEscaped(t *testing.T) {
 	c := newCard(t)
 	must.Succeed(t, c.boots("[wlan]\nssid_hex = \"ff0a3b\"\npassword = '  back\\slash; #'\n"))
 	text, _ := c.read("etc/NetworkManager/system-connections/preseed.nmconnection")

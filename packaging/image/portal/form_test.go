@@ -18,8 +18,7 @@ func values(pairs ...string) url.Values {
 	return v
 }
 
-// TestForms are read, or the field that cannot be is named.
-func TestForms(t *testing.T) {
+func TestParseForm(t *testing.T) {
 	whole := form{board.Network{SSID: "Home", Key: "a good password"}, "DE", "kitchen", "de"}
 	with := func(change func(*form)) form { f := whole; change(&f); return f }
 	shell := `$(reboot); rm -rf "/" | 'x'`
@@ -63,9 +62,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestLists: all countries are there, and each language has a sentence of its own for
-// whatever may be wrong.
-func TestLists(t *testing.T) {
+func TestCountriesAndSentencesOfEachLanguage(t *testing.T) {
 	all := countries(language.English)
 	for tag, want := range map[language.Tag]choice{"en": {"DE", "Germany"}, "de": {"AT", "Österreich"}, "ja": {"DE", "ドイツ"}, "zh-Hans": {"DE", "德国"},
 		"es": {"DE", "Alemania"}, "fr": {"DE", "Allemagne"}} {

@@ -151,9 +151,7 @@ func (w *world) wants(t *testing.T, what string, want ...string) {
 	}
 }
 
-// TestAPhoneGivesANetwork: the access point comes, a phone sends the form, and the
-// machine is what was chosen. What Perch refuses stays as it was.
-func TestAPhoneGivesANetwork(t *testing.T) {
+func TestPhoneSubmitsANetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{near: true}
 		p, log := w.runs(t)
@@ -193,9 +191,7 @@ func TestAPhoneGivesANetwork(t *testing.T) {
 	})
 }
 
-// TestANetworkThatIsNotJoined: the access point comes back, and the page says why. It is
-// the same while Perch does not answer.
-func TestANetworkThatIsNotJoined(t *testing.T) {
+func TestFailedJoinReopensTheAccessPoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{refuses: errKey, perch: errors.New("there is no such file")}
 		p, log := w.runs(t)
@@ -221,8 +217,7 @@ func TestANetworkThatIsNotJoined(t *testing.T) {
 	})
 }
 
-// TestPerchIsAsked is what it is asked, and in which words.
-func TestPerchIsAsked(t *testing.T) {
+func TestRequestsToPerch(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "perch.sock")
 	l := must.Value(net.Listen("unix", at))(t)
 	var asked []string

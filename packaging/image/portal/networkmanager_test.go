@@ -70,9 +70,7 @@ func (n *nmcli) asked() string {
 	return string(text)
 }
 
-// TestNetworks are those that are connected, without the access point and what is the
-// machine's own.
-func TestNetworks(t *testing.T) {
+func TestPollFindsConnectedNetworks(t *testing.T) {
 	const shown = "11111111-1111-4111-8111-111111111111:802-11-wireless:"
 	for name, c := range map[string]struct {
 		devices, connections  string
@@ -105,9 +103,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestScan: each network once, as it is heard best; none without a name, none that it
-// could not join.
-func TestScan(t *testing.T) {
+func TestScanListsEachNetworkOnce(t *testing.T) {
 	n := newNmcli(t)
 	n.answers("device wifi list", "486F6D65:40:WPA2\n486F6D65:70:WPA1 WPA2\n:90:WPA2\n0000:90:\n4F70656E:50:\nFF0A3A:30:WPA2 WPA3\n"+
 		"576F726B:60:WPA2 802.1X\n4E6577:55:WPA3\n4F6C64:54:WEP\nzz:1:\n486F6D65\n"+strings.Repeat("41", 40)+":99:\n", "", "0")
@@ -126,9 +122,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestTheAccessPoint is open, in memory alone, and one word of the arguments whatever its
-// name.
-func TestTheAccessPoint(t *testing.T) {
+func TestAccessPointIsOpenAndNotSaved(t *testing.T) {
 	n := newNmcli(t)
 	must.Succeed(t, n.raise(t.Context(), "Perch-1A2B"))
 	asked := n.asked()
@@ -158,9 +152,8 @@ func (n *nmcli) files() (all []string) {
 	return all
 }
 
-// TestJoin keeps what it has joined, and what it had joined before where it has not. No
-// key is in the arguments of a program.
-func TestJoin(t *testing.T) {
+// No key is in the arguments of a program.
+func TestJoinKeepsEarlierNetworkOnFailure(t *testing.T) {
 	home := board.Network{SSID: "Home", Key: "a good password"}
 	n := newNmcli(t)
 	must.Succeed(t, n.join(t.Context(), home))
@@ -190,9 +183,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestPowerFailed while a network was tried: it is gone after the next start, and what
-// was joined stays.
-func TestPowerFailed(t *testing.T) {
+func TestCleanForgetsHalfTriedNetworks(t *testing.T) {
 	n := newNmcli(t)
 	err := errors.Join(
 		n.Join(board.Network{SSID: "Tried", Key: "12345678"}, prefix("Tried")+"01", "u1", false),
@@ -207,8 +198,7 @@ func TestPowerFailed(t *testing.T) {
 	}
 }
 
-// TestNmcliHangs no longer than it may.
-func TestNmcliHangs(t *testing.T) {
+func TestNmcliHasADeadline(t *testing.T) {
 	n := newNmcli(t)
 	n.put("nmcli", "#!/bin/sh\nexec sleep 60\n")
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -218,7 +208,6 @@ func TestNmcliHangs(t *testing.T) {
 	}
 }
 
-// TestSuffix is the end of the radio's address, and else of the machine's number.
 func TestSuffix(t *testing.T) {
 	n := newNmcli(t)
 	if got := n.suffix(); got != "0000" {

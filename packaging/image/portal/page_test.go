@@ -54,9 +54,7 @@ func (p *page) asks(url, address, body string, head ...string) *httptest.Respons
 
 func (p *page) taken() int { return len(p.forms) }
 
-// TestPhonesFindThePage: what each kind of phone asks to see whether there is the
-// internet leads here.
-func TestPhonesFindThePage(t *testing.T) {
+func TestCaptivePortalProbesAreRedirected(t *testing.T) {
 	p := newTestPage()
 	for _, url := range []string{
 		"http://connectivitycheck.gstatic.com/generate_204", "http://clients3.google.com/generate_204", // Android
@@ -75,8 +73,7 @@ func TestPhonesFindThePage(t *testing.T) {
 	}
 }
 
-// TestThePage: it loads nothing, runs nothing, and is in the phone's language.
-func TestThePage(t *testing.T) {
+func TestPageInEachLanguage(t *testing.T) {
 	p := newTestPage()
 	w := p.asks("http://"+host+"/", "10.42.0.9", "", "Accept-Language", "xx, de-AT;q=0.8")
 	text := w.Body.String()
@@ -121,8 +118,7 @@ func TestThePage(t *testing.T) {
 	}
 }
 
-// TestAForm is taken once. What Perch would not understand is said before.
-func TestAForm(t *testing.T) {
+func TestFormIsTakenOnce(t *testing.T) {
 	p := newTestPage()
 	w := p.asks("http://"+host+"/", "10.42.0.9", values("token", p.token).Encode())
 	text := w.Body.String()
@@ -138,8 +134,7 @@ func TestAForm(t *testing.T) {
 	}
 }
 
-// TestBadForms change nothing.
-func TestBadForms(t *testing.T) {
+func TestBadFormsChangeNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
 		status int
@@ -176,9 +171,7 @@ func TestBadForms(t *testing.T) {
 	}
 }
 
-// TestTenThousandForms of strangers change nothing and cost next to nothing; the owner's
-// is taken meanwhile.
-func TestTenThousandForms(t *testing.T) {
+func TestTenThousandFormsOfStrangers(t *testing.T) {
 	p := newTestPage()
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -208,8 +201,7 @@ func TestTenThousandForms(t *testing.T) {
 	}
 }
 
-// TestOften: an address sends five forms at once, and then one in two seconds.
-func TestOften(t *testing.T) {
+func TestRateOfForms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTestPage()
 		for i := range 10 {
@@ -239,8 +231,7 @@ func (g *gated) Read(b []byte) (int, error) {
 	return g.Reader.Read(b)
 }
 
-// TestFormsAtOnce: of forms that come at the same moment, one is taken.
-func TestFormsAtOnce(t *testing.T) {
+func TestOneOfSimultaneousFormsIsTaken(t *testing.T) {
 	p := newTestPage()
 	const all = 20
 	var begun, done sync.WaitGroup
@@ -277,9 +268,7 @@ func TestFormsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFewConnections: an address holds so many, all together hold so many, and those that
-// are closed count no more.
-func TestFewConnections(t *testing.T) {
+func TestConnectionsAreBounded(t *testing.T) {
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	stop := serve(l, http.NotFoundHandler())
 	defer stop()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestSteps plays what a machine may see, second by second, and says when it does what.
-func TestSteps(t *testing.T) {
+func TestStep(t *testing.T) {
 	type span struct {
 		is    observation
 		lasts time.Duration
@@ -69,9 +68,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestSomebodyLooks: the access point stays while somebody looks at the page, but not
-// for ever.
-func TestSomebodyLooks(t *testing.T) {
+func TestAccessPointStaysWhilePageIsUsed(t *testing.T) {
 	now := time.Unix(0, 0)
 	s, _ := step(state{}, now, observation{radio: true, known: true})
 	for i := range 3600 {
