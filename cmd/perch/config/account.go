@@ -17,25 +17,25 @@ import (
 	"perch/secret"
 )
 
-// Where things are on a machine on which the package is installed.
+// Paths of an installed package.
 const (
 	systemConfig = "/etc/perch/perch.yaml"
 	SystemData   = "/var/lib/perch"
 	SystemRun    = "/run/perch"
 )
 
-// Account is a user of this machine, as its files see one.
+// Account is a user of this machine, with what decides about its rights to files.
 type Account struct {
 	Name string
 	uid  uint32
 	gids []uint32
 }
 
-// serviceUser is whom the package's unit runs as.
+// serviceUser is the user of the package's unit.
 const serviceUser = "perch"
 
-// ServiceAccount returns the user that the service on this machine runs as. It is nil if there is
-// no service or if this process runs as that user.
+// ServiceAccount returns the user of the service on this machine, or nil if there is no service or if
+// this process runs as that user.
 func ServiceAccount() *Account {
 	there := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
 	if !there(OwnUnit) && !there("usr/"+PackageUnit) && !there(PackageUnit) {
@@ -62,8 +62,8 @@ func ServiceAccount() *Account {
 	return a
 }
 
-// Reader is the user who is to read what a configuration names: the service's
-// for the system's configuration, else nil: this process.
+// Reader returns the user who has to read what a configuration names: the service's user for the
+// system's configuration, else nil, the user of this process.
 func Reader(path string) *Account {
 	if path != systemConfig {
 		return nil
@@ -71,26 +71,25 @@ func Reader(path string) *Account {
 	return ServiceAccount()
 }
 
-// ourselves is the account of this process.
+// ourselves returns the account of this process.
 func ourselves() Account {
 	a := Account{Name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
 	if u, err := user.LookupId(a.Name); err == nil {
 		a.Name = u.Username
 	}
-	groups, _ := os.Getgroups() // without them some advice is too much, and none is wrong
+	groups, _ := os.Getgroups() // without them some advice is needless, but not wrong
 	for _, g := range groups {
 		a.gids = append(a.gids, uint32(g))
 	}
 	return a
 }
 
-// hiddenDirectories are folders that the package's unit hides from the service, or replaces.
+// hiddenDirectories lists folders that the package's unit hides from the service, or replaces.
 var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
-// reads is a sentence why this user cannot read a file, with the command that
-// mends it; or nil. It judges by mode, owner and group of the file and of
-// every directory on the way; of what we cannot look at ourselves it says
-// nothing.
+// reads returns why this user cannot read a file, with the command that corrects it, or nil. It
+// judges by mode, owner and group of the file and of every directory above it, as far as this process
+// may look at them.
 func (a Account) reads(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -119,7 +118,7 @@ func (a Account) reads(path string) error {
 	return nil
 }
 
-// parents are the directories on the way to a path, the outermost first.
+// parents returns the directories above a path, the outermost first.
 func parents(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
@@ -130,8 +129,8 @@ func parents(path string) (dirs []string) {
 	}
 }
 
-// May reports whether a file's mode lets this user do what bit says: 4 to read,
-// 2 to write, 1 to enter. A list of access may say more than the mode; then it is not judged.
+// May reports whether a file's mode lets this user do what bit says: 4 read, 2 write, 1 enter. It
+// does not judge a file with an access control list, which may allow more than the mode.
 func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	own, ok := f.Sys().(*syscall.Stat_t)
 	if !ok || a.uid == 0 {
@@ -150,7 +149,7 @@ func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	return err == nil && n > 0
 }
 
-// ownerOf is a file's owner, group and mode in words.
+// ownerOf returns a file's owner, group and mode in words.
 func ownerOf(f fs.FileInfo) string {
 	owner, group := "?", "?"
 	if s, ok := f.Sys().(*syscall.Stat_t); ok {
@@ -167,7 +166,7 @@ func ownerOf(f fs.FileInfo) string {
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`) })
 
-// ShellWord is a path as it is typed.
+// ShellWord returns a path as it is typed in a shell.
 func ShellWord(path string) string {
 	if plainWord().MatchString(path) {
 		return path
@@ -175,14 +174,14 @@ func ShellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// explainDenied is what is said of an error, where it is that a file may not be read:
-// which, by whom, and what mends it.
+// explainDenied returns err, or for a file that may not be read which it is, by whom, and the command
+// that corrects it.
 func explainDenied(err error, by Account) error {
 	var of *fs.PathError
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &of) {
 		return err
 	}
-	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil { // it is the service's, and we are not
+	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil {
 		return explainedError{fmt.Errorf(
 			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
 	}
@@ -192,21 +191,20 @@ func explainDenied(err error, by Account) error {
 	return err
 }
 
-// explainedError is a refusal in words that help, and the error it was.
+// explainedError is an error with an explanation, which is its text.
 type explainedError struct{ why, cause error }
 
 func (r explainedError) Error() string { return r.why.Error() }
 
 func (r explainedError) Unwrap() []error { return []error{r.why, r.cause} }
 
-// isCredential reports whether a file is handed to the service by its manager, which
-// reads it as root. That is the place for secrets.
+// isCredential reports whether a file is one of the secrets that the service's manager reads as root
+// and hands to the service.
 func isCredential(path string) bool {
 	return strings.HasPrefix(filepath.Clean(path), secret.Directory+"/")
 }
 
-// Where units are, of the package and of the machine's owner, whose own comes
-// first.
+// Paths of the units of the machine's owner, which comes first, and of the package.
 const (
 	OwnUnit     = "etc/systemd/system/perch.service"
 	PackageUnit = "lib/systemd/system/perch.service" // of /usr or /

@@ -7,14 +7,14 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Where things are in an app of Home Assistant.
+// Paths in an app of Home Assistant.
 const (
 	appData   = "/data"
 	appFolder = "/config" // which its owner sees
 )
 
-// The address for the ingress of Home Assistant, where this program is its app. It is one
-// that other machines have no way to, and that no machine without a Supervisor has.
+// appIngress is the address for the ingress of Home Assistant if this program is its app. Other
+// machines cannot reach it, and no machine without a Supervisor has it.
 const appIngress = supervisor.Gateway + ":8005"
 
 // isApp reports whether Home Assistant's Supervisor has started this program.
@@ -31,8 +31,8 @@ func appConfig() string {
 	return filepath.Join(appFolder, "perch.yaml")
 }
 
-// AppOptions returns the file in the data directory in which the Supervisor writes what the owner
-// sets in Home Assistant, or "" if there is no such file.
+// AppOptions returns the file in the data directory with the options that the owner sets in Home
+// Assistant, or "" if there is no such file.
 func AppOptions(data string) string {
 	path := filepath.Join(data, "options.json")
 	if _, err := os.Stat(path); err != nil || !isApp(os.Environ()) {

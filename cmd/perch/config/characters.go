@@ -13,11 +13,11 @@ import (
 	"perch/driver"
 )
 
-// Cast is a character as this appliance can have it.
+// Cast is a character with the engines of this appliance.
 type Cast struct {
 	agent.Persona
-	First   string   // the brain that is asked first; empty is the household's
-	Remarks []string // what it asks for and does not get, a sentence each
+	First   string   // the brain that is tried first; empty for the household's
+	Remarks []string // what its manifest asks for and it does not get, a sentence each
 }
 
 // Cast gives a character the engines of this appliance.
@@ -42,7 +42,7 @@ func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona) C
 	return cast
 }
 
-// castVoice gives it its voice, where the first synthesizer has it.
+// castVoice sets the character's voice, if the first synthesizer has it.
 func (c *Config) castVoice(cast *Cast, v manifest.Voice, say func(string, ...any)) {
 	if v.ID == "" || v.Provider == "browser" || v.Provider == manifest.None {
 		return
@@ -58,8 +58,7 @@ func (c *Config) castVoice(cast *Cast, v manifest.Voice, say func(string, ...any
 	cast.Voice = v.ID
 }
 
-// castBrain finds the brain that is meant: of the provider's kind, and better with
-// the same model.
+// castBrain sets the first brain of the manifest's provider, or better one with its model.
 func (c *Config) castBrain(cast *Cast, b manifest.Brain, say func(string, ...any)) {
 	if b.Provider == manifest.None {
 		cast.First = manifest.None
@@ -110,7 +109,7 @@ func providerOf(b Engine) string {
 	return ""
 }
 
-// ofHousehold reports whether a host is this machine or on its network.
+// ofHousehold reports whether a host is this machine or in the household's network.
 func ofHousehold(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()

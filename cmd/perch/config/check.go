@@ -67,7 +67,7 @@ func check(k *checker, c *Config, inApp bool) error {
 	return nil
 }
 
-// checkAddresses checks where the appliance is reached.
+// checkAddresses checks the addresses of the appliance.
 func checkAddresses(k *checker, c *Config) {
 	if len(c.Listen) == 0 {
 		k.fault("listen", errors.New("at least one address is needed, or no robot can come"))
@@ -86,7 +86,7 @@ func checkAddresses(k *checker, c *Config) {
 	}
 	for i, o := range c.AllowedOrigins {
 		if o == "file://" {
-			continue // what a page that is a file says of itself to a WebSocket, as desktop programs do that are made with Electron
+			continue // the origin of pages that are files, as in desktop programs made with Electron
 		}
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i),
@@ -95,12 +95,11 @@ func checkAddresses(k *checker, c *Config) {
 	}
 }
 
-// checkPublicURL accepts only what the firmware can use: plain http, a port,
-// nothing behind it.
+// checkPublicURL accepts only what the firmware can use: http, a host and a port, and no path.
 func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-		// what it holds may be a password
+		// The error does not quote it, because it may hold a password.
 		return errors.New("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
 	}
 	return nil
@@ -108,7 +107,7 @@ func checkPublicURL(s string) error {
 
 var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
 
-// checkIdentity checks the names of the appliance and of its robot.
+// checkIdentity checks the names of the appliance and of its persona, and the time zone.
 func checkIdentity(k *checker, c *Config) {
 	if !label().MatchString(c.Name) {
 		k.fault("name", fmt.Errorf("%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name))
@@ -121,8 +120,7 @@ func checkIdentity(k *checker, c *Config) {
 	}
 }
 
-// mostLanguages bounds a household's languages: in each of them sentences are spoken
-// ahead.
+// mostLanguages bounds a household's languages, because sentences are synthesized ahead in each.
 const mostLanguages = 8
 
 // checkHousehold checks the household's languages.
@@ -219,7 +217,7 @@ func checkBehaviours(k *checker, c *Config) {
 	k.named("rules", "", perception.CheckRules(rules))
 }
 
-// checkSkins checks who may show what the agent is doing.
+// checkSkins checks the settings of skins and of hooks.
 func checkSkins(k *checker, c *Config) {
 	s := c.Skins
 	k.key("skins", s.Key, s.KeyFile)
@@ -248,7 +246,7 @@ func checkSkins(k *checker, c *Config) {
 	}
 }
 
-// checkEngines checks all engines, and who the robot is.
+// checkEngines checks all engines, the languages and the persona.
 func checkEngines(k *checker, c *Config) {
 	checkHousehold(k, c.Language)
 	persona, err := Persona(c)
@@ -257,7 +255,7 @@ func checkEngines(k *checker, c *Config) {
 	checkList(k, "speech.recognizers", drivers.Recognizers(), c.Speech.Recognizers, func(int) drivers.Voice { return checkedVoice("") })
 	checkList(k, "speech.synthesizers", drivers.Synthesizers(), c.Speech.Synthesizers, func(place int) drivers.Voice {
 		if place > 0 {
-			return checkedVoice("") // the others know the persona's voice by no such name
+			return checkedVoice("") // the persona's voice is one of the first synthesizer's
 		}
 		return checkedVoice(persona.Voice)
 	})
@@ -270,7 +268,7 @@ func checkEngines(k *checker, c *Config) {
 				}},
 			Books: func(sentences string) ([]*reflex.Book, error) {
 				if sentences == "" {
-					return nil, nil // the rest is compiled in
+					return nil, nil // the other sentences are compiled in
 				}
 				return reflex.LoadEach(ReflexLanguages(c), sentences)
 			},

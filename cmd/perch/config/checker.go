@@ -15,17 +15,15 @@ import (
 	"perch/secret"
 )
 
-// checker collects the faults of a configuration. It remembers where each key was set, so that a
-// fault can say so.
+// checker collects the faults of a configuration. It knows where each key was set.
 type checker struct {
 	file    string   // the owner's
-	overlay string   // "" if there is none
-	service *Account // who has to read what the configuration names, if that is not us
+	overlay string   // may be ""
+	service *Account // who has to read what the configuration names; nil for this process
 	found   Faults
 	lines   map[string]line   // by key path, "speech.recognizers.0.kind"
 	env     map[string]string // by key path, the variable
-	// unread lists the sections that could not be read completely. No further faults are reported
-	// for them.
+	// unread lists the sections that could not be read completely. They get no further faults.
 	unread []string
 	// choices lists the values that a key may have, for keys that were checked.
 	choices map[string][]string
@@ -102,7 +100,7 @@ func (k *checker) each(at string, err error) {
 	}
 }
 
-// named adds a fault for each language.KeyError in an error, or one of the section if there is none.
+// named adds a fault for each language.KeyError in an error, or else one of the section.
 func (k *checker) named(section, under string, err error) {
 	all := keyed(err)
 	for _, e := range all {
@@ -113,7 +111,7 @@ func (k *checker) named(section, under string, err error) {
 	}
 }
 
-// keyed returns the errors of keys within an error.
+// keyed returns the language.KeyErrors in an error.
 func keyed(err error) (all []language.KeyError) {
 	switch e := err.(type) {
 	case language.KeyError:
@@ -199,7 +197,7 @@ func splitAddress(a string) (host string, err error) {
 	return host, nil
 }
 
-// key checks the key of a door.
+// key checks the key of an API.
 func (k *checker) key(path, value, file string) {
 	key, err := secret.Read("key", value, file)
 	switch {
@@ -210,5 +208,5 @@ func (k *checker) key(path, value, file string) {
 	}
 }
 
-// leastKey is the length of the shortest key. The limit on tries keeps it from being guessed.
+// leastKey is the length of the shortest key, which the limit on attempts protects from guesses.
 const leastKey = 8

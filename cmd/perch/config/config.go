@@ -16,9 +16,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// Config is the configuration file: this struct, its comments in
-// cmd/perch/config/perch.yaml, and nothing else. Other packages get what concerns
-// them as their own small options.
+// Config is the configuration. Its keys are documented in perch.yaml in this folder. Other packages
+// get their part of it as their own options.
 type Config struct {
 	Listen         []string  `yaml:"listen"`
 	Local          []string  `yaml:"local"`
@@ -94,7 +93,7 @@ type Config struct {
 	} `yaml:"debug"`
 }
 
-// Default is what runs with no file at all.
+// Default returns the configuration without any file.
 func Default() Config {
 	c := Config{
 		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",
@@ -129,7 +128,7 @@ func Default() Config {
 	return c
 }
 
-// Zone is the household's time zone: the machine's where none is set.
+// Zone returns the household's time zone, by default the machine's.
 func (c *Config) Zone() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil
@@ -137,10 +136,9 @@ func (c *Config) Zone() (*time.Location, error) {
 	return time.LoadLocation(c.Timezone)
 }
 
-// Level is the log level.
+// Level returns the log level.
 func (c *Config) Level() slog.Level {
 	var l slog.Level
-	// One of four words, by check.
-	_ = l.UnmarshalText([]byte(c.Log.Level))
+	_ = l.UnmarshalText([]byte(c.Log.Level)) // it is one of four words, by check
 	return l
 }

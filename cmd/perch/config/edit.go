@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// meaning is what a text of the configuration means.
-func meaning(text []byte) (tree map[string]any, err error) {
+// decoded decodes a text of the configuration.
+func decoded(text []byte) (tree map[string]any, err error) {
 	if _, err := parsed(string(text)); err != nil {
 		return nil, err
 	}
@@ -23,11 +23,11 @@ func meaning(text []byte) (tree map[string]any, err error) {
 // edited is an overlay that is being changed.
 type edited struct {
 	keys map[string]Key
-	file map[string]any // what the owner's file means
-	tree map[string]any // what the overlay means
+	file map[string]any // the owner's file, decoded
+	tree map[string]any // the overlay, decoded
 }
 
-// with is the overlay with a value at a key, and without the key where the value is nil.
+// with returns the overlay with a value at a key, or without the key if the value is nil.
 func (e edited) with(key string, value any) (map[string]any, error) {
 	path := strings.Split(key, ".")
 	one, known := e.keys[key]
@@ -65,7 +65,7 @@ func (e edited) with(key string, value any) (map[string]any, error) {
 		if was == nil {
 			was = list.Default
 		}
-		if len(rest) == 2 && rest[1] == "kind" && value != nil && one.Value != value { // another engine has nothing of this one's
+		if len(rest) == 2 && rest[1] == "kind" && value != nil && one.Value != value { // an engine of another kind keeps no other key
 			rest, value = rest[:1], map[string]any{"kind": value}
 		}
 		if value, err = with(was, rest, value); err != nil {
@@ -81,7 +81,7 @@ func (e edited) with(key string, value any) (map[string]any, error) {
 	return tree, err
 }
 
-// listOf is the list that a key is in an entry of.
+// listOf returns the list of engines or sections that has a key in one of its entries.
 func (e edited) listOf(key string) (Key, bool) {
 	parts := strings.Split(key, ".")
 	for i, part := range parts {
@@ -95,12 +95,7 @@ func (e edited) listOf(key string) (Key, bool) {
 
 // isSection reports whether a key holds others.
 func (e edited) isSection(key string) bool {
-	for other := range e.keys {
-		if strings.HasPrefix(other, key+".") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(e.keys)), func(other string) bool { return strings.HasPrefix(other, key+".") })
 }
 
 // at returns the value at a path, or nil.
@@ -115,8 +110,8 @@ func at(tree any, path []string) any {
 	return tree
 }
 
-// with is a document with another value at a path, and without what is there where the value is
-// nil. What the document was is not changed.
+// with returns a document with another value at a path, or without that path if the value is nil. It
+// does not change tree.
 func with(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -151,9 +146,9 @@ func with(tree any, path []string, value any) (any, error) {
 	return section, err
 }
 
-// inOrder are the keys of a change: first what an engine is, then all that is set, the
-// places of lists by their numbers, then what is removed, from the end, so that no
-// place is another's by then.
+// inOrder returns the keys of a change in the order in which they are applied: the kinds of engines,
+// then other values, by their places in lists, then what is removed, from the end, so that the places
+// of entries do not shift before.
 func inOrder(values map[string]any) []string {
 	turn := func(key string) int {
 		switch {
@@ -183,8 +178,8 @@ func inOrder(values map[string]any) []string {
 	})
 }
 
-// fitting is a value of JSON at a key of a type, as the overlay has it. A text at a key that holds
-// no text is read as YAML, as in the file.
+// fitting converts a value of JSON for a key of a type. A text at a key that holds no text is read as
+// YAML, as in the file.
 func fitting(kind string, value any) (any, error) {
 	text, is := value.(string)
 	switch {
@@ -204,8 +199,8 @@ func fitting(kind string, value any) (any, error) {
 	return whole(value), nil
 }
 
-// whole is a value with whole numbers, which JSON does not have, and without keys that have no
-// value.
+// whole converts the numbers of a value that are whole to integers, which JSON does not have, and
+// removes keys without a value.
 func whole(value any) any {
 	switch v := value.(type) {
 	case float64:

@@ -31,7 +31,7 @@ type (
 	Models       []Engine
 )
 
-// kinds are the drivers of a list.
+// kinds describes the drivers of a list.
 type kinds interface {
 	Kinds() []string
 	Options(kind string) any
@@ -118,8 +118,8 @@ func decodeTyped(n *yaml.Node, into any, wrong *yaml.TypeError) error {
 	return err
 }
 
-// speaks reports whether a synthesizer may know a language. Whether a server does
-// turns out when it is asked.
+// speaks reports whether a synthesizer may know a language. Of a server that is not known before it
+// is used.
 func (e Engine) speaks(language string) bool {
 	o, limited := e.Options.(interface{ Speaks(language string) bool })
 	return !limited || o.Speaks(language)
@@ -131,13 +131,13 @@ func (e Engine) hears(language string) bool {
 	return !limited || o.Hears(language)
 }
 
-// checkedVoice is the setup with which the options of recognizers and synthesizers are checked.
+// checkedVoice returns the setup with which recognizers and synthesizers are checked.
 func checkedVoice(name string) drivers.Voice {
 	return drivers.Voice{Setup: voice.Setup{Voice: name, Log: slog.New(slog.DiscardHandler)},
 		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
 }
 
-// checkKeys checks the keys that were set of an engine, and reports whether they all exist.
+// checkKeys checks the keys that were set for an engine, and reports whether they all exist.
 func checkKeys(k *checker, at string, of kinds, e Engine) (known bool) {
 	known = true
 	own := keysOf(of, e.Kind)
@@ -172,8 +172,7 @@ func checkKeys(k *checker, at string, of kinds, e Engine) (known bool) {
 
 var errNoKey = errors.New("there is no such key")
 
-// checkList checks the kind of each engine of a list, that it has no keys of another kind, which
-// would have no effect, and that it can be made.
+// checkList checks the kind and the keys of each engine of a list, and that it can be made.
 func checkList[S, E any](k *checker, list string, of driver.List[S, E], all []Engine, setup func(place int) S) {
 	if len(all) == 0 && list != "brain_deep" {
 		k.fault(list, errors.New("at least one is needed"))

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"encoding"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -16,16 +15,15 @@ import (
 	"perch/driver"
 )
 
-// Variables of the commands that talk to a running appliance, not of the
-// configuration.
+// clientVariables are for the commands that talk to a running appliance, not for the configuration.
 var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 
-// skinsKey is the variable in which the programs of skins look for the key; so does Perch.
+// skinsKey is the variable with the skins' key in other programs, which Perch reads, too.
 const skinsKey = "VTUBER_AUTH_KEY"
 
-// setVariables sets keys of a configuration, which c points to, from variables: PERCH_ and the key's path in
-// capitals, joined by underscores, with a number for a place in a list. Where
-// an underscore could be either, the longest key of the struct wins.
+// setVariables sets keys of the configuration that c points to from variables: PERCH_ and the path of
+// a key in capitals, joined by underscores, with a number for a place in a list. If an underscore may
+// be a part of a key, the longest key wins.
 func setVariables(k *checker, c any, environ []string) {
 	if k.env == nil {
 		k.env = map[string]string{}
@@ -86,14 +84,14 @@ func (s *setter) set(v reflect.Value, rest string) error {
 		}
 		s.path = append(s.path, number)
 		if engine, is := v.Index(i).Addr().Interface().(*Engine); is && rest == "KIND" {
-			if s.path = append(s.path, "kind"); engine.Kind != s.value { // another engine has nothing of this one's
+			if s.path = append(s.path, "kind"); engine.Kind != s.value { // an engine of another kind keeps no other key
 				*engine = Engine{s.value, kindsOf(v).Options(s.value)}
 			}
 			return nil
 		}
 		return s.set(v.Index(i), rest)
 	}
-	return errors.New("there is no such key")
+	return errNoKey
 }
 
 // longestKey returns the field of a section whose key rest begins with.
@@ -106,7 +104,7 @@ func longestKey(v reflect.Value, rest string) (field driver.Field, after string,
 	return field, after, ok
 }
 
-// form is how a value of a type is written.
+// form says how a value of a type is written.
 func form(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -124,7 +122,7 @@ func form(t reflect.Type) string {
 	return "a number"
 }
 
-// leaf gives a key its value: a text as it is, anything else as YAML reads it.
+// leaf sets the value of a key: a text unchanged, any other value as YAML.
 func (s *setter) leaf(v reflect.Value) error {
 	text, readsText := v.Addr().Interface().(encoding.TextUnmarshaler)
 	switch {
@@ -138,7 +136,7 @@ func (s *setter) leaf(v reflect.Value) error {
 	}
 	fresh := reflect.New(v.Type())
 	if err := yaml.Unmarshal([]byte(s.value), fresh.Interface()); err != nil {
-		return fmt.Errorf("what it is set to is not what belongs there: %s", form(v.Type())) // it may be a secret
+		return fmt.Errorf("what it is set to is not what belongs there: %s", form(v.Type())) // the value may be a secret, and is not quoted
 	}
 	v.Set(fresh.Elem())
 	return nil

@@ -8,23 +8,23 @@ import (
 
 // Fault is one fault of a configuration, by its place.
 type Fault struct {
-	Line    int    `json:"line,omitempty"` // in the owner's file, if that is shown; 0 if the fault has no line
+	Line    int    `json:"line,omitempty"` // in the owner's file; 0 if unknown
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`
-	file    string // that Line is a line of
-	overlay bool   // which is the overlay
+	file    string // the file that Line is in
+	overlay bool   // whether that is the overlay
 }
 
-// fault is one of no place.
+// fault returns a fault without a place.
 func fault(why error) Fault { return Fault{}.says(why) }
 
-// says is the fault with another message.
+// says returns the fault with another message.
 func (f Fault) says(why error) Fault {
 	f.Message = why.Error()
 	return f
 }
 
-// String returns the fault with its place, and for one of the overlay with its cure.
+// String returns the fault with its place, and for the overlay with its cure.
 func (f Fault) String() string {
 	text := f.Message
 	if f.Key != "" {
@@ -45,7 +45,7 @@ func (f Fault) String() string {
 	return text
 }
 
-// settable is the key under which the overlay has a value: an entry of a list is a part of the list's.
+// settable returns the key under which the overlay has a value: for an entry of a list the list's.
 func settable(key string) string {
 	parts := strings.Split(key, ".")
 	for i, part := range parts {
@@ -56,11 +56,10 @@ func settable(key string) string {
 	return key
 }
 
-// mostFaults bounds the faults of one text that are shown.
+// mostFaults bounds the faults of a text that are shown.
 const mostFaults = 200
 
-// Faults are all that is wrong with a configuration, one sentence each, with
-// file, line and key.
+// Faults is an error with all faults of a configuration, a line each.
 type Faults []Fault
 
 func (f Faults) Error() string {
@@ -71,10 +70,10 @@ func (f Faults) Error() string {
 	return strings.Join(all, "\n")
 }
 
-// ExitCode is the program's: 2, as of a wrong usage.
+// ExitCode returns the exit code of the program: 2, as for wrong usage.
 func (Faults) ExitCode() int { return 2 }
 
-// in returns the faults with those of a file marked as the overlay's.
+// in marks the faults of a file as the overlay's.
 func (f Faults) in(overlay string) Faults {
 	for i := range f {
 		f[i].overlay = overlay != "" && f[i].file == overlay
@@ -82,7 +81,7 @@ func (f Faults) in(overlay string) Faults {
 	return f
 }
 
-// shown are as many of the faults as are shown, with the lines of the owner's file alone.
+// shown returns at most mostFaults faults, with lines only of the owner's file.
 func (f Faults) shown() []Fault {
 	all := append([]Fault{}, f[:min(len(f), mostFaults)]...)
 	for i := range all {

@@ -14,28 +14,28 @@ import (
 	"perch/driver"
 )
 
-// Key is one key of the configuration, as a form shows it.
+// Key is a key of the configuration with its value, as a form shows it.
 type Key struct {
 	Key     string   `json:"key"` // its path
 	Type    string   `json:"type"`
 	Choices []string `json:"choices,omitempty"`
 	Value   any      `json:"value"` // of a secret {"set": true} or {"set": false}
 	Default any      `json:"default"`
-	// Sections reports whether Value is or has sections. Text is it in YAML.
+	// Sections reports whether Value is or has sections. Text is Value in YAML.
 	Sections bool   `json:"sections,omitempty"`
 	Text     string `json:"text,omitempty"`
 	From     string `json:"from"`
-	By       string `json:"by,omitempty"`   // the variable or the flag, where one gives it
+	By       string `json:"by,omitempty"`   // the variable or the flag that sets it
 	Line     int    `json:"line,omitempty"` // in the owner's file
 	Doc      string `json:"doc,omitempty"`
-	// About is the key that Doc is written for. Several keys may share a text. Translations in
-	// language/TAG/keys.json have this name.
+	// About is the key that Doc is written for, by which language/TAG/keys.json translates it.
+	// Several keys may share a text.
 	About string `json:"about,omitempty"`
-	// Kinds are the keys that an entry of a list of engines has, by its kind.
+	// Kinds has the keys of an entry of a list of engines, by its kind.
 	Kinds map[string][]string `json:"kinds,omitempty"`
 }
 
-// Where the value of a key is from.
+// Values of Key.From.
 const (
 	fromFile        = "file"
 	fromSettings    = "settings" // the overlay
@@ -44,7 +44,7 @@ const (
 	fromDefault     = "default"
 )
 
-// Keys are the names of all keys, without those of entries of lists.
+// Keys returns the names of all keys, without those of entries of lists.
 func Keys() (names []string) {
 	c := Default()
 	eachKey("", reflect.ValueOf(&c).Elem(), func(key string, _ reflect.Value) { names = append(names, key) })
@@ -64,8 +64,7 @@ func Changed(a, b *Config) (keys []string) {
 	return keys
 }
 
-// listKeys are all keys of a configuration: those of the struct, and of each engine
-// and robot that it has.
+// listKeys returns all keys of a configuration, also those of its engines and robots.
 func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretTexts) (all []Key) {
 	l := keyLister{checker: k, fixed: fixed, hidden: hidden, docs: sampleDocs()}
 	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
@@ -98,7 +97,7 @@ func (l *keyLister) list(v, standard reflect.Value) {
 // entry lists the keys of an entry of a list. An engine has the keys of its kind.
 func (l *keyLister) entry(path []string, v reflect.Value) {
 	if path[0] == "rules" {
-		return // a rule is of parts that are not filled in one by one
+		return // a form does not show the parts of a rule
 	}
 	for _, f := range driver.Fields(v) {
 		at := append(slices.Clone(path), f.Key)
@@ -139,14 +138,14 @@ func (l *keyLister) add(path []string, v, standard reflect.Value, doc comment) {
 		one.Type, one.Default = "secret", nil
 	}
 	if one.Sections = sectioned(v.Type()); one.Sections && v.Len() > 0 {
-		if text, err := yaml.Marshal(one.Value); err == nil { // else it is shown as JSON
+		if text, err := yaml.Marshal(one.Value); err == nil { // else the form shows JSON
 			one.Text = string(text)
 		}
 	}
 	l.all = append(l.all, one)
 }
 
-// from is where the value of a key is from.
+// from returns where the value of a key is from.
 func (l *keyLister) from(at string) (from, by string) {
 	within := func(key string) bool {
 		return key == at || strings.HasPrefix(key, at+".") || strings.HasPrefix(at, key+".")
@@ -170,7 +169,7 @@ func (l *keyLister) from(at string) (from, by string) {
 	return fromFile, ""
 }
 
-// plainValue is a value as JSON has it, in the forms of the file, without secrets.
+// plainValue converts a value for JSON, written as in the file, without secrets.
 func plainValue(path []string, v reflect.Value) any {
 	switch one := v.Interface().(type) {
 	case Duration:
@@ -215,7 +214,7 @@ func plainValue(path []string, v reflect.Value) any {
 	return v.Interface()
 }
 
-// shownText is a text, or that there is one where it is a secret.
+// shownText returns a text, or a secretSet for a secret.
 func shownText(path []string, text string) any {
 	inEnv := len(path) > 1 && path[len(path)-2] == "env"
 	if text != "" && (inEnv || isSecret(path) || addressed(path, text) || secretFlag().MatchString(text) && strings.Contains(text, "=")) {
@@ -224,7 +223,7 @@ func shownText(path []string, text string) any {
 	return text
 }
 
-// shortDuration is a duration as people write it: 24h, not 24h0m0s.
+// shortDuration formats a duration as people write it: 24h, not 24h0m0s.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	if short, ok := strings.CutSuffix(s, "m0s"); ok {

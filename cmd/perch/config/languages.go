@@ -25,7 +25,7 @@ func (c *Config) Lacks(tags ...string) (all []string) {
 	return all
 }
 
-// lacks is what is missing for one.
+// lacks returns what is missing for a language.
 func (c *Config) lacks(l string) (all []string) {
 	if _, words := language.Match(l); !words {
 		all = append(all, c.wordless(l))
@@ -44,7 +44,7 @@ func (c *Config) lacks(l string) (all []string) {
 	return append(all, fmt.Sprintf("no synthesizer speaks %q: openjtalk speaks Japanese alone; add {kind: espeak} to speech.synthesizers", l))
 }
 
-// wordless says what is English, and what brains do, with a language that Perch has no words for.
+// wordless says what is English for a language that Perch has no words for, and what brains answer.
 func (c *Config) wordless(l string) string {
 	reflex := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind == "reflex" })
 	others := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind != "reflex" && b.Kind != "none" })

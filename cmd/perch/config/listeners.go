@@ -37,7 +37,7 @@ func (w Web) Proxies() (all []netip.Addr, err error) {
 	return all, err
 }
 
-// checkWeb checks who may come to the page.
+// checkWeb checks the settings of the page.
 func checkWeb(k *checker, w Web) {
 	_, err := w.Proxies()
 	k.each("web.ingress", err)
@@ -54,9 +54,9 @@ type Skins struct {
 	Key        string           `yaml:"key"`
 	KeyFile    string           `yaml:"key_file"`
 	QueryToken bool             `yaml:"query_token"`
-	System     bool             `yaml:"system"` // a skin's system message is heard
+	System     bool             `yaml:"system"` // whether a skin's system message is used
 	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
-	// Vocabularies are more, or other words of those there are.
+	// Vocabularies adds vocabularies, or replaces words of the built-in ones.
 	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`
 	Model        Live2DModel                            `yaml:"live2d_model"`
 	Hooks        struct {
@@ -118,7 +118,7 @@ const (
 	SupervisorBroker = "supervisor"
 )
 
-// Own reports whether the embedded broker may run.
+// Own reports whether the embedded broker may be used.
 func (m MQTT) Own() bool { return m.Broker == EmbeddedBroker || m.Broker == SupervisorBroker }
 
 // Generated reports whether the appliance makes the embedded broker's password.
@@ -175,7 +175,7 @@ func checkMQTT(k *checker, m MQTT, inApp bool) {
 
 // Firmware holds the key that images for robots have to be signed with.
 type Firmware struct {
-	PublicKey string `yaml:"public_key"` // ed25519, base64; empty is anybody's
+	PublicKey string `yaml:"public_key"` // ed25519, base64; empty if images need no signature
 }
 
 // Signer returns that key, or nil if images need no signature.

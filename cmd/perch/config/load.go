@@ -12,7 +12,7 @@ import (
 	"perch/voice/openjtalk"
 )
 
-// mostConfig bounds the file, in bytes.
+// mostConfig is the size of the largest file, in bytes.
 const mostConfig = 1 << 20
 
 // Source is where a configuration is read from.
@@ -23,13 +23,13 @@ type Source struct {
 	// Options is a file whose keys override those of File: the options of Home Assistant's app. It
 	// may be "".
 	Options string
-	// Service is the account that has to read what the configuration names, where
-	// that is another than ours: then its rights are checked, and ours are not.
+	// Service is the account that has to read what the configuration names, if that is not this
+	// process's. Its rights are checked then.
 	Service *Account
 }
 
-// Load reads the files and the environment over the defaults, and checks the
-// whole. Its error is a Faults, or that a file cannot be read.
+// Load reads the files and the environment over the defaults, and checks the result. Its error is
+// Faults, or that a file cannot be read.
 func (s Source) Load() (Config, error) {
 	text, overlay, err := s.texts()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s Source) texts() (text, overlay []byte, err error) {
 	return text, overlay, err
 }
 
-// load reads the texts and the environment over the defaults, and checks the whole.
+// load reads the texts and the environment over the defaults, and checks the result.
 func (s Source) load(text, overlay []byte) (Config, *checker, error) {
 	c, k := s.defaults(), s.checker()
 	k.read(&c, text)
@@ -97,7 +97,7 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// defaults returns the configuration in which nobody has set a key.
+// defaults returns the configuration with no key set.
 func (s Source) defaults() Config {
 	c := Default()
 	if isApp(s.Environ) {
@@ -107,8 +107,8 @@ func (s Source) defaults() Config {
 	return c
 }
 
-// readOptions reads the options of Home Assistant's app over c. They have the names and the
-// forms of the file's keys. Its error is that they cannot be read.
+// readOptions reads the options of Home Assistant's app, which have the keys of the file, over c. Its
+// error is that they cannot be read.
 func (s Source) readOptions(k *checker, c *Config) error {
 	if s.Options == "" {
 		return nil
@@ -128,7 +128,8 @@ func (s Source) readOptions(k *checker, c *Config) error {
 	return nil
 }
 
-// setHome gives engines of kind assist without an address that of the Home Assistant whose app this is.
+// setHome sets the address of Home Assistant in engines of kind assist that have none, if this
+// program is its app.
 func (s Source) setHome(c *Config) {
 	o, is := supervisor.FromEnvironment(s.Environ)
 	if !is {

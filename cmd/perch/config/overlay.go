@@ -19,7 +19,7 @@ import (
 // OverlayFile is the name of the overlay in the data directory.
 const OverlayFile = "settings.yaml"
 
-// overlayHead stands above what Perch writes into the overlay.
+// overlayHead is the comment at the beginning of the overlay.
 const overlayHead = `# Settings that were changed on the page, with perch set or by the API. They come before
 # those of the configuration file. Perch writes this file; perch unset KEY gives a key back.
 `
@@ -27,63 +27,62 @@ const overlayHead = `# Settings that were changed on the page, with perch set or
 // mostEntries bounds a list or a mapping that is set as a whole, and the keys that are set at once.
 const mostEntries = 200
 
-// Applier makes a configuration take effect in what runs.
+// Applier makes a configuration take effect in the running appliance.
 type Applier interface {
 	// Apply makes c take effect as far as possible without a restart. It returns the keys that take
 	// effect after a restart only. If it fails, nothing has changed.
 	Apply(c *Config) (restart []string, err error)
 }
 
-// Overlay shows the configuration to its owner, and changes it. Changes are written into the
-// file Source.Overlay, never into the owner's, after the check that a start makes. It is safe
-// for concurrent use.
+// Overlay shows and changes the configuration. It writes changes into the file Source.Overlay, never
+// into the owner's file, after the checks that a start makes. It is safe for concurrent use.
 type Overlay struct {
 	Source
 	Data    string                // the data directory
 	Fixed   map[string]string     // flags by the key that they fix
 	Flags   func(*Config)         // applies the flags; may be nil
-	Judge   func(c *Config) error // what can be found out of a configuration without faults; nil finds nothing
-	Applier Applier               // nil where nothing runs
+	Judge   func(c *Config) error // checks a configuration without faults further; may be nil
+	Applier Applier               // nil if no appliance runs
 	Now     func() time.Time
 
 	mu      sync.Mutex
-	started *Config         // nil where nothing runs
-	applied *Config         // what Applier was given last
-	waiting map[string]bool // keys that wait for a restart, if they differ from started
+	started *Config         // that of the start; nil if no appliance runs
+	applied *Config         // the last that Applier was given
+	waiting map[string]bool // keys that take effect after a restart, if they differ from started
 }
 
-// Shown is the configuration as its owner sees it.
+// Shown is the configuration as it is shown to its owner.
 type Shown struct {
 	File     string         `json:"file"`          // the owner's; may be empty
 	Settings string         `json:"settings"`      // the overlay
 	Text     string         `json:"text"`          // of the owner's file, without secrets
-	Why      string         `json:"why,omitempty"` // the text is not shown
+	Why      string         `json:"why,omitempty"` // why Text is not shown
 	Keys     []Key          `json:"keys"`
 	Faults   []Fault        `json:"faults"`
 	Warnings []ShownWarning `json:"warnings"`
 	Restart  []string       `json:"restart"` // the keys that take effect after a restart
 }
 
-// ShownWarning is a Warning.
+// ShownWarning is a Warning for JSON.
 type ShownWarning struct {
 	Part string `json:"part"`
 	What string `json:"what"`
 }
 
-// Checked is what was found in a text.
+// Checked is the result of a check.
 type Checked struct {
 	Faults   []Fault        `json:"faults"`
 	Warnings []ShownWarning `json:"warnings"`
 }
 
-// Changes are the answer to a change that was made.
+// Changes is the result of a change.
 type Changes struct {
 	Restart bool     `json:"restart"`        // Keys is not empty
 	Keys    []string `json:"keys,omitempty"` // that take effect after a restart
 }
 
-// Start tells with what the appliance was started, and removes what a power cut has left of the
-// last change. The overlay, which may hold secrets, becomes readable by its owner alone.
+// Start records the configuration of the appliance's start, and removes what a power cut has left of
+// the last change. It makes the overlay, which may hold secrets, readable only by its owner.
 func (o *Overlay) Start(c *Config) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,15 +93,15 @@ func (o *Overlay) Start(c *Config) error {
 	return store.RemoveUnfinished(o.Source.Overlay)
 }
 
-// judged is what a start would find out of the texts.
+// judged is the result of the checks of a start.
 type judged struct {
 	*checker
 	config Config
-	hidden secretTexts // what keys and faults do not show
+	hidden secretTexts // not shown in keys and faults
 	faults Faults      // with secrets
 }
 
-// judge checks texts as a start would.
+// judge checks the texts as a start does.
 func (o *Overlay) judge(text, overlay []byte) judged {
 	var j judged
 	var err error
@@ -122,7 +121,7 @@ func (o *Overlay) judge(text, overlay []byte) judged {
 	return j
 }
 
-// shown are the faults without secrets.
+// shown returns the faults without secrets.
 func (j judged) shown() []Fault { return j.hidden.faults(j.faults.shown()) }
 
 func (o *Overlay) keys(j judged) []Key {
@@ -174,8 +173,8 @@ func (o *Overlay) restart(c *Config) []string {
 	return keys
 }
 
-// Check finds the faults of a text in the place of the owner's file. A line with the mask of a
-// secret is taken to be right.
+// Check finds the faults of a text in the place of the owner's file, except in lines with the mask of
+// a secret.
 func (o *Overlay) Check(text string) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -194,7 +193,7 @@ func (o *Overlay) Check(text string) (Checked, error) {
 	return checked, nil
 }
 
-// CheckChange finds the faults that Change would refuse, and changes nothing.
+// CheckChange finds the faults with which Change would refuse values, and changes nothing.
 func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -205,7 +204,7 @@ func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
 	return Checked{Faults: append([]Fault{}, faults...), Warnings: o.warnings(after)}, nil
 }
 
-// Faults are those of the configuration as it is, with which no start would succeed.
+// Faults returns the faults of the present configuration, with which a start would fail.
 func (o *Overlay) Faults() ([]Fault, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -216,9 +215,9 @@ func (o *Overlay) Faults() ([]Fault, error) {
 	return o.judge(text, overlay).shown(), nil
 }
 
-// Change gives keys their values, all of them or, with faults or an error, none. A nil value
-// gives a key back to the owner's file, and removes an entry of a list. What was changed is on
-// the disk, and as far as possible in effect, when Change returns.
+// Change sets keys, all of them or, with faults or an error, none. A nil value gives a key back to
+// the owner's file, or removes an entry of a list. When Change returns, the change is on the disk,
+// and as far as possible in effect.
 func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -232,7 +231,7 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	restart, err := o.Applier.Apply(&after.config)
 	if err != nil {
 		why := fault(err)
-		for key := range values { // a cause that names no key is of them all
+		for key := range values { // the error names no key; the fault gets any of them
 			why.Key = key
 		}
 		return Changes{}, after.hidden.faults([]Fault{why}), nil
@@ -249,8 +248,8 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	return Changes{Restart: len(keys) > 0, Keys: keys}, nil, nil
 }
 
-// prepare is the configuration after a change, and the text of the overlay. With faults the
-// change is refused.
+// prepare returns the configuration after a change and the text of the overlay, or the faults with
+// which the change is refused.
 func (o *Overlay) prepare(values map[string]any) (after judged, next []byte, faults []Fault, err error) {
 	text, overlay, err := o.texts()
 	if err != nil {
@@ -264,7 +263,7 @@ func (o *Overlay) prepare(values map[string]any) (after judged, next []byte, fau
 	after.hidden = secretsOf(&after.config, text, overlay, next)
 	known := map[string]bool{}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
-		for _, f := range before.faults { // a key that is given back may be one of several with faults
+		for _, f := range before.faults { // of which the keys that are given back may correct a part
 			known[f.Key+f.Message] = true
 		}
 	}
@@ -281,17 +280,17 @@ func (o *Overlay) write(text []byte) error {
 	return nil
 }
 
-// next is the text of the overlay with other values.
+// next returns the text of the overlay with other values.
 func (o *Overlay) next(now judged, text, overlay []byte, values map[string]any) ([]byte, []Fault) {
 	if len(values) > mostEntries {
 		return nil, []Fault{fault(fmt.Errorf("more than %d keys are changed at once", mostEntries))}
 	}
-	tree, err := meaning(overlay)
+	tree, err := decoded(overlay)
 	if err != nil {
 		whole := now.placed(fault(err), line{file: o.Source.Overlay})
 		return nil, []Fault{fault(errors.New(whole.String()))}
 	}
-	file, _ := meaning(text) // judge reports a file that cannot be read
+	file, _ := decoded(text) // judge reports a file that cannot be read
 	keys := map[string]Key{}
 	for _, one := range o.keys(now) {
 		keys[one.Key] = one

@@ -1,11 +1,9 @@
 package config
 
-import (
-	"os"
-)
+import "os"
 
-// File is the configuration file: the one named, the system's, the one
-// in this directory, or none.
+// File returns the path of the configuration file: the one that is named, else that of the app, the
+// system's, the one in this directory, or "".
 func File(named string) string {
 	if named != "" {
 		return named
@@ -18,8 +16,8 @@ func File(named string) string {
 	return ""
 }
 
-// Data is the data directory: the one named, the service manager's, the
-// system's where it is ours, or one in this directory.
+// Data returns the data directory: the one that is named, else the service manager's, the app's or
+// the system's if this user can write there, or one in this directory.
 func Data(named string) string {
 	if named != "" {
 		return named
@@ -36,7 +34,7 @@ func Data(named string) string {
 	return "data"
 }
 
-// Writable reports whether this user can make files in a directory.
+// Writable reports whether this user can create files in a directory.
 func Writable(dir string) bool {
 	f, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"perch/voice"
 )
 
-// PersonaFile reads the persona of one robot, which the configuration file names
-// by its path. What a persona asks of a model is of the engine that all share.
+// PersonaFile reads a persona that the configuration names for a robot, by its path.
 func PersonaFile(path string) (agent.Persona, error) {
 	if PersonaName().MatchString(path) {
 		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
@@ -23,7 +22,8 @@ func PersonaFile(path string) (agent.Persona, error) {
 	return RobotPersona(path)
 }
 
-// RobotPersona reads a persona for one robot. It may not choose a brain.
+// RobotPersona reads a persona for a robot, which may not have options for the brain: all robots
+// share the engines.
 func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
@@ -32,7 +32,7 @@ func RobotPersona(path string) (agent.Persona, error) {
 	return p, err
 }
 
-// Persona is who the robot is: a file, or a name alone.
+// Persona returns the household's persona: of a file, or the default one with a name.
 func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()
 	if c.Persona.File != "" {
@@ -48,7 +48,7 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Speech returns the language that robots are spoken to in: the persona's, or else the household's.
+// Speech returns the language of robots: the persona's, or else the household's.
 func Speech(c *Config) (voice.Options, error) {
 	persona, err := Persona(c)
 	if err != nil {
@@ -57,11 +57,10 @@ func Speech(c *Config) (voice.Options, error) {
 	return voice.Options{Language: cmp.Or(persona.Language, c.Language.First())}, nil
 }
 
-// ownLanguage is the language of the appliance's sentences if they exist in no other.
+// ownLanguage is the language of the appliance's sentences if no other is known.
 const ownLanguage = "en"
 
-// spoken returns the languages that robots are spoken to in, without regions, as far as the
-// configuration tells.
+// spoken returns the languages of robots by the configuration, without regions.
 func (c *Config) spoken() []string {
 	tags := c.Language.List()
 	if persona, err := Persona(c); err == nil { // check reports one that cannot be read
@@ -73,7 +72,7 @@ func (c *Config) spoken() []string {
 	return bases(tags)
 }
 
-// bases are languages without their regions, each once.
+// bases returns languages without their regions, each once.
 func bases(tags []string) (all []string) {
 	for _, tag := range tags {
 		if base, _, _ := strings.Cut(strings.ToLower(tag), "-"); base != "" && !slices.Contains(all, base) {
@@ -83,8 +82,8 @@ func bases(tags []string) (all []string) {
 	return all
 }
 
-// ReflexLanguages are the spoken languages that the reflex brain knows, the
-// household's first; English where it knows none.
+// ReflexLanguages returns the spoken languages that the reflex brain knows, the household's first, or
+// English if it knows none of them.
 func ReflexLanguages(c *Config) (known []string) {
 	for _, tag := range c.spoken() {
 		if _, ok := language.Match(tag); ok {
@@ -97,8 +96,8 @@ func ReflexLanguages(c *Config) (known []string) {
 	return known
 }
 
-// Book is the reflex brain's book, whose sentences the embedded recognizer
-// listens for: of the household's first language that it speaks, or English.
+// Book returns the reflex brain's book of the first of ReflexLanguages. The embedded recognizer knows
+// its sentences.
 func Book(c *Config) (*reflex.Book, error) {
 	books, err := Books(c)
 	if err != nil {
@@ -107,7 +106,7 @@ func Book(c *Config) (*reflex.Book, error) {
 	return books[0], nil
 }
 
-// Books are those of all its languages, that book first.
+// Books returns the books of all ReflexLanguages, in their order.
 func Books(c *Config) ([]*reflex.Book, error) {
 	books, err := reflex.LoadEach(ReflexLanguages(c), Sentences(c))
 	if err != nil {
@@ -116,7 +115,7 @@ func Books(c *Config) ([]*reflex.Book, error) {
 	return books, nil
 }
 
-// Sentences is the file of the owner's own sentences in these books, or empty.
+// Sentences returns the path of the file with the owner's sentences for the books, or "".
 func Sentences(c *Config) (own string) {
 	for _, b := range c.Brains {
 		if b.Kind == "reflex" {
@@ -126,8 +125,8 @@ func Sentences(c *Config) (own string) {
 	return own
 }
 
-// Patience is how long a session waits for the slowest of the brains: longer
-// than that brain's driver does, which knows better what is wrong.
+// Patience returns how long a session waits for a brain: longer than the driver of the slowest one,
+// whose error says what is wrong.
 func (c *Config) Patience() time.Duration {
 	longest := 3 * time.Minute
 	for _, b := range c.Brains {

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes the file's text over a configuration, which c points to.
+// read decodes a text over the configuration that c points to.
 func (k *checker) read(c any, text []byte) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -32,7 +32,7 @@ func (k *checker) read(c any, text []byte) {
 	}
 	eachKey("", reflect.ValueOf(c).Elem(), func(key string, v reflect.Value) {
 		if _, set := k.lines[key]; set && v.Kind() == reflect.Map {
-			v.SetZero() // it is replaced whole, as lists are
+			v.SetZero() // it is replaced as a whole, as lists are
 		}
 	})
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -48,14 +48,13 @@ func (k *checker) read(c any, text []byte) {
 				k.unread = append(k.unread, section(k.keyAt(line, "")))
 			}
 		}
-	case err != nil && !errors.Is(err, io.EOF): // an empty file is all defaults
+	case err != nil && !errors.Is(err, io.EOF): // an empty file sets nothing
 		k.found = Faults{k.syntax(err.Error())}
 	}
 }
 
-// overlayWith reads another text over a configuration. Its keys override those that were read before
-// it; a list or a mapping replaces the whole list or mapping. It returns a checker with what the
-// text holds.
+// overlayWith reads another text over a configuration. Its keys override earlier ones; a list or a
+// mapping is replaced as a whole. It returns a checker with the lines and faults of the text.
 func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	o := &checker{file: file}
 	o.read(c, text)
@@ -73,8 +72,8 @@ func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	return o
 }
 
-// mostNodes bounds a document. The library compares each key of a mapping with
-// every other, which takes minutes for a megabyte of them.
+// mostNodes bounds the entries of a document. The library compares each key of a mapping with every
+// other, which takes minutes for a megabyte of keys.
 const mostNodes = 20_000
 
 var errTooMany = fmt.Errorf("it has more than %d entries", mostNodes)
@@ -134,14 +133,13 @@ func (k *checker) recordLines(path string, n *yaml.Node) {
 var (
 	unknownField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^field (\S+) not found in type .*$`) })
 	wrongType    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)^cannot unmarshal \\S* ?(?:`(.*)` )?into (.*)$") })
-	// What stands where keys belong may be one.
+	// Other values are not quoted, because they may be secrets.
 	quotable     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) })
 	linePrefix   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^(?:yaml: )?line (\d+): (.*)$`) })
 	unknownBelow = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^there is no key (".*") here; there are (.*)$`) })
 )
 
-// syntax rewords an error of the YAML library: file, line, key, and what is
-// wrong in words that do not name Go types.
+// syntax returns the fault for an error of the YAML library, in words that do not name Go types.
 func (k *checker) syntax(text string) Fault {
 	line, what := 0, strings.TrimPrefix(text, "yaml: ")
 	if m := linePrefix().FindStringSubmatch(text); m != nil {

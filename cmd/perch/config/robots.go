@@ -72,7 +72,7 @@ func checkCharacters(k *checker, all []Character) {
 			}
 			continue
 		}
-		_, err = manifest.Read(context.Background(), nil, one.Manifest) // which asks nobody
+		_, err = manifest.Read(context.Background(), nil, one.Manifest)
 		k.failed(at+".manifest", err)
 	}
 }

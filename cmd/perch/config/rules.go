@@ -15,11 +15,11 @@ import (
 	"perch/perception"
 )
 
-// Rule is what an owner wants done when a robot senses something.
+// Rule says what is done when a robot senses something.
 type Rule struct {
 	Name   string           `yaml:"name"`
 	When   whenConfig       `yaml:"when"`
-	Every  time.Duration    `yaml:"every"` // 0 is everyRule
+	Every  time.Duration    `yaml:"every"` // 0 for everyRule
 	Hours  perception.Hours `yaml:"hours"`
 	InTalk bool             `yaml:"in_talk"`
 	Do     []actConfig      `yaml:"do"`
@@ -31,10 +31,10 @@ type whenConfig struct {
 	If    map[string]compareConfig `yaml:"if"`
 }
 
-// everyRule is how long a rule rests that does not say.
+// everyRule is how long a rule rests by default.
 const everyRule = 10 * time.Second
 
-// compareConfig is what a value must be: {above: 10}, or the value itself.
+// compareConfig is a condition of a value: {above: 10}, or the value itself.
 type compareConfig struct {
 	Is    any      `yaml:"is"`
 	Not   any      `yaml:"not"`
@@ -43,12 +43,12 @@ type compareConfig struct {
 	Below *float64 `yaml:"below"`
 }
 
-// UnmarshalYAML takes a bare value for what must be.
+// UnmarshalYAML implements yaml.Unmarshaler. A value that is no mapping is that of is.
 func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return n.Decode(&c.Is)
 	}
-	// The decoder's own look for unknown keys ends at what decodes itself.
+	// The decoder does not look for unknown keys in a type with its own UnmarshalYAML.
 	known := []string{"is", "not", "one_of", "above", "below"}
 	var wrong yaml.TypeError
 	for i := 0; i < len(n.Content); i += 2 {
@@ -64,8 +64,8 @@ func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*plain)(c))
 }
 
-// actConfig is one thing to do: the one key that is set. The keys below lights,
-// tool and publish are their types' fields in lower case.
+// actConfig is one action: exactly one of its keys is set. The keys below lights, tool and publish
+// are the fields of their types in lower case.
 type actConfig struct {
 	Say     *string              `yaml:"say"`
 	Stop    bool                 `yaml:"stop"`
@@ -82,16 +82,16 @@ type actConfig struct {
 type headConfig struct {
 	Yaw   int  `yaml:"yaw"`
 	Pitch *int `yaml:"pitch"`
-	Speed int  `yaml:"speed"` // 0 is headSpeed
+	Speed int  `yaml:"speed"` // 0 for headSpeed
 }
 
-// headSpeed is the default of the robot's own tool, in the firmware's steps.
+// headSpeed is the default of the robot's tool, in the firmware's unit.
 const headSpeed = 150
 
-// errOneAct is the error of an act with no key, or several.
+// errOneAct is the error for an action with no key or several.
 var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
-// build is the thing to be done.
+// build returns the action.
 func (a actConfig) build() (perception.Act, error) {
 	var all []perception.Act
 	add := func(set bool, make func() perception.Act) {
@@ -136,7 +136,7 @@ func IsEmotion(name string) bool {
 	return known
 }
 
-// rule is the rule that is meant, and what cannot be, by key.
+// rule returns the rule in the form of package perception. It calls fault for each key that is wrong.
 func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
 	out := perception.Rule{Name: r.Name, Every: cmp.Or(r.Every, everyRule), Hours: r.Hours, InTalk: r.InTalk,
 		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
@@ -154,7 +154,7 @@ func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault
 		act, err := a.build()
 		if err != nil {
 			fault(fmt.Sprintf("%s.do.%d", key, i), err)
-			act = perception.Abort{} // keeps the place, so that the faults of what follows name theirs
+			act = perception.Abort{} // in its place, so that later faults name the right one
 		}
 		out.Do = append(out.Do, act)
 	}

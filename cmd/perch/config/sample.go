@@ -15,10 +15,10 @@ var annotated string
 // Sample returns the configuration with every key, its default and its documentation.
 func Sample() string { return annotated }
 
-// comment is what the annotated sample says of a key.
+// comment is the documentation of a key in the sample, and the key that it is written for.
 type comment struct{ text, about string }
 
-// sampleDocs are what the annotated sample says of each key.
+// sampleDocs returns the documentation of each key in the sample.
 var sampleDocs = sync.OnceValue(func() map[string]comment {
 	docs := map[string]comment{}
 	if root, err := parsed(Sample()); err == nil && len(root.Content) > 0 {
@@ -27,12 +27,11 @@ var sampleDocs = sync.OnceValue(func() map[string]comment {
 	return docs
 })
 
-// sampleLines are the lines of the annotated sample.
+// sampleLines holds the lines of the sample.
 type sampleLines []string
 
-// docs notes the comments above each key of a section. What stands above a section
-// is of its first key, where that has none, and what stands above a key is of the next
-// lines, too, where nothing is between.
+// docs records the comment above each key of a section. A first key without a comment has that of the
+// section, and a key right below another has the other's.
 func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -59,7 +58,7 @@ func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[st
 	}
 }
 
-// commentAbove are the lines of comment right above a key, in its column.
+// commentAbove returns the lines of comment right above a key, in its column.
 func (s sampleLines) commentAbove(key *yaml.Node) string {
 	var lines []string
 	pad := strings.Repeat(" ", key.Column-1) + "#"

@@ -45,23 +45,23 @@ var (
 	secretQuery = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://\S+\?\S*=`) })
 )
 
-// secretName reports whether what goes by a name is a secret. The name decides, so that
-// new keys, and those of others' programs, are included.
+// secretName reports whether the value of a key with that name is secret. The name decides, so that
+// new keys and those of other programs are included.
 func secretName(name string) bool { return secretWord().MatchString(name) && name != "public_key" }
 
 // isSecret reports whether a key of the configuration holds a secret itself.
 func isSecret(path []string) bool {
 	at := strings.Join(path, ".")
-	return len(path) > 0 && secretName(path[len(path)-1]) && at != "tls.key" // which is a file
+	return len(path) > 0 && secretName(path[len(path)-1]) && at != "tls.key" // which names a file
 }
 
-// flagOfSecret reports whether an argument of a program is a flag before a secret.
+// flagOfSecret reports whether an argument of a program is a flag whose value, the next argument, is
+// secret.
 func flagOfSecret(argument string) bool {
 	return secretFlag().MatchString(argument) && !strings.Contains(argument, "=")
 }
 
-// addressed reports whether an address has a secret in it: a password, or what
-// its query says.
+// addressed reports whether an address contains a secret: a password or a query.
 func addressed(path []string, value string) bool {
 	if inAddress().MatchString(value) {
 		return true
@@ -73,20 +73,20 @@ func addressed(path []string, value string) bool {
 	return err != nil || u.User != nil || u.RawQuery != ""
 }
 
-// secretTexts are the secrets of a configuration, which are not shown anywhere: by an alias,
-// as a copy, in a comment or in what is wrong with it.
+// secretTexts holds the secrets of a configuration, which are not shown anywhere: not by an alias, as
+// a copy, in a comment or in a fault.
 type secretTexts struct {
 	whole  map[string]bool
-	within *strings.Replacer // nil hides nothing
+	within *strings.Replacer // nil if no secret is long enough
 }
 
-// shortestSecret is how long a secret has to be to be looked for within other texts, in
-// bytes. A shorter one is a part of many words.
+// shortestSecret is the length, in bytes, of the shortest secret that is hidden within other texts. A
+// shorter one is a part of many words.
 const shortestSecret = 6
 
 func newSecretTexts(all []string) secretTexts {
 	s := secretTexts{whole: map[string]bool{}}
-	// Of two that begin the same, the longer one is hidden.
+	// Longer secrets come first: of two with the same beginning the longer one has to match.
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, secret := range slices.Compact(all) {
@@ -100,7 +100,7 @@ func newSecretTexts(all []string) secretTexts {
 	return s
 }
 
-// hide is a text without secrets.
+// hide returns a text without secrets.
 func (s secretTexts) hide(text string) string {
 	if s.whole[text] {
 		return Mask
@@ -111,10 +111,10 @@ func (s secretTexts) hide(text string) string {
 	return s.within.Replace(text)
 }
 
-// in reports whether a text is or holds a secret.
+// in reports whether a text is or contains a secret.
 func (s secretTexts) in(text string) bool { return s.hide(text) != text }
 
-// value is a value of JSON without secrets.
+// value returns a value of JSON without secrets.
 func (s secretTexts) value(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -143,7 +143,7 @@ func (s secretTexts) faults(all []Fault) []Fault {
 	return all
 }
 
-// textsOf are a secret, and the password within it where it is an address or a flag.
+// textsOf returns a secret, and the password in it if it is an address or a flag.
 func textsOf(value string) []string {
 	all := []string{value}
 	if _, after, is := strings.Cut(value, "://"); is {
@@ -163,7 +163,7 @@ func textsOf(value string) []string {
 	return all
 }
 
-// secretsOf are the secrets of texts and of the configuration that was read of them and of
+// secretsOf returns the secrets of texts, and of the configuration that was read from them and from
 // the environment.
 func secretsOf(c *Config, texts ...[]byte) secretTexts {
 	var all []string
@@ -254,8 +254,8 @@ func eachScalar(n *yaml.Node, been map[*yaml.Node]bool, do func(*yaml.Node)) {
 	}
 }
 
-// eachSecret calls hide for every value that is secret. With all, every value is; named is
-// whether that is by a name, and not for being in the environment of a program.
+// eachSecret calls hide for every value that is secret: with all for every value. named says whether
+// that is for a name, and not because the value is in the environment of a program.
 func eachSecret(path []string, n *yaml.Node, all, named bool, hide func(n *yaml.Node, named bool)) {
 	below := func(key string) []string { return append(slices.Clone(path), key) }
 	switch n.Kind {
@@ -282,8 +282,8 @@ func eachSecret(path []string, n *yaml.Node, all, named bool, hide func(n *yaml.
 	}
 }
 
-// masked is a text as it is shown, without its own secrets and those of others. What is secret
-// is replaced where it stands; if a secret is still in the text after that, nothing is shown.
+// masked returns a text with its own secrets and others replaced by Mask. It returns an error if a
+// secret is still in the text then.
 func masked(text string, secrets secretTexts) (string, error) {
 	root, err := parsed(text)
 	if err != nil {
@@ -313,7 +313,7 @@ func masked(text string, secrets secretTexts) (string, error) {
 		at = spans[from]
 	}
 	shown.WriteString(text[at:])
-	// A key that was commented out is a secret still, and so is a copy of one.
+	// Keys that are commented out, and copies of secrets in comments, are secret, too.
 	text = secrets.hide(inRemark().ReplaceAllStringFunc(shown.String(), maskedComment))
 	if root, err = parsed(text); err != nil {
 		return "", errHidden
@@ -329,7 +329,7 @@ func masked(text string, secrets secretTexts) (string, error) {
 	return text, nil
 }
 
-// maskedComment hides what looks like a secret in a comment.
+// maskedComment replaces what looks like a secret in a comment.
 func maskedComment(text string) string {
 	text = inComment().ReplaceAllStringFunc(text, func(found string) string {
 		m := inComment().FindStringSubmatch(found)
@@ -341,7 +341,7 @@ func maskedComment(text string) string {
 	return inAddress().ReplaceAllString(text, "://"+Mask+"@")
 }
 
-// span is where the bytes of a value are. That is known of what begins and ends in one line.
+// span returns the offsets of the bytes of a value. ok is false for a value of several lines.
 func span(lines []string, n *yaml.Node) (from, to int, ok bool) {
 	if n.Line < 1 || n.Line > len(lines) {
 		return 0, 0, false

@@ -21,7 +21,7 @@ func (c *Config) FindRobot(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
-// DrivenRobots returns the robots that coding agents drive.
+// DrivenRobots returns the robots of skins.hooks, which show coding agents.
 func (c *Config) DrivenRobots() (all []device.ID, err error) {
 	for i, name := range c.Skins.Hooks.Robots {
 		id, e := c.FindRobot(name)
@@ -47,8 +47,8 @@ type UnfitSetting struct {
 	Err error
 }
 
-// Unfit returns the settings of a robot that the engines cannot follow, as far as that is known without
-// asking them. Reading the persona checks it.
+// Unfit returns the settings of a robot that the engines cannot follow, as far as that is known
+// without using them. It does not check the persona, which is checked when it is read.
 func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
 	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
@@ -66,8 +66,8 @@ func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
 	return all
 }
 
-// brainNames returns the brains as a robot's setting names them: by their kind, the second of a kind
-// as "openai 2".
+// brainNames returns the names of the brains in a robot's settings: the kind, and "openai 2" for the
+// second of a kind.
 func (c *Config) brainNames() (names []string) {
 	of := map[string]int{}
 	for _, b := range c.Brains {

@@ -1,10 +1,8 @@
 package config
 
-import (
-	"perch/agent/skill"
-)
+import "perch/agent/skill"
 
-// Skills is which skills the characters have.
+// Skills says which skills the characters have.
 type Skills struct {
 	Trust string   `yaml:"trust"`
 	Allow []string `yaml:"allow"`

@@ -15,14 +15,15 @@ import (
 	"perch/secret"
 )
 
-// TLS is where everything but the robots' doors is served encrypted.
+// TLS says where everything but the robots' API is served with TLS.
 type TLS struct {
 	Listen      []string `yaml:"listen"`
 	Certificate string   `yaml:"certificate"` // a file, PEM, the authorities' after it
 	Key         string   `yaml:"key"`         // a file, PEM
 }
 
-// checkTLS finds what keeps encrypted doors closed. robots is the address of theirs.
+// checkTLS checks the addresses and the certificate. robots is the address for robots by MQTT with
+// TLS.
 func checkTLS(k *checker, c TLS, robots string) {
 	for i, a := range c.Listen {
 		k.listen(fmt.Sprintf("tls.listen.%d", i), a)
@@ -39,15 +40,14 @@ func checkTLS(k *checker, c TLS, robots string) {
 		k.fault("tls.key", errors.New("tls.certificate needs its key: a file in PEM"))
 	default:
 		if _, err := ReadCertificate(c); err != nil {
-			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else readers tells
+			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else checkReads reports it
 				k.named("tls", "", err)
 			}
 		}
 	}
 }
 
-// ReadCertificate reads a certificate and its key. Its error begins with the
-// configuration key of the file that is wrong.
+// ReadCertificate reads a certificate and its key. Its error is a language.KeyError.
 func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	certificate, err := readPEM("tls.certificate", c.Certificate)
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		// The library's words are of the two files' form, never of what they hold.
+		// The library's error describes the form of the files, and does not quote them.
 		return nil, language.OfKey("tls.certificate",
 			fmt.Errorf("%s and %s cannot be used together: %s", c.Certificate, c.Key,
 				strings.TrimPrefix(err.Error(), "tls: ")))
@@ -76,7 +76,7 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// mostPEM bounds a file of certificates.
+// mostPEM is the size of the largest file of certificates, in bytes.
 const mostPEM = 1 << 20
 
 func readPEM(key, path string) ([]byte, error) {
@@ -94,14 +94,15 @@ func readPEM(key, path string) ([]byte, error) {
 	return text, nil
 }
 
-// mostSoon is how long before its end a certificate should have been renewed. For a short-lived
-// certificate it is a fifth of its life.
+// mostSoon is how long before its end a certificate should be renewed, or a fifth of its life if that
+// is shorter.
 const mostSoon = 14 * 24 * time.Hour
 
 // ErrDates is wrapped by the error of a certificate that clients refuse.
-var ErrDates error = errors.New("the certificate is not valid")
+var ErrDates = errors.New("the certificate is not valid")
 
-// Expiry is what is wrong with a certificate's dates, or soon will be; or nil.
+// Expiry returns what is wrong with a certificate's dates, or soon will be, or nil. Its error wraps
+// ErrDates if clients refuse the certificate now.
 func Expiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
 	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
@@ -116,7 +117,7 @@ func Expiry(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Names returns the names that a certificate is for.
+// Names returns the names and addresses of a certificate.
 func Names(leaf *x509.Certificate) string {
 	all := append([]string(nil), leaf.DNSNames...)
 	for _, ip := range leaf.IPAddresses {

@@ -21,17 +21,17 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
-		// As the library says it of a time.Duration; syntax rewords both.
+		// The words of the library for a time.Duration; syntax rewords both.
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s `%s` into time.Duration", n.Line, n.Tag, n.Value)}}
 	}
 	*d = Duration(parsed)
 	return nil
 }
 
-// Languages are those of a household, the usual one first: "de", or "en, de".
+// Languages lists the languages of a household, the usual one first: "de", or "en, de".
 type Languages string
 
-// UnmarshalYAML takes one language or a list.
+// UnmarshalYAML implements yaml.Unmarshaler. It reads one language or a list.
 func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*l = Languages(n.Value)
@@ -45,7 +45,7 @@ func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// List are the languages, one by one.
+// List returns the languages.
 func (l Languages) List() (all []string) {
 	for one := range strings.SplitSeq(string(l), ",") {
 		all = append(all, strings.TrimSpace(one))
@@ -53,14 +53,14 @@ func (l Languages) List() (all []string) {
 	return all
 }
 
-// First is the usual one.
+// First returns the usual language.
 func (l Languages) First() string { return l.List()[0] }
 
-// languageTag is what a language is called by, in part: BCP 47.
+// languageTag matches language tags by a part of BCP 47.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
 
-// PersonaName is how an owner's command names a persona: a file of the directory
-// personas, and no other that the appliance may read.
+// PersonaName matches names of personas and characters, which are names of files in the data
+// directory and lead to no other file.
 var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // eachKey calls do for every key of a section of the configuration, with its path. It does not look
@@ -76,7 +76,7 @@ func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)
 	}
 }
 
-// typeOf is the kind of field that a form has for a type; empty is a section.
+// typeOf returns the kind of field that a form has for a type, or "" for a section.
 func typeOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]():

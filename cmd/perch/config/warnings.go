@@ -13,19 +13,18 @@ import (
 	"perch/driver"
 )
 
-// Warning is what works and should be mended all the same, with its cure.
+// Warning is something that works and should be corrected nevertheless, with its cure.
 type Warning struct {
 	Part, What string
 }
 
-// Warnings returns them: a language that no engine knows, a certificate that nears its end, and
-// secrets that others on this machine can read. file is the configuration file and data the data
+// Warnings returns warnings of languages that no engine knows, of a certificate that expires soon, and
+// of secrets that others on this machine can read. file is the configuration file and data the data
 // directory; either may be "".
 func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	all = c.unknownLanguages()
 	if len(c.TLS.Listen) > 0 {
-		// check reports one that cannot be read.
-		if pair, err := ReadCertificate(c.TLS); err == nil {
+		if pair, err := ReadCertificate(c.TLS); err == nil { // check reports one that cannot be read
 			if err := Expiry(pair.Leaf, now); err != nil {
 				all = append(all, Warning{"tls", err.Error()})
 			}
@@ -66,8 +65,7 @@ func readable(path, why string) []Warning {
 	return []Warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
 }
 
-// reached reports whether others can get to a file: whether every directory
-// above it lets them through.
+// reached reports whether others can enter every directory above a file.
 func reached(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -79,16 +77,16 @@ func reached(path string) bool {
 	})
 }
 
-// secrets are where a configuration has its secrets.
+// secrets says where a configuration has its secrets.
 type secrets struct {
-	named   []namedFile // every file that it names
-	written bool        // in the configuration itself
+	named   []namedFile // all files that it names
+	written bool        // whether there are secrets in the configuration itself
 }
 
-// namedFile is a file that a configuration names, and where.
+// namedFile is a file that a key of the configuration names.
 type namedFile struct {
 	key, path string
-	secret    bool // it holds one
+	secret    bool // whether it holds a secret
 }
 
 func (c *Config) secrets() (s secrets) {
@@ -107,8 +105,8 @@ func (s secrets) files() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// walk visits the configuration. The name of a key decides whether it holds a
-// secret, so that new keys are included.
+// walk visits the configuration. The name of a key decides whether it holds a secret, so that new keys
+// are included.
 func (s *secrets) walk(at string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -116,7 +114,7 @@ func (s *secrets) walk(at string, v reflect.Value) {
 			s.walk(fmt.Sprintf("%s.%d", at, i), v.Index(i))
 		}
 	case reflect.Struct:
-		if c, is := v.Interface().(TLS); is { // whose key is a file's name
+		if c, is := v.Interface().(TLS); is { // its key names a file
 			s.file(at+".certificate", c.Certificate, false)
 			s.file(at+".key", c.Key, true)
 			return
@@ -137,7 +135,7 @@ func (s *secrets) field(at, key string, v reflect.Value) {
 	switch {
 	case v.Kind() != reflect.String:
 		s.walk(at, v)
-		s.written = s.written || key == "env" && v.Len() > 0 // of another program, whose keys it may hold
+		s.written = s.written || key == "env" && v.Len() > 0 // it may hold secrets of another program
 	case v.String() == "":
 	case key == "key_file" || key == "token_file" || key == "password_file":
 		s.file(at, v.String(), true)
