@@ -1,5 +1,5 @@
-// Package agents makes what understands, thinks and remembers: the characters with their skills,
-// moods and diary, the engines, and the mind that has the brains answer.
+// Package agents makes the characters with their skills, moods and diary, the engines, and the mind
+// that has the brains answer.
 package agents
 
 import (
@@ -28,9 +28,9 @@ import (
 	"perch/voice"
 )
 
-// Options are what agents need of an appliance.
+// Options holds what agents need of an appliance.
 type Options struct {
-	Config      func() *config.Config // that is followed
+	Config      func() *config.Config // the present configuration
 	Data        string                // the data directory
 	DB          *store.DB
 	Identity    *datadir.Identity
@@ -40,37 +40,41 @@ type Options struct {
 	Timers      *notice.Timers
 	Bus         *event.Bus
 	Senses      *perception.States
-	Recognizers voice.Recognizers // instead of those configured; else nil
+	Recognizers voice.Recognizers // instead of those configured; may be nil
 
-	URL            string                                  // where a program of this machine finds the appliance
+	URL            string                                  // of the appliance, for programs of this machine
 	WyomingServers func(context.Context) ([]string, error) // on the network
 	Log            *slog.Logger
 }
 
-// Agents are what understands, thinks and remembers.
+// Agents holds the characters and what they understand, think and remember with.
 type Agents struct {
 	Characters *characters.Characters
 	Passports  *characters.Passports
-	Catalog    characters.Catalog // what an owner does with characters
+	Catalog    characters.Catalog
 	Skills     *skill.Library
 	Notifier   *notice.Notifier
 	Talks      *vccp.Talks // of coding agents
 	Engines    engines.Current
 	Mind       *agent.Mind
-	Sentiment  func(text string) float64 // of what is said
+	Sentiment  func(text string) float64 // valence of a text, from -1 to 1
 	Moods      *mood.Moods
 	Diary      *diary.Diary
 
-	brain drivers.Brain // what brains are made of besides their options
+	brain drivers.Brain // what brains need besides their options
 	o     Options
 }
 
-// New makes them.
-func New(o Options) (*Agents, error) {
+// New makes the agents of an appliance.
+func New(o Options) (_ *Agents, err error) {
 	c, a := o.Config(), &Agents{o: o}
+	defer func() {
+		if err != nil {
+			a.Close()
+		}
+	}()
 	publishStored(o.Bus, o.Memory, o.Timers)
 	if err := a.newCharacters(c); err != nil {
-		a.Close()
 		return nil, err
 	}
 	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
@@ -81,7 +85,6 @@ func New(o Options) (*Agents, error) {
 		Lend: func() acp.ToolEndpoint { return a.Talks.Open(o.URL + "/mcp/talk") }}
 	first, err := a.newEngines(c, nil)
 	if err != nil {
-		a.Close()
 		return nil, err
 	}
 	a.Engines.Replace(first)
@@ -92,20 +95,16 @@ func New(o Options) (*Agents, error) {
 	a.Mind.Restore(store.NewTable[agent.Conversation](o.DB, "conversations"))
 	a.Mind.Complete(a.Characters.Complete)
 	a.Characters.Replace(a.Characters)
-	words, err := mood.ReadWords(datadir.Words(o.Data))
-	if err != nil {
-		o.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", err)
+	words, wrong := mood.ReadWords(datadir.Words(o.Data))
+	if wrong != nil {
+		o.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", wrong)
 	}
 	a.Sentiment = func(text string) float64 { return words.Analyse(text, o.Config().Language.First()).Valence }
 	a.Moods = mood.New(mood.Options{Bus: o.Bus, Words: words, Off: func() bool { return o.Config().Mood == "off" }, Language: a.Characters.Language})
 	a.Diary, err = diary.Open(diary.Options{Entries: store.NewTable[diary.Entry](o.DB, "diary"), Heads: store.NewTable[diary.Head](o.DB, "diary-head"),
 		Key: o.Identity.Signer, Begins: o.Identity.SignerMade, Keep: c.Diary.Keep, Who: a.Characters.Who, Sentiment: a.Sentiment,
 		Publish: o.Bus.Publish, Log: o.Log})
-	if err != nil {
-		a.Close()
-		return nil, err
-	}
-	return a, nil
+	return a, err
 }
 
 // newCharacters makes the characters, their skills and their passports.
@@ -124,18 +123,18 @@ func (a *Agents) newCharacters(c *config.Config) (err error) {
 	return nil
 }
 
-// newEngines makes the engines of a configuration, or takes over those before that it leaves as they
-// are.
+// newEngines makes the engines of a configuration. It takes over those of before that the
+// configuration leaves as they are.
 func (a *Agents) newEngines(c *config.Config, before *engines.Set) (*engines.Set, error) {
-	fault := func(e event.Event) { a.o.Bus.Publish("", "", e) }
-	e, err := engines.New(before, c, a.brain, a.o.WyomingServers, fault, a.o.Log)
+	publish := func(e event.Event) { a.o.Bus.Publish("", "", e) }
+	e, err := engines.New(before, c, a.brain, a.o.WyomingServers, publish, a.o.Log)
 	if err == nil && a.o.Recognizers != nil {
 		e.Replace(a.o.Recognizers)
 	}
 	return e, err
 }
 
-// publishStored has changes of the memory and of timers published.
+// publishStored publishes changes of the memory and of timers.
 func publishStored(bus *event.Bus, memory *agent.Memory, timers *notice.Timers) {
 	memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	memory.Announce(func(e agent.Entry) {
@@ -159,24 +158,24 @@ func (a *Agents) Close() {
 	}
 }
 
-// Phrase returns one of the appliance's own sentences in a language; an empty tag is the
-// household's.
+// Phrase returns one of the appliance's own sentences in a language, or in the household's if tag is
+// empty.
 func (a *Agents) Phrase(tag, name string) string { return a.Engines.Engines().Phrase(tag, name) }
 
-// PhraseFor returns one of them in a robot's language.
+// PhraseFor returns one of the appliance's own sentences in a robot's language.
 func (a *Agents) PhraseFor(id device.ID, name string) string {
 	return a.Phrase(a.Characters.Language(id), name)
 }
 
-// Next is what another configuration makes of the agents.
+// Next holds the engines and characters of another configuration.
 type Next struct {
 	Engines    *engines.Set
 	Characters *characters.Characters
 	before     *engines.Set
 }
 
-// Next makes what a configuration needs, of which the keys that changed differ. Follow has it take
-// effect, or Discard releases it.
+// Next makes the engines and characters of a configuration that differs in the keys of changed. Either
+// Replace makes them take effect, or Discard releases them.
 func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
 	n = &Next{Characters: a.Characters, before: a.Engines.Engines()}
 	if n.Engines, err = a.newEngines(c, n.before); err != nil {
@@ -193,17 +192,13 @@ func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
 
 // ofCharacters reports whether characters depend on a key.
 func ofCharacters(key string) bool {
-	switch key {
-	case "language", "speech", "brains", "persona", "characters", "robots.each":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"language", "speech", "brains", "persona", "characters", "robots.each"}, key)
 }
 
-// Discard releases what Next made.
+// Discard releases what Next has made.
 func (n *Next) Discard() { n.Engines.CloseNew(n.before) }
 
-// Replace gives the turns to come the characters and the engines of n.
+// Replace uses the characters and the engines of n for the next turns.
 func (a *Agents) Replace(n *Next) {
 	if n.Characters != a.Characters {
 		a.Characters.Replace(n.Characters)
@@ -211,5 +206,5 @@ func (a *Agents) Replace(n *Next) {
 	a.Engines.Replace(n.Engines)
 }
 
-// Retire releases the engines before n, once nobody begins a turn with them any more.
+// Retire releases the engines that n has replaced. No turn can begin with them any more.
 func (a *Agents) Retire(n *Next) { a.Engines.Retire(n.before) }

@@ -9,13 +9,13 @@ import (
 	"perch/store"
 )
 
-// newAgents makes the bus, what is known of robots, and the agents.
+// newAgents makes the bus, the states of robots, and the agents.
 func (a *Appliance) newAgents(*config.Config) (err error) {
 	a.Bus, a.board = event.NewBusFor(a.Robots.Trusts), agent.NewBoard()
 	a.closers = append(a.closers, a.Bus.Close)
 	a.intake = perception.NewIntake(a.Bus, a.Robots, a.Log)
 	a.Senses = perception.NewStates(store.NewTable[perception.State](a.DB, "perception"))
-	for _, id := range a.Senses.Robots() { // from before, when strangers' senses were kept
+	for _, id := range a.Senses.Robots() { // earlier versions have stored those of strangers
 		if !a.Robots.Trusts(id) {
 			a.Senses.Forget(id)
 		}

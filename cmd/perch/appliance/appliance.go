@@ -1,5 +1,5 @@
-// Package appliance is everything that perch serve runs: its parts, the order in
-// which they are made, run and end, and how well each of them does.
+// Package appliance is everything that perch serve runs: its parts, the order in which they are made,
+// run and end, and the condition of each.
 package appliance
 
 import (
@@ -40,9 +40,8 @@ import (
 	"perch/voice/sounds"
 )
 
-// Appliance is everything that perch serve runs. It is made with New, which opens
-// everything that can fail, and runs until its context ends. The fields are in the order in
-// which they are made.
+// Appliance is everything that perch serve runs. New opens everything that can fail; Run runs it
+// until its context ends. The fields are in the order in which they are made.
 type Appliance struct {
 	Data    string // the data directory
 	Log     *slog.Logger
@@ -51,7 +50,7 @@ type Appliance struct {
 	config  atomic.Pointer[config.Config]
 	zone    *time.Location // of the household
 
-	// What outlives a run.
+	// Stored data.
 	DB       *store.DB
 	Identity *datadir.Identity
 	ID       string // of this appliance: 8 hex digits
@@ -62,22 +61,21 @@ type Appliance struct {
 	Records  *robot.Records
 	commands *robot.CommandQueue // for robots that are away
 
-	// Where others find this appliance.
+	// Listeners and the network.
 	locks           *access.Locks
 	Listeners       *listener.Set
 	RobotMQTT       *listener.Robots
-	wyomingListener net.Listener // nil where it is off
-	At              net.Addr     // of it
+	wyomingListener net.Listener // nil if it is off
+	At              net.Addr     // of wyomingListener
 	network         *network.Network
-	homeAssistant   *hassapp.App // nil where this is no app of Home Assistant
+	homeAssistant   *hassapp.App // nil if this is no app of Home Assistant
 
-	// What happens, and what is known of it.
+	// Events and states.
 	Bus    *event.Bus
 	board  *agent.Board
 	intake *perception.Intake
 	Senses *perception.States
 
-	// What understands, thinks and remembers.
 	Agents *agents.Agents
 
 	// Robots.
@@ -85,59 +83,58 @@ type Appliance struct {
 	gestures   perception.Gestures
 	behaviours *perception.Behaviours
 	sounds     *sounds.Library
-	loudness   voice.Loudness // of all that is spoken
+	loudness   voice.Loudness // of all speech
 	Talk       *robot.Server
 	control    robots.Control
 	Owned      robots.Owned
 	Firmware   *ota.Firmware
 	ota        *ota.Service
 
-	// Programs that show agents, or are agents.
-	viewers *viewers.Viewers
+	viewers *viewers.Viewers // programs that show agents, or are agents
 
 	// Other programs.
 	bridge      *bridge.API
 	bridgeTurns *bridge.Log
 	Mirror      *homeassistant.Mirror
-	wyoming     *wyoming.Server // nil where it is off
+	wyoming     *wyoming.Server // nil if it is off
 
 	// The owner.
 	admin   *admin.API
 	metrics *admin.Metrics
-	web     *web.Server // nil where it is off
+	web     *web.Server // nil if it is off
 
 	closers  []func()   // release what was made, in that order
-	restart  chan error // has ErrRestart once a restart was asked for
-	applying sync.Mutex // one change of the configuration at a time
-	ending   bool       // no more changes are followed
+	restart  chan error // has ErrRestart after a request to restart
+	applying sync.Mutex // held by the one change of the configuration at a time
+	ending   bool       // no more changes are applied
 }
 
-// logs are the lines that were logged last.
+// logs holds the latest lines of the log.
 type logs interface {
 	NewFollower(least slog.Level, after string) (admin.LogFollower, bool)
 	Close() // ends all followers
 }
 
-// Options are what a start is given besides the configuration.
+// Options holds what a start needs besides the configuration.
 type Options struct {
 	Data        string // the data directory
 	Log         *slog.Logger
-	Recognizers voice.Recognizers // instead of those configured, to measure all the rest; else nil
+	Recognizers voice.Recognizers // instead of those configured, for measurements of the rest; may be nil
 
 	Version string    // of this program
 	Built   time.Time // when it was built
 
-	FirstSteps io.Writer // where the owner's first steps are written; may be nil
-	Flags      string    // that lead another command to the same appliance
+	FirstSteps io.Writer // for the owner's first steps; may be nil
+	Flags      string    // with which other commands find this appliance
 
-	NewDatabase bool // an empty one is begun, although there was another
+	NewDatabase bool // start with an empty database although there was another
 
-	Logs    logs                                           // what Log has written; nil keeps nothing
+	Logs    logs                                           // what Log has written; may be nil
 	Overlay *config.Overlay                                // shows and changes the configuration; may be nil
 	Doctor  func(context.Context) ([]admin.Finding, error) // examines the appliance; may be nil
 }
 
-// Close releases what New opened, in the opposite order. Run, where it was called, has returned.
+// Close releases what New has opened, in the opposite order. Run must have returned.
 func (a *Appliance) Close() {
 	for _, release := range slices.Backward(a.closers) {
 		release()
@@ -145,16 +142,16 @@ func (a *Appliance) Close() {
 	a.closers = nil
 }
 
-// Config returns the configuration that is followed: see Apply. It is not changed.
+// Config returns the present configuration, which must not be changed. Apply replaces it.
 func (a *Appliance) Config() *config.Config { return a.config.Load() }
 
-// ErrRestart ends a run after which another is wanted.
+// ErrRestart is returned by Run after a request to restart.
 var ErrRestart = errors.New("a restart was asked for")
 
 // Restart makes Run return ErrRestart.
 func (a *Appliance) Restart() {
 	select {
 	case a.restart <- ErrRestart:
-	default: // it has begun
+	default: // there was a request already
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"perch/perception"
 )
 
-// Apply has the running appliance follow a configuration that was checked. What robots say at
-// that moment goes on unchanged; their next turns have the change. It returns the keys that
-// take effect only at the next start. With an error nothing has changed.
+// Apply makes a configuration that was checked take effect in the running appliance. Turns that have
+// begun go on unchanged; the next ones have the change. It returns the keys that take effect only at
+// the next start. If it returns an error, nothing has changed.
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -40,8 +40,8 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	return restart, nil
 }
 
-// applyConfig has every part follow a configuration with the agents of it. An error is returned before
-// anything has changed.
+// applyConfig makes a configuration with its agents take effect in every part. It returns an error
+// before anything has changed.
 func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	e := n.Engines
 	if err := a.warmer.Load(context.Background(), e); err != nil {
@@ -63,7 +63,7 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	a.Talk.Apply(a.talkOptions(c, e))
 	a.warmer.Replaced()
 	if a.wyoming != nil {
-		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // of languages, which the check has looked at
+		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // of languages, which the check has seen
 			a.Log.Error("the Wyoming server goes on with the languages and voices from before", "err", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"perch/cmd/perch/network"
 )
 
-// openListeners opens the addresses of the configuration. Until Run nobody is answered there.
+// openListeners opens the addresses of the configuration, which Run serves.
 func (a *Appliance) openListeners(c *config.Config) (err error) {
 	if a.locks, err = access.NewLocks(c, a.Data, a.Log); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"perch/gateway/owner/web"
 )
 
-// newOwner makes what the owner uses, and mounts everything on the listeners.
+// newOwner makes the admin API, the metrics and the page, and mounts all APIs on the listeners.
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
 	shown := admin.Options{
@@ -29,16 +29,13 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		},
 		Archives: datadir.NewBackups(datadir.Archive(a.Data, a.options.Version, a.Log), a.DB, a.Restart),
 		Version:  a.options.Version, ID: a.ID, Started: a.Started,
-		Doctor: a.options.Doctor, Restart: a.Restart,
-	}
-	if a.options.Logs != nil {
-		shown.Logs = a.options.Logs
+		Logs: a.options.Logs, Doctor: a.options.Doctor, Restart: a.Restart,
 	}
 	if a.options.Overlay != nil {
 		shown.Settings = settings.New(a.options.Overlay, c, a, a.Log)
 	}
 	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
-	if err := a.DB.Readable(); err != nil { // what was read so far may be a part of it
+	if err := a.DB.Readable(); err != nil { // what was read so far may be incomplete
 		return err
 	}
 	if err := a.newPage(c); err != nil {
@@ -60,8 +57,8 @@ func (a *Appliance) newOwner(c *config.Config) error {
 	return access.Handle(a.Listeners, a.locks, p, c)
 }
 
-// newPage makes the page, where it is on.
-func (a *Appliance) newPage(c *config.Config) error {
+// newPage makes the page, if it is on.
+func (a *Appliance) newPage(c *config.Config) (err error) {
 	if !c.Web.Enabled {
 		return nil
 	}
@@ -69,7 +66,6 @@ func (a *Appliance) newPage(c *config.Config) error {
 		Secret: a.locks.Token, Epoch: a.Identity.Sessions, KeepEpoch: a.Identity.WriteSessions,
 		Key: a.locks.Owner, Addresses: a.network.URLs, Own: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
 	if c.Web.IngressListen == "" { // else proxies use that address
-		var err error
 		if o.Ingress, err = c.Web.Proxies(); err != nil {
 			return err
 		}

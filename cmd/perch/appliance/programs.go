@@ -20,7 +20,7 @@ import (
 	"perch/voice/sounds"
 )
 
-// newPrograms makes what other programs use: what shows the agents, the bridge, the Wyoming
+// newPrograms makes the APIs for other programs: for those that show agents, the bridge, the Wyoming
 // server and the mirror in Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
@@ -36,11 +36,12 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 		return fmt.Errorf("find the directory of sounds: %w", err)
 	}
 	a.bridgeTurns = bridge.NewLog(store.NewTable[bridge.Turn](a.DB, "bridge-turns"), c.Robots.KeepTurns)
-	o := a.bridgeOptions(c, a.Agents.Engines.Engines())
+	e := a.Agents.Engines.Engines()
+	o := a.bridgeOptions(c, e)
 	o.Root = root
 	a.bridge = bridge.New(o)
 	if a.wyomingListener != nil {
-		o := a.wyomingOptions(c, a.Agents.Engines.Engines())
+		o := a.wyomingOptions(c, e)
 		o.Listen = a.wyomingListener
 		if a.wyoming, err = wyoming.New(o); err != nil {
 			return err
@@ -50,7 +51,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	return a.newMirror(c)
 }
 
-// bridgeOptions are those of the bridge, without what never changes.
+// bridgeOptions returns the options of the bridge that can change.
 func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Options {
 	return bridge.Options{
 		Find: a.Robots.Resolve, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
@@ -63,7 +64,7 @@ func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Optio
 	}
 }
 
-// spoken returns the turns of robots as the bridge has them.
+// spoken returns the turns of robots in the form of the bridge.
 func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
 	for _, t := range records {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
@@ -71,9 +72,8 @@ func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
 	return turns
 }
 
-// wyomingOptions are those of the Wyoming server. It offers what is in this process: the
-// embedded engines, and the agent. An engine that is a Wyoming server itself is for its owner
-// to name to Home Assistant.
+// wyomingOptions returns the options of the Wyoming server. It offers the embedded engines and the
+// agent. An engine that is a Wyoming server itself can be given to Home Assistant directly.
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
 	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
@@ -110,7 +110,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	return err
 }
 
-// updates is the catalogue of firmware as the mirror uses it.
+// updates is the catalogue of firmware for the mirror.
 type updates struct{ *ota.Firmware }
 
 func (u updates) Update(id device.ID) (installed, latest string) {
@@ -118,13 +118,13 @@ func (u updates) Update(id device.ID) (installed, latest string) {
 	return update.Installed, update.Latest
 }
 
-// offers returns what this appliance has for Home Assistant, as whose app it runs.
+// offers returns what this appliance offers to the Home Assistant whose app it is.
 func (a *Appliance) offers() (o hassapp.Offers) {
 	if a.wyoming != nil {
 		o.Wyoming = a.At.String()
 	}
 	s, c := a.Mirror.Status(), a.Config().MQTT
-	if s.Connected && s.Broker == config.EmbeddedBroker { // another program may have the port
+	if s.Connected && s.Broker == config.EmbeddedBroker { // not while another program has the port
 		o.Broker = c.Listen
 		o.User, o.Password = a.Mirror.Account()
 	}

@@ -19,8 +19,7 @@ import (
 	"perch/voice/sounds"
 )
 
-// newRobots makes the server of robots, what reacts to their senses, and the service where they
-// check in.
+// newRobots makes the server of robots, their behaviours, and the service at which they check in.
 func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), config.IsEmotion)
 	if err != nil {
@@ -66,7 +65,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	return nil
 }
 
-// talkOptions are those of robots' talks.
+// talkOptions returns the options of the server of robots that can change.
 func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options {
 	return robot.Options{
 		Robots: a.Robots, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,

@@ -15,8 +15,7 @@ import (
 	"perch/health"
 )
 
-// list returns the parts in the order of their conditions in /ready. They end in the opposite
-// order.
+// list returns the parts in the order of their conditions in /ready. They end in the opposite order.
 func (a *Appliance) list() []parts.Part {
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
 		return parts.Until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
@@ -61,7 +60,7 @@ func (a *Appliance) list() []parts.Part {
 		parts.Part{Run: a.network.Run, First: true, Fails: "the appliance is not announced on the network", Conditions: parts.One(a.network.Condition)},
 		parts.Part{Run: parts.Until(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.alive) })})
 	if a.options.Logs != nil {
-		all = append(all, parts.Part{End: a.options.Logs.Close}) // its followers do not end by themselves
+		all = append(all, parts.Part{End: a.options.Logs.Close}) // ends its followers
 	}
 	if out := a.options.FirstSteps; out != nil {
 		all = append(all, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})
@@ -72,9 +71,8 @@ func (a *Appliance) list() []parts.Part {
 // Parts returns the condition of each part.
 func (a *Appliance) Parts() []health.Part { return parts.Conditions(a.list()) }
 
-// Run serves until ctx ends, and then stops in the order that lets everybody know: the name is
-// withdrawn first, robots' sessions are closed, pending writes are flushed. It returns
-// ErrRestart where a restart was asked for.
+// Run serves until ctx ends, and then stops in order: the name is withdrawn first, robots' sessions
+// are closed, and pending writes are flushed. It returns ErrRestart after a request to restart.
 func (a *Appliance) Run(ctx context.Context) error {
 	manager := systemd.New(a.Log)
 	return parts.Runner{Parts: a.list(), Ended: a.restart, Log: a.Log,
@@ -83,28 +81,27 @@ func (a *Appliance) Run(ctx context.Context) error {
 			manager.Ready()
 		},
 		Stopping: func(err error) {
-			if !errors.Is(err, ErrRestart) { // then it goes on as the same process
+			if !errors.Is(err, ErrRestart) { // after which the process goes on
 				manager.Stopping()
 			}
-			a.applying.Lock() // after the change under way
+			a.applying.Lock() // waits for a change under way
 			defer a.applying.Unlock()
 			a.ending = true
 		},
 	}.Run(ctx)
 }
 
-// alive reports whether the loops that everything rests on still turn. Faults with which the
-// program goes on, such as a full disk or an unreachable broker, are no reason for a restart;
-// only a loop that hangs is.
+// alive returns an error if a loop that everything depends on hangs. Faults with which the program
+// goes on, such as a full disk or an unreachable broker, are no reason for a restart.
 func (a *Appliance) alive(ctx context.Context) error {
 	return errors.Join(
-		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // that it answers is enough
+		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // whatever it returns
 		delivers(ctx, a.Bus, a.board),
 		a.Listeners.Check(ctx),
 	)
 }
 
-// delivers reports whether what is on the bus reaches the board.
+// delivers waits until the events of the bus have reached the board.
 func delivers(ctx context.Context, bus *event.Bus, board *agent.Board) error {
 	var latest uint64
 	if err := systemd.Returns(ctx, "the bus", func() { latest = bus.Seq() }); err != nil {

@@ -11,8 +11,8 @@ import (
 	"perch/store"
 )
 
-// openStorage opens the database of the data directory, after a restore that is staged there,
-// and reads what is remembered.
+// openStorage applies a restore that is staged in the data directory, opens the database and reads
+// the stored data.
 func (a *Appliance) openStorage(c *config.Config) (err error) {
 	directory := datadir.Archive(a.Data, a.options.Version, a.Log)
 	if err := datadir.Prepare(directory); err != nil {
@@ -25,7 +25,7 @@ func (a *Appliance) openStorage(c *config.Config) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, func() {
-		if a.Firmware != nil { // after the database, because a card that fails may make it wait
+		if a.Firmware != nil { // after the database, because a failing disk may make it wait
 			a.Firmware.Close()
 		}
 	}, func() {

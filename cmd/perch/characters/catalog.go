@@ -1,9 +1,11 @@
 package characters
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,7 +22,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Catalog is what an owner does with characters. It publishes its changes.
+// Catalog lists, imports, exports and removes characters for their owner. It publishes its changes.
 type Catalog struct {
 	*Characters
 	passports *Passports
@@ -35,7 +37,7 @@ func NewCatalog(c *Characters, p *Passports, skills *skill.Library, bus *event.B
 
 // List returns all characters, the household's first.
 func (k Catalog) List() []admin.Character {
-	all := []admin.Character{k.shown(character{Cast: config.Cast{Persona: k.configured().persona}, from: fromHousehold})}
+	all := []admin.Character{k.shown(k.householdCharacter())}
 	for _, name := range k.Names() {
 		if own, known := k.named(name); known {
 			all = append(all, k.shown(own))
@@ -62,29 +64,20 @@ func (k *Characters) Names() []string {
 			}
 		}
 	}
-	var all []string
-	for name := range names {
-		if k.Exists(name) {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	return all
+	maps.DeleteFunc(names, func(name string, _ bool) bool { return !k.Exists(name) })
+	return slices.Sorted(maps.Keys(names))
 }
 
 func (k Catalog) shown(own character) admin.Character {
-	shown := admin.Character{ID: own.ID, Name: own.Name, Description: own.manifest.Description, From: own.from, Brain: own.First,
+	shown := admin.Character{ID: cmp.Or(own.ID, agent.DefaultCharacter), Name: own.Name, Description: own.manifest.Description, From: own.from, Brain: own.First,
 		Language: own.Language, Voice: own.Voice, Tools: own.Tools, MemoryTokens: own.MemoryTokens, Skills: []string{}, Robots: []string{}}
-	if shown.ID == "" {
-		shown.ID = agent.DefaultCharacter
-	}
 	shown.Remarks = append([]string{}, own.Remarks...)
 	for _, s := range own.manifest.Skills {
 		shown.Skills = append(shown.Skills, s.URI)
 		switch err := k.skills.Check(s.Name()); {
 		case errors.Is(err, skill.ErrElsewhere):
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is a viewer's, which shows the character's model.", s.Name()))
-		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // about which the manifest has a remark
+		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // the manifest has a remark about these
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is not on this appliance: put its folder into the directory of skills, "+
 				"and restart. perch skill check says whether it is trusted.", s.Name()))
 		}
@@ -97,15 +90,13 @@ func (k Catalog) shown(own character) admin.Character {
 	return shown
 }
 
-// Import stores a character of one file, under an id, or else under its name.
+// Import stores a character of one file under an id, or under its name if that is empty.
 func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	m, err := manifest.Parse(data, manifest.Alone)
 	if err != nil {
 		return admin.Character{}, errManifest(err)
 	}
-	if id == "" {
-		id = m.ID()
-	}
+	id = cmp.Or(id, m.ID())
 	if err := config.CheckCharacter(id); err != nil {
 		return admin.Character{}, errManifest(fmt.Errorf("%w; name it with --name", err))
 	}
@@ -120,9 +111,7 @@ func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 		return admin.Character{}, err
 	}
 	own := k.cast(id, m, fromImport)
-	k.mu.Lock()
-	k.known[id] = own
-	k.mu.Unlock()
+	k.store(id, own)
 	k.bus.Publish("", "", event.Changed{What: "characters", ID: id})
 	return k.shown(own), nil
 }
@@ -186,7 +175,7 @@ func (k Catalog) Card(id string) (card admin.Card, err error) {
 	return card, nil
 }
 
-// usedBy says who uses a character, and the cure; empty is nobody.
+// usedBy says who uses a character, and the cure, or "".
 func (k *Characters) usedBy(id string, now time.Time) string {
 	for _, r := range k.configured().config.Robots.Each {
 		if r.Character == id || r.Persona == id {
@@ -209,7 +198,6 @@ func (k *Characters) usedBy(id string, now time.Time) string {
 	return ""
 }
 
-// errInUse says why a character cannot be removed.
 func errInUse(format string, args ...any) error {
 	return &httpserver.Fault{Word: "character_stays", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusConflict}
 }

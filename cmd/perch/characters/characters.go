@@ -1,6 +1,6 @@
-// Package characters holds the characters of the robots and of skins' talks: their personas,
-// brains, voices and languages, from the configuration, from manifests that were imported and
-// from the data directory. A Catalog is what an owner does with them.
+// Package characters holds the characters of the robots and of skins' talks: their personas, brains,
+// voices and languages, from the configuration, from manifests that were imported and from the data
+// directory.
 package characters
 
 import (
@@ -32,8 +32,8 @@ import (
 	"perch/voice"
 )
 
-// Characters are the characters of this appliance, and which robot and which skin's talk has
-// which.
+// Characters holds the characters of this appliance, and which of them each robot and each skin's
+// talk has.
 type Characters struct {
 	robots *device.Registry
 	data   string // the data directory
@@ -41,14 +41,14 @@ type Characters struct {
 
 	mu        sync.RWMutex
 	household household
-	known     map[string]character // by the name that settings have
-	sessions  map[string]played    // the characters of skins' talks
+	known     map[string]character // by the name in settings
+	sessions  map[string]played    // of skins' talks
 }
 
 // household is what the configuration says for all robots.
 type household struct {
 	config  *config.Config
-	common  robot.Character // of a robot without anything
+	common  robot.Character // of a robot without settings
 	persona agent.Persona
 	fixed   map[device.ID]device.Settings
 }
@@ -59,14 +59,14 @@ type played struct {
 	at time.Time // of its latest turn
 }
 
-// character is one of them.
+// character is a character and where it is from.
 type character struct {
 	config.Cast
 	manifest manifest.Manifest // empty for a persona
 	from     string
 }
 
-// Where characters come from.
+// Values of admin.Character.From.
 const (
 	fromHousehold = "household"
 	fromFile      = "configuration"
@@ -77,16 +77,16 @@ const (
 // Bounds of characters.
 const (
 	maxImported = 100 // characters
-	maxSessions = 500 // talks of skins whose character is known
+	maxSessions = 500 // talks of skins
 	fetchWithin = 5 * time.Second
-	sessionLife = 10 * time.Minute // after its latest turn, a skin's talk is still its character's
+	sessionLife = 10 * time.Minute // how long a skin's talk uses its character after the latest turn
 
 	// MaxFiles is how many files of a directory are read.
 	MaxFiles = 2 * maxImported
 )
 
-// New reads the characters of robots. A character that cannot be read is logged, and the
-// household's is used instead. They take effect with Follow.
+// New reads the characters of robots. A character that cannot be read is logged, and the household's
+// is used instead. They take effect with Replace.
 func New(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*Characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -103,7 +103,7 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 		return nil, err
 	}
 	k.readConfigured(c)
-	for id, s := range k.household.fixed { // of robots that may come later, too
+	for id, s := range k.household.fixed { // also of robots that have not come yet
 		k.readFor(id, s)
 	}
 	for _, r := range robots.List() {
@@ -114,7 +114,7 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 	return k, nil
 }
 
-// Replace replaces the characters of robots by those of next, which may be k itself.
+// Replace makes the characters of next, which may be k itself, those of the robots.
 func (k *Characters) Replace(next *Characters) {
 	k.mu.Lock()
 	k.household, k.known = next.household, next.known
@@ -134,7 +134,7 @@ func (k *Characters) Replace(next *Characters) {
 	}
 }
 
-// configured returns what the configuration says at this moment.
+// configured returns the present configuration of all robots.
 func (k *Characters) configured() household {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -144,8 +144,8 @@ func (k *Characters) configured() household {
 // Speech returns the language and voice of robots without settings.
 func (k *Characters) Speech() voice.Options { return k.configured().common.Speech }
 
-// Conditions returns what the engines lack for the languages that robots are set to, beside
-// those of the configuration; mostly it is nothing. Robots are talked to all the same.
+// Conditions returns a part that says what the engines lack for the languages that robots are set to,
+// or nothing. Languages of the configuration are left to its warnings.
 func (k *Characters) Conditions() []health.Part {
 	var tags []string
 	for _, r := range k.robots.List() {
@@ -234,10 +234,10 @@ func (k *Characters) cast(id string, m manifest.Manifest, from string) character
 	return character{h.config.Cast(id, m, h.persona), m, from}
 }
 
-// PersonaDir returns where the personas are that commands name.
+// PersonaDir returns the directory of personas in a data directory.
 func PersonaDir(data string) string { return filepath.Join(data, "personas") }
 
-// ImportDir returns where the characters are that were imported.
+// ImportDir returns the directory of imported characters in a data directory.
 func ImportDir(data string) string { return filepath.Join(data, "characters") }
 
 // read reads a character that was imported, or a persona of the data directory.
@@ -246,25 +246,31 @@ func (k *Characters) read(name string) error {
 		return fmt.Errorf("a character is one that perch character list shows, or the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _",
 			PersonaDir(k.data))
 	}
-	k.mu.RLock()
-	from := k.known[name].from
-	k.mu.RUnlock()
-	if from == fromFile {
+	if own, _ := k.named(name); own.from == fromFile {
 		return nil
 	}
 	read, err := k.stored(name)
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	k.known[name] = read
-	k.mu.Unlock()
+	k.store(name, read)
 	return nil
+}
+
+func (k *Characters) store(name string, c character) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[name] = c
+}
+
+// householdCharacter returns the character of robots without one.
+func (k *Characters) householdCharacter() character {
+	return character{Cast: config.Cast{Persona: k.configured().persona}, from: fromHousehold}
 }
 
 // stored returns a character of a file in the data directory.
 func (k *Characters) stored(name string) (character, error) {
-	m, err := manifest.Read(context.Background(), nil, filepath.Join(ImportDir(k.data), name+".json")) // which asks nobody
+	m, err := manifest.Read(context.Background(), nil, filepath.Join(ImportDir(k.data), name+".json"))
 	if err == nil {
 		return k.cast(name, m, fromImport), nil
 	}
@@ -282,12 +288,7 @@ func (k *Characters) stored(name string) (character, error) {
 
 // Check returns an error for a change of a robot's settings that cannot take effect.
 func (k *Characters) Check(c device.Change) error {
-	text := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return strings.TrimSpace(*s)
-	}
+	text := func(s *string) string { return strings.TrimSpace(*cmp.Or(s, new(string))) }
 	s := device.Settings{Persona: text(c.Persona), Voice: text(c.Voice), Brain: text(c.Brain), Language: text(c.Language)}
 	for _, u := range k.configured().config.Unfit(s) {
 		return fmt.Errorf("%w: %s: %w", device.ErrSetting, u.Key, u.Err)
@@ -328,7 +329,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice),
 		Detect: c.Speech.Detect && cmp.Or(s.Language, own.Language) == ""}
 	if !has {
-		own.Persona, own.Brain = h.persona, agent.BrainOptions{} // which its brains have been given
+		own.Persona, own.Brain = h.persona, agent.BrainOptions{} // its brains were made with its options
 	}
 	if has || s.Language != "" {
 		own.Language = cmp.Or(s.Language, own.Language)
@@ -354,8 +355,8 @@ func (k *Characters) Complete(t *agent.Turn) {
 	}
 }
 
-// Who returns the id of the character in a session: a robot's, or a skin's. It does not
-// block.
+// Who returns the id of the character in a session of a robot, or of a skin if id is empty. It does
+// not block.
 func (k *Characters) Who(id device.ID, session string) string {
 	if id == "" {
 		k.mu.RLock()
@@ -366,8 +367,8 @@ func (k *Characters) Who(id device.ID, session string) string {
 	return cmp.Or(own.ID, agent.DefaultCharacter)
 }
 
-// SkillsOf returns the names of the skills that a character has besides the built-in ones; nil
-// is all. It does not block.
+// SkillsOf returns the names of the skills that a character has besides the built-in ones, or nil for
+// all. It does not block.
 func (k *Characters) SkillsOf(id string) []string {
 	own, _ := k.named(id)
 	if own.manifest.Skills == nil {
@@ -380,7 +381,7 @@ func (k *Characters) SkillsOf(id string) []string {
 	return names
 }
 
-// Exists reports whether a skin may choose a character by that name.
+// Exists reports whether there is a character of that name, which a skin may choose.
 func (k *Characters) Exists(name string) bool {
 	if config.CheckCharacter(name) != nil {
 		return false
@@ -389,12 +390,12 @@ func (k *Characters) Exists(name string) bool {
 	return known || k.read(name) == nil
 }
 
-// Play has a skin's turn answered by a character; an empty name is the household's.
-// What the skin's own system message says comes after the character's text.
+// Play makes a character answer a skin's turn; an empty name is the household's. The skin's own system
+// message comes after the character's text.
 func (k *Characters) Play(t *agent.Turn, name, system string) {
 	own, has := k.named(name)
 	if !has {
-		own.Persona, own.Brain = k.configured().persona, agent.BrainOptions{} // which its brains have been given
+		own.Persona, own.Brain = k.configured().persona, agent.BrainOptions{} // its brains were made with its options
 	}
 	k.record(t.Session, own.ID)
 	if system != "" {
@@ -413,7 +414,7 @@ func (k *Characters) record(session, id string) {
 	if id == "" {
 		return
 	}
-	if len(k.sessions) >= maxSessions { // the oldest gives way
+	if len(k.sessions) >= maxSessions { // the oldest is forgotten
 		delete(k.sessions, slices.MinFunc(slices.Collect(maps.Keys(k.sessions)), func(a, b string) int {
 			return k.sessions[a].at.Compare(k.sessions[b].at)
 		}))
@@ -427,10 +428,10 @@ func writeManifest(path string, m manifest.Manifest) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return fmt.Errorf("write a character: %w", err)
+	if err = os.MkdirAll(filepath.Dir(path), 0o750); err == nil {
+		err = store.WriteFile(path, data)
 	}
-	if err := store.WriteFile(path, data); err != nil {
+	if err != nil {
 		return fmt.Errorf("write a character: %w", err)
 	}
 	return nil

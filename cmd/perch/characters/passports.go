@@ -16,20 +16,20 @@ import (
 	"perch/store"
 )
 
-// Passports are those of the characters: what an owner wrote, over what a character itself
-// says.
+// Passports holds the passports of the characters: what an owner wrote, over what a character's
+// manifest says.
 type Passports struct {
 	characters *Characters
-	skills     func(character string) []string // by their names
+	skills     func(character string) []string // their names
 	table      *store.Table[passport.Passport]
 	bus        *event.Bus
 	installed  time.Time
 
-	mu sync.Mutex // held while one is changed
+	mu sync.Mutex // held during changes
 }
 
-// NewPassports returns the passports of a database. skills names those of a character; installed
-// is the date of characters that have none.
+// NewPassports returns the passports of a database. skills returns the names of a character's skills;
+// installed is the date of characters that have none.
 func NewPassports(c *Characters, skills func(character string) []string, db *store.DB, bus *event.Bus, installed time.Time) *Passports {
 	return &Passports{characters: c, skills: skills, table: store.NewTable[passport.Passport](db, "passports"), bus: bus, installed: installed}
 }
@@ -77,7 +77,7 @@ func (p *Passports) remove(id string) error {
 	return p.table.Delete(id)
 }
 
-// own returns what a character says of itself.
+// own returns what the manifest of a character says.
 func (p *Passports) own(id string) (passport.Own, error) {
 	c, err := p.characters.byID(id)
 	if err != nil {
@@ -98,10 +98,10 @@ func (p *Passports) own(id string) (passport.Own, error) {
 	return own, nil
 }
 
-// byID returns a character by its id, the household's among them.
+// byID returns a character by its id, also the household's.
 func (k *Characters) byID(id string) (character, error) {
 	if id == agent.DefaultCharacter {
-		return character{Cast: config.Cast{Persona: k.configured().persona}, from: fromHousehold}, nil
+		return k.householdCharacter(), nil
 	}
 	if !config.PersonaName().MatchString(id) {
 		return character{}, &httpserver.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}
@@ -112,7 +112,7 @@ func (k *Characters) byID(id string) (character, error) {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	for _, own := range k.known { // a persona of the configuration is known by its path
+	for _, own := range k.known { // personas of the configuration are known by their paths
 		if own.ID == id {
 			return own, nil
 		}

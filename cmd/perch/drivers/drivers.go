@@ -1,5 +1,5 @@
-// Package drivers lists the drivers of engines: what recognizers, synthesizers and brains there
-// are. A new one is a package that declares it, and a line here.
+// Package drivers lists the drivers of engines: the kinds of recognizers, synthesizers and brains. A
+// new driver is a package that declares it, and a line here.
 package drivers
 
 import (
@@ -70,10 +70,10 @@ func Models() driver.List[thinker.ModelSetup, thinker.Model] {
 	return driver.List[thinker.ModelSetup, thinker.Model]{brainopenai.Driver(), anthropic.Driver()}
 }
 
-// Voice is what recognizers and synthesizers are made of besides their options.
+// Voice holds what recognizers and synthesizers need besides their options.
 type Voice struct {
 	voice.Setup
-	Book        *reflex.Book // the sentences for a recognizer that knows no others; nil where nothing is made
+	Book        *reflex.Book // the sentences for a recognizer of commands; nil if engines are only checked
 	FindWyoming func(ctx context.Context) ([]string, error)
 }
 
@@ -85,14 +85,14 @@ func (v Voice) sphinx() sphinx.Setup {
 	return sphinx.Setup{Setup: v.Setup, Grammar: func() (sphinx.Grammar, []string) { return Grammar(v.Book), v.Book.Unheard() }}
 }
 
-// Brain is what brains are made of besides their options.
+// Brain holds what brains need besides their options.
 type Brain struct {
 	thinker.BrainSetup
 	Books     func(sentences string) ([]*reflex.Book, error) // of the household's languages
 	Book      func(tag string) (*reflex.Book, error)         // of another language
-	Skills    *skill.Library                                 // whose sentences are understood without a model; may be nil
+	Skills    *skill.Library                                 // may be nil
 	MayAnswer func(device.ID) bool                           // whether a robot may answer a permission
-	Lend      func() acp.ToolEndpoint                        // where a coding agent finds tools
+	Lend      func() acp.ToolEndpoint                        // a server of tools for a coding agent
 }
 
 func (b Brain) thinker() thinker.BrainSetup { return b.BrainSetup }
@@ -111,7 +111,7 @@ func (b Brain) reflex() reflex.Setup {
 
 func (b Brain) acp() acp.Options {
 	own := b.Options
-	own.Deep, own.Persona, own.Phrases = nil, agent.Persona{}, nil // which are for a model of ours
+	own.Deep, own.Persona, own.Phrases = nil, agent.Persona{}, nil // for Perch's own models only
 	return acp.Options{MayAnswer: b.MayAnswer, Tools: thinker.New(own).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
 }
 
@@ -122,8 +122,8 @@ func ToolServer(t thinker.ToolServer, log *slog.Logger) (mcp.Options, error) {
 		Except: t.Except, Log: log}, err
 }
 
-// Grammar returns what a book understands. For a book in another language than English it is what
-// the English one understands, as the recognizer knows no other.
+// Grammar returns the grammar of a book's sentences. For a book in another language it is that of the
+// English book, as the recognizer knows no other language.
 func Grammar(book *reflex.Book) (g sphinx.Grammar) {
 	rules := book.Rules()
 	if len(rules) == 0 {

@@ -9,7 +9,7 @@ import (
 // Kind describes a driver for people.
 type Kind struct {
 	List, Kind string
-	Runs       []string // what its users run
+	Runs       []string // the programs and services that it is for
 	Samples    []string // entries of the configuration, in YAML
 	Keys       []driver.Field
 }
@@ -26,7 +26,8 @@ func kinds[S, E any](list string, of driver.List[S, E]) (all []Kind) {
 	return all
 }
 
-// sampleMark stands in cmd/perch/config/perch.yaml where Sample puts the kinds of a list.
+// sampleMark marks the lines of cmd/perch/config/perch.yaml below which Sample puts the kinds of a
+// list.
 const sampleMark = "# The kinds of "
 
 // Sample returns the annotated configuration with an entry and the keys of every kind of engine.

@@ -1,4 +1,4 @@
-// Package skills loads what the characters know how to do, as the configuration says.
+// Package skills loads the skills of the characters, as the configuration says.
 package skills
 
 import (
@@ -21,13 +21,13 @@ import (
 	"perch/event"
 )
 
-// Options are what the skills need of an appliance.
+// Options holds what the skills need of an appliance.
 type Options struct {
 	Config   func() *config.Config
 	Data     string // the data directory
 	Key      diary.Key
 	Memory   *agent.Memory
-	SkillsOf func(character string) []string // by their names; nil is all
+	SkillsOf func(character string) []string // their names; nil for all
 	Publish  func(robot device.ID, session string, e event.Event)
 	Log      *slog.Logger
 }
@@ -64,13 +64,13 @@ func New(o Options) (*skill.Library, error) {
 	return l, nil
 }
 
-// Folder returns where the skills are.
+// Folder returns the directory of the skills.
 func Folder(c *config.Config, data string) string {
 	return cmp.Or(c.Skills.Dir, filepath.Join(data, "skills"))
 }
 
-// Trust returns which skills are loaded. The owner of this appliance is an owner of all
-// characters, once there is a key.
+// Trust returns which skills are loaded. This appliance's key, if there is one, is an owner of all
+// characters.
 func Trust(c *config.Config, data string) (skill.Trust, error) {
 	trust, err := skill.ParseTrust(c.Skills.Trust, c.Skills.Allow)
 	if err != nil {
@@ -78,7 +78,7 @@ func Trust(c *config.Config, data string) (skill.Trust, error) {
 	}
 	key, err := datadir.ReadKey(data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return trust, nil // nothing was signed with it yet
+		return trust, nil
 	}
 	if err != nil {
 		return trust, err

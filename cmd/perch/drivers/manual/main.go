@@ -1,5 +1,5 @@
-// Command manual writes what the drivers declare into the documentation: the regions of
-// docs/engines.md and docs/relays.md that are between two marks. It runs in the module's folder.
+// Command manual writes what the drivers declare into the regions of docs/engines.md and
+// docs/relays.md that are between two marks. It runs in the module's folder.
 //
 //	go run ./cmd/perch/drivers/manual          rewrites the regions
 //	go run ./cmd/perch/drivers/manual -check   fails where one is out of date
@@ -59,12 +59,12 @@ func write(page, name, text string, check bool) error {
 	return os.WriteFile(page, []byte(is), 0o644)
 }
 
-// lists are the lists of engines, and how people call what is in them.
+// lists returns the lists of engines, and what people call the engines in them.
 func lists() [][2]string {
 	return [][2]string{{"speech.recognizers", "speech recognition"}, {"speech.synthesizers", "speech synthesis"}, {"brains", "agent"}}
 }
 
-// engines is the table of the kinds by what people run.
+// engines returns the table of the kinds by the programs and services that they are for.
 func engines(all []drivers.Kind) string {
 	var rows []string
 	for _, k := range all {
@@ -99,7 +99,7 @@ func engines(all []drivers.Kind) string {
 	return b.String()
 }
 
-// kinds lists the entries and the keys of every kind.
+// kinds returns the entries and the keys of every kind.
 func kinds(all []drivers.Kind) string {
 	var b strings.Builder
 	for _, l := range lists() {
@@ -120,7 +120,7 @@ func kinds(all []drivers.Kind) string {
 	return b.String() + "\n"
 }
 
-// programs is the table of the avatar programs.
+// programs returns the table of the avatar programs.
 func programs(all []relay.Kind) string {
 	var b strings.Builder
 	b.WriteString("| `kind` | program | usually at | what it is shown |\n|---|---|---|---|\n")
