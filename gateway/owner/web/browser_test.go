@@ -102,15 +102,27 @@ func (c *chromium) open(t testing.TB, in chromedp.ContextOption) *tab {
 	return b
 }
 
-// startAppliance runs an appliance whose page a test looks at.
-func startAppliance(t *testing.T) *appliancetest.Appliance {
+// startAppliance runs an appliance whose page a test looks at, with adopted robots.
+func startAppliance(t *testing.T, robots ...string) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key
-	return appliancetest.Start(t, c, t.TempDir())
+	h := appliancetest.Start(t, c, t.TempDir())
+	for _, mac := range robots {
+		h.Adopt(mac)
+	}
+	return h
 }
 
-// comeIn opens a tab with a session at an appliance's address for browsers of this machine.
+// visit opens a path below an appliance's address for browsers of this machine, with a session.
+func (c *chromium) visit(t testing.TB, h *appliancetest.Appliance, path string) *tab {
+	t.Helper()
+	b := c.comeIn(t, h)
+	b.open(h.Here() + path)
+	return b
+}
+
+// comeIn makes a tab with a session at an appliance's address for browsers of this machine.
 func (c *chromium) comeIn(t testing.TB, h *appliancetest.Appliance) *tab {
 	t.Helper()
 	b := c.browse(t)

@@ -8,23 +8,15 @@ import (
 	"perch/event"
 )
 
-// everyWidth has axe look at what is open, wide and narrow.
-func (b *tab) everyWidth(what string) {
-	b.t.Helper()
-	b.inspect(what)
-}
-
 // seeCharacter: an owner chooses a robot's character among those there are, and sees what
 // others choose and import.
 func seeCharacter(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
+	h := startAppliance(t, kitchenMAC)
 	imported := func(id, name string) {
 		h.Admin(http.MethodPost, "/api/v1/characters?id="+id, `{"spec":"agent-manifest/0.2","name":`+quote(name)+`}`, nil)
 	}
 	imported("leo", "Leo <b>")
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/robots/" + kitchen)
+	b := c.visit(t, h, "#/robots/"+kitchen)
 	const choice = "p-robot-settings >>> [data-test=persona]"
 	offers := func(what string) {
 		b.until(`[...see.one("` + choice + `").options].some((o) => o.text === ` + quote(what) + `)`)
@@ -34,7 +26,7 @@ func seeCharacter(t *testing.T, c *chromium) {
 	b.choose(choice, "leo")
 	b.click("p-robot-settings >>> [data-test=save]")
 	h.Eventually("the robot has it", func() bool { return h.Characters.Who(kitchen, "") == "leo" })
-	b.everyWidth("a robot with a character")
+	b.inspect("a robot with a character")
 	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"character":"default"}`, nil)
 	b.until(`see.one("` + choice + `").value === ""`)
 	imported("ada", "ada")
@@ -46,10 +38,8 @@ func seeCharacter(t *testing.T, c *chromium) {
 // seeDiary: what was written down is listed as it is written, with what the check of it
 // found.
 func seeDiary(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/memory")
+	h := startAppliance(t, kitchenMAC)
+	b := c.visit(t, h, "#/memory")
 	b.says("p-diary", "Nothing is written yet.")
 	b.says("[data-test=diary-result]", "there are no entries")
 	h.Bus.Publish(kitchen, "s1", event.LoadEnded{URI: "robot.glb"})
@@ -62,7 +52,7 @@ func seeDiary(t *testing.T, c *chromium) {
 	if len(newest) != 1 || !strings.Contains(b.text("[data-test=diary-result]"), newest[0].Hash) {
 		t.Errorf("the hash of %+v is not shown", newest)
 	}
-	b.everyWidth("the diary")
+	b.inspect("the diary")
 }
 
 // seeRankedMemory: the best comes first, and a kind and a tag are shown alone.
@@ -73,8 +63,7 @@ func seeRankedMemory(t *testing.T, c *chromium) {
 		`{"text":"Ann plays the cello.","type":"user","tags":["music"]}`} {
 		h.Admin(http.MethodPost, "/api/v1/memory", fact, nil)
 	}
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/memory")
+	b := c.visit(t, h, "#/memory")
 	b.says("#count", "3")
 	first := func() string { return b.text("[data-test=memory]") }
 	if text := first(); !strings.Contains(text, "Never play music") {
@@ -88,7 +77,7 @@ func seeRankedMemory(t *testing.T, c *chromium) {
 	if text := first(); !strings.Contains(text, "cello") {
 		t.Errorf("of the type and the tag it is %q", text)
 	}
-	b.everyWidth("a memory of one type and tag")
+	b.inspect("a memory of one type and tag")
 	b.choose("[data-test=memory-tag]", "")
 	b.choose("[data-test=memory-type]", "reference")
 	b.says("[data-test=memory]", "spare key")

@@ -19,8 +19,7 @@ import (
 // is shown at once.
 func seeMemory(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/memory")
+	b := c.visit(t, h, "#/memory")
 	b.fill("[data-test=memory-text]", "The cat is called Miso.")
 	b.click("[data-test=memory-add]")
 	b.says("[data-test=memory]", "Miso")
@@ -65,9 +64,7 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 // seeNotifications: one is sent, shown to all, and ends when it is acknowledged.
 func seeNotifications(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	home, b := c.comeIn(t, h), c.comeIn(t, h)
-	home.open(h.Here())
-	b.open(h.Here() + "#/notifications")
+	home, b := c.visit(t, h, ""), c.visit(t, h, "#/notifications")
 	b.fill("[data-test=notification-text]", "The washing is done.")
 	b.click("[data-test=notification-send]")
 	b.says("#open >>> [data-test=notification]", "washing")
@@ -82,8 +79,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
 	h := startAppliance(t)
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	for command, does := range map[string]struct{ where, click, says string }{
 		"make test":    {"", "[data-test=question] [data-test=allow]", `"allow"`},
 		"make install": {"notifications", "[data-test=question] [data-test=no]", `"deny"`},
@@ -102,10 +98,8 @@ func seeQuestions(t *testing.T, c *chromium) {
 
 // seeTimers: a timer that a robot was told is shown by itself, and is cancelled.
 func seeTimers(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/timers")
+	h := startAppliance(t, kitchenMAC)
+	b := c.visit(t, h, "#/timers")
 	b.sees("main >>> p-empty")
 	h.Companion(simrobot.Options{Firmware: "dotty", Stay: true, Events: appliancetest.Idle(),
 		Say: appliancetest.Sentences(t, "set a timer for twenty minutes")})
@@ -138,10 +132,8 @@ func (b *tab) upload(file string) {
 // seeRollouts: an image is uploaded, rolled out to half of the robots, paused and
 // resumed.
 func seeRollouts(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/firmware")
+	h := startAppliance(t, kitchenMAC)
+	b := c.visit(t, h, "#/firmware")
 	b.upload(written(t, "app.bin", simrobot.Image("1.5.0", 64<<10)))
 	b.says("[data-test=image]", "1.5.0")
 	b.click("[data-test=plan] summary")
@@ -228,8 +220,7 @@ func seeBrokenUploads(t *testing.T, c *chromium) {
 func seeBackup(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The cat is called Miso."}`, nil)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/backup")
+	b := c.visit(t, h, "#/backup")
 	b.click("#download")
 	b.sees("#made")
 	file := written(t, "perch.tar", b.download("*.tar"))

@@ -30,8 +30,7 @@ func (b *tab) enter(h *appliancetest.Appliance) {
 // seeComingIn: a page that is the owner's sends others to where they come in, who
 // are told whose it is and nothing else.
 func seeComingIn(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
+	h := startAppliance(t, kitchenMAC)
 	b := c.browse(t)
 	b.open(h.URL("/robot"))
 	b.says("h1", "perch")

@@ -26,8 +26,7 @@ func seeMood(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}} {
 		b.view(v.hash, v.element)
 		b.sees("stack-chan-face")

@@ -20,10 +20,8 @@ func TestMoodPictures(t *testing.T) {
 		t.Skip("PERCH_SCREENSHOTS names no folder for them")
 	}
 	c := startChromium(t)
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "face?robot=" + kitchen + "&background=white")
+	h := startAppliance(t, kitchenMAC)
+	b := c.visit(t, h, "face?robot="+kitchen+"&background=white")
 	b.at(320, 288)
 	b.sees("stack-chan-face")
 	for _, name := range []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"} {

@@ -45,8 +45,7 @@ const otherPort = `(async (perch, robot) => {
 // events.
 func TestAnotherPortReadsNothing(t *testing.T) {
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP "+plainName+" 127.0.0.1"))
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
+	h := startAppliance(t, kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
 	at := strings.Replace(h.URL("/"), "127.0.0.1", plainName, 1)

@@ -26,8 +26,7 @@ func TestPictures(t *testing.T) {
 	for _, q := range asked {
 		h.Admin(http.MethodPost, "/api/v1/permissions/"+q.ID, `{"allow":true}`, nil)
 	}
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	for _, v := range []struct{ name, hash, element, shown, top string }{
 		{"home", "", "p-home", "[data-test=robot-" + kitchen + "]", "p-shell"},
 		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]", "p-shell"},

@@ -18,8 +18,7 @@ func seeAdoption(t *testing.T, c *chromium) {
 	cfg := appliancetest.Config()
 	cfg.Adoption = "code"
 	h := appliancetest.Start(t, cfg, t.TempDir())
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	b.sees("[data-test=no-robot]")
 	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	b.sees("[data-test=waiting-" + guest + "]")
@@ -38,8 +37,7 @@ func seeTwoClients(t *testing.T, c *chromium) {
 		h.Robots.CheckIn(device.CheckIn{ID: guest, Client: device.NewClient(client), Address: address, BaseURL: h.URL("")},
 			time.Now().Add(-time.Hour))
 	}
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	for _, text := range []string{"192.168.1.66", "a-stranger", "192.168.1.40", "the-robot"} {
 		b.says("[data-test=waiting-"+guest+"]", text)
 	}
@@ -65,12 +63,10 @@ func called(tool string, arguments ...string) func(simrobot.Observation) bool {
 // seeRobot: an owner has a robot speak, turns its head by mouse and keys, lights its
 // LEDs, sets its volume and its name, runs a tool of its; the robot does all of it.
 func seeRobot(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
+	h := startAppliance(t, kitchenMAC)
 	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
 	h.KnowsTools(kitchen)
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/robots/" + kitchen)
+	b := c.visit(t, h, "#/robots/"+kitchen)
 	b.fill("[data-test=say]", "Dinner is ready.")
 	b.press(kb.Enter)
 	h.Await(robot, "it says so", appliancetest.Shows("Dinner is ready."))
@@ -113,12 +109,8 @@ func seeRobot(t *testing.T, c *chromium) {
 // seeTwoSettings: of two owners who set the same of a robot, the second sees what
 // the first has set, and has lost nothing typed.
 func seeTwoSettings(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
-	first, second := c.comeIn(t, h), c.comeIn(t, h)
-	for _, b := range []*tab{first, second} {
-		b.open(h.Here() + "#/robots/" + kitchen)
-	}
+	h := startAppliance(t, kitchenMAC)
+	first, second := c.visit(t, h, "#/robots/"+kitchen), c.visit(t, h, "#/robots/"+kitchen)
 	second.fill("[data-test=name]", "Cellar")
 	first.fill("[data-test=name]", "Kitchen")
 	first.click("p-robot-settings >>> [data-test=save]")

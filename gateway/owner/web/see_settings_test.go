@@ -121,10 +121,7 @@ func seeSettings(t *testing.T, c *chromium) {
 // seeTwoConfigurations: two owners change different keys at the same time, and neither loses anything.
 func seeTwoConfigurations(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house\n")
-	first, second := c.comeIn(t, h), c.comeIn(t, h)
-	for _, b := range []*tab{first, second} {
-		b.open(h.Here() + "#/settings")
-	}
+	first, second := c.visit(t, h, "#/settings"), c.visit(t, h, "#/settings")
 	second.set("timezone", "Europe/Berlin")
 	first.set("name", "cottage")
 	first.click("[data-test=save]")
@@ -141,8 +138,7 @@ func seeTwoConfigurations(t *testing.T, c *chromium) {
 func seeFirstSteps(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "language: [en, de]\n")
 	const language = "main >>> [data-test=language]"
-	b := c.comeIn(t, h)
-	b.open(h.Here() + "#/first")
+	b := c.visit(t, h, "#/first")
 	b.says(language, "English")
 	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "de"`)
 	b.says("[data-test=unheard]", "understands German:")

@@ -99,8 +99,7 @@ func (r *relay) mend() {
 // seeCut: a page whose connection is lost says so, comes back by itself, and has
 // then shown everything once and in its order.
 func seeCut(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
+	h := startAppliance(t, kitchenMAC)
 	r, at := relayTo(t, h.Here())
 	b := c.browse(t)
 	lost := []string{"ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED"}

@@ -44,8 +44,7 @@ func (b *tab) everyView(all []aView) {
 
 func seeEmpty(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	b.everyView(views(""))
 	b.inLight("dark")
 	b.at(1400, 900)
@@ -55,8 +54,7 @@ func seeEmpty(t *testing.T, c *chromium) {
 
 func seeLivedIn(t *testing.T, c *chromium) {
 	h, talked := livedIn(t)
-	b := c.comeIn(t, h)
-	b.open(h.Here())
+	b := c.visit(t, h, "")
 	b.says("main", "Kitchen")
 	showTalk := func(v aView) bool {
 		return slices.Contains([]string{"p-home", "p-timers", "p-turns", "p-sensed", "p-robot"}, v.element)
@@ -76,12 +74,10 @@ func seeLivedIn(t *testing.T, c *chromium) {
 
 // seePages: those beside the dashboard, the robot in the page and a robot's face.
 func seePages(t *testing.T, c *chromium) {
-	h := startAppliance(t)
-	h.Adopt(kitchenMAC)
+	h := startAppliance(t, kitchenMAC)
 	for path, shown := range map[string]string{"robot": `see.one("[data-test=status]")?.dataset.state === "idle"`,
 		"face?robot=" + kitchen: `see.has("stack-chan-face")`} {
-		b := c.comeIn(t, h)
-		b.open(h.Here() + path)
+		b := c.visit(t, h, path)
 		b.until(shown)
 		b.inspect(path)
 	}
