@@ -51,15 +51,9 @@ func TestKey(t *testing.T) {
 	} {
 		k := httpserver.NewKey(secret, "/var/lib/perch/admin-token", "X-Admin-Token")
 		err := try(k, "192.168.1.5:1", c.header, c.value)
-		if (err == nil) != (c.status == 0) {
-			t.Errorf("%s: %v", name, err)
-		}
+		checkRefusal(t, name, err, c.status == 0, "wrong_key", c.status, "the file admin-token in the data directory")
 		if err == nil {
 			continue
-		}
-		if code, status := refused(t, err); code != "wrong_key" || status != c.status ||
-			!strings.Contains(err.Error(), "the file admin-token in the data directory") {
-			t.Errorf("%s: %d %s %v", name, status, code, err)
 		}
 		if strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "/var") {
 			t.Errorf("%s: the answer holds the secret, or where it is: %v", name, err)

@@ -64,7 +64,7 @@ func TestLocal(t *testing.T) {
 		{"a browser's address bar", "127.0.0.1:4000", "127.0.0.1", http.Header{"Sec-Fetch-Site": {"none"}}, true},
 		{"Via", "127.0.0.1:4000", "127.0.0.1", http.Header{"Via": {"1.1 proxy"}}, false},
 	} {
-		checkLocal(t, c.name, httpserver.Local(local(c.peer, c.host, c.header)), c.may)
+		checkRefusal(t, c.name, httpserver.Local(local(c.peer, c.host, c.header)), c.may, "not_local", http.StatusForbidden, "")
 	}
 }
 
@@ -74,20 +74,6 @@ func local(peer, host string, header http.Header) *http.Request {
 	r.RemoteAddr, r.Host = peer, host
 	maps.Copy(r.Header, header)
 	return r
-}
-
-// checkLocal checks whether a request is refused, and how.
-func checkLocal(t *testing.T, name string, err error, may bool) {
-	t.Helper()
-	if (err == nil) != may {
-		t.Errorf("%s: %v, want allowed %t", name, err, may)
-	}
-	if err == nil {
-		return
-	}
-	if code, status := refused(t, err); code != "not_local" || status != http.StatusForbidden {
-		t.Errorf("%s is refused with %d %s", name, status, code)
-	}
 }
 
 // TestLocalRefusesOldHTTP: a proxy that adds no header about itself, as nginx
@@ -126,7 +112,7 @@ func TestLocalPages(t *testing.T) {
 		{"an allowed page through a proxy", "localhost:3000", http.Header{"Origin": {panel}, "X-Forwarded-For": {"127.0.0.1"}}, false},
 	} {
 		r := local("127.0.0.1:4000", c.host, c.header)
-		checkLocal(t, c.name, origins.Local(r), c.may)
+		checkRefusal(t, c.name, origins.Local(r), c.may, "not_local", http.StatusForbidden, "")
 		if page := len(c.header) > 0; page && httpserver.Local(r) == nil {
 			t.Errorf("%s is let in where no page is", c.name)
 		}

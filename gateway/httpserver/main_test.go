@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -64,4 +65,18 @@ func refused(t testing.TB, err error) (code string, status int) {
 		t.Fatalf("%v (%T) is no Fault", err, err)
 	}
 	return f.Code(), f.Status()
+}
+
+// checkRefusal checks whether a request is refused, and how. hint is in the message.
+func checkRefusal(t testing.TB, name string, err error, may bool, code string, status int, hint string) {
+	t.Helper()
+	if (err == nil) != may {
+		t.Errorf("%.80s: %v, want allowed %t", name, err, may)
+	}
+	if err == nil {
+		return
+	}
+	if c, s := refused(t, err); c != code || s != status || !strings.Contains(err.Error(), hint) || len(err.Error()) > 500 {
+		t.Errorf("%.80s is refused with %d %s: %v", name, s, c, err)
+	}
 }
