@@ -16,8 +16,8 @@ import (
 	"perch/must"
 )
 
-// fakeAITuber is AITuberKit's external API as src/pages/api/v1 and next.config.js of its
-// commit 6be82fe say: paths end with a slash, or lead elsewhere.
+// fakeAITuber is AITuberKit's external API as in src/pages/api/v1 and next.config.js of commit
+// 6be82fe: it redirects paths without a last slash.
 type fakeAITuber struct {
 	httpFake
 	key       string
@@ -66,7 +66,7 @@ func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestAITuberKitRefuses, and what the owner reads.
+// TestAITuberKitRefuses: the owner gets the reason.
 func TestAITuberKitRefuses(t *testing.T) {
 	for _, c := range []struct {
 		key    string
@@ -92,8 +92,8 @@ func TestAITuberKitRefuses(t *testing.T) {
 	}
 }
 
-// TestAITuberKitRefusesAText, which ends neither the connection nor what comes after it.
-func TestAITuberKitRefusesAText(t *testing.T) {
+// TestAITuberKitRefusesText, but the connection continues.
+func TestAITuberKitRefusesText(t *testing.T) {
 	f := newFakeAITuber(t)
 	serve, opened := f.Config.Handler, atomic.Int32{}
 	f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,9 +137,9 @@ func TestAITuberChoice(t *testing.T) {
 	}
 }
 
-// TestAITuberKitIsTried twice, and speaks everything both times: each face's name, a sentence,
-// a notification and a question.
-func TestAITuberKitIsTried(t *testing.T) {
+// TestAITuberKitTrial speaks each face's name, a sentence, a notification and a question, also the
+// second time.
+func TestAITuberKitTrial(t *testing.T) {
 	f := newFakeAITuber(t)
 	h := newConnected(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})
 	for range 2 {

@@ -14,7 +14,7 @@ import (
 	"perch/limit"
 )
 
-// lineServer takes lines by TCP, as ChatdollKit's SocketServer does.
+// lineServer receives lines by TCP, as ChatdollKit's SocketServer does.
 type lineServer struct {
 	t                 testing.TB
 	greeting, address string
@@ -26,7 +26,7 @@ type lineServer struct {
 	conns []net.Conn
 }
 
-// newLineServer says greeting to whoever connects, which ChatdollKit does not.
+// newLineServer sends greeting on each connection, which ChatdollKit does not.
 func newLineServer(t testing.TB, greeting string) *lineServer {
 	t.Helper()
 	s := &lineServer{t: t, greeting: greeting, address: anywhere}
@@ -35,7 +35,7 @@ func newLineServer(t testing.TB, greeting string) *lineServer {
 	return s
 }
 
-// again starts it, or one that was stopped, where it was. It has been told nothing yet.
+// again starts it at its address, without messages.
 func (s *lineServer) again() {
 	s.t.Helper()
 	s.clear()
@@ -113,7 +113,7 @@ func TestChatdollKitTexts(t *testing.T) {
 	}
 }
 
-// TestChatdollKit performs no gesture whose word is empty, and speaks a notification where it is to.
+// TestChatdollKit performs no gesture with an empty word, and speaks a notification.
 func TestChatdollKit(t *testing.T) {
 	s := newLineServer(t, "")
 	h := newConnected(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address, Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
@@ -126,8 +126,8 @@ func TestChatdollKit(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoChatdollKit talks without end, or is not there.
-func TestWhatIsNoChatdollKit(t *testing.T) {
+// TestOtherThanChatdollKit sends text without end, or is absent.
+func TestOtherThanChatdollKit(t *testing.T) {
 	s := newLineServer(t, strings.Repeat("hello\n", limit.Body))
 	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address})
 	h.eventually("it is found out", func() bool { return strings.Contains(h.note(), "no ChatdollKit") })

@@ -19,8 +19,8 @@ import (
 	"perch/must"
 )
 
-// fakeClawd is clawd-on-desk as far as its server's source says (src/server.js and
-// src/server-route-state.js of version 0.5.10 and later).
+// fakeClawd is clawd-on-desk as in src/server.js and src/server-route-state.js since version
+// 0.5.10.
 type fakeClawd struct {
 	httpFake
 	silent bool // it ignores the agent, which is switched off there
@@ -76,7 +76,7 @@ func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestClawd is shown a session that no robot has, and a notification of none.
+// TestClawd shows a session without a robot.
 func TestClawd(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newHarness(t, Target{Kind: "clawd", URL: c.URL})
@@ -85,7 +85,7 @@ func TestClawd(t *testing.T) {
 	h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
 }
 
-// TestClawdIsFound by its runtime file, and at another port once it is started anew there.
+// TestClawdIsFound by its runtime file, and again at another port.
 func TestClawdIsFound(t *testing.T) {
 	var free []net.Listener
 	for port := clawdFirst; port <= clawdLast && len(free) < 2; port++ {
@@ -116,8 +116,8 @@ func TestClawdIsFound(t *testing.T) {
 	h.eventually("it is told at its other port", func() bool { return strings.Contains(second.all(), `"working"`) })
 }
 
-// TestClawdIsTried with a notification and a question too, in a session that is over at the end.
-func TestClawdIsTried(t *testing.T) {
+// TestClawdTrial includes a notification and a question, and ends the session.
+func TestClawdTrial(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newConnected(t, Target{Kind: "clawd", URL: c.URL})
 	must.Succeed(t, h.relays.RunTrial(t.Context(), "clawd", time.Millisecond, func(string) error { return nil }))
@@ -127,9 +127,8 @@ func TestClawdIsTried(t *testing.T) {
 	}
 }
 
-// TestClawdTakesNothing of an agent that is switched off there, or of a state that it does
-// not know, and the owner reads so.
-func TestClawdTakesNothing(t *testing.T) {
+// TestClawdIgnores an agent that is switched off there, and unknown states; the owner is warned.
+func TestClawdIgnores(t *testing.T) {
 	c := newFakeClawd(t, "127.0.0.1:0")
 	c.silent = true
 	off := newHarness(t, Target{Kind: "clawd", URL: c.URL})
@@ -142,16 +141,15 @@ func TestClawdTakesNothing(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotClawd is passed over.
-func TestWhatIsNotClawd(t *testing.T) {
+// TestOtherThanClawd is not connected.
+func TestOtherThanClawd(t *testing.T) {
 	r := newReceiver(t, func(string) int { return http.StatusOK })
 	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok":true}`) })
 	h := newHarness(t, Target{Kind: "clawd", URL: r.URL})
 	h.eventually("the note", func() bool { return strings.Contains(h.note(), "does not answer") })
 }
 
-// TestClawdTells is what each state is told as.
-func TestClawdTells(t *testing.T) {
+func TestClawdStates(t *testing.T) {
 	w := wordsOf(t, clawdKind(), map[string]string{"state.listening": "", "agent": "custom-perch-0123456789ab"})
 	for _, c := range []struct {
 		is, was agent.Shown

@@ -20,23 +20,22 @@ import (
 	"perch/must"
 )
 
-// player is a program of a kind, which notes what it is told.
+// player is a fake program of a kind.
 type player struct {
 	kind  string
 	start func(t testing.TB) (Target, toldProgram)
-	// again reports whether a program is told now and then what it was told before; then
-	// only what is new of an address counts.
+	// again reports whether messages are repeated; then only a new value of an address counts.
 	again bool
 }
 
-// toldProgram is a program that notes what it is told, a message a line.
+// toldProgram is a program that records its messages.
 type toldProgram interface {
-	all() string
-	stop()  // as a kill would
-	again() // starts it where it was; it has been told nothing yet
+	all() string // a message a line
+	stop()       // kills it
+	again()      // starts it at the same address, without messages
 }
 
-// players are a program of each kind.
+// players returns a player of each kind.
 func players() []player {
 	return []player{
 		{"aituberkit", func(t testing.TB) (Target, toldProgram) {
@@ -62,7 +61,7 @@ func players() []player {
 			return Target{URL: "ws://" + f.address, Key: o.password}, f
 		}, false},
 		{"unreal", func(t testing.TB) (Target, toldProgram) {
-			f := unrealFake(t, true)
+			f := unrealFake(t)
 			return Target{URL: "ws://" + f.address}, plainly{f, unnumbered}
 		}, false},
 		{"veadotube", func(t testing.TB) (Target, toldProgram) {
@@ -92,10 +91,10 @@ func players() []player {
 	}
 }
 
-// plainly is what a program is told, but for what differs from day to day.
+// plainly is a program whose messages are reduced to what is constant.
 type plainly struct {
 	toldProgram
-	line func(message string) string // empty is left out
+	line func(message string) string // "" skips the message
 }
 
 func (p plainly) all() string {
@@ -108,7 +107,7 @@ func (p plainly) all() string {
 	return strings.Join(lines, "\n")
 }
 
-// performedLine is what ChatdollKit performs: a face is told again now and then.
+// performedLine returns what ChatdollKit performs; faces have an address, because they are repeated.
 func performedLine(message string) string {
 	_, text, _ := strings.Cut(message, `"Text":"`)
 	text, _, _ = strings.Cut(text, `"`)
@@ -118,12 +117,12 @@ func performedLine(message string) string {
 	return text
 }
 
-// unnumbered is what Unreal is asked, without the number of the call.
+// unnumbered returns a call of Unreal without its number.
 func unnumbered(message string) string {
 	return regexp.MustCompile(`"(Id|RequestId)":\d+,`).ReplaceAllString(strings.TrimSpace(message), "")
 }
 
-// weightLine is the weight of a blend shape that it moves to, not those on its way.
+// weightLine returns the final weight of a blend shape, and skips those on the way.
 func weightLine(message string) string {
 	shape, is := strings.CutPrefix(strings.TrimSpace(message), "/VMC/Ext/Blend/Val ")
 	if whole := strings.HasSuffix(shape, ".00") || strings.HasSuffix(shape, ".50"); !is || !whole {
@@ -132,8 +131,7 @@ func weightLine(message string) string {
 	return shape
 }
 
-// act is a step of a spoken turn: something happens, or the robot is heard so loud, or time
-// passes.
+// act is a step of a spoken turn: an event, a loudness of the robot, or passing time.
 type act struct {
 	what   string
 	event  event.Event
@@ -141,7 +139,7 @@ type act struct {
 	passes bool
 }
 
-// acts are a spoken turn, what a person is told after it, and the end of both.
+// acts returns a spoken turn, its end, and a notification.
 func acts() []act {
 	return []act{
 		{what: "the robot is there", event: event.RobotOnline{}},
@@ -164,7 +162,7 @@ func acts() []act {
 	}
 }
 
-// playing is a player at work.
+// playing is a running player.
 type playing struct {
 	player
 	told toldProgram
@@ -172,8 +170,8 @@ type playing struct {
 	last map[string]string // by address, where it is told again
 }
 
-// play starts a program of each kind, and what shows the agents in them. The doors come
-// with programs that have joined the robot's talk.
+// play starts a program of each kind, relays to them, and the servers with programs that have
+// joined the robot's talk.
 func play(t testing.TB, change func(*Relays)) (*harness, []*playing) {
 	t.Helper()
 	var targets []Target
@@ -194,15 +192,14 @@ func play(t testing.TB, change func(*Relays)) (*harness, []*playing) {
 	return h, all
 }
 
-// again starts one that was killed. Nothing that it was told before counts.
+// again starts the killed program, without messages.
 func (p *playing) again() {
 	p.read, p.last = 0, nil
 	p.told.again()
 }
 
-// fresh are the lines since it was last asked, sorted: the order of what belongs
-// together is no program's business. Where the first of them are the ones that are wanted,
-// the others are left for later, since time has passed by itself meanwhile; nil wants all.
+// fresh returns the new lines, sorted, because the order within a step does not matter. If the
+// first of them are the wanted ones, the others are left for the next step; nil wants all.
 func (p *playing) fresh(wanted []string) (lines []string, read int) {
 	var all []string
 	if told := p.told.all(); told != "" {
@@ -222,7 +219,7 @@ func (p *playing) fresh(wanted []string) (lines []string, read int) {
 	return lines, read
 }
 
-// take counts the lines as read.
+// take marks the lines as read.
 func (p *playing) take(lines []string, read int) {
 	p.read = read
 	if p.last == nil {
@@ -234,8 +231,7 @@ func (p *playing) take(lines []string, read int) {
 	}
 }
 
-// golden is a file with what programs are told at each act. PERCH_GOLDEN=rewrite has it
-// written.
+// golden is a file of the messages of each act. PERCH_GOLDEN=rewrite writes it.
 type golden struct {
 	t       testing.TB
 	file    string
@@ -255,12 +251,11 @@ func newGolden(t testing.TB, file string) *golden {
 	return g
 }
 
-// quietAfter is how long nothing comes after what a step brings about: gestures end and
-// the chatbox waits for longer than a second.
+// quietAfter is longer than a step takes: gestures and the chatbox take more than a second.
 const quietAfter = 2500 * time.Millisecond
 
-// act waits until each program was told what belongs to an act, and nothing else before it.
-// It returns when that was.
+// act waits until each program has received the messages of an act, and no others before. It
+// returns the times.
 func (g *golden) act(what string, all []*playing) (at map[string]time.Time) {
 	g.t.Helper()
 	fmt.Fprintf(&g.written, "== %s\n", what)
@@ -294,8 +289,7 @@ func (g *golden) act(what string, all []*playing) (at map[string]time.Time) {
 	return at
 }
 
-// end checks that no program was told anything else, or writes the file where that is
-// wanted.
+// end checks that there are no other messages, or writes the file.
 func (g *golden) end(all []*playing) {
 	g.t.Helper()
 	if !g.rewrite {
@@ -309,9 +303,9 @@ func (g *golden) end(all []*playing) {
 	must.Succeed(g.t, os.WriteFile(g.file, []byte(g.written.String()), 0o644))
 }
 
-// TestASpokenTurnThroughAllAtOnce is what every program is told of it: those that relays
-// reach, and those that connect to a door.
-func TestASpokenTurnThroughAllAtOnce(t *testing.T) {
+// TestSpokenTurn compares the messages of all programs, those of relays and those that connect to
+// servers, with testdata/turn.txt.
+func TestSpokenTurn(t *testing.T) {
 	if len(players()) != len(kinds()) {
 		t.Errorf("of %d kinds %d have a player", len(kinds()), len(players()))
 	}
@@ -325,20 +319,20 @@ func TestASpokenTurnThroughAllAtOnce(t *testing.T) {
 	g.end(all)
 }
 
-// TestEachProgramComesBack: each is killed while the robot speaks. Back where it was, it is
-// told what shows then, and nothing of before, by the first try after its return; that try
-// comes within a second (TestAProgramIsBackWithinASecond). No goroutine is left.
-func TestEachProgramComesBack(t *testing.T) {
+// TestReturnOfPrograms: each is killed while the robot speaks. The first try after its return, which
+// comes within a second (TestReconnectsWithinASecond), sends the present state only. No goroutine
+// is left.
+func TestReturnOfPrograms(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("all", comesBack)
 	goleak.VerifyNone(t, before)
 }
 
-// watched is a program of which is known when it was tried in vain.
+// watched is a program that records failed tries.
 type watched struct {
 	program
 	mu     sync.Mutex
-	failed []time.Time // when each such try began
+	failed []time.Time // when each began
 }
 
 func (w *watched) open(ctx context.Context, note func(error)) (link, error) {
@@ -352,7 +346,7 @@ func (w *watched) open(ctx context.Context, note func(error)) (link, error) {
 	return l, err
 }
 
-// since are the tries in vain that began later.
+// since returns how many failed tries began later.
 func (w *watched) since(when time.Time) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -417,7 +411,7 @@ func comesBack(t *testing.T) {
 	g.end(all)
 }
 
-// happen has an act happen.
+// happen performs an act.
 func (h *harness) happen(a act) {
 	switch {
 	case a.event != nil:
@@ -427,7 +421,7 @@ func (h *harness) happen(a act) {
 	}
 }
 
-// readActs are the lines of a transcript, by act and kind.
+// readActs returns the lines of a transcript by act and kind.
 func readActs(text string) map[string][]string {
 	all, act := map[string][]string{}, ""
 	for line := range strings.Lines(text) {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const robotA device.ID = "a0b1c2d3e4f5"
 
-// harness is a bus whose events relays show.
+// harness runs relays with a bus and a feed.
 type harness struct {
 	t      testing.TB
 	bus    *event.Bus
@@ -41,14 +41,14 @@ type harness struct {
 	feed   *feed.Feed
 	relays *Relays
 	voice  *voiceLevel
-	home   string // where programs leave their addresses
-	stop   func() // ends the relays; it may be called more than once
+	home   string // where programs write their addresses
+	stop   func() // ends the relays; may be called more than once
 
 	mu    sync.Mutex
 	named map[string]device.ID
 }
 
-// find is the robot with an id or a name.
+// find returns the robot with an id or a name.
 func (h *harness) find(robot string) (device.ID, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +58,7 @@ func (h *harness) find(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
-// name gives a robot a name, and takes it from any other.
+// name gives a robot the only name.
 func (h *harness) name(id device.ID, name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,10 +79,10 @@ func newConnected(t testing.TB, targets ...Target) *harness {
 	return h
 }
 
-// note is the note in the status of the first program.
+// note returns the note in the status of the first program.
 func (h *harness) note() string { return h.relays.List()[0].Note }
 
-// changedHarness runs relays that a test has changed before.
+// changedHarness runs relays after change.
 func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets ...Target) *harness {
 	t.Helper()
 	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
@@ -116,7 +116,7 @@ func (h *harness) happens(robot device.ID, session string, events ...event.Event
 	}
 }
 
-// eventually waits for something.
+// eventually waits until a condition holds.
 func (h *harness) eventually(what string, is func() bool) {
 	h.t.Helper()
 	if !waittest.Until(time.Minute, is) {
@@ -129,7 +129,7 @@ type voiceLevel struct {
 	mu      sync.Mutex
 	level   float64
 	changed chan struct{}
-	sounds  bool // it is also that of sessions without one
+	sounds  bool // also of sessions without a robot
 }
 
 func (v *voiceLevel) Speaks(string) bool {
@@ -138,7 +138,7 @@ func (v *voiceLevel) Speaks(string) bool {
 	return v.sounds
 }
 
-// speak has it be that of sessions without a robot, too.
+// speak sets whether it is also the loudness of sessions without a robot.
 func (v *voiceLevel) speak(sounds bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,7 +161,7 @@ func (v *voiceLevel) set(level float64) {
 	v.changed = make(chan struct{})
 }
 
-// transcript is what a program was told.
+// transcript records the messages of a program.
 type transcript struct {
 	mu   sync.Mutex
 	told []string
@@ -173,7 +173,7 @@ func (s *transcript) add(lines ...string) {
 	s.told = append(s.told, lines...)
 }
 
-// clear returns what a program was told until now, and forgets it.
+// clear returns the messages, and removes them.
 func (s *transcript) clear() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,14 +182,14 @@ func (s *transcript) clear() []string {
 	return told
 }
 
-// all is what it was told, a message a line.
+// all returns the messages, one a line.
 func (s *transcript) all() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.told, "\n")
 }
 
-// last is the latest message with a part.
+// last returns the latest message that contains part.
 func (s *transcript) last(part string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,12 +201,12 @@ func (s *transcript) last(part string) string {
 	return ""
 }
 
-// fake is a program with a WebSocket, which notes what it is told and may answer.
+// fake is a program with a WebSocket.
 type fake struct {
 	t       testing.TB
 	address string
 	answer  func(message []byte) (answers []any)
-	greet   func() any // what it says first; nil is nothing
+	greet   func() any // the first message; may be nil
 	server  *http.Server
 	serving sync.WaitGroup
 	saying  sync.Mutex
@@ -214,22 +214,22 @@ type fake struct {
 
 	mu    sync.Mutex
 	conns []*socket.Conn
-	asked string // the query of the address that it was last reached by
+	asked string // the query of the last connection
 }
 
 // rawText is an answer that is not JSON.
 type rawText string
 
-// hangUp is an answer after which the connection is over.
+// hangUp is an answer that ends the connection.
 type hangUp struct{}
 
-// newFake listens at an address, or anywhere where it is empty.
+// newFake listens at an address, or anywhere if it is empty.
 func newFake(t testing.TB, address string, answer func([]byte) []any) *fake {
 	t.Helper()
 	return greetingFake(t, address, nil, answer)
 }
 
-// greetingFake is a fake that speaks first.
+// greetingFake returns a fake with a first message.
 func greetingFake(t testing.TB, address string, greet func() any, answer func([]byte) []any) *fake {
 	t.Helper()
 	f := &fake{t: t, address: cmp.Or(address, anywhere), answer: answer, greet: greet}
@@ -241,8 +241,8 @@ func greetingFake(t testing.TB, address string, greet func() any, answer func([]
 // anywhere is any address of this machine.
 const anywhere = "127.0.0.1:0"
 
-// somewhere has listen listen at an address. Where that is anywhere it is one whose port is
-// below those that the kernel gives to connections: a program that was stopped finds it free.
+// somewhere calls listen with an address. For anywhere it chooses a port below those that the
+// kernel assigns to connections, so that a stopped program finds it free again.
 func somewhere(t testing.TB, address string, listen func(address string) error) (at string) {
 	t.Helper()
 	if address != anywhere {
@@ -259,7 +259,7 @@ func somewhere(t testing.TB, address string, listen func(address string) error) 
 	return ""
 }
 
-// listen listens at an address.
+// listen listens at an address by TCP.
 func listen(t testing.TB, address string) (l net.Listener) {
 	t.Helper()
 	somewhere(t, address, func(at string) (err error) {
@@ -277,7 +277,7 @@ func (f *fake) run() {
 	f.serving.Go(func() { _ = server.Serve(l) })
 }
 
-// again starts one that was stopped, where it was. It has been told nothing yet.
+// again starts a stopped fake at its address, without messages.
 func (f *fake) again() {
 	f.t.Helper()
 	f.clear()
@@ -345,7 +345,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// send says something to all who are connected.
+// send sends a message to all connections.
 func (f *fake) send(v any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -354,7 +354,7 @@ func (f *fake) send(v any) {
 	}
 }
 
-// say sends a value, and reports whether the connection goes on.
+// say sends a message, and reports whether the connection continues.
 func (f *fake) say(c *socket.Conn, v any) bool {
 	if _, end := v.(hangUp); end {
 		return false
@@ -368,7 +368,7 @@ func (f *fake) say(c *socket.Conn, v any) bool {
 	return err == nil && c.SendText(text) == nil
 }
 
-// stop ends the program as a kill would.
+// stop kills the program.
 func (f *fake) stop() {
 	_ = f.server.Close()
 	f.mu.Lock()
@@ -385,7 +385,7 @@ func (f *fake) query() string {
 	return f.asked
 }
 
-// turn is a spoken turn from its beginning to the first sentence.
+// turn returns a spoken turn up to the first sentence.
 func turn() []event.Event {
 	return []event.Event{event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "How warm is it?"}, event.ThinkingStarted{},
 		event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolDone},

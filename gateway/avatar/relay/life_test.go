@@ -17,13 +17,12 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// fakeProgram is a program in memory, so that the life of its connections is seen on a clock of
-// the test's own.
+// fakeProgram is a program in memory, for tests on virtual time.
 type fakeProgram struct {
 	connect func() (link, error)
 
 	mu    sync.Mutex
-	opens []time.Time // when it was reached, or tried in vain
+	opens []time.Time // of all tries
 }
 
 func (s *fakeProgram) open(context.Context, func(error)) (link, error) {
@@ -33,7 +32,7 @@ func (s *fakeProgram) open(context.Context, func(error)) (link, error) {
 	return s.connect()
 }
 
-// opened is how often it was tried, and when that was last.
+// opened returns the number of tries, and the time of the last.
 func (s *fakeProgram) opened() (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,11 +42,11 @@ func (s *fakeProgram) opened() (n int, last time.Time) {
 	return n, last
 }
 
-// fakeLink is a link of its own.
+// fakeLink is a link in memory.
 type fakeLink struct {
 	nopLink
 	over chan error
-	take func(*feed.Frame) error // nil takes all
+	take func(*feed.Frame) error // handles frames; may be nil
 }
 
 func (l *fakeLink) disconnected() <-chan error { return l.over }
@@ -59,7 +58,7 @@ func (l *fakeLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	return l.take(f)
 }
 
-// runFake runs a relay to a program in memory. logged is what was logged so far.
+// runFake runs a relay to a program in memory. logged returns the log so far.
 func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
 	t.Helper()
 	var text bytes.Buffer // which the handler locks
@@ -70,9 +69,8 @@ func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
 	}
 }
 
-// TestAProgramThatClosesAtOnce whatever reaches it is left alone for longer and longer,
-// also while an agent is at work, and the log does not fill.
-func TestAProgramThatClosesAtOnce(t *testing.T) {
+// TestProgramThatClosesAtOnce is tried ever less often, also while an agent works, and logged once.
+func TestProgramThatClosesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeProgram{connect: func() (link, error) {
 			l := &fakeLink{over: make(chan error, 1)}
@@ -102,9 +100,9 @@ func TestAProgramThatClosesAtOnce(t *testing.T) {
 	})
 }
 
-// TestAProgramIsBackWithinASecond that has worked, however long it was away before; and
-// one that is away when an agent begins to work. The log says each once.
-func TestAProgramIsBackWithinASecond(t *testing.T) {
+// TestReconnectsWithinASecond after a connection that has worked, however long the program was away
+// before. Each change is logged once.
+func TestReconnectsWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("nothing listens there")
 		is := make(chan *fakeLink, 1) // the program, while it is there
@@ -161,8 +159,8 @@ func TestAProgramIsBackWithinASecond(t *testing.T) {
 	})
 }
 
-// TestAnAgentThatBeginsToWork has a program tried at once that is away for long.
-func TestAnAgentThatBeginsToWork(t *testing.T) {
+// TestWorkingAgentEndsWait for the next try.
+func TestWorkingAgentEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }}
 		h, _ := runFake(t, s)
@@ -179,8 +177,8 @@ func TestAnAgentThatBeginsToWork(t *testing.T) {
 	})
 }
 
-// TestASessionThatEndsIsNotForgotten where the program goes again and again before it is told.
-func TestASessionThatEndsIsNotForgotten(t *testing.T) {
+// TestEndOfSessionIsRetried until the program has received it.
+func TestEndOfSessionIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		fails := ""

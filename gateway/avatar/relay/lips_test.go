@@ -14,8 +14,8 @@ import (
 	"perch/voice"
 )
 
-// TestLips move by the letters of what is said in a session without a robot, as long as
-// it would take to say it, one sentence after the other.
+// TestLips move by the letters of sentences in a session without a robot, for as long as it takes
+// to say them.
 func TestLips(t *testing.T) {
 	said := func(session, text string) *feed.Frame {
 		f := feed.NewFrame(feed.KindSaid, feed.Said{Text: text})
@@ -74,9 +74,8 @@ func TestLips(t *testing.T) {
 	}
 }
 
-// TestAChatMovesAMouth of a program, by its letters, or by its sound where somebody has
-// that.
-func TestAChatMovesAMouth(t *testing.T) {
+// TestChatMovesMouth by the letters, or by the sound if a client plays it.
+func TestChatMovesMouth(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	mouths := func(value string) bool { return strings.Contains(f.all(), `"stackchan.mouth","data":`+value) }

@@ -15,17 +15,17 @@ import (
 	"perch/store/storetest"
 )
 
-// fakeNizima is nizima LIVE as its documentation says it is.
+// fakeNizima is nizima LIVE as documented.
 type fakeNizima struct {
 	*fake
-	eager       bool // its user switches on whatever registers
+	eager       bool // its user switches every plugin on
 	mu          sync.Mutex
 	tokens      []string
 	known       bool
 	enabled     bool
-	expressions map[string]bool // by their path, which are active
+	expressions map[string]bool // whether they are active, by path
 	parameters  map[string]float64
-	motions     []string // that were played
+	motions     []string // played
 }
 
 func newFakeNizima(t testing.TB) *fakeNizima {
@@ -35,7 +35,7 @@ func newFakeNizima(t testing.TB) *fakeNizima {
 	return f
 }
 
-// again starts it anew: it keeps its plugins, and no expression is active.
+// again starts it again with its plugins, and without active expressions.
 func (f *fakeNizima) again() {
 	f.known = false
 	for path := range f.expressions {
@@ -73,7 +73,7 @@ func (f *fakeNizima) reply(message []byte) []any {
 	return answers
 }
 
-// switched is the event of the switch in the plugin manager.
+// switched returns the event of the switch in the plugin manager.
 func (f *fakeNizima) switched(on bool) map[string]any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +153,7 @@ func (f *fakeNizima) does(method, name, token, path string, values []value, made
 	return nil, "InvalidMethod"
 }
 
-// line is what a message changes of the avatar, or of its mouth, which is told again.
+// line returns what a message changes of the avatar or its mouth.
 func (f *fakeNizima) line(message string) string {
 	var m struct {
 		Method string
@@ -180,8 +180,8 @@ func (f *fakeNizima) is(what func() bool) func() bool {
 	}
 }
 
-// TestNizima waits to be switched on, shows a turn, and waits again where it is switched
-// off.
+// TestNizima: Perch waits until it is switched on, shows a turn, and waits again when it is
+// switched off.
 func TestNizima(t *testing.T) {
 	t.Parallel()
 	f := newFakeNizima(t)
@@ -219,8 +219,8 @@ func TestNizima(t *testing.T) {
 	}
 }
 
-// TestNizimaForgets a plugin that its user removes, which then registers again.
-func TestNizimaForgets(t *testing.T) {
+// TestNizimaRemovesPlugin, which registers again.
+func TestNizimaRemovesPlugin(t *testing.T) {
 	f := newFakeNizima(t)
 	f.enabled, f.tokens = true, []string{"kept"}
 	tokens := &storetest.Table[string]{}

@@ -15,17 +15,16 @@ import (
 	"perch/must"
 )
 
-// fakeOBS is OBS as far as docs/generated/protocol.md of obs-websocket 5.7 says: what
-// greets, identifies, and the requests that a relay makes.
+// fakeOBS is OBS as in docs/generated/protocol.md of obs-websocket 5.7, as far as a relay uses it.
 type fakeOBS struct {
 	password string
 
 	mu     sync.Mutex
 	inputs map[string]string          // their texts
-	scenes map[string][]string        // their items, whose ids are their places
-	seen   map[string]map[string]bool // what is seen in a scene
-	air    string                     // the scene
-	busy   bool                       // it changes its scenes
+	scenes map[string][]string        // their items; an index is an id
+	seen   map[string]map[string]bool // visible items, by scene
+	air    string                     // the program scene
+	busy   bool                       // it is changing scenes
 }
 
 func newFakeOBS(password string) *fakeOBS {
@@ -113,7 +112,7 @@ func (o *fakeOBS) answer(message []byte) []any {
 		"requestStatus": status, "responseData": data}}}
 }
 
-// state is what the text source shows, and whether an item of a scene is seen.
+// state returns the text of the text source, and whether an item of a scene is visible.
 func (o *fakeOBS) state(scene, item string) (text string, seen bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +125,7 @@ func (o *fakeOBS) change(change func(*fakeOBS)) {
 	change(o)
 }
 
-// TestOBS is shown a spoken turn, and is left at rest.
+// TestOBS shows a spoken turn, and is left at rest.
 func TestOBS(t *testing.T) {
 	o := newFakeOBS("supersecretpassword")
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -150,7 +149,7 @@ func TestOBS(t *testing.T) {
 	}
 }
 
-// TestOBSIsLeftWithoutItems: those of rest go too.
+// TestOBSIsLeftWithoutItems, also without those of rest.
 func TestOBSIsLeftWithoutItems(t *testing.T) {
 	o := newFakeOBS("")
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -163,16 +162,16 @@ func TestOBSIsLeftWithoutItems(t *testing.T) {
 	}
 }
 
-// TestOBSAuthentication is the example of the protocol's documentation, as
-// obs-websocket-js 5.0.8 answers it.
+// TestOBSAuthentication compares the example of the protocol's documentation with the answer of
+// obs-websocket-js 5.0.8.
 func TestOBSAuthentication(t *testing.T) {
 	if got, want := obsAuthentication("supersecretpassword", obsSalt, obsChallenge), "1Ct943GAT+6YQUUX47Ia/ncufilbe6+oD6lY+5kaCu4="; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
 }
 
-// TestOBSRefuses a password that is wrong or missing, and the owner reads so.
-func TestOBSRefuses(t *testing.T) {
+// TestOBSPassword that is wrong or missing.
+func TestOBSPassword(t *testing.T) {
 	o := newFakeOBS("right")
 	f := greetingFake(t, "", o.greet, o.answer)
 	for key, want := range map[string]string{"": "OBS wants a password", "wrong-password": "OBS has refused the password"} {
@@ -184,7 +183,7 @@ func TestOBSRefuses(t *testing.T) {
 	}
 }
 
-// TestOBSWithoutItsSources says which are missing, and shows what there is once they come.
+// TestOBSWithoutItsSources: the owner is warned, and they are used when they appear.
 func TestOBSWithoutItsSources(t *testing.T) {
 	t.Parallel()
 	o := newFakeOBS("")
@@ -207,7 +206,7 @@ func TestOBSWithoutItsSources(t *testing.T) {
 	h.eventually("no note", func() bool { return h.note() == "" })
 }
 
-// TestOBSChangesItsScene while the agent speaks: the item is seen in the scene on air.
+// TestOBSChangesItsScene: the item becomes visible in the new scene.
 func TestOBSChangesItsScene(t *testing.T) {
 	t.Parallel()
 	o := newFakeOBS("")
@@ -220,8 +219,8 @@ func TestOBSChangesItsScene(t *testing.T) {
 	h.eventually("it is seen there", func() bool { _, seen := o.state("Game", "Stack-chan"); return seen })
 }
 
-// TestOBSThatIsBusy is told again once it is not.
-func TestOBSThatIsBusy(t *testing.T) {
+// TestBusyOBS gets everything again.
+func TestBusyOBS(t *testing.T) {
 	t.Parallel()
 	o := newFakeOBS("")
 	o.busy = true
@@ -233,8 +232,7 @@ func TestOBSThatIsBusy(t *testing.T) {
 	h.eventually("it is told again", func() bool { text, _ := o.state("", ""); return text == "It is warm." })
 }
 
-// TestWhatIsNotOBS is said to be something else.
-func TestWhatIsNotOBS(t *testing.T) {
+func TestOtherThanOBS(t *testing.T) {
 	t.Parallel()
 	garbage := func() any { return "good day" }
 	f := greetingFake(t, "", garbage, func([]byte) []any { return []any{1, "x"} })
@@ -242,7 +240,6 @@ func TestWhatIsNotOBS(t *testing.T) {
 	h.eventually("the note", func() bool { return strings.Contains(h.note(), "does not greet as OBS does") })
 }
 
-// TestOBSItems are those that the words name.
 func TestOBSItems(t *testing.T) {
 	w := wordsOf(t, obsKind(), map[string]string{"state.thinking": "Dots", "state.listening": "Ear", "face.happy": "Smile",
 		"feeling.celebration": "Dots", "item": "Bot", "scene": "Bot"})
@@ -270,8 +267,8 @@ func TestOBSItems(t *testing.T) {
 	}
 }
 
-// TestOBSTakesANotificationAway after ten seconds.
-func TestOBSTakesANotificationAway(t *testing.T) {
+// TestOBSRemovesNotification after ten seconds.
+func TestOBSRemovesNotification(t *testing.T) {
 	o := newFakeOBS("")
 	f := greetingFake(t, "", o.greet, o.answer)
 	now := time.Now()

@@ -18,7 +18,7 @@ import (
 	"perch/must"
 )
 
-// oscLines reads a packet as the specification says, a message a line.
+// oscLines decodes a packet, a message a line.
 func oscLines(packet []byte) (lines []string, err error) {
 	if len(packet)%4 != 0 {
 		return nil, fmt.Errorf("%d bytes are not a multiple of four", len(packet))
@@ -73,7 +73,7 @@ func oscLines(packet []byte) (lines []string, err error) {
 	return append(lines, line), nil
 }
 
-// listener is a program that takes Open Sound Control by UDP.
+// listener is a program that receives Open Sound Control by UDP.
 type listener struct {
 	t       testing.TB
 	conn    net.PacketConn
@@ -85,7 +85,7 @@ type listener struct {
 	largest int // bytes
 }
 
-// newListener listens at an address, or anywhere where it is empty.
+// newListener listens at an address, or anywhere if it is empty.
 func newListener(t testing.TB, address string) *listener {
 	t.Helper()
 	l := &listener{t: t, address: cmp.Or(address, anywhere)}
@@ -94,7 +94,7 @@ func newListener(t testing.TB, address string) *listener {
 	return l
 }
 
-// again starts it, or one that was stopped, where it was. It has been told nothing yet.
+// again starts it at its address, without messages.
 func (l *listener) again() {
 	l.t.Helper()
 	l.address = somewhere(l.t, l.address, func(at string) (err error) {
@@ -128,16 +128,16 @@ func (l *listener) stop() {
 	l.serving.Wait()
 }
 
-// has reports whether it was told a message.
+// has reports whether it has received a message.
 func (l *listener) has(line string) bool {
 	return strings.Contains("\n"+l.all()+"\n", "\n"+line+"\n")
 }
 
-// fakeConn is a connection to a program that takes datagrams, on the clock of a test.
+// fakeConn is a connection for datagrams, for tests on virtual time.
 type fakeConn struct {
 	net.Conn
 	mu   sync.Mutex
-	told map[string][]time.Time // when each line was
+	told map[string][]time.Time // the times of each message
 }
 
 func (s *fakeConn) Write(packet []byte) (int, error) {
@@ -154,8 +154,8 @@ func (*fakeConn) SetWriteDeadline(time.Time) error { return nil }
 
 func (*fakeConn) Close() error { return nil }
 
-// TestWhatLastsIsToldAgain every two seconds: datagrams get lost, and nobody answers them.
-func TestWhatLastsIsToldAgain(t *testing.T) {
+// TestDatagramsAreRepeated every two seconds, since they may get lost.
+func TestDatagramsAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lasts := map[*fakeConn]string{}
 		to := func(line string) *datagrams {
@@ -192,26 +192,7 @@ func TestWhatLastsIsToldAgain(t *testing.T) {
 	})
 }
 
-// TestAProgramThatNobodyMisses is back before the next datagram would have been refused. It
-// is told again what lasts.
-func TestAProgramThatNobodyMisses(t *testing.T) {
-	t.Parallel()
-	vrchat, vmc := newListener(t, ""), newListener(t, "")
-	lasts := map[*listener]string{vrchat: "/avatar/parameters/Stackchan/State 5", vmc: `/VMC/Ext/Blend/Val "Joy" 1.00`}
-	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + vrchat.address}, Target{Kind: "vmc", URL: "udp://" + vmc.address})
-	h.happens(robotA, "s", turn()...)
-	h.eventually("the face", func() bool { return vmc.has(lasts[vmc]) })
-	h.eventually("the state, and again", func() bool { return strings.Count(vrchat.all(), lasts[vrchat]) > 1 })
-	for l := range lasts {
-		l.stop()
-		l.again()
-	}
-	for l, line := range lasts {
-		h.eventually(line+" again", func() bool { return l.has(line) })
-	}
-}
-
-// samples are packets of all types and paddings, and what they say.
+// samples returns packets of all types and paddings, and their lines.
 func samples() (packets, lines []string) {
 	packets = []string{
 		oscMessage("/chatbox/input", oscText("Ja, gern ☕."), oscBool(true), oscBool(false)),
@@ -251,8 +232,7 @@ const say = (p) => p.packets ? p.packets.forEach(say) : console.log([p.address, 
 for (const line of require("fs").readFileSync(0, "utf8").trim().split("\n"))
 	say(osc.readPacket(Buffer.from(line, "hex"), {metadata: true}));`
 
-// TestOSCIsReadByOthers, where the library osc of npm is installed: NODE_PATH names the
-// directory it is in.
+// TestOSCIsReadByOthers: by the library osc of npm, if that is installed in NODE_PATH.
 func TestOSCIsReadByOthers(t *testing.T) {
 	if exec.CommandContext(t.Context(), "node", "-e", `require("osc")`).Run() != nil {
 		t.Skip("node has no library osc; npm install osc, and set NODE_PATH to its node_modules")
@@ -270,7 +250,7 @@ func TestOSCIsReadByOthers(t *testing.T) {
 	}
 }
 
-// TestDatagramsToNobody are refused where the system says so.
+// TestDatagramsToNobody are refused by the system.
 func TestDatagramsToNobody(t *testing.T) {
 	l := newListener(t, "")
 	l.stop()

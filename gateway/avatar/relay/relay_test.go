@@ -22,14 +22,17 @@ import (
 	"perch/store/storetest"
 )
 
-// TestATry walks through all that a program can show, and shows what there is again.
-func TestATry(t *testing.T) {
+// TestTrial shows everything that a program can show, and then the real scene and what has happened
+// meanwhile.
+func TestTrial(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	h.happens(robotA, "s", turn()[:4]...)
 	var shown []string
 	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(what string) error {
-		shown = append(shown, what)
+		if shown = append(shown, what); len(shown) == 1 {
+			h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+		}
 		return nil
 	})
 	must.Succeed(t, err)
@@ -39,7 +42,8 @@ func TestATry(t *testing.T) {
 			t.Errorf("%s was not tried", want)
 		}
 	}
-	h.eventually("what there is", func() bool { return strings.HasSuffix(f.last("stackchan.state"), `"thinking"}`) })
+	h.eventually("the real scene", func() bool { return strings.HasSuffix(f.last("stackchan.state"), `"thinking"}`) })
+	h.eventually("the notification", func() bool { return f.last("Bread") != "" })
 }
 
 // TestInvalidTargets of every kind.
@@ -85,8 +89,8 @@ func TestInvalidTargets(t *testing.T) {
 	}
 }
 
-// TestTheOneInFrontIsBusy where any is: whatever comes in which order.
-func TestTheOneInFrontIsBusy(t *testing.T) {
+// TestFrontIsBusy if any session is, whatever happens.
+func TestFrontIsBusy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s scenes
 		shown := map[string]agent.Shown{}
@@ -116,7 +120,6 @@ func TestTheOneInFrontIsBusy(t *testing.T) {
 	})
 }
 
-// TestManySessionsAreBounded.
 func TestManySessionsAreBounded(t *testing.T) {
 	var s scenes
 	for i := range 1000 {
@@ -129,9 +132,9 @@ func TestManySessionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestANotificationNobodySawWaits: an owner's words leave it out, or the program answers
-// nothing. One that a program has taken was shown.
-func TestANotificationNobodySawWaits(t *testing.T) {
+// TestUnseenNotificationsWait if words leave them out or the program does not confirm; one that was
+// accepted counts as shown.
+func TestUnseenNotificationsWait(t *testing.T) {
 	warudo, webhook, other := newFake(t, "", nil), newReceiver(t, nil), newReceiver(t, nil)
 	for what, c := range map[string]struct {
 		target Target
@@ -165,9 +168,8 @@ func TestANotificationNobodySawWaits(t *testing.T) {
 	}
 }
 
-// TestARobotIsMeantByItsName, also where it is adopted, or the name goes to another,
-// while the program is connected.
-func TestARobotIsMeantByItsName(t *testing.T) {
+// TestRobotName: a name is looked up again while the program is connected.
+func TestRobotName(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "", nil)
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address, Robot: "ann"})
@@ -183,8 +185,8 @@ func TestARobotIsMeantByItsName(t *testing.T) {
 	h.eventually("the other is shown", func() bool { return f.last("listening") != "" })
 }
 
-// TestASessionThatEndsMeanwhile is told to have ended, once the program is back.
-func TestASessionThatEndsMeanwhile(t *testing.T) {
+// TestSessionEndsWhileProgramIsAway, which gets the end when it is back.
+func TestSessionEndsWhileProgramIsAway(t *testing.T) {
 	c := newFakeClawd(t, "127.0.0.1:0")
 	h := newHarness(t, Target{Kind: "clawd", URL: c.URL})
 	h.happens(robotA, "s", turn()[:4]...)
@@ -198,8 +200,8 @@ func TestASessionThatEndsMeanwhile(t *testing.T) {
 	})
 }
 
-// TestANotificationOfARobotIsToldOnce, however often the program comes back.
-func TestANotificationOfARobotIsToldOnce(t *testing.T) {
+// TestRobotNotificationIsSentOnce, also if the program reconnects.
+func TestRobotNotificationIsSentOnce(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	h.happens(robotA, "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
@@ -214,24 +216,8 @@ func TestANotificationOfARobotIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestATryMakesUpFor what has happened meanwhile.
-func TestATryMakesUpFor(t *testing.T) {
-	f := newFake(t, "", nil)
-	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
-	told := false
-	err := h.relays.RunTrial(t.Context(), "warudo", time.Millisecond, func(string) error {
-		if !told {
-			told = true
-			h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-		}
-		return nil
-	})
-	must.Succeed(t, err)
-	h.eventually("the notification", func() bool { return f.last("Bread") != "" })
-}
-
-// TestAnAddressIsShownWithoutItsQuery, whatever is wrong with it: a query may hold a key.
-func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
+// TestErrorsHideQueries of addresses, which may contain a key.
+func TestErrorsHideQueries(t *testing.T) {
 	o := &Options{Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}, Home: t.TempDir()}
 	silent := newFake(t, "", nil)
 	other := httptest.NewServer(http.NotFoundHandler())
@@ -273,9 +259,8 @@ func TestAnAddressIsShownWithoutItsQuery(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoProgram of its kind costs nothing, and why is said: it answers the first message
-// with something else, or not at all.
-func TestWhatIsNoProgram(t *testing.T) {
+// TestWrongProgram: the error says what is wrong with the answers to the first messages.
+func TestWrongProgram(t *testing.T) {
 	const gone, silent = "does not answer: it has closed the connection", "does not answer: context canceled"
 	nizima := func(method string) any {
 		return map[string]any{"Id": "1", "Type": "Response", "Method": method, "Data": map[string]any{}}
@@ -292,6 +277,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 		{"nizima", "an invalid token", []any{nizima("RegisterPlugin")}},
 		{"nizima", "something else than nizima LIVE answers", []any{nizima("Hello")}},
 		{"unreal", silent, nil},
+		{"unreal", "HTTP server not started", []any{map[string]any{"errorMessage": "HTTP server not started."}}},
 		{"veadotube", silent, nil},
 		{"veadotube", gone, []any{7, rawText("nodes:{"), rawText("nodes"), rawText(":"), hangUp{}}},
 		{"veadotube", "no node of the type state events", []any{rawText(`nodes:{"event":"list","entries":[]}`)}},
@@ -324,8 +310,7 @@ func TestWhatIsNoProgram(t *testing.T) {
 	}
 }
 
-// TestApply: a program that stays is not disconnected, one that is taken away is, and one
-// that is new is connected. What cannot be a target changes nothing.
+// TestApply disconnects and connects only what has changed; an invalid target changes nothing.
 func TestApply(t *testing.T) {
 	stays, goes, comes := newFake(t, "", nil), newFake(t, "", nil), newFake(t, "", nil)
 	target := func(name string, f *fake) Target {

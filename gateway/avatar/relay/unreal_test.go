@@ -10,9 +10,8 @@ import (
 	"perch/must"
 )
 
-// unrealFake answers as the Remote Control API does: its preset Stackchan has no property
-// that is called Tool.
-func unrealFake(t testing.TB, web bool) *fake {
+// unrealFake answers as the Remote Control API does. Its preset Stackchan has no property Tool.
+func unrealFake(t testing.TB) *fake {
 	return newFake(t, "", func(message []byte) []any {
 		var m struct {
 			MessageName string
@@ -26,10 +25,7 @@ func unrealFake(t testing.TB, web bool) *fake {
 			t.Errorf("%s: %v", message, err)
 		}
 		code, body := 200, map[string]any{}
-		switch {
-		case !web:
-			return []any{map[string]any{"errorMessage": "HTTP server not started."}}
-		case strings.HasSuffix(m.Parameters.URL, "/Tool"):
+		if strings.HasSuffix(m.Parameters.URL, "/Tool") {
 			code, body = 404, map[string]any{"errorMessage": "The property could not be found."}
 		}
 		return []any{"garbage", map[string]any{"RequestId": 12345678, "ResponseCode": 500},
@@ -56,9 +52,9 @@ func TestUnrealRequests(t *testing.T) {
 	}
 }
 
-// TestUnreal is told a spoken turn, and says what it refuses.
+// TestUnreal shows a spoken turn, and reports what Unreal refuses.
 func TestUnreal(t *testing.T) {
-	f := unrealFake(t, true)
+	f := unrealFake(t)
 	h := newConnected(t, Target{Kind: "unreal", URL: "ws://" + f.address, Words: map[string]string{"state.speaking": "3", "gesture.nod": "Yes"}})
 	h.happens(robotA, "s", turn()...)
 	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
@@ -73,21 +69,11 @@ func TestUnreal(t *testing.T) {
 	})
 }
 
-// TestUnrealWithoutItsWebServer is not connected.
-func TestUnrealWithoutItsWebServer(t *testing.T) {
-	f := unrealFake(t, false)
-	h := newHarness(t, Target{Kind: "unreal", URL: "ws://" + f.address})
-	h.eventually("it says so", func() bool { return strings.Contains(h.note(), "HTTP server not started") })
-	if h.relays.List()[0].OK {
-		t.Error("it is connected")
-	}
-}
-
-// TestAnEmptyWordIsNotTold, nor is the name in its place.
-func TestAnEmptyWordIsNotTold(t *testing.T) {
+// TestEmptyWords are not sent, nor are the names instead.
+func TestEmptyWords(t *testing.T) {
 	empty := map[string]string{"state.thinking": "", "face.happy": "", "gesture.nod": "", "feeling.curiosity": ""}
 	for _, c := range []struct{ kind, mouth string }{{"warudo", "action.mouth"}, {"unreal", "tell.mouth"}} {
-		f := unrealFake(t, true)
+		f := unrealFake(t)
 		if c.kind == "warudo" {
 			f = newFake(t, "", nil)
 		}

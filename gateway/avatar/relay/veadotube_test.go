@@ -18,7 +18,7 @@ import (
 	"perch/must"
 )
 
-// fakeVeado is veadotube mini as its documentation says it is.
+// fakeVeado is veadotube mini as documented.
 type fakeVeado struct {
 	*fake
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ func newFakeVeado(t testing.TB, address string) *fakeVeado {
 	return f
 }
 
-// again starts it anew, with the look that it begins with.
+// again starts it again with its first state.
 func (f *fakeVeado) again() {
 	f.stack = []string{"1"}
 	f.fake.again()
@@ -69,7 +69,7 @@ func (f *fakeVeado) reply(message []byte) []any {
 	return nil
 }
 
-// line is what a message changes: lists are asked for now and then.
+// line skips requests for lists, which are repeated.
 func (f *fakeVeado) line(message string) string {
 	if strings.Contains(message, `"list"`) {
 		return ""
@@ -83,7 +83,7 @@ func (f *fakeVeado) seen() string {
 	return strings.Join(f.stack, " ")
 }
 
-// TestVeadotube is found by its file, and shows a turn by pushing and popping.
+// TestVeadotube is found by its file, and shows a turn.
 func TestVeadotube(t *testing.T) {
 	f := newFakeVeado(t, "")
 	h := newHarness(t, Target{Kind: "veadotube"})
@@ -117,7 +117,7 @@ func writeInstance(t testing.TB, home, id string, at int64, server string) {
 	must.Succeed(t, os.WriteFile(filepath.Join(folder, id), []byte(text), 0o600))
 }
 
-// TestVeadotubeInstances: the newest that lives is meant.
+// TestVeadotubeInstances: the newest one that runs is used.
 func TestVeadotubeInstances(t *testing.T) {
 	home := t.TempDir()
 	p := veadotube{&programConfig{home: home}}
@@ -152,8 +152,8 @@ func TestVeadotubeInstances(t *testing.T) {
 	}
 }
 
-// TestWithoutAHome nothing is read: the working directory is not one.
-func TestWithoutAHome(t *testing.T) {
+// TestWithoutHome nothing is read from the working directory.
+func TestWithoutHome(t *testing.T) {
 	t.Chdir(t.TempDir())
 	now := time.Now()
 	writeInstance(t, ".", "mini", now.Unix(), "127.0.0.1:2424")
@@ -171,8 +171,8 @@ func TestWithoutAHome(t *testing.T) {
 	}
 }
 
-// TestAPipe in place of a program's file does not block.
-func TestAPipe(t *testing.T) {
+// TestPipe instead of a program's file does not block.
+func TestPipe(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, ".clawd", "runtime.json")
 	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -191,8 +191,8 @@ func TestAPipe(t *testing.T) {
 	}
 }
 
-// TestVeadotubeLooks are the state for each scene, and the messages for a change.
-func TestVeadotubeLooks(t *testing.T) {
+// TestVeadotubeStates for scenes, and the messages for a change.
+func TestVeadotubeStates(t *testing.T) {
 	table := wordsOf(t, veadotubeKind(), map[string]string{"state.working": "typing at the desk", "face.angry": ""})
 	l := &veadoLink{words: table, node: "mini", states: []veadoState{{"a", "happy"}, {"b", "Speaking"}, {"c", "typing at the desk"}, {"d", "angry"},
 		{"e", "Idle"}, {"f", "curiosity"}}}

@@ -19,7 +19,7 @@ func newVMCLink(t testing.TB, changed map[string]string) *vmcLink {
 	return &vmcLink{words: w, is: map[string]float64{}, goal: map[string]float64{}}
 }
 
-// weightText is weights as text, those that are 0 left out.
+// weightText formats the weights above 0.
 func weightText(weights map[string]float64) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
@@ -56,7 +56,7 @@ func TestVMCWeights(t *testing.T) {
 	}
 }
 
-// TestVMCMoves a face in three ticks and a mouth at once, and then nothing.
+// TestVMCMoves a face in three ticks, and a mouth at once.
 func TestVMCMoves(t *testing.T) {
 	l := newVMCLink(t, nil)
 	l.goal = map[string]float64{"Joy": 1}
@@ -77,7 +77,7 @@ func TestVMCMoves(t *testing.T) {
 	}
 }
 
-// TestVMCIsQuiet while nothing moves, but for what is told again.
+// TestVMCIsQuiet while nothing moves, except for repeats.
 func TestVMCIsQuiet(t *testing.T) {
 	told := newListener(t, "")
 	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))
@@ -107,7 +107,7 @@ func TestVMCIsQuiet(t *testing.T) {
 	}
 }
 
-// TestVMCDatagramsAreSmall even where all weights are told.
+// TestVMCDatagramsAreSmall even with all weights.
 func TestVMCDatagramsAreSmall(t *testing.T) {
 	told := newListener(t, "")
 	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))

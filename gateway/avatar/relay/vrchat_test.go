@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// TestVRChatParameters are a scene, with the words that an owner may change.
+// TestVRChatParameters of scenes, with an owner's words.
 func TestVRChatParameters(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -46,7 +46,7 @@ func TestVRChatParameters(t *testing.T) {
 	}
 }
 
-// wordsOf are a kind's with an owner's changes.
+// wordsOf returns a kind's words with an owner's changes.
 func wordsOf(t testing.TB, k kind, changed map[string]string) words {
 	t.Helper()
 	w, err := newWords(k, agent.StockWords(), changed)
@@ -54,7 +54,7 @@ func wordsOf(t testing.TB, k kind, changed map[string]string) words {
 	return w
 }
 
-// TestVRChatIsLeftAtRest: nothing that was switched on stays so.
+// TestVRChatIsLeftAtRest, with everything switched off.
 func TestVRChatIsLeftAtRest(t *testing.T) {
 	l := newListener(t, "")
 	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address,
@@ -86,8 +86,8 @@ func TestVRChatIsLeftAtRest(t *testing.T) {
 	}
 }
 
-// TestTheChatboxIsWithinItsBounds whatever is written to it.
-func TestTheChatboxIsWithinItsBounds(t *testing.T) {
+// TestChatboxBounds for any text.
+func TestChatboxBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c chatbox
 		now := time.Now()
@@ -119,8 +119,8 @@ func TestTheChatboxIsWithinItsBounds(t *testing.T) {
 	})
 }
 
-// TestTheChatboxKeepsNotifications while of the sentences the latest counts.
-func TestTheChatboxKeepsNotifications(t *testing.T) {
+// TestChatboxQueuesNotifications, and the latest sentence.
+func TestChatboxQueuesNotifications(t *testing.T) {
 	var c chatbox
 	now := time.Now()
 	c.setSpeech("one")

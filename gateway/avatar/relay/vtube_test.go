@@ -20,24 +20,23 @@ import (
 	"perch/waittest"
 )
 
-// fakeVTube is VTube Studio as its documentation says it is. A model is loaded, and
-// whoever asks is allowed.
+// fakeVTube is VTube Studio as documented, with a loaded model.
 type fakeVTube struct {
 	*fake
 	allow chan struct{} // closed once the popup is answered
 	deny  bool
 
 	mu          sync.Mutex
-	known       bool // this session is authenticated
+	known       bool // the session is authenticated
 	tokens      []string
 	popups      int
 	model       string
-	expressions map[string]bool // which are active
+	expressions map[string]bool // whether they are active
 	hotkeys     []string        // name, type, file, id
 	parameters  map[string]float64
 	custom      []string
 	injected    []time.Time
-	off         bool // refuses everything as one who has taken back a permission
+	off         bool // the permission was withdrawn
 }
 
 func newFakeVTube(t testing.TB, address string) *fakeVTube {
@@ -58,13 +57,13 @@ func newFakeVTube(t testing.TB, address string) *fakeVTube {
 	return f
 }
 
-// allowed has a popup allowed at once.
+// allowed allows every popup.
 func (f *fakeVTube) allowed() *fakeVTube {
 	close(f.allow)
 	return f
 }
 
-// again starts it anew: it keeps its plugins, and no expression is active.
+// again starts it again with its plugins, and without active expressions.
 func (f *fakeVTube) again() {
 	f.known = false
 	for file := range f.expressions {
@@ -234,7 +233,7 @@ func (f *fakeVTube) does(kind string, text json.RawMessage) (any, vtubeRefusal) 
 	return nil, vtubeRefusal{7, "unknown request " + kind}
 }
 
-// line is what a message changes of the avatar, or of its mouth, which is told again.
+// line returns what a message changes of the avatar or its mouth.
 func (f *fakeVTube) line(message string) string {
 	var m struct {
 		Type string          `json:"messageType"`
@@ -255,7 +254,7 @@ func (f *fakeVTube) line(message string) string {
 	return ""
 }
 
-// mouthOf is how far a mouth is open.
+// mouthOf returns how far a mouth is open.
 func mouthOf(values []value) string {
 	for _, v := range values {
 		if v.ID == "MouthOpen" {
@@ -265,7 +264,7 @@ func mouthOf(values []value) string {
 	return ""
 }
 
-// active reports whether an expression is.
+// active reports whether an expression is active.
 func (f *fakeVTube) active(file string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -278,7 +277,7 @@ func (f *fakeVTube) at(parameter string) float64 {
 	return f.parameters[parameter]
 }
 
-// asked is how often a popup was shown.
+// asked returns the number of popups.
 func (f *fakeVTube) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -291,7 +290,7 @@ func (f *fakeVTube) injections() int {
 	return len(f.injected)
 }
 
-// TestVTubeStudio asks its user once, and shows a turn.
+// TestVTubeStudio shows one popup, and a turn.
 func TestVTubeStudio(t *testing.T) {
 	f := newFakeVTube(t, "")
 	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
@@ -331,9 +330,8 @@ func TestVTubeStudio(t *testing.T) {
 	}
 }
 
-// TestVTubeStudioHoldsAndHandsBack: parameters are repeated while they are held, and
-// nothing is said when none are.
-func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
+// TestVTubeStudioHoldsParameters: they are repeated while held, and released once.
+func TestVTubeStudioHoldsParameters(t *testing.T) {
 	t.Parallel()
 	f := newFakeVTube(t, "").allowed()
 	table := wordsOf(t, vtubeStudioKind(), nil)
@@ -370,9 +368,8 @@ func TestVTubeStudioHoldsAndHandsBack(t *testing.T) {
 	h.eventually("a relay repeats it", func() bool { return f.injections() >= 12+6 })
 }
 
-// TestVTubeStudioKnowsAgain by the token that it has given, and asks anew where it is
-// refused.
-func TestVTubeStudioKnowsAgain(t *testing.T) {
+// TestVTubeStudioToken is used again, and requested again after it is refused.
+func TestVTubeStudioToken(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	f.tokens = []string{"kept"}
 	table := wordsOf(t, vtubeStudioKind(), nil)
@@ -409,7 +406,7 @@ func TestVTubeStudioKnowsAgain(t *testing.T) {
 	}
 }
 
-// TestVTubeStudioModels: another model is learnt, and one that shows little is spoken of.
+// TestVTubeStudioModels: another model is loaded, and the owner is warned of one without expressions.
 func TestVTubeStudioModels(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
@@ -434,8 +431,8 @@ func TestVTubeStudioModels(t *testing.T) {
 	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK && strings.Contains(h.note(), "denied") })
 }
 
-// TestARefusalIsOver once what was refused is taken: the note says so no longer.
-func TestARefusalIsOver(t *testing.T) {
+// TestWarningIsCleared when a refused request is accepted.
+func TestWarningIsCleared(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
 	f.mu.Lock()
@@ -449,15 +446,14 @@ func TestARefusalIsOver(t *testing.T) {
 	h.eventually("the note is gone", func() bool { return h.note() == "" })
 }
 
-// vtubeSays is what VTube Studio broadcasts.
+// vtubeSays returns a broadcast of VTube Studio.
 func vtubeSays(active bool, port int) string {
 	return fmt.Sprintf(`{"apiName":"VTubeStudioPublicAPI","apiVersion":"1.0","timestamp":1630159656406,`+
 		`"messageType":"VTubeStudioAPIStateBroadcast","requestID":"VTubeStudioAPIStateBroadcast",`+
 		`"data":{"active":%t,"port":%d,"instanceID":"93aa0d","windowTitle":"VTube Studio"}}`, active, port)
 }
 
-// broadcasts says packets again and again, until stop or the test's end, at an address that
-// is left to who listens.
+// broadcasts repeats packets to a free address until stop or the end of the test.
 func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
 	t.Helper()
 	address = somewhere(t, anywhere, func(address string) error {
@@ -488,9 +484,9 @@ func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
 	return address, stop
 }
 
-// TestVTubeStudioTrustsNoBroadcast: whoever says that VTube Studio is with it is not
-// connected to on another machine, which its owner is told of. On this one it gets no token
-// of another, spoils none, is shown to the owner, and is left for the usual address.
+// TestVTubeStudioTrustsNoBroadcast: a program that broadcasts on another machine is not connected,
+// but shown to the owner. One on this machine gets no token of another, is shown to the owner, and
+// is left for the usual address.
 func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	good, bad := newFakeVTube(t, "").allowed(), newFakeVTube(t, "").allowed()
 	bad.tokens, bad.deny = []string{"one of its own"}, true
@@ -552,8 +548,8 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	}
 }
 
-// TestVTubeIsNear: only machines of this network are listened to.
-func TestVTubeIsNear(t *testing.T) {
+// TestBroadcastsOfFarMachines are ignored.
+func TestBroadcastsOfFarMachines(t *testing.T) {
 	for sender, near := range map[string]bool{"127.0.0.1": true, "192.168.1.7": true, "10.0.0.2": true, "169.254.3.4": true,
 		"203.0.113.5": false, "8.8.8.8": false} {
 		if url := vtubeAt([]byte(vtubeSays(true, 8001)), net.ParseIP(sender)); (url != "") != near {
@@ -562,7 +558,7 @@ func TestVTubeIsNear(t *testing.T) {
 	}
 }
 
-// TestOfThisMachine are loopback and the addresses of its own interfaces.
+// TestOfThisMachine: loopback and the addresses of its interfaces.
 func TestOfThisMachine(t *testing.T) {
 	own, err := net.InterfaceAddrs()
 	must.Succeed(t, err)
@@ -579,7 +575,7 @@ func TestOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestFindVTube in the network: by what it broadcasts, and by nothing else.
+// TestFindVTube by valid broadcasts only.
 func TestFindVTube(t *testing.T) {
 	t.Parallel()
 	address, stop := broadcasts(t, "garbage", vtubeSays(false, 8002), vtubeSays(true, 0), vtubeSays(true, 80),
@@ -598,7 +594,6 @@ func TestFindVTube(t *testing.T) {
 	}
 }
 
-// TestVTubeSteps are what a change is told as.
 func TestVTubeSteps(t *testing.T) {
 	changed := map[string]string{"face.sad": "", "state.working": "dance", "face.angry": "F03"}
 	table := wordsOf(t, vtubeStudioKind(), changed)
@@ -632,9 +627,8 @@ func TestVTubeSteps(t *testing.T) {
 	}
 }
 
-// TestHeld parameters are told when they move, repeated while they stay, and handed back
-// with a last 0.
-func TestHeld(t *testing.T) {
+// TestHeldParameters are sent when they move, repeated while they stay, and released with a 0.
+func TestHeldParameters(t *testing.T) {
 	var h heldParameters
 	at := time.Unix(0, 0)
 	a := []value{{"A", 1}, {"B", 2}}
@@ -658,9 +652,9 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldIsRepeatedInTime: VTube Studio takes a parameter back of which nothing was said for
-// a second, nizima LIVE after half of one.
-func TestHeldIsRepeatedInTime(t *testing.T) {
+// TestHeldParametersAreRepeatedInTime: VTube Studio releases a parameter after a second, nizima LIVE
+// after half a second.
+func TestHeldParametersAreRepeatedInTime(t *testing.T) {
 	var h heldParameters
 	told, now := time.Unix(0, 0), time.Unix(0, 0)
 	for range 1000 { // each as late as a tick may be
@@ -674,5 +668,5 @@ func TestHeldIsRepeatedInTime(t *testing.T) {
 	}
 }
 
-// moodFrame is the event of a mood in which one feeling is all there is.
+// moodFrame returns the event of a mood with one feeling.
 func moodFrame(feeling string) event.Event { return moodOf(feeling) }

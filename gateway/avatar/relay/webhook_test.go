@@ -16,12 +16,12 @@ import (
 	"perch/must"
 )
 
-// receiver is a program that takes webhooks.
+// receiver is a program that receives webhooks.
 type receiver struct {
 	httpFake
 	mu     sync.Mutex
 	posts  []post
-	status func(body string) int // nil takes everything
+	status func(body string) int // nil accepts everything
 }
 
 type post struct{ id, at, signature, body, path string }
@@ -57,7 +57,7 @@ func (r *receiver) again() {
 	r.httpFake.again()
 }
 
-// all are the posts it took whose body has a part.
+// all returns the accepted posts whose body contains part.
 func (r *receiver) all(part string) (found []post) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *receiver) all(part string) (found []post) {
 	return found
 }
 
-// untimed is what a receiver took, without times.
+// untimed is a receiver whose messages have no times.
 type untimed struct{ *receiver }
 
 func (r untimed) all() string {
@@ -80,7 +80,7 @@ func (r untimed) all() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestWebhook is sent a turn, frame by frame, signed.
+// TestWebhook receives signed frames.
 func TestWebhook(t *testing.T) {
 	r := newReceiver(t, nil)
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -111,7 +111,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookSignature is the example in the libraries of Standard Webhooks.
+// TestWebhookSignature compares the example of the libraries of Standard Webhooks.
 func TestWebhookSignature(t *testing.T) {
 	key, _ := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	got := webhookSignature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
@@ -120,9 +120,8 @@ func TestWebhookSignature(t *testing.T) {
 	}
 }
 
-// TestWebhookSendsANotificationAgain until it is taken, and then no more; though a skin
-// has shown it meanwhile.
-func TestWebhookSendsANotificationAgain(t *testing.T) {
+// TestWebhookRepeatsNotification until it is accepted, even if a skin has shown it meanwhile.
+func TestWebhookRepeatsNotification(t *testing.T) {
 	var mu sync.Mutex
 	refusals, tries := 2, 0
 	r := newReceiver(t, func(body string) int {
@@ -148,7 +147,7 @@ func TestWebhookSendsANotificationAgain(t *testing.T) {
 	}
 }
 
-// TestWebhookAnswers that are no success, and what the owner reads.
+// TestWebhookAnswers that are errors: the owner gets the reason.
 func TestWebhookAnswers(t *testing.T) {
 	for status, c := range map[int]struct {
 		ok   bool
@@ -170,7 +169,7 @@ func TestWebhookAnswers(t *testing.T) {
 	}
 }
 
-// TestWebhookThatHangs costs its own calls their time, and nothing else.
+// TestWebhookThatHangs delays only its own calls.
 func TestWebhookThatHangs(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -197,8 +196,8 @@ func TestWebhookThatHangs(t *testing.T) {
 	h.eventually("the note", func() bool { return h.note() != "" })
 }
 
-// TestWebhookIsTried with frames of every kind that it can be told of.
-func TestWebhookIsTried(t *testing.T) {
+// TestWebhookTrial has frames of every kind.
+func TestWebhookTrial(t *testing.T) {
 	r := newReceiver(t, nil)
 	h := newConnected(t, Target{Kind: "webhook", URL: r.URL})
 	must.Succeed(t, h.relays.RunTrial(t.Context(), "webhook", time.Millisecond, func(string) error { return nil }))
@@ -212,7 +211,7 @@ func TestWebhookIsTried(t *testing.T) {
 	}
 }
 
-// TestWebhookAddress is kept as it is configured: some programs redirect one without its last slash.
+// TestWebhookAddress is used unchanged: some programs redirect one without its last slash.
 func TestWebhookAddress(t *testing.T) {
 	for _, path := range []string{"/hooks/", "/hooks", "/", "/a%2Fb/?to=x"} {
 		r := newReceiver(t, nil)

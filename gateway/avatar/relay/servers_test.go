@@ -12,7 +12,7 @@ import (
 	"perch/gateway/avatar/openclaw"
 )
 
-// visitor is a program that connects to a door of ours, and notes what it is told.
+// visitor is a program that connects to a server.
 type visitor struct {
 	*avatartest.Client
 	dial func() *avatartest.Client
@@ -28,8 +28,8 @@ func (v *visitor) again() {
 	v.Listen()
 }
 
-// visitors are a program at each door, by its name. Where a program names the talk that it
-// joins, that is the robot's.
+// visitors returns a program at each server, by name. Programs that can join a talk join the
+// robot's.
 func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
 	t.Helper()
 	chats, words, log := &avatartest.Chats{}, agent.StockWords(), slog.New(slog.DiscardHandler)
@@ -37,15 +37,15 @@ func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
 		url, _ = avatartest.Serve(t, d)
 		return url
 	}
-	atLLMVTuber := serve(llmvtuber.New(llmvtuber.Options{Feed: f, Chat: chats, Words: words, Name: "Chan", Log: log}))
-	atAITuber := serve(aituber.New(aituber.Options{Feed: f, Chat: chats, Words: words, Log: log}))
-	atOpenClaw := serve(openclaw.New(openclaw.Options{Feed: f, Talks: chats, Name: func() string { return "Chan" }, Log: log}))
+	llmVTuberURL := serve(llmvtuber.New(llmvtuber.Options{Feed: f, Chat: chats, Words: words, Name: "Chan", Log: log}))
+	aiTuberURL := serve(aituber.New(aituber.Options{Feed: f, Chat: chats, Words: words, Log: log}))
+	openClawURL := serve(openclaw.New(openclaw.Options{Feed: f, Talks: chats, Name: func() string { return "Chan" }, Log: log}))
 	joined := "?talk=" + feed.OfRobot + string(robotA)
 	all := map[string]toldProgram{}
 	for name, dial := range map[string]func() *avatartest.Client{
-		"aituber":   func() *avatartest.Client { return avatartest.AITuber(t, atAITuber, joined) },
-		"llmvtuber": func() *avatartest.Client { return avatartest.LLMVTuber(t, atLLMVTuber, joined) },
-		"openclaw":  func() *avatartest.Client { return avatartest.OpenClaw(t, atOpenClaw) },
+		"aituber":   func() *avatartest.Client { return avatartest.AITuber(t, aiTuberURL, joined) },
+		"llmvtuber": func() *avatartest.Client { return avatartest.LLMVTuber(t, llmVTuberURL, joined) },
+		"openclaw":  func() *avatartest.Client { return avatartest.OpenClaw(t, openClawURL) },
 	} {
 		v := &visitor{dial: dial}
 		v.again()
