@@ -28,7 +28,7 @@ func newReference() (*reference, error) {
 	return &reference{decoder: d, analyser: newAnalyser()}, nil
 }
 
-// add appends a packet. One that cannot be decoded was silence on the robot too; one of
+// add appends a packet. An undecodable packet was silence on the robot too. A packet of
 // another length is cut or padded, so that positions hold.
 func (r *reference) add(stamp uint32, packet []byte) {
 	out, _ := r.decoder.Decode(packet)

@@ -18,8 +18,8 @@ const bands = len(bandEdges) - 1
 // levels is the power of a step of sound in each band, as a mean square.
 type levels [bands]float32
 
-// analyser computes the levels of two streams of sound at once: the transform of a
-// complex sound costs the same as that of a real one.
+// analyser computes the levels of two streams of sound at once: transforming a complex
+// sound costs no more than transforming a real one.
 type analyser struct {
 	tail     [2][spectrumSpan]float32 // the latest sound
 	re, im   [spectrumSpan]float32

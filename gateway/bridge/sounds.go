@@ -64,7 +64,7 @@ func (a *API) play(ctx context.Context, id device.ID, name string) error {
 	return err
 }
 
-// songs lists the sounds. Base is the directory of those that are files.
+// songs lists the sounds. Base is the directory of the sound files.
 type songs struct {
 	Base  string   `json:"base"`
 	Files []string `json:"files"`
@@ -76,8 +76,8 @@ func (a *API) songs() songs {
 	return list
 }
 
-// playSong plays the sound that a model names. If there is none like it, the model is given
-// the list to choose from.
+// playSong plays the sound that a model names. If no sound is like it, the model is given the
+// list to choose from.
 func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
 	wanted, err := needed("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
 	if err != nil {

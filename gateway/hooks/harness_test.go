@@ -127,7 +127,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	h := &harness{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
 	o := Options{Trusts: func(device.ID) bool { return true }, Talk: h.robots, Asker: h.robots,
 		MayAnswer: func(id device.ID) bool { return id == robotA }, Board: h.board, Bus: h.bus,
-		Log: slog.New(slog.NewTextHandler(h.log, nil))}
+		Language: func(device.ID) string { return "" }, Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)
 	}

@@ -46,7 +46,7 @@ type Options struct {
 	Bus       *event.Bus
 	Hold      time.Duration // how long a permission waits for its answer; 0 means 60 s
 	// Language returns the language of a robot as a BCP 47 tag, and the household's for
-	// an empty ID. It does not block. Nil means English.
+	// an empty ID. It does not block.
 	Language func(device.ID) string
 	Log      *slog.Logger
 }
@@ -69,9 +69,6 @@ type API struct {
 // New returns the API. Run updates its sessions and the robots.
 func New(o Options) *API {
 	o.Hold = cmp.Or(o.Hold, holdFor)
-	if o.Language == nil {
-		o.Language = func(device.ID) string { return "" }
-	}
 	return &API{o: o, changed: make(chan struct{}, 1), table: table{}, waiting: map[string]*permission{}}
 }
 

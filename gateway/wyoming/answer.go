@@ -44,8 +44,8 @@ func (s *service) phrase(tag, name string) string {
 	return text
 }
 
-// talk returns the context of a text: that of its talk at Home Assistant, or else the
-// connection's. It is sent back, so that a client can continue the talk.
+// talk returns the talk that a text names in its context, or else the connection's own. It is
+// sent back, so that a client can continue the talk.
 func (c *connection) talk(t transcript) talk {
 	var named talk
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {

@@ -154,7 +154,7 @@ func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16)
 func TestOurOwnClient(t *testing.T) {
 	calls := make(chan given, 1)
 	address := serve(t, Options{Recognizer: recorder(calls, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes.")})
-	client, err := wire.New(wire.Options{Address: "tcp://" + address, Language: "en"})
+	client, err := wire.New(wire.Options{Address: "tcp://" + address})
 	must.Succeed(t, err)
 	must.Succeed(t, client.Check(t.Context()))
 	for _, text := range []string{

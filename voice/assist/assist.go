@@ -23,9 +23,8 @@ type Options struct {
 	Token    string // a long-lived access token
 	Pipeline string // its id; empty for the preferred one
 
-	Engine   string // of the synthesizer, such as "tts.piper"; empty for the pipeline's
-	Voice    string // of the synthesizer, if a call names none; empty for the pipeline's
-	Language string // of the synthesizer, BCP 47, if a call names none; empty for the pipeline's
+	Engine string // of the synthesizer, such as "tts.piper"; empty for the pipeline's
+	Voice  string // of the synthesizer, if a call names none; empty for the pipeline's
 	// Convert makes Home Assistant convert any sound to 16-bit mono, which costs it a
 	// process per sentence. It is for engines whose WAV is not 16-bit.
 	Convert bool
@@ -39,9 +38,9 @@ type Options struct {
 
 // Check validates the options.
 func (o Options) Check() error {
-	for _, name := range []string{o.Pipeline, o.Engine, o.Voice, o.Language} {
+	for _, name := range []string{o.Pipeline, o.Engine, o.Voice} {
 		if len(name) > limit.Name {
-			return fmt.Errorf("the name of a pipeline, an engine, a voice or a language has at most %d bytes", limit.Name)
+			return fmt.Errorf("the name of a pipeline, an engine or a voice has at most %d bytes", limit.Name)
 		}
 	}
 	if o.AnswerWithin < 0 || o.IdleWithin < 0 {

@@ -159,7 +159,6 @@ func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (
 	if o.Voice != "" && len(o.Voice) <= limit.Name {
 		name = o.Voice
 	}
-	made.Language = s.o.Language
 	if o.Language != "" && len(o.Language) <= limit.Name {
 		made.Language = o.Language
 	}

@@ -39,7 +39,7 @@ func TestATextIsSpoken(t *testing.T) {
 		h := newFakeHA(t, setUp(home))
 		h.sound = gives("audio/x-wav", tone(rate, time.Second))
 		s := h.synthesizer()
-		pcm, err := voicetest.Hear(t, s, "Hello.", voice.Options{Language: "en"})
+		pcm, err := voicetest.Synthesize(t, s, "Hello.", voice.Options{Language: "en"})
 		crossings := 0
 		for i := 1001; i < len(pcm)-1000; i++ { // the edges ring
 			if pcm[i-1] < 0 && pcm[i] >= 0 {
@@ -49,7 +49,7 @@ func TestATextIsSpoken(t *testing.T) {
 		if err != nil || math.Abs(float64(len(pcm)-voice.SpeakerRate)) > 100 || crossings < 402 || crossings > 405 || s.Name() != "assist" {
 			t.Errorf("%d Hz: %d samples, %d crossings, %v", rate, len(pcm), crossings, err)
 		}
-		if _, err := voicetest.Hear(t, s, "Again.", voice.Options{}); err != nil || h.conns.Load() != 1 {
+		if _, err := voicetest.Synthesize(t, s, "Again.", voice.Options{}); err != nil || h.conns.Load() != 1 {
 			t.Errorf("%v, asked for the pipeline %d times", err, h.conns.Load())
 		}
 	}
@@ -69,7 +69,7 @@ func TestWhatIsOrdered(t *testing.T) {
 			`{"engine_id":"tts.piper","message":"Hi.","language":"de","options":{"preferred_format":"wav"}}`},
 		"another voice": {Options{Voice: "a"}, voice.Options{Voice: "b"},
 			`{"engine_id":"tts.piper","message":"Hi.","language":"en_GB","options":{"preferred_format":"wav","voice":"b"}}`},
-		"an engine": {Options{Engine: "tts.cloud", Language: "en-US", Voice: "a"}, voice.Options{},
+		"an engine": {Options{Engine: "tts.cloud", Voice: "a"}, voice.Options{Language: "en-US"},
 			`{"engine_id":"tts.cloud","message":"Hi.","language":"en-US","options":{"preferred_format":"wav","voice":"a"}}`},
 		"converted": {Options{Engine: "tts.x", Convert: true}, voice.Options{},
 			`{"engine_id":"tts.x","message":"Hi.","options":{"preferred_format":"wav","preferred_sample_bytes":2,"preferred_sample_channels":1,"preferred_sample_rate":24000}}`},
@@ -77,9 +77,9 @@ func TestWhatIsOrdered(t *testing.T) {
 		h := newFakeHA(t, setUp(home))
 		h.sound = gives("audio/x-wav", tone(24000, 20*time.Millisecond))
 		s := h.synthesizer(func(o *Options) {
-			o.Engine, o.Language, o.Voice, o.Convert = test.o.Engine, test.o.Language, test.o.Voice, test.o.Convert
+			o.Engine, o.Voice, o.Convert = test.o.Engine, test.o.Voice, test.o.Convert
 		})
-		if _, err := voicetest.Hear(t, s, "Hi.", test.call); err != nil || len(h.asked) != 1 || h.asked[0] != test.want {
+		if _, err := voicetest.Synthesize(t, s, "Hi.", test.call); err != nil || len(h.asked) != 1 || h.asked[0] != test.want {
 			t.Errorf("%s: %q, %v", name, h.asked, err)
 		}
 	}
@@ -87,10 +87,10 @@ func TestWhatIsOrdered(t *testing.T) {
 
 func TestATextWithoutWordsIsSilent(t *testing.T) {
 	h := newFakeHA(t, nil)
-	if pcm, err := voicetest.Hear(t, h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
+	if pcm, err := voicetest.Synthesize(t, h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
 		t.Errorf("%v, %q", err, h.asked)
 	}
-	if _, err := voicetest.Hear(t, h.synthesizer(), strings.Repeat("x", 4097), voice.Options{}); err == nil {
+	if _, err := voicetest.Synthesize(t, h.synthesizer(), strings.Repeat("x", 4097), voice.Options{}); err == nil {
 		t.Error("a text of any length is sent")
 	}
 }
@@ -137,7 +137,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 			}
 			h.sound = test.sound
 			s := h.synthesizer(func(o *Options) { o.AnswerWithin, o.IdleWithin = 150*time.Millisecond, 100*time.Millisecond })
-			_, err := voicetest.Hear(t, s, "Hello.", voice.Options{})
+			_, err := voicetest.Synthesize(t, s, "Hello.", voice.Options{})
 			voicetest.Sentence(t, err, test.words)
 			if _, fresh := s.known.Get(); fresh {
 				t.Error("what may have changed is still taken for known")
@@ -163,7 +163,7 @@ func TestAListenerThatLeaves(t *testing.T) {
 		t.Error(err)
 	}
 	s.Close()
-	_, err = voicetest.Hear(t, s, "Hi.", voice.Options{})
+	_, err = voicetest.Synthesize(t, s, "Hi.", voice.Options{})
 	voicetest.Sentence(t, err, "is closed")
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -31,8 +30,6 @@ type Options struct {
 	KeyFile   string        `yaml:"key_file" doc:"A file that holds the key."`
 	FirstByte time.Duration `yaml:"within" doc:"The longest time until sound begins. If 0s, 10s."`
 	Idle      time.Duration // the longest pause within it; 0 is 10 s
-
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Driver declares the synthesizer elevenlabs.
@@ -89,7 +86,7 @@ func (o Options) Check() error {
 
 func (o Options) media() media.Options {
 	return media.Options{Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: cmp.Or(o.URL, "https://api.elevenlabs.io/v1"),
-		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
+		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle}
 }
 
 // Name returns "elevenlabs".

@@ -63,7 +63,7 @@ func TestItSpeaksTheProtocol(t *testing.T) {
 		}
 	})
 	e := engine(t, Options{URL: url, Key: canary})
-	if received, err := voicetest.Synthesized(t, e); err != nil || !slices.Equal(received, pcm) || e.Name() != "elevenlabs" {
+	if received, err := voicetest.SynthesizeHello(t, e); err != nil || !slices.Equal(received, pcm) || e.Name() != "elevenlabs" {
 		t.Errorf("%d samples of %d, or others; %v", len(received), len(pcm), err)
 	}
 	if path != "POST /v1/text-to-speech/"+george+"/stream?output_format=pcm_24000" || body != `{"text":"Hello.","model_id":"eleven_flash_v2_5"}` {
@@ -101,7 +101,7 @@ func TestRefusals(t *testing.T) {
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, body)
 		})
-		_, err := voicetest.Synthesized(t, engine(t, Options{URL: url, Key: canary}))
+		_, err := voicetest.SynthesizeHello(t, engine(t, Options{URL: url, Key: canary}))
 		voicetest.Sentence(t, err, test.want)
 		voicetest.Sentence(t, err, "ElevenLabs at http://127.0.0.1:")
 	}

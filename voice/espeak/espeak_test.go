@@ -58,7 +58,7 @@ func script(t testing.TB, text string) []string {
 // samples returns the length of the sound of a text.
 func samples(t testing.TB, e *espeak.Engine, text string) (int, error) {
 	t.Helper()
-	pcm, err := voicetest.Hear(t, e, text, voice.Options{})
+	pcm, err := voicetest.Synthesize(t, e, text, voice.Options{})
 	return len(pcm), err
 }
 
@@ -80,7 +80,7 @@ func processes(t testing.TB) (all []int) {
 
 func TestItSpeaks(t *testing.T) {
 	e := engine(t, espeak.Options{})
-	pcm, err := voicetest.Hear(t, e, "-h It is twenty past three.", voice.Options{})
+	pcm, err := voicetest.Synthesize(t, e, "-h It is twenty past three.", voice.Options{})
 	must.Succeed(t, err)
 	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 	if loud := voicetest.RMS(pcm); length < time.Second || length > 4*time.Second || loud < 500 {
@@ -239,25 +239,25 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	noting := script(t, "tee -a "+asked+" | "+self+" "+serves)
 	usual := engine(t, espeak.Options{Command: noting, Voice: "en-us", Language: "en"})
 	for _, o := range []voice.Options{{}, {Language: "en-GB"}, {Language: "de-AT"}, {Language: "de", Voice: "fr-fr"}, {Language: "--x"}} {
-		if _, err := voicetest.Hear(t, usual, "Hallo.", o); err != nil {
+		if _, err := voicetest.Synthesize(t, usual, "Hallo.", o); err != nil {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	for _, o := range []espeak.Options{{Command: noting, Voice: "en-us"}, {Command: noting}, {Command: noting, Language: "es"}} {
-		if _, err := voicetest.Hear(t, engine(t, o), "Hallo.", voice.Options{Language: "de"}); err != nil {
+		if _, err := voicetest.Synthesize(t, engine(t, o), "Hallo.", voice.Options{Language: "de"}); err != nil {
 			t.Error(err)
 		}
 	}
 	spanish := engine(t, espeak.Options{Command: noting, Language: "es"})
 	for _, o := range []voice.Options{{}, {Language: "zh-Hans"}, {Language: "en-GB"}} {
-		if _, err := voicetest.Hear(t, spanish, "Hola.", o); err != nil {
+		if _, err := voicetest.Synthesize(t, spanish, "Hola.", o); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, name := range []string{"en-us", "cmn", "fr-fr+f2"} { // the appliance's voice need not be of the appliance's language
 		german := engine(t, espeak.Options{Command: noting, Voice: name, Language: "de"})
 		for _, o := range []voice.Options{{}, {Language: "zh-CN"}, {Language: "fr"}} {
-			if _, err := voicetest.Hear(t, german, "Hallo.", o); err != nil {
+			if _, err := voicetest.Synthesize(t, german, "Hallo.", o); err != nil {
 				t.Error(err)
 			}
 		}
@@ -296,7 +296,7 @@ func TestWhatItCannotRead(t *testing.T) {
 		{"The sign says 三.", voice.Options{Language: "en"}, true},
 		{"Hello.", voice.Options{Language: "qq"}, false},
 	} {
-		pcm, err := voicetest.Hear(t, engine(t, espeak.Options{Language: "en"}), c.text, c.o)
+		pcm, err := voicetest.Synthesize(t, engine(t, espeak.Options{Language: "en"}), c.text, c.o)
 		if errors.Is(err, voice.ErrLanguage) == c.reads || (len(pcm) > 0) != c.reads {
 			t.Errorf("%q, %+v: %d samples, %v", c.text, c.o, len(pcm), err)
 		}

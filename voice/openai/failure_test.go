@@ -59,7 +59,7 @@ func TestRefusals(t *testing.T) {
 			})
 			o := Options{URL: url, Key: canary}
 			_, received := recognizer(t, o).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
-			_, spoke := voicetest.Synthesized(t, synthesizer(t, o))
+			_, spoke := voicetest.SynthesizeHello(t, synthesizer(t, o))
 			for _, err := range []error{received, spoke} {
 				voicetest.Sentence(t, err, test.want)
 				voicetest.Sentence(t, err, test.says)
@@ -75,7 +75,7 @@ func TestAKeyIsNotTakenAlong(t *testing.T) {
 		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, thief+"/audio/speech?k="+canary, status)
 		})
-		_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: url, Key: canary}))
+		_, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: url, Key: canary}))
 		voicetest.Sentence(t, err, "sends elsewhere (HTTP "+strconv.Itoa(status)+" to "+thief)
 	}
 }
@@ -125,7 +125,7 @@ func TestBrokenServers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: test.url, Key: canary}))
+			_, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: test.url, Key: canary}))
 			voicetest.Sentence(t, err, test.want)
 			r := recognizer(t, Options{URL: test.url, Key: canary})
 			_, err = r.Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
@@ -140,7 +140,7 @@ func TestNetworks(t *testing.T) {
 		"there is no way to":              &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
 		"cannot be used: odd [key]":       errors.New("odd " + canary),
 	} {
-		_, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (
+		_, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: "http://speech.invalid/v1", Key: canary, dial: func(context.Context, string, string) (
 			net.Conn, error) {
 			return nil, broken
 		}}))
@@ -185,7 +185,7 @@ func TestDeadlines(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				_, err := voicetest.Synthesized(t, synthesizer(t, o))
+				_, err := voicetest.SynthesizeHello(t, synthesizer(t, o))
 				voicetest.Sentence(t, err, test.want)
 				if took := time.Since(began); took != test.after {
 					t.Errorf("took %s, want %s", took, test.after)
@@ -323,10 +323,10 @@ func TestClose(t *testing.T) {
 		p := newPipes(func(net.Conn, []byte) {})
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial})
 		time.AfterFunc(time.Second, s.Close)
-		_, err := voicetest.Synthesized(t, s)
+		_, err := voicetest.SynthesizeHello(t, s)
 		voicetest.Sentence(t, err, "closed")
 		<-p.closed
-		_, err = voicetest.Synthesized(t, s)
+		_, err = voicetest.SynthesizeHello(t, s)
 		voicetest.Sentence(t, err, "closed")
 		s.Close()
 	})
@@ -348,7 +348,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		}
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: dial})
 		for range 3 {
-			if _, err := voicetest.Synthesized(t, s); err != nil {
+			if _, err := voicetest.SynthesizeHello(t, s); err != nil {
 				t.Error(err)
 			}
 		}
@@ -356,7 +356,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Errorf("%d connections for three sentences", dialled)
 		}
 		time.Sleep(31 * time.Second)
-		if _, err := voicetest.Synthesized(t, s); err != nil || dialled != 2 {
+		if _, err := voicetest.SynthesizeHello(t, s); err != nil || dialled != 2 {
 			t.Errorf("%d connections after a pause: %v", dialled, err)
 		}
 	})
@@ -406,7 +406,7 @@ func TestAConnectionThatHadJustEnded(t *testing.T) {
 		}
 		s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: dial})
 		for range 2 {
-			if pcm, err := voicetest.Synthesized(t, s); err != nil || len(pcm) != 2 {
+			if pcm, err := voicetest.SynthesizeHello(t, s); err != nil || len(pcm) != 2 {
 				t.Errorf("%d samples, %v", len(pcm), err)
 			}
 		}

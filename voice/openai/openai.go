@@ -26,7 +26,6 @@ type Options struct {
 	URL       string        // including /v1, such as "http://192.168.1.9:8000/v1"; used unchanged
 	Key       string        // sent as a bearer token; may be empty
 	Model     string        // default "whisper-1" or "tts-1"
-	Language  string        // of the speaker, BCP 47, if a call names none; if both are empty the server guesses
 	FirstByte time.Duration // longest wait for an answer to begin; 0 is 10 s
 	Idle      time.Duration // longest pause within an answer; 0 is 10 s
 
@@ -34,9 +33,8 @@ type Options struct {
 	// WAV of unknown length. Not every server accepts that.
 	StreamUpload bool
 
-	Voice string  // of the synthesizer, if a call names none; "alloy" if both are empty
-	Speed float64 // of speech, 0.25 to 4; 0 leaves it to the server
-	Rate  int     // of raw sound, in Hz; 0 is 24000, as OpenAI's; piper's voices at speaches have 16000 or 22050
+	Voice string // of the synthesizer, if a call names none; "alloy" if both are empty
+	Rate  int    // of raw sound, in Hz; 0 is 24000, as OpenAI's; piper's voices at speaches have 16000 or 22050
 	// Stream requests sound while it is made, of servers that otherwise make all of it
 	// first. OpenAI's own always streams, and does not know the parameter.
 	Stream bool
@@ -60,9 +58,6 @@ func (e *engine) Close() { e.client.Close() }
 func (o Options) Check() error {
 	if len(o.Model) > limit.Name || len(o.Voice) > limit.Name {
 		return fmt.Errorf("the name of a model or a voice has at most %d bytes", limit.Name)
-	}
-	if o.Speed != 0 && (o.Speed < 0.25 || o.Speed > 4) {
-		return fmt.Errorf("speech has a speed of 0.25 to 4, not %g", o.Speed)
 	}
 	if o.Rate != 0 && !voice.Playable(o.Rate) {
 		return fmt.Errorf("sound has a rate of 8000 to 48000 Hz that is a multiple of 25, not %d", o.Rate)

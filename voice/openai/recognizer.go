@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -62,7 +61,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.
 // recognize makes one request. To detect the language, it names none and requests the
 // verbose answer.
 func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, detect bool) (voice.Transcript, error) {
-	form := newForm(r.o.Model, languageOf(cmp.Or(o.Language, r.o.Language)), "json")
+	form := newForm(r.o.Model, languageOf(o.Language), "json")
 	if detect {
 		form = newForm(r.o.Model, "", "verbose_json")
 	}

@@ -65,7 +65,7 @@ func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 			w.(http.Flusher).Flush()
 		}
 	})
-	r := recognizer(t, Options{URL: url, Key: canary + "\n", Model: "tiny", Language: "en"})
+	r := recognizer(t, Options{URL: url, Key: canary + "\n", Model: "tiny"})
 	if r.Name() != "openai" {
 		t.Errorf("its name is %q", r.Name())
 	}

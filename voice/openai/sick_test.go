@@ -100,7 +100,7 @@ func TestSickSynthesizers(t *testing.T) {
 				p := newPipes(func(c net.Conn, _ []byte) { test.script(c) })
 				s := synthesizer(t, Options{URL: "http://127.0.0.1/v1", Key: canary, dial: p.dial})
 				began := time.Now()
-				pcm, err := voicetest.Synthesized(t, s)
+				pcm, err := voicetest.SynthesizeHello(t, s)
 				voicetest.Sentence(t, err, test.want)
 				if sound := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate; sound > test.sound {
 					t.Errorf("%s of it are played", sound)
@@ -126,7 +126,7 @@ func TestSlowButSound(t *testing.T) {
 			}
 			_, _ = io.WriteString(c, "0\r\n\r\n")
 		})
-		pcm, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial}))
+		pcm, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: "http://127.0.0.1/v1", dial: p.dial}))
 		if err != nil || len(pcm) != 240000 {
 			t.Errorf("%d samples, %v", len(pcm), err)
 		}
@@ -141,7 +141,7 @@ func TestNothingIsPacked(t *testing.T) {
 		w.Header().Set("Content-Type", "audio/pcm")
 		_, _ = w.Write(raw(ramp(100)))
 	})
-	if _, err := voicetest.Synthesized(t, synthesizer(t, Options{URL: url})); err != nil {
+	if _, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: url})); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-asked; got != "identity" {

@@ -28,12 +28,11 @@ func (s *Synthesizer) Check(ctx context.Context) error {
 
 // speech is the body of a request.
 type speech struct {
-	Model    string  `json:"model"`
-	Input    string  `json:"input"`
-	Voice    string  `json:"voice"`
-	Format   string  `json:"response_format"`
-	Speed    float64 `json:"speed,omitempty"`
-	Streamed bool    `json:"stream,omitempty"`
+	Model    string `json:"model"`
+	Input    string `json:"input"`
+	Voice    string `json:"voice"`
+	Format   string `json:"response_format"`
+	Streamed bool   `json:"stream,omitempty"`
 }
 
 // Synthesize implements voice.Synthesizer.
@@ -42,6 +41,6 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if o.Voice != "" && len(o.Voice) <= limit.Name {
 		name = o.Voice
 	}
-	order := speech{Model: s.o.Model, Input: text, Voice: name, Format: "pcm", Speed: s.o.Speed, Streamed: s.o.Stream}
+	order := speech{Model: s.o.Model, Input: text, Voice: name, Format: "pcm", Streamed: s.o.Stream}
 	return s.client.Speak(ctx, text, s.o.Rate, "audio/speech", nil, order, out)
 }

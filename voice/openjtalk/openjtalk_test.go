@@ -32,7 +32,7 @@ func speak(t testing.TB, e *openjtalk.Engine, text string, o voice.Options) (pcm
 	if err := e.Check(t.Context()); err != nil {
 		t.Fatal(err) // make test installs it
 	}
-	return voicetest.Hear(t, e, text, o)
+	return voicetest.Synthesize(t, e, text, o)
 }
 
 func length(pcm []int16) time.Duration {

@@ -68,7 +68,7 @@ func (e *Engine) Name() string { return "sphinx" }
 // Loaded reports whether the model is in memory.
 func (e *Engine) Loaded() bool { return e.made.Load() > 0 }
 
-// Load makes the first pair of decoders, if there is none; that takes 0.1 s on a PC. Its
+// Load makes the first pair of decoders, unless it exists; that takes 0.1 s on a PC. Its
 // error wraps voice.ErrUnavailable if the model is missing or Check rejects the
 // grammar.
 func (e *Engine) Load(ctx context.Context) error {

@@ -23,14 +23,14 @@ func Server(t testing.TB, handler http.HandlerFunc) (url string) {
 	return s.URL + "/v1"
 }
 
-// Synthesized returns the sound that an engine makes of "Hello.".
-func Synthesized(t testing.TB, s voice.Synthesizer) (pcm []int16, err error) {
+// SynthesizeHello returns the sound that an engine makes of "Hello.".
+func SynthesizeHello(t testing.TB, s voice.Synthesizer) (pcm []int16, err error) {
 	t.Helper()
-	return Hear(t, s, "Hello.", voice.Options{})
+	return Synthesize(t, s, "Hello.", voice.Options{})
 }
 
-// Hear returns the sound that an engine makes of a text.
-func Hear(t testing.TB, s voice.Synthesizer, text string, o voice.Options) (pcm []int16, err error) {
+// Synthesize returns the sound that an engine makes of a text.
+func Synthesize(t testing.TB, s voice.Synthesizer, text string, o voice.Options) (pcm []int16, err error) {
 	t.Helper()
 	err = s.Synthesize(t.Context(), text, o, func(p []int16) error { pcm = append(pcm, p...); return nil })
 	return pcm, err

@@ -82,7 +82,7 @@ func start(t *testing.T, o voicevox.Options) (*fake, *voicevox.Engine) {
 
 func say(t *testing.T, e *voicevox.Engine, text string, o voice.Options) (samples int, err error) {
 	t.Helper()
-	pcm, err := voicetest.Hear(t, e, text, o)
+	pcm, err := voicetest.Synthesize(t, e, text, o)
 	return len(pcm), err
 }
 

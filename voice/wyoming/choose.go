@@ -1,7 +1,6 @@
 package wyoming
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +8,7 @@ import (
 	"perch/voice"
 )
 
-// chooseRecognizer makes the request for speech to text. The call's language overrides
-// the engine's.
+// chooseRecognizer makes the request for speech to text.
 func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error) {
 	if len(info.ASR) == 0 {
 		return Transcribe{}, s.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
@@ -31,9 +29,9 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 		return t, nil // the server detects it
 	}
 	var ok bool
-	if t.Language, ok = spelled(models, s.language(o)); !ok {
+	if t.Language, ok = spelled(models, o.Language); !ok {
 		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s",
-			printable(s.language(o)), languages(models)), errLanguage)
+			printable(o.Language), languages(models)), errLanguage)
 	}
 	return t, nil
 }
@@ -67,20 +65,16 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 		}
 		return synthesizer{&Voice{Name: s.o.Voice}, first.SynthesizeStreaming}, nil
 	}
-	if s.language(o) == "" {
+	if o.Language == "" {
 		return synthesizer{nil, first.SynthesizeStreaming}, nil
 	}
 	for _, p := range info.TTS {
-		if tag, ok := spelled(p.voices(), s.language(o)); ok {
+		if tag, ok := spelled(p.voices(), o.Language); ok {
 			return synthesizer{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
 	return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s",
-		printable(s.language(o)), languages(all)), errLanguage)
-}
-
-func (s *server) language(o voice.Options) string {
-	return cmp.Or(o.Language, s.o.Language)
+		printable(o.Language), languages(all)), errLanguage)
 }
 
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }

@@ -66,7 +66,7 @@ const mostStray = 32
 func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
 	began := time.Now()
-	err := s.talk(ctx, s.o.ConnectWithin, min(s.o.ConnectWithin, s.o.AnswerWithin), func(_ context.Context, c *call) error {
+	err := s.talk(ctx, connectWithin, min(connectWithin, s.o.AnswerWithin), func(_ context.Context, c *call) error {
 		return c.send(TypeDescribe, nil, nil)
 	}, func(c *call) error {
 		if err := c.ask(); err != nil {

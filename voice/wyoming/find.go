@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// finder finds servers on the network and remembers those that answered.
+// finder finds servers on the network and remembers which answered.
 type finder struct {
 	o       Options
 	create  func(host, port string) *server
@@ -46,7 +46,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	if s, info, ok := f.fresh(n); ok {
 		return s, info, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, f.o.ConnectWithin*4/5)
+	limited, cancel := context.WithTimeout(ctx, connectWithin*4/5)
 	defer cancel()
 	select {
 	case f.looking <- struct{}{}:
@@ -105,7 +105,7 @@ func (f *finder) reask(ctx context.Context, n need) (*server, Info, bool) {
 	if len(stale) == 0 {
 		return nil, Info{}, false
 	}
-	limited, cancel := context.WithTimeout(ctx, f.o.ConnectWithin/5)
+	limited, cancel := context.WithTimeout(ctx, connectWithin/5)
 	defer cancel()
 	answers := f.ask(limited, stale, n)
 	if ctx.Err() != nil {
@@ -138,7 +138,7 @@ func (f *finder) forget() {
 // search searches the network: two fifths of the time to find servers, and the rest to ask
 // them.
 func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
-	finding, cancel := context.WithTimeout(ctx, f.o.ConnectWithin*2/5)
+	finding, cancel := context.WithTimeout(ctx, connectWithin*2/5)
 	targets, err := f.o.Find(finding)
 	late := finding.Err() != nil
 	cancel()
@@ -276,5 +276,5 @@ func (f *finder) late(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &fault{"", fmt.Sprintf("no Wyoming server was found within %s; %s", f.o.ConnectWithin, cure), context.DeadlineExceeded}
+	return &fault{"", fmt.Sprintf("no Wyoming server was found within %s; %s", connectWithin, cure), context.DeadlineExceeded}
 }

@@ -324,8 +324,6 @@ func TestChoosingARecognizer(t *testing.T) {
 	}{
 		"nothing asked":       {two, Options{}, voice.Options{}, Transcribe{}, ""},
 		"a language":          {two, Options{}, voice.Options{Language: "de-AT"}, Transcribe{Language: "de"}, ""},
-		"the engine's":        {two, Options{Language: "de"}, voice.Options{}, Transcribe{Language: "de"}, ""},
-		"the call's first":    {two, Options{Language: "de"}, voice.Options{Language: "en"}, Transcribe{Language: "en"}, ""},
 		"an unknown language": {two, Options{}, voice.Options{Language: "fr"}, Transcribe{}, `the language "fr"; it knows en, de`},
 		"a model":             {two, Options{Model: "SMALL-de"}, voice.Options{}, Transcribe{Name: "small-de"}, ""},
 		"a model not its own": {two, Options{Model: "small-de"}, voice.Options{Language: "en"}, Transcribe{}, "it knows de"},

@@ -73,18 +73,18 @@ func toServe() need {
 }
 
 // pick returns a server for n, its info, and the time left to reach it: the configured
-// server, or one that is found.
+// server, or a server found on the network.
 func (e *Engine) pick(ctx context.Context, n need) (*server, Info, time.Duration, error) {
 	if e.found != nil {
 		began := time.Now()
 		s, info, err := e.found.pick(ctx, n)
-		return s, info, e.o.ConnectWithin - time.Since(began), err
+		return s, info, connectWithin - time.Since(began), err
 	}
 	info, err := e.fixed.info(ctx)
 	if err == nil {
 		err = n.fits(e.fixed, info)
 	}
-	return e.fixed, info, e.o.ConnectWithin, err
+	return e.fixed, info, connectWithin, err
 }
 
 // check is pick without cached info.

@@ -16,14 +16,14 @@ import (
 	"perch/voice"
 )
 
+// connectWithin bounds finding and reaching the server, and again its description.
+const connectWithin = 5 * time.Second
+
 // Options of an Engine.
 type Options struct {
-	Address  string // tcp://host:port; empty to search the network
-	Voice    string // as the server lists it; empty for the server's choice
-	Model    string // of speech to text, as the server lists it; empty for the server's choice
-	Language string // BCP 47, for calls that name none
-
-	ConnectWithin time.Duration // for finding and reaching the server, and again for its description; 0 is 5 s
+	Address string // tcp://host:port; empty to search the network
+	Voice   string // as the server lists it; empty for the server's choice
+	Model   string // of speech to text, as the server lists it; empty for the server's choice
 	// AnswerWithin is how long the server may be silent once it has its whole input:
 	// until its text or first sound, and between two pieces of sound. 0 is
 	// remote.Patience; a large whisper on a small computer takes longer.
@@ -48,13 +48,12 @@ type Engine struct {
 	recognizeWith, synthesizeWith atomic.Pointer[voice.Options]
 }
 
-// New returns an engine for the server at o.Address, or for those that o.Find finds. It
-// opens no connection.
+// New returns an engine for the server at o.Address, or for the servers that o.Find finds.
+// It opens no connection.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, remote.Patience)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{o: o}
@@ -73,7 +72,7 @@ func New(o Options) (*Engine, error) {
 
 // Check validates the options.
 func (o Options) Check() error {
-	if o.ConnectWithin < 0 || o.AnswerWithin < 0 {
+	if o.AnswerWithin < 0 {
 		return errors.New("a Wyoming server cannot have a negative time limit")
 	}
 	if o.Address == "" && o.Find != nil {
@@ -102,7 +101,7 @@ func parseAddress(address string) (host, port string, err error) {
 func (*Engine) Name() string { return "wyoming" }
 
 // Warm finds the server and asks what it serves, for the needs of the latest calls, or for
-// any if there were none, so that the next call need not. It takes at most ConnectWithin to
+// any if there were none, so that the next call need not. It takes at most connectWithin to
 // find a server, and does nothing while the answer is cached.
 func (e *Engine) Warm(ctx context.Context) error {
 	recognizeWith, synthesizeWith := e.recognizeWith.Load(), e.synthesizeWith.Load()
