@@ -387,9 +387,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 	if h := historyOf(t, start(), b, "c"); len(h) > 0 {
 		t.Errorf("forgotten, after a restart: %+v", h)
 	}
-	if err := newMind(&published{}, nil, b).Forget("c"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, newMind(&published{}, nil, b).Forget("c"))
 }
 
 func TestHistoriesAreBounded(t *testing.T) {

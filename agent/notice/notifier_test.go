@@ -383,9 +383,7 @@ func TestANotificationExpiresOnce(t *testing.T) {
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true, Expires: h.clock.Now().Add(10 * time.Minute)})
 		h.notify(notice.Notification{ID: "b", Text: "two", Speak: true})
 		h.notify(notice.Notification{ID: "c", Text: "three", Speak: true, Expires: h.clock.Now().Add(10 * time.Minute)})
-		if err := h.notifier.Acknowledge("c"); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, h.notifier.Acknowledge("c"))
 		if err := h.notifier.Acknowledge("c"); !errors.Is(err, notice.ErrNotFound) {
 			t.Errorf("acknowledged twice: %v", err)
 		}
@@ -436,9 +434,7 @@ func TestMissedEvents(t *testing.T) {
 		h.open = append(h.open, chan2)
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
 		h.notify(notice.Notification{ID: "b", Text: "two", Robot: chan2, Speak: true})
-		if err := h.notifier.Acknowledge("gone"); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, h.notifier.Acknowledge("gone"))
 		for range 5000 {
 			h.bus.Publish(chan1, "s1", event.Misheard{})
 		}

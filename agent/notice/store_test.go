@@ -36,9 +36,7 @@ func TestTheLifeOfANotification(t *testing.T) {
 	if open := s.Open(noon.Add(time.Hour)); len(open) != 1 || open[0].ID != first.ID {
 		t.Errorf("an hour later %+v are open", open)
 	}
-	if _, err := s.Change("door", notice.Expired); err != nil {
-		t.Error(err)
-	}
+	must.Value(s.Change("door", notice.Expired))(t)
 	if _, err := s.Change(first.ID, notice.Acknowledged); err != nil || len(table.Kept) != 0 {
 		t.Errorf("acknowledged: %v, %d kept", err, len(table.Kept))
 	}

@@ -408,27 +408,22 @@ func TestAChannelIsHeldForATimer(t *testing.T) {
 		h.expectsHeld("5 6m0s")
 		time.Sleep(time.Minute)
 		h.expectsHeld("5 30m0s")
-		if _, err := h.timers.Cancel(t.Context(), nil, chan1); err != nil {
-			t.Error(err)
-		}
+		must.Value(h.timers.Cancel(t.Context(), nil, chan1))(t)
 		h.expectsHeld("5 not")
 	})
 }
 
-// TestTimersTellOfEachChangeOnce: set, cancelled, rung, and moved with the clock.
-func TestTimersTellOfEachChangeOnce(t *testing.T) {
+// TestWatchReportsEachChangeOnce: set, cancelled, rung, and moved with the clock.
+func TestWatchReportsEachChangeOnce(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
-		var told []string
-		h.timers.Watch(func(id string) { told = append(told, id) })
-		set := func(id string, length time.Duration) {
-			t.Helper()
+		var changed []string
+		h.timers.Watch(func(id string) { changed = append(changed, id) })
+		for id, length := range map[string]time.Duration{"a": time.Minute, "b": time.Hour, "c": 2 * time.Hour} {
 			timer := tea(length)
 			timer.ID = id
-			must.Value(h.timers.Set(t.Context(), nil, timer, h.clock.Now()))(t)
+			h.set(timer)
 		}
-		set("a", time.Minute)
-		set("b", time.Hour)
-		set("c", 2*time.Hour)
+		slices.Sort(changed)
 		if n, err := h.timers.Cancel(t.Context(), nil, chan1, "b"); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
@@ -439,13 +434,13 @@ func TestTimersTellOfEachChangeOnce(t *testing.T) {
 		if all := h.timers.All(h.clock.Now()); len(all) != 1 || all[0].ID != "c" {
 			t.Errorf("left are %+v", all)
 		}
-		if want := []string{"a", "b", "c", "b", "a"}; !slices.Equal(told, want) {
-			t.Errorf("it told of %q, want %q", told, want)
+		if want := []string{"a", "b", "c", "b", "a"}; !slices.Equal(changed, want) {
+			t.Errorf("changed are %q, want %q", changed, want)
 		}
 		h.clock.jump(30 * time.Minute)
 		h.pass(2 * time.Hour)
-		if want := []string{"a", "b", "c", "b", "a", "c", "c"}; !slices.Equal(told, want) {
-			t.Errorf("after the clock was set and it rang it told of %q, want %q", told, want)
+		if want := []string{"a", "b", "c", "b", "a", "c", "c"}; !slices.Equal(changed, want) {
+			t.Errorf("after the clock was set and it rang changed are %q, want %q", changed, want)
 		}
 	})
 }
