@@ -67,7 +67,7 @@ func answers(t *testing.T, m *agent.Mind, text string) (replies []agent.Reply, e
 	return replies, err
 }
 
-func TestTheNextBrainIsAsked(t *testing.T) {
+func TestNextBrainIsAskedIfOneIsAway(t *testing.T) {
 	away := &brain{name: "away", err: agent.ErrAway}
 	here := &brain{name: "here", replies: []agent.Reply{agent.Say{Text: "Yes."}, agent.Done{}}}
 	p := &published{}
@@ -284,7 +284,7 @@ func (e *eyes) DescribeImage(_ context.Context, l agent.Look) (string, error) {
 	return e.says, e.fail
 }
 
-func TestSeeing(t *testing.T) {
+func TestDescribeImage(t *testing.T) {
 	blind := &brain{name: "blind"}
 	broken := errors.New("a bug")
 	for name, c := range map[string]struct {
@@ -325,8 +325,8 @@ func TestSeeing(t *testing.T) {
 	}
 }
 
-// TestSeeingWaitsForNoTurn: a photo is taken inside a turn, which waits for it.
-func TestSeeingWaitsForNoTurn(t *testing.T) {
+// TestDescribeImageWithinATurn: a photo is taken inside a turn, which waits for it.
+func TestDescribeImageWithinATurn(t *testing.T) {
 	var m *agent.Mind
 	see := &eyes{says: "A cat."}
 	taking := brainFunc(func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {

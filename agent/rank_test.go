@@ -78,8 +78,8 @@ func TestAQueryIsRanked(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeRememberedSo is refused by a sentence.
-func TestWhatCannotBeRememberedSo(t *testing.T) {
+// TestInvalidEntries is refused by a sentence.
+func TestInvalidEntries(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for sentence, e := range map[string]agent.Entry{
 		"ten years":      {Expires: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
@@ -110,8 +110,8 @@ func numbered(n int) (tags []string) {
 	return tags
 }
 
-// TestWhatCannotBeAsked is refused by a sentence, and found soon.
-func TestWhatCannotBeAsked(t *testing.T) {
+// TestInvalidQueries is refused by a sentence, and found soon.
+func TestInvalidQueries(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for sentence, q := range map[string]agent.Query{
 		"type is one of": {Type: strings.Repeat("fact", 1000)},
@@ -182,8 +182,8 @@ func TestAFullMemoryForgetsByRank(t *testing.T) {
 	}
 }
 
-// TestWhoRemembersIsAnnounced, unless it is a stranger.
-func TestWhoRemembersIsAnnounced(t *testing.T) {
+// TestAnnounce, unless it is a stranger.
+func TestAnnounce(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	var told []string
 	m.Announce(func(e agent.Entry) { told = append(told, e.Session+" "+e.Body) })
@@ -222,9 +222,9 @@ func TestReadNote(t *testing.T) {
 	}
 }
 
-// TestTheOrderIsThatOfTheScores, whatever was remembered, edited, used and forgotten, and
+// TestEntriesAreOrderedByScore, whatever was remembered, edited, used and forgotten, and
 // however late it is: the index is kept in an order that does not know the time.
-func TestTheOrderIsThatOfTheScores(t *testing.T) {
+func TestEntriesAreOrderedByScore(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	table := &storetest.Table[agent.Entry]{}
@@ -288,9 +288,9 @@ func bruteForce(table *storetest.Table[agent.Entry], q agent.Query, now time.Tim
 	return scores
 }
 
-// TestClocksThatAreWrong: what a table has of the years 1 and 9999 is found, deleted and
+// TestEntriesOfWrongClocks: what a table has of the years 1 and 9999 is found, deleted and
 // used as the rest is.
-func TestClocksThatAreWrong(t *testing.T) {
+func TestEntriesOfWrongClocks(t *testing.T) {
 	table := &storetest.Table[agent.Entry]{}
 	for id, year := range map[string]int{"a": 1, "b": 1969, "c": 2026, "d": 9999} {
 		at := time.Date(year, 1, 2, 3, 4, 5, 6, time.UTC)

@@ -108,7 +108,7 @@ func TestWhatShows(t *testing.T) {
 	}
 }
 
-func TestDueIsWhenItChangesByItself(t *testing.T) {
+func TestExpiresAt(t *testing.T) {
 	s := fold(agent.State{}, log(event.RobotOnline{}, event.TurnEnded{End: event.EndDone}))
 	due := s.ExpiresAt()
 	if s.At(due.Add(-1)) != agent.Attention || s.At(due) != agent.Idle {
@@ -158,8 +158,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnUnknownRobot: the board keeps no state of it, so nor does the fold.
-func TestTheEndOfAnUnknownRobot(t *testing.T) {
+// TestDisconnectionOfAnUnknownRobot: the board keeps no state of it, so nor does the fold.
+func TestDisconnectionOfAnUnknownRobot(t *testing.T) {
 	s := agent.Fold(agent.State{}, event.Envelope{Seq: 1, At: noon, Robot: "a0b1c2d3e4f5", Event: event.RobotDisconnected{}})
 	if s.Gone || s.Robot != "" {
 		t.Errorf("%+v", s)
@@ -288,10 +288,10 @@ func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 	}
 }
 
-// TestTheBoardForgets: robots that are gone for a week, and sessions of no robot
+// TestBoardDropsOldStates: robots that are gone for a week, and sessions of no robot
 // without an event for a day, whatever they last showed. A robot that is online
 // stays, and where there are too many the one that is gone for longest is dropped.
-func TestTheBoardForgets(t *testing.T) {
+func TestBoardDropsOldStates(t *testing.T) {
 	b, seq := agent.NewBoard(), uint64(0)
 	happens := func(robot device.ID, session string, at time.Time, e event.Event) {
 		seq++

@@ -103,10 +103,10 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestHammer publishes from many goroutines at once while readers of every
+// TestConcurrentPublishersAndReaders publishes from many goroutines at once while readers of every
 // kind follow; whatever the schedule, each sees Seq rise and receives Missed
 // for all that it loses.
-func TestHammer(t *testing.T) {
+func TestConcurrentPublishersAndReaders(t *testing.T) {
 	const publishers, each, readers = 8, 2000, 8
 	b := newBus(t)
 	var wg sync.WaitGroup

@@ -17,9 +17,9 @@ import (
 
 func number(f float64) *float64 { return &f }
 
-// TestTheTable holds both directions: what each event is in the agent system's words,
+// TestEventsAndActionsMapBothWays holds both directions: what each event is in the agent system's words,
 // and which event a viewer's action is.
-func TestTheTable(t *testing.T) {
+func TestEventsAndActionsMapBothWays(t *testing.T) {
 	at := time.UnixMilli(1_790_000_000_123)
 	seen := map[Type]bool{}
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestAViewerPassesForNobodyElse(t *testing.T) {
 	}
 }
 
-func TestTheShapeOfAnAction(t *testing.T) {
+func TestActionJSON(t *testing.T) {
 	a, _ := Of(event.Envelope{At: time.UnixMilli(5), Event: event.Presence{State: "online"}}, "default", nil)
 	text, err := json.Marshal(a)
 	want := `{"type":"presence","payload":{"state":"online","by":"viewer"},"timestamp":5,"agentId":"default","sourceSkill":null}`
@@ -115,7 +115,7 @@ func TestTheShapeOfAnAction(t *testing.T) {
 	}
 }
 
-func TestWhatAViewerMayLeaveOut(t *testing.T) {
+func TestDefaultsOfViewersActions(t *testing.T) {
 	for text, want := range map[string]event.Event{
 		`{"type":"emote","payload":{"trigger":"empathy"}}`: event.Emote{Trigger: "empathy", Weight: .7},
 		`{"type":"validate","payload":{"errors":[{},{}]}}`: event.Validated{Errors: 2},

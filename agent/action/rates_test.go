@@ -8,9 +8,9 @@ import (
 	"perch/event"
 )
 
-// TestTheRatesByTheirNumbers: a gesture each 600 ms, one emote of a trigger for all within
+// TestRates: a gesture each 600 ms, one emote of a trigger for all within
 // 150 ms, of the greatest weight, and a look once 100 ms have passed without another.
-func TestTheRatesByTheirNumbers(t *testing.T) {
+func TestRates(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
 	gestures := action.NewRates[int]()
 	for _, c := range []struct {

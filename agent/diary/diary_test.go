@@ -395,7 +395,7 @@ func TestARefusedBatchIsWrittenLater(t *testing.T) {
 }
 
 // Who reads the diary does not wait while it is verified.
-func TestReadWhileItIsVerified(t *testing.T) {
+func TestReadingWhileTheDiaryIsVerified(t *testing.T) {
 	d := open(t, &disk{}, 100)
 	d.changing.Lock()
 	defer d.changing.Unlock()

@@ -23,8 +23,8 @@ import (
 // until it is killed.
 const asDiarist = "PERCH_TEST_DIARIST"
 
-// TestKeeps is the program that is killed.
-func TestKeeps(t *testing.T) {
+// TestDiaristProcess is the program that is killed.
+func TestDiaristProcess(t *testing.T) {
 	path := os.Getenv(asDiarist)
 	if path == "" {
 		t.Skip("it is for TestSurvivesSIGKILL")
@@ -91,7 +91,7 @@ func TestSurvivesSIGKILL(t *testing.T) {
 	var last uint64
 	grown := 0
 	for kill := range kills {
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKeeps$")
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiaristProcess$")
 		child.Env = append(os.Environ(), asDiarist+"="+path)
 		out := must.Value(child.StdoutPipe())(t)
 		must.Succeed(t, child.Start())

@@ -115,7 +115,7 @@ func TestSkillsOfABundle(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoManifest(t *testing.T) {
+func TestInvalidManifests(t *testing.T) {
 	const begin = `{"spec":"agent-manifest/0.2","name":"X"`
 	for text, want := range map[string]string{
 		"":                                    "no JSON",

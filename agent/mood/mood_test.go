@@ -99,7 +99,7 @@ func TestOnlyTheFirstFace(t *testing.T) {
 }
 
 // More and more empathy with each failure in a row, at most .9, until something is done.
-func TestStreak(t *testing.T) {
+func TestEmpathyGrowsWithEachFailure(t *testing.T) {
 	s := State{}
 	for i, want := range []float64{.25, .5, .75, .9, .9} {
 		s.feelings = [feelings]float64{}
@@ -354,7 +354,7 @@ func TestEverythingStaysInItsBounds(t *testing.T) {
 }
 
 // Whatever happened: after a while of nothing it feels nothing and shows nothing.
-func TestItComesToRest(t *testing.T) {
+func TestMoodSettlesWithoutEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := run(Step(lived(t), Stimulus{looks: true}, 0), 60)
 		if want := (State{}).Mood(); !s.Still() || s.Mood() != want {
@@ -364,7 +364,7 @@ func TestItComesToRest(t *testing.T) {
 }
 
 // A step that is not a time changes nothing.
-func TestNoTime(t *testing.T) {
+func TestStepWithoutTimeChangesNothing(t *testing.T) {
 	s := felt(raised(Concern, .5))
 	for _, dt := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
 		if got := pass(s, dt); got != s {

@@ -143,7 +143,7 @@ func TestASkillThatAModelUsesIsFeltOnce(t *testing.T) {
 	}
 }
 
-func TestWhoIsInterrupted(t *testing.T) {
+func TestInterruptionIsFelt(t *testing.T) {
 	for end, want := range map[string]float64{event.EndCancelled: .5, event.EndDone: 0} {
 		feeling(t, func(bus *event.Bus, m *Moods) {
 			bus.Publish("r", "s", event.TurnEnded{End: event.EndCancelled}) // said nothing: nobody is interrupted
@@ -170,7 +170,7 @@ func TestAGestureIsPublished(t *testing.T) {
 }
 
 // A forgotten robot feels nothing, and there is a bound to those who feel.
-func TestWhoIsRemembered(t *testing.T) {
+func TestForgottenAndTooManyAgents(t *testing.T) {
 	feeling(t, func(bus *event.Bus, m *Moods) {
 		bus.Publish("gone", "s", event.SkillFailed{})
 		bus.Publish("gone", "", event.RobotForgotten{})

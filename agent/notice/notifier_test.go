@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,25 +47,12 @@ type fixture struct {
 // shows the bubble's time.
 type jumpingClock struct {
 	began time.Time
-	mu    sync.Mutex
-	off   time.Duration
+	off   atomic.Int64
 }
 
-func newJumpingClock() *jumpingClock { return &jumpingClock{began: time.Now()} }
-
-func (c *jumpingClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Round(0).Add(c.off)
-}
-
+func (c *jumpingClock) Now() time.Time         { return time.Now().Round(0).Add(time.Duration(c.off.Load())) }
 func (c *jumpingClock) Running() time.Duration { return time.Since(c.began) }
-
-func (c *jumpingClock) jump(by time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.off += by
-}
+func (c *jumpingClock) jump(by time.Duration)  { c.off.Add(int64(by)) }
 
 // robots announce what they are given, as far as the test lets them.
 type robots struct {
@@ -78,7 +66,7 @@ type robots struct {
 
 // newFixture runs a notifier on two tables, in a bubble of synctest.
 func newFixture(t *testing.T, table *storetest.Table[notice.Notification], rings *storetest.Table[agent.Timer]) *fixture {
-	h := &fixture{t: t, table: table, rings: rings, clock: newJumpingClock(), bus: event.NewBus(), log: &strings.Builder{}}
+	h := &fixture{t: t, table: table, rings: rings, clock: &jumpingClock{began: time.Now()}, bus: event.NewBus(), log: &strings.Builder{}}
 	h.run()
 	return h
 }

@@ -55,7 +55,7 @@ func TestAPassportIsTheOwnersOverTheCharacters(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPassport(t *testing.T) {
+func TestInvalidPassports(t *testing.T) {
 	full := Passport{}
 	for i := range mostFields {
 		full[strings.Repeat("f", i+1)] = json.RawMessage("1")

@@ -6,7 +6,7 @@ import (
 	"perch/must"
 )
 
-func TestSettled(t *testing.T) {
+func TestComplete(t *testing.T) {
 	b := must.Value(Load("en", ""))(t)
 	for text, want := range map[string]bool{
 		"what time is it":                      true,
