@@ -13,8 +13,8 @@ import (
 	"perch/must"
 )
 
-// TestTheProgramLeavesTheMemoryAndComesBack is with this very program.
-func TestTheProgramLeavesTheMemoryAndComesBack(t *testing.T) {
+// TestCodeIsReleasedAndLoadedAgain is with this very program.
+func TestCodeIsReleasedAndLoadedAgain(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	idlememory.Advise(idlememory.PopulateRead, log)
 	whole := resident(t)

@@ -299,9 +299,9 @@ func trickles(t *testing.T, every time.Duration) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// TestAHostThatIsNotThere: nor is the key in the sentence of an address that
+// TestUnreachableHostIsNamedWithoutItsKey: nor is the key in the sentence of an address that
 // holds it.
-func TestAHostThatIsNotThere(t *testing.T) {
+func TestUnreachableHostIsNamedWithoutItsKey(t *testing.T) {
 	var closed net.Listener
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)

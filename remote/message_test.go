@@ -54,9 +54,9 @@ func FuzzComplaint(f *testing.F) {
 	})
 }
 
-// TestAnAnswerThatIsClosedKeepsNothing: the connection and the deadline of a
+// TestCloseReleasesTheConnection: the connection and the deadline of a
 // call that was answered are gone with the answer.
-func TestAnAnswerThatIsClosedKeepsNothing(t *testing.T) {
+func TestCloseReleasesTheConnection(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "abc")

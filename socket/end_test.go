@@ -71,7 +71,7 @@ func TestDropSendsNoCloseFrame(t *testing.T) {
 	}
 }
 
-func TestCloseTellsWhy(t *testing.T) {
+func TestCloseSendsTheReason(t *testing.T) {
 	long := strings.Repeat("é", 300)
 	for _, c := range []struct {
 		code         int
@@ -130,9 +130,9 @@ func TestCloseWakesReceive(t *testing.T) {
 	}
 }
 
-// TestSendToOneThatDoesNotRead: a robot that has stopped reading costs no
+// TestSendTimesOut: a robot that has stopped reading costs no
 // more than the time that is set.
-func TestSendToOneThatDoesNotRead(t *testing.T) {
+func TestSendTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const within = 10 * time.Second
 		appliance, _, tcp := piped(t, socket.Options{MaxMessage: 100, SendWithin: within})

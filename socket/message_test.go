@@ -117,9 +117,9 @@ func TestPingIsAnswered(t *testing.T) {
 	}
 }
 
-// TestRubbishEndsTheSocket: frames that break the protocol are an error, and
+// TestInvalidFramesEndTheSocket: frames that break the protocol are an error, and
 // neither a message nor a robot that has gone.
-func TestRubbishEndsTheSocket(t *testing.T) {
+func TestInvalidFramesEndTheSocket(t *testing.T) {
 	for name, bytes := range map[string]string{
 		"without a mask":    "\x82\x01x",
 		"reserved bits":     "\xf2\x81\x00\x00\x00\x00x",

@@ -50,9 +50,9 @@ func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 	})
 }
 
-// TestWhoSendsTooMuchWaits: messages beyond the limit are taken later, none is
+// TestMessagesAreReadAtALimitedRate: messages beyond the limit are taken later, none is
 // lost, and a close from here waits for none.
-func TestWhoSendsTooMuchWaits(t *testing.T) {
+func TestMessagesAreReadAtALimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		appliance, peer, _ := piped(t, socket.Options{MaxMessage: 100, PerSecond: 100})
 		go func() {

@@ -179,7 +179,7 @@ func TestGarbageIsIgnoredAndLoggedOnce(t *testing.T) {
 	r.want("fs x", "😐|Answer code -32601 message method not found.|.done")
 }
 
-func TestHowATurnEnds(t *testing.T) {
+func TestStopReasons(t *testing.T) {
 	r := build(t, "plain")
 	for reason, want := range map[string]string{
 		"refusal": "😐|I may not answer that.|.done", "max_tokens": "😐|I was cut off: the answer was too long.|.done",

@@ -121,8 +121,8 @@ func (r *rig) prompted(words string, times int) {
 	})
 }
 
-// TestAnAgentThatDoesNotStop is ended, unless another turn needs it.
-func TestAnAgentThatDoesNotStop(t *testing.T) {
+// TestAgentThatIgnoresCancelIsStopped is ended, unless another turn needs it.
+func TestAgentThatIgnoresCancelIsStopped(t *testing.T) {
 	r := build(t, "plain", func(o *acp.Options) { o.Grace = 150 * time.Millisecond })
 	cuts := 0
 	cut := func() {

@@ -14,8 +14,8 @@ import (
 	"perch/must"
 )
 
-// TestWhatCannotStart: each cause is one sentence that names it, and no key.
-func TestWhatCannotStart(t *testing.T) {
+// TestStartFailures: each cause is one sentence that names it, and no key.
+func TestStartFailures(t *testing.T) {
 	soon := func(o *acp.Options) { o.Start = 200 * time.Millisecond }
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	must.Succeed(t, os.WriteFile(text, []byte("notes"), 0o600))
@@ -59,8 +59,8 @@ func TestWhatCannotStart(t *testing.T) {
 	}
 }
 
-// TestALoginFoundOutLate: some agents say so only when they are to answer.
-func TestALoginFoundOutLate(t *testing.T) {
+// TestLoginRequiredAtTheFirstPrompt: some agents say so only when they are to answer.
+func TestLoginRequiredAtTheFirstPrompt(t *testing.T) {
 	r := build(t, "plain")
 	must.Succeed(t, r.brain.Check(t.Context()))
 	if _, err := r.say("fail -32000 Authentication required"); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "needs a login") {
@@ -178,7 +178,7 @@ func TestRestartsBackOff(t *testing.T) {
 	}
 }
 
-func TestAGoodTurnForgivesFailures(t *testing.T) {
+func TestSuccessResetsTheBackOff(t *testing.T) {
 	r := build(t, "plain")
 	for range 3 {
 		if _, err := r.say("die"); err == nil {
@@ -196,8 +196,8 @@ func TestAGoodTurnForgivesFailures(t *testing.T) {
 	}
 }
 
-// TestADeafAgent: one that floods us and does not read is ended, not waited for.
-func TestADeafAgent(t *testing.T) {
+// TestAgentThatDoesNotReadIsStopped: one that floods us and does not read is ended, not waited for.
+func TestAgentThatDoesNotReadIsStopped(t *testing.T) {
 	r := build(t, "deaf")
 	if _, err := r.say("flood 20000;hang"); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "does not read") {
 		t.Error(err)

@@ -184,9 +184,9 @@ func rounds() thinker.Prompt {
 	return p
 }
 
-// TestThinkingGoesBack: what was thought stands beside its calls in the next
+// TestThinkingIsSentBack: what was thought stands beside its calls in the next
 // request, with the same tools before it, and is left out where it is refused.
-func TestThinkingGoesBack(t *testing.T) {
+func TestThinkingIsSentBack(t *testing.T) {
 	refuse := false
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
 		text, _ := json.Marshal(body["messages"])
@@ -231,10 +231,10 @@ func TestThinkingGoesBack(t *testing.T) {
 	}
 }
 
-// TestCallsThatAreNoJSONGoBack: of a message that thought, too, arguments that
+// TestInvalidArgumentsAreSentBackEmpty: of a message that thought, too, arguments that
 // cannot be read stand in the next request as an empty object, beside what was
 // thought.
-func TestCallsThatAreNoJSONGoBack(t *testing.T) {
+func TestInvalidArgumentsAreSentBackEmpty(t *testing.T) {
 	broken := bytes.Replace(thinkertest.Record(t, "tools.sse"), []byte(`\"Köln\"}`), []byte(`\"Köl`), 1)
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
 		if len(body["messages"].([]any)) == 1 {

@@ -86,8 +86,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestLeavesOut: what a model does not take is left out and logged once.
-func TestLeavesOut(t *testing.T) {
+// TestRejectedOptionsAreLeftOut: what a model does not take is left out and logged once.
+func TestRejectedOptionsAreLeftOut(t *testing.T) {
 	one := 1.0
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
 		for field, spoken := range map[string]string{
@@ -116,7 +116,7 @@ func TestLeavesOut(t *testing.T) {
 	}
 }
 
-func TestAMomentIsWaitedOut(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options("http://proxy.example")
 		requests := 0
@@ -169,7 +169,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestSee(t *testing.T) {
+func TestDescribeImage(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(thinkertest.Record(t, "text.sse")) })
 	look := agent.Look{Picture: device.Picture{Data: []byte("jpeg")}, Language: "de"}
 	o := options(s.URL)
@@ -191,7 +191,7 @@ func TestSee(t *testing.T) {
 	}
 }
 
-func TestNew(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	hot := 1.5
 	for want, o := range map[string]anthropic.Options{
 		"the key is missing":          {Model: "m"},

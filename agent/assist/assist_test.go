@@ -82,7 +82,7 @@ func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatHomeAssistantCouldNotDo(t *testing.T) {
+func TestErrorAnswersAreSpoken(t *testing.T) {
 	streamed, speech := "", ""
 	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
@@ -150,9 +150,9 @@ func TestConversations(t *testing.T) {
 	with("0", "is not kept", "")
 }
 
-// TestAnInterruptedTurnIsOfTheConversation, and is stopped at Home
+// TestInterruptedTurnStaysInTheConversation, and is stopped at Home
 // Assistant's side.
-func TestAnInterruptedTurnIsOfTheConversation(t *testing.T) {
+func TestInterruptedTurnStaysInTheConversation(t *testing.T) {
 	started := make(chan struct{}, 1)
 	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
@@ -248,8 +248,8 @@ func TestTurnsThatFail(t *testing.T) {
 	}
 }
 
-// TestWhatWasDoneIsNotDoneTwice: after a tool has run no other brain is asked.
-func TestWhatWasDoneIsNotDoneTwice(t *testing.T) {
+// TestFailureAfterAToolIsFinal: after a tool has run no other brain is asked.
+func TestFailureAfterAToolIsFinal(t *testing.T) {
 	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
 		p.delta(m, `{"role":"assistant","tool_calls":[{"id":"1","tool_name":"HassTurnOn"}]}`)
@@ -261,7 +261,7 @@ func TestWhatWasDoneIsNotDoneTwice(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotThere(t *testing.T) {
+func TestWrongToken(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t, func(o *assist.Options) { o.Token = "wrong" })
 	_, err := say(t, b, "x")
@@ -269,8 +269,8 @@ func TestWhoIsNotThere(t *testing.T) {
 	asAway(t, b.Check(t.Context()), "refuses the token")
 }
 
-// TestARestartCostsNothing: the connection that is gone is made anew.
-func TestARestartCostsNothing(t *testing.T) {
+// TestReconnectAfterARestart: the connection that is gone is made anew.
+func TestReconnectAfterARestart(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	want(t, b, "a", "😐|You said a.|.done")
@@ -281,9 +281,9 @@ func TestARestartCostsNothing(t *testing.T) {
 	}
 }
 
-// TestAQuietConnectionIsAskedForASignOfLife before a command is given on it,
+// TestQuietConnectionIsPinged before a command is given on it,
 // and none is given twice.
-func TestAQuietConnectionIsAskedForASignOfLife(t *testing.T) {
+func TestQuietConnectionIsPinged(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t, func(o *assist.Options) { o.QuietFor, o.ConnectWithin = 1, 200*time.Millisecond })
 	want(t, b, "a", "😐|You said a.|.done")
@@ -298,7 +298,7 @@ func TestAQuietConnectionIsAskedForASignOfLife(t *testing.T) {
 	}
 }
 
-func TestTurnsSideBySide(t *testing.T) {
+func TestConcurrentTurns(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	var wg sync.WaitGroup

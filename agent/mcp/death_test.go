@@ -22,7 +22,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestOddButHarmless(t *testing.T) {
+func TestHarmlessDeviations(t *testing.T) {
 	for _, is := range []string{"split", "garbage", "batch"} {
 		t.Run(is, func(t *testing.T) {
 			s, _ := child(t, is, mcp.Options{})
@@ -56,14 +56,14 @@ func TestAnAnswerThatIsTooLongFailsAlone(t *testing.T) {
 	}
 }
 
-func TestTheLengthOfAnAnswer(t *testing.T) {
+func TestLongAnswersAreCut(t *testing.T) {
 	s, _ := child(t, "long", mcp.Options{})
 	if got := call(t, s, "it.do", ""); len(got) > 32<<10 || !strings.HasPrefix(got, "ää") {
 		t.Errorf("%d bytes are handed on", len(got))
 	}
 }
 
-func TestTheNumberOfTools(t *testing.T) {
+func TestToolsAreBounded(t *testing.T) {
 	s, log := child(t, "many", mcp.Options{})
 	tools := s.Tools(soon(t))
 	if len(tools) != 100 || log.Lines("not offered") != 1 {
@@ -308,8 +308,8 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// TestQuestionsWithoutEnd floods a client with what it has to answer.
-func TestQuestionsWithoutEnd(t *testing.T) {
+// TestServerThatFloodsRequestsIsStopped floods a client with what it has to answer.
+func TestServerThatFloodsRequestsIsStopped(t *testing.T) {
 	s, _ := child(t, "curious", mcp.Options{Pause: (&pauses{go_: make(chan struct{})}).pause})
 	must.Succeed(t, s.Warm(soon(t)))
 	if _, err := s.Call(soon(t), "it.do", nil); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "does not read") {
@@ -317,7 +317,7 @@ func TestQuestionsWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBe(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	log := logTo(&waittest.Buffer{})
 	for want, o := range map[string]mcp.Options{
 		"is no name":            {Command: []string{"x"}, Log: log},

@@ -90,7 +90,7 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-func TestSee(t *testing.T) {
+func TestDescribeImage(t *testing.T) {
 	look := agent.Look{Picture: device.Picture{Type: "image/png", Data: []byte("png")}, Language: "de", Now: time.Now()}
 	status, body := 200, "data: {\"choices\":[{\"delta\":{\"content\":\" A cup. \"}}]}\n\ndata: [DONE]\n\n"
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
@@ -128,7 +128,7 @@ func TestSee(t *testing.T) {
 	}
 }
 
-func TestNew(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	hot := 3.0
 	for want, o := range map[string]openai.Options{
 		"url is missing":             {Model: "m"},
@@ -153,9 +153,9 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestAModelThatIsNotListedIsTried: a list is not all that a server can do, as
+// TestUnlistedModelIsTried: a list is not all that a server can do, as
 // with routers and aliases. What a turn is answered with counts.
-func TestAModelThatIsNotListedIsTried(t *testing.T) {
+func TestUnlistedModelIsTried(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string

@@ -71,8 +71,8 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// TestWhatServersDo holds the habits that no recorded message shows.
-func TestWhatServersDo(t *testing.T) {
+// TestServersQuirks holds the habits that no recorded message shows.
+func TestServersQuirks(t *testing.T) {
 	data := func(chunks ...string) string { return "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\n" }
 	delta := func(d string) string { return `{"choices":[{"delta":` + d + `}]}` }
 	for name, c := range map[string]struct {
@@ -130,10 +130,10 @@ func TestWhatServersDo(t *testing.T) {
 	}
 }
 
-// TestThoughtsWithoutABeginning: templates that open a thought in the prompt
+// TestThoughtsWithoutAnOpeningTag: templates that open a thought in the prompt
 // leave its end alone in the text. What is before that is not spoken: at once of
 // a model whose name says that it thinks, and of any other once that was seen.
-func TestThoughtsWithoutABeginning(t *testing.T) {
+func TestThoughtsWithoutAnOpeningTag(t *testing.T) {
 	delta := func(text string) string { return `data: {"choices":[{"delta":{"content":"` + text + `"}}]}` + "\n\n" }
 	thought := delta("The user greets me. ") + delta("So do I.</th") + delta("ink>\\n\\nHi") + delta(" there.")
 	plain := delta("Hi") + delta(" there.")
@@ -185,7 +185,7 @@ func TestThoughtsWithoutABeginning(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessage(t *testing.T) {
+func TestInvalidMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		native bool
 		body   string

@@ -103,9 +103,9 @@ func TestModelsWithoutTools(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotToBlame: what a server blames is left out for one more trial,
+// TestWrongRejectionIsForgotten: what a server blames is left out for one more trial,
 // and is not remembered where that does not help.
-func TestWhatWasNotToBlame(t *testing.T) {
+func TestWrongRejectionIsForgotten(t *testing.T) {
 	broken := true
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
 		switch {

@@ -170,9 +170,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestLeavesOut: what a server does not take is left out at once and from then
+// TestRejectedOptionsAreLeftOut: what a server does not take is left out at once and from then
 // on, and is logged once.
-func TestLeavesOut(t *testing.T) {
+func TestRejectedOptionsAreLeftOut(t *testing.T) {
 	one := 1.0
 	refusals := []struct{ field, body string }{
 		{"tools", `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools"}}`},
@@ -218,9 +218,9 @@ func TestLeavesOut(t *testing.T) {
 	}
 }
 
-// TestAMomentIsWaitedOut: a server that asks for a moment is given it within the
+// TestRetryAfter: a server that asks for a moment is given it within the
 // turn; one that asks for longer is away, for another brain may be in the list.
-func TestAMomentIsWaitedOut(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		after    []string // Retry-After, request by request
 		status   int
@@ -279,7 +279,7 @@ func TestAMomentIsWaitedOut(t *testing.T) {
 	})
 }
 
-func TestNoTrialAfterWords(t *testing.T) {
+func TestNoRetryAfterText(t *testing.T) {
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
 		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"I\"}}]}\n\ndata: {\"error\":{\"message\":\"does not support tools\"}}\n\n")
 	})

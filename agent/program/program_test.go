@@ -357,7 +357,7 @@ func TestClosedOutputEndsTheProcess(t *testing.T) {
 	p.Terminate()
 }
 
-func TestWhatCannotStart(t *testing.T) {
+func TestStartFailures(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "notes.txt")
 	must.Succeed(t, os.WriteFile(text, []byte("notes"), 0o600))
 	before := pipes()

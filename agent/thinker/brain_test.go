@@ -209,7 +209,7 @@ func TestACharactersBrain(t *testing.T) {
 	}
 }
 
-func TestEightRoundsAndAnAnswer(t *testing.T) {
+func TestToolRoundsAreBounded(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Again."}, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}}}
 	body := &arm{}
 	got, err := think(t, thinker.Options{Model: m}, agent.Turn{Body: body})

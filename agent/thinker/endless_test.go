@@ -96,9 +96,9 @@ func TestEndlessModels(t *testing.T) {
 	}
 }
 
-// TestSpeakingTakesNoneOfTheModelsTime: a turn may take as long as its sentences
+// TestSpeakingDoesNotCountAsModelTime: a turn may take as long as its sentences
 // take to be spoken.
-func TestSpeakingTakesNoneOfTheModelsTime(t *testing.T) {
+func TestSpeakingDoesNotCountAsModelTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{script: []message{{texts: strings.SplitAfter(strings.Repeat("It was a dark night. ", 60), ". ")}}}
 		said := 0
@@ -121,7 +121,7 @@ func (m endless) DescribeImage(ctx context.Context, _ agent.Look) (string, error
 	return "", err
 }
 
-func TestLookingAtAPictureHasAnEnd(t *testing.T) {
+func TestDescribeImageTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		_, err := thinker.New(thinker.Options{Model: endless{"a ", time.Second}}).DescribeImage(t.Context(), agent.Look{})

@@ -220,7 +220,7 @@ var pieces = []string{"Hello", " ", " ", ". ", ".", "! ", "? ", ", ", "\n", "\n\
 	"[a](http://b)", "https://x.y/z.", "www.", "h", "<br>", "<", "\\", "!", "こんにちは。", "「", "」", "你好！", "，", "äöü", "\xf0", "\x00", "[anim:wave]",
 	"a word and another word and yet another one", strings.Repeat("x", 130)}
 
-func TestAnySplitGivesTheSame(t *testing.T) {
+func TestSpeechDoesNotDependOnSplits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 40).Draw(t, "text"), "")
 		language := rapid.SampledFrom([]string{"en", "de", "ja", ""}).Draw(t, "language")

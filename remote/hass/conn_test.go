@@ -17,7 +17,7 @@ import (
 	"perch/remote"
 )
 
-func TestWhatIsNoHomeAssistant(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"no url": {Token: canary}, "no scheme": {URL: "homeassistant.local:8123", Token: canary},
 		"a socket's": {URL: "ws://x:8123", Token: canary}, "a password": {URL: "http://me:pw@x:8123", Token: canary},
@@ -271,9 +271,9 @@ func TestMessagesArePaced(t *testing.T) {
 	}
 }
 
-// TestOneThatReadsNothing costs no more than its deadline, and a cancelled
+// TestPeerThatReadsNothing costs no more than its deadline, and a cancelled
 // caller nothing.
-func TestOneThatReadsNothing(t *testing.T) {
+func TestPeerThatReadsNothing(t *testing.T) {
 	stop := make(chan struct{})
 	c := serve(t, func(p *peer) { p.greet(); <-stop })
 	defer close(stop)
@@ -293,7 +293,7 @@ func TestOneThatReadsNothing(t *testing.T) {
 	conn.Close() // waits for nothing that is being sent
 }
 
-func TestCallsSideBySide(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()
 		last := 0.0
