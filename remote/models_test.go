@@ -288,7 +288,8 @@ func TestModelsReturnTheListenersError(t *testing.T) {
 			must.Succeed(t, err)
 			defer e.Close()
 			mine, pieces := errors.New("mine"), 0
-			if _, err := e.Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { pieces++; return mine }); err != mine || pieces != 1 {
+			_, err = e.Continue(t.Context(), thinkertest.Hello(), func(thinker.Piece) error { pieces++; return mine })
+			if err != mine || pieces != 1 {
 				t.Errorf("%s: %v after %d pieces", of, err, pieces)
 			}
 		})

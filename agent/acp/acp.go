@@ -87,8 +87,6 @@ func kinds() []string {
 type Brain struct {
 	o         Options
 	languages language.Catalogue
-	ctx       context.Context // ends with Close
-	end       context.CancelFunc
 	wg        sync.WaitGroup
 
 	mu       sync.Mutex
@@ -120,9 +118,7 @@ func New(o Options) (*Brain, error) {
 		return nil, fmt.Errorf("find the agent's folder: %w", err)
 	}
 	o.Dir = dir
-	b := &Brain{o: o, talks: map[string]*talk{}}
-	b.ctx, b.end = context.WithCancel(context.Background())
-	return b, nil
+	return &Brain{o: o, talks: map[string]*talk{}}, nil
 }
 
 // deadline is one of the durations in the options, with its default.
@@ -292,7 +288,6 @@ func (b *Brain) Close() {
 	b.closed = true
 	c := b.child
 	b.mu.Unlock()
-	b.end()
 	if c != nil {
 		c.conn.shutdown(errClosed)
 	}

@@ -196,8 +196,6 @@ func (b *Brain) greet(c *child) error {
 	case <-time.After(b.o.Start):
 		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)",
 			agent.ErrAway, b.name(), b.o.Start)
-	case <-b.ctx.Done():
-		return errClosed
 	case <-answered:
 		if failure == nil {
 			return b.readCapabilities(c, result)

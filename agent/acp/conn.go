@@ -34,6 +34,8 @@ type conn struct {
 	done  chan struct{} // closed when it has ended
 	ended func(error)   // called once, before the pending calls end
 
+	malformed sync.Once // the first malformed message was logged
+
 	// Capabilities from the agent's initialize result, before any session.
 	old    bool // speaks the dialect from before the protocol
 	closes bool // knows session/close
@@ -44,7 +46,6 @@ type conn struct {
 	last     int64 // id given
 	pending  map[int64]func(json.RawMessage, error)
 	sessions map[string]*session
-	garbage  int
 	ignored  bool // a cancel; ends with the last turn
 }
 
@@ -132,15 +133,9 @@ func (c *conn) handleLine(line []byte) {
 	}
 }
 
-// logMalformed counts malformed messages, and logs the first.
+// logMalformed logs the first malformed message.
 func (c *conn) logMalformed(why string) {
-	c.mu.Lock()
-	c.garbage++
-	first := c.garbage == 1
-	c.mu.Unlock()
-	if first {
-		c.log.Warn("the agent writes what is not of the protocol; such lines are ignored", "err", why)
-	}
+	c.malformed.Do(func() { c.log.Warn("the agent writes what is not of the protocol; such lines are ignored", "err", why) })
 }
 
 // handleResponse handles a response of the agent.

@@ -69,19 +69,19 @@ var toolCalls = []thinker.ToolCall{
 }
 
 func TestMessages(t *testing.T) {
-	text := string(thinkertest.Record(t, "text.sse"))
+	text, tools := string(thinkertest.Record(t, "text.sse")), string(thinkertest.Record(t, "tools.sse"))
 	for name, c := range map[string]struct {
 		body string
 		want received
 	}{
 		"text":       {text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 		"CRLF":       {strings.ReplaceAll(text, "\n", "\r\n"), received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
-		"tools":      {string(thinkertest.Record(t, "tools.sse")), received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
+		"tools":      {tools, received{Text: "Let me look.", Calls: toolCalls, Stop: thinker.StopTools}},
 		"max_tokens": {strings.Replace(text, "end_turn", "max_tokens", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
 		"the context full": {strings.Replace(text, "end_turn", "model_context_window_exceeded", 1),
 			received{Text: "😊 It is sunny. ", Stop: thinker.StopLength}},
 		"refusal": {strings.Replace(text, "end_turn", "refusal", 1), received{Text: "😊 It is sunny. ", Stop: thinker.StopRefused}},
-		"cut off in calls": {strings.Replace(string(thinkertest.Record(t, "tools.sse")), `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1),
+		"cut off in calls": {strings.Replace(tools, `"stop_reason":"tool_use"`, `"stop_reason":"max_tokens"`, 1),
 			received{Text: "Let me look.", Stop: thinker.StopLength}},
 		"a new event": {"event: weather\ndata: {\"type\":\"weather\"}\n\n" + text, received{Text: "😊 It is sunny. ", Stop: thinker.StopEnd}},
 	} {

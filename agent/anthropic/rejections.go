@@ -27,7 +27,8 @@ func (e *Engine) learn(err error, p thinker.Prompt, without rejections) bool {
 	var option rejections
 	var what string
 	switch {
-	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) && e.cache.clear():
+	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) &&
+		e.cache.clear():
 		return true // something before the thinking has changed; repeat without it
 	case p.Temperature(e.o.Temperature, highest) != nil && without&rejectsTemperature == 0 && strings.Contains(reason, "temperature"):
 		option, what = rejectsTemperature, "the model takes no temperature; it is left out from now on"

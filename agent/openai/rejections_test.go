@@ -122,7 +122,8 @@ func TestWrongRejectionIsForgotten(t *testing.T) {
 	o := options(s.URL)
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	e := engine(t, o)
-	if got := thinkertest.Listen(e, withTools()); !strings.Contains(got.Err, "roles must alternate") || len(s.Requests()) != 2 || log.Len() != 0 {
+	got := thinkertest.Listen(e, withTools())
+	if !strings.Contains(got.Err, "roles must alternate") || len(s.Requests()) != 2 || log.Len() != 0 {
 		t.Error(got, len(s.Requests()), &log)
 	}
 	broken = false

@@ -50,7 +50,8 @@ func TestRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	must.Succeed(t, json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
+	must.Succeed(t, json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,
+		"temperature":0.1,"top_p":0.9,"max_tokens":300,"reasoning_effort":"low","tool_choice":"auto",
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,anBlZw=="}}]},
@@ -73,7 +74,8 @@ func TestNativeRequest(t *testing.T) {
 		t.Fatal(got)
 	}
 	var want map[string]any
-	must.Succeed(t, json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
+	must.Succeed(t, json.Unmarshal([]byte(`{"model":"qwen3:4b","stream":true,
+		"keep_alive":-1,"think":false,"options":{"num_ctx":8192,"num_predict":300,"top_k":5},
 		"tools":[{"type":"function","function":{"name":"get_weather","description":"The weather.","parameters":{"type":"object"}}}],
 		"messages":[{"role":"system","content":"Be short."},
 		{"role":"user","content":"What is this?","images":["anBlZw=="]},

@@ -99,7 +99,8 @@ func TestToolsOfAJoinedTalk(t *testing.T) {
 // TestACharactersTools: a manifest's tools choose among the six, and touch no others.
 func TestACharactersTools(t *testing.T) {
 	six := []string{"wave", "lookAt", "play_clip", "setExpression", "speak", "remember"}
-	k := thinker.New(thinker.Options{Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}), Publish: func(device.ID, string, event.Event) {}})
+	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	k := thinker.New(thinker.Options{Memory: memory, Publish: func(device.ID, string, event.Event) {}})
 	for _, c := range []struct{ tools, want []string }{
 		{nil, six}, {[]string{}, nil}, {[]string{"wave", "speak", "fly"}, []string{"wave", "speak"}},
 	} {

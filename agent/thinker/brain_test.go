@@ -491,7 +491,8 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 func TestThePrompt(t *testing.T) {
 	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for i := range 200 {
-		remember(t, memory, agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))}, noon.Add(time.Duration(i)*time.Second))
+		e := agent.Entry{Body: fmt.Sprintf("Fact %d is %s.", i, strings.Repeat("long ", 20))}
+		remember(t, memory, e, noon.Add(time.Duration(i)*time.Second))
 	}
 	var history []agent.Exchange
 	for i := range 20 {
