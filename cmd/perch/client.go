@@ -224,7 +224,7 @@ func (c *client) Get(ctx context.Context, path string, into any) error {
 	return c.call(ctx, http.MethodGet, path, nil, into)
 }
 
-// refusal returns the error of an answer that is none of 2xx.
+// refusal returns the error of an answer whose status is not 2xx.
 func (c *client) refusal(r *http.Response, answer []byte) error {
 	var body struct{ Error struct{ Message string } }
 	switch {

@@ -1,5 +1,5 @@
-// Package appliance is everything that perch serve runs: its parts, the order in which they are made,
-// run and end, and the condition of each.
+// Package appliance is everything that perch serve runs: its parts, the order of their start and end,
+// and the condition of each.
 package appliance
 
 import (
@@ -41,7 +41,7 @@ import (
 )
 
 // Appliance is everything that perch serve runs. New opens everything that can fail; Run runs it
-// until its context ends. The fields are in the order in which they are made.
+// until its context ends. The fields are in the order of their making.
 type Appliance struct {
 	Data    string // the data directory
 	Log     *slog.Logger

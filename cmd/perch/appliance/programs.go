@@ -20,7 +20,7 @@ import (
 	"perch/voice/sounds"
 )
 
-// newPrograms makes the APIs for other programs: for those that show agents, the bridge, the Wyoming
+// newPrograms makes the APIs for other programs: for programs that show agents, the bridge, the Wyoming
 // server and the mirror in Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,

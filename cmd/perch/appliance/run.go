@@ -95,7 +95,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 // goes on, such as a full disk or an unreachable broker, are no reason for a restart.
 func (a *Appliance) alive(ctx context.Context) error {
 	return errors.Join(
-		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // whatever it returns
+		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // an error is no hang
 		delivers(ctx, a.Bus, a.board),
 		a.Listeners.Check(ctx),
 	)

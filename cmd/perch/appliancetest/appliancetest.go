@@ -48,7 +48,7 @@ func Processors() {
 }
 
 // Process is called first in the TestMain of a test binary. If an appliance has started the binary
-// as one of its own processes, it runs that process and does not return.
+// as a process such as the broker's, it runs that process and does not return.
 func Process() {
 	if len(os.Args) < 2 {
 		return

@@ -146,8 +146,7 @@ func (l *Listener) Lines() []string {
 	return slices.Clone(l.all)
 }
 
-// AgentStates returns the states of the agent in the robot's documents, without those that repeat the
-// one before.
+// AgentStates returns the states of the agent in the robot's documents, without repetitions.
 func (l *Listener) AgentStates() (states []string) {
 	for _, line := range l.Lines() {
 		payload, found := strings.CutPrefix(line, RobotTopic+"state ")

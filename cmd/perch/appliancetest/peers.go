@@ -69,10 +69,10 @@ const (
 	Synthesizer Peer = "synthesizer"
 )
 
-// Illness is a way in which a peer fails.
+// Illness is how a peer fails.
 type Illness string
 
-// The ways in which a peer fails.
+// How a peer fails.
 const (
 	Well    Illness = ""
 	Silent  Illness = "accepts and never answers"
@@ -80,7 +80,7 @@ const (
 	Dying   Illness = "dies in the middle"
 )
 
-// illness is the way in which a peer fails now.
+// illness is the present Illness of a peer.
 type illness struct {
 	kind   Illness
 	over   chan struct{}   // closed when another begins

@@ -173,7 +173,7 @@ func Is[O simrobot.Observation](is func(O) bool) func(simrobot.Observation) bool
 	return func(e simrobot.Observation) bool { o, of := e.(O); return of && is(o) }
 }
 
-// HeadAt is for observations that the head moves to a place, whatever its speed.
+// HeadAt is for observations that the head moves to a place, at any speed.
 func HeadAt(yaw, pitch int) func(simrobot.Observation) bool {
 	return Is(func(m simrobot.HeadMoved) bool { return m.Yaw == yaw && m.Pitch == pitch })
 }
@@ -265,7 +265,7 @@ func (h *Appliance) KnowsTools(id device.ID) {
 	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
 }
 
-// Stopped reports whether an observation is that the robot is told to stop speaking.
+// Stopped reports whether an observation is an order to stop speaking.
 func Stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
 
 // Await waits for an observation that satisfies is, and returns its time.

@@ -75,8 +75,8 @@ func (k *checker) placed(f Fault, at line) Fault {
 	return f
 }
 
-// failed adds a fault if there is an error. A file that this process may not read may be one that only
-// the service's user reads; checkReads checks that.
+// failed adds a fault if there is an error. A file that this process may not read is left to
+// checkReads if the service's user has to read it.
 func (k *checker) failed(at string, err error) {
 	denied := errors.Is(err, fs.ErrPermission)
 	if err == nil || denied && k.service != nil {

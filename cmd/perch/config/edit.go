@@ -146,7 +146,7 @@ func with(tree any, path []string, value any) (any, error) {
 	return section, err
 }
 
-// inOrder returns the keys of a change in the order in which they are applied: the kinds of engines,
+// inOrder returns the keys of a change in the order of their application: the kinds of engines,
 // then other values, by their places in lists, then what is removed, from the end, so that the places
 // of entries do not shift before.
 func inOrder(values map[string]any) []string {

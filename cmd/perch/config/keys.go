@@ -28,7 +28,7 @@ type Key struct {
 	By       string `json:"by,omitempty"`   // the variable or the flag that sets it
 	Line     int    `json:"line,omitempty"` // in the owner's file
 	Doc      string `json:"doc,omitempty"`
-	// About is the key that Doc is written for, by which language/TAG/keys.json translates it.
+	// About is the key that Doc is written for, and its key in language/TAG/keys.json.
 	// Several keys may share a text.
 	About string `json:"about,omitempty"`
 	// Kinds has the keys of an entry of a list of engines, by its kind.

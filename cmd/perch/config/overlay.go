@@ -46,7 +46,7 @@ type Overlay struct {
 	Now     func() time.Time
 
 	mu      sync.Mutex
-	started *Config         // that of the start; nil if no appliance runs
+	started *Config         // at the start; nil if no appliance runs
 	applied *Config         // the last that Applier was given
 	waiting map[string]bool // keys that take effect after a restart, if they differ from started
 }
@@ -157,7 +157,7 @@ func (o *Overlay) Read() (Shown, error) {
 	return s, nil
 }
 
-// restart returns the keys of a configuration that take effect after a restart: those that Apply has
+// restart returns the keys of a configuration that take effect after a restart: keys that Apply has
 // returned, and keys that were changed in the owner's file.
 func (o *Overlay) restart(c *Config) []string {
 	keys := []string{}
@@ -263,7 +263,7 @@ func (o *Overlay) prepare(values map[string]any) (after judged, next []byte, fau
 	after.hidden = secretsOf(&after.config, text, overlay, next)
 	known := map[string]bool{}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
-		for _, f := range before.faults { // of which the keys that are given back may correct a part
+		for _, f := range before.faults { // giving keys back may correct only some of them
 			known[f.Key+f.Message] = true
 		}
 	}

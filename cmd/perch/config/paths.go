@@ -2,8 +2,8 @@ package config
 
 import "os"
 
-// File returns the path of the configuration file: the one that is named, else that of the app, the
-// system's, the one in this directory, or "".
+// File returns the path of the configuration file: named, else the app's, the system's or perch.yaml
+// in this directory, or "".
 func File(named string) string {
 	if named != "" {
 		return named
@@ -16,8 +16,8 @@ func File(named string) string {
 	return ""
 }
 
-// Data returns the data directory: the one that is named, else the service manager's, the app's or
-// the system's if this user can write there, or one in this directory.
+// Data returns the data directory: named, else the service manager's, the app's or the system's if
+// this user can write there, or data in this directory.
 func Data(named string) string {
 	if named != "" {
 		return named

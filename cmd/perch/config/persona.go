@@ -63,7 +63,7 @@ const ownLanguage = "en"
 // spoken returns the languages of robots by the configuration, without regions.
 func (c *Config) spoken() []string {
 	tags := c.Language.List()
-	if persona, err := Persona(c); err == nil { // check reports one that cannot be read
+	if persona, err := Persona(c); err == nil { // check reports a persona that cannot be read
 		tags = append(tags, persona.Language)
 	}
 	for _, r := range c.Robots.Each {

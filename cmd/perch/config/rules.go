@@ -43,7 +43,7 @@ type compareConfig struct {
 	Below *float64 `yaml:"below"`
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler. A value that is no mapping is that of is.
+// UnmarshalYAML implements yaml.Unmarshaler. A value that is no mapping sets Is.
 func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return n.Decode(&c.Is)

@@ -30,8 +30,8 @@ var sampleDocs = sync.OnceValue(func() map[string]comment {
 // sampleLines holds the lines of the sample.
 type sampleLines []string
 
-// docs records the comment above each key of a section. A first key without a comment has that of the
-// section, and a key right below another has the other's.
+// docs records the comment above each key of a section. A first key without a comment has the
+// section's, and a key right below another has the other's.
 func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return

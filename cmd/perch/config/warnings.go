@@ -24,7 +24,7 @@ type Warning struct {
 func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 	all = c.unknownLanguages()
 	if len(c.TLS.Listen) > 0 {
-		if pair, err := ReadCertificate(c.TLS); err == nil { // check reports one that cannot be read
+		if pair, err := ReadCertificate(c.TLS); err == nil { // else check has reported it
 			if err := Expiry(pair.Leaf, now); err != nil {
 				all = append(all, Warning{"tls", err.Error()})
 			}

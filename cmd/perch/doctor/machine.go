@@ -57,7 +57,7 @@ func (d *Examination) Disk() {
 }
 
 // Files checks the owner's gestures, words, characters and skills. A start of the appliance leaves
-// out those that it cannot use.
+// out files that it cannot use.
 func (d *Examination) Files() {
 	faults, some := checkOwnersFiles(d.Config, d.Data)
 	for _, err := range faults {

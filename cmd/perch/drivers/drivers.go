@@ -122,8 +122,8 @@ func ToolServer(t thinker.ToolServer, log *slog.Logger) (mcp.Options, error) {
 		Except: t.Except, Log: log}, err
 }
 
-// Grammar returns the grammar of a book's sentences. For a book in another language it is that of the
-// English book, as the recognizer knows no other language.
+// Grammar returns the grammar of a book's sentences. For a book in another language it is the
+// grammar of the English book, as the recognizer knows no other language.
 func Grammar(book *reflex.Book) (g sphinx.Grammar) {
 	rules := book.Rules()
 	if len(rules) == 0 {

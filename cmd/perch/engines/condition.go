@@ -134,9 +134,9 @@ type watchedSynthesizer struct {
 	trial bool
 }
 
-// Synthesize implements voice.Synthesizer. An error of out is no failure of the engine. Nor is it
-// one that the engine does not have a robot's own voice or language: the robot then speaks with the
-// household's, if no other engine in the list has its own.
+// Synthesize implements voice.Synthesizer. An error of out is no failure of the engine. Nor is the lack of a
+// robot's own voice or language: the robot then speaks with the household's, if no other engine in the
+// list has its own.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err

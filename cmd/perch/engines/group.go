@@ -21,7 +21,7 @@ type group struct {
 	engines []*Engine
 	closers []func()
 	users   sync.WaitGroup     // turns, and other users that need the engines open
-	stop    context.CancelFunc // ends the checks of the engines; nil if there are none
+	stop    context.CancelFunc // ends the checks of the engines; nil before they begin
 }
 
 // close waits for the users of the engines and closes them.

@@ -24,7 +24,7 @@ import (
 )
 
 // Set holds the recognizers, the synthesizers and the brains that a configuration names, each list
-// in the order in which its engines are tried.
+// in the order of trials.
 type Set struct {
 	Recognizers  voice.Recognizers
 	Synthesizers voice.Synthesizers
