@@ -23,18 +23,6 @@ func TestAsk(t *testing.T) {
 		do   func(*talk)
 		want agent.Answer
 	}{
-		"words": {func(k *talk) {
-			k.listen(xiaozhi.Auto)
-			if shown := k.shows(); shown != agent.Notification {
-				k.t.Errorf("shows %s", shown)
-			}
-			k.speak()
-		}, agent.Answer{Outcome: agent.AnswerGiven, Text: "yes please"}},
-		"a touch": {(*talk).touch, agent.Answer{Outcome: agent.AnswerTouch}},
-		"nothing in time": {func(k *talk) {
-			k.listen(xiaozhi.Auto)
-			k.quiet(11 * time.Second)
-		}, agent.Answer{Outcome: agent.AnswerExpired}},
 		"words that are not understood, then a touch": {func(k *talk) {
 			k.recognizer.transcripts = []voice.Transcript{{Refused: true}}
 			k.answers()
@@ -56,7 +44,6 @@ func TestAsk(t *testing.T) {
 				k.t.Errorf("a second answer: %v", err)
 			}
 		}, agent.Answer{Outcome: agent.AnswerDenied}},
-		"an abort": {func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}},
 		"an abort, before the words are recognized": {func(k *talk) {
 			k.recognizer.delay = 2 * time.Second // a C call
 			k.answers()

@@ -3,32 +3,14 @@ package robot
 import (
 	"bufio"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"perch/device"
+	"perch/gateway/httpserver/httpservertest"
 )
-
-// pipes is a listener in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-func (p pipes) Close() error { close(p.closed); return nil }
-func (pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8003} }
 
 // ofFirmware is a registry whose robots run a firmware.
 type ofFirmware struct {
@@ -55,23 +37,18 @@ func TestOldFirmwareIsUpgradedLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				robots := ofFirmware{&registry{}, version}
 				k := newTalkOn(t, answer("Yes."), 1, func(*talk) {}, func(o *Options) { o.Robots = robots })
+				defer k.close()
 				synctest.Wait() // the talk itself is served, before the server stops
-				listener := pipes{make(chan net.Conn), make(chan struct{})}
-				server := &http.Server{Handler: routesOf(t, k.server), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
-				served := make(chan error, 1)
-				go func() { served <- server.Serve(listener) }()
 				took := make(chan time.Duration, 3)
-				var ends []net.Conn
 				for n := range cap(took) { // at the same time
-					ours, theirs := net.Pipe()
-					ends = append(ends, theirs)
-					listener.conns <- ours
+					robot := httpservertest.Serve(t, routesOf(t, k.server))
+					defer robot.Close()
 					go func() {
 						began := time.Now()
-						_, _ = fmt.Fprintf(theirs, "GET /xiaozhi/v1/ HTTP/1.1\r\nHost: perch:8003\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+						_, _ = fmt.Fprintf(robot, "GET /xiaozhi/v1/ HTTP/1.1\r\nHost: perch:8003\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 							"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nDevice-Id: a0:b1:c2:d3:e4:%02x\r\n"+
 							"Client-Id: mine\r\nAuthorization: Bearer x\r\n\r\n", n)
-						answer, err := http.ReadResponse(bufio.NewReader(theirs), nil)
+						answer, err := http.ReadResponse(bufio.NewReader(robot), nil)
 						if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 							t.Errorf("%v %v", answer, err)
 						}
@@ -83,12 +60,6 @@ func TestOldFirmwareIsUpgradedLater(t *testing.T) {
 						t.Errorf("firmware %q: the 101 comes after %s, want %s", version, got, want)
 					}
 				}
-				for _, c := range ends {
-					_ = c.Close()
-				}
-				_ = server.Close()
-				<-served
-				k.close()
 			})
 		})
 	}
