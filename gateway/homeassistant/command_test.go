@@ -47,7 +47,7 @@ func TestCommands(t *testing.T) {
 			e.await(state1, has(c.state))
 		}
 	}
-	b.listen("perch/a0b1c2d3e4f4/led").await("perch/a0b1c2d3e4f4/led", is2(`{"state":"OFF"}`))
+	b.listen("perch/a0b1c2d3e4f4/led").await("perch/a0b1c2d3e4f4/led", equals(`{"state":"OFF"}`))
 	b.publish("perch/A0:B1:C2:D3:E4:F4/say/set", "in another spelling")
 	h.talk.await(t, "say in another spelling")
 	b.publish("perch/a0b1c2d3e4f4/notify/set", `{"text":"tea is ready","urgency":"high"}`)
@@ -57,10 +57,10 @@ func TestCommands(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"volume"`, "the motor is stuck"))
 }
 
-// TestKeptForItsHello: a robot that is quiet is not gone.
-func TestKeptForItsHello(t *testing.T) {
+// TestCommandsWaitForHello: a robot with a closed channel is not gone.
+func TestCommandsWaitForHello(t *testing.T) {
 	b, h, e, end := mirrored(t, unchanged)
-	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
+	e.await("perch/a0b1c2d3e4f4/status", equals("online"))
 	h.talk.open(chan1, false)
 	for thing, payload := range map[string]string{"volume": "20", "reboot": "x", "emotion": "sad", "say": "later"} {
 		b.publish("perch/a0b1c2d3e4f4/"+thing+"/set", payload)
@@ -70,22 +70,22 @@ func TestKeptForItsHello(t *testing.T) {
 	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // takes the place of the first
 	e.await(conversation1, has(`"event_type":"queued"`))
 	b.publish("perch/a0b1c2d3e4f4/stop/set", "x") // it is quiet
-	if deeds := h.talk.deeds(); len(deeds) > 0 {
-		t.Fatalf("done with a closed channel: %q", deeds)
+	if calls := h.talk.calls(); len(calls) > 0 {
+		t.Fatalf("done with a closed channel: %q", calls)
 	}
 	end() // the appliance is started anew
 	h.start(t, must.Value(New(h.options))(t))
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 	e.forget()
 	h.hello(chan1, "s1")
 	h.talk.await(t, "reboot")
 	for _, thing := range []string{"volume", "emotion", "reboot"} {
 		e.await(conversation1, has(`"event_type":"done"`, `"thing":"`+thing+`"`))
 	}
-	deeds := h.talk.deeds()
-	if slices.Contains(deeds, `audio_speaker.set_volume {"volume":20}`) || !slices.Contains(deeds, `audio_speaker.set_volume {"volume":30}`) ||
-		deeds[len(deeds)-1] != "reboot" {
-		t.Errorf("done at its hello: %q", deeds)
+	calls := h.talk.calls()
+	if slices.Contains(calls, `audio_speaker.set_volume {"volume":20}`) || !slices.Contains(calls, `audio_speaker.set_volume {"volume":30}`) ||
+		calls[len(calls)-1] != "reboot" {
+		t.Errorf("done at its hello: %q", calls)
 	}
 	if kept := h.options.Kept.(*storetest.Table[[]Waiting]); len(kept.Kept) > 0 {
 		t.Errorf("still kept: %v", kept.Kept)
@@ -96,7 +96,7 @@ func TestKeptForItsHello(t *testing.T) {
 // though it is the notifier that keeps it.
 func TestANotificationForAClosedChannel(t *testing.T) {
 	b, h, e, _ := mirrored(t, unchanged)
-	e.await("perch/a0b1c2d3e4f4/status", is2("online"))
+	e.await("perch/a0b1c2d3e4f4/status", equals("online"))
 	for _, c := range []struct {
 		id, reported string
 		states       []string
@@ -157,8 +157,8 @@ func TestBadCommands(t *testing.T) {
 		b.publish(topic, "hello")
 		waittest.For(t, "one line on "+topic[:20], func() bool { return h.log.Lines("WARN") == before+1 })
 	}
-	if deeds := h.talk.deeds(); len(deeds) > 0 {
-		t.Errorf("done: %q", deeds)
+	if calls := h.talk.calls(); len(calls) > 0 {
+		t.Errorf("done: %q", calls)
 	}
 	b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
 	h.talk.await(t, "say still here")
@@ -183,8 +183,8 @@ func TestRetainedCommandsAreIgnored(t *testing.T) {
 	h.run(t)
 	e.await(conversation1, has(`"event_type":"command_rejected"`, "retained"))
 	waittest.For(t, "the request's line", func() bool { return h.log.Lines("it is retained") == 1 })
-	if deeds := h.talk.deeds(); len(deeds) > 0 {
-		t.Errorf("done: %q", deeds)
+	if calls := h.talk.calls(); len(calls) > 0 {
+		t.Errorf("done: %q", calls)
 	}
 	if _, err := h.registry.Get(chan1); err != nil {
 		t.Error(err)
@@ -197,7 +197,7 @@ func TestRequests(t *testing.T) {
 		h.meet(chan2)
 		h.options.Restart = func() { restarted <- struct{}{} }
 	})
-	e.await("perch/a0b1c2d3e4f6/status", is2("online"))
+	e.await("perch/a0b1c2d3e4f6/status", equals("online"))
 	b.publish("perch/bridge/request/devices", `{"transaction":7}`)
 	e.await("perch/bridge/response/devices", has(`"transaction":7`, `"status":"ok"`, `"id":"a0b1c2d3e4f4"`, `"id":"a0b1c2d3e4f6"`))
 	b.publish("perch/bridge/request/notify", `{"transaction":"t1","text":"for all"}`)
@@ -211,9 +211,9 @@ func TestRequests(t *testing.T) {
 	e.forget()
 	b.publish("perch/bridge/request/forget", `{"robot":"a0b1c2d3e4f6","transaction":"t3"}`)
 	e.await("perch/bridge/response/forget", has(`"transaction":"t3"`, `"status":"ok"`))
-	e.await("homeassistant/device/perch_a0b1c2d3e4f6/config", is2(""))
-	e.await("perch/a0b1c2d3e4f6/state", is2(""))
-	e.await("perch/a0b1c2d3e4f6/status", is2(""))
+	e.await("homeassistant/device/perch_a0b1c2d3e4f6/config", equals(""))
+	e.await("perch/a0b1c2d3e4f6/state", equals(""))
+	e.await("perch/a0b1c2d3e4f6/status", equals(""))
 	for verb, c := range map[string]struct{ payload, why string }{
 		"forget": {`{"robot":"+","transaction":"t4"}`, "not a MAC address"},
 		"adopt":  {`{"code":"000000","transaction":"t4"}`, "no robot waits"},
@@ -227,7 +227,7 @@ func TestRequests(t *testing.T) {
 	e.await("perch/bridge/response/restart", has(`"status":"ok"`))
 	<-restarted
 	late := b.listen("perch/a0b1c2d3e4f6/#", "homeassistant/device/perch_a0b1c2d3e4f6/#", "perch/bridge/status")
-	late.await("perch/bridge/status", is2("online"))
+	late.await("perch/bridge/status", equals("online"))
 	late.mu.Lock()
 	defer late.mu.Unlock()
 	if len(late.all) != 1 {

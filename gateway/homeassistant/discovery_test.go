@@ -182,8 +182,8 @@ func TestAPlatformThatChanged(t *testing.T) {
 	}
 }
 
-// TestNamesRepeatNothing: a robot may be called as one of its entities begins.
-func TestNamesRepeatNothing(t *testing.T) {
+// TestDeviceNamesRepeatNoEntity: a robot may be called as one of its entities begins.
+func TestDeviceNamesRepeatNoEntity(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "Stack-chan E4F5", "  \n": "Stack-chan E4F5", "Chan": "Chan", "S": "S robot", "Head": "Head robot", "Ag\x00ent": "Agent robot",
 		"Küche\u200b": "Küche", strings.Repeat("ü", 100): strings.Repeat("ü", 32),
@@ -196,9 +196,9 @@ func TestNamesRepeatNothing(t *testing.T) {
 	}
 }
 
-// TestTheVocabularyIsWhole reads the agent's own words: a state that is shown
+// TestAnnouncedStatesAreTheAgents reads the agent's own words: a state that is shown
 // and is in no list would be an error in Home Assistant's log.
-func TestTheVocabularyIsWhole(t *testing.T) {
+func TestAnnouncedStatesAreTheAgents(t *testing.T) {
 	f := must.Value(parser.ParseFile(token.NewFileSet(), "../../agent/state.go", nil, 0))(t)
 	var words []string
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -95,7 +95,7 @@ func TestAnUpgrade(t *testing.T) {
 	var s *stock
 	b, h, e, _ := mirrored(t, func(h *harness) { s = stocked(h, upgrades()) })
 	e.await(config1, has(`"payload_install":"install"`, `"state_topic":"`+update1+`"`, `"command_topic":"`+install1+`"`))
-	e.await(update1, is2(`{"installed_version":"2.2.4","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
+	e.await(update1, equals(`{"installed_version":"2.2.4","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
 	h.hello(chan1, "s1")
 	e.await(state1, has(`"connected":true`))
 	b.publish(install1, "install")
@@ -120,7 +120,7 @@ func TestAnUpgrade(t *testing.T) {
 		Firmware: "2.3.0", BaseURL: "http://192.168.1.2:8003"}
 	h.registry.CheckIn(c, time.Now())
 	h.happens(chan1, "", event.RobotSeen{Firmware: "2.3.0"}, event.FirmwareInstalled{Version: "2.3.0"})
-	e.await(update1, is2(`{"installed_version":"2.3.0","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
+	e.await(update1, equals(`{"installed_version":"2.3.0","latest_version":"2.3.0","in_progress":false,"update_percentage":null}`))
 	keys := []string{"installed_version", "latest_version", "title", "release_summary", "release_url", "entity_picture", "in_progress",
 		"update_percentage"}
 	for _, payload := range e.on(update1) {
@@ -167,8 +167,8 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		}
 	}
 	s.set(func() { wanted = slices.Clone(s.wanted) })
-	if len(wanted) != 2 || slices.ContainsFunc(h.talk.deeds(), func(deed string) bool { return has("upgrade")(deed) }) {
-		t.Errorf("wanted %v, done %q", wanted, h.talk.deeds())
+	if len(wanted) != 2 || slices.ContainsFunc(h.talk.calls(), has("upgrade")) {
+		t.Errorf("wanted %v, done %q", wanted, h.talk.calls())
 	}
 	e.forget()
 	s.set(func() { s.refuse = errors.New("there is no newer image for this robot in the catalogue") })
@@ -190,7 +190,7 @@ func TestFetching(t *testing.T) {
 	s.set(func() { s.newest = "2.4.0" })
 	close(s.fetching)
 	e.await("perch/bridge/response/firmware",
-		is2(`{"transaction":2,"status":"ok","data":{"board":"m5stack-stack-chan","sha256":"00ff","version":"2.4.0"}}`))
+		equals(`{"transaction":2,"status":"ok","data":{"board":"m5stack-stack-chan","sha256":"00ff","version":"2.4.0"}}`))
 	e.await(update1, has(`"installed_version":"2.2.4","latest_version":"2.4.0"`)) // at once, not at the next look
 	s.set(func() {
 		if want := []string{"http://x/y.bin 00ff m5stack-stack-chan"}; !slices.Equal(s.fetched, want) {
@@ -202,7 +202,7 @@ func TestFetching(t *testing.T) {
 	e.await("perch/bridge/response/firmware", has(`"transaction":4`, `"status":"error"`, "SHA-256 is another"))
 	b.publish("perch/bridge/request/forget", `{"transaction":5,"robot":"a0b1c2d3e4f4"}`)
 	e.await("perch/bridge/response/forget", has(`"status":"ok"`))
-	e.await(update1, is2(""))
+	e.await(update1, equals(""))
 	if installed, _ := s.Update(chan1); installed != "" {
 		t.Error("the catalogue still knows the robot")
 	}

@@ -226,7 +226,7 @@ type talker struct {
 	yaw, pitch         int
 	refuse             error
 	slow               bool
-	hearing            chan struct{} // closed and made anew with each deed
+	hearing            chan struct{} // closed and replaced with each call
 }
 
 func (k *talker) set(change func()) {
@@ -263,13 +263,13 @@ func (k *talker) await(t *testing.T, what string) {
 		select {
 		case <-received:
 		case <-late:
-			t.Fatalf("not done: %s; done was %q", what, k.deeds())
+			t.Fatalf("not done: %s; done was %q", what, k.calls())
 		}
 	}
 }
 
-// deeds are what was done, but for looking.
-func (k *talker) deeds() []string {
+// calls are what was done, but for looking.
+func (k *talker) calls() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(k.did), func(s string) bool { return strings.Contains(s, "get_") })

@@ -31,7 +31,7 @@ func mirrored(t *testing.T, change func(*harness)) (b *mosquitto, h *harness, e 
 	change(h)
 	e = b.listen("perch/#", "homeassistant/#")
 	_, end = h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 	return b, h, e, end
 }
 
@@ -42,11 +42,11 @@ func works(t *testing.T, b *mosquitto, h *harness) {
 	t.Helper()
 	e := b.listen("perch/#")
 	_, end := h.run(t)
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 	b.publish("perch/a0b1c2d3e4f4/say/set", "hello")
 	h.talk.await(t, "say hello")
 	end()
-	e.await("perch/bridge/status", is2("offline"))
+	e.await("perch/bridge/status", equals("offline"))
 }
 
 // states are the values of agent_state, each as often as it came anew.
@@ -84,9 +84,9 @@ func TestOverTLS(t *testing.T) {
 	works(t, b, h)
 }
 
-// TestWhyNot: a broker that cannot be used is explained in a sentence that
+// TestConnectionErrors: a broker that cannot be used is explained in a sentence that
 // holds no password.
-func TestWhyNot(t *testing.T) {
+func TestConnectionErrors(t *testing.T) {
 	b := newMosquitto(t).start()
 	closing := serve(t, func(conn conn) { conn.Close() })
 	silentTLS := strings.Replace(b.url(), "mqtt://", "mqtts://", 1)
@@ -121,10 +121,10 @@ func TestLastWill(t *testing.T) {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childBroker+"="+b.url())
 	must.Succeed(t, child.Start())
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 	_ = child.Process.Kill()
 	_ = child.Wait()
-	e.await("perch/bridge/status", is2("offline"))
+	e.await("perch/bridge/status", equals("offline"))
 }
 
 func TestBrokerComesBack(t *testing.T) {
@@ -147,7 +147,7 @@ func TestBrokerComesBack(t *testing.T) {
 			e := b.listen("perch/#", "homeassistant/#")
 			e.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"thinking"`))
 			e.await("perch/bridge/notification", has(`"event_type":"received"`, "the wash is done"))
-			e.await("perch/a0b1c2d3e4f4/status", is2("online"))
+			e.await("perch/a0b1c2d3e4f4/status", equals("online"))
 			e.await("homeassistant/device/perch_a0b1c2d3e4f4/config", has("agent_state"))
 			if got := e.on("perch/a0b1c2d3e4f4/conversation"); len(got) > 0 {
 				t.Errorf("published late: %q", got)

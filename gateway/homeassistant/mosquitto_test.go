@@ -257,7 +257,7 @@ func (e *subscriber) await(topic string, want func(string) bool) string {
 	}
 }
 
-func is2(want string) func(string) bool { return func(got string) bool { return got == want } }
+func equals(want string) func(string) bool { return func(got string) bool { return got == want } }
 
 func has(parts ...string) func(string) bool {
 	return func(got string) bool {

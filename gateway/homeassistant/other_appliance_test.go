@@ -30,11 +30,11 @@ func TestTwoAppliances(t *testing.T) {
 	m3, _ := third.run(t)
 	waittest.For(t, "the third", func() bool { return m3.Status().Connected })
 	e.await("homeassistant/device/attic_bridge/config", has("eeeeeeee"))
-	e.await("attic/a0b1c2d3e4f4/status", is2("online"))
+	e.await("attic/a0b1c2d3e4f4/status", equals("online"))
 	b.publish("perch/a0b1c2d3e4f4/say/set", "for the first alone")
 	first.talk.await(t, "say for the first alone")
-	if deeds := append(second.talk.deeds(), third.talk.deeds()...); len(deeds) > 0 {
-		t.Errorf("done by others: %q", deeds)
+	if calls := append(second.talk.calls(), third.talk.calls()...); len(calls) > 0 {
+		t.Errorf("done by others: %q", calls)
 	}
 	for _, payload := range e.on("perch/bridge/info") {
 		if strings.Contains(payload, "ffffffff") {
@@ -46,15 +46,15 @@ func TestTwoAppliances(t *testing.T) {
 	}
 	// It goes on to look: the first goes, and takes its word back.
 	end1()
-	e.await("perch/bridge/status", is2("offline"))
+	e.await("perch/bridge/status", equals("offline"))
 	b.publish("perch/bridge/info", "", "-r")
 	waittest.For(t, "the second serves", func() bool { return m2.Status().Connected })
 	e.await("perch/bridge/info", has(`"id":"ffffffff"`))
 }
 
-// TestAtOnce: two that begin at the same time end with one: the one that
+// TestTwoAppliancesStartTogether: two that begin at the same time end with one: the one that
 // started first, where both have published, and else the one that has.
-func TestAtOnce(t *testing.T) {
+func TestTwoAppliancesStartTogether(t *testing.T) {
 	b := newMosquitto(t).start()
 	first, second := over(b), over(b)
 	second.options.ID, second.options.Started = "00000000", time.Now().Add(time.Minute)
@@ -72,17 +72,16 @@ func TestAtOnce(t *testing.T) {
 	})
 	e := b.listen("perch/bridge/#")
 	e.await("perch/bridge/info", has(stays))
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 }
 
-// TestSpoiledStatus: another program's message on bridge/status is corrected.
-func TestSpoiledStatus(t *testing.T) {
+func TestForeignStatusIsCorrected(t *testing.T) {
 	b, _, e, _ := mirrored(t, unchanged)
 	b.publish("perch/bridge/status", "offline", "-r")
-	e.await("perch/bridge/status", is2("offline"))
+	e.await("perch/bridge/status", equals("offline"))
 	e.forget()
 	b.publish("perch/bridge/status", "offline", "-r")
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 }
 
 func TestEmbedded(t *testing.T) {
@@ -94,7 +93,7 @@ func TestEmbedded(t *testing.T) {
 	waittest.For(t, "connected", func() bool { return m.Status().Connected })
 	b := &mosquitto{t: t, dir: t.TempDir(), port: portOf(t, h.options.Listen)}
 	e := b.listen("perch/#")
-	e.await("perch/bridge/status", is2("online"))
+	e.await("perch/bridge/status", equals("online"))
 	h.hello(chan1, "s1")
 	e.await(state1, has(`"volume":70`))
 	b.publish("perch/a0b1c2d3e4f4/volume/set", "12")
@@ -159,8 +158,8 @@ func TestBrokenOptions(t *testing.T) {
 	}
 }
 
-// TestTheNameOnTheNetwork is in bridge/info, and published anew when it changes.
-func TestTheNameOnTheNetwork(t *testing.T) {
+// TestHostInBridgeInfo: the name on the network is published again when it changes.
+func TestHostInBridgeInfo(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
 	host, taken := "perch.local", ""
@@ -192,9 +191,9 @@ func TestTheNameOnTheNetwork(t *testing.T) {
 	}
 }
 
-// TestALookAtABroker finds another appliance that publishes there, and neither
-// its own words nor those of one that has gone.
-func TestALookAtABroker(t *testing.T) {
+// TestProbe finds another appliance that publishes under the base topic, and neither the appliance
+// itself nor one that has gone.
+func TestProbe(t *testing.T) {
 	b := newMosquitto(t).start()
 	look := func(id string) error {
 		h := over(b)
@@ -219,7 +218,7 @@ func TestALookAtABroker(t *testing.T) {
 		t.Errorf("beside itself: %v", err)
 	}
 	end()
-	e.await("perch/bridge/status", is2("offline"))
+	e.await("perch/bridge/status", equals("offline"))
 	if err := look("ffffffff"); err != nil {
 		t.Errorf("after another: %v", err)
 	}

@@ -120,8 +120,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 				t.Errorf("the broker keeps what nobody will do: %s", topic)
 			}
 		}
-		if deeds := h.talk.deeds(); len(deeds) > 0 || h.log.Lines("perch robot adopt ROBOT") != 3 {
-			t.Errorf("a stranger did %q; the log:\n%s", deeds, h.log)
+		if calls := h.talk.calls(); len(calls) > 0 || h.log.Lines("perch robot adopt ROBOT") != 3 {
+			t.Errorf("a stranger did %q; the log:\n%s", calls, h.log)
 		}
 		s.take(incoming{Topic: "perch/bridge/request/notify", Payload: fmt.Appendf(nil, `{"text":"x","robot":%q}`, stranger)})
 		s.take(incoming{Topic: "perch/bridge/request/devices", Payload: []byte("{}")})

@@ -244,8 +244,8 @@ func onlyKeys(where string, m map[string]any, known []string) error {
 	return nil
 }
 
-// TestMistakesAreSeen keeps the rules above able to refuse something.
-func TestMistakesAreSeen(t *testing.T) {
+// TestValidatorSeesMistakes keeps the rules above able to refuse something.
+func TestValidatorSeesMistakes(t *testing.T) {
 	good := messagesOf(discovery.Robot(discoveryNames(), stackChan(), nil))[0]
 	for old, bad := range map[string]string{
 		`"qos":1`: `"retain":true`, `"name":"Mute"`: `"name":"Kitchen Chan mute"`, `_mute"`: `_stop_"`, `"platform":"switch"`: `"platform":"lock"`,

@@ -61,9 +61,9 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 	return b.Get(id)
 }
 
-// TestWhyARobotIsTurnedAway: a token is one client's, and another client gets
+// TestReasonOfARefusedUpgrade: a token is one client's, and another client gets
 // that error. A client without Client-Id is the one of the token.
-func TestWhyARobotIsTurnedAway(t *testing.T) {
+func TestReasonOfARefusedUpgrade(t *testing.T) {
 	s := NewServer(Options{Robots: bound{&registry{}}, Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
 	server := httptest.NewServer(routesOf(t, s))

@@ -84,9 +84,9 @@ func TestAsk(t *testing.T) {
 // longWinded is what a mind says for 5 s before it asks.
 const longWinded = "long long long long long long long long long long "
 
-// TestNobodyConsentsToWhatWasNotAsked: until the question can be heard a touch
+// TestNoConsentBeforeTheQuestion: until the question can be heard a touch
 // is a touch, and who opens the microphone interrupts.
-func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
+func TestNoConsentBeforeTheQuestion(t *testing.T) {
 	for name, do := range map[string]func(*talk){
 		"a touch": func(k *talk) {
 			k.touch()
@@ -116,9 +116,9 @@ func TestNobodyConsentsToWhatWasNotAsked(t *testing.T) {
 	}
 }
 
-// TestTheOwnersNoIsNotLost while what was spoken near the robot is recognized; and
+// TestOwnersDenialIsNotLost while what was spoken near the robot is recognized; and
 // what is cut off by the end of the time is no answer.
-func TestTheOwnersNoIsNotLost(t *testing.T) {
+func TestOwnersDenialIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(*talk)
 		want agent.Outcome
@@ -187,8 +187,7 @@ func (s *failing) Synthesize(_ context.Context, _ string, _ voice.Options, out f
 	return out(make([]int16, voice.SpeakerRate*2))
 }
 
-// TestHalfAPhraseIsNone: one that could not be made whole is made anew.
-func TestHalfAPhraseIsNone(t *testing.T) {
+func TestPartialPhraseIsMadeAgain(t *testing.T) {
 	var b phrasebook
 	m := &failing{5}
 	texts := func(string, string) string { return "I cannot think right now." }

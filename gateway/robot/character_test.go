@@ -50,10 +50,10 @@ func (a *asked) with(text string) (all []voice.Options) {
 	return all
 }
 
-// TestARobotOfItsOwn: it is heard in its language and speaks with its voice,
+// TestCharacterOfARobot: it is heard in its language and speaks with its voice,
 // the appliance's own sentences too, and its agent gets its name. What is changed
 // holds from its next turn on.
-func TestARobotOfItsOwn(t *testing.T) {
+func TestCharacterOfARobot(t *testing.T) {
 	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{hurry: 10}}
 	var turns []agent.Turn
 	mind := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {

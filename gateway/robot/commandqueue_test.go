@@ -19,7 +19,7 @@ import (
 	"perch/store/storetest"
 )
 
-func TestWhatWaitsForARobot(t *testing.T) {
+func TestCommandQueueIsBounded(t *testing.T) {
 	kept := &storetest.Table[[]Command]{}
 	w := NewCommandQueue(kept)
 	now := time.Now()
@@ -47,9 +47,9 @@ func TestWhatWaitsForARobot(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsAndAClockThatJumps: what came an hour ago has not waited for
+// TestCommandQueueAndClockJump: what came an hour ago has not waited for
 // years.
-func TestWhatWaitsAndAClockThatJumps(t *testing.T) {
+func TestCommandQueueAndClockJump(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
 		kept := &storetest.Table[[]Command]{}
@@ -103,8 +103,8 @@ func TestSayToAClosedRobot(t *testing.T) {
 	})
 }
 
-// TestWhatWasNotSpokenIsKept where the channel closes before.
-func TestWhatWasNotSpokenIsKept(t *testing.T) {
+// TestUnspokenSentencesAreStored when the channel closes.
+func TestUnspokenSentencesAreStored(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
 		for _, text := range []string{"One", "Two"} {
@@ -156,9 +156,9 @@ func TestHoldingAChannel(t *testing.T) {
 	})
 }
 
-// TestCutShort: what was played of the sentence that was stopped in its middle
+// TestHistoryHasWhatWasPlayed: what was played of the sentence that was stopped in its middle
 // enters the history, and nothing of those after it.
-func TestCutShort(t *testing.T) {
+func TestHistoryHasWhatWasPlayed(t *testing.T) {
 	const sentence = "one two three four five six seven eight nine ten" // 4.9 s
 	talking(t, answer("Zero.", sentence, "Eleven."), func(k *talk) {
 		k.hears(xiaozhi.Auto, "count")

@@ -77,8 +77,8 @@ func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 	})
 }
 
-// TestGoingOnWhileWeRecognize: in realtime, who goes on speaking is heard.
-func TestGoingOnWhileWeRecognize(t *testing.T) {
+// TestSpeechDuringRecognition: in realtime a person who goes on speaking is heard.
+func TestSpeechDuringRecognition(t *testing.T) {
 	talking(t, &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		select {
 		case <-time.After(5 * time.Second):
@@ -146,8 +146,8 @@ func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
-// TestANewChannelWaitsForNobody: its predecessor's turn may still be in an engine.
-func TestANewChannelWaitsForNobody(t *testing.T) {
+// TestNewChannelWaitsForNoEngine: its predecessor's turn may still be in an engine.
+func TestNewChannelWaitsForNoEngine(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.recognizer.delay = 11 * time.Second
 		k.hears(xiaozhi.Auto, "x")

@@ -34,9 +34,9 @@ func TestListenStartAfterOurStop(t *testing.T) {
 	})
 }
 
-// TestALateTurnDoesNotTakeTheVoice: a cancelled turn that is still inside an
+// TestCancelledTurnKeepsNoEncoder: a cancelled turn that is still inside an
 // engine ends while the next one speaks.
-func TestALateTurnDoesNotTakeTheVoice(t *testing.T) {
+func TestCancelledTurnKeepsNoEncoder(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.recognizer.delay = 4 * time.Second // whether cancelled or not
 		k.hears(xiaozhi.Auto, "first", "second")
@@ -164,9 +164,9 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRecordsAndAClockThatIsSetBack: what came last is newest, and the last to
+// TestRecordsAndClockSetBack: what came last is newest, and the last to
 // be given up, whatever the clock said.
-func TestRecordsAndAClockThatIsSetBack(t *testing.T) {
+func TestRecordsAndClockSetBack(t *testing.T) {
 	sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
 	at := time.Date(2031, 7, 27, 12, 0, 0, 0, time.UTC)
 	for run, jump := range []time.Duration{0, -5 * 365 * 24 * time.Hour, -24 * time.Hour, time.Hour} {

@@ -32,9 +32,9 @@ func answer(sentences ...string) *scriptedMind {
 	return mindSaying(append(replies, agent.Done{End: agent.Continue})...)
 }
 
-// TestWhatIsKeptOfATurn, and how long the utterance is that is recognized: a pause
-// ends it in auto mode, and in manual mode the button.
-func TestWhatIsKeptOfATurn(t *testing.T) {
+// TestTurnRecord: what is stored and remembered of a turn. A pause ends its utterance in auto mode, and
+// in manual mode the button.
+func TestTurnRecord(t *testing.T) {
 	for mode, c := range map[xiaozhi.Mode]struct{ least, most time.Duration }{
 		xiaozhi.Auto: {1500 * time.Millisecond, 2500 * time.Millisecond}, xiaozhi.Manual: {4 * time.Second, 6 * time.Second},
 	} {
@@ -201,9 +201,9 @@ func TestAbortCancelsTheBrain(t *testing.T) {
 	})
 }
 
-// TestATelevisionKeepsNoTalkOpen: the idle time runs on while nothing is
+// TestNoiseKeepsNoChannelOpen: the idle time runs on while nothing is
 // understood.
-func TestATelevisionKeepsNoTalkOpen(t *testing.T) {
+func TestNoiseKeepsNoChannelOpen(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.recognizer.always = voice.Transcript{Refused: true}
 		k.listen(xiaozhi.Auto)
@@ -243,7 +243,7 @@ func TestTheLongestUtterance(t *testing.T) {
 	})
 }
 
-func TestSoundThatIsNone(t *testing.T) {
+func TestInvalidOpusIsIgnored(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.recognizer.transcripts = understood("x")
 		k.listen(xiaozhi.Auto)

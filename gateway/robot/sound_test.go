@@ -40,7 +40,7 @@ func TestASoundIsNoTurn(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotPlayed(t *testing.T) {
+func TestPlayErrors(t *testing.T) {
 	wants := func(err error) {
 		t.Helper()
 		var shown interface {

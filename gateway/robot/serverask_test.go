@@ -90,9 +90,8 @@ func (k *talk) wantInquiries(want ...string) {
 	}
 }
 
-// TestTheApplianceAsks, and each answer there is; the question shows to the owner
-// only while it waits for one.
-func TestTheApplianceAsks(t *testing.T) {
+// TestServerAsk has each answer. The owner sees the question only while it waits for one.
+func TestServerAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode      xiaozhi.Mode
 		do        func(*talk)
@@ -191,8 +190,8 @@ func (k *talk) answers() {
 	k.speak()
 }
 
-// TestWhatTheApplianceCannotAsk, which is not kept for the next hello either.
-func TestWhatTheApplianceCannotAsk(t *testing.T) {
+// TestServerAskErrors: a question that cannot be asked is not stored for the next hello either.
+func TestServerAskErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, answer())
 		synctest.Wait()
@@ -294,8 +293,8 @@ func (k *talk) waitsForWords() {
 	k.listen(xiaozhi.Auto)
 }
 
-// TestAnAnswerThatComesFirst is not lost to a withdrawal on its way.
-func TestAnAnswerThatComesFirst(t *testing.T) {
+// TestAnswerBeforeWithdrawal: an answer is not lost to a withdrawal on its way.
+func TestAnswerBeforeWithdrawal(t *testing.T) {
 	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
 	inputs := make(chan posted)
@@ -377,8 +376,8 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 	}
 }
 
-// TestASynthesizerThatCannotAsk is an error, and the next announcement is spoken.
-func TestASynthesizerThatCannotAsk(t *testing.T) {
+// TestAskWithoutSynthesizer: it is an error, and the next question is asked.
+func TestAskWithoutSynthesizer(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		k.synthesizer.err = voice.ErrUnavailable

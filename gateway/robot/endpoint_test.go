@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// TestAWholeSentenceIsNotWaitedFor: how long it is quiet before an utterance ends.
-func TestAWholeSentenceIsNotWaitedFor(t *testing.T) {
+// TestCompleteSentenceEndsUtterance: how long it is quiet before an utterance ends.
+func TestCompleteSentenceEndsUtterance(t *testing.T) {
 	always := func(text string) func(time.Duration) string { return func(time.Duration) string { return text } }
 	changing := func(heard time.Duration) string {
 		return []string{"what", "what time is it"}[heard/(120*time.Millisecond)%2]

@@ -13,9 +13,9 @@ import (
 	"perch/voice"
 )
 
-// TestTheTimeIsFromTheSound: what a robot still plays of something cut off comes
+// TestGraceCountsFromTheSound: what a robot still plays of something cut off comes
 // before the begin of what is spoken next.
-func TestTheTimeIsFromTheSound(t *testing.T) {
+func TestGraceCountsFromTheSound(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
 		must.Succeed(t, k.play("song"))
@@ -43,10 +43,10 @@ func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Dura
 	return texts, at
 }
 
-// TestWhoOpensATalkSpeaksFirst: what has waited is spoken after the first turn of
+// TestOpenerSpeaksBeforeNews: what has waited is spoken after the first turn of
 // somebody who has woken the robot to say something, or once it is plain that
 // nobody says anything.
-func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
+func TestOpenerSpeaksBeforeNews(t *testing.T) {
 	wake := func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"}); k.listen(xiaozhi.Auto) }
 	touch := func(k *talk) { k.listen(xiaozhi.Auto) }
 	speaks := func(k *talk) {
@@ -94,9 +94,9 @@ func TestWhoOpensATalkSpeaksFirst(t *testing.T) {
 	}
 }
 
-// TestWhoIsGreetedSpeaksFirst: the answer to a wake word is not the turn that
+// TestGreetedPersonSpeaksBeforeNews: the answer to a wake word is not the turn that
 // what waits is spoken after, nor is one that was not understood.
-func TestWhoIsGreetedSpeaksFirst(t *testing.T) {
+func TestGreetedPersonSpeaksBeforeNews(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
 		k.notify("n", "News.", false)

@@ -483,7 +483,7 @@ func TestSlowRobot(t *testing.T) {
 		}
 		s.take(incoming{Topic: "perch/a0b1c2d3e4f6/say/set", Payload: []byte("hello")})
 		synctest.Wait()
-		if !slices.Contains(h.talk.deeds(), "say hello") {
+		if !slices.Contains(h.talk.calls(), "say hello") {
 			t.Error("the other waits")
 		}
 		refused := 0
@@ -498,8 +498,8 @@ func TestSlowRobot(t *testing.T) {
 	})
 }
 
-// TestFellBehind: after events were lost, the states are the board's.
-func TestFellBehind(t *testing.T) {
+// TestMissedEvents: after events were lost, the states are the board's.
+func TestMissedEvents(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
 	hub := h.hub(t)

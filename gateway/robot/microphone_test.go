@@ -62,9 +62,9 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// TestWhoStreamsForEverIsHeard: after our speech in auto mode, sound that goes on
+// TestEndlessStreamIsListenedTo: after our speech in auto mode, sound that goes on
 // in real time is listening, and nothing else is.
-func TestWhoStreamsForEverIsHeard(t *testing.T) {
+func TestEndlessStreamIsListenedTo(t *testing.T) {
 	burst := func(k *talk) {
 		for range 33 {
 			k.put(frame{audio: xiaozhi.Audio{Opus: k.silence[0]}})

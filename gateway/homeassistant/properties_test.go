@@ -23,10 +23,10 @@ func (h *hub) drained() (all []message) {
 	return all
 }
 
-// TestEveryStateIsHeldToItsAnnouncement: whatever a robot's tools take and
+// TestStatesFitTheirAnnouncement: whatever a robot's tools take and
 // whatever its status holds, nothing is published outside of what was
 // announced, and no number that nothing is known of.
-func TestEveryStateIsHeldToItsAnnouncement(t *testing.T) {
+func TestStatesFitTheirAnnouncement(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
 	percent := rapid.Ptr(rapid.OneOf(rapid.IntRange(0, 100), rapid.SampledFrom([]int{-1, 101, 255, 9999})), true)
@@ -99,9 +99,8 @@ func TestEveryStateIsShown(t *testing.T) {
 	}
 }
 
-// TestWhatIsSentIsUnderstood: our own parser takes all that Home Assistant sends
-// for what we announce.
-func TestWhatIsSentIsUnderstood(t *testing.T) {
+// TestPayloadsOfHomeAssistantParse: we parse all that Home Assistant sends for what we announce.
+func TestPayloadsOfHomeAssistantParse(t *testing.T) {
 	n := discoveryNames()
 	check := func(t rapid.TB, all ...discovery.Announcement) (settable int) {
 		r := must.Value(hold("homeassistant", messagesOf(all...)))(t)
@@ -127,8 +126,8 @@ func TestWhatIsSentIsUnderstood(t *testing.T) {
 	})
 }
 
-// TestMistakesOfStatesAreSeen keeps hold and obeyed able to find something.
-func TestMistakesOfStatesAreSeen(t *testing.T) {
+// TestReaderSeesMistakes keeps hold and obeyed able to find something.
+func TestReaderSeesMistakes(t *testing.T) {
 	robot := messagesOf(discovery.Robot(discoveryNames(), stackChan(), nil))
 	for thing, payload := range map[string]string{"state": `{"agent_state":"dancing"}`, "led": `{"state":"ON","brightness":256}`, "status": "gone",
 		"conversation": `{"event_type":"heard"}`} { // the last is retained

@@ -323,9 +323,9 @@ func TestSubtitlesAreKept(t *testing.T) {
 	})
 }
 
-// TestToldAgain: what was cut, or not fetched, is told again, and what was taken to its
+// TestCutAnnouncementIsRepeated: what was cut, or not fetched, is told again, and what was taken to its
 // end is not.
-func TestToldAgain(t *testing.T) {
+func TestCutAnnouncementIsRepeated(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		r.hangsUp = 500 * time.Millisecond
 		r.announce("cut", "This is cut off by something.", false)
@@ -444,9 +444,9 @@ func TestUrgentFirstAndQuietHours(t *testing.T) {
 	})
 }
 
-// TestAskedNowAndThen: a robot that does not talk says every ten minutes how it is, and
+// TestIdleRobotIsAskedForStatus: a robot that does not talk says every ten minutes how it is, and
 // gets a new token for its camera.
-func TestAskedNowAndThen(t *testing.T) {
+func TestIdleRobotIsAskedForStatus(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		requests := func(of string) (n int) {
 			r.mu.Lock()
