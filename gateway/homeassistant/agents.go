@@ -35,7 +35,7 @@ const (
 type agents struct {
 	announcements
 	o     *Options
-	views map[string]*agentView // by the id of the agent
+	views map[string]*state.Agent // by the id of the agent
 	// chats are sessions that have been asked one thing. A client that names no session begins one
 	// for each question; these are not worth a device.
 	chats    []string
@@ -43,12 +43,6 @@ type agents struct {
 	removed  []removedAgent
 	lanes    *lanes
 	refusals refusals
-}
-
-// agentView is an agent as it is mirrored.
-type agentView struct {
-	state.Agent
-	published time.Time // of its document
 }
 
 // removedAgent is an agent whose device was removed.
@@ -60,7 +54,7 @@ type removedAgent struct {
 
 // viewFor returns the view of an event's session, or nil if the session is not an agent's. The session
 // of a notification is its sender's.
-func (a *agents) viewFor(e event.Envelope) *agentView {
+func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
 	}
@@ -99,14 +93,14 @@ func (a *agents) answerable(id string) bool {
 }
 
 // enter makes a session a device. If there are too many, the first to end gives way.
-func (a *agents) enter(session string, at time.Time) *agentView {
+func (a *agents) enter(session string, at time.Time) *state.Agent {
 	if len(a.views) >= maxAgents {
-		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *agentView) int {
+		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *state.Agent) int {
 			return cmp.Or(x.Ends().Compare(y.Ends()), strings.Compare(x.ID, y.ID))
 		})
 		a.remove(first.ID, at)
 	}
-	v := &agentView{Agent: state.Agent{Session: session, ID: topic.AgentID(session), Shown: agent.Idle, Seen: at}}
+	v := &state.Agent{Session: session, ID: topic.AgentID(session), Shown: agent.Idle, Seen: at}
 	a.views[v.ID] = v
 	a.removed = slices.DeleteFunc(a.removed, func(r removedAgent) bool { return r.id == v.ID })
 	a.publishState(v, at)
@@ -165,7 +159,7 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 }
 
 // readQuestions replaces an agent's questions by the list of waiting questions.
-func (a *agents) readQuestions(v *agentView, now time.Time) {
+func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {
 		if q.Robot == "" && q.Session == v.Session {
@@ -177,16 +171,16 @@ func (a *agents) readQuestions(v *agentView, now time.Time) {
 
 // publishChanges publishes a new agent_state and a new question at once, and other changes of the document
 // each stateInterval.
-func (a *agents) publishChanges(v *agentView, now time.Time) {
+func (a *agents) publishChanges(v *state.Agent, now time.Time) {
 	shown := v.State.At(now)
-	if shown != v.Shown || v.Changed && (now.Sub(v.published) >= stateInterval || v.QuestionShownAt(now)) {
+	if shown != v.Shown || v.Changed && (now.Sub(v.Published) >= stateInterval || v.QuestionShownAt(now)) {
 		v.Shown = shown
 		a.publishState(v, now)
 	}
 }
 
-func (a *agents) publishState(v *agentView, now time.Time) {
-	v.Changed, v.published = false, now
+func (a *agents) publishState(v *state.Agent, now time.Time) {
+	v.Changed, v.Published = false, now
 	a.state(a.topics.Agent(v.ID, "state"), v.Document())
 }
 

@@ -10,6 +10,7 @@ import (
 	"perch/event"
 	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/state"
 	"perch/plain"
 )
 
@@ -60,7 +61,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 }
 
 // enqueue queues an order in its robot's lane.
-func (c *commands) enqueue(ctx context.Context, v *view, o *order) {
+func (c *commands) enqueue(ctx context.Context, v *state.Robot, o *order) {
 	id := v.Registered.ID
 	queued := c.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
 		effect, err := c.o.Services.Execute(ctx, id, o.command)
@@ -74,7 +75,7 @@ func (c *commands) enqueue(ctx context.Context, v *view, o *order) {
 }
 
 // release carries out the commands that have waited for a robot's hello.
-func (c *commands) release(ctx context.Context, v *view) {
+func (c *commands) release(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	for _, w := range c.waiting.start(id) {
 		parsed, err := command.Parse(id, w.Thing, []byte(w.Payload), c.o.Robots.Resolve)
@@ -120,9 +121,9 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 }
 
 // apply shows the effect of a command.
-func (c *commands) apply(ctx context.Context, v *view, e command.Effect) {
+func (c *commands) apply(ctx context.Context, v *state.Robot, e command.Effect) {
 	if e.Change != nil {
-		e.Change(&v.Robot)
+		e.Change(v)
 		v.Changed = true
 	}
 	if e.Read {
@@ -142,7 +143,7 @@ func (c *commands) apply(ctx context.Context, v *view, e command.Effect) {
 }
 
 // installed reports the outcome of an installation, if a command has waited for it.
-func (c *commands) installed(v *view, outcome, reason string) {
+func (c *commands) installed(v *state.Robot, outcome, reason string) {
 	if v.Installing {
 		v.Installing = false
 		c.report(v, "firmware", outcome, reason)
@@ -150,7 +151,7 @@ func (c *commands) installed(v *view, outcome, reason string) {
 }
 
 // postpone stores an order for the robot's next hello.
-func (c *commands) postpone(ctx context.Context, v *view, o *order) {
+func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 	if v.Listed && !o.waited { // it has said hello since
 		o.waited = true
 		c.enqueue(ctx, v, o)
@@ -167,7 +168,7 @@ func (c *commands) postpone(ctx context.Context, v *view, o *order) {
 }
 
 // refuse reports that a command was not carried out, and why.
-func (c *commands) refuse(v *view, thing string, why error) {
+func (c *commands) refuse(v *state.Robot, thing string, why error) {
 	id, thing, reason := v.Registered.ID, plain.Clip(thing, 40), plain.Clip(why.Error(), 300)
 	if c.refusals.log(id, time.Now(), "a command over MQTT is refused", "thing", thing, "err", reason) {
 		c.report(v, thing, event.CommandRejected, reason)
@@ -177,12 +178,12 @@ func (c *commands) refuse(v *view, thing string, why error) {
 }
 
 // report publishes on the bus what became of a command.
-func (c *commands) report(v *view, thing, outcome, reason string) {
+func (c *commands) report(v *state.Robot, thing, outcome, reason string) {
 	c.o.Bus.Publish(v.Registered.ID, "", event.Command{Thing: thing, State: outcome, Reason: reason})
 }
 
 // read asks a robot for its status, once for however many commands need it.
-func (c *commands) read(ctx context.Context, v *view) {
+func (c *commands) read(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	if !v.State.Online {
 		return

@@ -45,8 +45,8 @@ func newHub(o *Options, c *connection.Connection, l *lanes) *hub {
 	f := refusals{o.Log, map[device.ID]*rate.Limiter{}}
 	h := &hub{publisher: p, o: o, connection: c, strangers: newStrangers(), bridge: newBridge(o, a), notices: newNotices(o, p)}
 	waiting := newWaitingCommands(o.Kept)
-	h.robots = &robots{announcements: a, o: o, views: map[device.ID]*view{}, strangers: h.strangers, waiting: waiting}
-	h.agents = &agents{announcements: a, o: o, views: map[string]*agentView{}, pace: newAllowance(), lanes: l, refusals: f}
+	h.robots = &robots{announcements: a, o: o, views: map[device.ID]*state.Robot{}, strangers: h.strangers, waiting: waiting}
+	h.agents = &agents{announcements: a, o: o, views: map[string]*state.Agent{}, pace: newAllowance(), lanes: l, refusals: f}
 	h.commands = &commands{o, h.robots, h.notices, waiting, l, f}
 	return h
 }
@@ -66,8 +66,8 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 			h.robots.readCharacters(e.At) // discovery
 		}
 	}
-	var robot *view
-	var session *agentView
+	var robot *state.Robot
+	var session *state.Agent
 	if e.Robot == "" {
 		session = h.agents.viewFor(e) // discovery of an agent
 	} else {
@@ -112,7 +112,7 @@ func (h *hub) setState(c agent.Change) {
 
 // onRobotEvent publishes the documents of a robot that follow from an event. A comment at the end of a
 // line names the documents that the called function publishes.
-func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
+func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope) {
 	publish := func(thing string, document any) { h.event(h.topics.Robot(v.Registered.ID, thing), document) }
 	if v.LongTouch(e.At) {
 		publish("touch", state.Event{Type: "long_press_start"})
@@ -194,7 +194,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *view, e event.Envelope) {
 }
 
 // onAgentEvent publishes the documents of an agent without a robot that follow from an event.
-func (h *hub) onAgentEvent(v *agentView, e event.Envelope) {
+func (h *hub) onAgentEvent(v *state.Agent, e event.Envelope) {
 	v.Seen = e.At
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:

@@ -84,7 +84,7 @@ func (h *hub) nextChange(now time.Time) time.Time {
 	for _, v := range h.agents.views {
 		first = state.Earliest(first, v.Ends())
 		if v.Changed {
-			first = state.Earliest(first, v.published.Add(stateInterval))
+			first = state.Earliest(first, v.Published.Add(stateInterval))
 		}
 	}
 	return first

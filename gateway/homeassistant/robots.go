@@ -19,18 +19,11 @@ const (
 	reconcileInterval = 10 * time.Second
 )
 
-// view is a robot as it is mirrored.
-type view struct {
-	state.Robot
-	published     time.Time // of its document; zero if never
-	moodPublished time.Time // of its mood
-}
-
 // robots are the robots that their owner has adopted.
 type robots struct {
 	announcements
 	o          *Options
-	views      map[device.ID]*view
+	views      map[device.ID]*state.Robot
 	strangers  *strangers
 	waiting    *waitingCommands
 	characters []string // that robots can have
@@ -38,7 +31,7 @@ type robots struct {
 
 // viewFor returns a robot's view, or nil for a stranger. A robot gets one as soon as its owner has
 // adopted it, and loses it as soon as its owner has forgotten it.
-func (r *robots) viewFor(id device.ID, now time.Time) *view {
+func (r *robots) viewFor(id device.ID, now time.Time) *state.Robot {
 	if known := r.views[id] != nil; known != r.o.Robots.Trusts(id) {
 		r.reconcile(now)
 	}
@@ -63,12 +56,12 @@ func (r *robots) reconcile(now time.Time) {
 			was.Settings.Name != registered.Settings.Name || v.Character != character
 		v.Changed = v.Changed || changed || was.Settings.Transport != registered.Settings.Transport || !was.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
-		if changed || v.published.IsZero() {
+		if changed || v.Published.IsZero() {
 			r.publishDiscovery(v)
 		}
 		r.publishFirmware(v) // the catalogue publishes no event for a new image
 		r.publishStatus(v, now)
-		if v.published.IsZero() {
+		if v.Published.IsZero() {
 			r.publishState(v, now)
 		}
 	}
@@ -81,11 +74,11 @@ func (r *robots) reconcile(now time.Time) {
 }
 
 // enter begins to mirror a robot.
-func (r *robots) enter(registered device.Robot) *view {
-	v := &view{Robot: state.Robot{
+func (r *robots) enter(registered device.Robot) *state.Robot {
+	v := &state.Robot{
 		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the events so far are not yet read
 		Shown: agent.Idle, Transport: r.o.Transport, Senses: discovery.NewSenses(r.before(string(registered.ID))),
-	}}
+	}
 	r.views[registered.ID] = v
 	return v
 }
@@ -120,7 +113,7 @@ func (r *robots) readCharacters(now time.Time) {
 }
 
 // checkIn publishes what the registry knows of a robot that has just checked in.
-func (r *robots) checkIn(v *view, now time.Time) {
+func (r *robots) checkIn(v *state.Robot, now time.Time) {
 	registered, err := r.o.Robots.Get(v.Registered.ID)
 	if err != nil {
 		return
@@ -132,7 +125,7 @@ func (r *robots) checkIn(v *view, now time.Time) {
 
 // tools returns a robot's tools. Until it has listed them after an update they are the earlier
 // firmware's.
-func (r *robots) tools(v *view) []device.Tool {
+func (r *robots) tools(v *state.Robot) []device.Tool {
 	if tools := r.o.Talk.Tools(v.Registered.ID); len(tools) > 0 {
 		return tools
 	}
@@ -141,7 +134,7 @@ func (r *robots) tools(v *view) []device.Tool {
 
 // choices returns the characters that a robot can have: the household's, the others, and its own if
 // that is a file which only the configuration names.
-func (r *robots) choices(v *view) []string {
+func (r *robots) choices(v *state.Robot) []string {
 	all := append([]string{agent.DefaultCharacter}, r.characters...)
 	if v.Character != "" && !slices.Contains(all, v.Character) {
 		all = append(all, v.Character)
@@ -150,14 +143,14 @@ func (r *robots) choices(v *view) []string {
 }
 
 // publishDiscovery publishes a robot's discovery. The outbox skips it if it has not changed.
-func (r *robots) publishDiscovery(v *view) {
+func (r *robots) publishDiscovery(v *state.Robot) {
 	id := v.Registered.ID
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
 		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
 		Characters: r.choices(v)}
 	before := r.before(string(id))
 	d := discovery.Robot(r.topics, card, before)
-	if !v.published.IsZero() { // Home Assistant reads the retained document again, with the new ranges
+	if !v.Published.IsZero() { // Home Assistant reads the retained document again, with the new ranges
 		r.state(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
 		v.Changed = true
 	}
@@ -169,16 +162,16 @@ func (r *robots) publishDiscovery(v *view) {
 }
 
 // publishChanges publishes a new agent_state at once, and other changes of the document each stateInterval.
-func (r *robots) publishChanges(v *view, now time.Time) {
+func (r *robots) publishChanges(v *state.Robot, now time.Time) {
 	shown := v.State.At(now)
-	if shown != v.Shown || v.Changed && now.Sub(v.published) >= stateInterval {
+	if shown != v.Shown || v.Changed && now.Sub(v.Published) >= stateInterval {
 		v.Shown = shown
 		r.publishState(v, now)
 	}
 }
 
-func (r *robots) publishState(v *view, now time.Time) {
-	v.Changed, v.published = false, now
+func (r *robots) publishState(v *state.Robot, now time.Time) {
+	v.Changed, v.Published = false, now
 	r.state(r.topics.Robot(v.Registered.ID, "state"), v.Document())
 	if _, found := device.FindLights(r.tools(v)); found {
 		r.state(r.topics.Robot(v.Registered.ID, "led"), cmp.Or(v.Light, &state.Light{})) // unknown if nil
@@ -186,7 +179,7 @@ func (r *robots) publishState(v *view, now time.Time) {
 }
 
 // publishStatus publishes whether a robot counts as there.
-func (r *robots) publishStatus(v *view, now time.Time) {
+func (r *robots) publishStatus(v *state.Robot, now time.Time) {
 	status := "offline"
 	if v.Online(now, r.o.Away) {
 		status = "online"
@@ -195,31 +188,31 @@ func (r *robots) publishStatus(v *view, now time.Time) {
 }
 
 // endDownload publishes that a robot downloads no firmware any more.
-func (r *robots) endDownload(v *view) {
+func (r *robots) endDownload(v *state.Robot) {
 	v.EndDownload()
 	r.publishFirmware(v)
 }
 
-func (r *robots) publishMood(v *view, now time.Time) {
-	v.MoodChanged, v.moodPublished = false, now
+func (r *robots) publishMood(v *state.Robot, now time.Time) {
+	v.MoodChanged, v.MoodPublished = false, now
 	r.state(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
 // publishFirmware publishes the firmware that a robot runs and could run.
-func (r *robots) publishFirmware(v *view) {
+func (r *robots) publishFirmware(v *state.Robot) {
 	installed, latest := r.o.Firmware.Update(v.Registered.ID)
 	r.state(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
 }
 
 // advance publishes what has changed in a robot without an event.
-func (r *robots) advance(v *view, now time.Time) {
+func (r *robots) advance(v *state.Robot, now time.Time) {
 	if v.LongTouch(now) {
 		r.event(r.topics.Robot(v.Registered.ID, "touch"), state.Event{Type: "long_press_start"})
 	}
 	if v.Expire(now) {
 		r.publishFirmware(v)
 	}
-	if v.MoodChanged && now.Sub(v.moodPublished) >= moodInterval {
+	if v.MoodChanged && now.Sub(v.MoodPublished) >= moodInterval {
 		r.publishMood(v, now)
 	}
 	r.publishChanges(v, now)
@@ -227,13 +220,13 @@ func (r *robots) advance(v *view, now time.Time) {
 }
 
 // nextChange returns when a robot is to advance next, and the zero time for never.
-func (r *robots) nextChange(v *view, now time.Time) time.Time {
+func (r *robots) nextChange(v *state.Robot, now time.Time) time.Time {
 	first := v.NextChange()
 	if v.Changed {
-		first = state.Earliest(first, v.published.Add(stateInterval))
+		first = state.Earliest(first, v.Published.Add(stateInterval))
 	}
 	if v.MoodChanged {
-		first = state.Earliest(first, v.moodPublished.Add(moodInterval))
+		first = state.Earliest(first, v.MoodPublished.Add(moodInterval))
 	}
 	if r.o.Away > 0 && !v.State.Online && v.Online(now, r.o.Away) {
 		first = state.Earliest(first, v.LastSeen().Add(r.o.Away))

@@ -26,6 +26,7 @@ type Agent struct {
 	Shown       agent.Shown // agent_state as it was last published
 	Seen        time.Time   // of its latest event
 	Changed     bool        // Document is no longer what was published
+	Published   time.Time   // of Document
 
 	tool      event.ToolStatus
 	questions []question // oldest first

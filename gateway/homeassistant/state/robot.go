@@ -38,8 +38,10 @@ type Robot struct {
 	Channel
 	Installing bool // it was sent the command to install, and does when it next checks in
 
-	Changed     bool // Document is no longer what was published
-	MoodChanged bool // Mood is no longer what was published
+	Changed       bool      // Document is no longer what was published
+	MoodChanged   bool      // Mood is no longer what was published
+	Published     time.Time // of Document; zero if never
+	MoodPublished time.Time
 
 	touched   time.Time // since when a hand is on its head; zero is not
 	longTouch bool      // and this was published as a long press
