@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"perch/agent"
@@ -22,7 +23,7 @@ type sessions struct {
 	open    map[device.ID]*session
 	muted   map[device.ID]bool
 	entered chan struct{} // closed and replaced when a session begins
-	lost    int           // robots disconnected because they did not read
+	lost    atomic.Int64  // robots disconnected because they did not read
 }
 
 func newSessions(s *shared) *sessions {
@@ -88,7 +89,7 @@ func (s *sessions) remove(me *session, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if why == whyTooSlow || why == whySendingFailed {
-		s.lost++
+		s.lost.Add(1)
 	}
 	if s.open[me.robot.ID] == me {
 		delete(s.open, me.robot.ID)
@@ -163,11 +164,7 @@ func (s *sessions) greeted() (ids []device.ID) {
 }
 
 // Lost returns how many robots were disconnected because they did not read.
-func (s *sessions) Lost() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lost
-}
+func (s *sessions) Lost() int { return int(s.lost.Load()) }
 
 // Status is a session as others see it.
 type Status struct {

@@ -22,16 +22,8 @@ var (
 		HTTP: http.StatusConflict}
 )
 
-// callError is one of these errors with the robot's own words.
-type callError struct {
-	*httpserver.Fault
-	detail string
-}
-
-func (e *callError) Error() string { return e.Sentence + ": " + e.detail }
-func (e *callError) Unwrap() error { return e.Fault }
-
 // Failed returns an error that wraps kind and says more.
 func Failed(kind *httpserver.Fault, format string, a ...any) error {
-	return &callError{kind, plain.Clip(fmt.Sprintf(format, a...), limit.Data)}
+	detail := plain.Clip(fmt.Sprintf(format, a...), limit.Data)
+	return &httpserver.Fault{Word: kind.Word, Sentence: kind.Sentence + ": " + detail, HTTP: kind.HTTP, Err: kind}
 }

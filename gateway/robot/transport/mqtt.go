@@ -73,10 +73,9 @@ func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 // SendText implements Transport.
 func (t *MQTT) SendText(text []byte) error { return t.conn.Send(text) }
 
-// SendAudio implements Transport. Sound that does not reach the robot is lost, and is no error:
-// the robot's connection shows whether it is there.
+// SendAudio implements Transport. It returns no error: the robot's connection shows whether it is there.
 func (t *MQTT) SendAudio(a xiaozhi.Audio) error {
-	_ = t.sound.Send(a)
+	t.sound.Send(a)
 	return nil
 }
 

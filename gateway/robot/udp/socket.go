@@ -23,13 +23,6 @@ const (
 	probation   = 2  // datagrams in a row that a robot sends from a new address before sound goes there
 )
 
-// Errors of sending.
-var (
-	// ErrNowhere is returned before the robot's first datagram, which shows where its sound goes.
-	ErrNowhere = errors.New("the robot has sent no sound yet, which says where its own goes")
-	errTooBig  = errors.New("the packet is too large for a datagram")
-)
-
 // Socket is where robots send the sound of their talks. It answers no one without a key.
 type Socket struct {
 	conn conn
@@ -243,18 +236,15 @@ func (t *Talk) setPeer(from netip.AddrPort) {
 	}
 }
 
-// Send sends a packet of sound. A datagram that is lost on the way is no error.
-func (t *Talk) Send(a xiaozhi.Audio) error {
+// Send sends a packet of sound, or drops it before the robot's first datagram, which shows where its
+// sound goes. Sound that does not reach the robot is lost.
+func (t *Talk) Send(a xiaozhi.Audio) {
 	peer := t.peer.Load()
-	if peer == nil {
-		return ErrNowhere
-	}
-	if len(a.Opus) > xiaozhi.MostDatagram-xiaozhi.NonceSize {
-		return errTooBig
+	if peer == nil || len(a.Opus) > xiaozhi.MostDatagram-xiaozhi.NonceSize {
+		return
 	}
 	t.sequence++
 	t.buffer = t.out.Append(t.buffer[:0], xiaozhi.Datagram{Sequence: t.sequence, Audio: a})
 	_ = t.socket.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_, err := t.socket.conn.WriteToUDPAddrPort(t.buffer, *peer)
-	return err
+	_, _ = t.socket.conn.WriteToUDPAddrPort(t.buffer, *peer)
 }

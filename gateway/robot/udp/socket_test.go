@@ -3,7 +3,6 @@ package udp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -90,14 +89,12 @@ func arrives(t *testing.T, talk *Talk, want string) {
 // robot to another port.
 func TestSoundBothWays(t *testing.T) {
 	talk, robot := opened(t)
-	if err := talk.Send(xiaozhi.Audio{Opus: []byte("early")}); !errors.Is(err, ErrNowhere) {
-		t.Errorf("before the robot has sent anything: %v", err)
-	}
+	talk.Send(xiaozhi.Audio{Opus: []byte("early")}) // before the robot has sent anything
 	robot.send(t, 1, "one")
 	arrives(t, talk, "one")
 	hears := func(r *robotEnd, want string) {
 		t.Helper()
-		must.Succeed(t, talk.Send(xiaozhi.Audio{Timestamp: 60, Opus: []byte(want)}))
+		talk.Send(xiaozhi.Audio{Timestamp: 60, Opus: []byte(want)})
 		buffer := make([]byte, 2000)
 		must.Succeed(t, r.SetReadDeadline(time.Now().Add(10*time.Second)))
 		n, err := r.Read(buffer)
