@@ -93,8 +93,8 @@ func (e *Set) serve(n *Engine, engine any) {
 	if l, ok := engine.(interface{ Load(context.Context) error }); ok {
 		e.loads = append(e.loads, l.Load)
 	}
-	if w, ok := engine.(interface{ Note() string }); ok {
-		n.note = w.Note
+	if w, ok := engine.(interface{ StatusText() string }); ok {
+		n.note = w.StatusText
 	}
 	switch c := engine.(type) {
 	case interface{ Close() }:
