@@ -223,9 +223,7 @@ func TestAdopt(t *testing.T) {
 		if strings.Contains(body(a.Code), a.Code) {
 			again = 404
 		}
-		if status, _ := h.ask(http.MethodPost, "/api/v1/adopt", body(a.Code)); status != again {
-			t.Errorf("%s: adopted twice: %d", name, status)
-		}
+		h.wants(t, http.MethodPost, "/api/v1/adopt", body(a.Code), again, "")
 	}
 }
 
@@ -301,9 +299,7 @@ func TestForgetHangsUp(t *testing.T) {
 		if got := strings.Join(h.talk.asked, ";"); got != "hangup a0b1c2d3e4f5 forgotten" {
 			t.Errorf("asked %q", got)
 		}
-		if status, _ := h.ask(http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5", ""); status != 404 {
-			t.Errorf("after forget: %d", status)
-		}
+		h.wants(t, http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5", "", 404, "")
 	}
 }
 

@@ -15,10 +15,7 @@ func TestAssetFiles(t *testing.T) {
 	const point = "devices/a0b1c2d3e4f5/assets"
 	ask := func(method, path, body string, wants int, answer string) {
 		t.Helper()
-		status, got := h.ask(method, "/api/v1/"+path, body)
-		if status != wants || !strings.Contains(got, answer) {
-			t.Errorf("%s %s: %d %s, want %d %s", method, path, status, got, wants, answer)
-		}
+		h.wants(t, method, "/api/v1/"+path, body, wants, answer)
 	}
 	ask("GET", "assets", "", 200, "[]")
 	ask("POST", "assets/de.bin", "<html>", 422, `"not_assets"`)

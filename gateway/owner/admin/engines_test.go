@@ -157,9 +157,7 @@ func TestOneTryPerEngine(t *testing.T) {
 		go func() { status, _ := h.ask(http.MethodPost, tryBrain, `{"text":"hello"}`); done <- status }()
 		synctest.Wait()
 		h.wants(t, http.MethodPost, tryBrain, `{"text":"hello"}`, http.StatusConflict, `"busy"`)
-		if status, _ := h.ask(http.MethodPost, tryRecognizer, `x`); status != http.StatusUnprocessableEntity {
-			t.Errorf("a try of another: %d", status)
-		}
+		h.wants(t, http.MethodPost, tryRecognizer, `x`, http.StatusUnprocessableEntity, "")
 		if status := <-done; status != http.StatusOK {
 			t.Errorf("the first: %d", status)
 		}

@@ -107,17 +107,12 @@ func TestUpgradeAtOnce(t *testing.T) {
 	} {
 		h, boot := stocked(t)
 		boot("1.2.4")
-		if status, body := h.ask("POST", "/api/v1/firmware?board=m5stack-stack-chan", application("1.3.0")); status != 201 {
-			t.Fatal(body)
-		}
+		h.wants(t, "POST", "/api/v1/firmware?board=m5stack-stack-chan", application("1.3.0"), 201, "")
 		h.talk.tools, h.talk.err = c.tools, c.err
 		if c.online {
 			h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 		}
-		status, body := h.ask("POST", "/api/v1/devices/a0b1c2d3e4f5/upgrade", "")
-		if status != 202 || body != fmt.Sprintf(`{"ok":true,"queued":%v}`, c.queued) {
-			t.Errorf("%s: %d %s", c.name, status, body)
-		}
+		h.wants(t, "POST", "/api/v1/devices/a0b1c2d3e4f5/upgrade", "", 202, fmt.Sprintf(`={"ok":true,"queued":%v}`, c.queued))
 		asked := strings.Join(h.talk.asked, " ")
 		if c.called != strings.HasPrefix(asked,
 			`call a0b1c2d3e4f5 self.upgrade_firmware {"url":"http://perch.local:8003/xiaozhi/ota/firmware/`) || !c.called && asked != "" {
@@ -130,9 +125,7 @@ func TestUpgradeAtOnce(t *testing.T) {
 func TestForgetRobotForgetsFirmware(t *testing.T) {
 	h, boot := stocked(t)
 	boot("1.2.4")
-	if status, body := h.ask("DELETE", "/api/v1/devices/a0b1c2d3e4f5", ""); status != 202 {
-		t.Fatal(body)
-	}
+	h.wants(t, "DELETE", "/api/v1/devices/a0b1c2d3e4f5", "", 202, "")
 	h.visit(t, robotA, "one")
 	if u := get[ota.Update](t, h, "/api/v1/devices/a0b1c2d3e4f5/firmware"); u.Installed != "" {
 		t.Errorf("known is %+v", u)

@@ -84,11 +84,8 @@ func TestUnknownRobots(t *testing.T) {
 		for id, want := range map[string]string{"020000000001": "unknown_robot", "robot": "bad_robot_id"} {
 			h := newAppliance(t)
 			h.visit(t, robotA, "one")
-			status, body := h.ask(c.method, "/api/v1/devices/"+id+c.path, c.body)
-			if wantStatus := map[string]int{"unknown_robot": 404, "bad_robot_id": 400}[want]; status != wantStatus ||
-				!strings.Contains(body, `"`+want+`"`) {
-				t.Errorf("%s %s%s: %d %s", c.method, id, c.path, status, body)
-			}
+			status := map[string]int{"unknown_robot": 404, "bad_robot_id": 400}[want]
+			h.wants(t, c.method, "/api/v1/devices/"+id+c.path, c.body, status, `"`+want+`"`)
 			if len(h.talk.asked) > 0 {
 				t.Errorf("%s %s%s: a robot is asked %q", c.method, id, c.path, h.talk.asked)
 			}
@@ -104,10 +101,7 @@ func TestRobotOffline(t *testing.T) {
 		h.visit(t, robotA, "one")
 		h.talk.err = closed
 		method, path, _ := strings.Cut(path, " ")
-		status, body := h.ask(method, "/api/v1/devices/a0b1c2d3e4f5"+path, "")
-		if status != 409 || body != `{"error":{"code":"robot_offline","message":"its channel is closed"}}` {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
+		h.wants(t, method, "/api/v1/devices/a0b1c2d3e4f5"+path, "", 409, `={"error":{"code":"robot_offline","message":"its channel is closed"}}`)
 	}
 	for path, body := range map[string]string{"/say": `{"text":"x"}`, "/alert": `{"message":"x"}`} {
 		h := newAppliance(t)
@@ -126,13 +120,10 @@ func TestTools(t *testing.T) {
 			Properties: map[string]device.Argument{"volume": {Type: "integer", Maximum: &most}}, Required: []string{"volume"}}},
 		{Name: "self.reboot", UserOnly: true},
 	}
-	_, body := h.ask(http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5/tools", "")
-	want := `[{"name":"self.audio_speaker.set_volume","description":"Set the volume","schema":{"type":"object",` +
+	want := `=[{"name":"self.audio_speaker.set_volume","description":"Set the volume","schema":{"type":"object",` +
 		`"properties":{"volume":{"type":"integer","maximum":100}},"required":["volume"]},"user_only":false},` +
 		`{"name":"self.reboot","description":"","schema":{"properties":null},"user_only":true}]`
-	if body != want {
-		t.Errorf("tools\n%s\nwant\n%s", body, want)
-	}
+	h.wants(t, http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5/tools", "", 200, want)
 }
 
 func TestToolResult(t *testing.T) {
