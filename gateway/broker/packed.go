@@ -13,7 +13,7 @@ import (
 	"perch/limit"
 )
 
-// leastPacked is the size from which a retained payload is compressed, in bytes. Home
+// leastPacked is the least size of a retained payload to compress, in bytes. Home
 // Assistant's discovery has some ten thousand bytes for each robot that was ever connected.
 const leastPacked = 1 << 10
 

@@ -154,7 +154,7 @@ func (b *browsing) receive(msg *dns.Msg, iface string) {
 }
 
 // instance returns the instance of a record's name, adding it if it is new. For a name of another type, too many
-// instances, or a goodbye (ttl 0), which removes the instance, it returns one that is not stored.
+// instances, or a goodbye (ttl 0), which removes the instance, it returns a value that is not stored.
 func (b *browsing) instance(name string, ttl uint32) *candidate {
 	at := dns.Split(name)
 	// RFC 6763 section 4.1.1: the instance is one label, of any characters.

@@ -206,7 +206,7 @@ func machineLinks(names []string) ([]link, error) {
 	return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
 }
 
-// chooseInterfaces returns the interfaces that are up and are named; without names, those that carry multicast and belong
+// chooseInterfaces returns the named interfaces that are up; without names, all that are up, carry multicast and belong
 // to the home network rather than to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	const usable = net.FlagUp | net.FlagMulticast

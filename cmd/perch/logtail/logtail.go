@@ -175,7 +175,7 @@ func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 	return append(b, ',')
 }
 
-// textOf returns a value in the form of slog.TextHandler, from which some values hide themselves.
+// textOf returns a value as slog.TextHandler writes it. Some values hide themselves there.
 func textOf(v any) (text string) {
 	defer func() {
 		if p := recover(); p != nil { // as of a nil pointer; slog.TextHandler recovers as well
@@ -276,7 +276,7 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 // oldest returns the number of the oldest line. The lock must be held.
 func (l *Log) oldest() uint64 { return l.seq - uint64(len(l.lines)) + 1 }
 
-// read returns the next line of its level; the line is nil if there is none yet.
+// read returns the next line of its level, or a nil line if it must wait.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()

@@ -193,7 +193,7 @@ func (a *API) status() Status {
 		Lost: a.o.Talk.Lost(), Notices: a.waiting(time.Now()), Parts: a.o.Parts()}
 }
 
-// count returns the number of robots for which a condition holds.
+// count returns the number of robots with a condition.
 func (a *API) count(is func(agent.State) bool) (n int) {
 	states, _ := a.o.Board.Snapshot()
 	for _, s := range states {

@@ -16,7 +16,7 @@ type Finding struct {
 	Note  string `json:"note"`
 }
 
-// doctorWithin bounds an examination, in which several servers may not answer.
+// doctorWithin bounds an examination: several servers may not answer.
 const doctorWithin = 3 * time.Minute
 
 // examine has the doctor check everything, once at a time, since it uses the engines that a talk needs.

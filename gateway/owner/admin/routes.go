@@ -183,7 +183,7 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 	}))
 }
 
-// mostConfigBody bounds a configuration as JSON, in which each byte may be two.
+// mostConfigBody bounds a configuration as JSON, where each byte may become two.
 const mostConfigBody = 2<<20 + 64<<10
 
 // settingsRoutes mounts the configuration, and what goes with a change of it: the
@@ -264,7 +264,7 @@ func (a *API) assetRoutes(large, api gin.IRouter) {
 	}))
 }
 
-// Routes mounts the metrics, on a router behind the admin token or one that only this machine reaches.
+// Routes mounts the metrics, on a router behind the admin token or on a listener of this machine alone.
 func (m *Metrics) Routes(r gin.IRouter) {
 	r.GET("/metrics", func(c *gin.Context) {
 		noStore(c)

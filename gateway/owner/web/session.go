@@ -28,7 +28,7 @@ const (
 	mostLinks   = 16                  // unused links; a new one replaces the oldest
 )
 
-// How is the way in which an owner was authenticated.
+// How is the way an owner was authenticated.
 type How string
 
 // Ways to authenticate an owner.
