@@ -57,11 +57,12 @@ func (s *scripted) MessageFor(f *feed.Frame) any {
 
 // newServer returns a server of programs with a script.
 func newServer(f *feed.Feed, script scripted) *Server {
-	return New(Options{Kind: "scripted", Path: "/", Feed: f, Chat: &avatartest.Chats{}, Log: slog.New(slog.DiscardHandler), New: func(c *Conn) Program {
-		own := script
-		own.conn = c
-		return &own
-	}})
+	return New(Options{Kind: "scripted", Path: "/", Feed: f, Chat: &avatartest.Chats{}, Log: slog.New(slog.DiscardHandler),
+		New: func(c *Conn) Program {
+			own := script
+			own.conn = c
+			return &own
+		}})
 }
 
 // start runs such a server.
@@ -227,7 +228,8 @@ func TestSlowProgramIsDisconnected(t *testing.T) {
 	}
 	close(goOn)
 	code, reason, texts := slow.Closed()
-	if code != socket.TryLater || reason != "you do not read fast enough; come back" || strings.Contains(strings.Join(texts, "\n"), "notice 9") {
+	if code != socket.TryLater || reason != "you do not read fast enough; come back" ||
+		strings.Contains(strings.Join(texts, "\n"), "notice 9") {
 		t.Errorf("after %q it is closed with %d %s", texts, code, reason)
 	}
 	waittest.For(t, "it is gone", func() bool { return s.serving.Connected() == 1 })

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// harness is the door, and those who talk.
+// harness is a server with scripted chats.
 type harness struct {
 	*avatartest.Appliance
 	chats *avatartest.Chats
@@ -35,7 +35,7 @@ func newHarness(t testing.TB) *harness {
 	return h
 }
 
-// open is a page that the door has spoken to.
+// open returns a page after the greeting.
 func (h *harness) open(t testing.TB) *avatartest.Client {
 	t.Helper()
 	return avatartest.AITuber(t, h.URL, "?token="+avatartest.Key)
@@ -49,9 +49,8 @@ func of(kind, id, payload string) string {
 	return `{"type":"` + kind + `","payload":` + payload + `,"requestId":"` + id + `"}`
 }
 
-// TestATurn is a whole one: what the page says, and what it is told, with its faces, and
-// how far it has come with speaking.
-func TestATurn(t *testing.T) {
+// TestTurn compares the messages of a turn with faces.
+func TestTurn(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(_ context.Context, text string, take func(agent.Reply) error) error {
 		return errors.Join(take(agent.Say{Text: text + "?"}), take(agent.Felt{Emotion: agent.Emotion{Name: "crying"}}),
@@ -74,7 +73,7 @@ func TestATurn(t *testing.T) {
 		`{"type":"chat.delta","payload":{"text":"again?","role":"assistant","emotion":"neutral"}}`)
 }
 
-// TestCancel ends an answer, and so does another question; the page sees the end of each.
+// TestCancel ends an answer, as another question does; the page gets the end of each.
 func TestCancel(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(ctx context.Context, text string, take func(agent.Reply) error) error {
@@ -108,8 +107,8 @@ func TestCancel(t *testing.T) {
 	p.Expect(ack("m5", "chat.message"), of("chat.start", "m5", "{}"), of("chat.error", "m5", `{"message":"agent is busy"}`))
 }
 
-// TestTheEndIsToldOnce, however soon after it the next question comes.
-func TestTheEndIsToldOnce(t *testing.T) {
+// TestEndIsSentOnce, however soon the next question follows.
+func TestEndIsSentOnce(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(_ context.Context, text string, _ func(agent.Reply) error) error {
 		if text == "wrong" {
@@ -128,8 +127,8 @@ func TestTheEndIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWhatShows: tools of this talk, and notifications, spoken where they are to be.
-func TestWhatShows(t *testing.T) {
+// TestFrames of tools and notifications.
+func TestFrames(t *testing.T) {
 	h := newHarness(t)
 	p := h.open(t)
 	shows := func(text, role string) {
@@ -148,8 +147,8 @@ func TestWhatShows(t *testing.T) {
 	shows("Fire!", "assistant")
 }
 
-// TestGarbage costs an ack that says so, and too much of it the connection. The door ends
-// with those that do not read.
+// TestGarbage is answered with an error; a message that is too large ends the connection. Pages that
+// do not read do not delay the end.
 func TestGarbage(t *testing.T) {
 	h := newHarness(t)
 	p := h.open(t)
@@ -180,7 +179,6 @@ func TestGarbage(t *testing.T) {
 	h.Stop()
 }
 
-// FuzzParse reads what anybody may send.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"version":"2","id":"m","type":"chat.message","payload":{"text":"hello"}}`, `{"type":"chat","content":"hello"}`,
 		`{"version":"2","type":"control.cancel"}`, `[]`, `{"version":"2","type":""}`, `{"version":"1","type":"chat"}`, `{"type":"ping"}`,

@@ -15,8 +15,8 @@ import (
 	"perch/must"
 )
 
-// FuzzConversation: whatever a page sends, a message a line, each message that wants one
-// has one answer, and each question that begins ends once, unless the page leaves before.
+// FuzzConversation: of any messages, one a line, each that needs an answer has one, and each question
+// ends at most once.
 func FuzzConversation(f *testing.F) {
 	ask := func(id, text string) string {
 		return `{"version":"2","id":"` + id + `","type":"chat.message","payload":{"text":"` + text + `","image":"data:image/png;base64,AA"}}`

@@ -17,8 +17,8 @@ import (
 	"perch/voice"
 )
 
-// FuzzConversation: whatever a client sends, a message a line, it is told of it what its
-// program knows, each request has its answer, and a heartbeat after all of it has, too.
+// FuzzConversation: any messages, one a line, are answered with messages that the client knows, and
+// each request and a last heartbeat has an answer.
 func FuzzConversation(f *testing.F) {
 	mic := `{"type":"mic-audio-data","audio":[0,0.5,-1]}` + "\n" + `{"type":"mic-audio-end","images":[]}`
 	for _, seed := range []string{
@@ -111,12 +111,12 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// knownMessages are those that the client takes.
+// knownMessages returns the types that the client knows.
 func knownMessages() []string {
 	return []string{"control", "set-model-and-conf", "full-text", "config-files", "background-files", "audio", "history-data", "new-history-created",
 		"history-deleted", "history-list", "user-input-transcription", "error", "group-update", "backend-synth-complete", "force-new-message",
 		"tool_call_status", "heartbeat-ack"}
 }
 
-// String is how a message is counted.
+// String returns the key under which a message is counted.
 func (l line) String() string { return l.Type + " " + l.Text }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says answers with replies.
+// says returns a script with replies.
 func says(replies ...agent.Reply) func(context.Context, string, func(agent.Reply) error) error {
 	return func(_ context.Context, _ string, take func(agent.Reply) error) error {
 		for _, r := range replies {
@@ -32,7 +32,7 @@ func says(replies ...agent.Reply) func(context.Context, string, func(agent.Reply
 	}
 }
 
-// forever answers with a sentence after the other until it is interrupted.
+// forever is a script that speaks until it is interrupted.
 func forever(ctx context.Context, _ string, take func(agent.Reply) error) error {
 	for ctx.Err() == nil {
 		if err := take(agent.Say{Text: "And another."}); err != nil {
@@ -42,7 +42,7 @@ func forever(ctx context.Context, _ string, take func(agent.Reply) error) error 
 	return ctx.Err()
 }
 
-// recognizer has a script.
+// recognizer is a scripted recognizer.
 type recognizer func(pcm []int16) (voice.Transcript, error)
 
 func (recognizer) Name() string { return "scripted" }
@@ -59,8 +59,7 @@ func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.O
 	return e(pcm[:n])
 }
 
-// program is a synthesizer of this machine: the command takes a text last, and writes a
-// WAV.
+// program is a command that synthesizes its last argument as a WAV.
 type program []string
 
 func (p program) Name() string { return p[0] }
@@ -87,7 +86,7 @@ func (p program) Synthesize(ctx context.Context, text string, _ voice.Options, o
 	}
 }
 
-// loud speaks n samples for each sentence.
+// loud is a synthesizer of n samples for each sentence.
 type loud int
 
 func (loud) Name() string { return "loud" }
@@ -100,7 +99,7 @@ func (n loud) Synthesize(_ context.Context, _ string, _ voice.Options, out func(
 	return out(pcm)
 }
 
-// harness is the door, and those who talk.
+// harness is a server with scripted chats.
 type harness struct {
 	*avatartest.Appliance
 	chats *avatartest.Chats
@@ -124,7 +123,7 @@ func (h *harness) dial(query string) (*socket.Conn, error) {
 	return socket.Dial(context.Background(), h.URL+"/client-ws"+query, socket.Options{})
 }
 
-// open is a client that was greeted.
+// open returns a client after the greeting.
 func (h *harness) open(t testing.TB, query string) *avatartest.Client {
 	t.Helper()
 	return avatartest.LLMVTuber(t, h.URL, "?token="+avatartest.Key+query)

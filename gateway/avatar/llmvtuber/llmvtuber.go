@@ -61,8 +61,8 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{recognizers: make(chan struct{}, mostUtterances)}
 	s.Apply(o)
-	s.Server = avatar.New(avatar.Options{Kind: "llmvtuber", Path: "/client-ws", Feed: o.Feed, Chat: o.Chat, PerSecond: mostPerSecond, Log: o.Log,
-		New: func(c *avatar.Conn) avatar.Program {
+	s.Server = avatar.New(avatar.Options{Kind: "llmvtuber", Path: "/client-ws", Feed: o.Feed, Chat: o.Chat, PerSecond: mostPerSecond,
+		Log: o.Log, New: func(c *avatar.Conn) avatar.Program {
 			return &client{server: s, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})
 	return s

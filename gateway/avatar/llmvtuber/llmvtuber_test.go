@@ -41,8 +41,8 @@ func sentence(text, sound, actions string) string {
 		`"display_text":{"text":%q,"name":"Chan","avatar":""},"actions":%s,"forwarded":false}`, sound, volumes, text, actions)
 }
 
-// TestTheLoudnessOfATalk follows what its program plays, and ends with an interruption.
-func TestTheLoudnessOfATalk(t *testing.T) {
+// TestLoudness follows what the client plays, and ends with an interruption.
+func TestLoudness(t *testing.T) {
 	var loudness voice.Loudness
 	loudness.Level("vtb_llmvtuber") // somebody looks
 	h := newHarness(t, func(o *Options) { o.Synthesizer, o.Loudness = loud(10*voice.SpeakerRate), &loudness })
@@ -73,8 +73,7 @@ func TestTheLoudnessOfATalk(t *testing.T) {
 	is("in the next answer", func(level float64) bool { return level > 0 })
 }
 
-// TestTheGreeting is what the program's own server says first.
-func TestTheGreeting(t *testing.T) {
+func TestGreeting(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Recognizer = recognizer(nil) })
 	p := h.open(t, "")
 	want := regexp.MustCompile(`^{"type":"full-text","text":"Connection established"}
@@ -86,9 +85,9 @@ func TestTheGreeting(t *testing.T) {
 	}
 }
 
-// TestASpokenTurn is a whole turn with the voice of espeak-ng and of flite: a tool at
-// work, two sentences with faces, and the end once all was played.
-func TestASpokenTurn(t *testing.T) {
+// TestSpokenTurn has two sentences with faces, by espeak-ng and by flite, and ends when all sound was
+// played.
+func TestSpokenTurn(t *testing.T) {
 	for _, voice := range []program{{"espeak-ng", "-v", "en-us", "--stdout"}, {"flite", "-voice", "slt", "-o", "/dev/stdout", "-t"}} {
 		t.Run(voice[0], func(t *testing.T) {
 			t.Parallel() // it takes as long as the sound
@@ -128,9 +127,7 @@ func spokenTurn(t *testing.T, by program) {
 	}
 }
 
-// TestPlayed: the client says several times over that all was played, and says it of an
-// answer that was interrupted when the next question is already asked. That does not end
-// the next answer.
+// TestPlayed: repeated and late reports of the client do not end the next answer early.
 func TestPlayed(t *testing.T) {
 	const length = 300 * time.Millisecond
 	for samples, ends := range map[loud]func(took time.Duration) bool{
@@ -152,7 +149,7 @@ func TestPlayed(t *testing.T) {
 	}
 }
 
-// TestTools of this talk show, and of no other; notifications are subtitles.
+// TestTools of this talk are shown, and notifications as subtitles.
 func TestTools(t *testing.T) {
 	h := newHarness(t, nil)
 	p := h.open(t, "")
@@ -164,8 +161,8 @@ func TestTools(t *testing.T) {
 	p.Expect(`{"type":"full-text","text":"The tea is ready."}`)
 }
 
-// TestATypedTurn has no voice: sentences are shown, and the turn ends by itself.
-func TestATypedTurn(t *testing.T) {
+// TestTypedTurn without a synthesizer shows sentences.
+func TestTypedTurn(t *testing.T) {
 	h := newHarness(t, nil)
 	p := h.open(t, "")
 	p.Send(`{"type":"text-input","text":"hello","images":[{"source":"camera","data":"AAAA","mime_type":"image/jpeg"}]}`)
@@ -175,7 +172,7 @@ func TestATypedTurn(t *testing.T) {
 	}
 }
 
-// TestInterrupt ends an answer at once, and so does another question.
+// TestInterrupt ends an answer at once, as another question does.
 func TestInterrupt(t *testing.T) {
 	h := newHarness(t, nil)
 	h.chats.Answer = forever
@@ -225,8 +222,8 @@ func TestInterrupt(t *testing.T) {
 	p.Expect(thinks, sentence("Three.", "null", "null"), subtitled("Three."), newOne, chainEnds)
 }
 
-// TestWhatFails is told, and the turn ends.
-func TestWhatFails(t *testing.T) {
+// TestErrors are shown, and the turn ends.
+func TestErrors(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Recognizer = recognizer(func(pcm []int16) (voice.Transcript, error) {
 			if len(pcm) > 1 {
@@ -257,7 +254,7 @@ func TestWhatFails(t *testing.T) {
 	fails("the agent could not answer; the log of the appliance says why")
 }
 
-// TestRequests of what is not here are answered emptily.
+// TestRequests for what Perch does not have get empty answers.
 func TestRequests(t *testing.T) {
 	p := newHarness(t, nil).open(t, "")
 	for _, one := range [][2]string{
@@ -283,7 +280,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestGarbage costs an answer, and too much of it the connection.
+// TestGarbage is answered with an error; a message that is too large ends the connection.
 func TestGarbage(t *testing.T) {
 	p := newHarness(t, nil).open(t, "")
 	for _, text := range []string{"", "x", "[]", `{"type":1}`, `{"type":"mic-audio-data","audio":"x"}`, `{"type":"mic-audio-data","audio":[1e99]}`,
@@ -303,9 +300,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestAClientThatDoesNotRead ends with the appliance all the same, and its answer waits
-// for it: it takes no memory.
-func TestAClientThatDoesNotRead(t *testing.T) {
+// TestClientThatDoesNotRead blocks only its own answer, and does not delay the end.
+func TestClientThatDoesNotRead(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Synthesizer = loud(voice.SpeakerRate * 10) })
 	said := make(chan struct{}, 1000)
 	h.chats.Answer = func(ctx context.Context, text string, out func(agent.Reply) error) error {
@@ -327,8 +323,8 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	_ = other.WaitClosed()
 }
 
-// TestTheLock is that of the skins, and the talk has to be there.
-func TestTheLock(t *testing.T) {
+// TestRefusedClients have no key or no talk, or are too many.
+func TestRefusedClients(t *testing.T) {
 	h := newHarness(t, nil)
 	for query, want := range map[string]int{"": 401, "?token=wrong": 401, "?token=" + avatartest.Key + "&talk=robot:nobody": 404} {
 		conn, err := h.dial(query)
@@ -375,7 +371,6 @@ func TestReadModel(t *testing.T) {
 	}
 }
 
-// FuzzParse reads what anybody may send.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"type":"text-input","text":"hello"}`, `{"type":"mic-audio-data","audio":[0,0.5,-1e3,null]}`,
 		`{"type":"delete-history","history_uid":"x"}`, `{"type":"frontend-playback-complete"}`, `[]`, `{"type":"x"}`,
@@ -392,7 +387,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzReadModel reads what an owner may write.
 func FuzzReadModel(f *testing.F) {
 	for _, seed := range []string{`[{"url":"x","emotionMap":{"joy":1}}]`,
 		`{"url":"x","emotionMap":{"Neutral":"calm"},"tapMotions":{}}`, `[]`, `{}`, `7`,

@@ -116,7 +116,8 @@ func TestChatdollKitTexts(t *testing.T) {
 // TestChatdollKit performs no gesture with an empty word, and speaks a notification.
 func TestChatdollKit(t *testing.T) {
 	s := newLineServer(t, "")
-	h := newConnected(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address, Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
+	h := newConnected(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address,
+		Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
 	h.happens(robotA, "s", turn()...)
 	h.eventually("the face", func() bool { return strings.Contains(s.texts(t), "[face:Joy]") })
 	h.happens(robotA, "s", event.Gesture{Name: "wave", By: event.ByModel}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})

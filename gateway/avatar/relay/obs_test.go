@@ -125,16 +125,12 @@ func (o *fakeOBS) change(change func(*fakeOBS)) {
 	change(o)
 }
 
-// TestOBS shows a spoken turn, and is left at rest.
+// TestOBS: the password is not sent, and the text source is left empty. TestSpokenTurn shows a turn.
 func TestOBS(t *testing.T) {
 	o := newFakeOBS("supersecretpassword")
 	f := greetingFake(t, "", o.greet, o.answer)
 	h := newConnected(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: o.password})
 	h.eventually("the text is empty", func() bool { text, _ := o.state("", ""); return text == "" })
-	h.happens(robotA, "s", turn()...)
-	h.eventually("the sentence", func() bool { text, seen := o.state("Talk", "Stack-chan"); return text == "It is warm." && seen })
-	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone})
-	h.eventually("rest", func() bool { text, seen := o.state("Talk", "Stack-chan"); return text == "" && !seen })
 	h.happens(robotA, "s", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 	h.eventually("the notification", func() bool { text, _ := o.state("", ""); return text == "Bread is done." })
 	if note := h.note(); note != "" {

@@ -55,7 +55,8 @@ func TestUnrealRequests(t *testing.T) {
 // TestUnreal shows a spoken turn, and reports what Unreal refuses.
 func TestUnreal(t *testing.T) {
 	f := unrealFake(t)
-	h := newConnected(t, Target{Kind: "unreal", URL: "ws://" + f.address, Words: map[string]string{"state.speaking": "3", "gesture.nod": "Yes"}})
+	h := newConnected(t, Target{Kind: "unreal", URL: "ws://" + f.address,
+		Words: map[string]string{"state.speaking": "3", "gesture.nod": "Yes"}})
 	h.happens(robotA, "s", turn()...)
 	h.happens("", "", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 	h.voice.set(.5)

@@ -80,7 +80,7 @@ func (r untimed) all() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestWebhook receives signed frames.
+// TestWebhook receives signed frames that words do not leave out. TestSpokenTurn shows a turn.
 func TestWebhook(t *testing.T) {
 	r := newReceiver(t, nil)
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -89,12 +89,6 @@ func TestWebhook(t *testing.T) {
 	h.happens(robotA, "s", turn()...)
 	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
 	h.eventually("the notification", func() bool { return len(r.all("Bread is done.")) == 1 })
-	for _, want := range []string{`{"type":"pong","ts":`, `"type":"agent_state"`, `"state":"speaking"`, `"tool_name":"weather"`,
-		`"tag":"happy"`, `It is warm.`} {
-		if len(r.all(want)) == 0 {
-			t.Errorf("no post with %s", want)
-		}
-	}
 	if len(r.all(`"gesture"`)) > 0 {
 		t.Error("gestures are sent that the owner does not want")
 	}

@@ -40,7 +40,8 @@ type wire struct {
 func dial(ctx context.Context, url string, take func(message []byte) (answers string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor, PerSecond: mostReceived})
+	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor,
+		PerSecond: mostReceived})
 	if err != nil {
 		return nil, unreachable(url, err)
 	}

@@ -40,7 +40,8 @@ func openAI(err error) (status int, shown failure) {
 	case errors.As(err, &c):
 		status, code, text = c.Status(), c.Code(), c.Error()
 	case errors.As(err, &tooLarge):
-		status, code, text = http.StatusRequestEntityTooLarge, "body_too_large", "the request body is larger than 1 MB; leave out the oldest messages"
+		status, code, text = http.StatusRequestEntityTooLarge, "body_too_large",
+			"the request body is larger than 1 MB; leave out the oldest messages"
 	}
 	kind := map[int]string{http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error",
 		http.StatusTooManyRequests: "rate_limit_error"}[status]

@@ -90,7 +90,8 @@ func (s *Server) updateTools() {
 
 // replaceTools makes the offered tools of a server the wanted ones. It adds a new or changed tool
 // unless describe returns nil.
-func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool, handler func(T) mcp.ToolHandler) {
+func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool,
+	handler func(T) mcp.ToolHandler) {
 	var gone []string
 	for name := range offered {
 		if _, still := wanted[name]; !still {
