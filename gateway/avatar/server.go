@@ -95,15 +95,15 @@ func (s *Server) Routes(r gin.IRouter) {
 	})
 }
 
-// subprotocol is requested by pages together with the subprotocol that contains their key
+// Subprotocol is requested by pages together with the subprotocol that contains their key
 // (httpserver.InUpgrade); the answer names it.
-const subprotocol = "vtuber.v1"
+const Subprotocol = "vtuber.v1"
 
 // open upgrades a request and serves the program on other goroutines. The query may name
 // the talk to join (?talk=, where "robot:" and a name stand for that robot's talk) and the
 // character that answers (?character=).
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
+	query, remote := r.URL.Query(), r.RemoteAddr
 	talk := query.Get("talk")
 	if talk == "" {
 		talk = s.o.Kind
@@ -112,25 +112,31 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := s.serving.Enter(r)
+	return Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Message, SendWithin: s.paces.send, Quiet: s.paces.quiet,
+		PerSecond: s.o.PerSecond, Subprotocols: []string{Subprotocol}}, func(ctx context.Context, conn *socket.Conn) {
+		c := &Conn{server: s, socket: conn, talk: talk, session: session, character: query.Get("character"),
+			out: make(chan []byte), greeted: make(chan struct{}), log: s.o.Log.With("address", remote),
+			view: s.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindTool, feed.KindNotice}, Sessions: sessionsOf(talk, session), All: true})}
+		c.program = s.o.New(c)
+		c.serve(ctx)
+	})
+}
+
+// Accept counts a connection, upgrades its request, and calls serve on another goroutine, so that
+// the request's memory is released. An error has to be rendered by the caller.
+func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o socket.Options, serve func(context.Context, *socket.Conn)) error {
+	ctx, leave, err := s.Enter(r)
 	if err != nil {
 		return err
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Message, SendWithin: s.paces.send, Quiet: s.paces.quiet,
-		PerSecond: s.o.PerSecond, Subprotocols: []string{subprotocol}})
+	conn, err := socket.Accept(w, r, o)
 	if err != nil {
 		leave()
 		return nil // Accept has answered
 	}
-	c := &Conn{server: s, socket: conn, talk: talk, session: session, character: query.Get("character"),
-		out: make(chan []byte), greeted: make(chan struct{}),
-		log: s.o.Log.With("address", r.RemoteAddr),
-		view: s.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindTool, feed.KindNotice},
-			Sessions: sessionsOf(talk, session), All: true})}
-	c.program = s.o.New(c)
 	go func() {
 		defer leave()
-		c.serve(ctx)
+		serve(ctx, conn)
 	}()
 	return nil
 }

@@ -112,20 +112,7 @@ func (s *Server) Routes(r gin.IRouter) {
 
 // open upgrades a request and serves the client on other goroutines.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := s.serving.Enter(r)
-	if err != nil {
-		return err
-	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send, Quiet: 3*s.paces.tick + s.paces.send,
-		PerSecond: perSecond})
-	if err != nil {
-		leave()
-		return nil // Accept has answered
-	}
-	c := newConnection(s, conn, r.RemoteAddr)
-	go func() {
-		defer leave()
-		c.serve(ctx)
-	}()
-	return nil
+	remote := r.RemoteAddr
+	return avatar.Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send, Quiet: 3*s.paces.tick + s.paces.send,
+		PerSecond: perSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
 }

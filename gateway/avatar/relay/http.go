@@ -60,8 +60,8 @@ func (l *httpLink) checkRefusal(err error) error {
 func (l *httpLink) warning() error { return l.warnings.all() }
 func (l *httpLink) close()         { l.client.Close() }
 
-// recent holds the ids of the latest notifications that were delivered to a program, so that a
-// new connection does not repeat them.
+// recent holds the ids of the latest notifications that a program was sent, so that a new
+// connection does not repeat them.
 type recent struct{ ids []string }
 
 const mostRecent = 256

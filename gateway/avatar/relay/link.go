@@ -45,7 +45,7 @@ type relay struct {
 	trials  chan *trial
 	stop    context.CancelFunc    // cancels run
 	busy    map[string]feed.State // sessions shown as working, by place
-	noticed []string              // notifications already shown, the latest last
+	noticed recent                // notifications already shown
 	working map[string]bool       // who was working during the last wait, by place
 	brief   bool                  // the latest connection was too short to count as working, and that was logged
 	failed  string                // the connection error that was logged last
@@ -373,9 +373,6 @@ func (c *connection) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// mostNoticed bounds the notifications that are remembered as shown.
-const mostNoticed = 256
-
 // alreadyNotified reports whether the program has shown a notification. A robot's notification
 // stays queued until the robot has spoken it, and so repeats with each connection.
 func (c *connection) alreadyNotified(f *feed.Frame) (notification string, known bool) {
@@ -384,7 +381,7 @@ func (c *connection) alreadyNotified(f *feed.Frame) (notification string, known 
 		return "", false
 	}
 	notification = n.ID + " " + n.Text
-	return notification, slices.Contains(c.noticed, notification)
+	return notification, c.noticed.has(notification)
 }
 
 // recordSent remembers what the program was sent.
@@ -397,8 +394,7 @@ func (c *connection) recordSent(f *feed.Frame, notification string) {
 		}
 	}
 	if notification != "" {
-		c.noticed = append(c.noticed, notification)
-		c.noticed = c.noticed[max(0, len(c.noticed)-mostNoticed):]
+		c.noticed.add(notification)
 	}
 }
 

@@ -17,27 +17,13 @@ import (
 // mostSessions bounds the sessions of a filter.
 const mostSessions = 64
 
-// command is a command of a skin: subscribe, ping, ack or reply.
-type command interface{ isCommand() }
-
-// subscribe replaces the filter of a skin.
-type subscribe struct{ filter feed.Filter }
-
-type ping struct{}
-
-// ack ends a notification.
-type ack struct{ id string }
-
-// reply is a person's yes or no to a question.
-type reply struct {
-	id    string
-	allow bool
+// command is a valid command of a skin.
+type command struct {
+	kind   string      // subscribe, ping, ack or answer; "" for none
+	filter feed.Filter // of subscribe
+	id     string      // of the notification of ack, or the question of answer
+	allow  bool        // of answer
 }
-
-func (subscribe) isCommand() {}
-func (ping) isCommand()      {}
-func (ack) isCommand()       {}
-func (reply) isCommand()     {}
 
 // wrong is the error of a command, as it is sent to the skin.
 type wrong struct{ code, message string }
@@ -64,26 +50,26 @@ type body struct {
 func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
 	var b body
 	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", httpserver.WhyNotJSON(err))
+		return command{}, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", httpserver.WhyNotJSON(err))
 	}
 	switch b.Type {
 	case "ping":
-		return ping{}, nil
+		return command{kind: b.Type}, nil
 	case "ack":
 		if b.ID == "" || len(b.ID) > limit.Word {
-			return nil, badCommand("ack needs the id of a notification, of at most %d bytes", limit.Word)
+			return command{}, badCommand("ack needs the id of a notification, of at most %d bytes", limit.Word)
 		}
-		return ack{b.ID}, nil
+		return command{kind: b.Type, id: b.ID}, nil
 	case "answer":
 		// Only an explicit yes or no is an answer.
 		if b.ID == "" || len(b.ID) > limit.ID || b.Allow == nil {
-			return nil, badCommand("answer needs the question_id of a notification as id, and allow: true or false")
+			return command{}, badCommand("answer needs the question_id of a notification as id, and allow: true or false")
 		}
-		return reply{b.ID, *b.Allow}, nil
+		return command{kind: b.Type, id: b.ID, allow: *b.Allow}, nil
 	case "subscribe":
 		return b.subscribe(usual, words, find)
 	}
-	return nil, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping, ack and answer", b.Type)}
+	return command{}, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping, ack and answer", b.Type)}
 }
 
 func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
@@ -93,23 +79,23 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 	case "all":
 		f.All = true
 	default:
-		return nil, badCommand("states is \"all\" for the ten, or left out for the seven of the RFC, not %.40q", b.States)
+		return command{}, badCommand("states is \"all\" for the ten, or left out for the seven of the RFC, not %.40q", b.States)
 	}
 	if v := agent.Vocabulary(b.Vocabulary); v != "" {
 		if !words.Knows(v) {
-			return nil, badCommand("there is no vocabulary %.40q; there are %s", v, vocabularies(words))
+			return command{}, badCommand("there is no vocabulary %.40q; there are %s", v, vocabularies(words))
 		}
 		f.Words = v
 	}
 	if b.Sessions != nil {
 		sessions, bad := sessionFilter(*b.Sessions, find)
 		if bad != nil {
-			return nil, bad
+			return command{}, bad
 		}
 		f.Sessions = sessions
 	}
 	if b.Events == nil {
-		return subscribe{f}, nil
+		return command{kind: b.Type, filter: f}, nil
 	}
 	known := feed.AllKinds()
 	var unknown *wrong
@@ -122,7 +108,7 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 			f.Kinds = append(f.Kinds, kind)
 		}
 	}
-	return subscribe{f}, unknown
+	return command{kind: b.Type, filter: f}, unknown
 }
 
 // sessionFilter returns the sessions of a filter, never nil: an empty filter matches none.

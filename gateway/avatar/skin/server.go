@@ -88,10 +88,12 @@ type Options struct {
 type Server struct {
 	o       *Options
 	serving *httpserver.Serving
-	skins   *connected
 	turns   *turns
 	paces   paces
 	began   time.Time
+
+	mu    sync.Mutex
+	skins map[*skin]bool
 }
 
 // Limits of the connected skins.
@@ -106,7 +108,7 @@ func New(o Options) *Server {
 	if o.Language == nil {
 		o.Language = func(device.ID) string { return "" }
 	}
-	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", mostSkins, mostOfOne)), skins: &connected{all: map[*skin]bool{}},
+	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", mostSkins, mostOfOne)), skins: map[*skin]bool{},
 		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
 }
 
@@ -115,7 +117,7 @@ func New(o Options) *Server {
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
 // Connected returns the number of skins.
-func (s *Server) Connected() int { return len(s.skins.list()) }
+func (s *Server) Connected() int { return len(s.connected()) }
 
 // Skin is a connected skin.
 type Skin struct {
@@ -126,33 +128,24 @@ type Skin struct {
 // Skins returns the connected skins in the order of their connection.
 func (s *Server) Skins() []Skin {
 	all := []Skin{}
-	for _, one := range s.skins.list() {
+	for _, one := range s.connected() {
 		all = append(all, Skin{one.address, one.since})
 	}
 	slices.SortFunc(all, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
 	return all
 }
 
-// connected is the set of connected skins.
-type connected struct {
-	mu  sync.Mutex
-	all map[*skin]bool
+// setConnected adds a skin to the connected ones, or removes it.
+func (s *Server) setConnected(one *skin, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.skins[one] = is; !is {
+		delete(s.skins, one)
+	}
 }
 
-func (c *connected) add(s *skin) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all[s] = true
-}
-
-func (c *connected) remove(s *skin) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.all, s)
-}
-
-func (c *connected) list() []*skin {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.all))
+func (s *Server) connected() []*skin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.skins))
 }

@@ -11,6 +11,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/gateway/avatar"
 	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/limit"
@@ -41,42 +42,26 @@ func usualPaces() paces {
 	return paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
 }
 
-// subprotocol is requested by browsers together with the subprotocol that contains their key
-// (httpserver.InUpgrade); the answer names it.
-const subprotocol = "vtuber.v1"
-
 // smallBuffer, in bytes, is enough for nearly every frame.
 const smallBuffer = 1024
 
 // mostCommands bounds the commands of one skin per second.
 const mostCommands = 50
 
-// open upgrades a request and serves the skin on other goroutines, so that the request's memory
-// is released.
+// open upgrades a request and serves the skin on other goroutines.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
-	ctx, leave, err := s.serving.Enter(r)
-	if err != nil {
-		return err
-	}
-	conn, err := socket.Accept(w, r, socket.Options{
+	remote := r.RemoteAddr
+	return avatar.Accept(s.serving, w, r, socket.Options{
 		MaxMessage: limit.Question, SendWithin: s.paces.send, Quiet: s.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
-		Subprotocols: []string{subprotocol},
-	})
-	if err != nil {
-		leave()
-		return nil // Accept has answered
-	}
-	one := &skin{server: s, conn: conn, ended: make(chan struct{}),
-		address: r.RemoteAddr, since: time.Now(), log: s.o.Log.With("address", r.RemoteAddr)}
-	s.skins.add(one)
-	one.view = s.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: s.o.Vocabulary})
-	s.o.Bus.Publish("", "", event.Changed{What: "connections"})
-	go func() {
-		defer leave()
+		Subprotocols: []string{avatar.Subprotocol},
+	}, func(ctx context.Context, conn *socket.Conn) {
+		one := &skin{server: s, conn: conn, ended: make(chan struct{}), address: remote, since: time.Now(), log: s.o.Log.With("address", remote),
+			view: s.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: s.o.Vocabulary})}
+		s.setConnected(one, true)
+		s.o.Bus.Publish("", "", event.Changed{What: "connections"})
 		one.serve(ctx)
 		s.o.Bus.Publish("", "", event.Changed{What: "connections"})
-	}()
-	return nil
+	})
 }
 
 // serve serves the skin until it leaves or ctx ends, and waits for both goroutines.
@@ -101,7 +86,7 @@ func (s *skin) serve(ctx context.Context) {
 func (s *skin) read() {
 	defer s.conn.Drop() // aborts a blocked send
 	defer close(s.ended)
-	defer s.server.skins.remove(s)
+	defer s.server.setConnected(s, false)
 	defer s.view.Leave()
 	for {
 		isText, text, err := s.conn.Receive()
@@ -124,14 +109,14 @@ func (s *skin) run(text []byte) {
 	o := s.server.o
 	c, bad := parseCommand(text, o.Vocabulary, o.Words, o.Find)
 	now := time.Now()
-	switch c := c.(type) {
-	case ping:
+	switch c.kind {
+	case "ping":
 		s.view.Answer(newPongFrame(now))
-	case subscribe:
+	case "subscribe":
 		s.view.Subscribe(c.filter)
-	case ack:
+	case "ack":
 		bad = s.refusal(s.server.o.Notifier.Acknowledge(c.id), "a notification was not acknowledged")
-	case reply:
+	case "answer":
 		bad = s.refusal(s.server.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
 	}
 	if bad != nil {

@@ -41,7 +41,7 @@ var filler = strings.Repeat("x", 30_000)
 
 // someLate reports whether a skin cannot keep up.
 func (h *harness) someLate() bool {
-	return slices.ContainsFunc(h.server.skins.list(), func(s *skin) bool { return s.view.Late() })
+	return slices.ContainsFunc(h.server.connected(), func(s *skin) bool { return s.view.Late() })
 }
 
 // TestSkinThatDoesNotRead delays no other, and is disconnected with TryLater when too many
