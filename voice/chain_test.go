@@ -8,7 +8,7 @@ import (
 	"perch/voice"
 )
 
-// named notes what it is asked for, and fails.
+// named records each call, and fails.
 type named struct {
 	name  string
 	asked *[]string
@@ -21,8 +21,8 @@ func (n named) Synthesize(_ context.Context, text string, o voice.Options, _ fun
 	return voice.ErrUnavailable
 }
 
-// TestAVoiceIsOfTheFirstEngine: another knows nobody of that name.
-func TestAVoiceIsOfTheFirstEngine(t *testing.T) {
+// TestVoiceNameIsForTheFirstEngineOnly: other engines have other names.
+func TestVoiceNameIsForTheFirstEngineOnly(t *testing.T) {
 	var asked []string
 	chain := voice.Synthesizers{named{"first", &asked}, named{"second", &asked}}
 	if err := chain.Synthesize(t.Context(), "hi", voice.Options{Voice: "af_heart", Language: "de"}, nil); err == nil {

@@ -20,7 +20,7 @@ func TestLongestSpeech(t *testing.T) {
 	}
 }
 
-func TestRatesThatCanBePlayed(t *testing.T) {
+func TestPlayableRates(t *testing.T) {
 	for _, rate := range []int{8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000} {
 		if !voice.Playable(rate) {
 			t.Errorf("%d Hz cannot be played", rate)
@@ -33,9 +33,9 @@ func TestRatesThatCanBePlayed(t *testing.T) {
 	}
 }
 
-// TestAConverterIsBounded: what is too much is cut off, across changes of rate,
-// and what came before is passed on.
-func TestAConverterIsBounded(t *testing.T) {
+// TestConverterIsBounded: sound is passed on up to the limit and then cut off, even if its
+// rate changes.
+func TestConverterIsBounded(t *testing.T) {
 	heard := 0
 	c := voice.NewConverter(time.Second, nil, func(pcm []int16) error { heard += len(pcm); return nil })
 	if c.Rate(191999) || !c.Rate(48000) {

@@ -58,7 +58,7 @@ func FuzzEcho(f *testing.F) {
 			switch what % 7 {
 			case 0:
 				e.Sent(uint32(with)*60, answers[0].packets[int(with)%len(answers[0].packets)])
-			case 1: // what is no packet
+			case 1: // not a packet
 				e.Sent(uint32(with), script)
 			case 2:
 				e.Silence()

@@ -31,7 +31,7 @@ func espeak(t testing.TB, name, text string) []int16 {
 	return slices.Clone(voice.NewResampler(rate, voice.SpeakerRate).Resample(pcm))
 }
 
-// loudness is the RMS of what is not silence.
+// loudness is the RMS of the parts that are not silent.
 func loudness(pcm []int16) float64 {
 	const step = 320
 	sum, n := 0.0, 0
@@ -82,8 +82,8 @@ func answered(t testing.TB, at time.Duration, pcm []int16) answer {
 
 func (a answer) ends() time.Duration { return a.starts(len(a.packets)) }
 
-// A room has a robot in it: how its loudspeaker comes back to its microphone,
-// and how it counts what it plays.
+// A room has a robot in it. It says how the sound of the loudspeaker returns to the
+// microphone, and how the robot counts the packets it plays.
 type room struct {
 	delay  time.Duration // sound in the codec's buffers and in the air
 	reverb time.Duration // until the answer of the room is 60 dB down

@@ -118,7 +118,7 @@ func TestTroubleOnTheWayNeverInterruptsUs(t *testing.T) {
 	}
 }
 
-// over is how soon people who speak over us are noticed.
+// over counts how soon people who interrupt us are noticed.
 type over struct {
 	people, soon, late int // within 600 ms, within 1 s
 	ours               int // interruptions by ourselves
@@ -207,8 +207,8 @@ func TestAPersonInterruptsUs(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftIsThePerson holds that a person who speaks over us comes
-// through, and our own voice does not.
+// TestWhatIsLeftIsThePerson: the voice of a person who interrupts us passes, and our own
+// voice does not.
 func TestWhatIsLeftIsThePerson(t *testing.T) {
 	r := room{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: -10, noise: 20, seed: 41}
 	answers, ends := conversation(t, "en-us", 0, 3)
@@ -297,8 +297,8 @@ func TestWithoutStampsAllIsOurs(t *testing.T) {
 	}
 }
 
-// TestAToolBetweenTwoSentences has nobody say that we are silent; a robot
-// that marks its packets shows it.
+// TestAToolBetweenTwoSentences: nothing announces the silence between them; the stamps of the
+// robot's packets show it.
 func TestAToolBetweenTwoSentences(t *testing.T) {
 	r := room{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: -10, noise: 20, seed: 71}
 	answers, ends := conversation(t, "en-us", 0, 1)

@@ -76,7 +76,7 @@ func trimmed(pcm []int16) []int16 {
 	return pcm[from:to]
 }
 
-func TestNoiseIsNoUtterance(t *testing.T) {
+func TestNoiseIsNotAnUtterance(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	quiet := func(d time.Duration) []int16 { return noise(d, 6, r) }
 	for name, sound := range map[string][]int16{

@@ -9,7 +9,7 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestLevel is 0 in silence, 1 in loud speech, and follows what is between.
+// TestLevel: a level is 0 in silence, 1 in loud speech, and between them in quiet speech.
 func TestLevel(t *testing.T) {
 	if n := voice.Level(nil) + voice.Level(make([]int16, 720)); n != 0 {
 		t.Errorf("silence is %g", n)
@@ -27,7 +27,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestLevelsOfPackets are those of their own halves.
+// TestLevelsOfPackets: a packet has a level for each of its halves.
 func TestLevelsOfPackets(t *testing.T) {
 	e := newEncoder(t, voice.SpeakerRate)
 	loud := voicetest.Tone(voice.SpeakerRate, 440, 20000, time.Second)[:voice.SpeakerFrame/2]

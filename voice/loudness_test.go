@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestLoudnessKeepsNothing of a voice that is silent, and allocates nothing for one that
-// speaks.
-func TestLoudnessKeepsNothing(t *testing.T) {
+// TestLoudnessFollowsOnlyWatchedVoices: it keeps nothing of a voice that nobody watches or
+// that is silent, and allocates nothing while a voice speaks.
+func TestLoudnessFollowsOnlyWatchedVoices(t *testing.T) {
 	var l Loudness
 	m := l.Mouth("a")
 	now := time.Now()
@@ -41,8 +41,8 @@ func TestLoudnessKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestAMouthSpeaks what it is given, one after the other, and is shut at the end.
-func TestAMouthSpeaks(t *testing.T) {
+// TestMouth: a mouth shows the levels it is given in their order, and is shut at the end.
+func TestMouth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Loudness
 		is := func(want float64) {

@@ -62,7 +62,7 @@ func TestSoundSurvivesTheCodec(t *testing.T) {
 	}
 }
 
-func TestDecoderRefusesWhatIsNoPacket(t *testing.T) {
+func TestDecoderRejectsBrokenPackets(t *testing.T) {
 	d := newDecoder(t, voice.MicRate)
 	for name, packet := range map[string][]byte{
 		"empty": {}, "too large": make([]byte, voice.MaxPacket+1), "a bad frame count": {0x03, 0x00},
@@ -87,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestWAVBothWays(t *testing.T) {
+func TestWAVRoundTrip(t *testing.T) {
 	var file bytes.Buffer
 	pcm := []int16{1, -2, 300, -32768, 32767}
 	must.Succeed(t, voice.WriteWAV(&file, 24000, pcm))
@@ -120,7 +120,7 @@ func TestWAVOfAStreamIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoWAVIsRefused(t *testing.T) {
+func TestBrokenWAVIsRejected(t *testing.T) {
 	change := func(at int, b byte) []byte {
 		c := bytes.Clone(stream)
 		c[at] = b

@@ -37,7 +37,7 @@ func TestPacerGivesALeadAndThenKeepsTime(t *testing.T) {
 	}
 }
 
-func TestPacerDoesNotCarryADelayOn(t *testing.T) {
+func TestPacerForgetsADelay(t *testing.T) {
 	var p voice.Pacer
 	now := start
 	for i := range 50 {

@@ -23,12 +23,12 @@ import (
 	"perch/must"
 )
 
-// These benchmarks are what speechBitrate, the encoder's complexity and the resampler
-// were chosen by: what each makes of speech, by a measure, and what it costs.
+// speechBitrate, the encoder's complexity and the resampler were chosen by these benchmarks,
+// which measure the quality of speech and its cost.
 
-// resolution is how a sound is compared: in pieces of so many samples, a power of two, and
-// in these bands, in Hz. What a codec smears over frequencies shows in long pieces, what it
-// smears over time, before a consonant, in short ones.
+// resolution is how a sound is compared: in pieces of span samples, a power of two, and in
+// bands, in Hz. Long pieces show how a codec smears frequencies. Short pieces show how it
+// smears time, before a consonant.
 type resolution struct {
 	span  int
 	bands []int
@@ -82,9 +82,9 @@ func transform(x []complex128) []complex128 {
 // audible is how far below the loudest band of a sound another can be heard, in dB.
 const audible = 50
 
-// distance is how far a sound is from what it was made of, as the mean over time of the
-// root mean square over the bands, in dB. Both are 24 kHz and begin together; what cannot
-// be heard in either counts as equal. 0 is the same sound, 1 dB hardly to be told.
+// distance is how far a sound is from its original, as the mean over time of the root mean
+// square over the bands, in dB. Both are 24 kHz and begin together; levels too low to hear in
+// either count as equal. 0 is the same sound, and 1 dB is hardly audible.
 func (r resolution) distance(from, to []int16) (mean, p99 float64) {
 	a, b := r.heard(from), r.heard(to)
 	floor := 0.0
@@ -170,8 +170,7 @@ func to24(b *testing.B, wav []byte) []int16 {
 	return NewResampler(r.Rate, SpeakerRate).Resample(pcm)
 }
 
-// played is what a decoder of 24 kHz makes of packets; one that is lost is nil, and
-// concealed or left silent.
+// played decodes packets to 24 kHz. A nil packet is lost; it is concealed or left silent.
 func played(b *testing.B, packets [][]byte, conceal bool) (pcm []int16) {
 	b.Helper()
 	d, err := NewDecoder(SpeakerRate)
@@ -262,9 +261,8 @@ func lose(all [][]byte, percent int) {
 	}
 }
 
-// BenchmarkLoss is what is heard where packets are lost on the way, one in so many: left
-// silent, as where one comes too late on a WebSocket, and concealed, as a robot does that
-// gets them by UDP.
+// BenchmarkLoss measures speech with lost packets. They are left silent, as if they came too
+// late on a WebSocket, or concealed, as a robot does that gets them by UDP.
 func BenchmarkLoss(b *testing.B) {
 	pcm := speech(b)
 	for _, percent := range []int{0, 1, 3, 10} {

@@ -67,7 +67,7 @@ func TestResamplerKeepsToneAndRejectsAliases(t *testing.T) {
 	}
 }
 
-func TestResamplerDoesNotCareForPieces(t *testing.T) {
+func TestResamplingInPiecesChangesNothing(t *testing.T) {
 	in := voicetest.Tone(22050, 440, 10000, time.Second)
 	whole := resampled(22050, 24000, in, len(in))
 	for _, piece := range []int{1, 7, 160, 4096} {

@@ -95,7 +95,7 @@ func (e *engine) Synthesize(_ context.Context, _ string, _ voice.Options, out fu
 	return e.err
 }
 
-func TestTheNextRecognizerHasTheSameSound(t *testing.T) {
+func TestTheNextRecognizerReadsTheSameSound(t *testing.T) {
 	u := voice.NewUtterance()
 	u.Write(make([]int16, 500))
 	u.Finish()
@@ -127,8 +127,8 @@ func TestASynthesizerThatHasSpokenIsTheLast(t *testing.T) {
 	}
 }
 
-// TestADroppedUtterance holds no sound, and ends when it is finished.
-func TestADroppedUtterance(t *testing.T) {
+// TestDroppedUtterance: it holds no sound, and ends when it is finished.
+func TestDroppedUtterance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := voice.NewUtterance()
 		u.Write(make([]int16, voice.MicRate))

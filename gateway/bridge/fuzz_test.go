@@ -62,8 +62,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzEscalation: whatever a model calls, the result is short, and a robot is
-// asked nothing but for a photo or a sound that is there.
+// FuzzEscalation: whatever a model calls, the result is short, and a robot is asked only for a
+// photo or for a sound that exists.
 func FuzzEscalation(f *testing.F) {
 	for _, body := range []string{
 		`{"tool":"memory_lookup","args":{"query":"blue"}}`, `{"tool":"think_hard","args":{"question":"why?"}}`,
@@ -93,8 +93,7 @@ func FuzzEscalation(f *testing.F) {
 	})
 }
 
-// FuzzOrder: what reaches a robot is checked, and nothing does of what is
-// refused.
+// FuzzOrder: every order that reaches a robot was checked, and no rejected order reaches one.
 func FuzzOrder(f *testing.F) {
 	for _, body := range []string{
 		`{"text":"hi","device_id":"A0:B1:C2:D3:E4:F6"}`, `{"yaw":-45,"pitch":0,"speed":250}`, `{"yaw":1e308,"pitch":-0.1}`, `{"state":"dance"}`,

@@ -64,8 +64,8 @@ func TestFewAreReturned(t *testing.T) {
 	}
 }
 
-// TestRareWordsCountMore than those that stand everywhere, and newer ones do not
-// make up for it.
+// TestRareWordsCountMore: they count more than words that most turns contain, even if those
+// turns are newer.
 func TestRareWordsCountMore(t *testing.T) {
 	h := newHarness(t)
 	for n, text := range []string{"a zebra", "green tea", "black tea", "cold tea"} {

@@ -110,8 +110,8 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestRoom: of more sessions than there is room for, those that were silent
-// longest give way, and none that asks.
+// TestRoom: if the table is full, the session that was silent longest is removed, but none that
+// waits for a permission.
 func TestRoom(t *testing.T) {
 	asking := key(claude, "asks")
 	table := table{}.asked(noon, asking, claude, 1)

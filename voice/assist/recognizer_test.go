@@ -24,7 +24,7 @@ func spokenSound(frames int) (*voice.Utterance, []byte) {
 	return voicetest.Utterance(pcm), bytes
 }
 
-func TestAnUtteranceIsUnderstood(t *testing.T) {
+func TestRecognize(t *testing.T) {
 	u, want := spokenSound(31)
 	h := newFakeHA(t, func(p *peer, m command) {
 		if m.Type != "assist_pipeline/run" || m.Start != "stt" || m.End != "stt" || m.Input.Rate != 16000 || !m.Input.NoVAD ||
@@ -89,8 +89,8 @@ func TestSoundGoesWhileItIsSpoken(t *testing.T) {
 	}
 }
 
-// TestTheLanguageThatIsHeard is the pipeline's, where it says so.
-func TestTheLanguageThatIsHeard(t *testing.T) {
+// TestLanguageOfTheTranscript: it is the pipeline's, if the pipeline reports it.
+func TestLanguageOfTheTranscript(t *testing.T) {
 	for start, want := range map[string]string{
 		`{"engine":"stt.whisper","metadata":{"language":"de-DE","codec":"pcm"}}`: "de-DE",
 		`{"metadata":{"language":7}}`:                                            "", `{"metadata":null}`: "", `null`: "", `[]`: "",
@@ -111,7 +111,7 @@ func TestTheLanguageThatIsHeard(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestUnrecognizedSpeech(t *testing.T) {
 	for name, event := range map[string][2]string{
 		"nothing":      {"stt-end", `{"stt_output":{"text":"  "}}`},
 		"a remark":     {"stt-end", `{"stt_output":{"text":"[BLANK_AUDIO]"}}`},
@@ -126,7 +126,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestRecognizersThatFail(t *testing.T) {
+func TestRecognizerFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		script func(p *peer, m command)
 		words  string
@@ -166,9 +166,9 @@ func TestRecognizersThatFail(t *testing.T) {
 	}
 }
 
-// TestReportsBeforeTheBeginningBuyNoTime: a pipeline that reports something else for
-// ever in place of its beginning is given up like a silent one.
-func TestReportsBeforeTheBeginningBuyNoTime(t *testing.T) {
+// TestEarlyEventsDoNotExtendTheDeadline: a pipeline that sends other events instead of its
+// start times out like a silent pipeline.
+func TestEarlyEventsDoNotExtendTheDeadline(t *testing.T) {
 	r := newFakeHA(t, func(p *peer, m command) {
 		for range 100 {
 			p.event(m, "wake_word-start", "{}")
@@ -184,9 +184,9 @@ func TestReportsBeforeTheBeginningBuyNoTime(t *testing.T) {
 	}
 }
 
-// TestAFailureIsReturnedAtOnce, while the utterance goes on: the next engine can
-// listen. Nor is the time of who speaks the server's.
-func TestAFailureIsReturnedAtOnce(t *testing.T) {
+// TestFailureIsReturnedAtOnce: an error ends the call while the user still speaks, so that
+// the next engine can listen. The time the user speaks does not count as the server's.
+func TestFailureIsReturnedAtOnce(t *testing.T) {
 	h := newFakeHA(t, func(p *peer, m command) {
 		p.began(m)
 		_, _, _ = p.Receive()
@@ -200,7 +200,7 @@ func TestAFailureIsReturnedAtOnce(t *testing.T) {
 	voicetest.Sentence(t, err, "speech to text that failed")
 }
 
-func TestARecognitionEndsAtOnce(t *testing.T) {
+func TestCancelledRecognitionEndsAtOnce(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	h := newFakeHA(t, func(p *peer, m command) { p.began(m); _, _, _ = p.Receive(); begun <- struct{}{}; p.hangUp() })
 	u := voice.NewUtterance()

@@ -34,7 +34,7 @@ func gives(kind string, sound []byte) http.HandlerFunc {
 	}
 }
 
-func TestATextIsSpoken(t *testing.T) {
+func TestSynthesize(t *testing.T) {
 	for _, rate := range []int{16000, 22050, 24000, 44100} {
 		h := newFakeHA(t, setUp(home))
 		h.sound = gives("audio/x-wav", tone(rate, time.Second))
@@ -55,7 +55,7 @@ func TestATextIsSpoken(t *testing.T) {
 	}
 }
 
-func TestWhatIsOrdered(t *testing.T) {
+func TestRequests(t *testing.T) {
 	for name, test := range map[string]struct {
 		o    Options
 		call voice.Options
@@ -85,7 +85,7 @@ func TestWhatIsOrdered(t *testing.T) {
 	}
 }
 
-func TestATextWithoutWordsIsSilent(t *testing.T) {
+func TestTextWithoutWordsIsSilent(t *testing.T) {
 	h := newFakeHA(t, nil)
 	if pcm, err := voicetest.Synthesize(t, h.synthesizer(), " ... !", voice.Options{}); err != nil || pcm != nil || len(h.asked) != 0 {
 		t.Errorf("%v, %q", err, h.asked)
@@ -95,7 +95,7 @@ func TestATextWithoutWordsIsSilent(t *testing.T) {
 	}
 }
 
-func TestSynthesizersThatFail(t *testing.T) {
+func TestSynthesizerFailures(t *testing.T) {
 	wav := tone(22050, 100*time.Millisecond)
 	says := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); _, _ = io.WriteString(w, body) }
@@ -146,7 +146,7 @@ func TestSynthesizersThatFail(t *testing.T) {
 	}
 }
 
-func TestAListenerThatLeaves(t *testing.T) {
+func TestTheCallerStops(t *testing.T) {
 	h := newFakeHA(t, setUp(home))
 	h.sound = gives("audio/wav", tone(24000, 5*time.Second))
 	s := h.synthesizer()

@@ -45,7 +45,7 @@ func sound(n int) ([]byte, []int16) {
 	return data, pcm
 }
 
-func TestItSpeaksTheProtocol(t *testing.T) {
+func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	data, pcm := sound(9001)
 	var path, body string
 	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {

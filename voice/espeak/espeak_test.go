@@ -62,7 +62,7 @@ func samples(t testing.TB, e *espeak.Engine, text string) (int, error) {
 	return len(pcm), err
 }
 
-// processes are those that this one has started.
+// processes returns the child processes of this test.
 func processes(t testing.TB) (all []int) {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -78,7 +78,7 @@ func processes(t testing.TB) (all []int) {
 	return all
 }
 
-func TestItSpeaks(t *testing.T) {
+func TestSynthesize(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	pcm, err := voicetest.Synthesize(t, e, "-h It is twenty past three.", voice.Options{})
 	must.Succeed(t, err)
@@ -88,7 +88,7 @@ func TestItSpeaks(t *testing.T) {
 	}
 }
 
-func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
+func TestProgramStopsWhenItsOutputIsNotRead(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	long := strings.Repeat("and so on ", 2000)
 	stop := errors.New("stop")
@@ -102,9 +102,9 @@ func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce are spoken by one process, each whole, and whoever takes its time to
-// listen keeps nobody waiting.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentTexts: one process speaks all of them, each complete, and a slow listener does
+// not delay the others.
+func TestConcurrentTexts(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	must.Succeed(t, e.Warm(t.Context()))
 	begun, others := make(chan struct{}), make(chan struct{})
@@ -149,8 +149,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneThatHangs is ended, and whoever waits behind it is heard.
-func TestOneThatHangs(t *testing.T) {
+// TestHangingProgram: it is killed, and the next text is spoken.
+func TestHangingProgram(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	must.Succeed(t, err)
@@ -165,8 +165,8 @@ func TestOneThatHangs(t *testing.T) {
 	}
 }
 
-// TestItsProcessEnds, by what it is sent or by the kernel: the next text has another.
-func TestItsProcessEnds(t *testing.T) {
+// TestProcessThatEnds: after the process is killed, the next text starts a new one.
+func TestProcessThatEnds(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	for range 3 {
 		if n, err := samples(t, e, "hello"); err != nil || n == 0 {
@@ -183,8 +183,8 @@ func TestItsProcessEnds(t *testing.T) {
 	}
 }
 
-// TestALongText is spoken in pieces, to its end.
-func TestALongText(t *testing.T) {
+// TestLongText: it is spoken in pieces, to its end.
+func TestLongText(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	one, err := samples(t, e, strings.Repeat("and so on ", 10))
 	must.Succeed(t, err)
@@ -196,8 +196,8 @@ func TestALongText(t *testing.T) {
 	}
 }
 
-func TestWhatCannotSpeak(t *testing.T) {
-	// Its rate, then what is to come for a text.
+func TestUnusablePrograms(t *testing.T) {
+	// The sample rate; the program's answer to the text follows.
 	const begins = `printf '\042\126\000\000'; head -n 1 >/dev/null; `
 	for text, want := range map[string]string{
 		"echo broken >&2; exit 1":                                           "espeak-ng: broken: exit status 1",
@@ -278,9 +278,9 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	}
 }
 
-// TestWhatItCannotRead: of kanji espeak-ng would say "Chinese letter", and of kana in
-// any other voice than the Japanese one "Japanese letter".
-func TestWhatItCannotRead(t *testing.T) {
+// TestUnreadableText: espeak-ng would say "Chinese letter" for each kanji, and "Japanese
+// letter" for each kana unless its voice is Japanese.
+func TestUnreadableText(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		o     voice.Options

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestALongTextHoldsNobodyUp: a short one waits for a piece of each text that is spoken, and
-// not for the ends of them, which anybody may have made long.
-func TestALongTextHoldsNobodyUp(t *testing.T) {
+// TestLongTextDoesNotDelayOthers: a short text waits for one piece of each text before it, not
+// for their ends.
+func TestLongTextDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	s := newSpeaker([]string{"/proc/self/exe", "serve-the-test"})
 	defer s.close()

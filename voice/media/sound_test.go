@@ -30,7 +30,7 @@ func client(t testing.TB) *Client {
 	return c
 }
 
-// answer is one that is there already, behind a server that does not exist.
+// answer returns a client whose server is replaced by a ready answer.
 func answer(t testing.TB, kind string, body io.Reader) *Client {
 	c := client(t)
 	o := remote.Options{Server: c.Server, Base: &url.URL{Scheme: "http", Host: "127.0.0.1"}, First: time.Minute, Idle: time.Minute,

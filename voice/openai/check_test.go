@@ -112,8 +112,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestASecretInTheURL: proxies are given users and passwords that way.
-func TestASecretInTheURL(t *testing.T) {
+// TestSecretInTheURL: a URL can carry the user and the password for a proxy.
+func TestSecretInTheURL(t *testing.T) {
 	_, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
 	voicetest.Sentence(t, err, "nothing listens at http://127.0.0.1:9/v1; ")
 }

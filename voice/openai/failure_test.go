@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 		"broken JSON":      {500, `{"error":"` + canary, "has failed (HTTP 500)", ""},
 		"deep JSON":        {500, strings.Repeat("[", 4000), "has failed (HTTP 500)", ""},
 		"a long complaint": {500, strings.Repeat("a b ", 900), "has failed (HTTP 500", "a b …"},
-		// The limit of what is read falls into the key: no part may be shown.
+		// The limit on the text that is read cuts the key: not even a part of it may be shown.
 		"a key cut in two": {500, strings.Repeat(" ", 4096-12) + canary, "has failed (HTTP 500: [key])", ""},
 		"control bytes":    {500, "sk-can\x00ary/0f3d9a+Zq\r\x1b[31m is bad", "has failed (HTTP 500: [key] [31m", ""},
 	}
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNotTakenAlong(t *testing.T) {
+func TestKeyIsNotSentAfterARedirect(t *testing.T) {
 	thief := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("was sent %q", r.Header) })
 	for _, status := range []int{301, 307} {
 		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func TestBrokenServers(t *testing.T) {
 	}
 }
 
-func TestNetworks(t *testing.T) {
+func TestNetworkFailures(t *testing.T) {
 	for want, broken := range map[string]error{
 		"there is no host speech.invalid": &net.DNSError{Err: "no such host", Name: "speech.invalid", IsNotFound: true},
 		"there is no way to":              &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH},
@@ -195,8 +195,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestOnlyTheServerIsHurried: who listens and who speaks have their time.
-func TestOnlyTheServerIsHurried(t *testing.T) {
+// TestOnlyTheServersTimeIsLimited: a slow listener and a slow speaker do not end a call.
+func TestOnlyTheServersTimeIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipes(func(c net.Conn, body []byte) {
 			for _, piece := range []string{soundHead, string(chunk(raw(ramp(480)))), string(chunk(raw(ramp(480)))), "0\r\n\r\n"} {
@@ -332,7 +332,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-func TestConnectionsAreKept(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0
 		dial := func(context.Context, string, string) (net.Conn, error) {
@@ -378,9 +378,9 @@ func (o *one) Accept() (net.Conn, error) {
 func (*one) Close() error   { return nil }
 func (*one) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestAConnectionThatHadJustEnded: a server that gives up an idle connection
-// while the next sentence is on its way costs nobody the sentence.
-func TestAConnectionThatHadJustEnded(t *testing.T) {
+// TestConnectionThatJustEnded: a sentence is sent again if the server closes the idle
+// connection while the sentence is on its way.
+func TestConnectionThatJustEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0
 		dial := func(context.Context, string, string) (net.Conn, error) {

@@ -85,9 +85,9 @@ func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 	}
 }
 
-// TestTheLanguageThatWasHeard is asked for where the speaker may speak another; a
-// server that has no such answer is asked for the text alone from then on.
-func TestTheLanguageThatWasHeard(t *testing.T) {
+// TestLanguageOfTheTranscript: the server is asked for it if the speaker may change the
+// language. A server that cannot tell it is asked only for the text from then on.
+func TestLanguageOfTheTranscript(t *testing.T) {
 	for _, verbose := range []bool{true, false} {
 		var asked []string
 		r := recognizer(t, Options{URL: voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-func TestUploadWhileItIsSpoken(t *testing.T) {
+func TestUploadStartsWhileTheUserSpeaks(t *testing.T) {
 	begun, file := make(chan []byte), make(chan []byte, 1)
 	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != -1 {
@@ -160,7 +160,7 @@ func TestUploadWhileItIsSpoken(t *testing.T) {
 	u := voice.NewUtterance()
 	u.Write(ramp(4000))
 	go func() {
-		head := <-begun // while nobody has finished the utterance
+		head := <-begun // before the utterance is finished
 		if size := binary.LittleEndian.Uint32(head[40:]); string(head[:4]) != "RIFF" || size != 0xffffffff {
 			t.Errorf("begins with %q, %#x bytes of sound", head[:4], size)
 		}
@@ -188,7 +188,7 @@ func TestTooShortForAServer(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSpeech(t *testing.T) {
+func TestUtterancesWithoutSpeech(t *testing.T) {
 	for text, refused := range map[string]bool{
 		"": true, " \n\t ": true, "...": true, "♪♪": true, "[BLANK_AUDIO]": true, "(music)": true, "[Music] (applause).": true,
 		"(拍手)": true, "（音楽）": true, "【拍手】": true, "[a (b) c]": true, "[]": true, "(": true,
@@ -209,7 +209,7 @@ func TestWhatIsNoSpeech(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNoTranscript(t *testing.T) {
+func TestInvalidTranscripts(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":"FFmpeg conversion failed for Bearer ` + canary + `"}`: "FFmpeg conversion failed",
 		`{"error":{"message":"no speech"}}`:                              "no speech",
@@ -230,7 +230,7 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 	}
 }
 
-func TestAServerThatWantsWholeFiles(t *testing.T) {
+func TestServerThatWantsWholeFiles(t *testing.T) {
 	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		readForm(t, r)
 		http.Error(w, "no length", http.StatusLengthRequired)

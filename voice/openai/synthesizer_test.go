@@ -48,8 +48,8 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	}
 }
 
-// TestSoundIsPassedOnAsItArrives holds the first piece back from nobody: the
-// server sends the second only when the first was heard.
+// TestSoundIsPassedOnAsItArrives: the server sends the second piece only after the first was
+// heard.
 func TestSoundIsPassedOnAsItArrives(t *testing.T) {
 	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": voicetest.WAV(24000, ramp(480))} {
 		received := make(chan bool)

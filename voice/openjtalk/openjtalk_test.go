@@ -39,7 +39,7 @@ func length(pcm []int16) time.Duration {
 	return time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 }
 
-func TestItSpeaks(t *testing.T) {
+func TestSynthesize(t *testing.T) {
 	pcm, err := speak(t, engine(t, openjtalk.Options{}), "今は三時二十分です。", voice.Options{Language: "ja-JP"})
 	must.Succeed(t, err)
 	t.Logf("%s at RMS %.0f", length(pcm), voicetest.RMS(pcm))
@@ -48,9 +48,9 @@ func TestItSpeaks(t *testing.T) {
 	}
 }
 
-// TestALongTextIsSpokenWhole, sentence by sentence: the program itself reads one line
-// and is killed by 342 letters in it.
-func TestALongTextIsSpokenWhole(t *testing.T) {
+// TestLongTextIsSpokenWhole: a text is spoken sentence by sentence, since the program reads
+// only one line and crashes if it has 342 letters.
+func TestLongTextIsSpokenWhole(t *testing.T) {
 	dir := t.TempDir()
 	noting := filepath.Join(dir, "noting")
 	script := "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >>" + dir + "/said\nprintf %s \"$text\" | open_jtalk \"$@\"\n"
@@ -97,7 +97,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-func TestItKnowsJapaneseOnly(t *testing.T) {
+func TestOnlyJapaneseIsAccepted(t *testing.T) {
 	e := engine(t, openjtalk.Options{Language: "en"})
 	for _, c := range []struct {
 		text string
@@ -109,7 +109,7 @@ func TestItKnowsJapaneseOnly(t *testing.T) {
 	}
 }
 
-func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
+func TestProgramStopsWhenItsOutputIsNotRead(t *testing.T) {
 	e, stop := engine(t, openjtalk.Options{}), errors.New("stop")
 	if err := e.Synthesize(t.Context(), "もしもし。", voice.Options{}, func([]int16) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("Synthesize returned %v", err)
@@ -121,8 +121,8 @@ func TestItStopsWhenItsOutputIsNotRead(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissing is named by its packages, and no more than that.
-func TestWhatIsMissing(t *testing.T) {
+// TestMissingFiles: the error names only the packages that are missing.
+func TestMissingFiles(t *testing.T) {
 	none := t.TempDir()
 	for want, o := range map[string]openjtalk.Options{
 		"apt install open-jtalk":                                   {Program: "no-such-program"},
@@ -147,8 +147,8 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestVoices: the usual one is found among others; a robot's own is by its name; what
-// is no name is not looked for.
+// TestVoices: the default voice is found among others, and a robot's own voice by its name. An
+// invalid name is not looked up.
 func TestVoices(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "noting")

@@ -22,7 +22,7 @@ func shell(script, text string) program.Call {
 	return program.Call{Name: "talker", Command: []string{"/bin/sh", "-c", script}, Text: text}
 }
 
-func TestItsSoundIsPassedOn(t *testing.T) {
+func TestSoundIsPassedOn(t *testing.T) {
 	samples := 0
 	err := shell(header+"cat", strings.Repeat("ab", 5000)).Speak(t.Context(), func(pcm []int16) error {
 		samples += len(pcm)
@@ -44,8 +44,8 @@ func TestASpeakingProgramGetsNoTokens(t *testing.T) {
 	}
 }
 
-// TestOneThatDoesNotStop is cut off and ended, and so is one that nobody listens to.
-func TestOneThatDoesNotStop(t *testing.T) {
+// TestProgramThatDoesNotStop: it is cut off and killed, also if its listener stops listening.
+func TestProgramThatDoesNotStop(t *testing.T) {
 	samples := 0
 	count := func(pcm []int16) error { samples += len(pcm); return nil }
 	most := int(voice.LongestSpeech("hi") * voice.SpeakerRate / time.Second)

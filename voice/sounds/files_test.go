@@ -19,7 +19,7 @@ import (
 	"perch/voice"
 )
 
-// tone is a sine of 440 Hz at half of what there is.
+// tone is a sine of 440 Hz at half of full scale.
 func tone(rate int, seconds float64) []float64 {
 	out := make([]float64, int(seconds*float64(rate)))
 	for i := range out {
@@ -150,8 +150,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefused: with cause and cure, and never a file from elsewhere.
-func TestWhatIsRefused(t *testing.T) {
+// TestRejectedFiles: the error has a cause and a cure, and no file outside the directory is
+// opened.
+func TestRejectedFiles(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	good := wavFile(wav{wavPCM, 1, 8000, 16}, false, tone(8000, 0.5))
 	write(t, outside, "secret.wav", good)
@@ -277,8 +278,8 @@ func opusHead(channels byte, skip uint16, gain int16, family byte) []byte {
 	return append(h, family)
 }
 
-// opusTone is the tone as an Ogg Opus file: two packets to a page, positions
-// that begin at a point, and a last one that cuts the padding off.
+// opusTone is the tone as an Ogg Opus file: two packets to a page, positions that start at
+// begins, and a last position that cuts the padding off.
 func opusTone(t testing.TB, seconds float64, gain int16, begins int64) []byte {
 	t.Helper()
 	const skip = 312 // libopus' own delay at 48 kHz, for speech
@@ -356,7 +357,7 @@ func FuzzOgg(f *testing.F) {
 	})
 }
 
-// mended has right checksums, so that what is behind them is reached too.
+// mended has correct checksums, so that the code behind their check is reached too.
 func mended(data []byte) []byte {
 	data = slices.Clone(data)
 	for rest := data; len(rest) >= 27; {

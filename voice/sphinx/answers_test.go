@@ -35,7 +35,7 @@ var (
 	}
 )
 
-// talk is what is said instead of an answer; the grammar has one of these.
+// talk is other speech than an answer; the grammar has one of these phrases.
 var talk = []string{
 	"yesterday evening", "another one", "maybe later", "let me think", "good morning", "what time is it", "ask my sister",
 	"the television is on", "come to dinner", "where are my keys", "is it raining", "turn it off", "the yes men",
@@ -77,8 +77,8 @@ func alternatives(g Grammar, rule string) []string {
 // answered counts what became of one kind of utterance.
 type answered struct{ all, yes, no int }
 
-// TestSpokenAnswers speaks answers and what is none, in flite's voices and in those
-// of espeak, one of which has not the accent that the model knows.
+// TestSpokenAnswers speaks answers and other phrases, in the voices of flite and of espeak, one
+// of which has an accent unknown to the model.
 func TestSpokenAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("recognition takes minutes, in make test-all")
@@ -167,9 +167,9 @@ func judgeAnswers(t *testing.T, all map[string]answered) {
 	}
 }
 
-// One pair serves commands and answers in turn, and what it makes of a command
-// is to the last figure what it made of it without a grammar of answers.
-func TestAnswersAreHeardWhereTheyAreExpected(t *testing.T) {
+// One pair serves commands and answers in turn, and recognizes a command with exactly the
+// same scores as a pair without a grammar of answers.
+func TestCommandsAndAnswersShareAPair(t *testing.T) {
 	p, err := newPair(Model, homeGrammar, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	defer p.close()

@@ -103,7 +103,7 @@ func explosive() []Rule {
 	return rules
 }
 
-func TestCheckPassesWhatTheLibraryTakes(t *testing.T) {
+func TestCheckAcceptsWhatTheLibraryAccepts(t *testing.T) {
 	for _, body := range []string{
 		"stop", "[please] stop [now]", "(a | b) c", "stop | go (left | right)", "what's the time", "<other> and <other>",
 		"<two_words>\n\t| <t-3>", "[[please]]",

@@ -48,8 +48,8 @@ func TestAdoptedRobotsComeFirst(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesTheGateHoldsNoPlace: by his context, or by the end of it all.
-func TestWhoLeavesTheGateHoldsNoPlace(t *testing.T) {
+// TestCancelledWaitReleasesItsPlace: a wait ends with its context or with the engine.
+func TestCancelledWaitReleasesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, closed := newGate(2), make(chan struct{})
 		for range 2 {

@@ -26,7 +26,7 @@ func newEngine(t *testing.T, o Options) *Engine {
 	return e
 }
 
-func TestLoadMakesOnePairHoweverManyAsk(t *testing.T) {
+func TestConcurrentLoadsMakeOnePair(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
 	if e.Name() != "sphinx" || e.Loaded() {
 		t.Fatalf("a new engine is %q, loaded %v", e.Name(), e.Loaded())
@@ -123,9 +123,8 @@ func TestRecognizesWhileItIsBeingSpoken(t *testing.T) {
 	}
 }
 
-// What one robot said before, loud or faint, must not change what the next
-// one is heard to say.
-func TestUtterancesDoNotColourEachOther(t *testing.T) {
+// An earlier utterance, loud or faint, must not change the transcript of the next.
+func TestUtterancesDoNotAffectEachOther(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small, Pairs: 1})
 	must.Succeed(t, e.Load(t.Context()))
 	p := <-e.idle

@@ -86,9 +86,9 @@ func say(t *testing.T, e *voicevox.Engine, text string, o voice.Options) (sample
 	return len(pcm), err
 }
 
-// TestItSpeaks: the text is read and then spoken in one style, at the speed that is set, with all
-// that the engine has written into its query.
-func TestItSpeaks(t *testing.T) {
+// TestSynthesize: the text is read and then spoken in one style, at the configured speed, with
+// everything else in the engine's query unchanged.
+func TestSynthesize(t *testing.T) {
 	f, e := start(t, voicevox.Options{Speed: 150})
 	for range 2 {
 		if n, err := say(t, e, "こんにちは。", voice.Options{Language: "ja-JP"}); err != nil || n != 2400 || e.Name() != "voicevox" {
@@ -110,7 +110,8 @@ func TestItSpeaks(t *testing.T) {
 	}
 }
 
-// TestVoices: a robot's own voice comes before the configured one, and one of another engine is none.
+// TestVoices: a robot's own voice comes before the configured voice, unless it belongs to
+// another engine.
 func TestVoices(t *testing.T) {
 	f, e := start(t, voicevox.Options{Voice: "1"})
 	for asked, spoke := range map[string]string{"": "1", "3": "3", "en-us": "1", "../x": "1", "888753760": "888753760"} {
@@ -121,8 +122,9 @@ func TestVoices(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSpoken: other languages are left to the next engine, and what has no words is silent.
-func TestWhatIsNotSpoken(t *testing.T) {
+// TestRejectedTexts: other languages are left to the next engine, and a text without words is
+// silent.
+func TestRejectedTexts(t *testing.T) {
 	f, e := start(t, voicevox.Options{Voice: "3", Language: "en"})
 	for _, o := range []voice.Options{{}, {Language: "zh-Hans"}} {
 		if _, err := say(t, e, "Hello.", o); !errors.Is(err, voice.ErrLanguage) {
@@ -164,8 +166,8 @@ func TestCheck(t *testing.T) {
 	voicetest.Sentence(t, err, "has failed (HTTP 500")
 }
 
-// TestAnswersThatAreNone: what is no list of speakers, no query and no WAV is said so.
-func TestAnswersThatAreNone(t *testing.T) {
+// TestInvalidAnswers: the error tells an answer that is not a list of speakers, a query or WAV.
+func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"a page":          {"<html>", "something else than a query; check the url"},
 		"another's query": {`{"detail":"ok"}`, "something else than a query; check the url"},

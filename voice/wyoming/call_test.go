@@ -23,10 +23,9 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestTextWhileTheServerIsAskedEndsNoCall: a part of a transcript that arrives in the
-// very moment in which the end of the speech is sent gets the call a deadline in the
-// future, never one in the past.
-func TestTextWhileTheServerIsAskedEndsNoCall(t *testing.T) {
+// TestTextAtTheEndOfSpeechDoesNotEndACall: a part of a transcript that arrives at the moment at
+// which the end of the speech is sent moves the deadline into the future, never into the past.
+func TestTextAtTheEndOfSpeechDoesNotEndACall(t *testing.T) {
 	for range 20_000 {
 		conn := &deadlines{}
 		c := &call{conn: conn, within: time.Minute}

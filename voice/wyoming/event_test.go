@@ -49,7 +49,7 @@ var vectors = []struct {
 	{"payload alone", Event{Type: "x", Payload: []byte("{}")}, []string{`{"type":"x","payload_length":2}` + "\n{}"}},
 }
 
-// same compares events by what their data means.
+// same compares events by the meaning of their data.
 func same(t *testing.T, a, b Event) bool {
 	t.Helper()
 	meaning := func(e Event) (v map[string]any) {
@@ -59,7 +59,7 @@ func same(t *testing.T, a, b Event) bool {
 	return a.Type == b.Type && bytes.Equal(a.Payload, b.Payload) && reflect.DeepEqual(meaning(a), meaning(b))
 }
 
-func TestEventsBothWays(t *testing.T) {
+func TestEventRoundTrip(t *testing.T) {
 	ways := map[string]func(io.Reader) io.Reader{
 		"whole":         func(r io.Reader) io.Reader { return r },
 		"byte by byte":  iotest.OneByteReader,
@@ -74,7 +74,7 @@ func TestEventsBothWays(t *testing.T) {
 			}
 			for _, spelling := range v.wire {
 				for way, through := range ways {
-					// Twice, since what is left of the first shows in the second.
+					// Twice, since bytes left from the first would show in the second.
 					r := NewReader(through(strings.NewReader(spelling+spelling)), Limits{})
 					for range 2 {
 						got, err := r.Read()
@@ -91,7 +91,7 @@ func TestEventsBothWays(t *testing.T) {
 	}
 }
 
-func TestEveryCutIsSeen(t *testing.T) {
+func TestTruncatedEventsAreErrors(t *testing.T) {
 	for _, v := range vectors {
 		for _, wire := range v.wire {
 			for n := 1; n < len(wire); n++ {
@@ -103,7 +103,7 @@ func TestEveryCutIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWyoming(t *testing.T) {
+func TestOtherProtocolsAreRejected(t *testing.T) {
 	small := Limits{Header: 64, Data: 16, Payload: 16}
 	for name, wire := range map[string]string{
 		"HTTP":                 "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -134,8 +134,8 @@ func TestWhatIsNotWyoming(t *testing.T) {
 	}
 }
 
-// TestAClaimTakesNoMemory has an event announce more than comes.
-func TestAClaimTakesNoMemory(t *testing.T) {
+// TestClaimedLengthTakesNoMemory reads an event that announces more bytes than follow.
+func TestClaimedLengthTakesNoMemory(t *testing.T) {
 	const wire = `{"type":"x","payload_length":4194304}` + "\nshort"
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -156,7 +156,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAnEventIsOneWrite(t *testing.T) {
+func TestEventIsOneWrite(t *testing.T) {
 	var sent writes
 	w := NewWriter(&sent)
 	for _, v := range vectors {

@@ -15,8 +15,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// network is what a search finds: fakes by their host:port. One that is nil
-// takes connections to nowhere.
+// network is what a search finds: fakes by their host:port. Connections to a nil fake are
+// never answered.
 type network struct {
 	mu       sync.Mutex
 	servers  map[string]*fake
@@ -200,9 +200,8 @@ func TestNothingIsFound(t *testing.T) {
 	}
 }
 
-// TestASearchInVainIsNotRepeatedForAnother: where nobody is there, nobody is
-// there for anything.
-func TestASearchInVainIsNotRepeatedForAnother(t *testing.T) {
+// TestFailedSearchIsRemembered: a search that found no server is not repeated for another task.
+func TestFailedSearchIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{takes: time.Hour}
 		e := n.engine(t, Options{})
@@ -231,8 +230,8 @@ func TestASearchInVainIsNotRepeatedForAnother(t *testing.T) {
 	})
 }
 
-// TestTheOrderDecides: who is first in the list, not who answers first, unless
-// he is slow.
+// TestTheOrderDecides: the first server in the list is used, not the first to answer, unless it
+// is slow.
 func TestTheOrderDecides(t *testing.T) {
 	for name, test := range map[string]struct {
 		delay time.Duration
@@ -309,8 +308,8 @@ func TestAServerThatMovedIsFoundAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherServesWhereOneFails: two are known, and one of them is broken.
-func TestAnotherServesWhereOneFails(t *testing.T) {
+// TestAnotherServerReplacesAFailedOne: one of two known servers is broken.
+func TestAnotherServerReplacesAFailedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := hears("", `"en"`)
 		broken.script = func(p *peer, _ Event) { p.event(TypeError, Failure{Text: "CUDA out of memory"}, nil) }
@@ -324,7 +323,7 @@ func TestAnotherServesWhereOneFails(t *testing.T) {
 	})
 }
 
-func TestKnownServersAreAskedAnewInTime(t *testing.T) {
+func TestKnownServersAreAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{servers: map[string]*fake{one: hears("yes", `"en"`)}, order: []string{one}}
 		e := n.engine(t, Options{})
@@ -352,7 +351,7 @@ func TestWarm(t *testing.T) {
 		if took := time.Since(began); took > 0 || n.searches.Load() != 1 || n.servers[one].described.Load() != 1 {
 			t.Errorf("warm, it took %s and %d searches", took, n.searches.Load())
 		}
-		// From now on it is known what for: who is gone is looked for.
+		// Now the server's task is known, so a search replaces it once it is gone.
 		n.mu.Lock()
 		delete(n.servers, one)
 		n.servers[three], n.order = hears("yes", `"en"`), []string{two, three}
@@ -429,7 +428,7 @@ func TestCancelledWhileLooking(t *testing.T) {
 	}
 }
 
-func TestAnAddressGoesBeforeASearch(t *testing.T) {
+func TestAddressIsUsedBeforeASearch(t *testing.T) {
 	n := &network{}
 	if e := newEngine(t, Options{Address: "tcp://h:1", Find: n.find}); e.found != nil || e.fixed.endpoint.String() != "tcp://h:1" {
 		t.Error("the address is not used")

@@ -57,9 +57,9 @@ func TestSoundIsSentWhileItIsSpoken(t *testing.T) {
 	}
 }
 
-// TestTheLanguageThatWasHeard is the server's word; where the speaker may speak
-// another, it is asked for none.
-func TestTheLanguageThatWasHeard(t *testing.T) {
+// TestLanguageOfTheTranscript: the server tells it, and the request names no language if the
+// speaker may change it.
+func TestLanguageOfTheTranscript(t *testing.T) {
 	f := &fake{info: whisper, script: func(p *peer, first Event) {
 		var ask Transcribe
 		if err := first.Decode(&ask); err != nil || ask != (Transcribe{}) {
@@ -112,7 +112,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-func TestAServerThatEndsTheUtteranceItself(t *testing.T) {
+func TestServerEndsTheUtterance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{info: whisper, script: func(p *peer, _ Event) {
 			p.until(TypeAudioChunk)
@@ -142,7 +142,7 @@ func TestAServerThatEndsTheUtteranceItself(t *testing.T) {
 	})
 }
 
-func TestRecognizersThatFail(t *testing.T) {
+func TestRecognizerFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		script script
 		words  []string
@@ -195,7 +195,7 @@ func TestAnErrorDoesNotWaitForTheSpeaker(t *testing.T) {
 	voicetest.Sentence(t, err, "busy")
 }
 
-func TestARecognizerThatIsSilent(t *testing.T) {
+func TestSilentRecognizer(t *testing.T) {
 	for name, test := range map[string]struct {
 		script script
 		words  string
@@ -361,8 +361,8 @@ func TestChoosingARecognizer(t *testing.T) {
 	}
 }
 
-// TestInfoIsWhatTheReferenceReads: its parser takes an absent list, but not a
-// null one, and insists on who made a thing.
+// TestInfoIsWhatTheReferenceReads: the parser of the reference accepts an absent list but not a
+// null, and requires an attribution.
 func TestInfoIsWhatTheReferenceReads(t *testing.T) {
 	got, err := json.Marshal(
 		Info{Handle: []Program{{Name: "perch", Installed: true, Models: []Model{{Name: "perch", Installed: true, Languages: []string{"en"}}}}}})

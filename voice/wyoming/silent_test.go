@@ -14,9 +14,9 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestEventsThatCarryNothingAreBounded: a server that sends them as fast as it can is
-// given up while somebody still speaks, and before a sentence's time is over.
-func TestEventsThatCarryNothingAreBounded(t *testing.T) {
+// TestEmptyEventsAreBounded: a server that sends them as fast as it can is given up while the
+// user still speaks, and before a sentence's time is over.
+func TestEmptyEventsAreBounded(t *testing.T) {
 	flood := func(name string, data any, payload ...byte) script {
 		return func(p *peer, _ Event) {
 			go func() { _, _ = io.Copy(io.Discard, p) }()
@@ -64,14 +64,14 @@ func speaking(ctx context.Context, e *Engine) error {
 }
 
 // TestSilentServersAreGivenUp: a server that takes connections and says nothing, or a
-// byte a second, is given up after ten seconds, also while it is being made ready and
-// looked at. So is one that falls silent once it has said what it serves.
+// byte a second, is given up after ten seconds, also while it is warmed up or checked. So is a
+// server that sends its info and then falls silent.
 func TestSilentServersAreGivenUp(t *testing.T) {
 	silent := func(p *peer, _ Event) { p.hangUp() }
 	for name, c := range map[string]struct {
 		info   string
 		script script
-		known  bool // what it serves is
+		known  bool // its info was received before
 	}{
 		"accepts and says nothing": {script: silent},
 		"a byte a second": {script: func(p *peer, _ Event) {

@@ -98,9 +98,9 @@ func TestSoundIsPlayedWhileItIsMade(t *testing.T) {
 const long = "It is twenty past three, and the bus leaves in ten minutes from the stop behind the house. " +
 	"Take an umbrella with you! Shall I remind you of the letter that is lying on the kitchen table? The timer for the rice has 3.5 minutes left."
 
-// TestALongTextIsStreamed plays piper: every sentence is answered by a sound
-// of its own, the whole text is left, and the end is a word of its own.
-func TestALongTextIsStreamed(t *testing.T) {
+// TestLongTextIsStreamed plays piper: it answers every sentence with its sound, ignores the
+// whole text, and sends an event at the end.
+func TestLongTextIsStreamed(t *testing.T) {
 	var asked []string
 	f := Format{22050, 2, 1}
 	server := &fake{info: piper, script: func(p *peer, first Event) {
@@ -188,7 +188,7 @@ func FuzzSound(f *testing.F) {
 	})
 }
 
-func TestSynthesizersThatFail(t *testing.T) {
+func TestSynthesizerFailures(t *testing.T) {
 	f := Format{22050, 2, 1}
 	some := tone(100*time.Millisecond, f)
 	play := func(f Format) script {
@@ -221,16 +221,14 @@ func TestSynthesizersThatFail(t *testing.T) {
 	}
 }
 
-func TestATextWithoutWordsMayBeSilent(t *testing.T) {
+func TestTextWithoutWordsMayBeSilent(t *testing.T) {
 	server := &fake{info: piper, script: func(p *peer, _ Event) { p.event(TypeAudioStop, nil, nil) }}
 	if got, err := voicetest.Synthesize(t, newEngine(t, Options{Address: server.listen(t)}), "... !", voice.Options{}); err != nil || len(got) > 0 {
 		t.Errorf("%d samples, %v", len(got), err)
 	}
 }
 
-// TestSentencesStandAlone: half a sample at the end of one sentence does not
-// shift the bytes of the next.
-func TestSentencesStandAlone(t *testing.T) {
+func TestHalfASampleDoesNotShiftTheNextSentence(t *testing.T) {
 	f := Format{24000, 2, 1}
 	server := &fake{info: piper, script: func(p *peer, _ Event) {
 		p.until(TypeSynthesizeStop)
@@ -244,7 +242,7 @@ func TestSentencesStandAlone(t *testing.T) {
 	}
 }
 
-func TestAListenerThatLeaves(t *testing.T) {
+func TestTheCallerStops(t *testing.T) {
 	f := Format{22050, 2, 1}
 	endless := func(p *peer, _ Event) {
 		for {
@@ -273,7 +271,7 @@ func TestAListenerThatLeaves(t *testing.T) {
 	}
 }
 
-func TestASynthesizerThatIsSilent(t *testing.T) {
+func TestSilentSynthesizer(t *testing.T) {
 	f := Format{24000, 2, 1}
 	for name, test := range map[string]struct {
 		script script

@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestServersThatCannotBeUsed(t *testing.T) {
+func TestUnusableServers(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
 	address := "tcp://" + gone.Addr().String()
@@ -120,7 +120,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestManyAskOnceWhatIsServed(t *testing.T) {
+func TestConcurrentCallsShareOneInfoRequest(t *testing.T) {
 	f := &fake{info: whisper, script: func(p *peer, _ Event) {
 		p.until(TypeAudioStop)
 		p.event(TypeTranscript, Text{Text: "yes"}, nil)
@@ -140,7 +140,7 @@ func TestManyAskOnceWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
+func TestHostNameLookUpIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lookups, answer, failure := 0, []netip.Addr{netip.MustParseAddr("192.0.2.1")}, error(nil)
 		var dialed []string
@@ -186,7 +186,7 @@ func TestANameIsLookedUpOnceInAWhile(t *testing.T) {
 	})
 }
 
-func TestADeadAddressLeavesTimeForTheNext(t *testing.T) {
+func TestDeadAddressLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newEndpoint("whisper.lan", "10300")
 		p.lookup = func(context.Context, string) ([]netip.Addr, error) {

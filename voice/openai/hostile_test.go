@@ -14,10 +14,10 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestSickSynthesizers: whatever a server does with a sentence, it costs a
+// TestHostileSynthesizers: whatever a server does with a sentence, it costs a
 // bounded time and a bounded sound, and its error is one sentence. What came is
 // played.
-func TestSickSynthesizers(t *testing.T) {
+func TestHostileSynthesizers(t *testing.T) {
 	head := func(kind, more string) string {
 		return "HTTP/1.1 200 OK\r\nContent-Type: " + kind + "\r\n" + more + "Transfer-Encoding: chunked\r\n\r\n"
 	}
@@ -115,8 +115,8 @@ func TestSickSynthesizers(t *testing.T) {
 	}
 }
 
-// TestSlowButSound: a server may take six times as long as what it says.
-func TestSlowButSound(t *testing.T) {
+// TestSlowServer: a server may take six times as long as its speech lasts.
+func TestSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipes(func(c net.Conn, _ []byte) {
 			_, _ = io.WriteString(c, soundHead)
@@ -133,8 +133,8 @@ func TestSlowButSound(t *testing.T) {
 	})
 }
 
-// TestNothingIsPacked: a server is asked for what can be played as it comes.
-func TestNothingIsPacked(t *testing.T) {
+// TestCompressionIsNotRequested: sound must be playable as it arrives.
+func TestCompressionIsNotRequested(t *testing.T) {
 	asked := make(chan string, 1)
 	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header.Get("Accept-Encoding")

@@ -27,10 +27,9 @@ func length(pcm []int16) time.Duration {
 	return time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 }
 
-// TestWhatIsMadeHere: of a length, of a loudness, without a click at either end,
-// and the same every time. PERCH_SOUNDS names a directory in which they are left
-// for somebody to hear.
-func TestWhatIsMadeHere(t *testing.T) {
+// TestBuiltInSounds checks their lengths and loudness, that neither end clicks, and that they
+// are the same every time. PERCH_SOUNDS names a directory to keep them in, to be listened to.
+func TestBuiltInSounds(t *testing.T) {
 	for name, about := range map[string]time.Duration{"purr": 3 * time.Second, "chime": 1500 * time.Millisecond, "alarm": 4 * time.Second} {
 		pcm := builtIn()[name]().pcm()
 		if took := length(pcm); took < about-200*time.Millisecond || took > about+200*time.Millisecond {

@@ -9,10 +9,10 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestSickSynthesizers: whatever a server does with a sentence, it costs a
+// TestHostileSynthesizers: whatever a server does with a sentence, it costs a
 // bounded time and a bounded sound, and its error is one sentence. What came is
 // played.
-func TestSickSynthesizers(t *testing.T) {
+func TestHostileSynthesizers(t *testing.T) {
 	f := Format{24000, 2, 1}
 	every := func(pause time.Duration, f Format, sound int) script {
 		return func(p *peer, _ Event) {
@@ -63,9 +63,9 @@ func TestSickSynthesizers(t *testing.T) {
 	}
 }
 
-// TestATranscriptHasAnEnd: a letter a second is at work, but it is slower than anything
-// that can be waited for; and nobody waits for one that is just fast enough for ever.
-func TestATranscriptHasAnEnd(t *testing.T) {
+// TestTranscriptIsBounded: a server that sends a letter per second works, but too slowly to
+// wait for. A server that is just fast enough is not waited for without end either.
+func TestTranscriptIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		pause  time.Duration
 		words  string
