@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -41,6 +42,12 @@ type Options struct {
 	// Stranger says that nobody has adopted the robot. A busy engine serves other
 	// robots first; engines that serve all alike ignore it.
 	Stranger bool
+}
+
+// BaseLanguage returns the language of a BCP 47 tag in lower case, such as "en" of "en-GB".
+func BaseLanguage(tag string) string {
+	base, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	return base
 }
 
 // Transcript is a recognizer's result for an utterance.

@@ -83,12 +83,6 @@ func (o Options) Check() error {
 	return nil
 }
 
-// base returns a language tag without its region.
-func base(tag string) string {
-	first, _, _ := strings.Cut(strings.ToLower(tag), "-")
-	return first
-}
-
 // Name returns "espeak".
 func (*Engine) Name() string { return "espeak" }
 
@@ -120,7 +114,7 @@ func (e *Engine) own() string {
 	m := ofLanguage().FindStringSubmatch(strings.ToLower(e.o.Voice))
 	switch {
 	case m == nil:
-		return base(e.o.Language)
+		return voice.BaseLanguage(e.o.Language)
 	case m[1] == "cmn":
 		return "zh"
 	}
@@ -130,7 +124,7 @@ func (e *Engine) own() string {
 // voice returns the name of the voice for a call.
 func (e *Engine) voice(o voice.Options) string {
 	language := cmp.Or(o.Language, e.o.Language)
-	switch first := base(language); {
+	switch first := voice.BaseLanguage(language); {
 	case voiceName().MatchString(o.Voice):
 		return o.Voice
 	case e.o.Voice != "" && (e.o.Language == "" || first == e.own() || !voiceName().MatchString(language)):
@@ -211,7 +205,7 @@ const noVoice = "there is no such voice; espeak-ng --voices lists them"
 // kanji; voices of other languages than Japanese and Chinese read neither, and announce
 // each character. A text may have a minority of such characters.
 func reads(name, text string) bool {
-	language := base(name)
+	language := voice.BaseLanguage(name)
 	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {
 		return true
 	}

@@ -131,7 +131,7 @@ func (r *Recognizer) hint(err error) error {
 
 // languageOf returns the ISO 639 code that a BCP 47 tag begins with, or "".
 func languageOf(tag string) string {
-	code, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	code := voice.BaseLanguage(tag)
 	if len(code) < 2 || len(code) > 3 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return ""
 	}

@@ -141,8 +141,9 @@ func (e *Engine) voice(name string) (string, error) {
 // Synthesize implements voice.Synthesizer. Its error wraps voice.ErrLanguage for another
 // language than Japanese, and for a text without anything that Japanese can read.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
-	if tag, _, _ := strings.Cut(strings.ToLower(cmp.Or(o.Language, e.o.Language)), "-"); tag != "" && tag != "ja" {
-		return fmt.Errorf("%w: openjtalk only speaks Japanese, not %.40q", voice.ErrLanguage, cmp.Or(o.Language, e.o.Language))
+	language := cmp.Or(o.Language, e.o.Language, "ja")
+	if voice.BaseLanguage(language) != "ja" {
+		return fmt.Errorf("%w: openjtalk only speaks Japanese, not %.40q", voice.ErrLanguage, language)
 	}
 	if err := e.Check(ctx); err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +113,7 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 // stranger's utterance is decoded once it is finished, after those of the household that
 // wait. For a language other than English the error wraps voice.ErrUnavailable.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	if tag, _, _ := strings.Cut(strings.ToLower(o.Language), "-"); tag != "" && tag != "en" {
+	if language := voice.BaseLanguage(o.Language); language != "" && language != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrLanguage, o.Language)
 	}
 	if o.Stranger { // a slow speaker must not occupy a pair

@@ -161,8 +161,8 @@ const longestText = 1000
 
 // Synthesize implements voice.Synthesizer. It wraps voice.ErrLanguage for any language but Japanese.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
-	language := cmp.Or(o.Language, e.o.Language)
-	if tag, _, _ := strings.Cut(strings.ToLower(language), "-"); tag != "" && tag != "ja" {
+	language := cmp.Or(o.Language, e.o.Language, "ja")
+	if voice.BaseLanguage(language) != "ja" {
 		return fmt.Errorf("%w: VOICEVOX only speaks Japanese, not %.40q", voice.ErrLanguage, language)
 	}
 	if strings.TrimSpace(text) == "" {
