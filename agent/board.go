@@ -299,7 +299,6 @@ func (f *Follower) change(s State, e event.Envelope) {
 	f.changes = append(f.changes, Change{State: s, At: e.At, By: e.Event})
 }
 
-// schedule records when a state expires.
 func (f *Follower) schedule(s State, now time.Time) {
 	if due := s.ExpiresAt(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due

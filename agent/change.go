@@ -23,7 +23,6 @@ func (c *change) record(id string, now *Entry, before *indexed) {
 	c.now[id] = now
 }
 
-// commit makes the change durable.
 func (c *change) commit() error {
 	put, removed := map[string]Entry{}, []string(nil)
 	for id, e := range c.now {

@@ -150,7 +150,7 @@ func TestConcurrentRememberSharesOneWrite(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	m.queue.add(&wanted{}) // the first takes it along, so that it is seen when it has
+	m.queue.add(&pendingEntry{}) // the first takes it along, so that it is seen when it has
 	remember(0)
 	waiting(0)
 	for n := 1; n < 50; n++ {
@@ -206,10 +206,10 @@ func TestAViewerInTheSameWrite(t *testing.T) {
 	for n := range 2 {
 		must.Value(m.Remember(Entry{Body: fmt.Sprint("fact ", n)}, noon))(t)
 	}
-	reported := &wanted{entry: Entry{Body: "reported", Source: SourceViewer, Created: noon}}
-	said := &wanted{entry: Entry{Body: "said", Created: noon.Add(time.Hour)}}
+	reported := &pendingEntry{entry: Entry{Body: "reported", Source: SourceViewer, Created: noon}}
+	said := &pendingEntry{entry: Entry{Body: "said", Created: noon.Add(time.Hour)}}
 	m.mu.Lock()
-	m.rememberAll([]*wanted{reported, said})
+	m.rememberAll([]*pendingEntry{reported, said})
 	m.mu.Unlock()
 	if !errors.Is(reported.err, ErrFull) || said.err != nil {
 		t.Errorf("reported: %v, said: %v", reported.err, said.err)

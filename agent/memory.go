@@ -129,7 +129,7 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 		return Entry{}, err
 	}
 	e.Created = now
-	w := &wanted{entry: e}
+	w := &pendingEntry{entry: e}
 	m.queue.add(w)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,8 +142,8 @@ func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	return w.entry, nil
 }
 
-// wanted is an entry to remember, with its result.
-type wanted struct {
+// pendingEntry is an entry to remember, with its result.
+type pendingEntry struct {
 	entry Entry
 	done  bool // under Memory.mu
 	err   error
@@ -152,16 +152,16 @@ type wanted struct {
 // queue holds the entries to remember, oldest first.
 type queue struct {
 	mu      sync.Mutex
-	waiting []*wanted
+	waiting []*pendingEntry
 }
 
-func (q *queue) add(w *wanted) {
+func (q *queue) add(w *pendingEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, w)
 }
 
-func (q *queue) drain() []*wanted {
+func (q *queue) drain() []*pendingEntry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.waiting
@@ -170,7 +170,7 @@ func (q *queue) drain() []*wanted {
 }
 
 // rememberAll stores entries one after the other, in one write.
-func (m *Memory) rememberAll(all []*wanted) {
+func (m *Memory) rememberAll(all []*pendingEntry) {
 	c := m.newChange()
 	for _, w := range all {
 		w.done = true

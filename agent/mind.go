@@ -193,7 +193,7 @@ func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.Emoji = cmp.Or(e.Emoji, c.emoji) // a model continues in the style of its own answers
+	e.Emoji = cmp.Or(e.Emoji, c.emoji) // a model continues in the style of its answers
 	c.history = latest(append(c.history, e))
 	m.store(id, c)
 }

@@ -123,7 +123,6 @@ func newSought(texts []string) sought {
 	return s
 }
 
-// in reports whether an entry contains all the texts.
 func (s *sought) in(e *indexed) bool {
 	for _, b := range s.bits {
 		if e.letters[b.word]&b.set != b.set {

@@ -126,7 +126,6 @@ func frontMatter(text string) (front, rest string, found bool) {
 	return text, "", true
 }
 
-// front reads the front matter.
 func (p *Persona) front(text string) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
@@ -194,7 +193,6 @@ func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) err
 	return nil
 }
 
-// word decodes a short text of one line.
 func word(n *yaml.Node, into *string) error {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > limit.Name || Speakable(n.Value) != strings.TrimSpace(n.Value) {
 		return fault(n, fmt.Errorf("this is one line of at most %d bytes", limit.Name))

@@ -303,7 +303,6 @@ func (x *index) drop(id string) (before *indexed) {
 	return before
 }
 
-// byID returns the entry of an id.
 func (x *index) byID(id string) (Entry, bool) {
 	all, done := x.view()
 	defer done()

@@ -63,7 +63,7 @@ type Felt struct {
 	Intensity float64 // from 0 to 1; 0 is unknown and stands for 1
 	Tag       string  // the model's own word for it, if any
 	// Assumed marks the default face of words without a face. It does not replace a
-	// face that the turn has, such as that of a tool.
+	// face that the turn has, such as the face a tool has set.
 	Assumed bool
 }
 

@@ -34,7 +34,6 @@ const (
 // ErrWords is wrapped by NewWords for words that cannot be added.
 var ErrWords = errors.New("not words for faces")
 
-// chatdollKitPrefix begins each of ChatdollKit's words.
 const chatdollKitPrefix = "face:"
 
 // stockVocabularies returns the columns of faceTable.

@@ -137,7 +137,6 @@ func ringOf(e Event) int {
 	return 0
 }
 
-// wake notifies the pump.
 func (b *Bus) wake() {
 	select {
 	case b.poke <- struct{}{}:

@@ -27,7 +27,6 @@ func pluralForms() map[string]plural.Form {
 		"other": plural.Other}
 }
 
-// formOf returns the form for a number.
 func formOf(tag Tag, n int) plural.Form {
 	return plural.Cardinal.MatchPlural(language.Make(string(tag)), max(n, -n), 0, 0, 0, 0)
 }

@@ -359,7 +359,6 @@ func (p gesture) event() (event.Event, error) {
 	return event.Gesture{Name: p.Name, Duration: int64(p.Duration), By: event.ByViewer}, err
 }
 
-// usualWeight is the default weight of an emote.
 const usualWeight = .7
 
 func (p emote) event() (event.Event, error) {
@@ -449,7 +448,6 @@ func requireText(field, text string, most int) error {
 	return checkLength(field, text, most)
 }
 
-// checkLength returns an error for a field that is too long.
 func checkLength(field, text string, most int) error {
 	if len(text) > most {
 		return bad("payload.%s has at most %d bytes, not %d", field, most, len(text))

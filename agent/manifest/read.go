@@ -81,7 +81,6 @@ func unzip(files fs.FS, name string) (Manifest, error) {
 	return Manifest{}, fault(fmt.Errorf("%s has no %s", name, usual))
 }
 
-// bounded reads a file of a bundle.
 func bounded(files fs.FS, name string) ([]byte, error) {
 	f, err := files.Open(name)
 	if err != nil {

@@ -190,15 +190,15 @@ func (s *State) raise(f Feeling, by float64) { s.feelings[f] = min(1, s.feelings
 
 // move interpolates face and head towards their targets.
 func (s *State) move(dt float64) {
-	to := s.wanted()
+	to := s.targetMorphs()
 	for i := range to {
 		s.morphs[i] = toward(s.morphs[i], to[i], morphRate*dt, .001)
 	}
 	s.mouth = toward(s.mouth, s.talking(), morphRate*dt, .001)
-	s.tilt = toward(s.tilt, s.wantedTilt(), tiltRate*dt, .05)
-	s.lean = toward(s.lean, s.wantedLean(), leanRate*dt, .05)
+	s.tilt = toward(s.tilt, s.targetTilt(), tiltRate*dt, .05)
+	s.lean = toward(s.lean, s.targetLean(), leanRate*dt, .05)
 	s.yaw = toward(s.yaw, s.gaze, yawRate*dt, .05)
-	s.cover = toward(s.cover, s.wantedCover(), morphRate*dt, .001)
+	s.cover = toward(s.cover, s.targetCover(), morphRate*dt, .001)
 	for i, w := range s.preset.morphs() {
 		s.layer[i] = toward(s.layer[i], w, morphRate*dt, .001)
 	}
@@ -221,15 +221,15 @@ func (s State) talking() float64 {
 	return 0
 }
 
-func (s State) wantedTilt() float64 {
+func (s State) targetTilt() float64 {
 	return s.feelings[Curiosity]*12 + s.feelings[Empathy]*9 + s.feelings[Concern]*4
 }
 
-func (s State) wantedLean() float64 {
+func (s State) targetLean() float64 {
 	return (s.feelings[Curiosity]*.03 - s.feelings[Patience]*.02) * 180 / math.Pi
 }
 
-func (s State) wantedCover() float64 {
+func (s State) targetCover() float64 {
 	if s.express > 0 {
 		return s.covers
 	}
@@ -245,7 +245,7 @@ func (s *State) decide() {
 	if strongest := s.strongest(); s.hold == 0 && s.strength(strongest) > s.strength(s.Dominant())+by {
 		s.dominant, s.hold = strongest+1, showFor
 	}
-	if face := s.wantedFace(); s.faceHold == 0 && face != s.Face() {
+	if face := s.targetFace(); s.faceHold == 0 && face != s.Face() {
 		s.face, s.faceHold = face, showFor
 	}
 }
@@ -267,7 +267,7 @@ func (s State) strength(f Feeling) float64 {
 	return s.feelings[f]
 }
 
-func (s State) wantedFace() string {
+func (s State) targetFace() string {
 	if s.express > 0 && s.covers >= .5 {
 		return s.preset.face()
 	}
@@ -298,6 +298,6 @@ func (s State) Still() bool {
 	if s.feelings != [feelings]float64{} || s.talk > 0 || s.startle > 0 || s.meeting > 0 || s.express > 0 {
 		return false
 	}
-	return s.morphs == s.wanted() && s.mouth == 0 && s.tilt == 0 && s.lean == 0 && s.yaw == s.gaze && s.cover == 0 &&
+	return s.morphs == s.targetMorphs() && s.mouth == 0 && s.tilt == 0 && s.lean == 0 && s.yaw == s.gaze && s.cover == 0 &&
 		s.Dominant() == Neutral && s.Face() == Neutral.face()
 }

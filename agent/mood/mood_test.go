@@ -114,7 +114,7 @@ func TestMorphs(t *testing.T) {
 	settled := func(f Feeling) event.Morphs {
 		s := State{}
 		s.feelings[f] = 1
-		return s.wanted().event()
+		return s.targetMorphs().event()
 	}
 	for f, want := range map[Feeling]event.Morphs{
 		Concern:     {MouthFrown: .55, BrowInnerUp: .6, NoseSneerLeft: .15, NoseSneerRight: .15},
@@ -130,7 +130,7 @@ func TestMorphs(t *testing.T) {
 	}
 	both := State{}
 	both.feelings[Concern], both.feelings[Empathy], both.feelings[Uncertain] = .5, 1, 1
-	near(t, "the brow of three feelings", both.wanted()[browInnerUp], .5)
+	near(t, "the brow of three feelings", both.targetMorphs()[browInnerUp], .5)
 	s := State{feelings: [feelings]float64{Celebration: 1}}
 	near(t, "a smile on its way", pass(s, .1).morphs[mouthSmile], (1-.018)*.85*.4)
 }
@@ -186,8 +186,8 @@ func TestExpressionIsALayer(t *testing.T) {
 
 func TestHead(t *testing.T) {
 	s := State{feelings: [feelings]float64{Concern: .5, Patience: .5, Curiosity: .5, Empathy: .5}}
-	near(t, "tilt", s.wantedTilt(), .5*12+.5*9+.5*4)
-	near(t, "lean", s.wantedLean(), .5*(.03-.02)*180/math.Pi)
+	near(t, "tilt", s.targetTilt(), .5*12+.5*9+.5*4)
+	near(t, "lean", s.targetLean(), .5*(.03-.02)*180/math.Pi)
 	one := pass(State{feelings: [feelings]float64{Curiosity: 1}}, .1)
 	near(t, "tilt on its way", one.tilt, .988*12*.3)
 	near(t, "lean on its way", one.lean, .988*.03*180/math.Pi*.2)
@@ -216,9 +216,9 @@ func TestStartle(t *testing.T) {
 	if m := s.Mood().Morphs; m.BrowInnerUp < .75 || m.MouthOpen < .25 {
 		t.Errorf("one that is interrupted shows %+v", m)
 	}
-	near(t, "the brow that it wants", s.wanted()[browInnerUp], .9)
-	near(t, "and the mouth", s.wanted()[mouthOpen], .3)
-	if m := run(s, .2).wanted(); m[browInnerUp] != 0 || m[mouthOpen] != 0 {
+	near(t, "the brow that it wants", s.targetMorphs()[browInnerUp], .9)
+	near(t, "and the mouth", s.targetMorphs()[mouthOpen], .3)
+	if m := run(s, .2).targetMorphs(); m[browInnerUp] != 0 || m[mouthOpen] != 0 {
 		t.Error("a startle lasts longer than .6 s")
 	}
 }

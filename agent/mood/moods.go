@@ -107,8 +107,8 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	m.moving[key] = a
 }
 
-// store stores an agent. Beyond the bound it drops the one that has not been touched for
-// longest: of a session, before any of a robot, because programs invent sessions while robots
+// store stores an agent. Beyond the bound it drops the agent that was not touched for the
+// longest time: of a session, before any of a robot, because programs invent sessions while robots
 // are adopted. If its mood was published, so is its end.
 func (m *Moods) store(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= mostMoods {

@@ -33,8 +33,8 @@ const (
 // morphs are the weights of all morph targets, each from 0 to 1.
 type morphs [morphTargets]float64
 
-// wanted returns the target weights of the feelings.
-func (s State) wanted() (m morphs) {
+// targetMorphs returns the target weights of the feelings.
+func (s State) targetMorphs() (m morphs) {
 	concern, celebration, curiosity := s.feelings[Concern], s.feelings[Celebration], s.feelings[Curiosity]
 	empathy, uncertain := s.feelings[Empathy], s.feelings[Uncertain]
 	m[mouthSmile] = celebration * .85

@@ -141,7 +141,7 @@ func parseList(text string) (map[string]uint, error) {
 			return nil, fmt.Errorf("line %d: it begins with none of the feelings; write for example \"concern: error, went wrong\"", n)
 		}
 		for word := range strings.SplitSeq(words, ",") {
-			text := normal(word)
+			text := normalize(word)
 			switch {
 			case strings.TrimSpace(text) == "":
 				continue
@@ -156,20 +156,20 @@ func parseList(text string) (map[string]uint, error) {
 	return list, nil
 }
 
-// normal normalizes a text for comparing words: lower case, no punctuation, one space
+// normalize normalizes a text for comparing words: lower case, no punctuation, one space
 // between words and at both ends. Text in scripts without spaces has none, and is found
 // inside other text.
-func normal(text string) string {
+func normalize(text string) string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && r != '\'' && r != '’' && r != '-'
 	})
-	var kept []string
+	var words []string
 	for _, f := range fields {
 		if f = strings.Trim(strings.ReplaceAll(f, "’", "'"), "'-"); f != "" {
-			kept = append(kept, f)
+			words = append(words, f)
 		}
 	}
-	joined := strings.Join(kept, " ")
+	joined := strings.Join(words, " ")
 	if strings.ContainsFunc(joined, unspaced) {
 		return joined
 	}
@@ -183,7 +183,7 @@ func unspaced(r rune) bool {
 
 // CountWords returns the number of words of a text. In scripts without spaces two
 // letters count as one word.
-func CountWords(text string) int { return countWords(normal(plain.Clip(text, limit.Data)), false) }
+func CountWords(text string) int { return countWords(normalize(plain.Clip(text, limit.Data)), false) }
 
 func countWords(text string, unique bool) (n int) {
 	seen, letters := map[string]bool{}, 0
@@ -206,7 +206,7 @@ func countWords(text string, unique bool) (n int) {
 func (w Words) Analyse(text, preferred string) Sentiment {
 	text = plain.Clip(text, limit.Data)
 	preferred, _, _ = strings.Cut(strings.ToLower(preferred), "-")
-	sentence := normal(text)
+	sentence := normalize(text)
 	if !strings.HasPrefix(sentence, " ") {
 		sentence = " " + sentence + " " // in mixed scripts, words with spaces must be found too
 	}

@@ -11,7 +11,6 @@ type clock interface {
 	Running() time.Duration
 }
 
-// systemClock is the clock of the computer.
 type systemClock struct{ began time.Time }
 
 // Now has no monotonic reading, which would hide jumps from comparisons.

@@ -25,7 +25,7 @@ type dispatcher struct {
 	robots  robots
 	open    map[device.ID]string // the reachable robots, each with its session if that is known
 	waiting map[string]*waiting  // all notifications
-	held    map[device.ID]time.Time
+	holds   map[device.ID]time.Time
 	refused map[device.ID]time.Duration // robots that get no offers until then, on the running clock
 
 	lastSeq  uint64             // Seq of the last handled event
@@ -53,7 +53,7 @@ func newWaiting(n Notification) *waiting {
 func newDispatcher(n *Notifier, r robots) *dispatcher {
 	d := &dispatcher{
 		Notifier: n, robots: r, open: map[device.ID]string{}, waiting: map[string]*waiting{},
-		held: map[device.ID]time.Time{}, refused: map[device.ID]time.Duration{},
+		holds: map[device.ID]time.Time{}, refused: map[device.ID]time.Duration{},
 		wall: n.o.Clock.Now(), running: n.o.Clock.Running(),
 	}
 	d.reread()
@@ -100,7 +100,7 @@ func (d *dispatcher) reread() {
 		open[id], d.listed[id] = d.open[id], true
 	}
 	d.open = open
-	clear(d.held)
+	clear(d.holds)
 	clear(d.refused)
 	d.refresh()
 	for _, w := range d.waiting {
@@ -108,7 +108,6 @@ func (d *dispatcher) reread() {
 	}
 }
 
-// refresh reads the notifications from the store.
 func (d *dispatcher) refresh() {
 	stored := map[string]bool{}
 	for _, n := range d.o.Store.all() {
@@ -168,7 +167,7 @@ func (d *dispatcher) session(e event.Envelope) {
 
 func (d *dispatcher) closed(id device.ID) {
 	delete(d.open, id)
-	delete(d.held, id)
+	delete(d.holds, id)
 	delete(d.refused, id)
 	for _, w := range d.waiting {
 		delete(w.offered, id)
@@ -380,8 +379,8 @@ func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 func (d *dispatcher) holdChannels() {
 	for id := range d.open {
 		until := d.o.Timers.holdUntil(id)
-		if until.Sub(d.held[id]).Abs() > mostDrift {
-			d.held[id] = until
+		if until.Sub(d.holds[id]).Abs() > mostDrift {
+			d.holds[id] = until
 			d.robots.KeepOpen(id, until)
 		}
 	}

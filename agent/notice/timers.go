@@ -110,7 +110,6 @@ func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now ti
 	return t, nil
 }
 
-// wake makes the notifier check the timers.
 func (s *Timers) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -193,7 +192,6 @@ func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, i
 	return cancelled, errors.Join(failures...)
 }
 
-// remove deletes a timer durably.
 func (s *Timers) remove(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"perch/limit"
 )
 
-// cardType is the type of a registration file.
 const cardType = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
 // Card is the registration file of ERC-8004 ("Agent URI and Agent Registration File"),

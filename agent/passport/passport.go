@@ -130,7 +130,7 @@ func (p Passport) Change(id string, body []byte) (Passport, error) {
 			next[field] = raw
 		}
 	}
-	if kept, err := json.Marshal(next); err != nil || len(kept) > Most || len(next) > mostFields {
+	if stored, err := json.Marshal(next); err != nil || len(stored) > Most || len(next) > mostFields {
 		return nil, fault("with what is kept already it has more than %d bytes or %d fields; send null for fields that may go", Most, mostFields)
 	}
 	return next, nil

@@ -182,7 +182,6 @@ func (b *Book) Phrase(name string) string {
 	return b.words().Message("phrases." + name)
 }
 
-// readFile parses a file of sentences.
 func readFile(name string, text []byte) (f file, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)

@@ -14,12 +14,10 @@ import (
 	"perch/language"
 )
 
-// memory returns the memory for a turn.
 type memory interface {
 	Of(t agent.Turn) *agent.Memory
 }
 
-// timers are the timers and reminders of the robots.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
 	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
@@ -82,7 +80,7 @@ func (*Brain) Name() string { return "reflex" }
 // recognized is an utterance matched to an intent.
 type recognized struct {
 	intent intent
-	taken  map[string]item
+	filled map[string]item
 }
 
 // understand finds the first intent with a sentence that matches the text.
@@ -110,7 +108,6 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return sendAnswer(out, books[0].Phrase("unknown"), agent.Continue)
 }
 
-// answer carries out a recognized utterance and sends the answer.
 func (c *command) answer(ctx context.Context, u recognized) error {
 	c.recognized = u
 	answer, err := actions()[u.intent.Action](ctx, c)
@@ -171,10 +168,10 @@ func (c *command) fill(text string) string {
 		case "due":
 			return c.book.words().Time(c.due)
 		default:
-			if it := c.taken[name]; it.number {
+			if it := c.filled[name]; it.number {
 				return it.value
 			}
-			return c.taken[name].spoken
+			return c.filled[name].spoken
 		}
 	})
 }
@@ -184,7 +181,7 @@ func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value
 	}
-	for _, it := range c.taken {
+	for _, it := range c.filled {
 		if it.number || it.value != it.spoken {
 			return it.value
 		}
@@ -192,7 +189,6 @@ func (c *command) value() string {
 	return ""
 }
 
-// call runs a tool of the robot, reports it, and returns its result as text.
 func (c *command) call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
 	result, err := reportingBody{c.turn.Body, c}.Call(ctx, tool, arguments)
 	return result.Text, err

@@ -124,7 +124,6 @@ func (b *Book) checkTimer(in intent, fault func(error)) {
 	}
 }
 
-// numbers reads numbers separated by spaces.
 func numbers(text string) ([]int, error) {
 	var all []int
 	for f := range strings.FieldsSeq(text) {

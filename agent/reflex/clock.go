@@ -29,7 +29,7 @@ const (
 
 // number returns the value of a slot, and whether it was said.
 func (c *command) number(slot string) (n int, said bool) {
-	it, said := c.taken[slot]
+	it, said := c.filled[slot]
 	if !said {
 		return 0, false
 	}
@@ -39,12 +39,12 @@ func (c *command) number(slot string) (n int, said bool) {
 
 // length returns the duration in the sentence; it is not positive without a valid one.
 func (c *command) length() time.Duration {
-	if _, at := c.taken[hourSlot]; at {
+	if _, at := c.filled[hourSlot]; at {
 		return c.until().Sub(c.turn.Now)
 	}
 	n, _ := c.number(c.book.numbers)
 	of, many := c.number(unitsList)
-	if _, said := c.taken[c.book.numbers]; !said {
+	if _, said := c.filled[c.book.numbers]; !said {
 		n = 1
 	}
 	more, _ := c.number(numberMore)
@@ -56,7 +56,7 @@ func (c *command) length() time.Duration {
 	if many {
 		seconds = n * of
 	}
-	if _, half := c.taken[halfSlot]; half {
+	if _, half := c.filled[halfSlot]; half {
 		seconds += of / 2
 	}
 	return time.Duration(seconds+more*ofMore) * time.Second
@@ -80,7 +80,7 @@ func (c *command) until() time.Time {
 	}
 	hours := []int{hour}
 	switch {
-	case hour > 12 || !c.taken[hourSlot].number:
+	case hour > 12 || !c.filled[hourSlot].number:
 	case half:
 		hours = []int{from + (hour-from+24)%12}
 	case hour > 0:

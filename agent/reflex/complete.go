@@ -15,7 +15,7 @@ func (b *Book) Complete(text string) bool {
 		return false
 	}
 	m := b.matcher(text)
-	for _, it := range is.taken {
+	for _, it := range is.filled {
 		if it.number && endsWith(m.words, it) {
 			return false
 		}
@@ -24,8 +24,8 @@ func (b *Book) Complete(text string) bool {
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			m.goesOn = func() {
-				settled = settled && in.source == is.intent.source && maps.EqualFunc(m.taken, is.taken, same) &&
-					!slices.ContainsFunc(s.slots, func(of slot) bool { _, filled := m.taken[of.name]; return !filled })
+				settled = settled && in.source == is.intent.source && maps.EqualFunc(m.filled, is.filled, same) &&
+					!slices.ContainsFunc(s.slots, func(of slot) bool { _, filled := m.filled[of.name]; return !filled })
 			}
 			if m.ways(s.tree); !settled {
 				return false

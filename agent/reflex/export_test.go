@@ -15,9 +15,9 @@ func (b *Book) Recognized(text string) string {
 		return ""
 	}
 	said := u.intent.name
-	for _, name := range slices.Sorted(maps.Keys(u.taken)) {
-		value := u.taken[name].spoken
-		if it := u.taken[name]; it.number {
+	for _, name := range slices.Sorted(maps.Keys(u.filled)) {
+		value := u.filled[name].spoken
+		if it := u.filled[name]; it.number {
 			value = it.value
 		}
 		said += fmt.Sprintf(" %s=%s", name, strings.ReplaceAll(value, " ", "_"))

@@ -6,7 +6,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file is the format of a file of sentences.
 type file struct {
 	Language string
 	Lists    map[string]fileList
@@ -99,7 +98,6 @@ func knownKeys(n *yaml.Node) error {
 	return nil
 }
 
-// fileSentence is a sentence with its line.
 type fileSentence struct {
 	text string
 	line int

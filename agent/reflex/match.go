@@ -14,7 +14,7 @@ type matcher struct {
 	words   []string
 	lists   map[string]list
 	numbers list // its entries may be written in digits
-	taken   map[string]item
+	filled  map[string]item
 	steps   int    // for this sentence
 	all     int    // for the previous sentences
 	goesOn  func() // called when the words end before the sentence; may be nil
@@ -30,9 +30,9 @@ const (
 // Bound of an utterance: more than a person says to a robot in one breath.
 const mostWords = 60 // counts characters in scripts without spaces
 
-// normal returns the words of an utterance in the form of sentences, with signs as
+// normalize returns the words of an utterance in the form of sentences, with signs as
 // spoken: "40%" as "40 percent". It returns nothing if the utterance is too long.
-func (b *Book) normal(text string) []string {
+func (b *Book) normalize(text string) []string {
 	if len(text) > limit.Said {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (b *Book) normal(text string) []string {
 
 // matcher returns a matcher for an utterance; it has no words if that is too long.
 func (b *Book) matcher(text string) *matcher {
-	m := &matcher{words: b.normal(text), lists: b.lists, numbers: b.lists[b.numbers]}
+	m := &matcher{words: b.normalize(text), lists: b.lists, numbers: b.lists[b.numbers]}
 	if len(m.words) > mostWords {
 		m.words = nil
 	}
@@ -66,7 +66,7 @@ func (m *matcher) understand(intents []intent) (recognized, bool) {
 	for _, in := range intents {
 		for _, s := range in.sentences {
 			if m.matches(s.tree) {
-				return recognized{in, m.taken}, true
+				return recognized{in, m.filled}, true
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (m *matcher) understand(intents []intent) (recognized, bool) {
 // reset resets the matcher, and reports whether its bounds allow another sentence.
 func (m *matcher) reset() bool {
 	m.all += m.steps
-	m.taken, m.steps = map[string]item{}, 0
+	m.filled, m.steps = map[string]item{}, 0
 	return m.all <= mostStepsAll
 }
 
@@ -102,7 +102,6 @@ func (m *matcher) isDigits(written, w string) bool {
 	})
 }
 
-// isNumber reports whether a word is a number in digits.
 func isNumber(w string) bool { return w[0] >= '0' && w[0] <= '9' }
 
 func (s sequence) match(m *matcher, at int, then func(int) bool) bool {
@@ -134,21 +133,21 @@ func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 	if m.goesOn != nil && slices.ContainsFunc(l.items, func(it item) bool { return it.goesOn(m.words[at:]) }) {
 		m.goesOn()
 	}
-	before, had := m.taken[s.name]
+	before, had := m.filled[s.name]
 	for _, it := range l.longestFirst {
 		n := it.begins(m.words[at:])
 		if n == 0 {
 			continue
 		}
-		m.taken[s.name] = it
+		m.filled[s.name] = it
 		if then(at + n) {
 			return true
 		}
 	}
 	if had {
-		m.taken[s.name] = before
+		m.filled[s.name] = before
 	} else {
-		delete(m.taken, s.name)
+		delete(m.filled, s.name)
 	}
 	return false
 }

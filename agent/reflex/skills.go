@@ -100,7 +100,7 @@ func skill(ctx context.Context, c *command) (string, error) {
 // arguments returns the values of the slots: numbers as numbers, and all others as text.
 func (c *command) arguments() (json.RawMessage, error) {
 	all := map[string]any{}
-	for name, it := range c.taken {
+	for name, it := range c.filled {
 		all[name] = it.spoken
 		if it.number {
 			all[name] = json.Number(it.value)

@@ -138,16 +138,16 @@ func contentsOf(files fs.FS) (contents, error) {
 		defer f.Close()
 		hash := sha256.New()
 		to := io.Writer(hash)
-		var kept bytes.Buffer
+		var used bytes.Buffer
 		if slices.Contains([]string{manifestFile, instructionsFile, toolsFile, signatureFile}, name) {
-			to = io.MultiWriter(hash, &kept)
+			to = io.MultiWriter(hash, &used)
 		}
 		n, err := io.Copy(to, io.LimitReader(f, left+1))
 		if left -= n; left < 0 {
 			return fmt.Errorf("the bundle is larger than %d MB", limit.Answer>>20)
 		}
-		if kept.Len() > 0 {
-			c.used[name] = kept.Bytes()
+		if used.Len() > 0 {
+			c.used[name] = used.Bytes()
 		}
 		if name != signatureFile {
 			c.sums[name] = hex.EncodeToString(hash.Sum(nil))

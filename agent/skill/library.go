@@ -177,8 +177,8 @@ func (l *Library) of(character string) []Skill {
 	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// find returns a character's skill of that name.
-func (l *Library) find(character, name string) (s Skill, has bool) {
+// skillOf returns a character's skill of that name.
+func (l *Library) skillOf(character, name string) (s Skill, has bool) {
 	all := l.of(character)
 	i := slices.IndexFunc(all, func(s Skill) bool { return s.Name == name })
 	if i < 0 {
@@ -230,7 +230,7 @@ func (l *Library) Block(t agent.Turn) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Tools returns the tools of a turn's skills, and the one that performs a skill.
+// Tools returns the tools of a turn's skills, and the tool that performs any skill.
 func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 	if t.Untrusted {
 		return nil // a skill's tools may act on the home
@@ -289,7 +289,7 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 // voicePattern, or else its output. has reports whether the turn's character has the
 // skill; a stranger has none.
 func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
-	s, has := l.find(character(t), name)
+	s, has := l.skillOf(character(t), name)
 	if !has || t.Untrusted {
 		return "", false, nil
 	}

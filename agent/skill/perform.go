@@ -36,7 +36,7 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if err := elsewhere(c.Skill); err != nil {
 		return Result{}, err
 	}
-	s, has := l.find(c.Agent, c.Skill)
+	s, has := l.skillOf(c.Agent, c.Skill)
 	if !has {
 		feeling := unknownSentiment
 		name := plain.Clip(agent.Speakable(c.Skill), mostNameLength)
