@@ -170,17 +170,6 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// The line that closes a front matter may end in blanks, and the text with it.
-func TestInstructionsThatAreFrontMatterOnly(t *testing.T) {
-	for _, end := range []string{"", "  ", "\t", " \n"} {
-		text := must.Value(json.Marshal("---\nmodel: m\n---" + end))(t)
-		m, err := manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","brain":{"instructions":`+string(text)+`}}`), manifest.Alone)
-		if err != nil || m.Brain.Model != "m" || m.Instructions != "" {
-			t.Errorf("%q: %+v, %v", text, m, err)
-		}
-	}
-}
-
 // TestFrontMatterInItsOwnFileIsExported: a bundle's file of instructions that has a
 // front matter and no text after it is in the exported manifest, with what it sets.
 func TestFrontMatterInItsOwnFileIsExported(t *testing.T) {
@@ -190,6 +179,9 @@ func TestFrontMatterInItsOwnFileIsExported(t *testing.T) {
 		"front matter alone":             {"---\nlanguage: de-AT\nbrain: {model: m, temperature: 0.5, maxTokens: 90}\n---\n", "de-AT", "m"},
 		"front matter and blank lines":   {"---\nlanguage: de-AT\nmodel: m\n---\n\n \t\n", "de-AT", "m"},
 		"front matter without a newline": {"---\nmodel: m\n---", "", "m"},
+		"front matter and spaces":        {"---\nmodel: m\n---  ", "", "m"},
+		"front matter and a tab":         {"---\nmodel: m\n---\t", "", "m"},
+		"front matter, space, newline":   {"---\nmodel: m\n--- \n", "", "m"},
 		"an empty file":                  {"", "", ""},
 		"a file of spaces":               {" \n", "", ""},
 	} {

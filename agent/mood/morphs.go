@@ -90,39 +90,30 @@ const (
 	presets // their number
 )
 
-// String is the preset's name in events.
-func (p Preset) String() string {
-	return [presets]string{"neutral", "happy", "sad", "surprised", "confused", "focused"}[p]
+// look is how a preset is named and shown.
+type look struct {
+	name   string // in events
+	face   string // the firmware's emotion
+	morphs morphs
+}
+
+func (p Preset) look() look {
+	return [presets]look{
+		Plain:     {"neutral", "neutral", morphs{}},
+		Happy:     {"happy", "happy", morphs{mouthSmile: 1, browInnerUp: .3, cheekSquintLeft: .4, cheekSquintRight: .4}},
+		Sad:       {"sad", "sad", morphs{mouthFrownLeft: .8, mouthFrownRight: .8, browDownLeft: .6, browDownRight: .6}},
+		Surprised: {"surprised", "surprised", morphs{jawOpen: .5, eyeWideLeft: .8, eyeWideRight: .8, browInnerUp: .9}},
+		Confused:  {"confused", "confused", morphs{browInnerUp: .5, browOuterUpLeft: .4, mouthPressLeft: .3, mouthPressRight: .3}},
+		Focused:   {"focused", "thinking", morphs{browDownLeft: .4, browDownRight: .4, eyeSquintLeft: .3, eyeSquintRight: .3}},
+	}[p]
 }
 
 // PresetNamed returns the preset of that name. ok is false for any other name.
 func PresetNamed(name string) (p Preset, ok bool) {
 	for p = range presets {
-		if p.String() == name {
+		if p.look().name == name {
 			return p, true
 		}
 	}
 	return Plain, false
-}
-
-// face returns the firmware's emotion for a preset.
-func (p Preset) face() string {
-	return [presets]string{"neutral", "happy", "sad", "surprised", "confused", "thinking"}[p]
-}
-
-// morphs returns the weights of a preset.
-func (p Preset) morphs() (m morphs) {
-	switch p {
-	case Happy:
-		m[mouthSmile], m[browInnerUp], m[cheekSquintLeft], m[cheekSquintRight] = 1, .3, .4, .4
-	case Sad:
-		m[mouthFrownLeft], m[mouthFrownRight], m[browDownLeft], m[browDownRight] = .8, .8, .6, .6
-	case Surprised:
-		m[jawOpen], m[eyeWideLeft], m[eyeWideRight], m[browInnerUp] = .5, .8, .8, .9
-	case Confused:
-		m[browInnerUp], m[browOuterUpLeft], m[mouthPressLeft], m[mouthPressRight] = .5, .4, .3, .3
-	case Focused:
-		m[browDownLeft], m[browDownRight], m[eyeSquintLeft], m[eyeSquintRight] = .4, .4, .3, .3
-	}
-	return m
 }

@@ -337,16 +337,6 @@ func TestANotificationToShowOnly(t *testing.T) {
 	})
 }
 
-func TestANotificationReplacesOneOfTheSameID(t *testing.T) {
-	connected(t, func(t *testing.T, h *fixture) {
-		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
-		h.changed("door", notice.Spoken)
-		time.Sleep(time.Second)
-		h.notify(notice.Notification{ID: "door", Text: "The door is closed.", Speak: true})
-		h.expects("5: The door is open.", "5: The door is closed.")
-	})
-}
-
 // TestAReportAboutAReplacedNotification: a report that the first was spoken does
 // not end the second, which has its id.
 func TestAReportAboutAReplacedNotification(t *testing.T) {

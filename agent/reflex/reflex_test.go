@@ -266,24 +266,6 @@ func TestWhatARobotCannotDo(t *testing.T) {
 	}
 }
 
-func TestTheOwnersSentences(t *testing.T) {
-	b, err := load(t, `
-lists:
-  thing: [violin]
-  pet: [rex, bella]
-intents:
-  pets:
-    sentences: ["where is [our] {pet}"]
-    answer: "😆 Look under the bed for {pet}."
-`)
-	must.Succeed(t, err)
-	for _, text := range []string{"where is rex", "where is our bella", "where is my violin", "where are my keys"} {
-		if !b.Understands(text) {
-			t.Errorf("%q is not understood", text)
-		}
-	}
-}
-
 func TestFaultsNameFileAndLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"intents:\n  a:\n    sentences: [\"x (y\"]\n    answer: z":                             `own.yaml:3: sentence "x (y": a ")" is missing`,
