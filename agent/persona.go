@@ -82,15 +82,12 @@ func ParsePersona(data []byte) (Persona, error) {
 		return Persona{}, fmt.Errorf("%w: line %d: this is not text in UTF-8", ErrPersona, at)
 	}
 	p := DefaultPersona()
-	body := string(data)
-	if front, rest, found := frontMatter(body); found {
-		if rest == "" {
-			return Persona{}, fmt.Errorf("%w: line 1: the front matter that begins here is not closed by a line of ---", ErrPersona)
-		}
-		if err := p.front(front); err != nil {
-			return Persona{}, err
-		}
-		body = rest
+	front, body, closed := FrontMatter(string(data))
+	if !closed {
+		return Persona{}, fmt.Errorf("%w: line 1: the front matter that begins here is not closed by a line of ---", ErrPersona)
+	}
+	if err := p.front(front); err != nil {
+		return Persona{}, err
 	}
 	if body = strings.Trim(body, "\n- \t"); body != "" {
 		p.Text = body
@@ -108,22 +105,22 @@ func invalid(data []byte) int {
 	return 0
 }
 
-// frontMatter separates the YAML between the lines of three hyphens from the rest.
-// The YAML includes the first such line, so that line numbers stay right; the rest
-// includes the second. If the second line is missing, the rest is empty.
-func frontMatter(text string) (front, rest string, found bool) {
+// FrontMatter separates the YAML between two lines of three hyphens, at the beginning of a
+// text, from the body after them. The YAML includes the first line, so that line numbers
+// stay right; without front matter it is empty. closed is false if the second line is missing.
+func FrontMatter(text string) (front, body string, closed bool) {
 	first, after, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" {
-		return "", "", false
+		return "", text, true
 	}
 	at := len(text) - len(after)
 	for line := range strings.Lines(after) {
 		if strings.TrimRight(line, " \t\n") == "---" {
-			return text[:at], text[at:], true
+			return text[:at], text[at+len(line):], true
 		}
 		at += len(line)
 	}
-	return text, "", true
+	return text, "", false
 }
 
 func (p *Persona) front(text string) error {

@@ -6,18 +6,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"perch/agent"
 )
 
 // front parses the YAML before the instructions, whose keys are those of brain, or
 // brain itself, and returns the text after it.
 func (m *Manifest) front(text string) (body string, err error) {
-	first, rest, _ := strings.Cut(text, "\n")
-	if strings.TrimRight(first, " \t") != "---" {
-		return text, nil
-	}
-	head, body, closed := strings.Cut("\n"+rest, "\n---")
-	body = strings.TrimLeft(body, " \t")
-	if !closed || body != "" && !strings.HasPrefix(body, "\n") {
+	head, body, closed := agent.FrontMatter(text)
+	if !closed {
 		return "", fault(errors.New("the front matter of the instructions is not closed by a line of ---"))
 	}
 	type brain struct {

@@ -210,13 +210,11 @@ func (c contents) instructions() (string, error) {
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return "", errors.New("this is not text in UTF-8")
 	}
-	text := strings.ReplaceAll(string(data), "\r\n", "\n")
-	if rest, found := strings.CutPrefix(text, "---\n"); found {
-		if _, text, found = strings.Cut(rest, "\n---\n"); !found {
-			return "", errors.New("the front matter is not closed by a line of ---")
-		}
+	_, body, closed := agent.FrontMatter(strings.ReplaceAll(string(data), "\r\n", "\n"))
+	if !closed {
+		return "", errors.New("the front matter is not closed by a line of ---")
 	}
-	return strings.TrimSpace(text), nil
+	return strings.TrimSpace(body), nil
 }
 
 // check returns the first fault of a manifest.
