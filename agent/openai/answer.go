@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -21,8 +22,10 @@ var errEnough = errors.New("the message is too long")
 // answer assembles a message, of either API. Text is passed on at once; calls, which may
 // arrive in pieces, when the message ends.
 type answer struct {
+	e        *Engine
+	of       *remote.Answer
+	in       *bufio.Reader // of it
 	out      func(thinker.Piece) error
-	invent   func() string // returns a new call id
 	thoughts thoughts
 	calls    []*call
 	spoken   int // bytes
@@ -115,7 +118,7 @@ func (a *answer) finishMessage() (thinker.Stop, error) {
 			continue
 		}
 		if c.id == "" || given[c.id] {
-			c.id = a.invent()
+			c.id = fmt.Sprintf("call_%d", a.e.calls.Add(1))
 		}
 		given[c.id] = true
 		whole := thinker.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}

@@ -114,13 +114,12 @@ func (e *Engine) probe(ctx context.Context) bool {
 		return false
 	}
 	defer response.Close() // the rest of the message is not read
-	a := &answer{out: func(thinker.Piece) error { return nil }, invent: e.invent}
-	r := e.read(response, a)
-	first, err := r.first()
+	a := e.newAnswer(response, func(thinker.Piece) error { return nil })
+	first, err := a.first()
 	if err == nil && first == '{' {
-		return r.whole() == nil
+		return a.whole() == nil
 	}
-	begun, err := remote.NewEvents(r.in, limit.File).Next()
+	begun, err := remote.NewEvents(a.in, limit.File).Next()
 	return err == nil && a.chunk(begun) == nil && a.began
 }
 

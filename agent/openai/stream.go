@@ -36,8 +36,9 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections,
 		return "", err
 	}
 	defer response.Close()
-	a := &answer{out: out, invent: e.invent, thoughts: thoughts{expected: e.expects()}}
-	if err := e.read(response, a).all(); err != nil && !errors.Is(err, errEnough) {
+	a := e.newAnswer(response, out)
+	a.thoughts.expected = e.expects()
+	if err := a.all(); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
 	stop, err := a.finishMessage()
@@ -47,24 +48,15 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections,
 	return stop, err
 }
 
-func (e *Engine) invent() string { return fmt.Sprintf("call_%d", e.calls.Add(1)) }
-
-// reading is an answer while it is received.
-type reading struct {
-	e  *Engine
-	a  *answer
-	of *remote.Answer
-	in *bufio.Reader
-}
-
-func (e *Engine) read(of *remote.Answer, into *answer) *reading {
-	return &reading{e: e, a: into, of: of, in: bufio.NewReader(of)}
+// newAnswer returns a message that is to be read.
+func (e *Engine) newAnswer(of *remote.Answer, out func(thinker.Piece) error) *answer {
+	return &answer{e: e, of: of, in: bufio.NewReader(of), out: out}
 }
 
 // all reads the answer in any form. Its first character is more reliable than the
 // headers of these servers.
-func (r *reading) all() error {
-	first, err := r.first()
+func (a *answer) all() error {
+	first, err := a.first()
 	switch {
 	case err == io.EOF:
 		return io.ErrUnexpectedEOF
@@ -72,43 +64,43 @@ func (r *reading) all() error {
 		return err
 	case first == '<':
 		return fmt.Errorf("%w but a web page", errGarbage)
-	case r.e.native:
-		return r.native()
+	case a.e.native:
+		return a.nativeLines()
 	case first == '{':
-		return r.whole()
+		return a.whole()
 	}
-	return r.events()
+	return a.events()
 }
 
 // first returns the first character that is not white space.
-func (r *reading) first() (byte, error) {
+func (a *answer) first() (byte, error) {
 	for {
-		next, err := r.in.Peek(1)
+		next, err := a.in.Peek(1)
 		if err != nil {
 			return 0, err
 		}
 		if c := next[0]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c, nil
 		}
-		if _, err := r.in.Discard(1); err != nil {
+		if _, err := a.in.Discard(1); err != nil {
 			return 0, err
 		}
 	}
 }
 
 // whole reads an answer that was not streamed, although that was requested.
-func (r *reading) whole() error {
-	data, err := io.ReadAll(io.LimitReader(r.in, limit.File+1))
+func (a *answer) whole() error {
+	data, err := io.ReadAll(io.LimitReader(a.in, limit.File+1))
 	switch {
 	case err != nil:
 		return err
 	case len(data) > limit.File:
 		return remote.ErrTooLong
 	}
-	if err := r.a.chunk(data); err != nil {
+	if err := a.chunk(data); err != nil {
 		return err
 	}
-	if !r.a.began {
+	if !a.began {
 		return errGarbage
 	}
 	return nil
@@ -120,72 +112,72 @@ const (
 	afterDone   = 100 * time.Millisecond // until the connection can be reused
 )
 
-func (r *reading) events() error {
-	events := remote.NewEvents(r.in, limit.File)
+func (a *answer) events() error {
+	events := remote.NewEvents(a.in, limit.File)
 	for {
 		data, err := events.Next()
 		if err != nil {
-			if r.a.finish != "" || err == io.EOF && r.a.began {
+			if a.finish != "" || err == io.EOF && a.began {
 				return nil // some servers send no end
 			}
 			return cut(err)
 		}
 		if string(bytes.TrimSpace(data)) == "[DONE]" {
-			if !r.a.began {
+			if !a.began {
 				return errGarbage
 			}
-			r.drain()
+			a.drain()
 			return nil
 		}
-		if err := r.a.chunk(data); err != nil {
+		if err := a.chunk(data); err != nil {
 			return err
 		}
-		r.wait()
+		a.wait()
 	}
 }
 
 // wait sets the time limit of the next piece. An empty piece adds no time, and one with
 // a letter little.
-func (r *reading) wait() {
-	within := r.e.o.IdleWithin
-	if r.a.finish != "" {
+func (a *answer) wait() {
+	within := a.e.o.IdleWithin
+	if a.finish != "" {
 		within = min(afterFinish, within)
 	}
-	if r.a.alive {
-		r.of.Lives(within)
+	if a.alive {
+		a.of.Lives(within)
 	} else {
-		r.of.Wrote(r.a.worth)
+		a.of.Wrote(a.worth)
 	}
-	r.a.alive, r.a.worth = false, 0
+	a.alive, a.worth = false, 0
 }
 
 // drain reads to the end, so that the connection can be reused.
-func (r *reading) drain() {
-	r.of.Lives(afterDone)
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, limit.Data)) // a failure only costs a new connection
+func (a *answer) drain() {
+	a.of.Lives(afterDone)
+	_, _ = io.Copy(io.Discard, io.LimitReader(a.in, limit.Data)) // a failure only costs a new connection
 }
 
-// native reads lines of JSON up to the last.
-func (r *reading) native() error {
-	lines := &remote.Lines{R: r.in, Most: limit.File, CR: true}
+// nativeLines reads lines of JSON up to the last.
+func (a *answer) nativeLines() error {
+	lines := &remote.Lines{R: a.in, Most: limit.File, CR: true}
 	for {
 		line, err := lines.Next()
 		if err != nil {
 			return cut(err)
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
-			r.wait()
+			a.wait()
 			continue
 		}
-		done, err := r.a.native(line)
+		done, err := a.native(line)
 		if err != nil {
 			return err
 		}
 		if done {
-			r.drain()
+			a.drain()
 			return nil
 		}
-		r.wait()
+		a.wait()
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"perch/limit"
 	"perch/must"
 )
@@ -36,9 +38,9 @@ func TestARunRecognizesSpeech(t *testing.T) {
 		p.text(`{"id":1,"type":"result","success":true,"result":null}`)
 		p.split(`{"id":1,"type":"event","event":{"type":"run-start","data":{"pipeline":"p","runner_data":{"stt_binary_handler_id":7,"timeout":300}},"timestamp":"x"}}`)
 		for {
-			opcode, sound := p.read()
-			if opcode != 2 {
-				t.Errorf("opcode %d", opcode)
+			kind, sound := p.read()
+			if kind != websocket.BinaryMessage {
+				t.Errorf("kind %d", kind)
 			}
 			if heard <- sound; len(sound) == 1 {
 				break

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"perch/must"
 	"perch/remote"
 )
@@ -41,9 +43,9 @@ func TestCommands(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()
 		p.split(`{"id":99,"type":"event","event":{}}`) // nobody's
-		p.frame(0x89, "ping")
+		p.frame(websocket.PingMessage, "ping")
 		first := p.command()
-		p.frame(0x82, "sound") // to nobody
+		p.frame(websocket.BinaryMessage, "sound") // to nobody
 		p.split(fmt.Sprintf(`{"id":%v,"type":"result","success":true,"result":{"name":"Home","tts_engine":null,"prefer_local_intents":false}}`,
 			first["id"]))
 		second := p.command()
@@ -82,7 +84,7 @@ func TestDialThatFails(t *testing.T) {
 		}, CodeToken, "refuses the token; make a new long-lived access token"},
 		"garbage":          {func(p *peer) { p.text("hello") }, remote.CodeOdd, "does not greet as Home Assistant"},
 		"an array":         {func(p *peer) { p.text("[1]") }, remote.CodeOdd, "does not greet as Home Assistant"},
-		"sound":            {func(p *peer) { p.frame(0x82, "{}") }, remote.CodeOdd, "does not greet as Home Assistant"},
+		"sound":            {func(p *peer) { p.frame(websocket.BinaryMessage, "{}") }, remote.CodeOdd, "does not greet as Home Assistant"},
 		"another protocol": {func(p *peer) { p.text(`{"type":"hello %s"}`, canary) }, remote.CodeOdd, "greets with"},
 		"in at once":       {func(p *peer) { p.text(`{"type":"auth_ok"}`) }, remote.CodeOdd, "greets with"},
 		"cut":              {func(p *peer) { p.text(`{"type":"auth_required"}`); p.command() }, remote.CodeLost, "closed the connection"},

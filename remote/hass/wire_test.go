@@ -1,13 +1,8 @@
 package hass
 
 import (
-	"bufio"
-	"crypto/sha1"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 
 	"perch/must"
@@ -25,12 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const canary = "eyCanary-token_0123456789abcdef.x"
 
-// peer is Home Assistant's end of a WebSocket, byte by byte: what no library
-// would send can be sent.
+// peer is Home Assistant's end of a WebSocket. What no library would send is written to conn.
 type peer struct {
 	t    testing.TB
+	ws   *websocket.Conn
 	conn net.Conn
-	r    *bufio.Reader
 }
 
 // serve runs a script for each connection to /api/websocket.
@@ -42,18 +37,15 @@ func serve(t testing.TB, script func(*peer)) *Client {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		key := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
-		conn, rw, err := http.NewResponseController(w).Hijack()
+		ws, err := new(websocket.Upgrader).Upgrade(w, r, nil)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		running.Add(1)
 		defer running.Done()
-		defer func() { _ = conn.Close() }()
-		_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
-			base64.StdEncoding.EncodeToString(key[:]))
-		script(&peer{t, conn, rw.Reader})
+		defer func() { _ = ws.Close() }()
+		script(&peer{t, ws, ws.NetConn()})
 	}))
 	t.Cleanup(func() { running.Wait(); server.Close() })
 	return client(t, server.URL, Options{})
@@ -77,21 +69,12 @@ func dial(t testing.TB, c *Client) *Conn {
 	return conn
 }
 
-// frame writes one frame, without a mask as servers do.
-func (p *peer) frame(first byte, payload string) {
-	head := []byte{first}
-	switch n := len(payload); {
-	case n < 126:
-		head = append(head, byte(n))
-	case n < 1<<16:
-		head = binary.BigEndian.AppendUint16(append(head, 126), uint16(n))
-	default:
-		head = binary.BigEndian.AppendUint64(append(head, 127), uint64(n))
-	}
-	_, _ = p.conn.Write(append(head, payload...)) // the other side may have left
-}
+// frame writes a message of a kind; the other side may have left.
+func (p *peer) frame(kind int, payload string) { _ = p.ws.WriteMessage(kind, []byte(payload)) }
 
-func (p *peer) text(format string, args ...any) { p.frame(0x81, fmt.Sprintf(format, args...)) }
+func (p *peer) text(format string, args ...any) {
+	p.frame(websocket.TextMessage, fmt.Sprintf(format, args...))
+}
 
 // split sends a message in fragments of three bytes, each byte a write.
 func (p *peer) split(message string) {
@@ -111,48 +94,27 @@ func (p *peer) split(message string) {
 	}
 }
 
-// read returns the next frame of the client's; opcode 8 at the end.
-func (p *peer) read() (opcode byte, payload []byte) {
-	var head [14]byte
-	if _, err := io.ReadFull(p.r, head[:2]); err != nil {
-		return 8, nil
+// read returns the client's next message; its kind is CloseMessage at the end.
+func (p *peer) read() (kind int, payload []byte) {
+	kind, payload, err := p.ws.ReadMessage()
+	if err != nil {
+		return websocket.CloseMessage, nil
 	}
-	n, at := int(head[1]&0x7f), 2
-	switch n {
-	case 126:
-		_, _ = io.ReadFull(p.r, head[2:4])
-		n, at = int(binary.BigEndian.Uint16(head[2:])), 4
-	case 127:
-		_, _ = io.ReadFull(p.r, head[2:10])
-		n, at = int(binary.BigEndian.Uint64(head[2:])), 10
-	}
-	mask := head[at : at+4]
-	_, _ = io.ReadFull(p.r, mask)
-	payload = make([]byte, n)
-	if _, err := io.ReadFull(p.r, payload); err != nil {
-		return 8, nil
-	}
-	for i := range payload {
-		payload[i] ^= mask[i%4]
-	}
-	return head[0] & 0xf, payload
+	return kind, payload
 }
 
-// command reads a command; nil at the end.
-func (p *peer) command() map[string]any {
-	for {
-		opcode, payload := p.read()
-		switch opcode {
-		case 8:
-			return nil
-		case 1:
-			var m map[string]any
-			if err := json.Unmarshal(payload, &m); err != nil {
-				p.t.Error(err)
-			}
-			return m
+// command reads a command, and passes over sound; nil at the end.
+func (p *peer) command() (m map[string]any) {
+	kind, payload := p.read()
+	for kind == websocket.BinaryMessage {
+		kind, payload = p.read()
+	}
+	if kind == websocket.TextMessage {
+		if err := json.Unmarshal(payload, &m); err != nil {
+			p.t.Error(err)
 		}
 	}
+	return m
 }
 
 // greet lets the client in.
@@ -166,10 +128,7 @@ func (p *peer) greet() {
 
 // hangUp waits until the client leaves.
 func (p *peer) hangUp() {
-	for {
-		if opcode, _ := p.read(); opcode == 8 {
-			return
-		}
+	for kind := 0; kind != websocket.CloseMessage; kind, _ = p.read() {
 	}
 }
 
