@@ -57,3 +57,15 @@ const Moment = 2 * time.Second
 // Restart returns how long a program that has ended so many times in a row is not started
 // again, or a server not connected again: a second, twice as long each time, at most a minute.
 func Restart(failures int) time.Duration { return min(time.Second<<min(failures, 10), time.Minute) }
+
+// First returns the key of the smallest value by compare, which is to be evicted if a map is
+// full. Of equal values any may be chosen. It returns the zero key for an empty map.
+func First[K comparable, V any](m map[K]V, compare func(a, b V) int) (first K) {
+	found := false
+	for key, value := range m {
+		if !found || compare(value, m[first]) < 0 {
+			first, found = key, true
+		}
+	}
+	return first
+}

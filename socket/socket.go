@@ -116,41 +116,30 @@ func dial(ctx context.Context, url string, o Options, connect func(ctx context.C
 	over := make(chan struct{})
 	var within *opening
 	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: usualBuffer, WriteBufferSize: usualBuffer}
-	tcp := func(dialling context.Context, network, address string) (net.Conn, error) {
-		c, err := connect(dialling, network, address)
-		if err != nil {
-			return nil, err
-		}
-		// In the handshake the library respects a context's deadline, but not its end.
-		stop = context.AfterFunc(ctx, func() { _ = c.Close() })
-		return c, nil
-	}
-	d.NetDialContext = func(dialling context.Context, network, address string) (net.Conn, error) {
-		c, err := tcp(dialling, network, address)
-		if err != nil {
-			return nil, err
-		}
-		within = newOpening(c, over)
-		return within, nil
-	}
 	// Frames can be counted only within TLS, so TLS is not left to the library.
-	d.NetDialTLSContext = func(dialling context.Context, network, address string) (net.Conn, error) {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
+	open := func(secure bool) func(context.Context, string, string) (net.Conn, error) {
+		return func(dialling context.Context, network, address string) (net.Conn, error) {
+			tcp, err := connect(dialling, network, address)
+			if err != nil {
+				return nil, err
+			}
+			// In the handshake the library respects a context's deadline, but not its end.
+			stop = context.AfterFunc(ctx, func() { _ = tcp.Close() })
+			c := tcp
+			if secure {
+				host, _, _ := net.SplitHostPort(address) // as the library has joined it
+				inTLS := tls.Client(tcp, &tls.Config{ServerName: host})
+				if err := inTLS.HandshakeContext(dialling); err != nil {
+					_ = tcp.Close()
+					return nil, err
+				}
+				c = inTLS
+			}
+			within = newOpening(c, over)
+			return within, nil
 		}
-		c, err := tcp(dialling, network, address)
-		if err != nil {
-			return nil, err
-		}
-		secure := tls.Client(c, &tls.Config{ServerName: host})
-		if err := secure.HandshakeContext(dialling); err != nil {
-			_ = c.Close()
-			return nil, err
-		}
-		within = newOpening(secure, over)
-		return within, nil
 	}
+	d.NetDialContext, d.NetDialTLSContext = open(false), open(true)
 	ws, answer, err := d.DialContext(ctx, url, o.Header)
 	if !stop() {
 		return nil, fmt.Errorf("open %s: %w", shown, ctx.Err())
