@@ -60,7 +60,7 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections,
 		}
 	}
 	if a.ended { // anything after the end is ignored
-		return e.finish(a, params.Tools)
+		return a.finish(params.Tools)
 	}
 	err := stream.Err()
 	switch {
@@ -106,7 +106,7 @@ func (a *answer) sendText(text string) error {
 
 // finish passes on the calls and returns why the message ended. A message that was cut
 // off has no calls, because they may be incomplete.
-func (e *Engine) finish(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, error) {
+func (a *answer) finish(tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch a.message.StopReason {
 	case sdk.StopReasonRefusal:
 		return thinker.StopRefused, nil
@@ -130,7 +130,7 @@ func (e *Engine) finish(a *answer, tools []sdk.ToolUnionParam) (thinker.Stop, er
 		return "", fmt.Errorf("it asks for more than %d tools at once", limit.Calls)
 	}
 	if thought {
-		e.cache.add(calls, a.message, tools)
+		calls[0].Origin = &thinking{message: a.message.ToParam(), tools: tools}
 	}
 	for i := range calls {
 		if a.outError = a.out(thinker.Piece{Call: &calls[i]}); a.outError != nil {

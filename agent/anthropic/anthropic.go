@@ -6,9 +6,8 @@
 // transport bounds what is read.
 //
 // A reasoning model expects its thinking to be returned with the calls that it led to,
-// verbatim, and with everything before it unchanged. thinker.Message has no field for
-// that, so the engine caches such messages while their turn may last, and inserts them
-// when the calls are sent back. Thinking is never passed on.
+// verbatim, and with everything before it unchanged. Such a message is the Origin of its
+// first call, and replaces the calls when they are sent back. Thinking is never spoken.
 package anthropic
 
 import (
@@ -82,7 +81,6 @@ type Engine struct {
 	messages sdk.MessageService
 	models   sdk.ModelService
 	extra    []option.RequestOption
-	cache    messageCache
 
 	mu       sync.Mutex
 	rejected rejections

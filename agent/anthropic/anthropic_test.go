@@ -60,7 +60,11 @@ func read(t testing.TB, body io.Reader) received {
 	t.Helper()
 	o := options("http://proxy.example/anthropic/v1/")
 	o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) { return thinkertest.Streamed(r, body), nil })
-	return thinkertest.Listen(engine(t, o), thinkertest.Hello())
+	got := thinkertest.Listen(engine(t, o), thinkertest.Hello())
+	for i := range got.Calls {
+		got.Calls[i].Origin = nil
+	}
+	return got
 }
 
 var toolCalls = []thinker.ToolCall{
@@ -174,13 +178,13 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// rounds is a conversation after the calls of tools.sse were answered.
-func rounds() thinker.Prompt {
+// answered is a conversation after the two calls of a message were answered.
+func answered(m received) thinker.Prompt {
 	p := withTools()
 	p.Messages = append(p.Messages,
-		thinker.Message{Role: thinker.RoleAssistant, Text: "Let me look.", Calls: toolCalls},
-		thinker.Message{Role: thinker.RoleTool, CallID: toolCalls[0].ID, Text: "sunny"},
-		thinker.Message{Role: thinker.RoleTool, CallID: toolCalls[1].ID, Text: "noon"})
+		thinker.Message{Role: thinker.RoleAssistant, Text: m.Text, Calls: m.Calls},
+		thinker.Message{Role: thinker.RoleTool, CallID: m.Calls[0].ID, Text: "sunny"},
+		thinker.Message{Role: thinker.RoleTool, CallID: m.Calls[1].ID, Text: "noon"})
 	return p
 }
 
@@ -207,13 +211,13 @@ func TestThinkingIsSentBack(t *testing.T) {
 		text, _ := json.Marshal(s.Requests()[request].Body["messages"].([]any)[1].(map[string]any)["content"])
 		return string(text)
 	}
-	thinkertest.Listen(e, withTools())
-	thinkertest.Listen(e, rounds())
+	rounds := answered(thinkertest.Listen(e, withTools()))
+	thinkertest.Listen(e, rounds)
 	const kept = `{"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3h","thinking":"Weather, then.","type":"thinking"}`
 	if !strings.HasPrefix(content(1), "["+kept+`,{"text":"Let me look."`) {
 		t.Error(content(1))
 	}
-	last := rounds()
+	last := rounds
 	last.Tools = nil // the round after which there are no more
 	thinkertest.Listen(e, last)
 	body := s.Requests()[2].Body
@@ -221,7 +225,7 @@ func TestThinkingIsSentBack(t *testing.T) {
 		t.Error(body["tools"], body["tool_choice"])
 	}
 	refuse = true
-	if got := thinkertest.Listen(e, rounds()); got.Err != "" || strings.Contains(content(4), "thinking") {
+	if got := thinkertest.Listen(e, rounds); got.Err != "" || strings.Contains(content(4), "thinking") {
 		t.Error(got, content(4))
 	}
 	// With nothing kept, the calls' names are all there is to offer.
@@ -248,11 +252,7 @@ func TestInvalidArgumentsAreSentBackEmpty(t *testing.T) {
 	if first.Err != "" || len(first.Calls) != 2 || !bytes.Contains(broken, []byte(`\"Köl"`)) {
 		t.Fatalf("%+v", first)
 	}
-	p := withTools()
-	p.Messages = append(p.Messages, thinker.Message{Role: thinker.RoleAssistant, Text: first.Text, Calls: first.Calls},
-		thinker.Message{Role: thinker.RoleTool, CallID: first.Calls[0].ID, Text: "no JSON", Failed: true},
-		thinker.Message{Role: thinker.RoleTool, CallID: first.Calls[1].ID, Text: "noon"})
-	if got := thinkertest.Listen(e, p); got.Err != "" || got.Text == "" {
+	if got := thinkertest.Listen(e, answered(first)); got.Err != "" || got.Text == "" {
 		t.Fatalf("%+v", got)
 	}
 	text, _ := json.Marshal(s.Requests()[1].Body["messages"].([]any)[1])

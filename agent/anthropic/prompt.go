@@ -64,15 +64,44 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) sdk.MessageNewPara
 	return params
 }
 
-// message converts a message, and returns the tools that were offered with it if it
-// was cached.
+// thinking is a message with thinking and calls as it was received: the Origin of its first
+// call.
+type thinking struct {
+	message sdk.MessageParam
+	tools   []sdk.ToolUnionParam // that the model was offered
+	refused bool                 // the API does not accept it any more
+}
+
+// thinkingOf returns the thinking that led to calls, or nil.
+func thinkingOf(calls []thinker.ToolCall) *thinking {
+	if len(calls) > 0 {
+		if t, ok := calls[0].Origin.(*thinking); ok && !t.refused {
+			return t
+		}
+	}
+	return nil
+}
+
+// refuseThinking leaves the thinking of a prompt out from now on, and reports whether it
+// had any.
+func refuseThinking(p thinker.Prompt) (had bool) {
+	for _, m := range p.Messages {
+		if t := thinkingOf(m.Calls); t != nil {
+			t.refused, had = true, true
+		}
+	}
+	return had
+}
+
+// message converts a message, and returns the tools that were offered with it if it has
+// thinking.
 func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
 	var blocks []sdk.ContentBlockParamUnion
 	if m.Role == thinker.RoleTool {
 		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, cmp.Or(m.Text, nothing), m.Failed)), nil
 	}
-	if one, ok := e.cache.lookup(m.Calls); ok && len(m.Calls) > 0 {
-		return one.param, one.tools
+	if t := thinkingOf(m.Calls); t != nil {
+		return t.message, t.tools
 	}
 	for _, picture := range m.Pictures {
 		if e.o.Vision {

@@ -28,7 +28,7 @@ func (e *Engine) learn(err error, p thinker.Prompt, without rejections) bool {
 	var what string
 	switch {
 	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) &&
-		e.cache.clear():
+		refuseThinking(p):
 		return true // something before the thinking has changed; repeat without it
 	case p.Temperature(e.o.Temperature, highest) != nil && without&rejectsTemperature == 0 && strings.Contains(reason, "temperature"):
 		option, what = rejectsTemperature, "the model takes no temperature; it is left out from now on"

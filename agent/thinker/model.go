@@ -85,6 +85,7 @@ type ToolCall struct {
 	ID        string // unique in its message
 	Name      string
 	Arguments json.RawMessage
+	Origin    any // private to the model, which gets it back with the call
 }
 
 // Piece is a part of a message: some text, or one complete call.
