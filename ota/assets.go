@@ -161,5 +161,5 @@ func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, t
 	if _, is := f.assetSize(name); !is {
 		return errNoAsset
 	}
-	return f.stream(w, r, id, f.assetPath(name), nil, nil)
+	return f.stream(w, r, id, f.assetPath(name), "")
 }

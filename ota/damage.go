@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"net/http"
 	"os"
@@ -192,33 +191,13 @@ func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	return nil
 }
 
-// sentHash checks an image while it is sent: a disk can corrupt content without changing
-// the metadata, which check does not notice.
-type sentHash struct {
-	hash.Hash
-	want    string
-	damaged func() // called once if the hash differs
-}
-
-// add adds the next piece. For the last piece it returns an error if that must not be sent:
-// a robot that does not get the end of an image keeps its old one.
-func (s *sentHash) add(b []byte, last bool) error {
-	_, _ = s.Write(b) // never fails
-	if !last || hex.EncodeToString(s.Sum(nil)) == s.want {
-		return nil
+// damagedWhileSent records that an image was damaged without a change of the file's metadata,
+// so that check has not noticed it.
+func (f *Firmware) damagedWhileSent(sha string) {
+	info, err := os.Lstat(f.path(sha))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil { // the image was not removed meanwhile
+		f.recordCheck(sha, info, errHash)
 	}
-	s.damaged()
-	return errHash
-}
-
-// newSentHash returns the check for one download of an image.
-func (f *Firmware) newSentHash(sha string) *sentHash {
-	return &sentHash{sha256.New(), sha, func() {
-		info, err := os.Lstat(f.path(sha))
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if err == nil { // the image was not removed meanwhile
-			f.recordCheck(sha, info, errHash)
-		}
-	}}
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"net/http"
 	"os"
 	"strconv"
@@ -121,17 +123,16 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 		return err
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)
-	var progress func(sent int64)
-	var sum *sentHash
-	if r.Method == http.MethodGet && r.Header.Get("Range") == "" {
-		progress = func(sent int64) { f.progress(id, sha, sent) }
-		sum = f.newSentHash(sha)
+	whole := sha
+	if r.Method != http.MethodGet || r.Header.Get("Range") != "" {
+		whole = ""
 	}
-	return f.stream(w, r, id, f.path(sha), progress, sum)
+	return f.stream(w, r, id, f.path(sha), whole)
 }
 
-// stream sends a file when a download slot is free. progress and sum may be nil.
-func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name string, progress func(sent int64), sum *sentHash) error {
+// stream sends a file when a download slot is free. sha is set if the file is an image that
+// is sent as a whole.
+func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name, sha string) error {
 	leave, err := f.acquireDownload(r.Context(), id)
 	if err != nil {
 		return err
@@ -149,39 +150,45 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, no-transform")
 	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(),
-		pace: limit.PerSecond(mostPace), progress: progress, sum: sum}
+		pace: limit.PerSecond(mostPace), firmware: f, id: id, sha: sha, sum: sha256.New()}
 	http.ServeContent(p, r, "", about.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be reused
 	return nil
 }
 
-// paced is an answer sent in pieces, at mostPace. Each piece must be received in time, and
-// progress is reported. It has no ReadFrom, which would send the whole file at once.
+// paced is an answer sent in pieces, at mostPace. Each piece must be received in time. The
+// progress of an image is published, and its last piece is not sent unless the hash is right:
+// a robot that does not get the end of an image keeps its old one. paced has no ReadFrom,
+// which would send the whole file at once.
 type paced struct {
 	http.ResponseWriter
 	ctx      context.Context // the request's
 	control  *http.ResponseController
 	size     int64
 	pace     limit.Pace
-	progress func(sent int64) // may be nil
-	sum      *sentHash        // may be nil
+	firmware *Firmware
+	id       device.ID
+	sha      string // of a whole image, or empty
+	sum      hash.Hash
 
 	sent int64
-	last time.Time
+	last time.Time // of the published progress
 }
 
 func (p *paced) Write(b []byte) (int, error) {
-	if p.sum != nil {
-		if err := p.sum.add(b, p.sent+int64(len(b)) == p.size); err != nil {
-			return 0, err
+	if p.sha != "" {
+		p.sum.Write(b)
+		if p.sent+int64(len(b)) == p.size && hex.EncodeToString(p.sum.Sum(nil)) != p.sha {
+			p.firmware.damagedWhileSent(p.sha)
+			return 0, errHash
 		}
 	}
 	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // every network connection has deadlines
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)
-	if now := time.Now(); p.progress != nil && n > 0 && (p.sent == p.size || now.Sub(p.last) >= progressEvery) {
+	if now := time.Now(); p.sha != "" && n > 0 && (p.sent == p.size || now.Sub(p.last) >= progressEvery) {
 		p.last = now
-		p.progress(p.sent)
+		p.firmware.progress(p.id, p.sha, p.sent)
 	}
 	if err == nil && p.sent < p.size {
 		p.pace.Took(n)
