@@ -65,13 +65,13 @@ type visits struct{ first, boot, last bool }
 
 // NewRegistry returns a registry of the stored robots. Codes are not stored: robots get
 // new ones when they ask again.
-func NewRegistry(key Key, adoption Adoption, kept records) *Registry {
-	r := &Registry{key: key, adoption: adoption, records: kept, codes: NewCodes(),
+func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
+	r := &Registry{key: key, adoption: adoption, records: stored, codes: NewCodes(),
 		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
-	for _, robot := range kept.All() {
+	for _, robot := range stored.All() {
 		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // of a file written by others
 			robot.Tools, robot.ToolsFirmware = nil, ""
-			kept.PutSoon(string(robot.ID), robot)
+			stored.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
 		}
@@ -281,7 +281,7 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	}
 	robot.bind(c)
 	robot.Named = false
-	robot.Epoch++ // so that it is not adopted as a new robot
+	robot.Epoch++ // which prevents its adoption as a new robot
 	return r.effective(robot), r.storeAdopted(robot)
 }
 

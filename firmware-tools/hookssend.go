@@ -82,19 +82,19 @@ func brief(body []byte) []byte {
 	if json.Unmarshal(body, &whole) != nil {
 		return body // the appliance refuses it, with the reason
 	}
-	kept := map[string]json.RawMessage{}
+	allowed := map[string]json.RawMessage{}
 	for _, name := range []string{"hook_event_name", "session_id", "agent_id", "tool_name", "tool_use_id"} {
 		if v, there := whole[name]; there {
-			kept[name] = v
+			allowed[name] = v
 		}
 	}
 	var tool string
 	if json.Unmarshal(whole["tool_name"], &tool) == nil {
 		if name, what := shownInput(tool, whole["tool_input"]); what != "" {
-			kept["tool_input"] = encoded(map[string]string{name: what})
+			allowed["tool_input"] = encoded(map[string]string{name: what})
 		}
 	}
-	return encoded(kept)
+	return encoded(allowed)
 }
 
 // maxShownInput bounds the part of a tool's input that is sent, in bytes.

@@ -86,8 +86,8 @@ func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 type plainWriter struct{ w io.Writer }
 
 func (p plainWriter) Write(text []byte) (int, error) {
-	kept := slices.DeleteFunc(slices.Clone(text), func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f })
-	if _, err := p.w.Write(kept); err != nil {
+	plainText := slices.DeleteFunc(slices.Clone(text), func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f })
+	if _, err := p.w.Write(plainText); err != nil {
 		return 0, err
 	}
 	return len(text), nil

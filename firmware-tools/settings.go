@@ -95,29 +95,29 @@ func merged(settings object, block object) (object, error) {
 			return nil, errors.New("its hooks are not an object")
 		}
 	}
-	kept := object{}
+	result := object{}
 	for _, event := range hooks {
 		groups, err := othersGroups(event.value)
 		if err != nil {
 			return nil, fmt.Errorf("its hooks of %s are of a shape that is not known here", event.name)
 		}
 		ours := block.at(event.name)
-		if ours >= 0 && kept.at(event.name) < 0 {
+		if ours >= 0 && result.at(event.name) < 0 {
 			groups = append(groups, block[ours].value)
 		}
 		if len(groups) > 0 || ours >= 0 || string(event.value) == "[]" {
-			kept = append(kept, member{event.name, encoded(groups)})
+			result = append(result, member{event.name, encoded(groups)})
 		}
 	}
 	for _, ours := range block {
-		if kept.at(ours.name) < 0 {
-			kept = append(kept, member{ours.name, encoded([]json.RawMessage{ours.value})})
+		if result.at(ours.name) < 0 {
+			result = append(result, member{ours.name, encoded([]json.RawMessage{ours.value})})
 		}
 	}
-	if len(kept) == 0 {
+	if len(result) == 0 {
 		return slices.DeleteFunc(slices.Clone(settings), func(m member) bool { return m.name == "hooks" }), nil
 	}
-	return settings.with("hooks", kept.text()), nil
+	return settings.with("hooks", result.text()), nil
 }
 
 // othersGroups returns the groups of an event's hooks without our hooks.

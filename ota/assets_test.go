@@ -19,14 +19,10 @@ import (
 
 // statusOf returns the status and the code of an error.
 func statusOf(err error) string {
-	var f interface {
-		Code() string
-		Status() int
+	if f, is := errors.AsType[coded](err); is {
+		return fmt.Sprint(f.Status(), " ", f.Code())
 	}
-	if !errors.As(err, &f) {
-		return fmt.Sprint(err)
-	}
-	return fmt.Sprint(f.Status(), " ", f.Code())
+	return fmt.Sprint(err)
 }
 
 func TestAssetIsAddedDownloadedAndRemoved(t *testing.T) {

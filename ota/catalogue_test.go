@@ -100,14 +100,17 @@ func (s *catalogue) rollOut(t testing.TB, file []byte) ota.Shown {
 	return must.Value(s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
 }
 
-// codeOf returns the code of an error that has one.
+// coded is an error with a code and a status.
+type coded interface {
+	error
+	Code() string
+	Status() int
+}
+
+// codeOf returns the code of an error, or "".
 func codeOf(err error) string {
-	var coded interface {
-		Code() string
-		Status() int
-	}
-	if errors.As(err, &coded) && coded.Status() >= 400 && len(err.Error()) > 15 {
-		return coded.Code()
+	if c, is := errors.AsType[coded](err); is && c.Status() >= 400 && len(err.Error()) > 15 {
+		return c.Code()
 	}
 	return ""
 }

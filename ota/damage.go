@@ -197,7 +197,7 @@ func (f *Firmware) damagedWhileSent(sha string) {
 	info, err := os.Lstat(f.path(sha))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil { // the image was not removed meanwhile
+	if err == nil { // else the image has been removed
 		f.recordCheck(sha, info, errHash)
 	}
 }

@@ -37,7 +37,7 @@ type FirmwareOptions struct {
 	Signer ed25519.PublicKey // must have signed every image; nil requires no signature
 	Bus    publisher
 	Zone   *time.Location // of the hours of rollouts
-	// Stopped notifies the owner of a rollout that has stopped because too many of its first robots failed.
+	// Stopped is called when a rollout stops because too many of its first robots failed.
 	Stopped func(version string, failed, first int)
 	Log     *slog.Logger
 	Fetch   http.RoundTripper // fetches images by URL; nil is the network
@@ -72,7 +72,7 @@ const (
 	mostImages    = 64
 	mostUnits     = 2000 // robots; more than the registry has, which may have forgotten some
 	mostDownloads = 32   // at once
-	mostOfOne     = 2    // per robot: its latest, and one that it abandoned and that has not stalled yet
+	mostOfOne     = 2    // per robot: its latest, and an abandoned download that has not stalled yet
 )
 
 // OpenFirmware opens the catalogue, creating its folder. Incomplete uploads are removed.
@@ -231,9 +231,9 @@ func (f *Firmware) shown(r Record) Shown {
 	return s
 }
 
-// Plan sets the rollout of an image, and restarts one that has stopped, without the robots
-// that have failed. A plan that only pauses or resumes it does not reset its first robots.
-// Errors have a code and a status.
+// Plan sets the rollout of an image, and restarts a stopped rollout without the robots that
+// have failed. A plan that only pauses or resumes it does not reset its first robots. Errors
+// have a code and a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -56,22 +56,17 @@ func serve(s *ota.Service) http.Handler {
 	return e
 }
 
-// render shows errors by their code and status, as the appliance's doors do.
+// render shows errors by their code and status, as the appliance's servers do.
 func render(c *gin.Context) {
 	c.Next()
-	var coded interface {
-		error
-		Code() string
-		Status() int
-	}
 	if len(c.Errors) == 0 {
 		return
 	}
-	if !errors.As(c.Errors.Last().Err, &coded) {
+	if e, is := errors.AsType[coded](c.Errors.Last().Err); is {
+		c.JSON(e.Status(), gin.H{"error": gin.H{"code": e.Code(), "message": e.Error()}})
+	} else {
 		c.JSON(http.StatusInternalServerError, gin.H{})
-		return
 	}
-	c.JSON(coded.Status(), gin.H{"error": gin.H{"code": coded.Code(), "message": coded.Error()}})
 }
 
 // headers of a Stack-chan, as it writes them.

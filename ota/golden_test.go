@@ -1,11 +1,9 @@
 package ota_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,15 +65,13 @@ func playCheckIns(t *testing.T, adoption device.Adoption, script string) string 
 			if err := json.Unmarshal([]byte(text), &c); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
-			r := httptest.NewRequest(http.MethodPost, c.Path, bytes.NewReader(c.Body))
-			r.Host = "perch.local:8003"
+			header := http.Header{}
 			for name, value := range c.Headers {
-				r.Header.Set(name, value)
+				header.Set(name, value)
 			}
-			w := httptest.NewRecorder()
-			h.handler.ServeHTTP(w, r)
+			w := h.ask(http.MethodPost, c.Path, "perch.local:8003", header, string(c.Body))
 			fmt.Fprintln(&out, ">", w.Code, blanked(w.Body.String()))
-			id, err := device.ParseID(r.Header.Get("Device-Id"))
+			id, err := device.ParseID(header.Get("Device-Id"))
 			if robot, known := h.robots.Get(id); err == nil && known == nil && robot.Bound {
 				fmt.Fprintf(&out, "= board %q, adopted %t, another waits %t\n", robot.Board, robot.Adopted(), robot.Claim != nil)
 			}

@@ -15,38 +15,24 @@ import (
 
 func TestSimulatedRobotFetchesAssetsOnce(t *testing.T) {
 	l := newAppliance(t)
-	address := l.address(t)
+	server := httptest.NewServer(l.handler)
+	defer server.Close()
 	must.Value(l.AddAsset(t.Context(), "font.bin", bytes.NewReader(espimagetest.Font(100_000))))(t)
 	path := must.Value(l.AssetFor("a0b1c2d3e4f5", "font.bin", time.Now()))(t)
 	flash := filepath.Join(t.TempDir(), "flash.json")
-	must.Succeed(t, os.WriteFile(flash, []byte(`{"assets_url":"`+address+path+`"}`), 0o600))
+	must.Succeed(t, os.WriteFile(flash, []byte(`{"assets_url":"`+server.URL+path+`"}`), 0o600))
 	var fetched []simrobot.Fetched
-	l.boots(t, 2, address, simrobot.Options{FlashFile: flash, Observe: func(h simrobot.Observation) {
-		if f, is := h.(simrobot.Fetched); is {
-			fetched = append(fetched, f)
-		}
-	}})
+	l.robots.Welcome(time.Now().Add(time.Hour))
+	robot := must.Value(simrobot.New(simrobot.Options{OTA: server.URL + "/xiaozhi/ota/", MAC: mac, Upgrades: true, FlashFile: flash,
+		Observe: func(h simrobot.Observation) {
+			if f, is := h.(simrobot.Fetched); is {
+				fetched = append(fetched, f)
+			}
+		}}))(t)
+	for range 2 {
+		must.Succeed(t, robot.Boot(t.Context()))
+	}
 	if len(fetched) != 1 || len(fetched[0].Assets.Files) != 2 {
 		t.Errorf("it fetched %+v", fetched)
 	}
-}
-
-func (l *appliance) address(t *testing.T) string {
-	server := httptest.NewServer(l.handler)
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// boots has a simulated robot, which is adopted as the first, start so often.
-func (l *appliance) boots(t *testing.T, times int, address string, o simrobot.Options) {
-	t.Helper()
-	l.robots.Welcome(time.Now().Add(time.Hour))
-	o.OTA, o.MAC, o.Upgrades = address+"/xiaozhi/ota/", mac, true
-	robot, err := simrobot.New(o)
-	for range times {
-		if err == nil {
-			err = robot.Boot(t.Context())
-		}
-	}
-	must.Succeed(t, err)
 }

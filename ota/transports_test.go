@@ -2,10 +2,8 @@ package ota_test
 
 import (
 	"encoding/json"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"perch/device"
 	"perch/must"
@@ -31,30 +29,19 @@ func TestTransports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Transport, o.MQTT = c.all, c.mqtt })
-			given := func() map[string]json.RawMessage {
-				r := httptest.NewRequest("POST", "http://192.168.1.5:8003/xiaozhi/ota/", strings.NewReader(whole))
-				r.Header = headers()
-				if c.agent != "" {
-					r.Header.Set("User-Agent", c.agent)
-					r.Header.Set("Origin", "https://panel.example")
-				}
-				w := httptest.NewRecorder()
-				h.handler.ServeHTTP(w, r)
-				var reply map[string]json.RawMessage
-				must.Succeed(t, json.Unmarshal(w.Body.Bytes(), &reply))
-				return reply
+			header := headers()
+			if c.agent != "" {
+				header.Set("User-Agent", c.agent)
+				header.Set("Origin", "https://panel.example")
 			}
-			given()
+			h.ask("POST", "/xiaozhi/ota/", "192.168.1.5:8003", header, whole)
 			if c.own != "" {
-				if _, err := h.robots.Adopt("a0b1c2d3e4f5", time.Now()); err != nil {
-					t.Fatal(err)
-				}
+				h.adopt(t, "a0b1c2d3e4f5")
 				own := string(c.own)
-				if _, err := h.robots.Configure("a0b1c2d3e4f5", device.Change{Transport: &own}); err != nil {
-					t.Fatal(err)
-				}
+				must.Value(h.robots.Configure("a0b1c2d3e4f5", device.Change{Transport: &own}))(t)
 			}
-			reply := given()
+			var reply map[string]json.RawMessage
+			must.Succeed(t, json.Unmarshal(h.ask("POST", "/xiaozhi/ota/", "192.168.1.5:8003", header, whole).Body.Bytes(), &reply))
 			_, byMQTT := reply["mqtt"]
 			_, bySocket := reply["websocket"]
 			if byMQTT != (c.want == device.MQTT) || bySocket != (c.want == device.WebSocket) {
@@ -63,13 +50,10 @@ func TestTransports(t *testing.T) {
 			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Transport != c.want {
 				t.Errorf("%q is remembered", r.Transport)
 			}
-			// Who knows the MAC and nothing else is told nothing, and changes nothing.
-			other := httptest.NewRequest("POST", "http://192.168.1.66:8003/xiaozhi/ota/", strings.NewReader(whole))
-			other.Header = headers()
-			other.Header.Set("Client-Id", "somebody-else")
-			w := httptest.NewRecorder()
-			h.handler.ServeHTTP(w, other)
-			if body := w.Body.String(); strings.Contains(body, "mqtt") || strings.Contains(body, "websocket") {
+			// A client that knows only the MAC learns nothing, and changes nothing.
+			header.Set("Client-Id", "somebody-else")
+			body := h.ask("POST", "/xiaozhi/ota/", "192.168.1.66:8003", header, whole).Body.String()
+			if strings.Contains(body, "mqtt") || strings.Contains(body, "websocket") {
 				t.Errorf("another client is told %s", body)
 			}
 			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Transport != c.want {

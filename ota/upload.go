@@ -84,9 +84,9 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 	return shown, err
 }
 
-// upload receives one file at a time into a folder, renames it, and calls kept. It removes
+// upload receives one file at a time into a folder, renames it, and calls done. It removes
 // a file that is refused or incomplete.
-func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), kept func() error) error {
+func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), done func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
 		defer func() { <-f.uploads }()
@@ -117,7 +117,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	if err != nil {
 		return diskFault(fmt.Errorf("keep the file: %w", err))
 	}
-	return kept()
+	return done()
 }
 
 // receive writes an image to its file and checks it there.

@@ -66,7 +66,7 @@ type result struct {
 	worse    bool    // worse by a quarter or more
 }
 
-// worseFactor is the factor from which a figure counts as worse.
+// worseFactor is the smallest factor that counts as worse.
 const worseFactor = 1.25
 
 // judge compares a row with its goal and with the baseline. A figure of zero, such as late

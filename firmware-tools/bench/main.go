@@ -91,9 +91,9 @@ func bench(ctx context.Context, s settings) error {
 		return errors.New("no row has such a name")
 	}
 	was := baseline{Figures: map[string]float64{}}
-	kept, err := os.ReadFile(baselineFile)
+	stored, err := os.ReadFile(baselineFile)
 	if err == nil {
-		err = json.Unmarshal(kept, &was)
+		err = json.Unmarshal(stored, &was)
 	}
 	if err != nil {
 		return fmt.Errorf("the baseline: %w", err)
@@ -181,13 +181,13 @@ func verdict(results []result, failed []string) error {
 }
 
 // saveBaseline stores the figures as the baseline, and keeps those of rows that were not measured.
-func saveBaseline(kept baseline, results []result) error {
+func saveBaseline(b baseline, results []result) error {
 	for _, r := range results {
 		if !r.absent {
-			kept.Figures[r.name] = r.seen
+			b.Figures[r.name] = r.seen
 		}
 	}
-	text, err := json.MarshalIndent(kept, "", "\t")
+	text, err := json.MarshalIndent(b, "", "\t")
 	if err != nil {
 		return err
 	}

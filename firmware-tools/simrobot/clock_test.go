@@ -3,6 +3,7 @@ package simrobot
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,8 +184,7 @@ func TestRemindersRingWithAndWithoutChannel(t *testing.T) {
 		<-s.closed
 		time.Sleep(810*time.Second - time.Since(start))
 	})
-	want := []string{"Time's up!", "drink", "tea", "drink"}
-	if err != nil || len(rung) != 4 || rung[0] != want[0] || rung[1] != want[1] || rung[2] != want[2] || rung[3] != want[3] {
+	if want := []string{"Time's up!", "drink", "tea", "drink"}; err != nil || !slices.Equal(rung, want) {
 		t.Fatalf("%v; rung %q, want %q", err, rung, want)
 	}
 	for i, d := range []time.Duration{90, 400, 600, 800} {

@@ -14,8 +14,8 @@ import (
 	"perch/voice"
 )
 
-// Speak synthesizes a text with one of flite's voices, to which no recognizer of the
-// appliance was tuned; "" is slt. It returns 16 kHz PCM.
+// Speak synthesizes a text with one of flite's voices; "" is slt. No recognizer of the
+// appliance was tuned to them. It returns 16 kHz PCM.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	dir, err := os.MkdirTemp("", "simrobot")
 	if err != nil {

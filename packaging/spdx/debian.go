@@ -69,7 +69,7 @@ func (d *document) addPackage(root string, fields map[string]string) error {
 
 func isOurs(name string) bool { return name == "perch" || name == "perch-tools" }
 
-// readInRoot reads a file of a root, in which it resolves symbolic links.
+// readInRoot reads a file of a root, with symbolic links resolved within the root.
 func readInRoot(root, name string) ([]byte, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -135,10 +135,10 @@ func (d *document) declared(name, copyright string) string {
 }
 
 // customLicence returns the reference of a licence that SPDX has no name for, which includes its text.
-func (d *document) customLicence(name, short, told string) string {
+func (d *document) customLicence(name, short, content string) string {
 	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
 	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {
-		d.Texts = append(d.Texts, text{ID: id, Text: told, Name: short})
+		d.Texts = append(d.Texts, text{ID: id, Text: content, Name: short})
 	}
 	return id
 }

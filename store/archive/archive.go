@@ -336,7 +336,7 @@ func (s *readErrors) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unreadableBackup distinguishes a damaged backup from one that did not arrive completely.
+// unreadableBackup distinguishes a damaged backup from an incomplete transmission.
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -21,7 +21,7 @@ import (
 )
 
 // backupTries bounds the attempts to find the file of every record of the folder's table,
-// since files may be added and removed meanwhile.
+// since files may be added and removed at any time.
 const backupTries = 3
 
 // Running makes a backup while an appliance uses the directory and has its database open.
