@@ -8,8 +8,8 @@ import (
 	"perch/command"
 )
 
-// TestOnATerminal: titles and colour are for a terminal alone.
-func TestOnATerminal(t *testing.T) {
+// TestTitlesAndColourOnATerminalOnly: titles and colour are for a terminal alone.
+func TestTitlesAndColourOnATerminalOnly(t *testing.T) {
 	list := robotList{Robots: []deviceLine{{ID: "a0b1c2d3e4f5", Board: "m5stack-stack-chan", Firmware: "2.2.4", Address: "192.168.1.20",
 		LastSeen: time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local), Adopted: true}}}
 	const report = "1 fault, with its cure:\nFAIL  disk  full\n\nThe rest works:\nWARN  tls   old\nok    mqtt  works\n"

@@ -88,9 +88,9 @@ func loudness(pcm []int16) float64 {
 	return sum / float64(max(1, len(pcm))) / 300
 }
 
-// TestCommits: nothing is written before hello is answered, a spoken turn
+// TestCommitsOfATurn: nothing is written before hello is answered, a spoken turn
 // costs two commits at most, and an idle appliance none.
-func TestCommits(t *testing.T) {
+func TestCommitsOfATurn(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	before := h.DB.Commits()

@@ -48,7 +48,7 @@ func TestTheBridge(t *testing.T) {
 	h.Admin(http.MethodGet, "/admin/devices", "{}", nil)
 	token, text := h.Request(http.MethodPost, "/admin/say", `{"text":"hello"}`, "Authorization", "Bearer "+key)
 	if token != http.StatusUnauthorized {
-		t.Errorf("the bridge's key opens the owner's door: %d %s", token, text)
+		t.Errorf("the bridge's key opens the owner's route: %d %s", token, text)
 	}
 	h.Stop()
 

@@ -29,9 +29,9 @@ func TestDebug(t *testing.T) {
 		if status, _ := get(own, path, "Origin", "http://page.example"); status != http.StatusForbidden {
 			t.Errorf("%s to a web page: %d", path, status)
 		}
-		for _, door := range []string{"listen", "local"} {
-			if status, _ := get(h.Listeners.At(door)[0], path); status != http.StatusNotFound {
-				t.Errorf("%s at %s: %d", path, door, status)
+		for _, key := range []string{"listen", "local"} {
+			if status, _ := get(h.Listeners.At(key)[0], path); status != http.StatusNotFound {
+				t.Errorf("%s at %s: %d", path, key, status)
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 )
 
-// TestWhoeverMovesAHeadHoldsIt: what an LLM, a bridge's client, Home Assistant or
+// TestSensingLeavesAMovedHeadAlone: what an LLM, a bridge's client, Home Assistant or
 // the owner has turned is not turned away again by what the robot senses next.
-func TestWhoeverMovesAHeadHoldsIt(t *testing.T) {
+func TestSensingLeavesAMovedHeadAlone(t *testing.T) {
 	movers := map[string]func(h *appliancetest.Appliance, robot string){
 		"nobody": nil,
 		"the bridge": func(h *appliancetest.Appliance, robot string) {

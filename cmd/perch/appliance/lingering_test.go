@@ -13,8 +13,8 @@ import (
 	"perch/must"
 )
 
-// TestRobotsCloseFirst: each of the robots' doors that speaks HTTP leaves it to
-// the robot to close the connection, and no other does.
+// TestRobotsCloseFirst: each of the robots' HTTP routes leaves it to the robot to close the
+// connection, and no other does.
 func TestRobotsCloseFirst(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	ask := func(line string) (net.Conn, *bufio.Reader) {
@@ -46,7 +46,7 @@ func TestRobotsCloseFirst(t *testing.T) {
 	}
 	before := h.Listeners.Lingering.Counts().Kept
 	if _, r := ask("GET /health"); !isEnd(r) || h.Listeners.Lingering.Counts().Kept != before {
-		t.Error("a door that is none of the robots' leaves its connection open")
+		t.Error("a route that is none of the robots' leaves its connection open")
 	}
 	if _, text := h.Request(http.MethodGet, "/health", ""); text == "" || strings.Contains(text, "panic") {
 		t.Error("it does not go on")

@@ -15,7 +15,7 @@ import (
 
 // TestLocalhost: a model and a character of this machine come as the protocol's
 // document has them come, to localhost, be that 127.0.0.1 or ::1, and the
-// character may be a page of allowed_origins. The owner's doors are no page's.
+// character may be a page of allowed_origins. The owner's routes are no page's.
 func TestLocalhost(t *testing.T) {
 	const page = "http://localhost:5173"
 	_, port, err := net.SplitHostPort(appliancetest.FreeAddress(t))

@@ -25,14 +25,14 @@ const (
 	lightTool      = "self.robot.set_led_color"
 )
 
-// TestAMoodOnEveryDoor holds a talk whose answer is unsure of itself: the mood is heard,
+// TestMoodReachesRobotSkinAndMQTT holds a talk whose answer is unsure of itself: the mood is heard,
 // seen and fades, the same on the robot, at a skin and on MQTT. The transcript holds what
 // each of them was shown, in its order and without its times. PERCH_GOLDEN=rewrite writes
 // it.
 //
 // Three unsure sentences are felt as strongly as can be, and that brings about no gesture
 // of its own: what shows does not depend on how fast this machine is.
-func TestAMoodOnEveryDoor(t *testing.T) {
+func TestMoodReachesRobotSkinAndMQTT(t *testing.T) {
 	t.Parallel()
 	p := appliancetest.NewPeers(t)
 	p.Words = []string{"[anim:wave]", " Perhaps it is three.", " Maybe it is four.", " Probably it is five."}
@@ -57,9 +57,9 @@ func TestAMoodOnEveryDoor(t *testing.T) {
 	h.Eventually("the skin is told where it looks", func() bool { return len(framesOf(skin, "look_at")) > 0 })
 
 	asSkin, asMQTT, asRobot := dominant(skinMoods(skin)), dominant(mqttMoods(t, mqtt)), robotFeels(robot, skinMoods(skin))
-	for door, shown := range map[string][]string{"robot": asRobot, "skin": asSkin, "MQTT": asMQTT} {
+	for client, shown := range map[string][]string{"robot": asRobot, "skin": asSkin, "MQTT": asMQTT} {
 		if want := []string{"neutral", "uncertain", "neutral"}; !slices.Equal(shown, want) {
-			t.Errorf("by the %s it feels %v, not %v", door, shown, want)
+			t.Errorf("by the %s it feels %v, not %v", client, shown, want)
 		}
 	}
 	got := &txtar.Archive{
@@ -81,8 +81,8 @@ func emotes(h *appliancetest.Appliance, trigger string) {
 		"Authorization", "Bearer "+appliancetest.Key)
 }
 
-// TestARobotWearsItsMood between turns: with its face, its lights and its head.
-func TestARobotWearsItsMood(t *testing.T) {
+// TestMoodOfARobotBetweenTurns shows with its face, its lights and its head.
+func TestMoodOfARobotBetweenTurns(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key
@@ -201,7 +201,7 @@ func golden(t *testing.T, file string, got *txtar.Archive) {
 	}
 }
 
-// section are the lines of one door. Each part is in its own order: between two of them
+// section returns the lines of one client. Each part is in its own order: between two of them
 // the order may differ by milliseconds.
 func section(parts ...[]string) []byte {
 	return []byte(strings.Join(slices.Concat(parts...), "\n") + "\n")

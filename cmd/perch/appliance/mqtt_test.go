@@ -275,9 +275,9 @@ func TestABusyMQTTPort(t *testing.T) {
 	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).Whole(t)
 }
 
-// TestRestartIsAsked: the appliance says that it goes, and ends so that it
+// TestRestartOverMQTT: the appliance says that it goes, and ends so that it
 // begins anew.
-func TestRestartIsAsked(t *testing.T) {
+func TestRestartOverMQTT(t *testing.T) {
 	c := appliancetest.WithBroker(t)
 	h := appliancetest.Start(t, c, t.TempDir())
 	l := h.Listen()
@@ -290,10 +290,10 @@ func TestRestartIsAsked(t *testing.T) {
 	})
 }
 
-// TestThePageIsTrue holds docs/home-assistant.md and the blueprints to what is
+// TestHomeAssistantDocumentationMatches holds docs/home-assistant.md and the blueprints to what is
 // announced: their YAML can be read, the entities they name come to be, under
 // the names Home Assistant makes of ours, and every input is one.
-func TestThePageIsTrue(t *testing.T) {
+func TestHomeAssistantDocumentationMatches(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
 	h.Robot(simrobot.Options{})

@@ -69,7 +69,7 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 
 // TestAStrangerShowsInNoAvatarProgram: a robot that nobody has adopted has its talk, and no
 // program shows it: neither those that relays reach, one of which is to show just that
-// robot, nor those that have come to a door and joined that robot's talk. Once it is
+// robot, nor those that have connected and joined that robot's talk. Once it is
 // adopted they do.
 func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	t.Parallel()

@@ -26,9 +26,9 @@ func loaded(t *testing.T, file string) config.Config {
 	return c
 }
 
-// TestRulesOfOnesOwn: what is in the configuration happens, once in its time,
+// TestRulesOfTheConfiguration: what is in the configuration happens, once in its time,
 // and only where it holds.
-func TestRulesOfOnesOwn(t *testing.T) {
+func TestRulesOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.WithBroker(t)
 	c.Rules = loaded(t, appliancetest.Written(t, `

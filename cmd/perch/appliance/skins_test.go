@@ -17,10 +17,10 @@ import (
 	"perch/waittest"
 )
 
-// TestEveryDoorTellsTheSame: one robot's turn with two tools at once is seen
+// TestEveryClientSeesTheSameTurn: one robot's turn with two tools at once is seen
 // alike by two skins, on MQTT and in the owner's feed. A skin that comes in the
 // middle is shown how things are, and one that reads nothing delays nobody.
-func TestEveryDoorTellsTheSame(t *testing.T) {
+func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	t.Parallel()
 	p := appliancetest.NewPeers(t)
 	p.Calls = `[{"index":0,"id":"c1","type":"function","function":{"name":"self_robot_set_head_angles","arguments":"{\"yaw\":30}"}},` +
@@ -87,9 +87,9 @@ func TestEveryDoorTellsTheSame(t *testing.T) {
 	}
 }
 
-// TestTheSkinsDoors are open to whoever has the key, and to programs of this
+// TestSkinRoutesNeedTheKey: they are open to whoever has the key, and to programs of this
 // machine, and to nobody else; each leads to the same mind and the same robot.
-func TestTheSkinsDoors(t *testing.T) {
+func TestSkinRoutesNeedTheKey(t *testing.T) {
 	c := appliancetest.Config()
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Expect(http.StatusForbidden, "skins.key", http.MethodGet, "/v1/models", "", "Authorization", "Bearer anything")
@@ -101,7 +101,7 @@ func TestTheSkinsDoors(t *testing.T) {
 		chat = `{"model":"perch","messages":[{"role":"user","content":"what can you do"}]}`
 		mcp  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	)
-	for _, door := range []struct{ method, path, body, want string }{
+	for _, route := range []struct{ method, path, body, want string }{
 		{"POST", "/v1/chat/completions", chat, `"assistant"`},
 		{"GET", "/v1/models", "", `"list"`},
 		{"GET", "/v1/vtuber/schema", "", `"agent_state"`},
@@ -111,17 +111,17 @@ func TestTheSkinsDoors(t *testing.T) {
 		{"POST", "/state", `{"state":"working","session_id":"one","tool_name":"Bash"}`, "ok"},
 	} {
 		with := func(more ...string) (int, string) {
-			return h.Request(door.method, door.path, door.body,
+			return h.Request(route.method, route.path, route.body,
 				append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, more...)...)
 		}
-		if status, text := with("Authorization", "Bearer "+appliancetest.Key); status >= 300 || !strings.Contains(text, door.want) {
-			t.Errorf("%s %s: %d %s", door.method, door.path, status, text)
+		if status, text := with("Authorization", "Bearer "+appliancetest.Key); status >= 300 || !strings.Contains(text, route.want) {
+			t.Errorf("%s %s: %d %s", route.method, route.path, status, text)
 		}
 		if status, text := with(); status != http.StatusUnauthorized {
-			t.Errorf("%s %s without the key: %d %s", door.method, door.path, status, text)
+			t.Errorf("%s %s without the key: %d %s", route.method, route.path, status, text)
 		}
 		if status, text := with("Authorization", "Bearer "+appliancetest.Key, "Origin", "https://evil.example"); status != http.StatusForbidden {
-			t.Errorf("%s %s from a foreign page: %d %s", door.method, door.path, status, text)
+			t.Errorf("%s %s from a foreign page: %d %s", route.method, route.path, status, text)
 		}
 	}
 	for _, path := range []string{"/v1/vtuber/ws", "/vccp/nobody"} {

@@ -70,7 +70,7 @@ func TestNoTalkBeginsDuringAStop(t *testing.T) {
 	<-booted
 }
 
-// TestAStopIsShorterThanTheServiceManagerWaits: once the doors are closed there are eight
+// TestAStopIsShorterThanTheServiceManagerWaits: once the listeners are closed there are eight
 // seconds in which conversations end and all data is written.
 func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
 	unit := must.Value(os.ReadFile("../../../packaging/perch.service"))(t)
@@ -80,6 +80,6 @@ func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
 	}
 	waits, err := time.ParseDuration(found[1] + "s")
 	if left := waits - listener.StopWithin; err != nil || left < 8*time.Second {
-		t.Errorf("of %s (%v) the doors leave %s", waits, err, left)
+		t.Errorf("of %s (%v) closing the listeners leaves %s", waits, err, left)
 	}
 }

@@ -75,9 +75,9 @@ func TestAStrangerActsForNoCharacter(t *testing.T) {
 	}
 }
 
-// TestAViewersReportIsToldAsSuch, in the diary: it does not pass for what the character
+// TestAViewersReportIsMarkedInTheDiary: it does not pass for what the character
 // has said, done, signed or remembered.
-func TestAViewersReportIsToldAsSuch(t *testing.T) {
+func TestAViewersReportIsMarkedInTheDiary(t *testing.T) {
 	t.Parallel()
 	h := viewed(t)
 	reports := map[string]string{"speak": `{"text":"I owe you 100 coins","by":""}`, "remember": `{"content":"tea is free"}`,

@@ -33,9 +33,9 @@ func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
 	return path
 }
 
-// TestWhoCanRead: by mode, owner and group of the file and of every directory
+// TestReadabilityByModeAndOwner: who can read a file is found by mode, owner and group of the file and of every directory
 // on the way, and with the command that mends it.
-func TestWhoCanRead(t *testing.T) {
+func TestReadabilityByModeAndOwner(t *testing.T) {
 	group := uint32(os.Getegid())
 	for name, c := range map[string]struct {
 		who       Account
@@ -81,10 +81,10 @@ func TestWhoCanRead(t *testing.T) {
 	}
 }
 
-// TestJudgedAsTheServicesUser: whoever looks at the service's configuration is
+// TestReadabilityForTheServicesUser: whoever looks at the service's configuration is
 // told what the service's user cannot read, with line and key, and not what
 // they cannot read themselves.
-func TestJudgedAsTheServicesUser(t *testing.T) {
+func TestReadabilityForTheServicesUser(t *testing.T) {
 	key, open := keptIn(t, 0o755, 0o600), keptIn(t, 0o755, 0o644)
 	text := "brains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m, key_file: \"" + key +
 		"\"}\n  - {kind: none}\nmqtt: {broker: none, password_file: \"" + open + "\"}\n"
@@ -115,11 +115,11 @@ func TestJudgedAsTheServicesUser(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotOursToRead is no fault of whoever looks, and of the program that
-// is to read it one that names the file, the user and the command.
-func TestWhatIsNotOursToRead(t *testing.T) {
+// TestUnreadableFiles: what whoever looks may not read is no fault; what the program that is to
+// read it may not is one that names the file, the user and the command.
+func TestUnreadableFiles(t *testing.T) {
 	if os.Geteuid() == 0 {
-		commandtest.AsNobody(t, "TestWhatIsNotOursToRead") // root reads everything
+		commandtest.AsNobody(t, "TestUnreadableFiles") // root reads everything
 		return
 	}
 	key := keptIn(t, 0o755, 0o000)

@@ -68,8 +68,8 @@ func untranslated(text string) (words []string) {
 	return words
 }
 
-// TestDocsStandWhereTheySay: a text of several keys is that of one of them, or of their section.
-func TestDocsStandWhereTheySay(t *testing.T) {
+// TestSharedDocsBelongToOneOfTheirKeys: a text of several keys is that of one of them, or of their section.
+func TestSharedDocsBelongToOneOfTheirKeys(t *testing.T) {
 	docs := sampleDocs()
 	for key, about := range map[string]string{
 		"name": "name", "tls.listen": "tls.listen", "behaviours.dance.every": "behaviours.dance", "mqtt.password_file": "mqtt.user",

@@ -328,9 +328,9 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	}
 }
 
-// TestACheckedText is looked at in the place of the owner's file, and not saved. A secret that was
-// not shown is no fault.
-func TestACheckedText(t *testing.T) {
+// TestCheckSavesNothing: a text is checked in the place of the owner's file, and not saved. A
+// secret that was not shown is no fault.
+func TestCheckSavesNothing(t *testing.T) {
 	const own = "name: house\nskins: {key: a-long-key}\nspeech: {silence: 700ms}\n"
 	o := overlaid(t, own)
 	changes(t, o, map[string]any{"timezone": "UTC"})
@@ -406,8 +406,8 @@ func computed(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// TestTheOverlayIsItsOwners: a copy that others can read is corrected by the next start.
-func TestTheOverlayIsItsOwners(t *testing.T) {
+// TestStartCorrectsTheOverlaysMode: a copy that others can read is corrected by the next start.
+func TestStartCorrectsTheOverlaysMode(t *testing.T) {
 	o := overlaid(t, "name: a\n")
 	if err := o.Start(&Config{}); err != nil {
 		t.Fatalf("without one: %v", err)

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"perch/must"
 )
 
 // TestSecretsAreNotShown, in whatever form they are written.
@@ -64,4 +67,86 @@ func FuzzMask(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAMaskedSecretIsShownNowhere: an owner who has the configuration shown sees a secret
+// nowhere: not at another key that has it by an alias, by a merge or as a copy, not in a
+// comment, not in what is wrong with it, and not in the answer to a check or a change.
+func TestAMaskedSecretIsShownNowhere(t *testing.T) {
+	const secret = "geheim-geheim-1"
+	for name, text := range map[string]string{
+		"an alias":                  "skins: {key: &k geheim-geheim-1}\nname: *k\n",
+		"an alias of what comes":    "name: &k geheim-geheim-1\nskins: {key: *k}\n",
+		"an alias in a list":        "bridge: {key: &k geheim-geheim-1}\nallowed_hosts: [*k]\n",
+		"an alias of a section":     "brains: [{kind: openai, env: &e {ANY: geheim-geheim-1}, extra: *e}]\n",
+		"a merge":                   "brains: [{kind: openai, env: &e {ANY: geheim-geheim-1}, extra: {<<: *e, x: 1}}]\n",
+		"an alias as a key":         "skins: {key: &k geheim-geheim-1}\nbrains: [{kind: openai, extra: {*k : 1}}]\n",
+		"a copy":                    "skins: {key: geheim-geheim-1}\nname: geheim-geheim-1\n",
+		"a copy in quotes":          "skins: {key: \"geheim\\x2dgeheim-1\"}\nname: 'geheim-geheim-1'\n",
+		"a part of another":         "skins: {key: geheim-geheim-1}\npublic_url: http://geheim-geheim-1.local\n",
+		"a copy in a comment":       "skins: {key: geheim-geheim-1} # geheim-geheim-1, as on the other Pi\n# was geheim-geheim-1\nname: x\n",
+		"an alias at a wrong place": "skins: {key: &k geheim-geheim-1}\nadoption: *k\nlisten: [*k]\nlanguage: [*k]\nrobots: {idle: *k}\n",
+		"an alias at no key":        "skins: {key: &k geheim-geheim-1}\nnothing: *k\n*k : 1\n",
+		"a copy as a key":           "skins: {key: geheim-geheim-1}\ngeheim-geheim-1: 1\n",
+		"an anchor of its name":     "skins: {key: &geheim-geheim-1 geheim-geheim-1}\nname: *geheim-geheim-1\n",
+		"a copy over lines":         "skins: {key: geheim-geheim-1}\nname: geheim-geheim-1\n [\n",
+		"no YAML":                   "skins: {key: geheim-geheim-1\nname: geheim-geheim-1\n",
+		"a block":                   "skins:\n  key: geheim-geheim-1\npersona: |\n  you are geheim-geheim-1\n",
+	} {
+		o := overlaid(t, text)
+		shown := must.Value(o.Read())(t)
+		if shown.Text == "" && shown.Why == "" {
+			t.Errorf("%s: nothing says why the text is not shown", name)
+		}
+		checked := must.Value(o.Check(text))(t)
+		changes, faults, err := o.Change(map[string]any{"name": secret, "adoption": secret, "robots.idle": secret, "nothing": 1})
+		must.Succeed(t, err)
+		for what, told := range map[string]any{"shown": shown, "checked": checked, "changed": []any{changes, faults}} {
+			all, err := json.Marshal(told)
+			if at := strings.Index(string(all), secret); err != nil || at >= 0 {
+				t.Errorf("%s: %s is %s (%v)", name, what, string(all)[max(0, at-200):min(len(all), at+200)], err)
+			}
+		}
+	}
+}
+
+// TestASecretOfTheEnvironmentIsShownNowhere: one that a variable sets is hidden at keys of
+// the file that have the same.
+func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
+	o := overlaid(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
+		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
+	shown := must.Value(o.Read())(t)
+	for _, part := range []any{shown.Keys, shown.Faults, shown.Warnings} {
+		if all, _ := json.Marshal(part); strings.Contains(string(all), "geheim-geheim") {
+			t.Errorf("shown is %s", all)
+		}
+	}
+}
+
+// TestAShortSecretHidesNoWords: what is secret by its name and a part of many words is
+// hidden where it is the whole value, and the rest of the text is shown.
+func TestAShortSecretHidesNoWords(t *testing.T) {
+	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
+	o := overlaid(t, text)
+	shown := must.Value(o.Read())(t)
+	want := "# the perch in the hall\nname: ••••••\nskins: {key: ••••••}\nbrains: [{kind: openai, env: {HOST: ••••••}, url: \"http://localhost\"}]\n"
+	if shown.Text != want {
+		t.Errorf("shown is %q, want %q", shown.Text, want)
+	}
+}
+
+// TestASecretOfTheOverlayIsShownNowhere: what was set by the page is hidden in the owner's
+// file, too.
+func TestASecretOfTheOverlayIsShownNowhere(t *testing.T) {
+	o := overlaid(t, "name: hall # geheim-geheim-1\n")
+	if _, faults, err := o.Change(map[string]any{"skins.key": "geheim-geheim-1", "mqtt.password": "geheim-geheim-2"}); err != nil || len(faults) > 0 {
+		t.Fatal(faults, err)
+	}
+	shown, err := o.Read()
+	if err != nil || shown.Text != "name: hall # ••••••\n" {
+		t.Errorf("shown is %q, %v", shown.Text, err)
+	}
+	if all, _ := json.Marshal(shown); strings.Contains(string(all), "geheim-geheim") {
+		t.Errorf("shown is %s", all)
+	}
 }

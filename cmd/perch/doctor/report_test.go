@@ -117,9 +117,9 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	}
 }
 
-// TestWhatRunsAndWhatIsTriedAreOneLine: where the appliance tells of a fault of
+// TestStateAndTrialOfAnEngineShareALine: where the appliance tells of a fault of
 // an engine that works when it is tried, both are said, in one line.
-func TestWhatRunsAndWhatIsTriedAreOneLine(t *testing.T) {
+func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 	d := Examined(t)
 	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Engine{{Kind: "reflex", Options: &reflex.Keys{}}}
 	d.answers(t, `{"version":"`+d.Version+`","started":"2026-11-01T00:00:00Z","robots":1,"parts":[`+

@@ -78,8 +78,8 @@ func TestDriversAreDeclaredWhole(t *testing.T) {
 	}
 }
 
-// TestAKindThatIsNone: the kinds are named.
-func TestAKindThatIsNone(t *testing.T) {
+// TestUnknownKind: the error names the kinds there are.
+func TestUnknownKind(t *testing.T) {
 	for _, err := range []error{drivers.Recognizers().Check("ears", nil, drivers.Voice{}),
 		func() error { _, err := drivers.Recognizers().New("ears", nil, drivers.Voice{}); return err }()} {
 		if err == nil || err.Error() != `it is one of assist, openai, sphinx, wyoming, not "ears"` {
@@ -88,8 +88,8 @@ func TestAKindThatIsNone(t *testing.T) {
 	}
 }
 
-// TestABrainsOwnTime: a brain waits for as long as its options say, or else as the setup says.
-func TestABrainsOwnTime(t *testing.T) {
+// TestTimeoutOfABrain: a brain waits for as long as its options say, or else as the setup says.
+func TestTimeoutOfABrain(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
@@ -132,8 +132,8 @@ func TestABrainsOwnTime(t *testing.T) {
 	}
 }
 
-// TestAPersonasModel: the persona's values are used where a brain's options have none.
-func TestAPersonasModel(t *testing.T) {
+// TestPersonaFillsMissingOptions: the persona's values are used where a brain's options have none.
+func TestPersonaFillsMissingOptions(t *testing.T) {
 	warm := 0.5
 	persona := agent.Persona{Brain: agent.BrainOptions{Model: "hers", Temperature: &warm, MaxTokens: 90}}
 	setup := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona}}}

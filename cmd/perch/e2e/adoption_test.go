@@ -3,8 +3,10 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/device"
 	"perch/firmware-tools/simrobot"
 )
 
@@ -48,6 +50,52 @@ func TestAdoption(t *testing.T) {
 			}
 			if list := perch("robot list"); strings.Contains(list, "waits") {
 				t.Errorf("the list is %s", list)
+			}
+		})
+	}
+}
+
+// TestAdoptingOneOfTwoClients: the MAC that two clients have claimed adopts none of them,
+// an hour after the robot was last here; both are shown, neither as the robot, and
+// the owner names one.
+func TestAdoptingOneOfTwoClients(t *testing.T) {
+	for _, adoption := range []string{"open", "code"} {
+		t.Run(adoption, func(t *testing.T) {
+			c, data := appliancetest.Config(), t.TempDir()
+			c.Adoption = adoption
+			h := open(t, c, data)
+			h.Robots.Welcome(time.Time{})
+			comes := func(client, address string, ago time.Duration) {
+				h.Robots.CheckIn(device.CheckIn{ID: "a0b1c2d3e4f5", Client: device.NewClient(client),
+					Board: "m5stack-stack-chan", Firmware: "1.2.4",
+					Address: address, BaseURL: h.URL("")}, time.Now().Add(-ago))
+			}
+			comes("a-stranger", "192.168.1.66", 2*time.Hour)
+			comes("the-robot", "192.168.1.40", time.Hour)
+			comes("a-stranger", "192.168.1.66", 0)
+			all := []string{"a-stranger from 192.168.1.66", "the-robot from 192.168.1.40"}
+			out := h.command("robot list", 0, all...)
+			first, _, _ := strings.Cut(out[strings.Index(out, "a0b1c2d3e4f5"):], "\n")
+			if strings.Contains(first, "192.168.1.") {
+				t.Errorf("one of the two is shown as the robot: %s", first)
+			}
+			refused := []string{"more than one client names itself by this MAC address", `"a-stranger" from 192.168.1.66 at 20`,
+				`"the-robot" from 192.168.1.40 at 20`}
+			h.command("robot adopt a0b1c2d3e4f5", 1, refused...)
+			h.Stop()
+			h = open(t, c, data)
+			h.Robots.Welcome(time.Now().Add(time.Hour)) // also in the first hour
+			h.command("robot adopt A0:B1:C2:D3:E4:F5", 1, refused...)
+			h.command("robot adopt a0b1c2d3e4f5 --client neither", 1, "no client with this Client-Id or address")
+			h.command("robot adopt a0b1c2d3e4f5 --client the-robot", 0, "is adopted")
+			if robot, err := h.Robots.Get("a0b1c2d3e4f5"); err != nil || robot.Client != device.NewClient("the-robot") || !robot.Adopted() {
+				t.Errorf("adopted is %+v (%v)", robot, err)
+			}
+			comes("a-stranger", "192.168.1.66", 0)
+			out = h.command("robot list", 0, "claimed by Client-Id a-stranger from 192.168.1.66", "claimed by Client-Id the-robot from 192.168.1.40")
+			first, _, _ = strings.Cut(out[strings.Index(out, "a0b1c2d3e4f5"):], "\n")
+			if !strings.Contains(first, "192.168.1.40") {
+				t.Errorf("the robot is shown as %s", first)
 			}
 		})
 	}

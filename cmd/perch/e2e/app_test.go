@@ -74,7 +74,7 @@ func (p *process) eventually(name string, is func(partOf) bool) {
 	}
 }
 
-// core is Home Assistant behind the Supervisor: its conversation, over both of its doors.
+// core is Home Assistant behind the Supervisor: its conversation, over both of its interfaces.
 func core(t *testing.T, s *supervisortest.Supervisor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/conversation/process" {
@@ -247,7 +247,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 		t.Errorf("a notification: %d %s", status, text)
 	}
 	if _, data, err := ws.Receive(); err != nil || !json.Valid(data) {
-		t.Errorf("the skin's door says %q, %v", data, err)
+		t.Errorf("the skin's socket says %q, %v", data, err)
 	}
 	ws.Drop()
 
@@ -307,7 +307,7 @@ func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
 	if status, text := bob(http.MethodPut, "/api/v1/config/name"); status != http.StatusForbidden {
 		t.Fatalf("somebody who is no administrator changes the configuration: %d %.200s", status, text)
 	}
-	for _, routes := range doorLocks {
+	for _, routes := range routeLocks {
 		for _, route := range routes {
 			method, path, _ := strings.Cut(route, " ")
 			if status, text := bob(method, path, "X-Remote-User-Id", "1f"); status != http.StatusForbidden ||

@@ -174,8 +174,8 @@ func killed(t *testing.T, path string) {
 	t.Cleanup(func() { _ = os.Remove(path) }) // who listens there removes it first
 }
 
-// TestOfflineWhileInUse: a database that is in use is nobody else's.
-func TestOfflineWhileInUse(t *testing.T) {
+// TestABackupNeedsTheDatabaseForItself: a database that is in use is nobody else's.
+func TestABackupNeedsTheDatabaseForItself(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
 	db := must.Value(store.Open(archive.DatabasePath(data), store.Options{}))(t)
 	defer db.Close()

@@ -344,10 +344,10 @@ func missingNotices(t *testing.T, data string, texts []string) {
 	}
 }
 
-// TestConfirmedOverABrokerOfOnesOwn: a broker that is not Perch's gives again
+// TestConfirmedOverAnotherBroker: a broker that is not Perch's gives again
 // what Perch has not confirmed when it was killed, and what was published while
 // Perch was away.
-func TestConfirmedOverABrokerOfOnesOwn(t *testing.T) {
+func TestConfirmedOverAnotherBroker(t *testing.T) {
 	t.Parallel()
 	_, address := appliancetest.StartMosquitto(t)
 	host, port, _ := net.SplitHostPort(address)

@@ -169,7 +169,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	v := clients{t, h, secrets, keys}
 	leave := v.listenEverywhere()
 	h.robotTalks(secrets)
-	v.tryEveryDoor(trusts(t, c.TLS.Certificate))
+	v.tryEveryRoute(trusts(t, c.TLS.Certificate))
 	v.guessAtMQTT()
 	v.commands()
 	v.panics()
@@ -181,7 +181,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 			t.Errorf("the log does not hold %q: that way was not gone", want)
 		}
 	}
-	for _, name := range []string{"the doors", "server-sent events", "a skin's frames", "MQTT", "the commands", "a recording"} {
+	for _, name := range []string{"the routes", "server-sent events", "a skin's frames", "MQTT", "the commands", "a recording"} {
 		if told := secrets.told[name]; told == nil || told.Len() < 100 {
 			t.Errorf("nothing is told by %s: the test does not hear it", name)
 		}
@@ -374,11 +374,11 @@ func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	return func() { _ = conn.Close() }
 }
 
-// tryEveryDoor goes through all with the right key, and with wrong ones that
+// tryEveryRoute asks each route with the right key, and with wrong ones that
 // must not be told either.
-func (v clients) tryEveryDoor(known *tls.Config) {
+func (v clients) tryEveryRoute(known *tls.Config) {
 	v.t.Helper()
-	out := v.secrets.hear("the doors")
+	out := v.secrets.hear("the routes")
 	k := &prober{t: v.t, h: v.h, known: known, told: func(text string) { _, _ = io.WriteString(out, text) }}
 	for _, s := range v.h.Listeners.Servers {
 		for _, r := range s.Server.Handler.(*gin.Engine).Routes() {
@@ -425,7 +425,7 @@ func (v clients) panics() {
 	e.GET("/test/fails", func(c *gin.Context) { _ = c.Error(fmt.Errorf("a test has it so")) })
 	for _, path := range []string{"/test/panic", "/test/fails"} {
 		status, text := v.h.Request(http.MethodGet, path+"?token="+wrong, "", "Authorization", "Bearer "+wrong)
-		_, _ = io.WriteString(v.secrets.hear("the doors"), text)
+		_, _ = io.WriteString(v.secrets.hear("the routes"), text)
 		if status != http.StatusInternalServerError || strings.Contains(text, "a test") {
 			v.t.Errorf("%s: %d %s", path, status, text)
 		}

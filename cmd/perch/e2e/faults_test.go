@@ -17,10 +17,10 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestWhatIsWrongIsSaid: whatever keeps a brain from answering is told in one
+// TestFaultsOfBrains: whatever keeps a brain from answering is told in one
 // sentence, in the log, by the doctor and at /ready, and to who stands before
 // the robot there is something said. No key is in any of it.
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestFaultsOfBrains(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-key-0123456789"
 	refuse := func(status int, body string) http.HandlerFunc {
@@ -151,4 +151,27 @@ func (h *running) shown() (all []string) {
 		all = append(all, turn.Said, turn.End)
 	}
 	return all
+}
+
+// TestTheDoctorSaysEachThingOnce of an appliance that runs: no engine twice,
+// and of a brain that is well what it answers when it is asked what it knows.
+func TestTheDoctorSaysEachThingOnce(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	_, out, _ := commandLine(t, "doctor", "--data", h.Data) // whether anything else has the default ports is not of this
+	times := map[string]int{}
+	for line := range strings.Lines(out) {
+		if part := strings.TrimSpace(line[min(6, len(line)-1):]); strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL") ||
+			strings.HasPrefix(line, "WARN") {
+			name, _, _ := strings.Cut(part, "  ")
+			times[name]++
+		}
+	}
+	for _, part := range []string{"brain reflex", "recognizer sphinx", "synthesizer espeak", "mqtt", "disk", "clock"} {
+		if times[part] != 1 {
+			t.Errorf("%s is told of %d times:\n%s", part, times[part], out)
+		}
+	}
+	if !strings.Contains(out, `"It is `) || strings.Contains(out, "1 robots") || !strings.Contains(out, "with no robot") {
+		t.Errorf("it says\n%s", out)
+	}
 }

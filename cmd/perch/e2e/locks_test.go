@@ -30,7 +30,7 @@ import (
 	"perch/must"
 )
 
-// lock is what a door wants to see.
+// lock is what a route asks for.
 type lock string
 
 const (
@@ -47,9 +47,9 @@ const (
 	talksBearer lock = "the bearer of a talk"
 )
 
-// doorLocks are the lock of every door there is. A route that is not here is
-// one whose lock nobody has thought of.
-var doorLocks = map[lock][]string{
+// routeLocks has the routes of each lock. A route that is not here is one whose lock nobody has
+// thought of.
+var routeLocks = map[lock][]string{
 	public: {"GET /perch-card.js"},
 	pages:  {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /session", "POST /session", "DELETE /session"},
 	anyone: {"GET /health", "GET /ready",
@@ -89,7 +89,7 @@ var doorLocks = map[lock][]string{
 		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
 }
 
-// keylessHere are the owner's doors that need no key on the addresses in local: they change
+// keylessHere are the owner's routes that need no key on the addresses in local: they change
 // nothing and show no secret. A proxy on this machine that says nothing of itself opens them
 // to everybody behind it.
 var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaozhi/admin/devices", "GET /xiaozhi/admin/songs",
@@ -101,7 +101,7 @@ var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaoz
 	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
 	"GET /api/v1/logs"}
 
-// sockets are the doors that a WebSocket is opened at.
+// sockets are the routes that open a WebSocket.
 var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws",
 	"GET /client-ws", "GET /ws"}
 
@@ -117,7 +117,7 @@ func bridgesAdmin(prefixes ...string) (all []string) {
 }
 
 func lockOf(route string) (lock, bool) {
-	for l, routes := range doorLocks {
+	for l, routes := range routeLocks {
 		if slices.Contains(routes, route) {
 			return l, true
 		}
@@ -125,7 +125,7 @@ func lockOf(route string) (lock, bool) {
 	return "", false
 }
 
-// prober tries doors, each time from another address, so that wrong keys are
+// prober tries routes, each time from another address, so that wrong keys are
 // not counted together.
 type prober struct {
 	t     *testing.T
@@ -165,7 +165,7 @@ func (k *prober) dial(s *listener.Server, from net.IP) net.Conn {
 	return conn
 }
 
-// at tries a door, and returns the status and the code of the error.
+// at tries a route, and returns the status and the code of the error.
 func (k *prober) at(s *listener.Server, n probe) (status int, code string) {
 	k.t.Helper()
 	conn := k.dial(s, n.from)
@@ -236,7 +236,7 @@ func (n probe) write(w io.Writer, r *http.Request) error {
 // allowedPage is in allowed_origins.
 const allowedPage = "https://panel.example"
 
-// locked has a key for every door.
+// locked starts an appliance that has a key for every lock.
 func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[lock]string) {
 	c := appliancetest.Config()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
@@ -253,8 +253,8 @@ func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[l
 
 func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
-// TestEveryDoorHasItsLock: no route of any listener is open to who has not its key.
-func TestEveryDoorHasItsLock(t *testing.T) {
+// TestEveryRouteHasItsLock: no route of any listener is open to who has not its key.
+func TestEveryRouteHasItsLock(t *testing.T) {
 	t.Parallel()
 	h, k, keys := locked(t, nil)
 	seen := map[string]int{}
@@ -263,7 +263,7 @@ func TestEveryDoorHasItsLock(t *testing.T) {
 			route := r.Method + " " + r.Path
 			l, known := lockOf(route)
 			if !known {
-				t.Errorf("%s at %q: nobody has said what its lock is; add it to doorLocks", route, s.Key)
+				t.Errorf("%s at %q: nobody has said what its lock is; add it to routeLocks", route, s.Key)
 				continue
 			}
 			seen[s.Key]++
@@ -298,7 +298,7 @@ func passed(status int, code string) bool {
 	return status != 401 && status != 403 && status != 421 && status != 429 && code != "not_found" && code != "wrong_method"
 }
 
-// fromTheNetwork tries one door from the network.
+// fromTheNetwork tries one route from the network.
 func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys map[lock]string) {
 	k.t.Helper()
 	expect := func(what string, n probe, want ...int) {
@@ -323,7 +323,7 @@ func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys m
 		421)
 	as := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "c"}
 	if s.Key == "tls.listen" && l != ownersToken && strings.Contains(route, " /xiaozhi/") {
-		expect("a robot's door without a session", probe{header: append(right, as...)}, 404)
+		expect("a robot's route without a session", probe{header: append(right, as...)}, 404)
 		return
 	}
 	switch l {
@@ -382,7 +382,7 @@ var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto
 	"Via",
 	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
 
-// fromThisMachine tries one door on an address of this machine alone. An empty key is that
+// fromThisMachine tries one route on an address of this machine alone. An empty key is that
 // none is needed there.
 func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key string) {
 	k.t.Helper()
@@ -403,7 +403,7 @@ func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key s
 	}
 	method, path, _ := strings.Cut(route, " ")
 	if method == http.MethodHead {
-		return // its answers do not say why; the door is that of GET
+		return // its answers do not say why; its lock is that of GET
 	}
 	here := passed
 	switch l {
@@ -469,7 +469,7 @@ func TestTheKeyInTheAddress(t *testing.T) {
 			continue
 		}
 		for l, key := range keys {
-			for _, route := range doorLocks[l] {
+			for _, route := range routeLocks[l] {
 				if route == "GET /api/v1/backup" || route == "POST /api/v1/restore" {
 					continue // they are another's, and need not be there
 				}
@@ -563,7 +563,7 @@ func TestAProxyThatSaysNothing(t *testing.T) {
 		Transport: &http.Transport{DisableKeepAlives: true},
 	})
 	defer proxy.Close()
-	for _, route := range doorLocks[ownersToken] {
+	for _, route := range routeLocks[ownersToken] {
 		if slices.Contains(keylessHere, route) {
 			continue
 		}
@@ -611,7 +611,7 @@ func TestThePageOfThisMachineComesIn(t *testing.T) {
 	}
 }
 
-// uploads are the doors with bodies larger than those of all others.
+// uploads are the routes with bodies larger than those of all others.
 var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "POST /api/v1/restore"}
 
 // TestSizesAreBounded: a stranger cannot fill the memory with bodies and headers larger than
@@ -648,9 +648,9 @@ func TestSizesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRobotsDoorsArePaced: robots are still served while one address keeps asking at the doors that
-// have no lock.
-func TestRobotsDoorsArePaced(t *testing.T) {
+// TestRobotsRoutesArePaced: robots are still served while one address keeps asking at the routes
+// that have no lock.
+func TestRobotsRoutesArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
 	e := h.Listeners.Servers[0].Server.Handler
 	come := func(from, path string) int {
@@ -680,7 +680,7 @@ func TestRobotsDoorsArePaced(t *testing.T) {
 
 // TestStrangersAtThePageArePaced: an address that has no session and no key may load the
 // page a few times at once. One that goes on is refused, each time after a second, at the
-// page and its files, at the owner's doors and where there is nothing. It does not count
+// page and its files, at the owner's routes and where there is nothing. It does not count
 // together with its robots, and an owner who has come in is not counted.
 func TestStrangersAtThePageArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
@@ -732,11 +732,11 @@ func TestStrangersAtThePageArePaced(t *testing.T) {
 	}
 }
 
-// TestDoorsWithoutHTTP: MQTT wants its password, which the program makes where
+// TestMQTTAndWyomingAreLocked: MQTT wants its password, which the program makes where
 // nobody has set one; Wyoming knows no key, and is off until somebody wants it.
-func TestDoorsWithoutHTTP(t *testing.T) {
+func TestMQTTAndWyomingAreLocked(t *testing.T) {
 	if c := config.Default(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
-		t.Errorf("doors are open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
+		t.Errorf("something is open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)
 	}
 	c := appliancetest.Config()
 	c.MQTT.Broker, c.MQTT.Listen = config.EmbeddedBroker, appliancetest.FreeAddress(t)

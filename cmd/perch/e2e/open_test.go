@@ -11,7 +11,7 @@ import (
 )
 
 // TestOpenLetsABrowserIn: what perch open prints is good once, for a session that the
-// owner's doors and skins' socket take, and whose end ends it.
+// owner's routes and skins' socket take, and whose end ends it.
 func TestOpenLetsABrowserIn(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = "the-key-of-the-skins"
@@ -42,8 +42,8 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 	h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1")
 }
 
-// TestWithoutThePage: there is none, and nobody comes in by it.
-func TestWithoutThePage(t *testing.T) {
+// TestPageSwitchedOff: nothing is served for it, and nobody logs in by it.
+func TestPageSwitchedOff(t *testing.T) {
 	c := appliancetest.Config()
 	c.Web.Enabled = false
 	h := open(t, c, t.TempDir())

@@ -78,8 +78,8 @@ func TestAnAvatarOfOpenClaw(t *testing.T) {
 	}
 }
 
-// TestOpenClawsDoorToTheNetwork takes the skins' key for its token, and no page of anybody.
-func TestOpenClawsDoorToTheNetwork(t *testing.T) {
+// TestOpenClawOnTheNetwork: its token is the skins' key, and pages are refused.
+func TestOpenClawOnTheNetwork(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key, c.Skins.OpenClaw = "the-key-of-the-skins", "0.0.0.0:0"
 	h := open(t, c, t.TempDir())

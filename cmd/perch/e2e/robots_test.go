@@ -230,3 +230,16 @@ func TestFaultsOfRobots(t *testing.T) {
 		t.Errorf("what can be: %v", err)
 	}
 }
+
+// TestSearchOfTheNetwork searches the loopback interface alone. An empty answer has lists.
+func TestSearchOfTheNetwork(t *testing.T) {
+	c := appliancetest.Config()
+	c.MDNS.Interfaces = []string{"lo"}
+	h := appliancetest.Start(t, c, t.TempDir())
+	var found admin.Found
+	h.Admin(http.MethodGet, "/api/v1/found", "", &found)
+	if found.Wyoming == nil || found.Ollama == nil || found.HomeAssistant == nil {
+		t.Errorf("%+v", found)
+	}
+	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/found", "")
+}

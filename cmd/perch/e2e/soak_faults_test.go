@@ -274,7 +274,7 @@ func (s *soak) powerCut(ctx context.Context) {
 	s.say("killed by SIGKILL, and back after %s", s.appliance.starts[len(s.appliance.starts)-1].Round(time.Millisecond))
 }
 
-// badInput sends what nobody should, to every kind of door. The answer is a
+// badInput sends what nobody should, to every kind of route. The answer is a
 // refusal, and never that something broke inside.
 func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 	noise := make([]byte, 200+r.IntN(3000))
@@ -283,7 +283,7 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 	}
 	bodies := []string{"", "null", "[]", `{"a":`, `"text"`, `{"text":1e999}`, `{"robot":{"robot":[]}}`, `{"messages":"x","model":7}`, string(noise)}
 	sent := 0
-	for _, door := range []struct{ method, path, key string }{
+	for _, route := range []struct{ method, path, key string }{
 		{"POST", "/xiaozhi/ota/", ""}, {"POST", "/xiaozhi/ota/activate", ""}, {"GET", "/xiaozhi/v1/", ""}, {"POST", "/xiaozhi/vision/explain", ""},
 		{"POST", "/v1/chat/completions", soakSkinsKey}, {"POST", "/v1/vtuber/notifications", soakSkinsKey}, {"POST", "/mcp", soakSkinsKey},
 		{"POST", "/state", soakSkinsKey}, {"POST", "/permission", soakSkinsKey}, {"POST", "/api/message", soakBridgeKey},
@@ -294,17 +294,17 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 		}
 		body := bodies[r.IntN(len(bodies))]
 		header := []string{"Device-Id", "a0:b1:c2:ba:d0:01", "Client-Id", "bad"}
-		if door.key != "" {
-			header = append(header, "Authorization", "Bearer "+door.key)
+		if route.key != "" {
+			header = append(header, "Authorization", "Bearer "+route.key)
 		}
-		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), door.method, "http://"+s.appliance.listen+door.path, body,
+		status, text, err := soakRequest(ctx, fmt.Sprintf("127.0.4.%d", 1+r.IntN(200)), route.method, "http://"+s.appliance.listen+route.path, body,
 			header...)
 		sent++
 		if status == http.StatusInternalServerError {
-			return "", fmt.Errorf("%s %s with %.40q broke something: %.200s", door.method, door.path, body, text)
+			return "", fmt.Errorf("%s %s with %.40q broke something: %.200s", route.method, route.path, body, text)
 		}
 		if err != nil && ctx.Err() == nil {
-			return "", fmt.Errorf("%s %s with %.40q: %w", door.method, door.path, body, err)
+			return "", fmt.Errorf("%s %s with %.40q: %w", route.method, route.path, body, err)
 		}
 	}
 	return fmt.Sprintf(", %d requests", sent), errors.Join(s.badFrames(ctx, noise), s.badBytes(ctx, noise))

@@ -195,10 +195,10 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 	}
 }
 
-// TestAnotherInItsPlace: whoever came first with a robot's MAC, and holds a
+// TestAdoptionDisplacesAnImpostor: whoever came first with a robot's MAC, and holds a
 // channel and a talk, has neither once the owner has adopted the robot by its
-// code, over whichever door.
-func TestAnotherInItsPlace(t *testing.T) {
+// code, over whichever interface.
+func TestAdoptionDisplacesAnImpostor(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robots.Welcome(time.Time{})
 	h.Stays(simrobot.Options{Stay: true})

@@ -75,9 +75,9 @@ func (h *running) checksInOverTLS(client http.Client, address string) {
 	}
 }
 
-// TestEncryptedDoors: everything is served but the robots' doors, which are for the
+// TestRoutesOverTLS: everything is served but the robots' routes, which are for the
 // owner's page alone, skins' WebSockets too, and nothing older than TLS 1.2.
-func TestEncryptedDoors(t *testing.T) {
+func TestRoutesOverTLS(t *testing.T) {
 	c := appliancetest.Config()
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	c.Skins.Key = "the-key-of-the-skins"

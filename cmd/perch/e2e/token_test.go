@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -53,5 +55,44 @@ func TestTokenCommand(t *testing.T) {
 	}
 	if strings.Contains(h.Logged.String(), shown[2]) {
 		t.Error("the log tells the token")
+	}
+}
+
+// TestARefusedToken: whoever brings a token is told which it was and where the
+// right one is, by a path that means something where they are.
+func TestARefusedToken(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	file := filepath.Join(t.TempDir(), "token")
+	must.Succeed(t, os.WriteFile(file, []byte("not the one at all"), 0o600))
+	t.Setenv("PERCH_TOKEN", "")
+	for line, words := range map[string][]string{
+		"robot list --url " + h.URL("") + " --token-file " + file: {"refuses the token in " + file},
+		"robot list --url " + h.URL(""):                           {"wants its admin token", "--token-file FILE"},
+	} {
+		out := bare(t, line, 1)
+		for _, word := range append(words, h.URL(""), "sudo cat /var/lib/perch/admin-token", "on the machine that it runs on") {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s says %q, not %q", line, out, word)
+			}
+		}
+		if strings.Contains(out, "in the data directory") || strings.Contains(out, h.Data) || strings.Contains(out, "not the one at all") {
+			t.Errorf("%s says %q", line, out)
+		}
+	}
+	t.Setenv("PERCH_TOKEN", "another that is wrong")
+	bare(t, "robot list --url "+h.URL(""), 1, "refuses the token in PERCH_TOKEN")
+}
+
+// TestARefusalSaysWhereTheKeyIs, and no more: neither the key nor where on this
+// machine the data directory is.
+func TestARefusalSaysWhereTheKeyIs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	h := open(t, appliancetest.Config(), "data") // as where it is started without the package
+	for _, path := range []string{"/admin/devices", "/xiaozhi/admin/devices", "/api/v1/status", "/metrics"} {
+		status, text := h.Request("GET", path, "")
+		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.Data+"/") ||
+			strings.Contains(text, h.Secret("admin-token")) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
 	}
 }

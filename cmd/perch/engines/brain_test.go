@@ -16,9 +16,9 @@ import (
 	"perch/must"
 )
 
-// TestWithinIsAlsoForTheBeginning: an agent that never greets is not waited for
+// TestTimeoutIncludesTheGreeting: an agent that never greets is not waited for
 // any longer than its configuration says.
-func TestWithinIsAlsoForTheBeginning(t *testing.T) {
+func TestTimeoutIncludesTheGreeting(t *testing.T) {
 	c := config.Default()
 	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Options{Command: []string{"sleep", "60"}, Silence: 300 * time.Millisecond}}}
 	e, err := New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
@@ -30,9 +30,9 @@ func TestWithinIsAlsoForTheBeginning(t *testing.T) {
 	}
 }
 
-// TestAStrangerIsNoFailure: a brain that passes over a robot that nobody has
+// TestAPassedOverStrangerIsNoFailure: a brain that passes over a robot that nobody has
 // adopted by name is as well as before.
-func TestAStrangerIsNoFailure(t *testing.T) {
+func TestAPassedOverStrangerIsNoFailure(t *testing.T) {
 	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
 	b := watchedBrain{passing{}, n, false}
 	for range 3 {

@@ -112,9 +112,9 @@ func TestAnEngineThatHangs(t *testing.T) {
 	})
 }
 
-// TestOneThatComesBack: an engine that was away and is there again is used as
-// soon as that is seen, however long it was to rest.
-func TestOneThatComesBack(t *testing.T) {
+// TestARecoveredEngineIsUsedAtOnce: an engine that was away and is there again is used as
+// soon as that is seen, however long its pause was to be.
+func TestARecoveredEngineIsUsedAtOnce(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		var away atomic.Bool
 		away.Store(true)
@@ -186,8 +186,8 @@ func TestADeadEngineIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestTheLastIsAlwaysTried: where nothing follows there is nothing to lose.
-func TestTheLastIsAlwaysTried(t *testing.T) {
+// TestTheLastEngineIsAlwaysTried: where nothing follows there is nothing to lose.
+func TestTheLastEngineIsAlwaysTried(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		c.Last = true
 		dead := &scripted{err: voice.ErrUnavailable}
@@ -240,9 +240,9 @@ func TestWhoseFaultItIs(t *testing.T) {
 	})
 }
 
-// TestLooking: an engine that fails is looked at until it works; one that only
-// looks well, and fails when it is used, is left alone for longer all the same.
-func TestLooking(t *testing.T) {
+// TestFailedEnginesAreChecked: an engine that fails is checked until it works; one that passes
+// each check, and fails when it is used, is left alone for longer all the same.
+func TestFailedEnginesAreChecked(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var looks atomic.Int64
@@ -341,9 +341,9 @@ func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
 	})
 }
 
-// TestOneRobotsOwnCostsNoOther: an engine that does not have one robot's voice or
+// TestAMissingVoiceIsNoFailure: an engine that does not have one robot's voice or
 // language has not failed; a voice is then the engine's own.
-func TestOneRobotsOwnCostsNoOther(t *testing.T) {
+func TestAMissingVoiceIsNoFailure(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		c.language = "en"
 		engine := &choosy{}
@@ -376,9 +376,9 @@ func TestOneRobotsOwnCostsNoOther(t *testing.T) {
 	})
 }
 
-// TestALanguageIsLeftToTheNext: a synthesizer that does not know a language is not asked
+// TestAnUnknownLanguageGoesToTheNextEngine: a synthesizer that does not know a language is not asked
 // to read it in another while a next one may know it, and has not failed.
-func TestALanguageIsLeftToTheNext(t *testing.T) {
+func TestAnUnknownLanguageGoesToTheNextEngine(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		last     bool

@@ -71,9 +71,9 @@ func TestSixLanguagesAreSpoken(t *testing.T) {
 	}
 }
 
-// TestSentencesThatNobodyHears: the log says that the grammar's recognizer is for English,
+// TestLogNamesUnheardSentences: the log says that the grammar's recognizer is for English,
 // and which of the owner's own sentences it cannot listen for.
-func TestSentencesThatNobodyHears(t *testing.T) {
+func TestLogNamesUnheardSentences(t *testing.T) {
 	for name, c := range map[string]struct{ language, own, want string }{
 		"English":        {"en-GB", "{tea: {sentences: [more tea], answer: Yes.}}", ""},
 		"German":         {"de-AT", "", `listens for the English sentences; add another to speech.recognizers" language=de-AT`},

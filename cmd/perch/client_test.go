@@ -20,9 +20,9 @@ func TestAnotherProgramAtTheAddress(t *testing.T) {
 	}
 }
 
-// TestNoneRunsAndWhy: where the service is being started again and again, or
+// TestStateOfTheServiceIsSaid: where the service is being started again and again, or
 // has been stopped, that is what is said.
-func TestNoneRunsAndWhy(t *testing.T) {
+func TestStateOfTheServiceIsSaid(t *testing.T) {
 	unit := func(text string, err error) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return text, err }
 	}

@@ -32,7 +32,7 @@ func manager(t *testing.T) (next func() string) {
 	}
 }
 
-func TestTheServiceManagerIsTold(t *testing.T) {
+func TestServiceManagerNotifications(t *testing.T) {
 	next := manager(t)
 	t.Setenv("WATCHDOG_USEC", "300000")
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -77,16 +77,15 @@ type deaf struct{ net.Listener }
 
 func (deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// TestDoorsDiskAndClockAreParts of what /ready lists, and keep nobody from
-// talking.
-func TestDoorsDiskAndClockAreParts(t *testing.T) {
+// TestHealthOfSocketDiskAndClock: they are parts of what /ready lists, and keep nobody from talking.
+func TestHealthOfSocketDiskAndClock(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	if p := h.Part("doors"); !p.OK {
-		t.Errorf("the doors: %+v", p)
+		t.Errorf("the listeners: %+v", p)
 	}
 	must.Succeed(t, os.Remove(filepath.Join(h.Data, "perch.sock")))
 	if p := h.Part("doors"); p.OK || !strings.Contains(p.Note, "perch.sock") || !strings.Contains(p.Note, "restart") {
-		t.Errorf("the doors without a socket: %+v", p)
+		t.Errorf("the listeners without a socket: %+v", p)
 	}
 	for _, name := range []string{"disk", "clock"} {
 		if p := h.Part(name); p.Name != name || p.Vital || p.Note == "" {

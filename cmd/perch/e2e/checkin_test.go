@@ -14,10 +14,10 @@ import (
 	"perch/must"
 )
 
-// TestABrowserStandsInForARobot: a page in allowed_origins checks in and opens
+// TestABrowserAsARobot: a page in allowed_origins checks in and opens
 // a channel, with everything in the query and no Client-Id, as test pages of
 // the field do.
-func TestABrowserStandsInForARobot(t *testing.T) {
+func TestABrowserAsARobot(t *testing.T) {
 	const panel = "https://panel.example"
 	c := appliancetest.Config()
 	c.AllowedOrigins = []string{panel}
