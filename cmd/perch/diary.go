@@ -90,13 +90,13 @@ func writeReport(out io.Writer, r diary.Report) {
 	}
 	from := max(r.From, 1)
 	for _, f := range r.Foreign {
-		what := fmt.Sprintf("entries %d to %d fit, and are", from, f.To)
+		entries := fmt.Sprintf("entries %d to %d fit, and are", from, f.To)
 		if f.To < from {
-			what = "the diary began without entries, and was"
+			entries = "the diary began without entries, and was"
 		}
 		fmt.Fprintf(out, "%s signed with another appliance's key, %s. That is so after a restore of its backup. "+
 			"If you have restored one, compare the key with the one that perch diary verify showed there, and run perch diary verify --key KEY. "+
-			"If you have not, somebody has put another diary here.\n", what, plain.Text(f.Address))
+			"If you have not, somebody has put another diary here.\n", entries, plain.Text(f.Address))
 		from = max(from, f.To+1)
 	}
 	switch {

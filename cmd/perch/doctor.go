@@ -80,9 +80,9 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 
 // examine examines the appliance that these flags have started, for its owner's page.
 func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
-	ours := overSocket(listener.SocketPath(config.Data(s.data)))
-	defer ours.http.CloseIdleConnections()
-	d, err := s.examined(ctx, config.Data(s.data), func(string) (doctor.Asker, error) { return ours, nil })
+	appliance := overSocket(listener.SocketPath(config.Data(s.data)))
+	defer appliance.http.CloseIdleConnections()
+	d, err := s.examined(ctx, config.Data(s.data), func(string) (doctor.Asker, error) { return appliance, nil })
 	if d == nil {
 		return nil, err
 	}

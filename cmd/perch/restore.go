@@ -58,7 +58,7 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 		}
 		return r.print(c, staged, func(out io.Writer) { writeStaged(out, staged) })
 	}
-	m, kept, err := datadir.Archive(config.Data(r.data), version, slog.Default()).Restore(c.Context(), progress.Reader(file))
+	m, previous, err := datadir.Archive(config.Data(r.data), version, slog.Default()).Restore(c.Context(), progress.Reader(file))
 	progress.Finish()
 	if err != nil {
 		return err
@@ -66,11 +66,11 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 	restored := struct {
 		archive.Manifest
 		Kept string `json:"kept,omitempty"` // the previous database
-	}{m, kept}
+	}{m, previous}
 	return r.print(c, restored, func(out io.Writer) {
 		fmt.Fprintf(out, "restored: %s\n", m)
-		if kept != "" {
-			fmt.Fprintf(out, "the database of before is %s\n", kept)
+		if previous != "" {
+			fmt.Fprintf(out, "the database of before is %s\n", previous)
 		}
 	})
 }

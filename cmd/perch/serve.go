@@ -49,15 +49,15 @@ func serve(ctx context.Context, s *settings, begin bool, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	kept := logtail.New()
-	log := slog.New(kept.Handler(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr))))
+	logs := logtail.New()
+	log := slog.New(logs.Handler(logTo(os.Stderr, c.Level(), toJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr))))
 	slog.SetDefault(log) // some libraries write to the standard logger
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: machine.BuiltAt(built),
 		FirstSteps: out, Flags: s.flags(), NewDatabase: begin,
-		Logs: kept, Overlay: s.overlay(), Doctor: s.examine})
+		Logs: logs, Overlay: s.overlay(), Doctor: s.examine})
 	if err != nil {
 		return err
 	}

@@ -101,26 +101,26 @@ func skillsCommand() *cobra.Command {
 	})
 }
 
-func shown(s skill.Skill, why error) shownSkill {
-	shown := shownSkill{Name: s.Name, Version: s.Version, Folder: s.Folder, Digest: s.Digest, Loaded: why == nil}
+func shown(s skill.Skill, problem error) shownSkill {
+	shown := shownSkill{Name: s.Name, Version: s.Version, Folder: s.Folder, Digest: s.Digest, Loaded: problem == nil}
 	if s.Signature != nil {
 		shown.Signed = s.Signature.Key
 	}
-	if why != nil {
-		shown.Why = why.Error()
+	if problem != nil {
+		shown.Why = problem.Error()
 	}
 	return shown
 }
 
 func writeSkill(out io.Writer, s shownSkill) {
-	what := "built in"
+	origin := "built in"
 	switch {
 	case s.Why != "":
-		what = s.Folder + " is not loaded: " + s.Why
+		origin = s.Folder + " is not loaded: " + s.Why
 	case s.Folder != "":
-		what = s.Folder
+		origin = s.Folder
 	}
-	fmt.Fprintln(out, plain.Text(strings.TrimSpace(s.Name+" "+s.Version)+"  "+what))
+	fmt.Fprintln(out, plain.Text(strings.TrimSpace(s.Name+" "+s.Version)+"  "+origin))
 	for _, text := range s.Unheard {
 		fmt.Fprintln(out, plain.Text("  "+text))
 	}
@@ -145,17 +145,17 @@ func checkSkillCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			why := trust.Check(s)
-			silent, err := unheard(&loaded, []skill.Skill{s})
+			problem := trust.Check(s)
+			unheardOf, err := unheard(&loaded, []skill.Skill{s})
 			if err != nil {
 				return err
 			}
-			line := shown(s, why)
-			line.Unheard = silent[s.Name]
+			line := shown(s, problem)
+			line.Unheard = unheardOf[s.Name]
 			return f.print(c, line, func(out io.Writer) {
 				trusted := "yes"
-				if why != nil {
-					trusted = "no: " + why.Error()
+				if problem != nil {
+					trusted = "no: " + problem.Error()
 				}
 				writeLines(out, [][2]string{{"name", s.Name}, {"version", s.Version}, {"does", s.Description}, {"digest", s.Digest},
 					{"signed by", line.Signed}, {"trusted", trusted}})

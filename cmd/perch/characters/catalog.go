@@ -50,8 +50,8 @@ func (k Catalog) List() []admin.Character {
 // cannot be read is left out.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
-	for _, one := range k.configured().config.Characters {
-		names[one.Name] = true
+	for _, c := range k.configured().config.Characters {
+		names[c.Name] = true
 	}
 	for dir, ext := range map[string]string{ImportDir(k.data): ".json", PersonaDir(k.data): ".md"} {
 		entries, err := os.ReadDir(dir)

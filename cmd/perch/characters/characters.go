@@ -197,16 +197,16 @@ func (k *Characters) readFixed(c *config.Config) (map[device.ID]device.Settings,
 func (k *Characters) readConfigured(c *config.Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchWithin)
 	defer cancel()
-	for _, one := range c.Characters {
-		m, err := k.load(ctx, one)
+	for _, named := range c.Characters {
+		m, err := k.load(ctx, named)
 		if err != nil {
-			k.log.Warn("a character of the configuration cannot be read; robots that have it have the household's", "name", one.Name, "err", err)
+			k.log.Warn("a character of the configuration cannot be read; robots that have it have the household's", "name", named.Name, "err", err)
 			continue
 		}
-		own := k.cast(one.Name, m, fromFile)
-		k.known[one.Name] = own
+		own := k.cast(named.Name, m, fromFile)
+		k.known[named.Name] = own
 		for _, text := range own.Remarks {
-			k.log.Info("a character does not get all that its manifest asks for", "name", one.Name, "text", text)
+			k.log.Info("a character does not get all that its manifest asks for", "name", named.Name, "text", text)
 		}
 	}
 }

@@ -25,20 +25,20 @@ func (c *Config) Cast(id string, m manifest.Manifest, household agent.Persona) C
 	cast := Cast{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens,
 		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
 		Remarks: slices.Clone(m.Remarks)}
-	say := func(format string, args ...any) { cast.Remarks = append(cast.Remarks, fmt.Sprintf(format, args...)) }
+	remark := func(format string, args ...any) { cast.Remarks = append(cast.Remarks, fmt.Sprintf(format, args...)) }
 	if cast.Text == "" {
 		cast.Text = household.Text
 	}
 	if unfit := c.Unfit(device.Settings{Language: m.Language}); len(unfit) > 0 {
-		say("It has the household's language: %s.", unfit[0].Err)
+		remark("It has the household's language: %s.", unfit[0].Err)
 	} else {
 		cast.Language = m.Language
-		for _, what := range c.Lacks(m.Language) {
-			say("Of its language: %s.", what)
+		for _, missing := range c.Lacks(m.Language) {
+			remark("Of its language: %s.", missing)
 		}
 	}
-	c.castVoice(&cast, m.Voice, say)
-	c.castBrain(&cast, m.Brain, say)
+	c.castVoice(&cast, m.Voice, remark)
+	c.castBrain(&cast, m.Brain, remark)
 	return cast
 }
 

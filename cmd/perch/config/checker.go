@@ -49,11 +49,11 @@ func section(path string) string {
 }
 
 // at returns a fault of a key with its place: file and line, or a variable.
-func (k *checker) at(path string, why error) Fault {
+func (k *checker) at(path string, err error) Fault {
 	if name, ok := k.env[path]; ok {
-		return fault(fmt.Errorf("%s: %w", name, why))
+		return fault(fmt.Errorf("%s: %w", name, err))
 	}
-	f := fault(why)
+	f := fault(err)
 	f.Key = path
 	for key := path; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
 		if at, ok := k.lines[key]; ok {
@@ -64,8 +64,8 @@ func (k *checker) at(path string, why error) Fault {
 }
 
 // ofFile returns a fault of the file, or of one of its lines.
-func (k *checker) ofFile(number int, why error) Fault {
-	return k.placed(fault(why), line{k.file, number})
+func (k *checker) ofFile(number int, err error) Fault {
+	return k.placed(fault(err), line{k.file, number})
 }
 
 // placed returns a fault with the line that it is at.
@@ -95,8 +95,8 @@ func (k *checker) each(at string, err error) {
 		k.failed(at, err)
 		return
 	}
-	for _, one := range all.Unwrap() {
-		k.each(at, one)
+	for _, part := range all.Unwrap() {
+		k.each(at, part)
 	}
 }
 
@@ -117,8 +117,8 @@ func keyed(err error) (all []language.KeyError) {
 	case language.KeyError:
 		return []language.KeyError{e}
 	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			all = append(all, keyed(one)...)
+		for _, part := range e.Unwrap() {
+			all = append(all, keyed(part)...)
 		}
 	}
 	return all

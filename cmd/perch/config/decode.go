@@ -141,21 +141,21 @@ var (
 
 // syntax returns the fault for an error of the YAML library, in words that do not name Go types.
 func (k *checker) syntax(text string) Fault {
-	line, what := 0, strings.TrimPrefix(text, "yaml: ")
+	line, message := 0, strings.TrimPrefix(text, "yaml: ")
 	if m := linePrefix().FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
-		what = m[2]
+		message = m[2]
 	}
-	f := k.ofFile(line, errors.New(what))
+	f := k.ofFile(line, errors.New(message))
 	f.Key = k.keyAt(line, "")
-	if m := unknownField().FindStringSubmatch(what); m != nil {
+	if m := unknownField().FindStringSubmatch(message); m != nil {
 		f.Key = k.keyAt(line, m[1])
 		return f.says(errors.New("there is no such key"))
 	}
-	if m := unknownBelow().FindStringSubmatch(what); m != nil {
+	if m := unknownBelow().FindStringSubmatch(message); m != nil {
 		return f.says(fmt.Errorf("there is no key %s here; there are %s", m[1], m[2]))
 	}
-	m := wrongType().FindStringSubmatch(what)
+	m := wrongType().FindStringSubmatch(message)
 	switch {
 	case m == nil:
 		return f

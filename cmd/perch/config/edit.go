@@ -30,15 +30,15 @@ type edited struct {
 // with returns the overlay with a value at a key, or without the key if the value is nil.
 func (e edited) with(key string, value any) (map[string]any, error) {
 	path := strings.Split(key, ".")
-	one, known := e.keys[key]
+	k, exists := e.keys[key]
 	list, inList := e.listOf(key)
-	value, err := fitting(one.Type, value)
+	value, err := fitting(k.Type, value)
 	switch section, is := value.(map[string]any); {
 	case err != nil:
 		return e.tree, err
-	case inList && !known:
-		one = list
-	case known || value == nil && at(e.tree, path) != nil:
+	case inList && !exists:
+		k = list
+	case exists || value == nil && at(e.tree, path) != nil:
 	case !e.isSection(key):
 		return e.tree, errors.New("there is no such key")
 	case value == nil:
@@ -53,25 +53,25 @@ func (e edited) with(key string, value any) (map[string]any, error) {
 		}
 		return e.tree, nil
 	}
-	if one.By != "" && (value != nil || inList) {
-		return e.tree, fmt.Errorf("%s sets it, and comes before the settings; change it there", one.By)
+	if k.By != "" && (value != nil || inList) {
+		return e.tree, fmt.Errorf("%s sets it, and comes before the settings; change it there", k.By)
 	}
 	if inList {
-		whole, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
-		was := at(e.tree, whole)
+		listPath, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
+		was := at(e.tree, listPath)
 		if was == nil {
-			was = at(e.file, whole)
+			was = at(e.file, listPath)
 		}
 		if was == nil {
 			was = list.Default
 		}
-		if len(rest) == 2 && rest[1] == "kind" && value != nil && one.Value != value { // an engine of another kind keeps no other key
+		if len(rest) == 2 && rest[1] == "kind" && value != nil && k.Value != value { // an engine of another kind keeps no other key
 			rest, value = rest[:1], map[string]any{"kind": value}
 		}
 		if value, err = with(was, rest, value); err != nil {
 			return e.tree, err
 		}
-		path = whole
+		path = listPath
 	}
 	now, err := with(e.tree, path, value)
 	tree, is := now.(map[string]any)
@@ -83,11 +83,11 @@ func (e edited) with(key string, value any) (map[string]any, error) {
 
 // listOf returns the list of engines or sections that has a key in one of its entries.
 func (e edited) listOf(key string) (Key, bool) {
-	parts := strings.Split(key, ".")
-	for i, part := range parts {
-		if _, err := strconv.Atoi(part); err == nil && i > 0 {
-			one, is := e.keys[strings.Join(parts[:i], ".")]
-			return one, is && one.Type == "list"
+	path := strings.Split(key, ".")
+	for i, name := range path {
+		if _, err := strconv.Atoi(name); err == nil && i > 0 {
+			list, is := e.keys[strings.Join(path[:i], ".")]
+			return list, is && list.Type == "list"
 		}
 	}
 	return Key{}, false
@@ -208,12 +208,12 @@ func whole(value any) any {
 			return int64(v)
 		}
 	case []any:
-		for i, one := range v {
-			v[i] = whole(one)
+		for i, item := range v {
+			v[i] = whole(item)
 		}
 	case map[string]any:
-		for key, one := range v {
-			if v[key] = whole(one); one == nil {
+		for key, item := range v {
+			if v[key] = whole(item); item == nil {
 				delete(v, key)
 			}
 		}

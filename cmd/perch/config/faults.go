@@ -16,11 +16,11 @@ type Fault struct {
 }
 
 // fault returns a fault without a place.
-func fault(why error) Fault { return Fault{}.says(why) }
+func fault(err error) Fault { return Fault{}.says(err) }
 
 // says returns the fault with another message.
-func (f Fault) says(why error) Fault {
-	f.Message = why.Error()
+func (f Fault) says(err error) Fault {
+	f.Message = err.Error()
 	return f
 }
 
@@ -64,8 +64,8 @@ type Faults []Fault
 
 func (f Faults) Error() string {
 	var all []string
-	for _, one := range f {
-		all = append(all, one.String())
+	for _, fault := range f {
+		all = append(all, fault.String())
 	}
 	return strings.Join(all, "\n")
 }

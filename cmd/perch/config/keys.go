@@ -114,35 +114,35 @@ func (l *keyLister) entry(path []string, v reflect.Value) {
 
 func (l *keyLister) add(path []string, v, standard reflect.Value, doc comment) {
 	at := strings.Join(path, ".")
-	one := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: doc.text, About: doc.about}
-	if one.Choices != nil {
-		one.Type = "choice"
+	key := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: doc.text, About: doc.about}
+	if key.Choices != nil {
+		key.Type = "choice"
 	}
-	if one.From, one.By = l.from(at); one.From == fromFile {
-		one.Line = l.lines[at].number
+	if key.From, key.By = l.from(at); key.From == fromFile {
+		key.Line = l.lines[at].number
 	}
 	if of := kindsOf(v); of != nil {
-		one.Kinds = map[string][]string{}
+		key.Kinds = map[string][]string{}
 		for _, kind := range of.Kinds() {
-			one.Kinds[kind] = keysOf(of, kind)
+			key.Kinds[kind] = keysOf(of, kind)
 		}
 	}
 	if standard.IsValid() {
-		one.Default = plainValue(path, standard)
+		key.Default = plainValue(path, standard)
 	}
-	one.Value = l.hidden.value(plainValue(path, v))
+	key.Value = l.hidden.value(plainValue(path, v))
 	if isSecret(path) && v.Kind() == reflect.String {
-		one.Value = secretSet{v.String() != ""}
+		key.Value = secretSet{v.String() != ""}
 	}
-	if _, is := one.Value.(secretSet); is {
-		one.Type, one.Default = "secret", nil
+	if _, is := key.Value.(secretSet); is {
+		key.Type, key.Default = "secret", nil
 	}
-	if one.Sections = sectioned(v.Type()); one.Sections && v.Len() > 0 {
-		if text, err := yaml.Marshal(one.Value); err == nil { // else the form shows JSON
-			one.Text = string(text)
+	if key.Sections = sectioned(v.Type()); key.Sections && v.Len() > 0 {
+		if text, err := yaml.Marshal(key.Value); err == nil { // else the form shows JSON
+			key.Text = string(text)
 		}
 	}
-	l.all = append(l.all, one)
+	l.all = append(l.all, key)
 }
 
 // from returns where the value of a key is from.
@@ -171,13 +171,13 @@ func (l *keyLister) from(at string) (from, by string) {
 
 // plainValue converts a value for JSON, written as in the file, without secrets.
 func plainValue(path []string, v reflect.Value) any {
-	switch one := v.Interface().(type) {
+	switch x := v.Interface().(type) {
 	case Duration:
-		return shortDuration(time.Duration(one))
+		return shortDuration(time.Duration(x))
 	case time.Duration:
-		return shortDuration(one)
+		return shortDuration(x)
 	case fmt.Stringer:
-		return one.String()
+		return x.String()
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

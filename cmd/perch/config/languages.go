@@ -18,8 +18,8 @@ func (c *Config) Hears(tag string) bool {
 // are set to. Languages that the configuration names are left to Warnings.
 func (c *Config) Lacks(tags ...string) (all []string) {
 	for _, l := range bases(tags) {
-		if what := c.lacks(l); len(what) > 0 && !slices.Contains(c.spoken(), l) {
-			all = append(all, what...)
+		if missing := c.lacks(l); len(missing) > 0 && !slices.Contains(c.spoken(), l) {
+			all = append(all, missing...)
 		}
 	}
 	return all

@@ -79,6 +79,7 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 // TestFaults: every one is told with file, line and key.
 func TestFaults(t *testing.T) {
 	t.Parallel()
+	asks := appliancetest.Written(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
 	for text, want := range map[string]string{
 		"nmae: perch":                                              ":1: nmae: there is no such key",
 		"name: perch\nrobots:\n  idel: 60s":                        ":3: robots.idel: there is no such key",
@@ -165,9 +166,23 @@ func TestFaults(t *testing.T) {
 		"skins: {hooks: {robots: [me]}}":                                        ":1: skins.hooks.robots: robot 1: ",
 		"firmware: {public_key: nonsense}":                                      ":1: firmware.public_key: it is no ed25519 public key",
 		"mqtt: {ca: /nowhere.pem}":                                              ":1: mqtt: read ca: ",
-		"name: [":                                                               "perch.yaml:",
-		"- a\n- b":                                                              "perch.yaml:1: ",
-		"name: a\nname: b":                                                      "perch.yaml:2: ",
+
+		"robots: {each: [{robot: kitchen}]}":                                               "robots.each.0.robot: not a MAC address",
+		"robots: {each: [{name: kitchen}]}":                                                "robots.each.0.robot: ",
+		"robots: {each: [{robot: a0b1c2d3e4f5, name: a0b1c2d3e4f6}]}":                      "robots.each.0.name: ",
+		"robots: {each: [{robot: a0b1c2d3e4f5, name: a}, {robot: a0b1c2d3e4f6, name: A}]}": `robots.each.1.name: "A" is the name of a0b1c2d3e4f5 already`,
+		"robots: {each: [{robot: a0b1c2d3e4f5, name: a}, {robot: \"A0:B1:C2:D3:E4:F5\"}]}": "robots.each.1.robot: a0b1c2d3e4f5 stands here twice",
+		"robots: {each: [{robot: a0b1c2d3e4f5, persona: /nowhere.md}]}":                    "robots.each.0.persona: ",
+		"robots: {each: [{robot: a0b1c2d3e4f5, persona: cook}]}":                           "robots.each.0.persona: ",
+		"robots: {each: [{robot: a0b1c2d3e4f5, persona: " + asks + "}]}":                   "robots.each.0.persona: ",
+		"robots: {each: [{robot: a0b1c2d3e4f5, voice: --x}]}":                              "robots.each.0.voice: ",
+		"robots: {each: [{robot: a0b1c2d3e4f5, brain: gpt}]}":                              `robots.each.0.brain: there is no brain "gpt"; there are reflex`,
+		"robots: {each: [{robot: a0b1c2d3e4f5, language: German}]}":                        `robots.each.0.language: "German" is no language`,
+		"robots: {each: [{robot: a0b1c2d3e4f5, colour: red}]}":                             "robots.each.0.colour: there is no such key",
+
+		"name: [":          "perch.yaml:",
+		"- a\n- b":         "perch.yaml:1: ",
+		"name: a\nname: b": "perch.yaml:2: ",
 	} {
 		_, err := appliancetest.Load(appliancetest.Written(t, text))
 		var wrong config.Faults
@@ -178,9 +193,12 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s\nspeaks of the program's insides: %v", text, err)
 		}
 	}
-	_, err := appliancetest.Load(appliancetest.Written(t, "nmae: x\nadoption: maybe\nlisten: []"))
-	if err == nil {
-		t.Error("three faults pass")
+	_, err := appliancetest.Load(appliancetest.Written(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
+		"speech: {recognizers: [{kind: wyoming, url: \"tcp://h:1\"}, {kind: sphinx}]}\n"+
+		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: openai, url: \"http://h:2/v1\", model: m}, {kind: reflex}]\n"+
+		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"))
+	if err != nil {
+		t.Errorf("robots without faults: %v", err)
 	}
 	if _, err := appliancetest.Load("/nowhere/perch.yaml"); err == nil || !strings.Contains(err.Error(), "/nowhere/perch.yaml") {
 		t.Errorf("a file that is not there: %v", err)

@@ -287,13 +287,13 @@ func (o *Overlay) next(now judged, text, overlay []byte, values map[string]any) 
 	}
 	tree, err := decoded(overlay)
 	if err != nil {
-		whole := now.placed(fault(err), line{file: o.Source.Overlay})
-		return nil, []Fault{fault(errors.New(whole.String()))}
+		unreadable := now.placed(fault(err), line{file: o.Source.Overlay})
+		return nil, []Fault{fault(errors.New(unreadable.String()))}
 	}
 	file, _ := decoded(text) // judge reports a file that cannot be read
 	keys := map[string]Key{}
-	for _, one := range o.keys(now) {
-		keys[one.Key] = one
+	for _, k := range o.keys(now) {
+		keys[k.Key] = k
 	}
 	var faults []Fault
 	for _, key := range inOrder(values) {

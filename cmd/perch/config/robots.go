@@ -58,21 +58,21 @@ func CheckCharacter(id string) error {
 // checkCharacters checks the characters, and reads the manifests of this machine.
 func checkCharacters(k *checker, all []Character) {
 	seen := map[string]bool{}
-	for i, one := range all {
+	for i, c := range all {
 		at := fmt.Sprintf("characters.%d", i)
-		err := CheckCharacter(one.Name)
-		if err == nil && seen[one.Name] {
-			err = fmt.Errorf("%s stands here twice", one.Name)
+		err := CheckCharacter(c.Name)
+		if err == nil && seen[c.Name] {
+			err = fmt.Errorf("%s stands here twice", c.Name)
 		}
 		k.failed(at+".name", err)
-		seen[one.Name] = true
-		if one.Remote() {
-			if !strings.HasPrefix(one.Manifest, "https://") {
+		seen[c.Name] = true
+		if c.Remote() {
+			if !strings.HasPrefix(c.Manifest, "https://") {
 				k.fault(at+".manifest", errors.New("an address of a manifest begins with https://; a file of this machine is better yet"))
 			}
 			continue
 		}
-		_, err = manifest.Read(context.Background(), nil, one.Manifest)
+		_, err = manifest.Read(context.Background(), nil, c.Manifest)
 		k.failed(at+".manifest", err)
 	}
 }

@@ -122,13 +122,13 @@ func (s secretTexts) value(v any) any {
 			return secretSet{true}
 		}
 	case []any:
-		for i, one := range v {
-			v[i] = s.value(one)
+		for i, item := range v {
+			v[i] = s.value(item)
 		}
 	case map[string]any:
 		shown := map[string]any{}
-		for key, one := range v {
-			shown[s.hide(key)] = s.value(one)
+		for key, item := range v {
+			shown[s.hide(key)] = s.value(item)
 		}
 		return shown
 	}

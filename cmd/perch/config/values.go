@@ -47,8 +47,8 @@ func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
 
 // List returns the languages.
 func (l Languages) List() (all []string) {
-	for one := range strings.SplitSeq(string(l), ",") {
-		all = append(all, strings.TrimSpace(one))
+	for tag := range strings.SplitSeq(string(l), ",") {
+		all = append(all, strings.TrimSpace(tag))
 	}
 	return all
 }
@@ -111,8 +111,8 @@ func sectioned(t reflect.Type) bool {
 }
 
 func namesOf[T ~string](all []T) (names []string) {
-	for _, one := range all {
-		names = append(names, string(one))
+	for _, name := range all {
+		names = append(names, string(name))
 	}
 	return names
 }

@@ -49,8 +49,8 @@ func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
 // unknownLanguages warns of languages that no engine knows.
 func (c *Config) unknownLanguages() (all []Warning) {
 	for _, l := range c.spoken() {
-		for _, what := range c.lacks(l) {
-			all = append(all, Warning{"language", what})
+		for _, missing := range c.lacks(l) {
+			all = append(all, Warning{"language", missing})
 		}
 	}
 	return all

@@ -92,8 +92,8 @@ func (d *Examination) packaged(t *testing.T) {
 	d.write(t, "run/systemd/system/x", "", 0o644)
 }
 
-// kept makes a database as a first start does.
-func (d *Examination) kept(t *testing.T) *store.DB {
+// newDatabase makes a database as a first start does.
+func (d *Examination) newDatabase(t *testing.T) *store.DB {
 	t.Helper()
 	db := must.Value(store.Open(archive.DatabasePath(d.Data), store.Options{}))(t)
 	return db
@@ -192,7 +192,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"skills/tide", "sign"}},
 
 		"no database yet": {nil, func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"first start makes it"}},
-		"a database": {func(t *testing.T, d *Examination) { _ = d.kept(t).Close() },
+		"a database": {func(t *testing.T, d *Examination) { _ = d.newDatabase(t).Close() },
 			func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"can be read"}},
 		"a database that is none": {file("perch.db", strings.Repeat("x", 100_000), 0o600),
 			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"perch.db", "backup"}},
@@ -200,7 +200,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"can be read by others", "chmod 600"}},
 		"a database in use": {
 			func(t *testing.T, d *Examination) {
-				db := d.kept(t)
+				db := d.newDatabase(t)
 				t.Cleanup(func() { _ = db.Close() })
 			},
 			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"in use by a program that does not answer",
@@ -299,7 +299,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 
 		"a robot that waits": {
 			func(t *testing.T, d *Examination) {
-				db := d.kept(t)
+				db := d.newDatabase(t)
 				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Claim{Client: device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}}
 				must.Succeed(t, errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()))
 				d.Database()

@@ -208,20 +208,20 @@ func (d *Examination) Secrets() {
 		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
 	}
 	found = slices.DeleteFunc(found, func(w config.Warning) bool { return w.Part == "language" })
-	ours := 0
+	checked := 0
 	for _, name := range []string{"admin-token", "token-key", datadir.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
 		path := filepath.Join(d.Data, name)
 		f, err := os.Stat(path)
 		if err != nil {
 			continue // it does not exist yet, or this user may not see it
 		}
-		ours++
+		checked++
 		if f.Mode().Perm()&0o077 != 0 {
 			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
 			found = append(found, config.Warning{})
 		}
 	}
-	if len(found) == 0 && ours > 0 {
+	if len(found) == 0 && checked > 0 {
 		d.add("secrets", nil, "nobody but their owner can read them")
 	}
 }

@@ -96,12 +96,12 @@ func listed(dir, pattern string) []string {
 
 // single returns the errors that errors.Join has joined.
 func single(err error) (all []error) {
-	many, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // not what is wrapped below
+	joined, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // not what is wrapped below
 	if !is {
 		return []error{err}
 	}
-	for _, one := range many.Unwrap() {
-		all = append(all, single(one)...)
+	for _, part := range joined.Unwrap() {
+		all = append(all, single(part)...)
 	}
 	return all
 }

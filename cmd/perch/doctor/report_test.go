@@ -85,7 +85,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 		return
 	}
 	d := Examined(t)
-	d.kept(t).Close()
+	d.newDatabase(t).Close()
 	key := d.write(t, filepath.Join(d.Data, "brain"), "k", 0o600)
 	for path, mode := range map[string]os.FileMode{key: 0, archive.DatabasePath(d.Data): 0, d.Data: 0o550} {
 		must.Succeed(t, os.Chmod(path, mode))

@@ -200,37 +200,6 @@ func TestTheLanguageOfARobot(t *testing.T) {
 	}
 }
 
-// TestFaultsOfRobots are told with their key.
-func TestFaultsOfRobots(t *testing.T) {
-	asks := appliancetest.Written(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
-	for each, want := range map[string]string{
-		"{robot: kitchen}":                          "robots.each.0.robot: not a MAC address",
-		"{name: kitchen}":                           "robots.each.0.robot: ",
-		"{robot: a0b1c2d3e4f5, name: a0b1c2d3e4f6}": "robots.each.0.name: ",
-		"{robot: a0b1c2d3e4f5, name: a}, {robot: a0b1c2d3e4f6, name: A}": `robots.each.1.name: "A" is the name of a0b1c2d3e4f5 already`,
-		"{robot: a0b1c2d3e4f5, name: a}, {robot: \"A0:B1:C2:D3:E4:F5\"}": "robots.each.1.robot: a0b1c2d3e4f5 stands here twice",
-		"{robot: a0b1c2d3e4f5, persona: /nowhere.md}":                    "robots.each.0.persona: ",
-		"{robot: a0b1c2d3e4f5, persona: cook}":                           "robots.each.0.persona: ",
-		"{robot: a0b1c2d3e4f5, persona: " + asks + "}":                   "robots.each.0.persona: ",
-		"{robot: a0b1c2d3e4f5, voice: --x}":                              "robots.each.0.voice: ",
-		"{robot: a0b1c2d3e4f5, brain: gpt}":                              `robots.each.0.brain: there is no brain "gpt"; there are reflex`,
-		"{robot: a0b1c2d3e4f5, language: German}":                        `robots.each.0.language: "German" is no language`,
-		"{robot: a0b1c2d3e4f5, colour: red}":                             "robots.each.0.colour: there is no such key",
-	} {
-		_, err := appliancetest.Load(appliancetest.Written(t, "robots: {each: ["+each+"]}"))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\ngave %v\nwant %s", each, err, want)
-		}
-	}
-	_, err := appliancetest.Load(appliancetest.Written(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
-		"speech: {recognizers: [{kind: wyoming, url: \"tcp://h:1\"}, {kind: sphinx}]}\n"+
-		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: openai, url: \"http://h:2/v1\", model: m}, {kind: reflex}]\n"+
-		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"))
-	if err != nil {
-		t.Errorf("what can be: %v", err)
-	}
-}
-
 // TestSearchOfTheNetwork searches the loopback interface alone. An empty answer has lists.
 func TestSearchOfTheNetwork(t *testing.T) {
 	c := appliancetest.Config()

@@ -35,33 +35,33 @@ func (t Trials) Engines() []admin.Engine {
 	e := t.engines.Engines()
 	for i, part := range e.Conditions() {
 		n := e.All[i]
-		if one, is := n.shown(part); is {
+		if entry, is := n.shown(part); is {
 			switch words := e.words.In(t.speech().Language); {
 			case n.Synthesizer != nil:
-				one.Sample = words.Message("engines.voice")
-			case one.Try == admin.TryText:
-				one.Sample = words.Message("engines.sample")
+				entry.Sample = words.Message("engines.voice")
+			case entry.Try == admin.TryText:
+				entry.Sample = words.Message("engines.sample")
 			}
-			shown = append(shown, one)
+			shown = append(shown, entry)
 		}
 	}
 	return shown
 }
 
 // shown returns an engine with its condition, or false for a server of tools.
-func (n *Engine) shown(p admin.Part) (one admin.Engine, is bool) {
-	one = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since}
+func (n *Engine) shown(p admin.Part) (entry admin.Engine, is bool) {
+	entry = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since}
 	switch {
 	case n.Recognizer != nil:
-		one.Try = admin.TrySound
+		entry.Try = admin.TrySound
 	case n.Synthesizer != nil, n.Brain != nil:
-		one.Try = admin.TryText
+		entry.Try = admin.TryText
 	case n.Deep != nil:
-		one.List, one.Try = "brain_deep", admin.TryText
+		entry.List, entry.Try = "brain_deep", admin.TryText
 	default:
-		return one, false
+		return entry, false
 	}
-	return one, true
+	return entry, true
 }
 
 // acquire returns the engine of a part, which stays open until done is called, or nil.
