@@ -175,8 +175,8 @@ func TestBadCommands(t *testing.T) {
 // TestRetainedCommandsAreIgnored: or a robot would reboot at every start.
 func TestRetainedCommandsAreIgnored(t *testing.T) {
 	b := newMosquitto(t).start()
-	b.publish("perch/a0b1c2d3e4f4/reboot/set", "x", "-r")
-	b.publish("perch/bridge/request/forget", "a0b1c2d3e4f4", "-r")
+	b.retain("perch/a0b1c2d3e4f4/reboot/set", "x")
+	b.retain("perch/bridge/request/forget", "a0b1c2d3e4f4")
 	h := over(b)
 	e := b.listen(conversation1, "perch/bridge/status")
 	h.hello(chan1, "s1")

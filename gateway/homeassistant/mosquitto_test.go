@@ -1,9 +1,9 @@
 package homeassistant
 
 import (
-	"bufio"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
 	"perch/gateway/httpserver/httpservertest"
 	"perch/must"
+	"perch/waittest"
 )
 
 // mosquitto is a real broker of Debian's, with a user and a password.
@@ -45,17 +48,16 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// needMosquitto leaves a test out where the broker and its clients are not
-// installed, as CI does.
-func needMosquitto(t *testing.T) {
+// needMosquitto returns the path of the broker, or skips a test if it is not installed.
+func needMosquitto(t *testing.T) string {
 	t.Helper()
-	_, broker := exec.LookPath("mosquitto")
-	if _, err := os.Stat("/usr/sbin/mosquitto"); err == nil {
-		broker = nil
+	for _, name := range []string{"mosquitto", "/usr/sbin/mosquitto"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
 	}
-	if _, err := exec.LookPath("mosquitto_sub"); err != nil || broker != nil {
-		t.Skip("mosquitto or mosquitto-clients is not installed")
-	}
+	t.Skip("mosquitto is not installed")
+	return ""
 }
 
 // newMosquitto has a broker of its own for a test that mostly waits, and runs
@@ -95,23 +97,14 @@ func (b *mosquitto) start() *mosquitto {
 	}
 	conf := b.file("mosquitto.conf")
 	must.Succeed(b.t, os.WriteFile(conf, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
-	path := "mosquitto"
-	if _, err := exec.LookPath(path); err != nil {
-		path = "/usr/sbin/mosquitto"
-	}
-	b.process = exec.Command(path, "-c", conf)
+	b.process = exec.Command(needMosquitto(b.t), "-c", conf)
 	b.process.Dir = b.dir
 	must.Succeed(b.t, b.process.Start())
-	for range 200 {
+	waittest.For(b.t, "mosquitto listens", func() bool {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", b.port))
-		if err == nil {
-			conn.Close()
-			return b
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	b.t.Fatal("mosquitto does not listen")
-	return nil
+		return err == nil && conn.Close() == nil
+	})
+	return b
 }
 
 func (b *mosquitto) file(name string) string { return filepath.Join(b.dir, name) }
@@ -133,106 +126,76 @@ func (b *mosquitto) url() string {
 	return fmt.Sprintf("mqtt://127.0.0.1:%d", b.port)
 }
 
-func (b *mosquitto) client(a ...string) []string {
-	all := []string{"-h", "127.0.0.1", "-p", fmt.Sprint(b.port), "-u", user, "-P", password}
-	if b.tls {
-		all = append(all, "--cafile", b.file("cert.pem"))
-	}
-	return append(all, a...)
-}
-
-// publish has mosquitto_pub send something.
-func (b *mosquitto) publish(topic, payload string, more ...string) {
+// connect connects a client of the library.
+func (b *mosquitto) connect() mqtt.Client {
 	b.t.Helper()
-	from := "-s"
-	if payload == "" {
-		from = "-n"
+	o := mqtt.NewClientOptions().AddBroker(b.url()).SetClientID(fmt.Sprint("test", rand.Uint64())).SetUsername(user).SetPassword(password).
+		SetAutoReconnect(false)
+	if b.tls {
+		authority := x509.NewCertPool()
+		authority.AppendCertsFromPEM(must.Value(os.ReadFile(b.file("cert.pem")))(b.t))
+		o.SetTLSConfig(&tls.Config{RootCAs: authority})
 	}
-	cmd := exec.Command("mosquitto_pub", b.client(append([]string{"-q", "1", "-t", topic, from}, more...)...)...)
-	cmd.Stdin = strings.NewReader(payload)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.t.Fatalf("mosquitto_pub %s: %v\n%s", topic, err, out)
+	c := mqtt.NewClient(o)
+	b.done(c.Connect())
+	return c
+}
+
+func (b *mosquitto) done(t mqtt.Token) {
+	b.t.Helper()
+	if !t.WaitTimeout(time.Minute) || t.Error() != nil {
+		b.t.Fatalf("the broker does not answer: %v", t.Error())
 	}
 }
 
-// received is a message as mosquitto_sub shows it.
-type received struct {
-	Topic, Payload string
-	Retained       bool
+func (b *mosquitto) publish(topic, payload string) { b.send(topic, payload, false) }
+
+func (b *mosquitto) retain(topic, payload string) { b.send(topic, payload, true) }
+
+func (b *mosquitto) send(topic, payload string, retained bool) {
+	b.t.Helper()
+	c := b.connect()
+	b.done(c.Publish(topic, 1, retained, payload))
+	c.Disconnect(100)
 }
 
-// subscriber is a mosquitto_sub.
+// subscriber receives what is published.
 type subscriber struct {
 	t    *testing.T
 	news chan struct{}
 
 	mu  sync.Mutex
-	all []received
+	all []mqtt.Message
 }
 
-// listen runs mosquitto_sub until the test ends, and returns once it has
-// subscribed.
+// listen subscribes until the test ends.
 func (b *mosquitto) listen(filters ...string) *subscriber {
 	b.t.Helper()
-	a := []string{"-q", "1", "-F", "%r %t %p", "-d"}
+	e, wanted := &subscriber{t: b.t, news: make(chan struct{}, 1)}, map[string]byte{}
 	for _, f := range filters {
-		a = append(a, "-t", f)
+		wanted[f] = 1
 	}
-	// Its word that it has subscribed would wait in a buffer.
-	cmd := exec.Command("stdbuf", append([]string{"-oL", "mosquitto_sub"}, b.client(a...)...)...)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	must.Succeed(b.t, err)
-	e := &subscriber{t: b.t, news: make(chan struct{}, 1)}
-	subscribed, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		e.read(out, sync.OnceFunc(func() { close(subscribed) }))
-	}()
-	b.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-		_ = cmd.Wait()
-	})
-	select {
-	case <-subscribed:
-	case <-time.After(time.Minute):
-		b.t.Fatal("mosquitto_sub has not subscribed")
-	}
-	return e
-}
-
-func (e *subscriber) read(from io.Reader, subscribed func()) {
-	s := bufio.NewScanner(from)
-	s.Buffer(nil, 4<<20)
-	for s.Scan() {
-		line := s.Text()
-		if strings.HasPrefix(line, "Subscribed (") {
-			subscribed()
-		}
-		if !strings.HasPrefix(line, "0 ") && !strings.HasPrefix(line, "1 ") {
-			continue // about itself
-		}
-		topic, payload, _ := strings.Cut(line[2:], " ")
+	c := b.connect()
+	b.t.Cleanup(func() { c.Disconnect(100) })
+	b.done(c.SubscribeMultiple(wanted, func(_ mqtt.Client, m mqtt.Message) {
 		e.mu.Lock()
-		e.all = append(e.all, received{topic, payload, line[0] == '1'})
+		e.all = append(e.all, m)
 		e.mu.Unlock()
 		select {
 		case e.news <- struct{}{}:
 		default:
 		}
-	}
+	}))
+	return e
 }
 
 // on are the payloads received so far under a topic.
 func (e *subscriber) on(topic string) (payloads []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, h := range e.all {
-		if h.Topic == topic {
-			payloads = append(payloads, h.Payload)
+	for _, m := range e.all {
+		if m.Topic() == topic {
+			payloads = append(payloads, string(m.Payload()))
 		}
 	}
 	return payloads

@@ -47,7 +47,7 @@ func TestTwoAppliances(t *testing.T) {
 	// It goes on to look: the first goes, and takes its word back.
 	end1()
 	e.await("perch/bridge/status", equals("offline"))
-	b.publish("perch/bridge/info", "", "-r")
+	b.retain("perch/bridge/info", "")
 	waittest.For(t, "the second serves", func() bool { return m2.Status().Connected })
 	e.await("perch/bridge/info", has(`"id":"ffffffff"`))
 }
@@ -77,10 +77,10 @@ func TestTwoAppliancesStartTogether(t *testing.T) {
 
 func TestForeignStatusIsCorrected(t *testing.T) {
 	b, _, e, _ := mirrored(t, unchanged)
-	b.publish("perch/bridge/status", "offline", "-r")
+	b.retain("perch/bridge/status", "offline")
 	e.await("perch/bridge/status", equals("offline"))
 	e.forget()
-	b.publish("perch/bridge/status", "offline", "-r")
+	b.retain("perch/bridge/status", "offline")
 	e.await("perch/bridge/status", equals("online"))
 }
 
