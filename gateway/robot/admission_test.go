@@ -129,21 +129,13 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// claimed is a registry where somebody has checked in with a robot's MAC from
-// elsewhere.
-type claimed struct{ *registry }
-
-func (claimed) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
-	return device.Robot{ID: id, BaseURL: "http://10.9.1.66:8004"}, nil
-}
-
 // TestPicturesGoWhereTheTalkIs: a client that has claimed another address for a robot,
 // it sends its pictures to the one that its own channel came to.
 func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain",
 		"http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {
 		bus := event.NewBus()
-		o := testOptions(claimed{&registry{}}, bus, mindSaying(agent.Done{End: agent.Continue}))
+		o := testOptions(&registry{admitted: device.Robot{BaseURL: "http://10.9.1.66:8004"}}, bus, mindSaying(agent.Done{End: agent.Continue}))
 		o.PublicURL = public
 		s := NewServer(o)
 		server := httptest.NewServer(routesOf(t, s))

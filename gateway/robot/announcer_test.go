@@ -59,7 +59,8 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &sleeper{t: t, bus: event.NewBus()}
 		r.events = r.bus.Read()
-		o := testOptions(&newRobots{}, r.bus, answer("Yes."))
+		robots := &registry{admitted: device.Robot{Firmware: "2.5.0", BaseURL: "http://127.0.0.1:8003"}}
+		o := testOptions(robots, r.bus, answer("Yes."))
 		o.Synthesizer, o.Quiet = synthesizer, func(time.Time) bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -87,13 +88,6 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 		r.server.Close()
 		r.bus.Close()
 	})
-}
-
-// newRobots is a registry whose robots have firmware 2.5.
-type newRobots struct{ registry }
-
-func (r *newRobots) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
-	return device.Robot{ID: id, Firmware: "2.5.0", BaseURL: "http://127.0.0.1:8003"}, nil
 }
 
 // handle handles what the robot is sent.
@@ -478,8 +472,7 @@ func TestIdleRobotIsAskedForStatus(t *testing.T) {
 			t.Errorf("kept is %+v, %v", status, known)
 		}
 		const stranger = device.ID("020000000099")
-		robots := r.server.options.Robots.(*newRobots)
-		robots.stranger.Store(true)
+		r.server.options.Robots.(*registry).stranger.Store(true)
 		r.server.statuses.set(stranger, event.RobotStatus{})
 		if _, known := r.server.Status(stranger); known {
 			t.Error("what a stranger reports of itself is kept")

@@ -329,12 +329,16 @@ type registry struct {
 	echo     []bool      // as it was kept
 	stranger atomic.Bool // every robot is, but the one that is
 	adopted  device.ID
+	admitted device.Robot // is what Admit returns, but for the id
+	refuses  error
 }
 
 func (r *registry) Trusts(id device.ID) bool { return !r.stranger.Load() || id == r.adopted }
 
 func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot, error) {
-	return device.Robot{ID: id}, nil
+	robot := r.admitted
+	robot.ID = id
+	return robot, r.refuses
 }
 func (r *registry) KeepTools(_ device.ID, tools []device.Tool) {
 	r.mu.Lock()

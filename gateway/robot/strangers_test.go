@@ -322,18 +322,11 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 	})
 }
 
-// refusing admits nobody.
-type refusing struct{ *registry }
-
-func (refusing) Admit(device.ID, device.Client, string) (device.Robot, error) {
-	return device.Robot{}, device.ErrToken
-}
-
 // TestStrangersFillNoLog: whatever they repeat, and by how many names.
 func TestStrangersFillNoLog(t *testing.T) {
 	for name, annoy := range map[string]func(k *talk){
 		"refused upgrades": func(k *talk) {
-			k.server.options.Robots = refusing{k.robots}
+			k.robots.refuses = device.ErrToken
 			engine := routesOf(t, k.server)
 			for i := range 3000 {
 				r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)

@@ -8,21 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"perch/device"
 	"perch/gateway/httpserver/httpservertest"
 )
-
-// ofFirmware is a registry whose robots run a firmware.
-type ofFirmware struct {
-	*registry
-	version string
-}
-
-func (f ofFirmware) Admit(id device.ID, c device.Client, token string) (device.Robot, error) {
-	r, err := f.registry.Admit(id, c, token)
-	r.Firmware = f.version
-	return r, err
-}
 
 // TestOldFirmwareIsUpgradedLater: up to 2.4.2 the firmware loses a 101 that comes before it
 // looks for it, so that its answer leaves 20 ms after the request has come. Newer firmware
@@ -35,8 +22,7 @@ func TestOldFirmwareIsUpgradedLater(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				robots := ofFirmware{&registry{}, version}
-				k := newTalkOn(t, answer("Yes."), 1, func(*talk) {}, func(o *Options) { o.Robots = robots })
+				k := newTalkOn(t, answer("Yes."), 1, func(k *talk) { k.robots.admitted.Firmware = version })
 				defer k.close()
 				synctest.Wait() // the talk itself is served, before the server stops
 				took := make(chan time.Duration, 3)
