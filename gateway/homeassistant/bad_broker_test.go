@@ -1,7 +1,6 @@
 package homeassistant
 
 import (
-	"fmt"
 	"net"
 	"runtime"
 	"sync"
@@ -11,10 +10,8 @@ import (
 	"perch/waittest"
 )
 
-type conn = net.Conn
-
 // serve answers connections with a script, until the test ends.
-func serve(t *testing.T, script func(conn)) (address string) {
+func serve(t *testing.T, script func(net.Conn)) (address string) {
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -34,21 +31,10 @@ func serve(t *testing.T, script func(conn)) (address string) {
 	return l.Addr().String()
 }
 
-func freePortText(t *testing.T) string { return fmt.Sprint(freePort(t)) }
-
-func portOf(t *testing.T, address string) (port int) {
-	_, text, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = fmt.Sscan(text, &port)
-	}
-	must.Succeed(t, err)
-	return port
-}
-
 // TestABrokerThatAnnouncesMuch is not believed: what it announces is not made
 // room for.
 func TestABrokerThatAnnouncesMuch(t *testing.T) {
-	address := serve(t, func(c conn) {
+	address := serve(t, func(c net.Conn) {
 		_, _ = c.Write([]byte{0x20, 2, 0, 0})
 		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // 268 million bytes, of which three come
 	})

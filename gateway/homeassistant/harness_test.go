@@ -45,7 +45,7 @@ func newHarness() *harness {
 	go h.board.Run(context.Background(), reader) // until the bus is closed
 	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &storetest.Table[device.Robot]{})
 	h.meet(chan1)
-	h.talk = &talker{harness: h, tools: strawTools(), volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
+	h.talk = &talker{harness: h, tools: stackChan().Tools, volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
 		Services: command.Services{
@@ -72,7 +72,7 @@ func newHarness() *harness {
 			if err != nil {
 				return err
 			}
-			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: ClientID("0a1b2c3d"), Log: log})
+			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: connection.ClientID("0a1b2c3d"), Log: log})
 		},
 	}
 	return h
@@ -353,23 +353,4 @@ func (k *talker) answer(tool string, a map[string]any) device.Result {
 		return device.Result{Text: fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, k.yaw, k.pitch)}
 	}
 	return device.Result{Text: "true"}
-}
-
-// strawTools lists what a Stack-chan does.
-func strawTools() []device.Tool {
-	integer := func(least, most int) device.Argument {
-		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
-	}
-	tool := func(name string, arguments map[string]device.Argument, required ...string) device.Tool {
-		return device.Tool{Name: name, Schema: device.Schema{Type: "object", Properties: arguments, Required: required}}
-	}
-	return []device.Tool{
-		tool("self.get_device_status", nil),
-		tool("self.audio_speaker.set_volume", map[string]device.Argument{"volume": integer(0, 100)}, "volume"),
-		tool("self.screen.set_brightness", map[string]device.Argument{"brightness": integer(0, 100)}, "brightness"),
-		tool("self.robot.get_head_angles", nil),
-		tool("self.robot.set_head_angles", map[string]device.Argument{"yaw": integer(-9999, 128), "pitch": integer(-9999, 90),
-			"speed": integer(100, 1000)}),
-		tool("self.robot.set_led_color", map[string]device.Argument{"red": integer(0, 168), "green": integer(0, 168), "blue": integer(0, 168)}),
-	}
 }

@@ -23,14 +23,11 @@ type Mirror struct {
 	lanes      lanes
 }
 
-// ClientID returns the beginning of the client ids of an appliance's connections to its broker.
-func ClientID(appliance string) string { return connection.ClientID(appliance) }
-
 // New checks the options and returns a mirror that has yet to be run. The error names the setting to
 // correct. For Probe alone, connection.Options are enough.
 func New(o Options) (*Mirror, error) {
 	if o.Serve == nil {
-		o.Serve = broker.Process(o.Base, ClientID(o.ID), o.Log)
+		o.Serve = broker.Process(o.Base, connection.ClientID(o.ID), o.Log)
 	}
 	c, err := connection.New(o.Options)
 	if err != nil {

@@ -3,6 +3,7 @@ package homeassistant
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -88,11 +89,11 @@ func TestOverTLS(t *testing.T) {
 // holds no password.
 func TestConnectionErrors(t *testing.T) {
 	b := newMosquitto(t).start()
-	closing := serve(t, func(conn conn) { conn.Close() })
+	closing := serve(t, func(c net.Conn) { c.Close() })
 	silentTLS := strings.Replace(b.url(), "mqtt://", "mqtts://", 1)
 	for name, c := range map[string]struct{ url, password, cause string }{
 		"password": {b.url(), "wrong-canary", "check mqtt.user and mqtt.password"},
-		"nobody":   {"mqtt://127.0.0.1:" + freePortText(t), password, "nothing listens at"},
+		"nobody":   {fmt.Sprintf("mqtt://127.0.0.1:%d", freePort(t)), password, "nothing listens at"},
 		"name":     {"mqtt://nowhere.invalid", password, "no machine in the network has the name"},
 		"closes":   {"mqtt://" + closing, password, "closes the connection at once"},
 		"no TLS":   {silentTLS, password, "at"},

@@ -87,11 +87,11 @@ func TestForeignStatusIsCorrected(t *testing.T) {
 func TestEmbedded(t *testing.T) {
 	needMosquitto(t)
 	t.Parallel()
-	h := newHarness()
-	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", "127.0.0.1:"+freePortText(t), user, password
+	h, port := newHarness(), freePort(t)
+	h.options.Broker, h.options.Listen, h.options.User, h.options.Password = "embedded", fmt.Sprint("127.0.0.1:", port), user, password
 	m, end := h.run(t)
 	waittest.For(t, "connected", func() bool { return m.Status().Connected })
-	b := &mosquitto{t: t, dir: t.TempDir(), port: portOf(t, h.options.Listen)}
+	b := &mosquitto{t: t, dir: t.TempDir(), port: port}
 	e := b.listen("perch/#")
 	e.await("perch/bridge/status", equals("online"))
 	h.hello(chan1, "s1")

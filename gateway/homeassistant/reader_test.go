@@ -170,17 +170,11 @@ func checkState(platform string, c map[string]any, m message) error {
 	if err != nil || value == "None" {
 		return err
 	}
-	text := func(key, otherwise string) string {
-		if s, there := c[key].(string); there {
-			return s
-		}
-		return otherwise
-	}
 	switch platform {
 	case "sensor":
 		return checkSensorState(c, value)
 	case "binary_sensor", "switch":
-		if on, off := text("payload_on", "ON"), text("payload_off", "OFF"); value != on && value != off {
+		if on, off := textField(c, "payload_on", "ON"), textField(c, "payload_off", "OFF"); value != on && value != off {
 			return fmt.Errorf("no matching payload found for %q", value)
 		}
 		return nil
@@ -374,19 +368,13 @@ func python(v any) string {
 
 // payloadsOf are the payloads that Home Assistant sends for an entity.
 func payloadsOf(platform string, c map[string]any) []string {
-	text := func(key, otherwise string) string {
-		if s, there := c[key].(string); there {
-			return s
-		}
-		return otherwise
-	}
 	switch platform {
 	case "button":
-		return []string{text("payload_press", "PRESS")}
+		return []string{textField(c, "payload_press", "PRESS")}
 	case "switch":
-		return []string{text("payload_on", "ON"), text("payload_off", "OFF")}
+		return []string{textField(c, "payload_on", "ON"), textField(c, "payload_off", "OFF")}
 	case "update":
-		return []string{text("payload_install", "")}
+		return []string{textField(c, "payload_install", "")}
 	case "select":
 		options, _ := textList(c, "options")
 		return options

@@ -234,6 +234,14 @@ func numberField(m map[string]any, key string, otherwise float64) float64 {
 	return otherwise
 }
 
+// textField is a text that may be there.
+func textField(m map[string]any, key, otherwise string) string {
+	if s, there := m[key].(string); there {
+		return s
+	}
+	return otherwise
+}
+
 // onlyKeys refuses a key that is not known.
 func onlyKeys(where string, m map[string]any, known []string) error {
 	for key := range m {
