@@ -86,15 +86,20 @@ type manyTalks struct {
 	began  time.Time
 }
 
-// schedule is when each robot's packets left.
-func (c *manyTalks) schedule() (times [][]time.Duration) {
-	for _, l := range c.lines {
-		var of []time.Duration
-		for _, at := range l.packets() {
-			of = append(of, at.Sub(c.began))
+// schedule has so many robots talk, and returns when each one's packets left.
+func schedule(t *testing.T, n, stuck int, after func(*manyTalks), before ...func(*event.Bus)) (times [][]time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		c := talkAll(t, n, stuck, before...)
+		after(c)
+		for _, l := range c.lines {
+			var of []time.Duration
+			for _, at := range l.packets() {
+				of = append(of, at.Sub(c.began))
+			}
+			times = append(times, of)
 		}
-		times = append(times, of)
-	}
+		c.bus.Close()
+	})
 	return times
 }
 
@@ -199,21 +204,12 @@ func TestNobodyHearsAnother(t *testing.T) {
 // TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is published, and
 // no packet of the others leaves at another time than without it.
 func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
-	schedule := func(stuck int) (times [][]time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			c := talkAll(t, 10, stuck)
-			if stuck >= 0 {
-				if !isClosed(c.lines[stuck]) || c.lines[stuck].reason != "sending failed" || c.server.Lost() != 1 {
-					t.Errorf("the robot that does not read: closed %v, %q; %d are counted", isClosed(c.lines[stuck]), c.lines[stuck].reason,
-						c.server.Lost())
-				}
-			}
-			times = c.schedule()
-			c.bus.Close()
-		})
-		return times
-	}
-	without, with := schedule(-1), schedule(3)
+	without := schedule(t, 10, -1, func(*manyTalks) {})
+	with := schedule(t, 10, 3, func(c *manyTalks) {
+		if l := c.lines[3]; !isClosed(l) || l.reason != "sending failed" || c.server.Lost() != 1 {
+			t.Errorf("the robot that does not read: closed %v, %q; %d are counted", isClosed(l), l.reason, c.server.Lost())
+		}
+	})
 	for i := range without {
 		if i != 3 && !slices.Equal(without[i], with[i]) {
 			t.Errorf("robot %d's packets leave at\n%v\nand without the other at\n%v", i, with[i], without[i])
@@ -224,16 +220,8 @@ func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 // TestAReaderThatStopsDisturbsNobody: a broker that was stopped ends in a reader
 // of the bus that reads no more, and twenty robots' packets leave when they would.
 func TestAReaderThatStopsDisturbsNobody(t *testing.T) {
-	schedule := func(before ...func(*event.Bus)) (times [][]time.Duration) {
-		synctest.Test(t, func(t *testing.T) {
-			c := talkAll(t, 20, -1, before...)
-			times = c.schedule()
-			c.bus.Close()
-		})
-		return times
-	}
-	without := schedule()
-	with := schedule(func(b *event.Bus) {
+	without := schedule(t, 20, -1, func(*manyTalks) {})
+	with := schedule(t, 20, -1, func(*manyTalks) {}, func(b *event.Bus) {
 		stopped := b.Read()
 		go func() { _, _ = stopped.Next(context.Background()) }() // one event, and no other
 		go func() {

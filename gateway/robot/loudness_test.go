@@ -131,16 +131,10 @@ func (k *talk) wantEdges(got, want []edge, syllables int) {
 
 // TestTheMouthShuts with a barge-in, with the end of a channel, and after the last word.
 func TestTheMouthShuts(t *testing.T) {
-	shut := func(k *talk, when string) {
+	opens := func(k *talk, want float64, when string) {
 		k.t.Helper()
-		if level, _ := k.loudness(); level != 0 {
+		if level, _ := k.loudness(); level != want {
 			k.t.Errorf("%s it is open by %g", when, level)
-		}
-	}
-	open := func(k *talk) {
-		k.t.Helper()
-		if level, _ := k.loudness(); level != 1 {
-			k.t.Errorf("while it speaks, it is open by %g", level)
 		}
 	}
 	for _, end := range []struct {
@@ -163,14 +157,14 @@ func TestTheMouthShuts(t *testing.T) {
 					}
 				}
 				k.pass(250 * time.Millisecond)
-				shut(k, "between two syllables")
+				opens(k, 0, "between two syllables")
 				k.pass(500 * time.Millisecond)
-				open(k)
+				opens(k, 1, "while it speaks")
 				end.do(k)
-				shut(k, "after "+end.name)
+				opens(k, 0, "after "+end.name)
 				before := k.channel.all()
 				k.pass(5 * time.Second)
-				shut(k, "later")
+				opens(k, 0, "later")
 				if e := edges(); len(e)%2 != 0 || e[len(e)-1].at.After(before[len(before)-1].at.Add(50*time.Millisecond)) {
 					t.Errorf("it moves after %s: %v", end.name, e)
 				}
