@@ -2,7 +2,6 @@ package robot
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"reflect"
 	"strings"
@@ -29,20 +28,14 @@ func TestAsk(t *testing.T) {
 			k.touch()
 		}, agent.Answer{Outcome: agent.AnswerTouch}},
 		"its owner, elsewhere": {func(k *talk) {
-			if err := k.server.Reply("another", true); !errors.Is(err, agent.ErrNoQuestion) {
-				k.t.Errorf("an answer to no question: %v", err)
-			}
+			k.replies("another", true, agent.ErrNoQuestion) // an answer to no question
 			open := k.server.Questions()
 			if len(open) != 1 || open[0].Text != "May I?" || open[0].Robot != robotID || open[0].Until.Sub(open[0].Asked) != 10*time.Second {
 				k.t.Fatalf("what waits: %+v", open)
 			}
-			if err := k.server.Reply(open[0].ID, false); err != nil {
-				k.t.Error(err)
-			}
+			k.replies(open[0].ID, false, nil)
 			synctest.Wait()
-			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
-				k.t.Errorf("a second answer: %v", err)
-			}
+			k.replies("q0", true, agent.ErrNoQuestion) // a second answer
 		}, agent.Answer{Outcome: agent.AnswerDenied}},
 		"an abort, before the words are recognized": {func(k *talk) {
 			k.recognizer.delay = 2 * time.Second // a C call
@@ -126,12 +119,8 @@ func TestOwnersDenialIsNotLost(t *testing.T) {
 		"a no from elsewhere": {func(k *talk) {
 			k.recognizer.delay = 3 * time.Second
 			k.speak()
-			if err := k.server.Reply("q0", false); err != nil {
-				k.t.Error(err)
-			}
-			if err := k.server.Reply("q0", true); !errors.Is(err, agent.ErrNoQuestion) {
-				k.t.Errorf("a second word of the owner's: %v", err)
-			}
+			k.replies("q0", false, nil)
+			k.replies("q0", true, agent.ErrNoQuestion) // a second word of the owner's
 		}, agent.AnswerDenied},
 		"time is over": {func(k *talk) {
 			k.quiet(9 * time.Second)

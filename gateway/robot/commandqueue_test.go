@@ -114,8 +114,7 @@ func TestUnspokenSentencesAreStored(t *testing.T) {
 		}
 		k.notify("n", "Three", false)
 		synctest.Wait()
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		kept, _, _ := k.waiting.Get(string(robotID))
 		if len(kept) != 2 || kept[0].Text != "One" || kept[1].Text != "Two" {
 			t.Errorf("kept %+v; a notification is kept elsewhere", kept)

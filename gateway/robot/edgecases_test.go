@@ -107,8 +107,7 @@ func TestMute(t *testing.T) {
 		k.server.Mute(robotID, true)
 		k.hears(xiaozhi.Auto, "secret", "secret")
 		k.wantStory("hello")
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		k.reconnect()
 		k.say(xiaozhi.Hello{})
 		k.answers()
@@ -171,8 +170,7 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 		k.say(xiaozhi.Hello{})
 		k.synthesizer.err = nil
 		time.Sleep(time.Hour)
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		k.reconnect()
 		k.say(xiaozhi.Hello{})
 		time.Sleep(time.Minute)
@@ -227,8 +225,7 @@ func (r *reacting) SendAudio(a xiaozhi.Audio) error {
 }
 
 func react(k *talk, on func(*fakeChannel, xiaozhi.ToRobot)) {
-	k.channel.Close(0, "")
-	<-k.ended
+	k.leave()
 	l := newFakeChannel()
 	k.channel = l
 	k.ended = k.connect(&reacting{l, func(m xiaozhi.ToRobot) { on(l, m) }}, robotID)

@@ -478,6 +478,12 @@ func (k *talk) connect(c transport.Transport, id device.ID) (ended chan struct{}
 	return ended
 }
 
+// leave has the robot close its channel, and waits for the end of its session.
+func (k *talk) leave() {
+	k.channel.Close(0, "")
+	<-k.ended
+}
+
 // reconnect has the robot open a second channel.
 func (k *talk) reconnect() {
 	k.channel = newFakeChannel()
@@ -527,6 +533,14 @@ func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []b
 func (k *talk) queueText(text string) {
 	k.t.Helper()
 	must.Value(k.server.Speak(k.t.Context(), robotID, text))(k.t)
+}
+
+// replies has the owner answer a question.
+func (k *talk) replies(id string, allow bool, want error) {
+	k.t.Helper()
+	if err := k.server.Reply(id, allow); !errors.Is(err, want) {
+		k.t.Errorf("the owner's reply to %s: %v, want %v", id, err, want)
+	}
 }
 
 // notify has the appliance give the robot a notification to speak.

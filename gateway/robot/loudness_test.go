@@ -143,8 +143,7 @@ func TestTheMouthShuts(t *testing.T) {
 	}{
 		{"a barge-in", func(k *talk) { k.say(xiaozhi.Abort{}) }},
 		{"the end of the channel", func(k *talk) {
-			k.channel.Close(0, "")
-			<-k.ended
+			k.leave()
 		}},
 	} {
 		t.Run(end.name, func(t *testing.T) {

@@ -121,12 +121,8 @@ func TestServerAsk(t *testing.T) {
 			k.quiet(18 * time.Second)
 		}, agent.Answer{Outcome: agent.AnswerExpired}, nil, "expired", agent.Listening},
 		"the owner": {xiaozhi.Auto, func(k *talk) {
-			if err := k.server.Reply("h", true); err != nil {
-				k.t.Error(err)
-			}
-			if err := k.server.Reply("h", false); !errors.Is(err, agent.ErrNoQuestion) {
-				k.t.Errorf("a second word of the owner's: %v", err)
-			}
+			k.replies("h", true, nil)
+			k.replies("h", false, agent.ErrNoQuestion) // a second word of the owner's
 		}, agent.Answer{Outcome: agent.AnswerAllowed}, nil, "allowed", agent.Attention},
 		"an abort": {xiaozhi.Auto, func(k *talk) { k.say(xiaozhi.Abort{}) }, agent.Answer{Outcome: agent.AnswerClosed}, nil, "closed",
 			agent.Idle},
@@ -221,8 +217,7 @@ func TestServerAskErrors(t *testing.T) {
 			k.waits(i)
 		}
 		k.wantEnd(k.inquires(), agent.Answer{}, dialogue.ErrBusy)
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		for _, i := range all {
 			k.wantEnd(i, agent.Answer{}, dialogue.ErrOffline)
 		}

@@ -32,8 +32,7 @@ func TestASoundIsNoTurn(t *testing.T) {
 		if shown := k.shows(); shown != agent.Idle {
 			t.Errorf("shows %s afterwards", shown)
 		}
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		if n := k.turns.Last; !n.At.IsZero() || len(k.mind.remembered) > 0 || k.sessions.Last.Turns != 1 {
 			t.Errorf("kept %+v, remembered %v, %d turns", n, k.mind.remembered, k.sessions.Last.Turns)
 		}
@@ -71,8 +70,7 @@ func TestPlayErrors(t *testing.T) {
 				t.Errorf("%v, want %v", err, want)
 			}
 		}
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		if err := k.play("purr"); !errors.Is(err, dialogue.ErrOffline) {
 			t.Errorf("a closed channel: %v", err)
 		}

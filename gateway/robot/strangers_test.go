@@ -71,8 +71,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 				t.Errorf("to an open channel: %v, %v", queued, err)
 			}
 		}
-		k.channel.Close(0, "")
-		<-k.ended
+		k.leave()
 		if queued, err := k.server.Speak(k.t.Context(), robotID, "Later."); queued || !errors.Is(err, errNotAdopted) {
 			t.Errorf("to a closed channel: %v, %v", queued, err)
 		}
