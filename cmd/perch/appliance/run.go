@@ -41,7 +41,7 @@ func (a *Appliance) list() []parts.Part {
 		{Run: fromFirst(a.warmer.Run), End: a.Talk.Close},
 		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.One(a.Listeners.Condition)},
 		{End: a.Talk.StopAccepting}, // before the listeners, which wait for downloads
-		{Run: func(ctx context.Context) error { return a.RobotMQTT.Run(ctx, a.Talk) }, Fails: "robots cannot connect by MQTT any more",
+		{Run: func(ctx context.Context) error { return a.RobotMQTT.Run(ctx, a.Talk.ServeMQTT) }, Fails: "robots cannot connect by MQTT any more",
 			Conditions: parts.One(a.RobotMQTT.Condition)},
 		{Conditions: parts.One(a.Firmware.Condition)},
 		{Conditions: a.Agents.Characters.Conditions},

@@ -63,17 +63,12 @@ func (r *Robots) open(c *config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// server serves robots' MQTT until ctx ends.
-type server interface {
-	ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error
-}
-
-// Run has a server hold the robots' connections until ctx ends.
-func (r *Robots) Run(ctx context.Context, s server) error {
+// Run has serve hold the robots' connections until ctx ends.
+func (r *Robots) Run(ctx context.Context, serve func(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error) error {
 	if r.sound == nil {
 		return nil
 	}
-	return s.ServeMQTT(ctx, r.sound, r.listeners...)
+	return serve(ctx, r.sound, r.listeners...)
 }
 
 // Counters returns what is counted of datagrams.

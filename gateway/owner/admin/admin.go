@@ -67,12 +67,12 @@ type talk interface {
 type Options struct {
 	Robots     registry
 	Talk       talk
-	Memory     memory
-	Timers     timers
+	Memory     *agent.Memory
+	Timers     *notice.Timers
 	Engines    engines
 	Questions  questions
 	Characters characters
-	Firmware   firmware
+	Firmware   *ota.Firmware
 	Archives   archives
 	Board      *agent.Board
 	Bus        *event.Bus

@@ -13,23 +13,6 @@ import (
 	"perch/ota"
 )
 
-// firmware is the catalogue of images. Its errors have a code and a status.
-type firmware interface {
-	List() []ota.Shown
-	Add(ctx context.Context, body io.Reader, u ota.Upload, now time.Time) (ota.Shown, error)
-	Plan(sha string, plan ota.Rollout) (ota.Shown, error)
-	Remove(sha string) error
-	Update(id device.ID) ota.Update
-	Forget(id device.ID) error
-	// Install offers a robot an image when it next checks in. At path it can download it at once.
-	Install(id device.ID, sha string, now time.Time) (path string, err error)
-
-	Assets() ([]ota.Asset, error)
-	AddAsset(ctx context.Context, name string, body io.Reader) (ota.Asset, error)
-	RemoveAsset(name string) error
-	AssetFor(id device.ID, name string, now time.Time) (path string, err error)
-}
-
 // uploadStalls is the longest pause in an upload or download.
 const uploadStalls = 30 * time.Second
 

@@ -12,17 +12,6 @@ import (
 	"perch/limit"
 )
 
-// memory stores what the appliance remembers. It publishes its changes itself.
-type memory interface {
-	Query(q agent.Query, now time.Time) ([]agent.Ranked, error)
-	Stats(now time.Time) agent.MemoryStats
-	// Err is not nil if Query and Stats may have missed entries.
-	Err() error
-	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
-	Edit(id, text string, now time.Time) (agent.Entry, error)
-	Forget(id string) error
-}
-
 // fact is the body of an entry to remember. An edit uses only its text.
 type fact struct {
 	Text      string    `json:"text"`

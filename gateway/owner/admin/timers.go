@@ -11,12 +11,6 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// timers are the timers that are set. They publish their changes themselves.
-type timers interface {
-	All(now time.Time) []agent.Timer
-	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
-}
-
 // Timer is a timer in an answer.
 type Timer struct {
 	agent.Timer

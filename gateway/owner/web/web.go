@@ -12,14 +12,9 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-)
 
-// key checks the admin token.
-type key interface {
-	// CheckToken refuses a token that is neither the secret nor accepted by other, and an
-	// address that has tried too often.
-	CheckToken(r *http.Request, token string, other func(token string) bool) error
-}
+	"perch/gateway/httpserver"
+)
 
 // Options are the content of the page, and its access.
 type Options struct {
@@ -30,7 +25,7 @@ type Options struct {
 	// them all; KeepEpoch stores it for the next run.
 	Epoch     string
 	KeepEpoch func(epoch string) error
-	Key       key
+	Key       *httpserver.Key // of the admin token
 	// Pace refuses an address that sends too many requests that cost more than a file.
 	Pace func(*http.Request) error
 	// Ingress are the addresses of proxies that authenticate users, such as Home Assistant's.
