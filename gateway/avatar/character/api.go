@@ -105,13 +105,13 @@ type view struct {
 func (v view) recent(log *action.Log, n int) []action.Action {
 	all := log.Recent(v.agent, v.types, n)
 	for i, a := range all {
-		all[i], _ = v.of(a)
+		all[i], _ = v.visible(a)
 	}
 	return all
 }
 
-// of returns an action as the reader sees it. ok is false if it is hidden.
-func (v view) of(a action.Action) (_ action.Action, ok bool) {
+// visible returns an action as the reader sees it. ok is false if it is hidden.
+func (v view) visible(a action.Action) (_ action.Action, ok bool) {
 	if v.agent != "" && a.Agent != v.agent || !slices.Contains(v.types, a.Type) {
 		return action.Action{}, false
 	}
@@ -144,7 +144,7 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, 
 			}
 			shown, ok := a.o.Log.Of(e)
 			if ok {
-				shown, ok = of.of(shown)
+				shown, ok = of.visible(shown)
 			}
 			if ok {
 				return httpserver.Message{ID: a.o.Bus.ID(e.Seq), Event: string(shown.Type), Data: shown}, nil

@@ -14,11 +14,11 @@ import (
 
 // pace limits the events of viewers, and delays some.
 type pace struct {
-	mu    sync.Mutex
-	rates *action.Rates[place]
-	all   bound         // of published events, so that a viewer cannot push speech out of the bus
-	kept  bound         // of events that are written to disk, by the memory, the diary or both
-	poke  chan struct{} // receives when an event waits
+	mu     sync.Mutex
+	rates  *action.Rates[place]
+	all    bound         // of published events, so that a viewer cannot push speech out of the bus
+	stored bound         // of events that are written to disk, by the memory, the diary or both
+	wake   chan struct{} // receives when an event waits
 }
 
 // bound is a limit for all places together. The rates are per place, and viewers choose their
@@ -41,8 +41,8 @@ func (b *bound) full(now time.Time, of string) error {
 	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; wait until it has passed", action.ErrRate, b.most, b.within, of)
 }
 
-// lasts reports whether actions of a type are written to disk.
-func lasts(kind action.Type) bool {
+// isStored reports whether actions of a type are written to disk.
+func isStored(kind action.Type) bool {
 	switch kind {
 	case action.Speak, action.Remember, action.Sign, action.PerformSkill, action.SkillDone, action.Validate, action.LoadEnd:
 		return true
@@ -61,11 +61,11 @@ func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (
 	if _, gesture := e.(event.Gesture); gesture && !pass {
 		return false, nil // dropped
 	}
-	if pass && lasts(kind) {
-		if err := p.kept.full(now, " of those that are kept"); err != nil {
+	if pass && isStored(kind) {
+		if err := p.stored.full(now, " of those that are kept"); err != nil {
 			return false, err
 		}
-		p.kept.n++
+		p.stored.n++
 	}
 	p.all.n++
 	return pass, nil
@@ -78,8 +78,8 @@ type place struct {
 }
 
 func newPace() pace {
-	return pace{rates: action.NewRates[place](), all: bound{most: 300, within: time.Second}, kept: bound{most: 60, within: time.Minute},
-		poke: make(chan struct{}, 1)}
+	return pace{rates: action.NewRates[place](), all: bound{most: 300, within: time.Second}, stored: bound{most: 60, within: time.Minute},
+		wake: make(chan struct{}, 1)}
 }
 
 // admit reports whether to publish a viewer's event now; otherwise it is published later or
@@ -90,7 +90,7 @@ func (a *API) admit(at place, kind action.Type, e event.Event) (now bool, err er
 	a.pace.mu.Unlock()
 	if !now {
 		select {
-		case a.pace.poke <- struct{}{}:
+		case a.pace.wake <- struct{}{}:
 		default: // Run has yet to receive
 		}
 	}
@@ -104,7 +104,7 @@ func (a *API) Run(ctx context.Context) {
 	for {
 		select {
 		case <-timer.C:
-		case <-a.pace.poke:
+		case <-a.pace.wake:
 		case <-ctx.Done():
 			return
 		}

@@ -25,13 +25,13 @@ func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 // heldParameters are the parameters that were last sent to a program.
 type heldParameters struct {
 	values []value
-	told   time.Time
+	sent   time.Time
 }
 
 // next returns the parameters to send now: all of them when one has moved or a repeat is due,
 // followed by a final 0 for each that was released. It returns nil while nothing is held.
 func (h *heldParameters) next(values []value, now time.Time) (due []value) {
-	if len(values) == 0 && len(h.values) == 0 || slices.Equal(values, h.values) && now.Sub(h.told) < holdsEvery {
+	if len(values) == 0 && len(h.values) == 0 || slices.Equal(values, h.values) && now.Sub(h.sent) < holdsEvery {
 		return nil
 	}
 	due = slices.Clone(values)
@@ -40,6 +40,6 @@ func (h *heldParameters) next(values []value, now time.Time) (due []value) {
 			due = append(due, value{old.ID, 0})
 		}
 	}
-	h.values, h.told = values, now
+	h.values, h.sent = values, now
 	return due
 }

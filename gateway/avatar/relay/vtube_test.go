@@ -331,7 +331,7 @@ func TestVTubeStudioHoldsParameters(t *testing.T) {
 	keep := func(times int, is Scene) (injected int) {
 		before := f.injections()
 		for range times {
-			l.set.told, l.add.told = l.set.told.Add(-holdsEvery), l.add.told.Add(-holdsEvery) // that time has passed
+			l.set.sent, l.add.sent = l.set.sent.Add(-holdsEvery), l.add.sent.Add(-holdsEvery) // that time has passed
 			must.Succeed(t, l.refresh(t.Context(), is))
 		}
 		return f.injections() - before

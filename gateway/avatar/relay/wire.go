@@ -35,9 +35,9 @@ type wire struct {
 	waiting map[string]chan []byte // calls, by the id in their answer
 }
 
-// dial opens a WebSocket and calls take for every message, from one goroutine; take must not
+// dial opens a WebSocket and calls handle for every message, from one goroutine; handle must not
 // retain the message. It returns the id of the call that the message answers, or "".
-func dial(ctx context.Context, url string, take func(message []byte) (answers string)) (*wire, error) {
+func dial(ctx context.Context, url string, handle func(message []byte) (answers string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
 	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor,
@@ -47,12 +47,12 @@ func dial(ctx context.Context, url string, take func(message []byte) (answers st
 	}
 	w := &wire{conn: conn, over: make(chan error, 1), waiting: map[string]chan []byte{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
-	w.running.Go(func() { w.receive(take) })
+	w.running.Go(func() { w.receive(handle) })
 	w.running.Go(w.ping)
 	return w, nil
 }
 
-func (w *wire) receive(take func([]byte) string) {
+func (w *wire) receive(handle func([]byte) string) {
 	defer w.stop()
 	for {
 		_, message, err := w.conn.Receive()
@@ -60,7 +60,7 @@ func (w *wire) receive(take func([]byte) string) {
 			w.over <- fmt.Errorf("the program has closed the connection: %w", err)
 			return
 		}
-		id := take(message)
+		id := handle(message)
 		w.mu.Lock()
 		answer := w.waiting[id]
 		delete(w.waiting, id)

@@ -83,7 +83,7 @@ func (s *Server) Chat(ctx context.Context, talk, character, text string, take fu
 	if character != "" && !s.hasCharacter(character) {
 		return noModel(character)
 	}
-	q := question{talk: t.with(character), character: character, text: typed(text)}
+	q := question{talk: t.with(character), character: character, text: printable(text)}
 	switch {
 	case q.text == "":
 		return badChat("the text is empty")

@@ -41,8 +41,8 @@ func newCompletion(object, model string, now time.Time) completion {
 	return completion{ID: "chatcmpl-" + rand.Text(), Object: object, Created: now.Unix(), Model: model}
 }
 
-// whole answers a question in one piece.
-func (s *Server) whole(ctx context.Context, q question) (completion, error) {
+// answerWhole answers a question in one piece.
+func (s *Server) answerWhole(ctx context.Context, q question) (completion, error) {
 	var text strings.Builder
 	err := s.chat(ctx, q, func(more string) error {
 		text.WriteString(more)
@@ -53,9 +53,9 @@ func (s *Server) whole(ctx context.Context, q question) (completion, error) {
 	return c, err
 }
 
-// streamed answers a question by server-sent events. An error before the first event is
+// answerStream answers a question by server-sent events. An error before the first event is
 // returned, to be rendered as the answer; a later one is sent as the last event.
-func (s *Server) streamed(ctx context.Context, w http.ResponseWriter, q question) error {
+func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	chunk := func(delta spoken, finish *string) string {
 		c.Choices[0] = choice{Delta: &delta, Finish: finish}

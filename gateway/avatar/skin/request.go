@@ -132,7 +132,7 @@ func (s *Server) parse(text []byte, session string) (question, error) {
 		return question{}, badChat("messages holds nothing that a user has said")
 	}
 	asked := r.Messages[last].Content
-	if q.text = typed(asked.text); q.text == "" {
+	if q.text = printable(asked.text); q.text == "" {
 		if asked.other != "" {
 			return question{}, badChat("the last message of the user holds no text, only %.40q; text is all that is read here", asked.other)
 		}
@@ -167,7 +167,7 @@ func system(messages []message) string {
 	var all []string
 	for _, m := range messages {
 		if m.Role == "system" || m.Role == "developer" {
-			all = append(all, typed(m.Content.text))
+			all = append(all, printable(m.Content.text))
 		}
 	}
 	return strings.TrimSpace(strings.Join(all, "\n\n"))
@@ -177,7 +177,7 @@ func system(messages []message) string {
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {
-		text := typed(m.Content.text)
+		text := printable(m.Content.text)
 		n := len(list)
 		switch {
 		case text == "":
@@ -230,8 +230,8 @@ func (s *Server) join(robot string, find finder) (talk, error) {
 	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, named: true}, err
 }
 
-// typed removes control characters except tabs and line ends, and invalid UTF-8.
-func typed(text string) string {
+// printable removes control characters except tabs and line ends, and invalid UTF-8.
+func printable(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1

@@ -80,10 +80,10 @@ func (s *Server) chatRoutes(r gin.IRouter) {
 			c.Header(sessionHeader, q.talk.session)
 			q.tools = asksForProgress(c.GetHeader(progressHeader))
 			if q.stream {
-				err = s.streamed(c.Request.Context(), c.Writer, q)
+				err = s.answerStream(c.Request.Context(), c.Writer, q)
 			} else {
 				var whole completion
-				if whole, err = s.whole(c.Request.Context(), q); err == nil {
+				if whole, err = s.answerWhole(c.Request.Context(), q); err == nil {
 					c.JSON(http.StatusOK, whole)
 				}
 			}

@@ -42,7 +42,7 @@ func (s *Server) register(session string, robot device.ID) (already, first bool,
 	}
 	a := &registered{robot: robot}
 	if robot != "" {
-		a.body = puppet{s, robot}
+		a.body = robotCharacter{s, robot}
 	}
 	s.agents[session] = a
 	if known {

@@ -15,8 +15,8 @@ import (
 	"perch/plain"
 )
 
-// puppet is a robot as a character.
-type puppet struct {
+// robotCharacter is a robot as a character.
+type robotCharacter struct {
 	server *Server
 	robot  device.ID
 }
@@ -38,8 +38,8 @@ const (
 )
 
 // tool returns the robot's tool whose last part is name.
-func (p puppet) tool(name string) (device.Tool, bool) {
-	for _, t := range p.server.o.Talk.Tools(p.robot) {
+func (c robotCharacter) tool(name string) (device.Tool, bool) {
+	for _, t := range c.server.o.Talk.Tools(c.robot) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
 			return t, true
 		}
@@ -48,12 +48,12 @@ func (p puppet) tool(name string) (device.Tool, bool) {
 }
 
 // can returns the categories of the robot's actions.
-func (p puppet) can() []string {
+func (c robotCharacter) can() []string {
 	can := []string{doExpression, doSay}
-	if _, has := p.tool(headTool); has {
+	if _, has := c.tool(headTool); has {
 		can = append(can, doLook)
 	}
-	if _, has := p.tool(lightTool); has {
+	if _, has := c.tool(lightTool); has {
 		can = append(can, doLight)
 	}
 	return can
@@ -76,7 +76,7 @@ func presets() (names []string) {
 	return names
 }
 
-func (p puppet) capability() json.RawMessage {
+func (c robotCharacter) capability() json.RawMessage {
 	type object = map[string]any
 	known := map[string]example{
 		doLook: {Data: object{"target": object{"type": "position", "value": position{Z: 1}}},
@@ -86,7 +86,7 @@ func (p puppet) capability() json.RawMessage {
 		doLight:      {Data: object{"red": 0, "green": 60, "blue": 0}, Description: "the ring of lights, each colour 0-168; all 0 is off"},
 	}
 	examples := []example{}
-	for _, category := range p.can() {
+	for _, category := range c.can() {
 		e := known[category]
 		e.Type, e.Category, e.Timestamp = typeAction, category, stamp(time.Now())
 		examples = append(examples, e)
@@ -95,7 +95,7 @@ func (p puppet) capability() json.RawMessage {
 }
 
 // play performs an action.
-func (p puppet) play(ctx context.Context, action message) error {
+func (c robotCharacter) play(ctx context.Context, action message) error {
 	switch action.Category {
 	case doLook:
 		at, err := parseLookAt(action.Data)
@@ -103,38 +103,38 @@ func (p puppet) play(ctx context.Context, action message) error {
 			return err
 		}
 		yaw, pitch := at.angles()
-		return p.call(ctx, headTool, map[string]any{"yaw": yaw, "pitch": pitch, "speed": headSpeed})
+		return c.call(ctx, headTool, map[string]any{"yaw": yaw, "pitch": pitch, "speed": headSpeed})
 	case doExpression:
-		return p.feel(ctx, action.Data)
+		return c.feel(ctx, action.Data)
 	case doSay:
-		return p.speak(ctx, action.Data)
+		return c.speak(ctx, action.Data)
 	case doLight:
 		var colour struct{ Red, Green, Blue int }
 		if err := json.Unmarshal(action.Data, &colour); err != nil {
 			return errors.New(`led needs {"red":0,"green":60,"blue":0}, whole numbers`)
 		}
-		return p.call(ctx, lightTool, map[string]any{"red": colour.Red, "green": colour.Green, "blue": colour.Blue})
+		return c.call(ctx, lightTool, map[string]any{"red": colour.Red, "green": colour.Green, "blue": colour.Blue})
 	case doMove:
-		return fmt.Errorf("this robot stands where it stands and cannot walk; it can %s", strings.Join(p.can(), ", "))
+		return fmt.Errorf("this robot stands where it stands and cannot walk; it can %s", strings.Join(c.can(), ", "))
 	}
-	return fmt.Errorf("this robot has no action %q; it can %s", action.Category, strings.Join(p.can(), ", "))
+	return fmt.Errorf("this robot has no action %q; it can %s", action.Category, strings.Join(c.can(), ", "))
 }
 
-func (p puppet) feel(ctx context.Context, data json.RawMessage) error {
+func (c robotCharacter) feel(ctx context.Context, data json.RawMessage) error {
 	var e struct {
 		Preset string `json:"preset"`
 	}
 	if err := json.Unmarshal(data, &e); err != nil || e.Preset == "" {
 		return fmt.Errorf(`expression needs {"preset":%q}`, presets()[0])
 	}
-	face, known := p.server.o.Face(e.Preset)
+	face, known := c.server.o.Face(e.Preset)
 	if !known {
 		return fmt.Errorf("there is no preset %q; those there are: %s", plain.Clip(e.Preset, limit.Word), strings.Join(presets(), ", "))
 	}
-	return p.server.o.Talk.Feel(ctx, p.robot, face)
+	return c.server.o.Talk.Feel(ctx, c.robot, face)
 }
 
-func (p puppet) speak(ctx context.Context, data json.RawMessage) error {
+func (c robotCharacter) speak(ctx context.Context, data json.RawMessage) error {
 	var s struct {
 		Text string `json:"text"`
 	}
@@ -145,23 +145,23 @@ func (p puppet) speak(ctx context.Context, data json.RawMessage) error {
 		return fmt.Errorf("a robot is given at most %d bytes to say at once", limit.Line)
 	}
 	// A robot with a closed channel speaks after its next hello.
-	_, err := p.server.o.Talk.Speak(ctx, p.robot, s.Text)
+	_, err := c.server.o.Talk.Speak(ctx, c.robot, s.Text)
 	return err
 }
 
 // call calls a tool of the firmware, which checks the ranges of the arguments.
-func (p puppet) call(ctx context.Context, name string, arguments map[string]any) error {
-	t, has := p.tool(name)
+func (c robotCharacter) call(ctx context.Context, name string, arguments map[string]any) error {
+	t, has := c.tool(name)
 	if !has {
 		return fmt.Errorf("this robot's firmware has no %s", name)
 	}
-	_, err := p.server.call(ctx, p.robot, t.Name, arguments)
+	_, err := c.server.call(ctx, c.robot, t.Name, arguments)
 	return err
 }
 
 // perceptions returns the latest event of each name, and everything known as "state".
-func (p puppet) perceptions(now time.Time) []message {
-	s := p.server.o.Senses.Robot(p.robot, now)
+func (c robotCharacter) perceptions(now time.Time) []message {
+	s := c.server.o.Senses.Robot(c.robot, now)
 	var latest []message
 	indexes := map[string]int{}
 	for _, r := range s.Recent {

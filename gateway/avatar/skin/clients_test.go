@@ -62,7 +62,7 @@ func TestStreamBeginsWithin3Seconds(t *testing.T) {
 			r, w := io.Pipe()
 			began, got := time.Now(), ""
 			go func() {
-				err := s.streamed(t.Context(), pen{Writer: w}, q)
+				err := s.answerStream(t.Context(), pen{Writer: w}, q)
 				if err != nil {
 					_, shown := openAI(err)
 					fmt.Fprintf(w, "%s\n", shown.Error.Code)
