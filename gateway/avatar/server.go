@@ -124,7 +124,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 
 // Accept counts a connection, upgrades its request, and calls serve on another goroutine, so that
 // the request's memory is released. An error has to be rendered by the caller.
-func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o socket.Options, serve func(context.Context, *socket.Conn)) error {
+func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o socket.Options,
+	serve func(context.Context, *socket.Conn)) error {
 	ctx, leave, err := s.Enter(r)
 	if err != nil {
 		return err

@@ -113,6 +113,6 @@ func (s *Server) Routes(r gin.IRouter) {
 // open upgrades a request and serves the client on other goroutines.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	remote := r.RemoteAddr
-	return avatar.Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send, Quiet: 3*s.paces.tick + s.paces.send,
-		PerSecond: perSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
+	return avatar.Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send,
+		Quiet: 3*s.paces.tick + s.paces.send, PerSecond: perSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
 }
