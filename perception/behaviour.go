@@ -70,7 +70,7 @@ func behaviours(t *Tuning, known Gestures) []behaviour {
 	return on
 }
 
-// never is embedded by behaviours that only react to events.
-type never struct{}
+// noTimer is embedded by behaviours that only react to events.
+type noTimer struct{}
 
-func (never) nextStep() time.Time { return time.Time{} }
+func (noTimer) nextStep() time.Time { return time.Time{} }

@@ -79,7 +79,7 @@ func (h *executor) logOnce(f failure, err error) {
 // text returns the text to say, replacing a default text by the robot's language's.
 func (h *executor) text(id device.ID, a Say) string {
 	text := a.Text
-	if name := usual()[text]; a.Usual && name != "" && h.o.Phrase != nil {
+	if name := defaultPhrases()[text]; a.Usual && name != "" && h.o.Phrase != nil {
 		text = h.o.Phrase(id, name)
 	}
 	if a.Person != "" {
@@ -88,8 +88,8 @@ func (h *executor) text(id device.ID, a Say) string {
 	return text
 }
 
-// usual maps the texts of DefaultTuning to the names of their phrases.
-func usual() map[string]string {
+// defaultPhrases maps the texts of DefaultTuning to the names of their phrases.
+func defaultPhrases() map[string]string {
 	t := DefaultTuning()
 	return map[string]string{t.Greeter.Hello: "hello", t.Greeter.Named: "hello_named", t.Dance.Text: "danced"}
 }

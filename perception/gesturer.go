@@ -180,7 +180,7 @@ func (g *gesturer) rest(m moment) (acts []Act) {
 }
 
 // looker turns the head to the target of a look.
-type looker struct{ never }
+type looker struct{ noTimer }
 
 func (*looker) name() string { return "look_at" }
 

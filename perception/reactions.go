@@ -10,7 +10,7 @@ import (
 // nobody to listen to.
 type soundTurner struct {
 	*SoundTuning
-	never
+	noTimer
 	turned time.Time
 }
 
@@ -41,7 +41,7 @@ func toSide(direction string, yaw int) int {
 // wakeWordTurner turns the head towards the wake word.
 type wakeWordTurner struct {
 	*WakeWordTuning
-	never
+	noTimer
 }
 
 func (*wakeWordTurner) name() string { return "wake_word" }
@@ -157,7 +157,7 @@ func (r *identifiedRefresher) step(m moment) []Act {
 // purrPlayer makes the robot purr when its head is stroked.
 type purrPlayer struct {
 	*PurrTuning
-	never
+	noTimer
 	purred time.Time
 }
 
@@ -175,7 +175,7 @@ func (p *purrPlayer) step(m moment) []Act {
 // reports a dance by its events, by its state, or by both.
 type danceReflector struct {
 	*DanceTuning
-	never
+	noTimer
 	since time.Time // start of the dance under way; zero means none
 	said  time.Time
 }

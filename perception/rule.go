@@ -154,13 +154,13 @@ func checkAct(c *checker, key string, a Act) {
 	case Play:
 		c.sound(key+".play", a.Sound)
 	case CallTool:
-		c.given(key+".tool", a.Name)
+		c.required(key+".tool", a.Name)
 	case Feel:
-		c.given(key+".emotion", a.Emotion)
+		c.required(key+".emotion", a.Emotion)
 	case SetState:
-		c.given(key+".state", a.State)
+		c.required(key+".state", a.State)
 	case Publish:
-		c.given(key+".publish.topic", a.Topic)
+		c.required(key+".publish.topic", a.Topic)
 		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > limit.Data {
 			c.fault(key+".publish", fmt.Errorf("a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, limit.Data))
 		}
@@ -172,10 +172,10 @@ func checkAct(c *checker, key string, a Act) {
 
 func (c *checker) words(key, s string) {
 	c.text(key, s)
-	c.given(key, strings.TrimSpace(s))
+	c.required(key, strings.TrimSpace(s))
 }
 
-func (c *checker) given(key, s string) {
+func (c *checker) required(key, s string) {
 	if s == "" {
 		c.fault(key, errors.New("it is empty"))
 	}
@@ -187,7 +187,7 @@ const ruleHolds = 5 * time.Second
 // rule executes one rule for one robot.
 type rule struct {
 	Rule
-	never
+	noTimer
 	executed time.Time
 }
 

@@ -69,11 +69,11 @@ func (a *API) run(ctx context.Context, body []byte, check func(*command) error, 
 	return result, err
 }
 
-// nothing checks a command without fields.
-func nothing(*command) error { return nil }
+// noCheck checks a command without fields.
+func noCheck(*command) error { return nil }
 
 func hasText(o *command) (err error) {
-	o.Text, err = needed("text", o.Text, limit.Said)
+	o.Text, err = required("text", o.Text, limit.Said)
 	return err
 }
 
@@ -168,7 +168,7 @@ func (a *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ 
 }
 
 func hasQuestion(o *command) (err error) {
-	o.Question, err = needed("question", o.Question, mostQuestion)
+	o.Question, err = required("question", o.Question, mostQuestion)
 	return err
 }
 

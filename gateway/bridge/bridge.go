@@ -177,8 +177,8 @@ func within[T any](ctx context.Context, most time.Duration, what string, do func
 	return v, err
 }
 
-// needed returns a required text in one line, of at most most bytes.
-func needed(name, text string, most int) (string, error) {
+// required returns a required text in one line, of at most most bytes.
+func required(name, text string, most int) (string, error) {
 	text = plain.Line(text)
 	if text == "" {
 		return "", httpserver.BadBody(name + " is needed, a text that is not empty")

@@ -60,7 +60,7 @@ func (a *API) escalate(ctx context.Context, body []byte) (escalated, error) {
 }
 
 func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
-	query, err := needed("args.query", e.Args.Query, limit.Question)
+	query, err := required("args.query", e.Args.Query, limit.Question)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
 // thinkHard returns the answer of the first deep model that answers. Without deep models the
 // agent answers.
 func (a *API) thinkHard(ctx context.Context, e escalation) (string, error) {
-	question, err := needed("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
+	question, err := required("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
 	if err != nil {
 		return "", err
 	}

@@ -107,8 +107,8 @@ func FuzzOrder(f *testing.F) {
 		for _, o := range []struct {
 			check func(*command) error
 			do    act
-		}{{hasText, d.speak}, {hasText, d.injectText}, {nothing, d.abort}, {hasAngles, d.turnHead}, {hasState, d.setState}, {hasToggle, d.setToggle},
-			{nothing, d.setFaceIdentified}, {hasQuestion, d.takePicture}, {d.hasAsset, d.playAsset}} {
+		}{{hasText, d.speak}, {hasText, d.injectText}, {noCheck, d.abort}, {hasAngles, d.turnHead}, {hasState, d.setState}, {hasToggle, d.setToggle},
+			{noCheck, d.setFaceIdentified}, {hasQuestion, d.takePicture}, {d.hasAsset, d.playAsset}} {
 			got, err := d.run(t.Context(), body, o.check, o.do)
 			asked := h.robots.requests()
 			switch {

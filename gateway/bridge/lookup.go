@@ -134,7 +134,7 @@ func matchWords(text string, words []string, hits []float64) {
 			hits[i] = 1
 		}
 	}
-	for own := range strings.FieldsFuncSeq(text, between) {
+	for own := range strings.FieldsFuncSeq(text, separates) {
 		for i, w := range words {
 			switch {
 			case own[0] != w[0]:
@@ -173,10 +173,10 @@ func terms(query string) []string {
 	return all
 }
 
-func fields(text string) []string { return strings.FieldsFunc(text, between) }
+func fields(text string) []string { return strings.FieldsFunc(text, separates) }
 
-// between reports whether a character separates words.
-func between(r rune) bool {
+// separates reports whether a character separates words.
+func separates(r rune) bool {
 	if r >= 'a' && r <= 'z' {
 		return false // the fast path
 	}

@@ -37,7 +37,7 @@ func (a *API) message(ctx context.Context, body []byte) (answered, error) {
 	if err := httpserver.Decode(body, &m); err != nil {
 		return answered{}, err
 	}
-	text, err := needed("content", m.Content, limit.Question)
+	text, err := required("content", m.Content, limit.Question)
 	if err != nil {
 		return answered{}, err
 	}

@@ -94,7 +94,7 @@ func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 // states returns the known state of every robot, or of the named one, by its ID in the
 // firmware's spelling. The feed continues after id without a gap.
 func (a *API) states(name string) (states map[string]any, id string, err error) {
-	only, err := a.named(name)
+	only, err := a.findRobot(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -109,8 +109,8 @@ func (a *API) states(name string) (states map[string]any, id string, err error) 
 	return states, a.o.Bus.ID(seq), nil
 }
 
-// named returns the robot that a query names, or "" if it names none.
-func (a *API) named(name string) (device.ID, error) {
+// findRobot returns the robot that a query names, or "" if it names none.
+func (a *API) findRobot(name string) (device.ID, error) {
 	if name == "" {
 		return "", nil
 	}
@@ -145,7 +145,7 @@ func (a *API) Dropped() uint64 { return a.dropped.Load() }
 // stream sends the events from now on, or after the last event that a client saw in this run
 // of the appliance, until the client leaves.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
-	only, err := a.named(name)
+	only, err := a.findRobot(name)
 	if err != nil {
 		return err
 	}

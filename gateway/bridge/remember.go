@@ -34,7 +34,7 @@ func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	if err := httpserver.Decode(body, &f); err != nil {
 		return done{}, err
 	}
-	text, err := needed("fact", f.Fact, limit.Line)
+	text, err := required("fact", f.Fact, limit.Line)
 	if err != nil {
 		return done{}, err
 	}

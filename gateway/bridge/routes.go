@@ -47,11 +47,11 @@ func (a *API) Admin(r gin.IRouter) {
 		}{
 			"/inject-text":         {hasText, a.injectText},
 			"/say":                 {hasText, a.speak},
-			"/abort":               {nothing, a.abort},
+			"/abort":               {noCheck, a.abort},
 			"/set-head-angles":     {hasAngles, a.turnHead},
 			"/set-state":           {hasState, a.setState},
 			"/set-toggle":          {hasToggle, a.setToggle},
-			"/set-face-identified": {nothing, a.setFaceIdentified},
+			"/set-face-identified": {noCheck, a.setFaceIdentified},
 			"/take-photo":          {hasQuestion, a.takePicture},
 			"/play-asset":          {a.hasAsset, a.playAsset},
 		} {

@@ -79,7 +79,7 @@ func (a *API) songs() songs {
 // playSong plays the sound that a model names. If no sound is like it, the model is given the
 // list to choose from.
 func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
-	wanted, err := needed("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
+	wanted, err := required("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
 	if err != nil {
 		return "", err
 	}

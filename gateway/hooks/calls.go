@@ -61,7 +61,7 @@ func (s session) withoutCall(c call, done bool) session {
 // same reports whether two calls have the same tool and detail.
 func (c call) same(other call) bool { return c.name == other.name && c.detail == other.detail }
 
-func has(calls []call, c call) bool {
+func containsCall(calls []call, c call) bool {
 	return slices.ContainsFunc(calls, func(r call) bool { return r.id == c.id })
 }
 
@@ -74,7 +74,7 @@ func (c call) status(status string) event.Event {
 func callEvents(before, after view) (events []event.Event) {
 	for _, c := range before.calls {
 		switch {
-		case has(after.calls, c):
+		case containsCall(after.calls, c):
 		case c.id == after.done:
 			events = append(events, c.status(event.ToolDone))
 		default:
@@ -82,7 +82,7 @@ func callEvents(before, after view) (events []event.Event) {
 		}
 	}
 	for _, c := range after.calls {
-		if !has(before.calls, c) {
+		if !containsCall(before.calls, c) {
 			events = append(events, c.status(event.ToolRunning))
 		}
 	}

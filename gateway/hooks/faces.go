@@ -14,13 +14,13 @@ import (
 // may not have applied an event yet.
 type faces struct {
 	robots *agent.Follower
-	given  map[device.ID]coding
+	given  map[device.ID]codingState
 	spoken map[device.ID]time.Time // when a robot last began to listen, or recognized speech
 }
 
 // newFaces starts with the current robots, as if the listening ones had begun just now.
 func newFaces(b *agent.Board, now time.Time) *faces {
-	f := &faces{robots: b.NewFollower(now), given: map[device.ID]coding{}, spoken: map[device.ID]time.Time{}}
+	f := &faces{robots: b.NewFollower(now), given: map[device.ID]codingState{}, spoken: map[device.ID]time.Time{}}
 	for _, s := range f.robots.States() {
 		f.spoken[s.Robot] = now
 	}

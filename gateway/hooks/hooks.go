@@ -105,7 +105,7 @@ func (a *API) change(after table) {
 	a.table = after
 	for slot := range mostSessions {
 		v := after.inSlot(slot).view()
-		for _, e := range between(name(slot), a.shown[slot], v) {
+		for _, e := range changes(name(slot), a.shown[slot], v) {
 			a.o.Bus.Publish("", name(slot), e)
 		}
 		a.shown[slot] = v

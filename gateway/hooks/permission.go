@@ -166,7 +166,7 @@ func (h *permission) settledBy(r report) bool {
 	case stop, stopFailure, interrupt, userPromptSubmit, sessionEnd:
 		return true
 	case postToolUse, postToolUseFailure:
-		return h.sub == r.sub && !has(h.parallel, r.call)
+		return h.sub == r.sub && !containsCall(h.parallel, r.call)
 	}
 	return false
 }

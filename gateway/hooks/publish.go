@@ -34,24 +34,24 @@ func (s session) view() view {
 	return v
 }
 
-func (v view) works() bool { return v.state == agent.Working || v.state == agent.Juggling }
+func (v view) isWorking() bool { return v.state == agent.Working || v.state == agent.Juggling }
 
-// between returns the events that lead from before to after, ordered so that no other state
+// changes returns the events that lead from before to after, ordered so that no other state
 // shows in between: calls begin before the state of work that they belong to, and end after
 // the next state; changes during a question come before its answer.
-func between(name string, before, after view) (events []event.Event) {
+func changes(name string, before, after view) (events []event.Event) {
 	before.state, after.state = cmp.Or(before.state, agent.Idle), cmp.Or(after.state, agent.Idle) // an unused slot has the zero view
 	if after.waits && !before.waits {
 		events = append(events, event.Asked{ID: name + "-waits", Text: "A coding session waits for you."})
 	}
 	calls := callEvents(before, after)
-	if after.works() {
+	if after.isWorking() {
 		events = append(events, calls...)
 	}
 	if before.state != after.state || before.subs != after.subs {
 		events = append(events, event.StateTold{State: string(after.state), SubAgents: after.subs, Agent: after.agent})
 	}
-	if !after.works() {
+	if !after.isWorking() {
 		events = append(events, calls...)
 	}
 	if before.waits && !after.waits {

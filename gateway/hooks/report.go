@@ -34,7 +34,7 @@ type sent struct {
 type report struct {
 	agent, session string
 	event          string
-	state          coding
+	state          codingState
 	call           call   // without a name if the report is about no call
 	sub            string // the subagent that reported it, if Claude Code names it
 	headless       bool
@@ -69,12 +69,12 @@ func parseReport(by string, body []byte) (report, error) {
 		r.state = stateOf(s.HookEvent)
 		return r, nil
 	}
-	r.state = coding(s.State)
+	r.state = codingState(s.State)
 	switch {
 	case r.state.traits().priority >= 0:
 	case strings.HasPrefix(s.State, "mini-") && s.SVG == "" && s.Display == "":
 		return report{}, httpserver.BadBody("mini states need svg")
-	case slices.Contains(drawn(), s.State):
+	case slices.Contains(figureStates(), s.State):
 		r.state = ""
 	default:
 		return report{}, httpserver.BadBody(fmt.Sprintf(
@@ -84,8 +84,8 @@ func parseReport(by string, body []byte) (report, error) {
 	return r, nil
 }
 
-// drawn returns the states of a drawn desktop figure only. They change nothing here.
-func drawn() []string {
+// figureStates returns the states of a drawn desktop figure only. They change nothing here.
+func figureStates() []string {
 	return []string{"yawning", "dozing", "collapsing", "waking", "mini-idle", "mini-alert", "mini-happy", "mini-enter", "mini-peek",
 		"mini-crabwalk", "mini-enter-sleep", "mini-sleep"}
 }

@@ -6,21 +6,21 @@ import (
 	"perch/agent"
 )
 
-// coding is the state of a coding session, in the words of clawd-on-desk.
-type coding string
+// codingState is the state of a coding session, in the words of clawd-on-desk.
+type codingState string
 
 // The states that agents report.
 const (
-	idle         coding = "idle"
-	thinking     coding = "thinking"
-	working      coding = "working"
-	juggling     coding = "juggling"
-	sweeping     coding = "sweeping" // compacts its history
-	carrying     coding = "carrying" // creates a work tree
-	attention    coding = "attention"
-	notification coding = "notification"
-	failed       coding = "error"
-	sleeping     coding = "sleeping"
+	idle         codingState = "idle"
+	thinking     codingState = "thinking"
+	working      codingState = "working"
+	juggling     codingState = "juggling"
+	sweeping     codingState = "sweeping" // compacts its history
+	carrying     codingState = "carrying" // creates a work tree
+	attention    codingState = "attention"
+	notification codingState = "notification"
+	failed       codingState = "error"
+	sleeping     codingState = "sleeping"
 )
 
 // traits are the properties of a state.
@@ -30,9 +30,9 @@ type traits struct {
 	face     agent.Emotion // of a robot
 }
 
-func (c coding) traits() traits {
+func (c codingState) traits() traits {
 	confident := agent.Emotion{Name: "confident", Emoji: "😏"}
-	t, known := map[coding]traits{
+	t, known := map[codingState]traits{
 		failed:       {8, 5 * time.Second, agent.Emotion{Name: "sad", Emoji: "😢"}},
 		notification: {7, 2500 * time.Millisecond, agent.Emotion{Name: "confused", Emoji: "🙄"}},
 		sweeping:     {6, 5 * time.Minute, confident}, // the next report ends it earlier
@@ -51,7 +51,7 @@ func (c coding) traits() traits {
 }
 
 // shown returns the state in Perch's vocabulary.
-func (c coding) shown() agent.Shown {
+func (c codingState) shown() agent.Shown {
 	if c == sweeping || c == carrying {
 		return agent.Working
 	}
@@ -59,8 +59,8 @@ func (c coding) shown() agent.Shown {
 }
 
 // stateOf returns the state that an event of Claude Code stands for, or "" for none.
-func stateOf(event string) coding {
-	return map[string]coding{
+func stateOf(event string) codingState {
+	return map[string]codingState{
 		"SessionStart": idle, interrupt: idle, userPromptSubmit: thinking, preToolUse: working, postToolUse: working, subagentStop: working,
 		postToolUseFailure: failed, stopFailure: failed, stop: attention, "PostCompact": attention, subagentStart: juggling,
 		"PreCompact": sweeping, "Notification": notification, "Elicitation": notification, "PermissionRequest": notification,

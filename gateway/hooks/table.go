@@ -23,20 +23,20 @@ type session struct {
 	key   string // see key
 	slot  int    // determines its name on the bus
 	agent string
-	base  coding // idle, thinking, working, juggling or sleeping
-	subs  int    // running subagents
-	calls []call // running, the oldest first
-	done  string // the ID of the call that was done last
-	count int    // calls without an ID so far
-	asks  int    // waiting permissions
+	base  codingState // idle, thinking, working, juggling or sleeping
+	subs  int         // running subagents
+	calls []call      // running, the oldest first
+	done  string      // the ID of the call that was done last
+	count int         // calls without an ID so far
+	asks  int         // waiting permissions
 
-	passing coding // covers base until that time
+	passing codingState // covers base until that time
 	until   time.Time
 	seen    time.Time // its latest report
 	began   time.Time // its first report
 }
 
-func (s session) state() coding {
+func (s session) state() codingState {
 	switch {
 	case s.asks > 0:
 		return notification
@@ -187,7 +187,7 @@ func (t table) sweep(now time.Time) table {
 	return after
 }
 
-func busy(c coding) bool { return c == thinking || c == working || c == juggling }
+func busy(c codingState) bool { return c == thinking || c == working || c == juggling }
 
 // nextSweep returns when sweep will change something; the zero time means never.
 func (t table) nextSweep() (due time.Time) {
@@ -211,8 +211,8 @@ func (t table) nextSweep() (due time.Time) {
 }
 
 // merged returns the state with the highest priority, or idle.
-func (t table) merged() coding {
-	most := coding("")
+func (t table) merged() codingState {
+	most := codingState("")
 	for _, s := range t {
 		if state := s.state(); state.traits().priority > most.traits().priority {
 			most = state

@@ -17,11 +17,11 @@ var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 func TestSession(t *testing.T) {
 	type reports struct {
 		event string
-		state coding
+		state codingState
 	}
 	for name, c := range map[string]struct {
 		reports []reports
-		want    coding
+		want    codingState
 		subs    int
 	}{
 		"nothing":                         {[]reports{{"SessionStart", idle}}, idle, 0},
@@ -57,13 +57,13 @@ func TestSession(t *testing.T) {
 
 // TestTime: what passes and when, and what is swept.
 func TestTime(t *testing.T) {
-	r := func(state coding, event string) report {
+	r := func(state codingState, event string) report {
 		return report{agent: claude, session: "s", event: event, state: state}
 	}
 	for _, c := range []struct {
 		reports report
 		at      time.Duration
-		want    coding
+		want    codingState
 		gone    bool
 	}{
 		{r(attention, "Stop"), 4*time.Second - 1, attention, false},
@@ -96,7 +96,7 @@ func TestTime(t *testing.T) {
 
 // TestMerged: the most important of what sessions do.
 func TestMerged(t *testing.T) {
-	order := []coding{sleeping, idle, thinking, working, juggling, attention, sweeping, notification, failed}
+	order := []codingState{sleeping, idle, thinking, working, juggling, attention, sweeping, notification, failed}
 	for i, low := range order {
 		for _, high := range order[i:] {
 			table := table{}.fold(noon, report{agent: claude, session: "a", state: low}).fold(noon, report{agent: "codex", session: "a", state: high})
@@ -145,7 +145,7 @@ func TestRoom(t *testing.T) {
 // TestBoardAgrees: whatever sessions report and whenever, the board shows each as
 // the table has it, and skins have seen every call end.
 func TestBoardAgrees(t *testing.T) {
-	states := []coding{idle, thinking, working, juggling, sweeping, carrying, attention, notification, failed, sleeping}
+	states := []codingState{idle, thinking, working, juggling, sweeping, carrying, attention, notification, failed, sleeping}
 	events := []string{"", "", preToolUse, preToolUse, postToolUse, postToolUseFailure, subagentStart, subagentStop, sessionEnd, stopFailure}
 	rapid.Check(t, func(t *rapid.T) {
 		board, now, seq := agent.NewBoard(), noon, uint64(0)
@@ -154,7 +154,7 @@ func TestBoardAgrees(t *testing.T) {
 		publish := func() {
 			for slot := range mostSessions {
 				after := tab.inSlot(slot).view()
-				for _, e := range between(name(slot), reports[slot], after) {
+				for _, e := range changes(name(slot), reports[slot], after) {
 					seq++
 					board.HandleEvent(event.Envelope{Seq: seq, At: now, Session: name(slot), Event: e})
 					if c, is := e.(event.ToolStatus); is {

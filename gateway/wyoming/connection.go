@@ -116,16 +116,16 @@ func (c *connection) queue(j job) error {
 
 // request queues the job of a complete request.
 func (c *connection) request(j job) error {
-	c.owe(1)
+	c.countOwed(1)
 	return c.queue(func(ctx context.Context) error {
-		defer c.owe(-1)
+		defer c.countOwed(-1)
 		return j(ctx)
 	})
 }
 
-// owe counts answers, and sets the deadline of the next event: while an answer is owed the
-// client may be silent.
-func (c *connection) owe(n int) {
+// countOwed counts the answers owed, and sets the deadline of the next event: while an answer
+// is owed the client may be silent.
+func (c *connection) countOwed(n int) {
 	c.owing.Lock()
 	defer c.owing.Unlock()
 	c.owed += n
@@ -163,20 +163,20 @@ func (c *connection) write(e wire.Event) error {
 		err = c.w.Write(e)
 	}
 	if err != nil {
-		return gone{err}
+		return writeError{err}
 	}
 	return nil
 }
 
-// gone is the error of a client that does not read.
-type gone struct{ error }
+// writeError is the error of a client that does not read.
+type writeError struct{ error }
 
-func (g gone) Unwrap() error { return g.error }
+func (w writeError) Unwrap() error { return w.error }
 
 // read handles events until an error.
 func (c *connection) read() error {
 	for {
-		c.owe(0)
+		c.countOwed(0)
 		e, err := c.r.Read()
 		if err != nil {
 			return err
@@ -241,7 +241,7 @@ func tooLong() error {
 // explain tells the client why the connection closes.
 func (c *connection) explain(err error) {
 	var f *failure
-	var lost gone
+	var lost writeError
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &lost):

@@ -44,9 +44,9 @@ func describe(o Options) (wire.Event, error) {
 	return e, nil
 }
 
-// offered returns the language of a request as a BCP 47 tag. A variant of an offered language
-// is accepted, and no language means the first.
-func offered(list []string, asked string) (string, error) {
+// offeredLanguage returns the language of a request as a BCP 47 tag. A variant of an offered
+// language is accepted, and no language means the first.
+func offeredLanguage(list []string, asked string) (string, error) {
 	if asked == "" {
 		return list[0], nil
 	}

@@ -64,7 +64,7 @@ func (c *connection) handleSound(e wire.Event) error {
 func (c *connection) startListening(f wire.Format) error {
 	asked := c.asked
 	c.asked = wire.Transcribe{}
-	language, err := offered(c.o.Heard, asked.Language)
+	language, err := offeredLanguage(c.o.Heard, asked.Language)
 	if err != nil {
 		return err
 	}
@@ -80,14 +80,14 @@ func (c *connection) startListening(f wire.Format) error {
 	h := &listening{utterance: voice.NewUtterance(), format: f, samples: wire.Samples{Channels: f.Channels},
 		resampler: voice.NewResampler(f.Rate, voice.MicRate)}
 	h.finish = sync.OnceFunc(func() {
-		c.owe(1)
+		c.countOwed(1)
 		h.utterance.Finish()
 	})
 	h.limit = time.AfterFunc(listenFor, h.finish)
 	c.listening = h
 	return c.queue(func(ctx context.Context) error {
-		defer c.owe(-1)  // the answer is given,
-		defer h.finish() // and the utterance is over, even after an error
+		defer c.countOwed(-1) // the answer is given,
+		defer h.finish()      // and the utterance is over, even after an error
 		return c.recognize(ctx, h.utterance, voice.Options{Language: language})
 	})
 }
@@ -122,7 +122,7 @@ func (c *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.
 // failed returns a failure for an engine's error. Errors of the client and of the end of the
 // connection are returned unchanged.
 func failed(ctx context.Context, text string, err error) error {
-	var lost gone
+	var lost writeError
 	if ctx.Err() != nil || errors.As(err, &lost) {
 		return err
 	}

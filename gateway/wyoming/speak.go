@@ -85,7 +85,7 @@ func (c *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	s := &synthesis{sentences: make(chan string, limit.Said), options: voice.Options{Language: c.o.Languages[0]}}
 	if asked.Voice != nil && asked.Voice.Name == "" {
 		var err error
-		if s.options.Language, err = offered(c.o.Languages, asked.Voice.Language); err != nil {
+		if s.options.Language, err = offeredLanguage(c.o.Languages, asked.Voice.Language); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func (c *connection) synthesizeText(s *synthesis, text string) error {
 // endSynthesis marks the end of the text, which is answered too.
 func (c *connection) endSynthesis(s *synthesis) {
 	c.cut(s, s.speech.Flush())
-	c.owe(1)
+	c.countOwed(1)
 	close(s.sentences)
 }
 
@@ -116,7 +116,7 @@ func (c *connection) endSynthesis(s *synthesis) {
 func (c *connection) cut(s *synthesis, replies []agent.Reply) {
 	for _, r := range replies {
 		if sentence, ok := r.(agent.Say); ok {
-			c.owe(1)
+			c.countOwed(1)
 			s.sentences <- sentence.Text
 		}
 	}
@@ -156,13 +156,13 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 		select {
 		case sentence, more := <-s.sentences:
 			if !more {
-				c.owe(-1)
+				c.countOwed(-1)
 				return nil
 			}
 			if err := speak(ctx, sentence, s.options); err != nil {
 				return err
 			}
-			c.owe(-1)
+			c.countOwed(-1)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -109,8 +109,8 @@ func (e *Engine) Close() { e.speaker.close() }
 // ofLanguage matches the names that most voices have: "en-us+f3", "mb-de1".
 var ofLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
 
-// own returns the language of Voice: the one in its name, if any.
-func (e *Engine) own() string {
+// voiceLanguage returns the language of Voice: the one in its name, if any.
+func (e *Engine) voiceLanguage() string {
 	m := ofLanguage().FindStringSubmatch(strings.ToLower(e.o.Voice))
 	switch {
 	case m == nil:
@@ -127,7 +127,7 @@ func (e *Engine) voice(o voice.Options) string {
 	switch first := voice.BaseLanguage(language); {
 	case voiceName().MatchString(o.Voice):
 		return o.Voice
-	case e.o.Voice != "" && (e.o.Language == "" || first == e.own() || !voiceName().MatchString(language)):
+	case e.o.Voice != "" && (e.o.Language == "" || first == e.voiceLanguage() || !voiceName().MatchString(language)):
 		return e.o.Voice
 	case first == "en" || !voiceName().MatchString(language):
 		return "en-us"
@@ -148,7 +148,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return err
 	}
 	name := e.voice(o)
-	if !reads(name, text) {
+	if !canRead(name, text) {
 		return fmt.Errorf("%w: espeak-ng's voice %s cannot read Japanese or Chinese characters; openjtalk reads Japanese", voice.ErrLanguage, name)
 	}
 	to := voice.NewConverter(voice.LongestSpeech(text), nil, out)
@@ -201,10 +201,10 @@ func lastIndex(text []rune, of string) int {
 // noVoice is the error for a voice that the library does not know.
 const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
-// reads reports whether a voice can read a text. The Japanese voice reads kana but no
+// canRead reports whether a voice can read a text. The Japanese voice reads kana but no
 // kanji; voices of other languages than Japanese and Chinese read neither, and announce
 // each character. A text may have a minority of such characters.
-func reads(name, text string) bool {
+func canRead(name, text string) bool {
 	language := voice.BaseLanguage(name)
 	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {
 		return true

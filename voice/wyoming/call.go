@@ -49,14 +49,14 @@ func (c *call) send(name string, data any, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writeBy(); err != nil {
+	if err := c.setWriteDeadline(); err != nil {
 		return err
 	}
 	return c.w.Write(e)
 }
 
-// writeBy sets the write deadline.
-func (c *call) writeBy() error {
+// setWriteDeadline sets the write deadline.
+func (c *call) setWriteDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unhurriedNow {
@@ -85,18 +85,18 @@ func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
 func (c *call) ask() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.by(time.Now().Add(c.within))
+	return c.setDue(time.Now().Add(c.within))
 }
 
-// by sets the end of the server's time. c.mu is held.
-func (c *call) by(due time.Time) error {
+// setDue sets the end of the server's time. c.mu is held.
+func (c *call) setDue(due time.Time) error {
 	c.due = due
 	return c.conn.SetReadDeadline(due)
 }
 
-// goOn extends the server's time, if it has started, by more, up to the whole time to
-// answer. It reports whether the result is less than that.
-func (c *call) goOn(more time.Duration) (less bool, err error) {
+// extend gives the server more time, if its time has started, up to the whole time to answer.
+// It reports whether the result is less than that.
+func (c *call) extend(more time.Duration) (less bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.due.IsZero() {
@@ -107,7 +107,7 @@ func (c *call) goOn(more time.Duration) (less bool, err error) {
 	if due.After(full) {
 		due = full
 	}
-	return due.Before(full), c.by(due)
+	return due.Before(full), c.setDue(due)
 }
 
 // mostEmpty is how many events without sound or text may come in a row. A server may send

@@ -33,7 +33,7 @@ func TestTextAtTheEndOfSpeechDoesNotEndACall(t *testing.T) {
 		var asking sync.WaitGroup
 		asking.Go(func() { _ = c.ask() })
 		for less := false; !less; { // it is less than all once the server was asked
-			less, _ = c.goOn(0)
+			less, _ = c.extend(0)
 		}
 		asking.Wait()
 		if conn.earliest.Before(began) {

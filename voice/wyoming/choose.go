@@ -19,7 +19,7 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 	}
 	t := Transcribe{Name: s.o.Model}
 	if s.o.Model != "" && len(models) > 0 {
-		m, ok := named(models, s.o.Model)
+		m, ok := findModel(models, s.o.Model)
 		if !ok {
 			return Transcribe{}, s.faulty(fmt.Sprintf("it has no model %q; it has %s", printable(s.o.Model), names(models)), errNotServed)
 		}
@@ -29,7 +29,7 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 		return t, nil // the server detects it
 	}
 	var ok bool
-	if t.Language, ok = spelled(models, o.Language); !ok {
+	if t.Language, ok = matchLanguage(models, o.Language); !ok {
 		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s",
 			printable(o.Language), languages(models)), errLanguage)
 	}
@@ -53,7 +53,7 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 	for _, name := range []string{o.Voice, s.o.Voice} {
 		for _, p := range info.TTS {
 			all = append(all, p.voices()...)
-			if v, ok := named(p.voices(), name); ok {
+			if v, ok := findModel(p.voices(), name); ok {
 				return synthesizer{&Voice{Name: v.Name}, p.SynthesizeStreaming}, nil
 			}
 		}
@@ -69,7 +69,7 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 		return synthesizer{nil, first.SynthesizeStreaming}, nil
 	}
 	for _, p := range info.TTS {
-		if tag, ok := spelled(p.voices(), o.Language); ok {
+		if tag, ok := matchLanguage(p.voices(), o.Language); ok {
 			return synthesizer{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
@@ -79,8 +79,8 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }
 
-// named finds a model by its name, in any case.
-func named(models []Model, name string) (Model, bool) {
+// findModel finds a model by its name, in any case.
+func findModel(models []Model, name string) (Model, bool) {
 	i := slices.IndexFunc(models, func(m Model) bool { return name != "" && strings.EqualFold(m.Name, name) })
 	if i < 0 {
 		return Model{}, false
@@ -88,18 +88,18 @@ func named(models []Model, name string) (Model, bool) {
 	return models[i], true
 }
 
-// spelled returns a language as the server spells it: en-GB may be en_GB there, or en, or
-// another English. A model that lists no language, or claims to know any, accepts tag.
-func spelled(models []Model, tag string) (string, bool) {
+// matchLanguage returns a language as the server spells it: en-GB may be en_GB there, or en,
+// or another English. A model that lists no language, or claims to know any, accepts tag.
+func matchLanguage(models []Model, tag string) (string, bool) {
 	if tag == "" {
 		return "", true
 	}
-	wanted, near, any := dashed(tag), "", len(models) == 0
+	wanted, near, any := normalized(tag), "", len(models) == 0
 	primary, _, _ := strings.Cut(wanted, "-")
 	for _, m := range models {
 		any = any || len(m.Languages) == 0
 		for _, listed := range m.Languages {
-			l := dashed(listed)
+			l := normalized(listed)
 			base, _, _ := strings.Cut(l, "-")
 			switch {
 			case l == wanted:
@@ -117,19 +117,19 @@ func spelled(models []Model, tag string) (string, bool) {
 	return tag, any
 }
 
-func dashed(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
+func normalized(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
 
 // names lists a few models for a sentence.
 func names(models []Model) string {
-	return few(models, func(m Model) []string { return []string{m.Name} })
+	return listFew(models, func(m Model) []string { return []string{m.Name} })
 }
 
 func languages(models []Model) string {
-	return few(models, func(m Model) []string { return m.Languages })
+	return listFew(models, func(m Model) []string { return m.Languages })
 }
 
-// few lists the first few distinct texts of models.
-func few(models []Model, of func(Model) []string) string {
+// listFew lists the first few distinct texts of models.
+func listFew(models []Model, of func(Model) []string) string {
 	const most = 8
 	var kept []string
 	for _, m := range models {

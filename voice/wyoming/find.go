@@ -52,7 +52,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	case f.looking <- struct{}{}:
 		defer func() { <-f.looking }()
 	case <-limited.Done():
-		return nil, Info{}, f.late(ctx)
+		return nil, Info{}, f.tooLate(ctx)
 	}
 	if s, info, ok := f.fresh(n); ok { // found by another call
 		return s, info, nil
@@ -60,7 +60,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	if s, info, ok := f.reask(limited, n); ok {
 		return s, info, nil
 	}
-	if err := f.resting(n); err != nil {
+	if err := f.recentFailure(n); err != nil {
 		return nil, Info{}, err
 	}
 	s, info, err := f.search(limited, n)
@@ -68,7 +68,7 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	case ctx.Err() != nil:
 		return nil, Info{}, ctx.Err()
 	case limited.Err() != nil && err != nil && !errors.Is(err, errNotServed):
-		err = f.late(ctx)
+		err = f.tooLate(ctx)
 	}
 	if err != nil {
 		f.mu.Lock()
@@ -115,8 +115,8 @@ func (f *finder) reask(ctx context.Context, n need) (*server, Info, bool) {
 	return best(answers)
 }
 
-// resting returns the error of a recent search.
-func (f *finder) resting(n need) error {
+// recentFailure returns the error of a recent search.
+func (f *finder) recentFailure(n need) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Now().Before(f.rest) && (f.vain == "" || f.vain == n.key) {
@@ -271,8 +271,8 @@ func useless(answers []answer) error {
 	return &fault{"", "the Wyoming servers found on this network do not answer; " + cure, errNotServed}
 }
 
-// late returns the error for a search that took too long.
-func (f *finder) late(ctx context.Context) error {
+// tooLate returns the error for a search that took too long.
+func (f *finder) tooLate(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -420,7 +420,7 @@ func TestCancelledWhileLooking(t *testing.T) {
 				if !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) || time.Since(began) != time.Second {
 					t.Errorf("%v after %s", err, time.Since(began))
 				}
-				if e.found.resting(toRecognize(voice.Options{})) != nil {
+				if e.found.recentFailure(toRecognize(voice.Options{})) != nil {
 					t.Error("being interrupted was taken for a search in vain")
 				}
 			})

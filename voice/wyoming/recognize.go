@@ -106,7 +106,7 @@ func readText(c *call) (Text, error) {
 			if time.Since(began) > longestWrite {
 				return Text{}, reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", longestWrite))
 			}
-			if slow, err = c.goOn(remote.Worth(t.Text)); err != nil {
+			if slow, err = c.extend(remote.Worth(t.Text)); err != nil {
 				return Text{}, err
 			}
 		case TypeTranscriptStop:

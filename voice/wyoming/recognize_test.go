@@ -306,7 +306,7 @@ func TestSpelled(t *testing.T) {
 		{models(), "de-CH", "de-CH", true},
 		{nil, "de", "de", true},
 	} {
-		if got, ok := spelled(test.models, test.tag); ok != test.ok || ok && got != test.want {
+		if got, ok := matchLanguage(test.models, test.tag); ok != test.ok || ok && got != test.want {
 			t.Errorf("%q among %v: %q, %v", test.tag, test.models, got, ok)
 		}
 	}
