@@ -61,13 +61,8 @@ func TestAQueryIsRanked(t *testing.T) {
 		{agent.Query{Tags: []string{"LAMP", "desk"}}, "where the lamp is"},
 		{agent.Query{Text: "LAMP ann"}, "Ann likes the lamp"},
 	} {
-		found, err := m.Query(c.q, noon.Add(2*time.Hour))
-		var got []string
-		for _, r := range found {
-			got = append(got, r.Body)
-		}
-		if err != nil || strings.Join(got, ", ") != c.want {
-			t.Errorf("%+v: %q, %v", c.q, got, err)
+		if got := query(t, m, c.q, noon.Add(2*time.Hour)); got != c.want {
+			t.Errorf("%+v: %q", c.q, got)
 		}
 	}
 	if _, err := m.Query(agent.Query{Type: "fact"}, noon); !errors.Is(err, agent.ErrEntry) {
@@ -365,22 +360,27 @@ func TestFactsWithoutSpaces(t *testing.T) {
 		"GREEN tea": "Ann likes green tea.", "green 緑茶": "", "財布はどこ": "", "今天天气怎么样": "", "What about green tea": "",
 		"วันเกิดแม่": "วันเกิดของแม่คือวันที่ห้า",
 	} {
-		found, err := m.Query(agent.Query{Text: asked}, noon)
-		var bodies []string
-		for _, e := range found {
-			bodies = append(bodies, e.Body)
-		}
-		if got := strings.Join(bodies, " "); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", asked, got, err, want)
+		if got := query(t, m, agent.Query{Text: asked}, noon); got != want {
+			t.Errorf("%s: %q; want %q", asked, got, want)
 		}
 	}
-	if found, _ := m.Query(agent.Query{Text: "茶は好き？", N: 1, Type: agent.MemoryProject}, noon); len(found) > 0 {
-		t.Errorf("of another type: %+v", found)
+	if found := query(t, m, agent.Query{Text: "茶は好き？", N: 1, Type: agent.MemoryProject}, noon); found != "" {
+		t.Errorf("of another type: %s", found)
 	}
-	if found, _ := m.Query(agent.Query{Text: "アンの大好きな緑茶", N: 1}, noon); len(found) != 1 || found[0].Body != "アンは緑茶が好きです。" {
-		t.Errorf("the one with the most parts: %+v", found)
+	if found := query(t, m, agent.Query{Text: "アンの大好きな緑茶", N: 1}, noon); found != "アンは緑茶が好きです。" {
+		t.Errorf("the one with the most parts: %s", found)
 	}
-	if found, _ := m.Query(agent.Query{Text: "好きな茶", N: 1}, noon); len(found) != 1 {
+	if found := must.Value(m.Query(agent.Query{Text: "好きな茶", N: 1}, noon))(t); len(found) != 1 {
 		t.Errorf("one of the best: %+v", found)
 	}
+}
+
+// query lists the bodies of what is found, in its order.
+func query(t *testing.T, m *agent.Memory, q agent.Query, now time.Time) string {
+	t.Helper()
+	var bodies []string
+	for _, e := range must.Value(m.Query(q, now))(t) {
+		bodies = append(bodies, e.Body)
+	}
+	return strings.Join(bodies, ", ")
 }

@@ -199,7 +199,7 @@ func (s *State) move(dt float64) {
 	s.lean = toward(s.lean, s.targetLean(), leanRate*dt, .05)
 	s.yaw = toward(s.yaw, s.gaze, yawRate*dt, .05)
 	s.cover = toward(s.cover, s.targetCover(), morphRate*dt, .001)
-	for i, w := range s.preset.look().morphs {
+	for i, w := range s.preset.expression().morphs {
 		s.layer[i] = toward(s.layer[i], w, morphRate*dt, .001)
 	}
 }
@@ -269,7 +269,7 @@ func (s State) strength(f Feeling) float64 {
 
 func (s State) targetFace() string {
 	if s.express > 0 && s.covers >= .5 {
-		return s.preset.look().face
+		return s.preset.expression().face
 	}
 	return s.Dominant().face()
 }

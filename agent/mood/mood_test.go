@@ -145,7 +145,7 @@ func TestPresets(t *testing.T) {
 		"focused":   {BrowDownLeft: .4, BrowDownRight: .4, EyeSquintLeft: .3, EyeSquintRight: .3},
 	} {
 		p, ok := PresetNamed(name)
-		if got := p.look().morphs.event(); !ok || got != want {
+		if got := p.expression().morphs.event(); !ok || got != want {
 			t.Errorf("%s is %+v, not %+v", name, got, want)
 		}
 	}

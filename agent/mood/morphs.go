@@ -90,15 +90,15 @@ const (
 	presets // their number
 )
 
-// look is how a preset is named and shown.
-type look struct {
+// expression is how a preset is named and shown.
+type expression struct {
 	name   string // in events
 	face   string // the firmware's emotion
 	morphs morphs
 }
 
-func (p Preset) look() look {
-	return [presets]look{
+func (p Preset) expression() expression {
+	return [presets]expression{
 		Plain:     {"neutral", "neutral", morphs{}},
 		Happy:     {"happy", "happy", morphs{mouthSmile: 1, browInnerUp: .3, cheekSquintLeft: .4, cheekSquintRight: .4}},
 		Sad:       {"sad", "sad", morphs{mouthFrownLeft: .8, mouthFrownRight: .8, browDownLeft: .6, browDownRight: .6}},
@@ -111,7 +111,7 @@ func (p Preset) look() look {
 // PresetNamed returns the preset of that name. ok is false for any other name.
 func PresetNamed(name string) (p Preset, ok bool) {
 	for p = range presets {
-		if p.look().name == name {
+		if p.expression().name == name {
 			return p, true
 		}
 	}

@@ -238,7 +238,7 @@ func (s *State) setExpression(p Preset, intensity float64) {
 		return
 	}
 	if s.cover == 0 {
-		s.layer = p.look().morphs
+		s.layer = p.expression().morphs
 	}
 	s.preset, s.covers, s.express = p, intensity, expressFor
 }
