@@ -87,7 +87,7 @@ func TestProcessesThatAreNoServer(t *testing.T) {
 		{"elder", "refuses to begin: too new for [key]", mcp.Options{}},
 	} {
 		t.Run(c.is, func(t *testing.T) {
-			p := &pauses{go_: make(chan struct{})}
+			p := &pauses{next: make(chan struct{})}
 			c.o.Pause = p.pause
 			s, log := child(t, c.is, c.o)
 			err := s.Check(soon(t))
@@ -281,7 +281,7 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 		return web
 	}
 	web := serve(listener)
-	p := &pauses{go_: make(chan struct{})}
+	p := &pauses{next: make(chan struct{})}
 	s, log := open(t, mcp.Options{URL: "http://" + at, Pause: p.pause})
 	defer s.Close()
 	call(t, s, "it.echo", `{"text":"one"}`)
@@ -289,9 +289,9 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	if _, err := s.Call(soon(t), "it.echo", []byte(`{"text":"two"}`)); err == nil || !errors.Is(err, agent.ErrAway) {
 		t.Errorf("while it is away: %v", err)
 	}
-	p.go_ <- struct{}{}
+	p.next <- struct{}{}
 	waittest.For(t, "its absence is logged", func() bool { return log.Lines("is away") == 1 })
-	p.go_ <- struct{}{}
+	p.next <- struct{}{}
 	waittest.For(t, "it is tried a third time", func() bool { return p.count() == 3 })
 	if tools := s.Tools(t.Context()); len(tools) == 0 || s.Check(t.Context()) == nil {
 		t.Errorf("meanwhile %d tools are known", len(tools))
@@ -301,7 +301,7 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	}
 	web = serve(listener)
 	defer web.Close()
-	p.go_ <- struct{}{}
+	p.next <- struct{}{}
 	waittest.For(t, "it is back", func() bool { return log.Lines("is back") == 1 })
 	if got := call(t, s, "it.echo", `{"text":"three"}`); got != "three" || log.Lines("is away") != 1 {
 		t.Errorf("it says %q\n%s", got, log)
@@ -310,7 +310,7 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 
 // TestServerThatFloodsRequestsIsStopped floods a client with what it has to answer.
 func TestServerThatFloodsRequestsIsStopped(t *testing.T) {
-	s, _ := child(t, "curious", mcp.Options{Pause: (&pauses{go_: make(chan struct{})}).pause})
+	s, _ := child(t, "curious", mcp.Options{Pause: (&pauses{next: make(chan struct{})}).pause})
 	must.Succeed(t, s.Warm(soon(t)))
 	if _, err := s.Call(soon(t), "it.do", nil); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "does not read") {
 		t.Errorf("it ended with %v", err)

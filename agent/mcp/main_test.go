@@ -82,18 +82,18 @@ func call(t *testing.T, s *mcp.Server, name, args string) string {
 
 // pauses is a clock that needs no time, and knows what it was asked for.
 type pauses struct {
-	mu  sync.Mutex
-	all []time.Duration
-	go_ chan struct{} // lets one pause end; nil where none waits
+	mu   sync.Mutex
+	all  []time.Duration
+	next chan struct{} // lets one pause end; if nil none waits
 }
 
 func (p *pauses) pause(ctx context.Context, d time.Duration) error {
 	p.mu.Lock()
 	p.all = append(p.all, d)
 	p.mu.Unlock()
-	if p.go_ != nil {
+	if p.next != nil {
 		select {
-		case <-p.go_:
+		case <-p.next:
 		case <-ctx.Done():
 		}
 	}

@@ -309,8 +309,8 @@ func TestClose(t *testing.T) {
 }
 
 // TestDescendantsAreKilled: what a program has started is ended with it, wherever it
-// went, when it is closed and when it ends by itself. What only wears our
-// clothes is left alone.
+// went, when it is closed and when it ends by itself. Other programs' children are left
+// alone.
 func TestDescendantsAreKilled(t *testing.T) {
 	t.Parallel()
 	other := start(t, "stranger;sleep")
