@@ -1,4 +1,4 @@
-// Package must ends a test where something fails that the test only needs.
+// Package must ends a test if a step fails that the test only needs.
 package must
 
 // T is a test, as of testing or of rapid.

@@ -1,5 +1,5 @@
-// Package waittest waits in tests for what other goroutines and processes do, and keeps
-// what they write.
+// Package waittest waits in tests for other goroutines and processes, and records what
+// they write.
 package waittest
 
 import (
@@ -15,7 +15,7 @@ import (
 // longest is how long a condition is waited for: a machine with other work is slow.
 const longest = time.Minute
 
-// For waits until is reports true, and ends the test with what where it does not within a
+// For waits until is reports true, and ends the test with what if it does not within a
 // minute.
 func For(t testing.TB, what string, is func() bool) {
 	t.Helper()
@@ -47,7 +47,7 @@ func Dead(pid int) bool {
 	return err != nil || strings.HasPrefix(after, "Z")
 }
 
-// Buffer keeps what is written, also from several goroutines.
+// Buffer is a bytes.Buffer for several goroutines.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

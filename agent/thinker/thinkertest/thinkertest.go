@@ -1,4 +1,4 @@
-// Package thinkertest is the server of a language model in tests.
+// Package thinkertest is a fake server of a language model, and a listener.
 package thinkertest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"perch/must"
 )
 
-// Canary is a key that must never come back.
+// Canary is a key that no error or log may contain.
 const Canary = "canary0123456789abcdef"
 
 // Hello is the shortest prompt.
@@ -73,19 +73,19 @@ type RoundTrip func(*http.Request) (*http.Response, error)
 
 func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Streamed is an answer to a request.
+// Streamed returns a successful answer to a request, of server-sent events.
 func Streamed(r *http.Request, body io.Reader) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}
 }
 
-// Server keeps what it was asked.
+// Server records its requests.
 type Server struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked []Request
 }
 
-// Request is one to a Server: method and path, the key of whichever header, and its JSON.
+// Request is a request to a Server: its method and path, the key in either header, and its JSON.
 type Request struct {
 	Path, Key string
 	Body      map[string]any
@@ -108,7 +108,7 @@ func Serve(t testing.TB, answer func(w http.ResponseWriter, path string, body ma
 	return s
 }
 
-// Requests are those so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
