@@ -155,6 +155,11 @@ func TestATurn(t *testing.T) {
 			t.Errorf("the agent was not sent %s", want)
 		}
 	}
+	for _, e := range agent.OfferedEmotions() {
+		if !strings.Contains(r.received(), e.Emoji) {
+			t.Errorf("%s is not offered", e.Name)
+		}
+	}
 	r.want("tool x search failed Find it", "<x search failed Find it>|😊|Done.|.done")
 }
 

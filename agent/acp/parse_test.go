@@ -3,20 +3,10 @@ package acp_test
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"testing"
 
-	"perch/agent"
 	"perch/agent/acp"
 )
-
-func TestPreambleNamesTheFaces(t *testing.T) {
-	for _, e := range agent.OfferedEmotions() {
-		if !strings.Contains(acp.Preamble(), e.Emoji) {
-			t.Errorf("%s is not offered", e.Name)
-		}
-	}
-}
 
 // TestRequestsAreAnswered: an agent that asks for what is not there, in
 // whatever way, is answered so, by the id it gave.

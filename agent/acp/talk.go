@@ -261,7 +261,7 @@ func (b *Brain) words(s *session, t agent.Turn) []string {
 		return []string{plain.Clip(t.Text, limit.Body)}
 	}
 	s.introduced = true
-	return []string{Preamble() + recent(t), plain.Clip(t.Text, limit.Body)}
+	return []string{preamble() + recent(t), plain.Clip(t.Text, limit.Body)}
 }
 
 // Bounds of what is sent.
@@ -286,8 +286,8 @@ func recent(t agent.Turn) string {
 	return to.String()
 }
 
-// Preamble returns the text that an agent receives once per session.
-func Preamble() string {
+// preamble returns the text that an agent receives once per session.
+func preamble() string {
 	var faces strings.Builder
 	for _, e := range agent.OfferedEmotions() {
 		faces.WriteString(e.Emoji)

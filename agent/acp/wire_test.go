@@ -51,33 +51,8 @@ func TestInboxIsBounded(t *testing.T) {
 	}
 }
 
-// TestSignsOfLife: a turn may take long while any come, and no longer than Silence
-// without one.
-func TestSignsOfLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const silence = time.Second
-		r := &turnRun{brain: &Brain{o: Options{Silence: silence, Turn: time.Hour, Words: time.Hour}}, inbox: newInbox()}
-		began := time.Now()
-		go func() {
-			for range 3 { // thoughts, of which only that they came is told
-				time.Sleep(silence - 1)
-				r.inbox.enqueue(pulse{})
-			}
-			time.Sleep(silence - 1)
-			r.inbox.enqueue(text("Now."))
-		}()
-		if it, err := r.next(t.Context()); err != nil || it != text("Now.") || time.Since(began) != 4*(silence-1) {
-			t.Errorf("%v, %v after %v", it, err, time.Since(began))
-		}
-		began = time.Now()
-		if it, err := r.next(t.Context()); !errors.Is(err, errSilent) || time.Since(began) != silence {
-			t.Errorf("%v, %v after %v", it, err, time.Since(began))
-		}
-	})
-}
-
-// TestEndlessAgents: a turn, its words and its silence have bounds, and who listens hears so politely. The agent is asked
-// to stop.
+// TestEndlessAgents: a turn, its words and its silence have bounds, and who listens hears so politely. Thoughts and
+// tools are signs of life. The agent is asked to stop.
 func TestEndlessAgents(t *testing.T) {
 	chunk := func(kind, words string) string {
 		return `{"sessionUpdate":"` + kind + `","content":{"type":"text","text":"` + words + `"}}`
