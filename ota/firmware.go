@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"maps"
@@ -411,21 +410,6 @@ func (r Record) suits(u Unit) error {
 		return errors.New("the robot has no partitions for updates; it needs a cable")
 	}
 	return r.fits(u.target())
-}
-
-// Open returns an image's file, for a backup.
-func (f *Firmware) Open(sha string) (io.ReadSeekCloser, error) {
-	f.mu.Lock()
-	_, there := f.images[sha]
-	f.mu.Unlock()
-	if !there {
-		return nil, errNoImage
-	}
-	file, err := os.Open(f.path(sha))
-	if err != nil {
-		return nil, fmt.Errorf("open the image: %w", err)
-	}
-	return file, nil
 }
 
 // progress publishes how much of an image was sent to a robot, and stores the end.

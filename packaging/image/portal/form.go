@@ -22,17 +22,15 @@ type form struct {
 	language string // the appliance's
 }
 
-// field is the name of a field of the form.
-type field string
-
+// Fields of the form.
 const (
-	fieldToken    field = "token"
-	fieldNetwork  field = "network" // a listed network, its bytes in hexadecimal digits
-	fieldSSID     field = "ssid"    // typed, perhaps of a hidden network
-	fieldKey      field = "key"
-	fieldCountry  field = "country"
-	fieldName     field = "name"
-	fieldLanguage field = "language"
+	fieldToken    = "token"
+	fieldNetwork  = "network" // a listed network, its bytes in hexadecimal digits
+	fieldSSID     = "ssid"    // typed, perhaps of a hidden network
+	fieldKey      = "key"
+	fieldCountry  = "country"
+	fieldName     = "name"
+	fieldLanguage = "language"
 )
 
 // choice is an option of a field.
@@ -56,36 +54,33 @@ func countries(tag language.Tag) (all []choice) {
 }
 
 // parseForm parses a form. It returns the first invalid field, if any, with an empty form.
-func parseForm(v url.Values) (f form, wrong field) {
+func parseForm(v url.Values) (f form, wrong string) {
 	for _, all := range v {
 		if len(all) > 1 {
 			return form{}, fieldToken // a browser sends each field once
 		}
 	}
-	get := func(name field) string { return v.Get(string(name)) }
-	f = form{country: get(fieldCountry), name: strings.TrimSpace(get(fieldName)), language: get(fieldLanguage)}
-	f.network.Key = get(fieldKey)
-	if typed := get(fieldSSID); typed != "" {
+	f = form{country: v.Get(fieldCountry), name: strings.TrimSpace(v.Get(fieldName)), language: v.Get(fieldLanguage)}
+	f.network.Key = v.Get(fieldKey)
+	if typed := v.Get(fieldSSID); typed != "" {
 		f.network.SSID, f.network.Hidden = typed, true
 		if !utf8.ValidString(typed) || strings.ContainsFunc(typed, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return form{}, fieldSSID
 		}
 	} else {
-		name, err := hex.DecodeString(get(fieldNetwork))
+		name, err := hex.DecodeString(v.Get(fieldNetwork))
 		if err != nil {
 			return form{}, fieldNetwork
 		}
 		f.network.SSID = string(name)
 	}
-	is := func(all []choice, value string) bool {
-		return slices.ContainsFunc(all, func(c choice) bool { return c.Value == value })
-	}
+	known := slices.ContainsFunc(countries(language.English), func(c choice) bool { return c.Value == f.country })
 	switch {
 	case f.network.SSID == "" || len(f.network.SSID) > board.MostSSID:
 		return form{}, fieldSSID
 	case f.network.Key != "" && !board.IsKey(f.network.Key):
 		return form{}, fieldKey
-	case !board.IsCountry(f.country) || !is(countries(language.English), f.country):
+	case !board.IsCountry(f.country) || !known:
 		return form{}, fieldCountry
 	case f.name != "" && !board.IsHostname(f.name):
 		return form{}, fieldName

@@ -25,7 +25,7 @@ func TestParseForm(t *testing.T) {
 	for _, c := range []struct {
 		v     url.Values
 		want  form
-		wrong field
+		wrong string
 	}{
 		{v: values(), want: whole},
 		{v: values("name", "", "language", ""), want: with(func(f *form) { f.name, f.language = "", "" })},
@@ -78,7 +78,7 @@ func TestCountriesAndSentencesOfEachLanguage(t *testing.T) {
 	for _, tag := range language.All() {
 		w := p.words.In(string(tag))
 		said := map[string]bool{}
-		for _, f := range []field{fieldToken, fieldNetwork, fieldSSID, fieldKey, fieldCountry, fieldName, fieldLanguage} {
+		for _, f := range []string{fieldToken, fieldNetwork, fieldSSID, fieldKey, fieldCountry, fieldName, fieldLanguage} {
 			said[fieldProblem(w, f)] = true
 		}
 		for _, failed := range []error{errKey, errUnheard, errAddress, errJoin} {

@@ -157,7 +157,7 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 		refuse(w, say, status, say.Message("portal.old"))
 		return
 	}
-	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get(string(fieldToken))), []byte(p.token)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get(fieldToken)), []byte(p.token)) != 1 {
 		refuse(w, say, http.StatusForbidden, say.Message("portal.old"))
 		return
 	}
@@ -230,7 +230,7 @@ func (p *page) render(w http.ResponseWriter, r *http.Request, status int, taken 
 		}
 	}
 	if status == http.StatusUnprocessableEntity { // for correcting a field the other choices are kept
-		get := func(name field) string { return r.PostForm.Get(string(name)) }
+		get := r.PostForm.Get
 		v.Network, v.SSID, country, v.Name, v.Speaks = get(fieldNetwork), get(fieldSSID), get(fieldCountry), get(fieldName), get(fieldLanguage)
 	}
 	if taken != nil && problem == "" {

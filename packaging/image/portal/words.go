@@ -26,11 +26,11 @@ func regionOf(asked string) string {
 }
 
 // fieldProblem returns the sentence for an invalid field.
-func fieldProblem(w *language.Words, f field) string {
-	return w.Message(map[field]string{
+func fieldProblem(w *language.Words, field string) string {
+	return w.Message(map[string]string{
 		fieldToken: "portal.old", fieldNetwork: "portal.no_network", fieldSSID: "portal.bad_network", fieldKey: "portal.bad_key",
 		fieldCountry: "portal.no_country", fieldName: "portal.bad_name", fieldLanguage: "portal.no_language",
-	}[f])
+	}[field])
 }
 
 // joinProblem returns the sentence for a network that was not joined.
