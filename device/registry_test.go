@@ -87,9 +87,7 @@ func TestAdoptRefuses(t *testing.T) {
 		t.Errorf("what could not be kept is true all the same: %+v (%v)", robot, err)
 	}
 	kept.Breaks(nil)
-	if _, err := r.Adopt(a.Code, noon); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(r.Adopt(a.Code, noon))(t)
 	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, device.ErrNothingToAdopt) {
 		t.Errorf("adopted twice: %v", err)
 	}

@@ -61,9 +61,7 @@ func TestRobotIsFoundByName(t *testing.T) {
 
 func TestNameBelongsToOneRobot(t *testing.T) {
 	r := registryWithTwo(t, newTable())
-	if _, err := r.Configure(robotA, name("Küche")); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(r.Configure(robotA, name("Küche")))(t)
 	_, err := r.Configure(robotB, name("KÜCHE"))
 	if !errors.Is(err, device.ErrTaken) || !strings.Contains(err.Error(), string(robotA)) {
 		t.Errorf("the name of another: %v", err)
@@ -97,9 +95,7 @@ func TestStrangerHasNoName(t *testing.T) {
 	if _, err := r.Configure("020000000001", name("hall")); !errors.Is(err, device.ErrUnknownRobot) {
 		t.Errorf("nobody: %v", err)
 	}
-	if _, err := r.Configure(robotA, name("hall")); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(r.Configure(robotA, name("hall")))(t)
 	r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if robot, err := r.Replace(robotA, ""); err != nil || robot.Settings != (device.Settings{}) || r.Settings(robotA) != (device.Settings{}) {
 		t.Errorf("one that is replaced: %+v, %v", robot.Settings, err)
@@ -120,13 +116,9 @@ func TestConfigurationFileOverridesStoredSettings(t *testing.T) {
 	kept := newTable()
 	r := registryWithTwo(t, kept)
 	voice, language := "af_heart", "de"
-	if _, err := r.Configure(robotA, device.Change{Voice: &voice, Language: &language}); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(r.Configure(robotA, device.Change{Voice: &voice, Language: &language}))(t)
 	for id, n := range map[device.ID]string{robotA: "den", robotB: "hall"} {
-		if _, err := r.Configure(id, name(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Value(r.Configure(id, name(n)))(t)
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
 	hidden := r.SetFixed(map[device.ID]device.Settings{robotA: {Name: "Hall", Voice: "af_sky"}})

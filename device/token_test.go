@@ -92,9 +92,7 @@ func TestTokenForItsOwner(t *testing.T) {
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrOtherClient) || token != "" {
 		t.Errorf("of another client: %q, %v", token, err)
 	}
-	if _, err := r.Replace(robotA, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(r.Replace(robotA, ""))(t)
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrNotAdopted) || token != "" {
 		t.Errorf("of one that was let in and not adopted: %q, %v", token, err)
 	}

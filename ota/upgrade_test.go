@@ -235,9 +235,7 @@ func TestPausedRolloutResumesWhereItWas(t *testing.T) {
 			t.Errorf("paused, %s is offered %+v", robot, o)
 		}
 	}
-	if _, err := l.Install("a0b1c2d3e401", i.SHA256, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(l.Install("a0b1c2d3e401", i.SHA256, time.Now()))(t)
 	if o := l.runs(t, second, "1.2.4"); o.URL == "" {
 		t.Error("paused, what its owner wants on one robot is not offered")
 	}

@@ -102,9 +102,7 @@ func replay(t *testing.T, log string, all []write, card string, chance *rand.Ran
 		case i >= sure && w.flags&forced == 0 && chance.IntN(2) == 0:
 			lost++
 		default:
-			if _, err := io.Copy(io.NewOffsetWriter(to, w.at), io.NewSectionReader(from, w.data, w.size)); err != nil {
-				t.Fatal(err)
-			}
+			must.Value(io.Copy(io.NewOffsetWriter(to, w.at), io.NewSectionReader(from, w.data, w.size)))(t)
 		}
 	}
 	return lost

@@ -297,9 +297,7 @@ func TestLinksAndMountsAreNotReplaced(t *testing.T) {
 func stagedIn(t *testing.T) string {
 	t.Helper()
 	data := lived(t)
-	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(small(t).tar(t))); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(small(t).tar(t))))(t)
 	return data
 }
 
@@ -387,9 +385,7 @@ func TestDamagedStagedBackupIsNotSwappedIn(t *testing.T) {
 func TestStagingReplacesAnEarlierBackup(t *testing.T) {
 	data := stagedIn(t)
 	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"), entry{name: settingsName, text: []byte("name: old\n")})
-	if _, err := at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))); err != nil {
-		t.Fatal(err)
-	}
+	must.Value(at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))))(t)
 	finish(t, data)
 	if got := which(t, data); got != "old" || !store.Exists(filepath.Join(data, keptName)) {
 		t.Errorf("now it is %s", got)
