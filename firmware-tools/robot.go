@@ -114,7 +114,6 @@ func (f *robotFlags) check() error {
 	if f.network != (simrobot.Network{}) {
 		f.options.Network = &f.network
 	}
-	f.options.Forever = f.options.Forever || f.options.Asleep
 	f.options.Record = f.speaker != ""
 	o := f.options
 	o.FlashFile = ""

@@ -9,7 +9,7 @@ import (
 )
 
 // Decode reads a partition. Errors wrap ErrFormat. Entries that a robot would drop
-// are dropped and listed by Damaged; items of unknown types are kept as they are.
+// are dropped and listed by Damaged; items of unknown types are copied unchanged.
 func Decode(image []byte) (*Partition, error) {
 	if len(image) == 0 || len(image)%PageSize != 0 || len(image) > MaxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes, and a partition has a multiple of %d, up to %d", ErrFormat, len(image), PageSize, MaxSize)
@@ -31,7 +31,7 @@ func Decode(image []byte) (*Partition, error) {
 type decoder struct {
 	sorted  []page
 	entries []entry
-	bad     bool // one has a wrong checksum
+	bad     bool // an entry has a wrong checksum
 	damaged []string
 }
 
@@ -45,9 +45,9 @@ type page struct {
 // entry is an item in its encoded form on a page.
 type entry struct {
 	entryName
-	data   []byte // of the entry itself, 8 bytes
-	behind []byte // of strings and blobs
-	raw    []byte // all of its bytes
+	data    []byte // of the entry itself, 8 bytes
+	content []byte // of strings and blobs
+	raw     []byte // all of its bytes
 }
 
 type entryName struct {
@@ -57,7 +57,7 @@ type entryName struct {
 	chunk     byte // of a blob's data
 }
 
-func (d *decoder) complain(format string, values ...any) {
+func (d *decoder) reportDamage(format string, values ...any) {
 	d.damaged = append(d.damaged, fmt.Sprintf(format, values...))
 }
 
@@ -71,7 +71,7 @@ func (d *decoder) pages(image []byte) error {
 		case state == pageEmpty && len(bytes.Trim(b, "\xff")) == 0:
 		case state != pageActive && state != pageFull && state != pageFreeing, binary.LittleEndian.Uint32(b[28:]) != crc(b[4:28]):
 			broken++
-			d.complain("page %d: its header is wrong", n)
+			d.reportDamage("page %d: its header is wrong", n)
 		case b[8] < formatVersion2:
 			return fmt.Errorf("%w: page %d is of a newer version of the format", ErrFormat, n)
 		default:
@@ -99,7 +99,7 @@ func (d *decoder) page(p page) {
 		if why == "" {
 			d.entries = append(d.entries, e)
 		} else {
-			d.complain("page %d, entry %d: %s", p.number, n, why)
+			d.reportDamage("page %d, entry %d: %s", p.number, n, why)
 		}
 		d.bad = d.bad || why == badChecksum
 		n += span
@@ -108,7 +108,7 @@ func (d *decoder) page(p page) {
 
 const badChecksum = "its checksum is wrong"
 
-// entry reads an entry; why is what is wrong with it.
+// entry reads an entry; why is its fault, or empty.
 func (p page) entry(n int) (e entry, span int, why string) {
 	b := p.bytes[firstEntry+n*entrySize:][:entrySize]
 	if binary.LittleEndian.Uint32(b[4:]) != crc(b[:4], b[8:]) {
@@ -140,7 +140,7 @@ func (p page) entry(n int) (e entry, span int, why string) {
 		if spanOf(length) != span-1 {
 			return e, span, fmt.Sprintf("%q has %d bytes in %d entries", e.key, length, span)
 		}
-		if e.behind = e.raw[entrySize:][:length]; binary.LittleEndian.Uint32(e.data[4:]) != crc(e.behind) {
+		if e.content = e.raw[entrySize:][:length]; binary.LittleEndian.Uint32(e.data[4:]) != crc(e.content) {
 			return e, span, fmt.Sprintf("the value of %q has a wrong checksum", e.key)
 		}
 	}
@@ -163,7 +163,7 @@ func (d *decoder) assemble() []record {
 		if e.kind == blobIndex {
 			whole, err := d.gather(e, newest)
 			if err != nil {
-				d.complain("%v", err)
+				d.reportDamage("%v", err)
 				continue
 			}
 			r.value.Data = whole
@@ -177,15 +177,15 @@ func (d *decoder) assemble() []record {
 
 // fill copies the value of an entry that is not divided into chunks.
 func (e entry) fill(r *record) {
-	text, isText := bytes.CutSuffix(e.behind, []byte{0})
+	text, isText := bytes.CutSuffix(e.content, []byte{0})
 	switch {
 	case e.kind.isNumber():
 		r.value.Data = bytes.Clone(e.data[:e.kind.size()])
-	case e.kind == OldBlob && len(e.behind) <= mostOldBlob:
-		r.value.Data = append([]byte{}, e.behind...)
+	case e.kind == OldBlob && len(e.content) <= mostOldBlob:
+		r.value.Data = append([]byte{}, e.content...)
 	case e.kind == String && isText && bytes.IndexByte(text, 0) < 0:
 		r.value.Data = append([]byte{}, text...)
-	default: // of an unknown type: kept as it is
+	default: // of an unknown type: copied unchanged
 		r.value.Data = bytes.Clone(e.raw[24:])
 		r.raw = bytes.Clone(e.raw)
 	}
@@ -200,7 +200,7 @@ func (d *decoder) gather(e entry, newest map[entryName]int) ([]byte, error) {
 		if !there {
 			return nil, fmt.Errorf("the blob %q lacks a part", e.key)
 		}
-		whole = append(whole, d.entries[chunk].behind...)
+		whole = append(whole, d.entries[chunk].content...)
 	}
 	if uint32(len(whole)) != size || len(whole) > MaxBlob {
 		return nil, fmt.Errorf("the blob %q has %d bytes, and its index says %d", e.key, len(whole), size)

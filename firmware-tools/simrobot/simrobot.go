@@ -61,7 +61,7 @@ type Options struct {
 	Wake    string  // the wake word, which opens its channels in place of a tap
 	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
 
-	Asleep  bool            // Talk begins without a channel; needs Forever
+	Asleep  bool            // Talk begins without a channel; implies Forever
 	Say     []Sentence      // one turn each
 	Events  []xiaozhi.Event // sent when the channel has opened
 	Stay    bool            // keeps the channel after the last answer
@@ -146,9 +146,7 @@ func (o *Options) complete() error {
 	if !slices.Contains([]device.Transport{"", device.WebSocket, device.MQTT}, o.Transport) {
 		return fmt.Errorf("transport %q: want websocket or mqtt", o.Transport)
 	}
-	if o.Asleep && !o.Forever {
-		return errors.New("asleep needs forever")
-	}
+	o.Forever = o.Forever || o.Asleep
 	o.AEC = cmp.Or(o.AEC, AECOff)
 	if !slices.Contains([]AEC{AECOff, AECDevice, AECServer}, o.AEC) {
 		return fmt.Errorf("AEC %q: want off, device or server", o.AEC)

@@ -49,7 +49,7 @@ func expression(debian string) (string, bool) {
 // phrases are phrases that occur in only one licence.
 var phrases = []struct{ says, licence string }{
 	{"apache license version 2.0", "Apache-2.0"},
-	{"licensed under the apache license, version 2.0", "Apache-2.0"},
+	{"licensed under the apache license version 2.0", "Apache-2.0"},
 	{"permission is hereby granted, free of charge, to any person obtaining a copy of this software", "MIT"},
 	{"mozilla public license version 2.0", "MPL-2.0"},
 	{"eclipse public license - v 2.0", "EPL-2.0"},
@@ -63,7 +63,7 @@ var separators = regexp.MustCompile(`[\s*#>/]+`)
 func recognized(licence string) (all []string) {
 	flat := strings.ReplaceAll(strings.ToLower(separators.ReplaceAllString(licence, " ")), "license, version", "license version")
 	for _, s := range phrases {
-		if strings.Contains(flat, strings.ReplaceAll(s.says, "license, version", "license version")) {
+		if strings.Contains(flat, s.says) {
 			all = append(all, s.licence)
 		}
 	}

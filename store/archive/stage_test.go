@@ -99,9 +99,11 @@ func pile(t testing.TB, files ...entry) []byte {
 }
 
 // lived is a data directory with an old database, image and secret.
-func lived(t testing.TB) string {
+func lived(t testing.TB) string { return lives(t, t.TempDir()) }
+
+// lives fills a data directory as lived does.
+func lives(t testing.TB, data string) string {
 	t.Helper()
-	data := t.TempDir()
 	old := image("old")
 	archivetest.Write(t, DatabasePath(data), database(t, "old"))
 	archivetest.Write(t, filepath.Join(data, old.name), old.text)
@@ -406,10 +408,7 @@ func TestNoRoomToRestore(t *testing.T) {
 		t.Skipf("cannot mount here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(data, syscall.MNT_DETACH) })
-	archivetest.Write(t, DatabasePath(data), database(t, "old"))
-	archivetest.Write(t, filepath.Join(data, image("old").name), []byte("old"))
-	archivetest.Write(t, filepath.Join(data, settingsName), []byte("name: old\n"))
-	archivetest.Write(t, filepath.Join(data, "token-key"), []byte("the secret of this appliance"))
+	lives(t, data)
 	large := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 12<<20)})
 	text := large.tar(t)
 	arrived := &counted{Reader: bytes.NewReader(text)}
