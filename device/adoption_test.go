@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"perch/device"
+	"perch/must"
 )
 
 // A code is valid for a time and for one adoption. It ends when the robot is forgotten, its bound
@@ -15,21 +16,15 @@ func TestCodeExpires(t *testing.T) {
 	for name, end := range map[string]func(r *device.Registry, code string) (*device.Registry, time.Time){
 		"late": func(r *device.Registry, _ string) (*device.Registry, time.Time) { return r, noon.Add(device.CodeLife) },
 		"used": func(r *device.Registry, code string) (*device.Registry, time.Time) {
-			if _, err := r.Adopt(code, noon); err != nil {
-				t.Error(err)
-			}
+			must.Value(r.Adopt(code, noon))(t)
 			return r, noon
 		},
 		"adopted by id": func(r *device.Registry, _ string) (*device.Registry, time.Time) {
-			if _, err := r.Adopt(string(robotA), noon); err != nil {
-				t.Error(err)
-			}
+			must.Value(r.Adopt(string(robotA), noon))(t)
 			return r, noon
 		},
 		"forgotten": func(r *device.Registry, _ string) (*device.Registry, time.Time) {
-			if err := r.Forget(robotA); err != nil {
-				t.Error(err)
-			}
+			must.Succeed(t, r.Forget(robotA))
 			r.CheckIn(from(robotA, "one"), noon)
 			return r, noon
 		},

@@ -202,9 +202,7 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				_, a := r.CheckIn(from(id, "one"), noon)
-				if _, err := r.Admit(id, device.NewClient("one"), a.Token); err != nil {
-					t.Error(err)
-				}
+				must.Value(r.Admit(id, device.NewClient("one"), a.Token))(t)
 				r.KeepTools(id, []device.Tool{{Name: "self.reboot"}})
 				r.List()
 			}

@@ -25,9 +25,7 @@ func TestSocketOfThisMachineIsPreferred(t *testing.T) {
 	named := httptest.NewServer(http.HandlerFunc(serve))
 	defer named.Close()
 	for _, url := range []string{keyless, named.URL} {
-		if err := (&apiClient{url: url}).post(t.Context(), nil, "devices", "kitchen", "reboot"); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, (&apiClient{url: url}).post(t.Context(), nil, "devices", "kitchen", "reboot"))
 	}
 	if len(asked) != 2 || asked[0] != "perch.sock /api/v1/devices/kitchen/reboot" || asked[1] == asked[0] {
 		t.Errorf("asked were %q", asked)

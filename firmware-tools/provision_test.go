@@ -47,9 +47,7 @@ func TestProvisionNewRobot(t *testing.T) {
 			t.Errorf("left %v, knows %q", p.left, p.saved)
 		}
 		r := must.Value(simrobot.New(simrobot.Options{OTA: p.ota, MAC: "a0:b1:c2:d3:e4:f5"}))(t)
-		if err := r.Boot(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Succeed(t, r.Boot(t.Context()))
 	}
 }
 

@@ -62,9 +62,7 @@ func TestAssetIsAddedDownloadedAndRemoved(t *testing.T) {
 	if list, err := l.Assets(); err != nil || len(list) != 2 || list[0].Name != "font-de.bin" || list[0].Size != int64(len(file)) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := l.RemoveAsset("font-de.bin"); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, l.RemoveAsset("font-de.bin"))
 	if w := l.fetch(offer{URL: path}); w.Code != http.StatusNotFound {
 		t.Errorf("removed: %d", w.Code)
 	}

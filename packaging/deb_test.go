@@ -225,9 +225,7 @@ func (r root) withProc(t *testing.T) {
 }
 
 func (r root) withoutProc(t *testing.T) {
-	if err := syscall.Unmount(filepath.Join(r.path, "proc"), 0); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, syscall.Unmount(filepath.Join(r.path, "proc"), 0))
 }
 
 // run runs a program in it.

@@ -95,9 +95,7 @@ func TestTheRows(t *testing.T) {
 			seen[r.name] = true
 		}
 	}
-	if _, err := replaced(read(t, "../../"+pageFile), ""); err != nil {
-		t.Error(err)
-	}
+	must.Value(replaced(read(t, "../../"+pageFile), ""))(t)
 	s := settings{only: regexp.MustCompile("(?i)mqtt")}
 	if runs := s.selected(); len(runs) != 1 || len(runs[0].rows) != 1 {
 		t.Errorf("of MQTT there are %+v", runs)

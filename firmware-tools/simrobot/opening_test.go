@@ -156,9 +156,7 @@ func TestHelloIsTheFirmwares(t *testing.T) {
 			if want := `{"type":"hello",` + c.want + audio; m.text != want {
 				t.Errorf("sent %s\nwant %s", m.text, want)
 			}
-			if _, err := xiaozhi.ParseFromRobot([]byte(m.text)); err != nil {
-				t.Error(err)
-			}
+			must.Value(xiaozhi.ParseFromRobot([]byte(m.text)))(t)
 			s.text(hello)
 			s.next(`"mode":"` + c.mode + `"`)
 		})

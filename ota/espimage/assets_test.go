@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/ota/espimage"
 	"perch/ota/espimage/espimagetest"
 )
@@ -26,9 +27,7 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	least := espimagetest.Assets("index.json", `{}`)
-	if _, err := espimage.ReadAssets(bytes.NewReader(least), int64(len(least))); err != nil {
-		t.Error(err)
-	}
+	must.Value(espimage.ReadAssets(bytes.NewReader(least), int64(len(least))))(t)
 }
 
 func TestReadAssetsRefuses(t *testing.T) {

@@ -249,9 +249,7 @@ func TestRequestsToPerch(t *testing.T) {
 	if !talking || !near || name != "desk" || language != "en" || !english || german || errors.Join(err, err2, err3, err4) != nil {
 		t.Errorf("%t %t %s %s %t %t: %v", talking, near, name, language, english, german, errors.Join(err, err2, err3, err4))
 	}
-	if err := errors.Join(p.set(ctx, "language", "en"), p.restart(ctx), p.announce(ctx, "hello")); err != nil {
-		t.Error(err)
-	}
+	must.Succeed(t, errors.Join(p.set(ctx, "language", "en"), p.restart(ctx), p.announce(ctx, "hello")))
 	if err := p.set(ctx, "language", "de"); err == nil || !strings.Contains(err.Error(), "422") {
 		t.Errorf("what Perch refuses: %v", err)
 	}
