@@ -48,7 +48,13 @@ type ticket struct {
 // Play makes a robot fetch a stream: send notifies it of the stream's path, again and again until
 // it comes. Play returns when the robot has played all of it.
 func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) error) error {
-	name, issued := t.issue(ctx, s)
+	name, issued := rand.Text(), &ticket{stream: s, ctx: ctx, fetched: make(chan struct{}), done: make(chan error, 1)}
+	t.mu.Lock()
+	if t.open == nil {
+		t.open = map[string]*ticket{}
+	}
+	t.open[name] = issued
+	t.mu.Unlock()
 	defer t.withdraw(name)
 	lives := time.After(ticketLives)
 	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
@@ -65,19 +71,6 @@ func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) er
 			return ctx.Err()
 		}
 	}
-}
-
-// issue returns a ticket and its name.
-func (t *Tickets) issue(ctx context.Context, s *Stream) (name string, issued *ticket) {
-	name = rand.Text()
-	issued = &ticket{stream: s, ctx: ctx, fetched: make(chan struct{}), done: make(chan error, 1)}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open == nil {
-		t.open = map[string]*ticket{}
-	}
-	t.open[name] = issued
-	return name, issued
 }
 
 // withdraw removes a ticket and returns it, or nil if somebody else has it.
