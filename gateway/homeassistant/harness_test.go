@@ -45,7 +45,8 @@ func newHarness() *harness {
 	go h.board.Run(context.Background(), reader) // until the bus is closed
 	h.registry = device.NewRegistry(device.Key("0123456789abcdef0123456789abcdef"), device.AdoptOpen, &storetest.Table[device.Robot]{})
 	h.meet(chan1)
-	h.talk = &talker{harness: h, tools: stackChan().Tools, volume: 70, brightness: 75, closed: map[device.ID]bool{}, hearing: make(chan struct{})}
+	h.talk = &talker{harness: h, tools: stackChan().Tools, volume: 70, brightness: 75,
+		closed: map[device.ID]bool{}, hearing: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
 		Services: command.Services{
@@ -72,7 +73,8 @@ func newHarness() *harness {
 			if err != nil {
 				return err
 			}
-			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch", ClientPrefix: connection.ClientID("0a1b2c3d"), Log: log})
+			return broker.Run(ctx, own, broker.Options{User: user, Password: password, Base: "perch",
+				ClientPrefix: connection.ClientID("0a1b2c3d"), Log: log})
 		},
 	}
 	return h

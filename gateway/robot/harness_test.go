@@ -443,7 +443,8 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	k.events = k.bus.Read()
 	before(k)
 	o := testOptions(k.robots, k.bus, k.mind)
-	o.Records, o.Commands, o.Recognizer, o.Synthesizer = NewRecords(k.sessions, k.turns, 10), NewCommandQueue(k.waiting), k.recognizer, k.synthesizer
+	o.Records, o.Commands = NewRecords(k.sessions, k.turns, 10), NewCommandQueue(k.waiting)
+	o.Recognizer, o.Synthesizer = k.recognizer, k.synthesizer
 	o.stepped = func(in dialogue.Input, after dialogue.State) {
 		if err := after.Check(); err != nil {
 			t.Errorf("after %T: %v", in, err)

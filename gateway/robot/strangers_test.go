@@ -153,7 +153,8 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 				if n == 19 {
 					next = ""
 				}
-				body := must.Value(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": map[string]any{"tools": tools, "nextCursor": next}}))(t)
+				body := must.Value(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
+					"result": map[string]any{"tools": tools, "nextCursor": next}}))(t)
 				k.send(uplink{raw: fmt.Appendf(nil, `{"type":"mcp","payload":%s}`, body)})
 				id++
 			}

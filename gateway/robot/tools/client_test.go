@@ -200,7 +200,8 @@ func TestClientsShareABudget(t *testing.T) {
 			for n := range 20 {
 				tools = append(tools, device.Tool{Name: fmt.Sprint(n), Description: description})
 			}
-			body := must.Value(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": (*sent)[len(*sent)-1].ID, "result": map[string]any{"tools": tools}}))(t)
+			body := must.Value(json.Marshal(map[string]any{"jsonrpc": "2.0", "id": (*sent)[len(*sent)-1].ID,
+				"result": map[string]any{"tools": tools}}))(t)
 			must.Value(b.Deliver(body))(t)
 		}
 	}
