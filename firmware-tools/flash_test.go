@@ -210,7 +210,8 @@ func TestFlashInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	must.Succeed(t, os.Remove(half))
-	check(t, "robot flash --port "+fakePort, call{[]string{file}, 0, "verified"}, call{[]string{file, "--dry-run"}, 0, "starts    ota_0: stack-chan 1.3.0"})
+	check(t, "robot flash --port "+fakePort, call{[]string{file}, 0, "verified"},
+		call{[]string{file, "--dry-run"}, 0, "starts    ota_0: stack-chan 1.3.0"})
 }
 
 func TestFlashRefusesRobot(t *testing.T) {

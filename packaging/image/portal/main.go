@@ -198,7 +198,7 @@ func (p *portal) raise(ctx context.Context) {
 			if s.name, s.language, err = p.perch.identity(ctx); err != nil {
 				s.name, _ = os.Hostname()
 			}
-			p.page.show(p.host, s)
+			p.page.setContent(p.host, s)
 			p.stop = serve(l, p.page)
 			p.log.Info("the access point is up", "name", p.name, "count", len(found))
 			return

@@ -69,8 +69,8 @@ func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *p
 	return p
 }
 
-// show serves the page at a host, for a new access point.
-func (p *page) show(host string, s shown) {
+// setContent sets the host and the content of the page, for a new access point.
+func (p *page) setContent(host string, s shown) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.host, p.shown, p.busy = host, s, false

@@ -28,7 +28,7 @@ const host = "10.42.0.1"
 
 func newTestPage() *page {
 	p := newPage(func(_ context.Context, _, value string) (bool, error) { return value == "en", nil })
-	p.show(host, shown{accessPoint: "Perch-1A2B", name: "perch", language: "en", networks: []scanned{
+	p.setContent(host, shown{accessPoint: "Perch-1A2B", name: "perch", language: "en", networks: []scanned{
 		{SSID: "Home", Signal: 80, Key: true}, {SSID: "<script>alert(1)</script>", Signal: 60}, {SSID: "New", Signal: 50, Key: true, Unfit: true}}})
 	return p
 }
@@ -110,7 +110,7 @@ func TestPageInEachLanguage(t *testing.T) {
 		{errKey, "Home was not joined: the password is wrong."}, {fmt.Errorf("%w: nmcli", errUnheard), "it was not found"},
 		{errors.New("x"), "Home was not joined."},
 	} {
-		p.show(host, shown{failed: c.failed, tried: "Home"})
+		p.setContent(host, shown{failed: c.failed, tried: "Home"})
 		text := p.asks("http://"+host+"/", "10.42.0.9", "").Body.String()
 		if !strings.Contains(text, `role="alert">`) || !strings.Contains(text, c.want) {
 			t.Errorf("%v: it says\n%s", c.failed, text)
