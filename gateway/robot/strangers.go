@@ -45,7 +45,8 @@ type strangerLimits struct {
 }
 
 func newStrangerLimits(o *Options) *strangerLimits {
-	return &strangerLimits{options: o, log: httpserver.LimitLogger(o.Log), channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
+	return &strangerLimits{options: o, log: httpserver.LimitLogger(o.Log),
+		channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
 		turns: make(slots, mostStrangerTurns), tools: tools.NewBudget(strangerToolBytes), adopted: tools.NewBudget(adoptedToolBytes)}
 }
 

@@ -75,7 +75,8 @@ const searchWithin = 4 * time.Second
 // scanNetwork searches the network, once at a time, since it asks all machines there.
 func (a *API) scanNetwork(ctx context.Context) (Found, error) {
 	if !a.searching.TryLock() {
-		return Found{}, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "a search is under way already; ask again in some seconds"}
+		return Found{}, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
+			Sentence: "a search is under way already; ask again in some seconds"}
 	}
 	defer a.searching.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, searchWithin)

@@ -137,7 +137,8 @@ func TestEngineFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
 		h.engines.err = errors.New("the server at 127.0.0.1 does not answer")
-		h.wants(t, http.MethodPost, tryRecognizer, recording(t, 16000, 100), http.StatusBadGateway, `={"error":{"code":"engine_failed","message":"the server at 127.0.0.1 does not answer"}}`)
+		h.wants(t, http.MethodPost, tryRecognizer, recording(t, 16000, 100), http.StatusBadGateway,
+			`={"error":{"code":"engine_failed","message":"the server at 127.0.0.1 does not answer"}}`)
 		h.engines.err, h.engines.forever = nil, true
 		began := time.Now()
 		if status, body := h.ask(http.MethodPost, tryRecognizer, recording(t, 16000, 100)); status != http.StatusGatewayTimeout ||

@@ -259,8 +259,8 @@ func (a *API) assetRoutes(large, api gin.IRouter) {
 	}))
 	api.GET("/assets", value(func() (any, error) { return a.o.Firmware.Assets() }))
 	api.DELETE("/assets/:name", done(http.StatusOK, func(c *gin.Context) error { return a.o.Firmware.RemoveAsset(c.Param("name")) }))
-	api.POST("/devices/:id/assets", withBody(a, http.StatusOK, false, func(c *gin.Context, robot device.Robot, choice assetChoice) (any, error) {
-		return a.pointAtAssets(c.Request.Context(), robot, choice)
+	api.POST("/devices/:id/assets", withBody(a, http.StatusOK, false, func(c *gin.Context, robot device.Robot, b assetChoice) (any, error) {
+		return a.pointAtAssets(c.Request.Context(), robot, b)
 	}))
 }
 
