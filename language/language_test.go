@@ -138,7 +138,7 @@ func TestMessagesAreUsed(t *testing.T) {
 // texts are those of the programs, each with its file.
 type texts struct {
 	named  map[string]string // all
-	said   map[string]string // given to Say
+	said   map[string]string // given to Message
 	errors map[string]string // formats of errors
 }
 
@@ -146,7 +146,7 @@ type texts struct {
 func programTexts(t *testing.T) texts {
 	t.Helper()
 	all := texts{map[string]string{}, map[string]string{}, map[string]string{}}
-	inTemplate := regexp.MustCompile(`\.Say "([a-z_.]+)"`)
+	inTemplate := regexp.MustCompile(`\.Message "([a-z_.]+)"`)
 	isKey := regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -182,7 +182,7 @@ func programTexts(t *testing.T) texts {
 			text := whole(call.Args[0])
 			switch {
 			case !is:
-			case called.Sel.Name == "Say" && isKey.MatchString(text):
+			case called.Sel.Name == "Message" && isKey.MatchString(text):
 				all.said[text] = name
 			case called.Sel.Name == "Errorf", called.Sel.Name == "New" && text != "":
 				all.errors[text] = name
