@@ -2,7 +2,7 @@
 // and its own voice, whose external linkage (/ws, protocol 2) connects to Perch. The agent
 // answers what is typed or spoken there, sentence by sentence, each with its face.
 //
-// The protocol is that of aituber-kit at commit 6be82fe. It has no keys; the page passes
+// The protocol is aituber-kit's at commit 6be82fe. It has no keys; the page passes
 // Perch's key as httpserver.InUpgrade describes.
 package aituber
 
@@ -124,7 +124,7 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 	return newEnvelope(c.session, typeDone, m.id, nil)
 }
 
-// word returns the page's name of a face, which is that of VRM 1.0.
+// word returns the page's name of a face, as in VRM 1.0.
 func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
 // MessageFor returns a message with a tool or a notification. The page speaks a notification

@@ -118,7 +118,7 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error
 		Now: time.Now(), Language: a.o.Language(at.robot), Untrusted: at.robot != "" && !a.o.Robots.Trusts(at.robot), Exposed: true})
 	for _, known := range []struct {
 		err            error
-		word, sentence string // an empty sentence stands for that of the error
+		word, sentence string // an empty sentence means the error's own
 		status         int
 	}{
 		{skill.ErrHidden, "skill_not_exposed", "", http.StatusForbidden},
