@@ -79,7 +79,7 @@ func TestChatMovesMouth(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
 	mouths := func(value string) bool { return strings.Contains(f.all(), `"stackchan.mouth","data":`+value) }
-	h.happens("", "vtb_x", event.SpeakingStarted{}, event.Said{Text: "Aaaaaaaa."}, event.TurnEnded{End: event.EndDone})
+	h.happens("", "vtb_x", event.SpeakingStarted{}, event.Said{Text: "Aaaaaaaaaaaaaaaaaaaaaaaa."}, event.TurnEnded{End: event.EndDone})
 	h.eventually("its mouth moves", func() bool { return mouths("0.8}") && mouths("0.7}") })
 	h.eventually("its mouth shuts", func() bool { return strings.HasSuffix(strings.TrimSpace(f.all()), `"stackchan.mouth","data":0}`) })
 	h.voice.speak(true)
