@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"perch/agent/program"
+	"perch/limit"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,13 +25,14 @@ type child struct {
 	closing func()        // starts closing the connection
 	done    chan struct{} // closed when closing has started
 
-	out    chan []byte // messages to be written
-	spoke  atomic.Bool // a message of the protocol was read
-	silent atomic.Bool // reading has ended
+	out    chan []byte  // messages to be written
+	spoke  atomic.Bool  // a message of the protocol was read
+	silent atomic.Bool  // reading has ended
+	queued atomic.Int64 // bytes in out
 }
 
-// mostQueued bounds the messages waiting to be written. It is reached only if the server
-// asks without end and does not read the answers.
+// mostQueued bounds the messages waiting to be written, and limit.File their bytes. Either is
+// reached only if the server asks without end and does not read the answers.
 const mostQueued = 256
 
 func newChild(s *Server) *child {
@@ -114,13 +116,16 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 		return io.ErrClosedPipe
 	default:
 	}
-	select {
-	case c.out <- append(data, '\n'):
-		return nil
-	default:
-		c.closing() // further requests would never complete
-		return errNotReading
+	line := append(data, '\n')
+	if c.queued.Add(int64(len(line))) <= limit.File {
+		select {
+		case c.out <- line:
+			return nil
+		default:
+		}
 	}
+	c.closing() // further requests would never complete
+	return errNotReading
 }
 
 // write writes queued messages until the end of the connection or of the process. In
@@ -132,6 +137,7 @@ func (c *child) write() {
 			if _, err := c.program.Write(line); err != nil {
 				return
 			}
+			c.queued.Add(-int64(len(line)))
 		case <-c.done:
 			return
 		}

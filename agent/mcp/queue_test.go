@@ -1,0 +1,32 @@
+package mcp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"perch/limit"
+	"perch/must"
+)
+
+// TestQueueIsBounded: what waits for a process that does not read is bounded in bytes, too, and the
+// process is given up.
+func TestQueueIsBounded(t *testing.T) {
+	c := newChild(nil)
+	m := must.Value(jsonrpc.DecodeMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 32<<10) + `"}}`)))(t)
+	var err error
+	written := 0
+	for ; err == nil && written < 2*mostQueued; written++ {
+		err = c.Write(t.Context(), m)
+	}
+	if !errors.Is(err, errNotReading) || written > limit.File/(32<<10)+1 {
+		t.Errorf("after %d messages: %v", written, err)
+	}
+	select {
+	case <-c.done:
+	default:
+		t.Error("the process goes on")
+	}
+}
