@@ -34,6 +34,9 @@ const (
 // ErrWords is wrapped by NewWords for words that cannot be added.
 var ErrWords = errors.New("not words for faces")
 
+// mostVocabularies bounds the vocabularies that may be added.
+const mostVocabularies = 32
+
 const chatdollKitPrefix = "face:"
 
 // stockVocabularies returns the columns of faceTable.
@@ -119,6 +122,9 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	}
 	w.written[VocabularyVerbatim] = w.written[VocabularyXiaozhi]
 	w.readStock()
+	if len(added) > mostVocabularies {
+		return nil, fmt.Errorf("%w: %d vocabularies are more than %d", ErrWords, len(added), mostVocabularies)
+	}
 	for _, v := range slices.Sorted(maps.Keys(added)) {
 		if err := w.add(v, added[v]); err != nil {
 			return nil, err

@@ -126,6 +126,10 @@ func TestAddedWords(t *testing.T) {
 }
 
 func TestInvalidWords(t *testing.T) {
+	many := map[agent.Vocabulary]map[string]string{}
+	for i := range 33 {
+		many[agent.Vocabulary(strings.Repeat("v", i+1))] = map[string]string{"neutral": "n"}
+	}
 	for name, added := range map[string]map[agent.Vocabulary]map[string]string{
 		"no such face":      {"mine": {"neutral": "n", "hungry": "h"}},
 		"no neutral":        {"mine": {"happy": "h"}},
@@ -138,6 +142,7 @@ func TestInvalidWords(t *testing.T) {
 		"another tag":       {"mine": {"neutral": "anim:wave"}},
 		"half a word":       {"mine": {"neutral": "face:"}},
 		"two of them":       {"mine": {"neutral": "face:face:Joy"}},
+		"too many":          many,
 	} {
 		if _, err := agent.NewWords(added); !errors.Is(err, agent.ErrWords) {
 			t.Errorf("%s: %v", name, err)
