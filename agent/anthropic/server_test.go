@@ -34,15 +34,20 @@ func TestErrors(t *testing.T) {
 		tries  int
 		want   string
 	}{
+		"wrong key": {status: 401, body: apiError("authentication_error", "invalid x-api-key "+thinkertest.Canary), tries: 1,
+			want: "refuses the key (HTTP 401: invalid x-api-key [key]); check brains[..].key"},
 		"no model": {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), tries: 1,
 			want: "the model claude-haiku-5-5 is not there; GET URL/v1/models lists: claude-a, claude-b"},
-		"no credit": {status: 400, body: apiError("invalid_request_error", "Your credit balance is too low"), tries: 1, want: "no credit left"},
+		"no such API": {status: 404, body: "<html>", tries: 1, want: "there is no Messages API at URL"},
+		"no credit":   {status: 400, body: apiError("invalid_request_error", "Your credit balance is too low"), tries: 1, want: "no credit left"},
 		"too many": {status: 429, header: http.Header{"Retry-After": {"3600"}}, body: apiError("rate_limit_error", "slow down"), tries: 1,
 			want: "asks to wait until 3600 s from now (Retry-After)"},
 		"a moment": {status: 429, header: http.Header{"Retry-After": {"0"}, "Retry-After-Ms": {"3600000"}},
 			body: apiError("rate_limit_error", "slow down"), tries: 2, want: "asks to wait"},
 		"overloaded": {status: 529, body: apiError("overloaded_error", "Overloaded"), tries: 2, want: "is overloaded"},
-		"a failure":  {status: 500, body: strings.Repeat("x", 1<<20), tries: 2, want: "has failed (HTTP 500)"},
+		"elsewhere": {status: 307, header: http.Header{"Location": {"https://other.example/x?key=1"}}, tries: 2,
+			want: "sends elsewhere (HTTP 307 to https://other.example/x)"},
+		"a failure": {status: 500, body: strings.Repeat("x", 1<<20), tries: 2, want: "has failed (HTTP 500)"},
 		"our fault": {status: 400, ours: true, body: apiError("invalid_request_error", "messages: too long"), tries: 1,
 			want: "refuses the request (HTTP 400: messages: too long)"},
 		"in the stream": {status: 200, body: "event: error\ndata: " + apiError("overloaded_error", "Overloaded") + "\n\n", tries: 1,
