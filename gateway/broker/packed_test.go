@@ -29,6 +29,7 @@ func TestRetainedPayloadsAreRestored(t *testing.T) {
 	b := started(t)
 	publisher := connect(t, b, 4, perchClient+".publisher")
 	there := reading(t, b, "there", 4)
+	there.ping(t) // the broker looks for retained messages after its SUBACK
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
 		large: true, "small": true, large + "!": false, packedHead: true, packedHead + "small": false, packedHead + large: true,
@@ -64,6 +65,7 @@ func TestOtherClientsAreNotCompressed(t *testing.T) {
 	b := started(t)
 	hoarder := connect(t, b, 4, "hoarder")
 	there := reading(t, b, "there", 4)
+	there.ping(t) // the broker looks for retained messages after its SUBACK
 	for _, head := range []string{"", packedHead, packed, asItCame, string((&packing{}).pack(make([]byte, 1<<20)))} {
 		large := head + strings.Repeat("x", 100<<10)
 		hoarder.send(t, 0x31, text("home/x"), []byte(large))
@@ -80,6 +82,7 @@ func TestOtherClientsAreNotCompressed(t *testing.T) {
 func TestLastWillIsBounded(t *testing.T) {
 	b := started(t)
 	there := reading(t, b, "there", 4)
+	there.ping(t) // the broker looks for retained messages after its SUBACK
 	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, which a login has not
 	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
 	conn, err := net.Dial("tcp", b.address())
