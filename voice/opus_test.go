@@ -128,7 +128,7 @@ func TestBrokenWAVIsRejected(t *testing.T) {
 	}
 	for name, file := range map[string][]byte{
 		"empty": {}, "text": []byte("this is no sound at all, but words"), "header only": stream[:20],
-		"float": change(34, 32), "six channels": change(22, 6), "0 Hz": change(24, 0)[:44], "fmt too big": change(17, 0xff),
+		"12 bits": change(34, 12), "six channels": change(22, 6), "0 Hz": change(24, 0)[:44], "fmt too big": change(17, 0xff),
 		"data first": append([]byte("RIFF\x00\x00\x00\x00WAVE"), stream[36:]...),
 	} {
 		if name == "0 Hz" {

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
-// ErrWAV is wrapped for a stream that is not a 16-bit PCM WAV file.
-var ErrWAV = errors.New("not a 16-bit PCM WAV")
+// ErrWAV is wrapped for a stream that is not a WAV file of PCM or floating-point samples.
+var ErrWAV = errors.New("not a WAV of PCM or floating-point samples")
 
 // WAVReader reads the sound of a WAV stream. Programs that stream do not know the size
 // when they write the header (espeak-ng writes 0x7ffff000), so the data chunk is read to
@@ -17,6 +18,8 @@ var ErrWAV = errors.New("not a 16-bit PCM WAV")
 type WAVReader struct {
 	Rate     int // samples per second
 	channels int
+	width    int // bytes of a sample
+	sample   func(b []byte) int16
 	r        *bufio.Reader
 	buf      [4096]byte
 }
@@ -24,8 +27,50 @@ type WAVReader struct {
 // Formats of a WAV stream.
 const (
 	wavPCM        = 1
+	wavFloat      = 3
 	wavExtensible = 0xfffe
 )
+
+// wavName names a format that is not read.
+func wavName(tag uint16) string {
+	switch tag {
+	case 2, 0x11:
+		return "ADPCM"
+	case 6:
+		return "A-law"
+	case 7:
+		return "mu-law"
+	case 0x50, 0x55:
+		return "MP3"
+	}
+	return fmt.Sprintf("format %d", tag)
+}
+
+// sampleOf returns how a sample of a format becomes one of 16 bits, or nil.
+func sampleOf(tag uint16, bits int) func(b []byte) int16 {
+	le := binary.LittleEndian
+	switch {
+	case tag == wavPCM && bits == 8:
+		return func(b []byte) int16 { return int16(int(b[0])<<8 - 32768) }
+	case tag == wavPCM && bits == 16:
+		return func(b []byte) int16 { return int16(le.Uint16(b)) }
+	case tag == wavPCM && (bits == 24 || bits == 32):
+		return func(b []byte) int16 { return int16(le.Uint16(b[len(b)-2:])) }
+	case tag == wavFloat && bits == 32:
+		return func(b []byte) int16 { return ofFloat(float64(math.Float32frombits(le.Uint32(b)))) }
+	case tag == wavFloat && bits == 64:
+		return func(b []byte) int16 { return ofFloat(math.Float64frombits(le.Uint64(b))) }
+	}
+	return nil
+}
+
+// ofFloat returns the 16-bit sample of one from -1 to 1.
+func ofFloat(v float64) int16 {
+	if v != v {
+		return 0
+	}
+	return int16(math.Round(min(max(v, -1), 1) * math.MaxInt16))
+}
 
 // mostSkipped bounds the bytes skipped before the sound.
 const mostSkipped = 1 << 20
@@ -80,13 +125,15 @@ func (w *WAVReader) readFormat(size uint32) error {
 	if tag == wavExtensible && size >= 26 {
 		tag = binary.LittleEndian.Uint16(f[24:])
 	}
-	if tag != wavPCM {
-		return fmt.Errorf("%w: format %d", ErrWAV, tag)
+	bits := int(binary.LittleEndian.Uint16(f[14:]))
+	if w.sample = sampleOf(tag, bits); w.sample == nil {
+		return fmt.Errorf("%w: %s of %d bits", ErrWAV, wavName(tag), bits)
 	}
+	w.width = bits / 8
 	w.channels = int(binary.LittleEndian.Uint16(f[2:]))
 	w.Rate = int(binary.LittleEndian.Uint32(f[4:]))
-	if bits := binary.LittleEndian.Uint16(f[14:]); bits != 16 || w.channels < 1 || w.channels > 2 {
-		return fmt.Errorf("%w: %d bits, %d channels", ErrWAV, bits, w.channels)
+	if w.channels < 1 || w.channels > 2 {
+		return fmt.Errorf("%w: %d channels", ErrWAV, w.channels)
 	}
 	if !Playable(w.Rate) {
 		return fmt.Errorf("%w: %d Hz", ErrWAV, w.Rate)
@@ -100,7 +147,7 @@ func (w *WAVReader) Channels() int { return w.channels }
 // Read fills pcm with mono samples (the left channel of a stereo file) and returns their
 // number; io.EOF at the end.
 func (w *WAVReader) Read(pcm []int16) (int, error) {
-	size := 2 * w.channels
+	size := w.width * w.channels
 	most := min(len(pcm), len(w.buf)/size)
 	n, err := io.ReadFull(w.r, w.buf[:most*size])
 	if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -108,7 +155,7 @@ func (w *WAVReader) Read(pcm []int16) (int, error) {
 	}
 	samples := n / size
 	for i := range samples {
-		pcm[i] = int16(binary.LittleEndian.Uint16(w.buf[i*size:]))
+		pcm[i] = w.sample(w.buf[i*size : i*size+w.width])
 	}
 	if samples == 0 && err == nil {
 		err = io.EOF

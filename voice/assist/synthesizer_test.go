@@ -120,8 +120,8 @@ func TestSynthesizerFailures(t *testing.T) {
 		"MP3": {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")),
 			"answers with MP3 though a WAV was asked for; update it, or set an engine that gives WAV"},
 		"words": {home, nil, gives("text/plain", []byte("hello there")), "answers with text/plain though"},
-		"bytes of 8 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 8, 0}, 1)),
-			"is not 16-bit PCM; set convert"},
+		"bytes of 4 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 4, 0}, 1)),
+			"; set convert"},
 		"silence": {home, nil, gives("audio/wav", wav[:58]), "answers without a sound; see the log of its text to speech"},
 		"silent":  {home, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil, "did not begin to answer within 150ms"},
 		"silent in sound": {home, nil, func(w http.ResponseWriter, r *http.Request) {

@@ -27,7 +27,7 @@ type Wanted struct {
 	Rate    int    // of raw samples whose answer names none, in Hz; 0: only WAV is accepted
 	Format  string // requested, such as "pcm"
 	Cure    string // advice for an answer in another format
-	Convert string // advice for a WAV that is not 16-bit PCM
+	Convert string // advice for a WAV that cannot be read
 	Silence string // advice for an answer without sound
 }
 
@@ -100,7 +100,8 @@ func (c *Client) broken(err error, w Wanted) error {
 	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
 	}
-	return c.Fault("answers with a WAV that is not 16-bit PCM; " + w.Convert)
+	cause := strings.TrimPrefix(err.Error(), voice.ErrWAV.Error()+": ")
+	return c.Fault("answers with a WAV that cannot be read (" + c.Quote(cause) + "); " + w.Convert)
 }
 
 // refuse returns why an answer of that type cannot be played, or nil. An answer without
