@@ -7,7 +7,8 @@ import (
 )
 
 // Recognizers tries engines in order. If one fails, the next gets the same
-// utterance from its beginning. If one refuses, the utterance is refused.
+// utterance from its beginning. If one refuses, the utterance is refused, also if its text
+// has only markup, or is one that recognizers invent for silence.
 type Recognizers []Recognizer
 
 // Name returns the first engine's name.
@@ -18,7 +19,10 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 	var failures []error
 	for _, engine := range r {
 		t, err := engine.Recognize(ctx, u, o)
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
+			return clean(t, u), nil
+		}
+		if ctx.Err() != nil {
 			return t, err
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", engine.Name(), err))

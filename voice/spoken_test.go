@@ -1,15 +1,88 @@
 package voice_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"perch/must"
 	"perch/voice"
 )
 
-// FuzzSpoken: whatever a recognizer writes, it is one line or nothing.
+func TestSpoken(t *testing.T) {
+	for text, want := range map[string]string{
+		" Hello.\n":             "Hello.",
+		"[BLANK_AUDIO]":         "",
+		"(music) *laughs* ♪":    "",
+		"...":                   "",
+		"(upbeat music) Hello.": "Hello.",
+		"*music playing*":       "",
+		"♪ la la ♪":             "la la",
+		"<|en|><|NEUTRAL|><|Speech|><|woitn|>turn on the lamp":           "turn on the lamp",
+		"<|nospeech|><|EMO_UNKNOWN|>":                                    "",
+		"<|startoftranscript|><|ja|><|transcribe|><|notimestamps|>こんにちは": "こんにちは",
+		"<|0.00|> Hello.<|2.00|>":                                        "Hello.",
+		"language English<asr_text>Turn on the lamp.":                    "Turn on the lamp.",
+		"language None<asr_text>":                                        "",
+		"[00:00:00.000 --> 00:00:02.000]   Turn on the lamp.":            "Turn on the lamp.",
+		"00:00:00,000 --> 00:00:02,000 Hello.":                           "Hello.",
+		"[00:00.000 --> 00:02.000] [MUSIC]":                              "",
+		"[SPEAKER_00] Hello.":                                            "Hello.",
+		"（拍手）":                                                           "",
+		"【音楽】 こんにちは。":                                                    "こんにちは。",
+		"<unk> hello":                                                    "hello",
+		"2 < 3":                                                          "2 < 3",
+	} {
+		if got := voice.Spoken(text); got.Text != want || got.Refused != (want == "") {
+			t.Errorf("%q becomes %+v, want %q", text, got, want)
+		}
+	}
+}
+
+// writes is a recognizer that writes one text.
+type writes voice.Transcript
+
+func (writes) Name() string { return "writes" }
+
+func (w writes) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	return voice.Transcript(w), nil
+}
+
+// TestInventedSentencesBeginNoTurn: what recognizers write for silence is refused where the sound may
+// have been silence, and is taken at its word where somebody has spoken.
+func TestInventedSentencesBeginNoTurn(t *testing.T) {
+	quiet, loud := make([]int16, 2*voice.MicRate), make([]int16, 2*voice.MicRate)
+	for i := range loud {
+		quiet[i], loud[i] = int16(i%7), int16(8000*(i/40%2)-4000)
+	}
+	for _, c := range []struct {
+		text     string
+		pcm      []int16
+		noSpeech float64
+		refused  bool
+	}{
+		{"Thanks for watching!", quiet, 0, true},
+		{"Thanks for watching!", loud, 0, false},
+		{"Thanks for watching!", loud, 0.9, true},
+		{"Untertitel der Amara.org-Community", quiet, 0, true},
+		{"ご視聴ありがとうございました", quiet, 0, true},
+		{"Turn on the lamp.", quiet, 0.9, false},
+		{"[music] Thank you.", quiet, 0, true},
+	} {
+		u := voice.NewUtterance()
+		u.Write(c.pcm)
+		u.Finish()
+		got, err := voice.Recognizers{writes{Text: c.text, NoSpeech: c.noSpeech}}.Recognize(t.Context(), u, voice.Options{})
+		must.Succeed(t, err)
+		if got.Refused != c.refused {
+			t.Errorf("%q, %.1f: %+v", c.text, c.noSpeech, got)
+		}
+	}
+}
+
+// FuzzSpoken checks that whatever a recognizer writes becomes one line, or nothing.
 func FuzzSpoken(f *testing.F) {
-	for _, s := range []string{" Hello.\n", "[BLANK_AUDIO]", "(music) *laughs* ♪", "...", "a\xffb", "\x00"} {
+	for _, s := range []string{" Hello.\n", "[BLANK_AUDIO]", "(music) *laughs* ♪", "...", "a\xffb", "\x00", "<|en|>Hello"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -59,6 +59,8 @@ type Transcript struct {
 	// Refused is true if there was speech but the recognizer rejects every text for
 	// it. Text is then empty.
 	Refused bool
+	// NoSpeech is how likely the recognizer thinks it is that nobody has spoken, 0 to 1.
+	NoSpeech float64
 }
 
 // Recognizer turns speech into text. Implementations are safe for concurrent use.

@@ -43,8 +43,7 @@ func (r *Recognizer) Check(ctx context.Context) error {
 // shortest is the shortest sound that is sent, and the minimum of OpenAI's server.
 const shortest = 100 * time.Millisecond
 
-// Recognize implements voice.Recognizer. An utterance without words is refused, also if the
-// server describes its sound, such as "[MUSIC]".
+// Recognize implements voice.Recognizer. An utterance that is shorter than the server takes is refused.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	detect := o.Detect && !r.plain.Load()
 	heard, err := r.recognize(ctx, u, o, detect)
@@ -99,8 +98,6 @@ func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.
 		return voice.Transcript{}, r.client.Fault("could not recognize (" + r.client.Quote(complaint) + "); see the server's log")
 	case !ok:
 		return voice.Transcript{}, r.client.Fault("answers with something else than a transcript; check the url, which mostly ends in /v1")
-	case wordless(heard.Text):
-		return voice.Transcript{Refused: true}, nil
 	}
 	return heard, nil
 }

@@ -188,28 +188,7 @@ func TestTooShortForAServer(t *testing.T) {
 	}
 }
 
-func TestUtterancesWithoutSpeech(t *testing.T) {
-	for text, refused := range map[string]bool{
-		"": true, " \n\t ": true, "...": true, "♪♪": true, "[BLANK_AUDIO]": true, "(music)": true, "[Music] (applause).": true,
-		"(拍手)": true, "（音楽）": true, "【拍手】": true, "[a (b) c]": true, "[]": true, "(": true,
-		"Thank you.": false, "you": false, "Hello [noise]": false, "(sighs) no": false, "12": false, "はい": false, "(never closed": false,
-		") yes": false,
-	} {
-		if wordless(text) != refused {
-			t.Errorf("%q is refused: %v", text, !refused)
-		}
-	}
-	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
-		readForm(t, r)
-		_, _ = io.WriteString(w, `{"text":" [BLANK_AUDIO]\n"}`)
-	})
-	text, err := recognizer(t, Options{URL: url}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
-	if err != nil || text != (voice.Transcript{Refused: true}) {
-		t.Errorf("%+v, %v", text, err)
-	}
-}
-
-func TestInvalidTranscripts(t *testing.T) {
+func TestAnswersThatAreNoTranscript(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":"FFmpeg conversion failed for Bearer ` + canary + `"}`: "FFmpeg conversion failed",
 		`{"error":{"message":"no speech"}}`:                              "no speech",
@@ -257,6 +236,5 @@ func FuzzTranscript(f *testing.F) {
 		if strings.TrimSpace(text) != text || strings.Contains(text, "\n") {
 			t.Errorf("%q is not one line", text)
 		}
-		wordless(text)
 	})
 }
