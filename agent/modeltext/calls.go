@@ -1,0 +1,463 @@
+package modeltext
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// tools are the offered tools, by their names in the spelling of canonical.
+type tools map[string]Tool
+
+func newTools(offered []Tool) tools {
+	t := tools{}
+	for _, tool := range offered {
+		t[canonical(tool.Name)] = tool
+	}
+	return t
+}
+
+// modules are what models put before a tool's name.
+func modules() []string {
+	return []string{"", "functions.", "default_api.", "tools.", "tool.", "api.", "call:"}
+}
+
+// canonical returns a tool's name without a module before it, in lower case and with underscores.
+func canonical(name string) string {
+	name = strings.TrimSpace(name)
+	for _, module := range modules() {
+		name = strings.TrimPrefix(name, module)
+	}
+	if before, number, found := strings.Cut(name, ":"); found && strings.Trim(number, "0123456789") == "" {
+		name = before // functions.volume:0
+	}
+	return underscored(name)
+}
+
+func underscored(name string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return unicode.ToLower(c)
+		}
+		return '_'
+	}, name)
+}
+
+func (t tools) has(name string) bool {
+	_, found := t[canonical(name)]
+	return found
+}
+
+// mayBegin reports whether a text begins with the name of a tool, or may once it goes on.
+func (t tools) mayBegin(text string) bool {
+	n := nameLength(text)
+	if n == 0 {
+		return false
+	}
+	name, whole := underscored(text[:n]), n < len(text)
+	fits := func(full string) bool { return name == full || !whole && strings.HasPrefix(full, name) }
+	if fits("print") {
+		return true
+	}
+	for offered := range t {
+		for _, module := range modules() {
+			if fits(underscored(module) + offered) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func nameLength(text string) int {
+	n := strings.IndexFunc(text, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '.' && c != '-'
+	})
+	if n < 0 {
+		return len(text)
+	}
+	return n
+}
+
+// call returns a call of a tool as the model names it.
+func (t tools) call(name string, arguments json.RawMessage) Call {
+	tool, offered := t[canonical(name)]
+	if !offered {
+		return Call{Name: name, Arguments: arguments}
+	}
+	return Call{tool.Name, arguments, true}
+}
+
+// calls returns the calls in a text that is known to hold some, in any form. name is the tool that the
+// mark around it names, or "".
+func (t tools) calls(text, name string) []Call {
+	if calls := t.inJSON(text, name); len(calls) > 0 {
+		return calls
+	}
+	if calls := t.inElements(text, name); len(calls) > 0 {
+		return calls
+	}
+	var calls []Call
+	for at := 0; at < len(text); {
+		n := nameLength(text[at:])
+		if n == 0 {
+			at++
+			continue
+		}
+		if size, call := t.pythonCall(text[at:], n); size > 0 && (call.Offered || name == "") {
+			calls = append(calls, call)
+			n = size
+		}
+		at += n
+	}
+	if len(calls) == 0 && name != "" {
+		return []Call{t.call(name, json.RawMessage("{}"))}
+	}
+	return calls
+}
+
+// inJSON returns the calls in JSON objects and lists of a text. Where an object has only arguments,
+// the tool is named before it, or is name.
+func (t tools) inJSON(text, name string) (calls []Call) {
+	for at := 0; at < len(text); {
+		if text[at] != '{' && text[at] != '[' {
+			at++
+			continue
+		}
+		size := jsonEnd(text[at:])
+		var value any
+		if size <= 0 || json.Unmarshal([]byte(text[at:at+size]), &value) != nil {
+			at++
+			continue
+		}
+		found := t.inValue(value)
+		if object, is := value.(map[string]any); is && len(found) == 0 {
+			if named := t.lastName(text[:at]); named != "" {
+				found = []Call{t.call(named, encode(object))}
+			} else if name != "" {
+				found = []Call{t.call(name, encode(object))}
+			}
+		}
+		calls = append(calls, found...)
+		text, at = text[at+size:], 0
+	}
+	return calls
+}
+
+// lastName returns the last name of an offered tool in a text.
+func (t tools) lastName(text string) (name string) {
+	for _, word := range strings.FieldsFunc(text, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '.' && c != '-' && c != ':'
+	}) {
+		if t.has(word) {
+			name = word
+		}
+	}
+	return name
+}
+
+// inValue returns the calls that a JSON value holds.
+func (t tools) inValue(value any) (calls []Call) {
+	switch value := value.(type) {
+	case []any:
+		for _, v := range value {
+			calls = append(calls, t.inValue(v)...)
+		}
+	case map[string]any:
+		for _, key := range []string{"tool_calls", "calls", "function_call", "tool_call"} {
+			if inner, is := value[key]; is {
+				return t.inValue(inner)
+			}
+		}
+		if inner, is := value["function"].(map[string]any); is {
+			return t.inValue(inner)
+		}
+		name := first(value, "name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
+		arguments, given := firstKey(value, "arguments", "parameters", "args", "input", "tool_input", "params", "action_input", "kwargs")
+		tool, named := name.(string)
+		if !named || tool == "" || !given && !t.has(tool) {
+			return nil
+		}
+		return []Call{t.call(tool, argumentsOf(arguments))}
+	}
+	return calls
+}
+
+func first(object map[string]any, keys ...string) any {
+	value, _ := firstKey(object, keys...)
+	return value
+}
+
+func firstKey(object map[string]any, keys ...string) (any, bool) {
+	for _, key := range keys {
+		if value, is := object[key]; is {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// argumentsOf returns arguments as an object; they may be JSON in a string.
+func argumentsOf(value any) json.RawMessage {
+	if text, is := value.(string); is {
+		var inner any
+		if json.Unmarshal([]byte(text), &inner) == nil {
+			value = inner
+		}
+	}
+	if _, is := value.(map[string]any); !is {
+		return json.RawMessage("{}")
+	}
+	return encode(value)
+}
+
+func encode(value any) json.RawMessage {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(value) != nil {
+		return json.RawMessage("{}")
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+var elements = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)<(?:function|invoke|tool|parameter|param|arg)(?:=|\s+name=)"?([\w.:-]+)"?\s*>|<(tool_name|name|arg_key|function_name)>\s*([^<]*?)\s*</|<([A-Za-z_][\w.-]*)>`)
+})
+
+// inElements returns the calls in elements such as <function=volume><parameter=level>40</parameter>,
+// volume<arg_key>level</arg_key><arg_value>40</arg_value>, or <volume><level>40</level></volume>.
+func (t tools) inElements(text, name string) (calls []Call) {
+	arguments := map[string]any{}
+	key := ""
+	finish := func() {
+		if name != "" && (len(arguments) > 0 || len(calls) == 0 && t.has(name)) {
+			calls = append(calls, t.call(name, encode(arguments)))
+		}
+		arguments, key = map[string]any{}, ""
+	}
+	begin := func(tool string) {
+		if canonical(tool) != canonical(name) || len(arguments) > 0 {
+			finish()
+		}
+		name = tool
+	}
+	all := elements().FindAllStringSubmatchIndex(text, -1)
+	if len(all) == 0 {
+		return nil
+	}
+	group := func(m []int, n int) string {
+		if m[2*n] < 0 {
+			return ""
+		}
+		return text[m[2*n]:m[2*n+1]]
+	}
+	for _, m := range all {
+		element := text[m[0]:m[1]]
+		value := strings.TrimSpace(text[m[1]:])
+		if end := strings.Index(value, "</"); end >= 0 {
+			value = strings.TrimSpace(value[:end])
+		}
+		named, field, fieldValue, plain := group(m, 1), group(m, 2), group(m, 3), group(m, 4)
+		switch {
+		case named != "" && (strings.HasPrefix(element, "<param") || strings.HasPrefix(element, "<arg")):
+			arguments[named] = t.value(name, named, value)
+		case named != "":
+			begin(named)
+		case field == "arg_key":
+			if key = fieldValue; name == "" {
+				name = t.lastName(text[:m[0]])
+			}
+		case field != "":
+			begin(fieldValue)
+		case plain == "arg_value" && key != "":
+			arguments[key] = t.value(name, key, value)
+			key = ""
+		case t.has(plain):
+			begin(plain)
+		case name != "" && t.takes(name, plain) && !strings.Contains(value, "<"):
+			arguments[plain] = t.value(name, plain, value)
+		}
+	}
+	finish()
+	return calls
+}
+
+// takes reports whether a tool has a parameter.
+func (t tools) takes(name, parameter string) bool { return t.typeOf(name, parameter) != nil }
+
+func (t tools) typeOf(name, parameter string) any {
+	var schema struct {
+		Properties map[string]struct {
+			Type any `json:"type"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(t[canonical(name)].Schema, &schema) != nil {
+		return nil
+	}
+	if p, is := schema.Properties[parameter]; is {
+		if p.Type == nil {
+			return ""
+		}
+		return p.Type
+	}
+	return nil
+}
+
+// value returns a parameter's value: a text if the schema says so, and otherwise what it is in JSON.
+func (t tools) value(name, parameter, text string) any {
+	var value any
+	if t.typeOf(name, parameter) == "string" || json.Unmarshal([]byte(text), &value) != nil {
+		switch text {
+		case "True", "False":
+			if t.typeOf(name, parameter) != "string" {
+				return text == "True"
+			}
+		case "None":
+			return nil
+		}
+		return text
+	}
+	return value
+}
+
+// python reads volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of a
+// text. The length is -1 if more text is needed, and 0 if it is something else.
+func (t tools) python(text string, whole bool) (n int, calls []Call) {
+	from := 0
+	if text[0] == '[' {
+		from = len(text) - len(strings.TrimLeft(text[1:], " \t\r\n"))
+	}
+	if strings.HasPrefix(text[from:], "print(") {
+		from += len("print(")
+	}
+	inner := text[from:]
+	name := nameLength(inner)
+	switch {
+	case !t.mayBegin(inner) && inner != "":
+		return 0, nil
+	case name == len(inner) && !whole:
+		return -1, nil
+	case name == len(inner) || inner[name] != '(':
+		return 0, nil
+	}
+	size := closingBracket(inner[name:])
+	if from > 0 {
+		size = closingBracket(text[strings.IndexAny(text, "[("):])
+	}
+	if size < 0 {
+		return -1, nil
+	}
+	size += name
+	if from > 0 {
+		size += strings.IndexAny(text, "[(") - name
+	}
+	for _, call := range t.calls(text[:size], "") {
+		if call.Offered {
+			calls = append(calls, call)
+		}
+	}
+	return size, calls
+}
+
+// pythonCall reads a call at the beginning of a text whose name has n bytes. The size is 0 if there is none.
+func (t tools) pythonCall(text string, n int) (size int, call Call) {
+	if n == len(text) || text[n] != '(' && text[n] != '{' {
+		return 0, call
+	}
+	end := closingBracket(text[n:])
+	if end < 0 || !t.has(text[:n]) {
+		return 0, call
+	}
+	arguments := map[string]any{}
+	for _, part := range splitArguments(text[n+1 : n+end-1]) {
+		at := strings.IndexAny(part, "=:")
+		if at < 0 {
+			continue
+		}
+		key := strings.Trim(strings.TrimSpace(part[:at]), `"'`)
+		value := strings.TrimSpace(part[at+1:])
+		value = strings.ReplaceAll(value, `<|"|>`, `"`) // Gemma
+		if unquoted, err := strconv.Unquote(value); err == nil {
+			arguments[key] = unquoted
+		} else if len(value) > 1 && value[0] == '\'' && value[len(value)-1] == '\'' {
+			arguments[key] = strings.ReplaceAll(value[1:len(value)-1], `\'`, `'`)
+		} else {
+			arguments[key] = t.value(text[:n], key, value)
+		}
+	}
+	return n + end, t.call(text[:n], encode(arguments))
+}
+
+// splitArguments splits arguments at the commas that are in no brackets and no quotes.
+func splitArguments(text string) (parts []string) {
+	from := 0
+	scan(text, func(at, depth int) bool {
+		if text[at] == ',' && depth == 0 {
+			parts = append(parts, text[from:at])
+			from = at + 1
+		}
+		return true
+	})
+	return append(parts, text[from:])
+}
+
+// closingBracket returns the length of a text up to the end of the bracket that it begins with, or -1.
+func closingBracket(text string) int {
+	n := -1
+	scan(text, func(at, depth int) bool {
+		if depth == 0 && strings.IndexByte(")]}", text[at]) >= 0 {
+			n = at + 1
+			return false
+		}
+		return true
+	})
+	return n
+}
+
+// jsonEnd returns the length of the JSON object or list that a text begins with, -1 if it has no end
+// yet, and 0 if it cannot be one.
+func jsonEnd(text string) int {
+	body := strings.TrimLeft(text[1:], " \t\r\n")
+	if body != "" && strings.IndexByte(`"}[{]`, body[0]) < 0 {
+		return 0
+	}
+	return closingBracket(text)
+}
+
+// scan calls each with every byte outside of quotes, and the depth of brackets after it, until it
+// returns false.
+func scan(text string, each func(at, depth int) bool) {
+	depth, quote := 0, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0:
+			if c == '\\' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+			continue
+		case c == '"' || c == '\'' && i > 0 && strings.IndexByte("=:([{, ", text[i-1]) >= 0:
+			quote = c
+			continue
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			depth--
+		}
+		if !each(i, depth) {
+			return
+		}
+	}
+}
+
+// looksLikeCall reports whether JSON that is not complete, or has a mistake, was meant to be a call.
+func looksLikeCall(text string) bool {
+	return strings.Contains(text, `"name"`) && slices.ContainsFunc([]string{`"arguments"`, `"parameters"`}, func(key string) bool { return strings.Contains(text, key) })
+}

@@ -1,0 +1,135 @@
+package modeltext
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// mark is something in brackets that models write for programs: <think>, </tool_call>, <|im_end|>,
+// <｜tool▁calls▁begin｜>, ◁think▷, [TOOL_CALLS], <function=volume>, <invoke name="volume">.
+type mark struct {
+	text   string
+	words  []string // of its name, in lower case
+	base   string   // its name without words such as begin and end
+	value  string   // the tool that it names
+	closes bool
+	token  bool // it has bars, or is in square brackets
+}
+
+type markKind int
+
+const (
+	markText    markKind = iota // not a mark
+	markThought                 // around thoughts
+	markCall                    // around calls, or their results
+	markHeader                  // before the name of a role or channel
+	markEnd                     // ends a message
+	markToken                   // any other control token
+)
+
+// maxMark bounds a mark with its attributes, in bytes.
+const maxMark = 200
+
+// readMark reads a mark at the beginning of a text. The length n is 0 if there is none, and -1 if
+// more text is needed.
+func readMark(text string) (m mark, n int) {
+	opening, closing := "<", ">"
+	switch {
+	case strings.HasPrefix(text, "◁"):
+		opening, closing = "◁", "▷"
+	case strings.HasPrefix(text, "["):
+		opening, closing = "[", "]"
+	case !strings.HasPrefix(text, "<"):
+		return m, 0
+	}
+	inner := text[len(opening):]
+	at := strings.Index(inner, closing)
+	body := inner
+	if at >= 0 {
+		body = inner[:at]
+	}
+	if !mayBeMark(opening, body) {
+		return m, 0
+	}
+	if at < 0 {
+		return m, -1
+	}
+	return newMark(text[:len(opening)+at+len(closing)], body, opening == "["), len(opening) + at + len(closing)
+}
+
+// mayBeMark reports whether the beginning of what is in brackets is as in a mark.
+func mayBeMark(opening, body string) bool {
+	if len(body) > maxMark || strings.ContainsAny(body, "\n<") {
+		return false
+	}
+	name := strings.TrimLeft(body, "/|｜")
+	if opening == "[" {
+		return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && len(name) < 30
+	}
+	first := []rune(name + "a")[0]
+	return unicode.IsLetter(first) || first == '_' || first == '"' // Gemma's <|"|>
+}
+
+func newMark(text, body string, square bool) mark {
+	m := mark{text: text, token: square || strings.ContainsAny(body, "|｜")}
+	m.closes = strings.HasPrefix(strings.TrimLeft(body, "|｜"), "/") || strings.HasSuffix(body, "|") && !strings.HasPrefix(body, "|")
+	name := strings.Trim(body, "/|｜ ")
+	name, attributes, _ := strings.Cut(name, " ")
+	name, m.value, _ = strings.Cut(name, "=")
+	if _, value, found := strings.Cut(attributes, "name="); found && m.value == "" {
+		m.value = value
+	}
+	m.value = strings.Trim(m.value, `"'/ `)
+	m.words = strings.FieldsFunc(strings.ToLower(name), notLetter)
+	var base []string
+	for _, word := range m.words {
+		switch word {
+		case "end":
+			m.closes = true
+		case "begin", "start", "of", "section", "id":
+		default:
+			base = append(base, word)
+		}
+	}
+	m.base = strings.Join(base, "_")
+	return m
+}
+
+func notLetter(c rune) bool { return !unicode.IsLetter(c) }
+
+// kindOf returns what a mark means.
+func (r *Reader) kindOf(m mark) markKind {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(m.words, func(w string) bool { return slices.Contains(words, w) })
+	}
+	is := func(names ...string) bool { return slices.Contains(names, strings.Join(m.words, "_")) }
+	switch {
+	case m.text == "":
+		return markText
+	case is("im_end", "eot_id", "eom_id", "eot", "eos", "end", "return", "end_of_turn", "turn", "endoftext", "end_of_text", "end_of_sentence") && (m.token || has("end", "eos")),
+		is("call") && m.token, m.text == "</s>":
+		return markEnd
+	case isThought(m.words):
+		return markThought
+	case has("tool", "tools", "function", "functions", "invoke", "toolcall", "toolcalls") || is("python_tag", "call", "calls", "action"),
+		len(m.words) > 0 && r.tools.has(strings.Trim(m.text, "</> ")):
+		return markCall
+	case m.token && has("channel", "role") || is("start", "im_start", "start_of_turn", "start_header_id", "end_header_id") && (m.token || m.base == "turn"):
+		return markHeader
+	case m.token && (m.text[0] != '[' || is("inst", "sys", "args", "system", "bos", "eos", "pad", "unk", "img")), is("bos", "pad", "unk", "s"):
+		return markToken
+	}
+	return markText
+}
+
+// isThought reports whether one of the words of a name stands for thinking.
+func isThought(words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool {
+		switch w {
+		case "think", "thinking", "thinks", "thought", "thoughts", "reasoning", "reason", "reflection", "analysis", "scratchpad", "monologue":
+			return true
+		}
+		return false
+	})
+}
