@@ -1,0 +1,130 @@
+// Package refusal decides what a language model's server means by refusing a request. Servers word
+// the same refusal in many ways, and mention tools in refusals that have another cause, so that the
+// rules go from the special to the general.
+package refusal
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Meaning is what would help against a refusal.
+type Meaning int
+
+const (
+	Unknown       Meaning = iota
+	BadCall               // the model has written a call that its server cannot read: ask again
+	TooLong               // the request has more tokens than the model's context
+	NoEffort              // the model takes tools only with reasoning_effort none
+	BadSchema             // the server does not take the schema of a tool
+	NewLimit              // max_tokens is called max_completion_tokens
+	NoTemperature         // the model takes no temperature
+	NoThinking            // the model takes no reasoning effort
+	NoTools               // the model, or its server, cannot use tools
+)
+
+// Refusal is a server's answer.
+type Refusal struct {
+	Status int    // HTTP status; that of an error within an answer
+	Code   string // such as "tool_use_failed"
+	Reason string // the server's sentence
+}
+
+// rule recognizes a meaning: the code is one of codes, or the text has, for each group of all, one of its
+// words. All are in lower case; words in a group are separated by "|".
+type rule struct {
+	meaning Meaning
+	codes   string
+	all     []string
+}
+
+// rules are tried in order.
+func rules() []rule {
+	return []rule{
+		{TooLong, "exceed_context_size_error|context_length_exceeded|request_too_large|context_window_exceeded", nil},
+		{TooLong, "", []string{"context size|context length|context window|maximum context|context_length|n_ctx|model's context|context limit|max_model_len",
+			"exceed|too long|maximum|larger|longer|limit|fit"}},
+		{TooLong, "", []string{"prompt|input|request|message", "too long|too many tokens|too many input tokens|too large for model|exceeds the maximum number of tokens|reduce the length|reduce your message size|exceeds the limit of"}},
+		{BadCall, "tool_use_failed|malformed_function_call|unexpected_tool_call", nil},
+		{BadCall, "", []string{"failed to call a function|tool call validation failed|failed to parse tool call|malformed function call|" +
+			"invalid tool call|could not parse tool call|error parsing tool call|parameters for tool|failed to parse the tool call|did not match schema"}},
+		{NoEffort, "", []string{"tool|function", "reasoning_effort|reasoning effort|reasoning.effort", "none"}},
+		{BadSchema, "invalid_function_parameters|invalid_tool_schema|invalid_tool_parameters", nil},
+		{BadSchema, "", []string{"schema", "tool|function", "invalid|not valid|missing|unsupported|not supported|must|unknown|unrecognized|cannot|should|expected|failed"}},
+		{BadSchema, "", []string{"tools[|tools.|function_declarations[|functionDeclarations", "parameters|properties|items|required|additionalproperties|input_schema"}},
+		{NewLimit, "", []string{"max_completion_tokens"}},
+		{NoTemperature, "", []string{"temperature"}},
+		{NoThinking, "", []string{"does not support thinking|reasoning_effort|reasoning effort|think value|thinking is not supported"}},
+		{NoTools, "", []string{"rendering prompt with jinja template"}}, // LM Studio: tools may have caused it
+		{NoTools, "", []string{"tool|function call|functions", "support|require|jinja|not allowed|not enabled|not available|unavailable"}},
+	}
+}
+
+// Meaning returns what would help.
+func (r Refusal) Meaning() Meaning {
+	if r.Status == 401 || r.Status == 403 || r.Status == 429 && !strings.Contains(strings.ToLower(r.Reason), "too large for model") {
+		return Unknown
+	}
+	reason, code := strings.ToLower(r.Reason), strings.ToLower(r.Code)
+	has := func(group string) bool {
+		return slices.ContainsFunc(strings.Split(group, "|"), func(word string) bool { return strings.Contains(reason, strings.ToLower(word)) })
+	}
+	for _, rule := range rules() {
+		byCode := rule.codes != "" && code != "" && slices.Contains(strings.Split(rule.codes, "|"), code)
+		if byCode || len(rule.all) > 0 && !slices.ContainsFunc(rule.all, func(group string) bool { return !has(group) }) {
+			return rule.meaning
+		}
+	}
+	if r.Status == 413 {
+		return TooLong
+	}
+	return Unknown
+}
+
+var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d[\d,]*`) })
+
+// Tokens returns how many tokens a request had that was too long, and how many the model takes; each is 0
+// if the server does not say it.
+func (r Refusal) Tokens() (asked, limit int) {
+	var found []int
+	for _, text := range number().FindAllString(r.Reason, -1) {
+		if n, err := strconv.Atoi(strings.ReplaceAll(text, ",", "")); err == nil && n >= 100 {
+			found = append(found, n)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return 0, 0
+	case len(found) == 1:
+		return 0, found[0]
+	}
+	return slices.Max(found), slices.Min(found)
+}
+
+// index matches the place of a tool in a request, as in tools[16] and tools.16.
+var index = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:tools|function_?declarations)(?:\[|\.)(\d+)`)
+})
+
+// Tool returns which of the tools of a request a refusal is about, or "".
+func (r Refusal) Tool(tools []string) string {
+	for _, tool := range tools {
+		for _, quoted := range []string{"'" + tool + "'", `"` + tool + `"`, "`" + tool + "`", "tool " + tool, "function " + tool} {
+			if strings.Contains(r.Reason, quoted) {
+				return tool
+			}
+		}
+	}
+	places := index().FindAllStringSubmatch(r.Reason, -1)
+	if len(places) == 0 {
+		return ""
+	}
+	n, err := strconv.Atoi(places[len(places)-1][1]) // tools[0].function_declarations[3]
+	if err != nil || n >= len(tools) {
+		return ""
+	}
+	return tools[n]
+}
