@@ -20,7 +20,7 @@ var floors = []string{
 	"limit plain driver secret health idlememory",
 	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging/* gateway/httpserver gateway/mdns gateway/robot/control",
 	"event store agent/program remote/* voice/media voice/program gateway/robot/udp gateway/broker packaging/image/firstboot packaging/image/portal",
-	"agent ota perception voice/* store/* gateway/robot/tools gateway/robot/transport",
+	"agent agent/modeltext agent/refusal ota perception voice/* store/* gateway/robot/tools gateway/robot/transport",
 	"agent/thinker agent/notice agent/mood agent/manifest agent/passport agent/action",
 	"agent/* gateway/avatar/feed gateway/robot/dialogue gateway/robot/notify gateway/robot/vision",
 	"gateway/avatar gateway/homeassistant/topic gateway/robot/transcript gateway/robot/playback",

@@ -22,19 +22,19 @@ var errEnough = errors.New("the message is too long")
 // answer assembles a message, of either API. Text is passed on at once; calls, which may
 // arrive in pieces, when the message ends.
 type answer struct {
-	e        *Engine
-	of       *remote.Answer
-	in       *bufio.Reader // of it
-	out      func(thinker.Piece) error
-	thoughts thoughts
-	calls    []*call
-	spoken   int // bytes
-	args     int // bytes
-	finish   string
-	refused  bool
-	began    bool
-	alive    bool          // a piece was received that deserves the full waiting time
-	worth    time.Duration // waiting time that the received text is worth: see remote.Worth
+	e       *Engine
+	of      *remote.Answer
+	in      *bufio.Reader // of it
+	out     func(thinker.Piece) error
+	opaque  opaque
+	calls   []*call
+	spoken  int // bytes
+	args    int // bytes
+	finish  string
+	refused bool
+	began   bool
+	alive   bool          // a piece was received that deserves the full waiting time
+	worth   time.Duration // waiting time that the received text is worth: see remote.Worth
 }
 
 // call is a partially received tool call.
@@ -42,6 +42,7 @@ type call struct {
 	index     int // as the server counts
 	id, name  string
 	arguments []byte
+	extra     json.RawMessage
 }
 
 func (a *answer) sendText(s string) error {
@@ -52,7 +53,7 @@ func (a *answer) sendText(s string) error {
 	if err := a.out(thinker.Piece{Text: s}); err != nil {
 		return err
 	}
-	if a.spoken > limit.List {
+	if a.spoken > limit.File { // with thoughts, which are longer than what is spoken
 		return errEnough
 	}
 	return nil
@@ -60,7 +61,7 @@ func (a *answer) sendText(s string) error {
 
 // piece adds a piece to the call it belongs to. Servers differ: OpenAI numbers calls and names each once; others send complete calls,
 // all with the number 0 or none; some repeat the name in each piece.
-func (a *answer) piece(index *int, id, name string, arguments []byte) error {
+func (a *answer) piece(index *int, id, name string, arguments []byte, extra json.RawMessage) error {
 	c := a.belongs(index, id, name)
 	if c == nil {
 		if len(a.calls) == limit.Calls {
@@ -75,6 +76,9 @@ func (a *answer) piece(index *int, id, name string, arguments []byte) error {
 	}
 	a.worth += remote.Worth(string(arguments))
 	c.id = cmp.Or(c.id, id)
+	if holds(extra) && len(extra) <= limit.Body {
+		c.extra = bytes.Clone(extra)
+	}
 	c.name = cmp.Or(c.name, name)
 	c.arguments = append(c.arguments, arguments...)
 	if a.args += len(arguments); a.args > limit.List || len(c.name) > limit.ID || len(c.id) > longestID {
@@ -103,14 +107,16 @@ func (a *answer) belongs(index *int, id, name string) *call {
 // was cut off has no calls, because they may be incomplete.
 func (a *answer) finishMessage() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
-	if err := a.sendText(a.thoughts.rest(cut)); err != nil && !errors.Is(err, errEnough) {
-		return "", err
-	}
 	switch {
 	case a.refused || a.finish == "content_filter" || a.finish == "refusal":
 		return thinker.StopRefused, nil
-	case cut || a.spoken > limit.List:
+	case cut || a.spoken > limit.File:
 		return thinker.StopLength, nil
+	}
+	if fields := a.opaque.fields(); fields != nil && len(a.calls) > 0 {
+		if err := a.out(thinker.Piece{Opaque: fields}); err != nil {
+			return "", err
+		}
 	}
 	given := map[string]bool{}
 	for _, c := range a.calls {
@@ -122,6 +128,9 @@ func (a *answer) finishMessage() (thinker.Stop, error) {
 		}
 		given[c.id] = true
 		whole := thinker.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}
+		if c.extra != nil {
+			whole.Opaque = thinker.Opaque{"extra_content": c.extra}
+		}
 		if err := a.out(thinker.Piece{Call: &whole}); err != nil {
 			return "", err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/agent/thinker"
 	"perch/remote"
 )
 
@@ -34,10 +35,13 @@ type delta struct {
 	Thinking  json.RawMessage `json:"thinking"`
 	Content   json.RawMessage `json:"content"` // text, null, or parts
 	Refusal   string          `json:"refusal"`
+	// Details are thoughts in a form of the server's own.
+	Details   json.RawMessage `json:"reasoning_details"`
 	ToolCalls []struct {
 		Index    *int   `json:"index"`
 		ID       string `json:"id"`
 		Function function
+		Extra    json.RawMessage `json:"extra_content"` // Gemini's signature of a thought
 	} `json:"tool_calls"`
 }
 
@@ -54,8 +58,8 @@ func (a *answer) chunk(data []byte) error {
 		return errGarbage
 	}
 	if there(c.Error) {
-		_, reason := remote.Message(data)
-		return &remote.Fault{Refusal: remote.Refusal{Status: statusOf(c.Error), Reason: reason}}
+		code, reason := remote.Message(data)
+		return &remote.Fault{Code: code, Refusal: remote.Refusal{Status: statusOf(c.Error), Reason: reason}}
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
@@ -103,10 +107,12 @@ func worth(raw json.RawMessage) time.Duration {
 }
 
 func (a *answer) delta(d *delta) error {
-	apart := holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking)
 	a.worth += remote.Worth(d.Refusal) + worth(d.Reasoning) + worth(d.Thought) + worth(d.Thinking)
-	if apart {
-		if err := a.sendText(a.thoughts.release()); err != nil {
+	if holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking) || holds(d.Details) {
+		a.opaque.add("reasoning_content", d.Reasoning)
+		a.opaque.add("reasoning", d.Thought)
+		a.opaque.add("reasoning_details", d.Details)
+		if err := a.out(thinker.Piece{Thought: true}); err != nil {
 			return err
 		}
 	}
@@ -116,7 +122,7 @@ func (a *answer) delta(d *delta) error {
 		return err
 	}
 	a.worth += remote.Worth(text)
-	if err := a.sendText(a.thoughts.filter(text)); err != nil {
+	if err := a.sendText(text); err != nil {
 		return err
 	}
 	for _, t := range d.ToolCalls {
@@ -125,7 +131,7 @@ func (a *answer) delta(d *delta) error {
 		if json.Unmarshal(raw, &piece) == nil {
 			raw = []byte(piece)
 		}
-		if err := a.piece(t.Index, t.ID, t.Function.Name, raw); err != nil {
+		if err := a.piece(t.Index, t.ID, t.Function.Name, raw, t.Extra); err != nil {
 			return err
 		}
 	}
@@ -196,12 +202,12 @@ func (a *answer) native(data []byte) (done bool, err error) {
 	}
 	a.markStarted()
 	a.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
-	if err := a.sendText(a.thoughts.filter(n.Message.Content)); err != nil {
+	if err := a.sendText(n.Message.Content); err != nil {
 		return false, err
 	}
 	for _, t := range n.Message.ToolCalls {
 		next := len(a.calls)
-		if err := a.piece(&next, t.ID, t.Function.Name, t.Function.Arguments); err != nil {
+		if err := a.piece(&next, t.ID, t.Function.Name, t.Function.Arguments, nil); err != nil {
 			return false, err
 		}
 	}

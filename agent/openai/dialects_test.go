@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -59,7 +61,7 @@ func TestDialects(t *testing.T) {
 			`call get_weather{"city":"Tokyo"} call_9p1x`, `call get_weather{"city":"Osaka"} call_1`}, Stop: thinker.StopTools},
 		"ollama_native.ndjson": {Pieces: []string{"🤔 Let me", " see. ",
 			`call get_weather{"city":"Toronto","format":"celsius"} call_1`, `call get_time{} call_k2`}, Stop: thinker.StopTools},
-		"llamacpp.sse": {Pieces: []string{"Hello a < b"}, Stop: thinker.StopLength},
+		"llamacpp.sse": {Pieces: []string{"<thi", "nk>secret</th", "ink>Hello a < b"}, Stop: thinker.StopLength},
 		"localai.sse":  {Pieces: []string{"Good ", "day."}, Stop: thinker.StopEnd},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,12 +116,9 @@ func TestServersQuirks(t *testing.T) {
 		"a refusal": {body: data(delta(`{"refusal":"No."}`), `{"choices":[{"delta":{},"finish_reason":"stop"}]}`), stop: thinker.StopRefused},
 		"other choices": {body: data(`{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`), text: "yes",
 			stop: thinker.StopEnd},
-		"thinking without an end": {body: data(delta(`{"content":"<think>and so"}`), "[DONE]"), stop: thinker.StopEnd},
-		"thinking twice, and only its end": {body: data(delta(`{"content":"</think>a<thinking>x</thinking>b"}`),
-			delta(`{"content":"<think>y</think>c <"}`)), text: "abc <", stop: thinker.StopEnd},
 		"nothing to say": {body: data(`{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`), stop: thinker.StopEnd},
-		"too long for anybody": {body: data(delta(`{"content":"`+strings.Repeat("a", 300<<10)+`"}`), delta(`{"content":"b"}`)),
-			text: strings.Repeat("a", 300<<10), stop: thinker.StopLength},
+		"too long for anybody": {body: data(delta(`{"content":"`+strings.Repeat("a", 1<<19)+`"}`), delta(`{"content":"`+strings.Repeat("b", 1<<19)+`"}`), delta(`{"content":"c"}`)),
+			text: strings.Repeat("a", 1<<19) + strings.Repeat("b", 1<<19) + "c", stop: thinker.StopLength},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, false, iotest.HalfReader(strings.NewReader(c.body)))
@@ -138,48 +137,40 @@ func TestThoughtsWithoutAnOpeningTag(t *testing.T) {
 	thought := delta("The user greets me. ") + delta("So do I.</th") + delta("ink>\\n\\nHi") + delta(" there.")
 	plain := delta("Hi") + delta(" there.")
 	cut := delta("The user greets") + `data: {"choices":[{"delta":{},"finish_reason":"length"}]}` + "\n\n"
-	called := delta("I look it up.</think>") + `data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}` +
-		"\n\n"
 	apart := `data: {"choices":[{"delta":{"reasoning_content":"Hm."}}]}` + "\n\n" + plain
 	for name, c := range map[string]struct {
 		model, url string
 		bodies     []string
-		texts      []string
-		pieces     int // of the last
+		spoken     []string
 	}{
-		"its name says that it thinks": {model: "deepseek-r1-distill-qwen-7b", bodies: []string{thought, called, thought},
-			texts: []string{"\n\nHi there.", "", "\n\nHi there."}, pieces: 2},
-		"it does not say so": {model: "any", bodies: []string{thought, thought, plain}, texts: []string{"The user greets me. So do I.\n\nHi there.",
-			"\n\nHi there.", "Hi there."}, pieces: 1},
-		"it says so, and does not": {model: "Qwen3-4B-Thinking", bodies: []string{plain, plain}, texts: []string{"Hi there.", "Hi there."},
-			pieces: 2},
-		"the server keeps them apart": {model: "qwq-32b", bodies: []string{apart}, texts: []string{"Hi there."}, pieces: 2},
-		"Ollama keeps them apart": {model: "deepseek-r1:8b", url: "http://pi.example:11434/v1", bodies: []string{plain}, texts: []string{"Hi there."},
-			pieces: 2},
-		"an end too many": {model: "any", bodies: []string{delta("<think>Hm.</think>So</think> be it."), plain},
-			texts: []string{"So be it.", "Hi there."}, pieces: 2},
-		"both, and cut off in a thought": {model: "magistral-small", bodies: []string{cut, thought, cut}, texts: []string{"", "\n\nHi there.", ""}},
+		"its name says that it thinks":   {model: "deepseek-r1-distill-qwen-7b", bodies: []string{thought, thought}, spoken: []string{"Hi there.", "Hi there."}},
+		"it does not say so":             {model: "any", bodies: []string{thought, thought, plain}, spoken: []string{"The user greets me. So do I. Hi there.", "Hi there.", "Hi there."}},
+		"it says so, and does not":       {model: "Qwen3-4B-Thinking", bodies: []string{plain, plain}, spoken: []string{"Hi there.", "Hi there."}},
+		"the server keeps them apart":    {model: "qwq-32b", bodies: []string{apart}, spoken: []string{"Hi there."}},
+		"Ollama keeps them apart":        {model: "deepseek-r1:8b", url: "http://pi.example:11434/v1", bodies: []string{plain}, spoken: []string{"Hi there."}},
+		"an end too many":                {model: "any", bodies: []string{delta("<think>Hm.</think>So</think> be it."), plain}, spoken: []string{"So be it.", "Hi there."}},
+		"both, and cut off in a thought": {model: "magistral-small", bodies: []string{cut, thought, cut}, spoken: []string{"I was cut off.", "Hi there.", "I was cut off."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := options(c.url)
-			if c.url == "" {
-				o.URL = "http://pi.example/v1"
-			}
+			o := options(cmp.Or(c.url, "http://pi.example/v1"))
 			o.Model = c.model
 			at := 0
 			o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 				at++
 				return thinkertest.Streamed(r, strings.NewReader(c.bodies[at-1]+"data: [DONE]\n\n")), nil
 			})
-			e := engine(t, o)
-			var last thinkertest.Received
-			for i, want := range c.texts {
-				if last = thinkertest.Listen(e, thinkertest.Hello()); last.Err != "" || last.Text != want {
-					t.Errorf("message %d: %q", i+1, last)
+			brain := thinker.New(thinker.Options{Model: engine(t, o)})
+			for i, want := range c.spoken {
+				var spoken []string
+				err := brain.Think(t.Context(), agent.Turn{Text: "Hello.", Now: time.Now()}, func(r agent.Reply) error {
+					if say, is := r.(agent.Say); is {
+						spoken = append(spoken, say.Text)
+					}
+					return nil
+				})
+				if got := strings.Join(spoken, " "); err != nil || got != want {
+					t.Errorf("turn %d: %q, %v", i+1, got, err)
 				}
-			}
-			if len(last.Pieces) != c.pieces {
-				t.Errorf("the last came in %d pieces: %q", len(last.Pieces), last)
 			}
 		})
 	}

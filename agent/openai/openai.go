@@ -97,10 +97,11 @@ type Engine struct {
 	server *remote.Client
 	calls  atomic.Uint64 // invented ids
 
-	mu       sync.Mutex
-	rejected rejections
-	thinking thoughtStyle
-	toolless string // the server's message when it rejected tools
+	mu            sync.Mutex
+	rejected      rejections
+	leftOut       map[string]bool // tools whose schema the server does not take
+	toolsRejected time.Time
+	toolless      string // the server's message when it rejected tools
 }
 
 // defaultFirst is longer than remote.Patience, because a model may have to be loaded.

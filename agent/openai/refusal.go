@@ -9,14 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"perch/agent/refusal"
+	"perch/agent/thinker"
 	"perch/limit"
 	"perch/remote"
 )
 
 // refused returns the refusal in an error, or nil.
-func refused(err error) *remote.Refusal {
+func refused(err error) *remote.Fault {
 	if f, ok := errors.AsType[*remote.Fault](err); ok && f.Status > 0 {
-		return &f.Refusal
+		return f
 	}
 	return nil
 }
@@ -54,17 +56,22 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 }
 
 // refusal explains errors that are specific to language models.
-func (e *Engine) refusal(ctx context.Context, r *remote.Refusal) error {
+func (e *Engine) refusal(ctx context.Context, r *remote.Fault) error {
 	reason := strings.ToLower(r.Reason)
+	said := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
 	switch {
+	case said.Meaning() == refusal.TooLong:
+		asked, most := said.Tokens()
+		return &thinker.TooLongError{Asked: asked, Limit: most, Err: e.server.Faultf("the prompt is longer than the context of the model %s (%s); "+
+			"give it a longer one (Ollama num_ctx, llama.cpp --ctx-size), or set a smaller memory", e.o.Model, e.server.StatusText(r.Refusal))}
 	case r.Status == http.StatusNotFound,
 		r.Status == http.StatusBadRequest && strings.Contains(reason, "model") &&
 			(strings.Contains(reason, "not found") || strings.Contains(reason, "does not exist")):
-		return e.notFound(ctx, r)
+		return e.notFound(ctx, &r.Refusal)
 	case r.Status == http.StatusServiceUnavailable && r.After == "" && strings.Contains(reason, "loading"):
 		return e.server.Faultf("the model %s is still being loaded; try again in a moment", e.o.Model)
 	}
-	f := e.server.Refused("", *r)
+	f := e.server.Refused("", r.Refusal)
 	if f.Unanswerable() {
 		f.Kind = nil
 	}

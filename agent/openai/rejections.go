@@ -2,10 +2,12 @@ package openai
 
 import (
 	"context"
-	"net/http"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"perch/agent/refusal"
 	"perch/agent/thinker"
 	"perch/limit"
 	"perch/remote"
@@ -19,66 +21,102 @@ const (
 	rejectsTemperature
 	rejectsThinking
 	rejectsMaxTokens // expects max_completion_tokens
+	wantsNoEffort    // takes tools only with reasoning_effort none
+	rejectsOpaque    // does not take back what it has sent
 )
 
-// finding is an unsupported option that a refusal suggests.
+// toolsAgain is how long after a rejection of tools they are offered again: a server may have been
+// started anew, with another template.
+const toolsAgain = 5 * time.Minute
+
+// finding is a change of the request that a refusal suggests.
 type finding struct {
 	rejections
-	what   string // description of the option
+	tool   string // to be left out
+	passes bool   // it is not remembered
+	what   string // description of the change
 	reason string // the server's message
 }
 
 // retry requests a message, and repeats the request after a pause that the server asks
-// for, or without an option that it rejects. The rejection is remembered only if the
-// repeated request succeeds, because servers sometimes blame the wrong option. An error
-// of out is returned unchanged, any other by explain.
+// for, or changed as its refusal suggests. A change is remembered only if the repeated
+// request succeeds, because servers sometimes blame the wrong option. An error of out is
+// returned unchanged, any other by explain.
 func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error, explain func(context.Context, error) error) (
 	thinker.Stop, error) {
 	var findings []finding
 	var outError error
 	spoke := false
 	hear := func(piece thinker.Piece) error {
-		spoke = true
+		spoke = spoke || piece.Text != "" || piece.Call != nil
 		outError = out(piece)
 		return outError
 	}
 	e.mu.Lock()
-	without := e.rejected
+	without, leftOut := e.rejected, maps.Clone(e.leftOut)
+	if time.Since(e.toolsRejected) >= toolsAgain {
+		without &^= rejectsTools
+	}
 	e.mu.Unlock()
 	patience := min(limit.Moment, e.o.FirstWithin)
 	for try := 1; ; try++ {
-		stop, err := e.once(ctx, p, without, hear)
+		asked := p
+		asked.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t thinker.Tool) bool { return leftOut[t.Name] })
+		stop, err := e.once(ctx, asked, without, hear)
 		if err == nil || outError != nil {
-			e.remember(findings)
+			e.remember(findings, err == nil && len(asked.Tools) > 0 && without&rejectsTools == 0)
 			return stop, outError
 		}
 		r := refused(err)
 		if r == nil || try == limit.Tries || ctx.Err() != nil {
 			return "", explain(ctx, err)
 		}
-		if pause, asked := pause(r); asked && pause <= patience {
+		if pause, asked := pause(&r.Refusal); asked && pause <= patience {
 			patience -= pause
 			if err := remote.Sleep(ctx, pause); err != nil {
 				return "", err
 			}
 			continue
 		}
-		found, ok := e.suggested(r, p, without)
+		found, ok := e.suggested(r, asked, without)
 		if !ok || spoke {
 			return "", explain(ctx, err)
 		}
-		findings, without = append(findings, found), without|found.rejections
+		if findings, without = append(findings, found), without|found.rejections; found.tool != "" {
+			if leftOut == nil {
+				leftOut = map[string]bool{}
+			}
+			leftOut[found.tool] = true
+		}
 	}
 }
 
-// remember applies findings to all later requests. Each is logged once.
-func (e *Engine) remember(findings []finding) {
+// remember applies findings to all later requests. Each is logged once. tools reports that the server
+// has just accepted tools.
+func (e *Engine) remember(findings []finding, tools bool) {
+	e.mu.Lock()
+	again := tools && e.rejected&rejectsTools != 0
+	if again {
+		e.rejected &^= rejectsTools
+	}
+	e.mu.Unlock()
+	if again {
+		e.o.Log.Info("the model takes tools again", "model", e.o.Model, "url", remote.Address(e.base))
+	}
 	for _, f := range findings {
 		e.mu.Lock()
-		news := f.rejections&^e.rejected != 0
-		e.rejected |= f.rejections
-		if news && f.rejections == rejectsTools {
-			e.toolless = f.reason
+		news := f.passes && f.what != "" || f.rejections&^e.rejected != 0 || f.tool != "" && !e.leftOut[f.tool]
+		if !f.passes {
+			e.rejected |= f.rejections
+		}
+		if f.tool != "" {
+			if e.leftOut == nil {
+				e.leftOut = map[string]bool{}
+			}
+			e.leftOut[f.tool] = true
+		}
+		if f.rejections == rejectsTools && !f.passes {
+			e.toolsRejected, e.toolless = time.Now(), f.reason
 		}
 		e.mu.Unlock()
 		if news {
@@ -87,41 +125,41 @@ func (e *Engine) remember(findings []finding) {
 	}
 }
 
-// suggested returns the option to leave out after a refusal. ok is false if repeating
+// suggested returns the change of the request that a refusal suggests. ok is false if repeating
 // the request makes no sense.
-func (e *Engine) suggested(r *remote.Refusal, p thinker.Prompt, without rejections) (finding, bool) {
-	if r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests {
-		return finding{}, false
-	}
-	reason := strings.ToLower(r.Reason)
-	for _, f := range []struct {
-		option    rejections
-		suggested bool
-		what      string
-	}{
-		{rejectsTools, len(p.Tools) > 0 && aboutTools(reason), "the model cannot use tools; none are offered to it from now on"},
-		{rejectsMaxTokens, p.MaxTokens(e.o.MaxTokens) > 0 && strings.Contains(reason, "max_completion_tokens"),
-			"the server calls max_tokens max_completion_tokens"},
-		{rejectsTemperature, p.Temperature(e.o.Temperature, highest) != nil && strings.Contains(reason, "temperature") && !e.native,
-			"the model takes no temperature; it is left out from now on"},
-		{rejectsThinking, e.o.ReasoningEffort != "" && mentions(reason, "does not support thinking", "reasoning_effort", "think value"),
-			"the model takes no reasoning effort; it is left out from now on"},
-	} {
-		if f.suggested && without&f.option == 0 {
-			return finding{f.option, f.what, r.Reason}, true
+func (e *Engine) suggested(r *remote.Fault, p thinker.Prompt, without rejections) (f finding, ok bool) {
+	said := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
+	tools := len(p.Tools) > 0 && without&rejectsTools == 0
+	f.reason = r.Reason
+	switch said.Meaning() {
+	case refusal.BadCall:
+		f.passes = true
+		return f, true
+	case refusal.NoTools:
+		f.rejections, f.what, ok = rejectsTools, "the model cannot use tools; none are offered to it for five minutes", tools
+	case refusal.BadSchema:
+		var names []string
+		for _, t := range p.Tools {
+			names = append(names, t.Name)
 		}
+		if f.tool = said.Tool(names); f.tool != "" {
+			f.what, ok = "the server does not take the schema of the tool "+f.tool+", which is left out from now on", true
+		} else {
+			f.rejections, f.passes, f.what, ok = rejectsTools, true, "the server does not take the schema of a tool; this turn goes without tools", tools
+		}
+	case refusal.NoEffort:
+		f.rejections, f.what, ok = wantsNoEffort, "the model takes tools only with reasoning_effort none, which is sent from now on", true
+	case refusal.NewLimit:
+		f.rejections, f.what, ok = rejectsMaxTokens, "the server calls max_tokens max_completion_tokens", p.MaxTokens(e.o.MaxTokens) > 0
+	case refusal.NoTemperature:
+		f.rejections, f.what = rejectsTemperature, "the model takes no temperature; it is left out from now on"
+		ok = p.Temperature(e.o.Temperature, highest) != nil && !e.native
+	case refusal.NoThinking:
+		f.rejections, f.what, ok = rejectsThinking, "the model takes no reasoning effort; it is left out from now on", e.o.ReasoningEffort != ""
+	case refusal.NoOpaque:
+		f.rejections, f.what, ok = rejectsOpaque, "the server does not take back the thoughts that it has sent; they are left out from now on", true
 	}
-	return finding{}, false
-}
-
-// aboutTools recognizes servers' messages that the model does not support tools: Ollama
-// ("does not support tools"), llama.cpp ("tools param requires --jinja flag"), vLLM
-// ("requires --enable-auto-tool-choice"), OpenRouter ("no endpoints found that support
-// tool use"). LM Studio only reports that the model's template failed, which tools may
-// have caused.
-func aboutTools(reason string) bool {
-	return mentions(reason, "rendering prompt with jinja template") ||
-		mentions(reason, "tool", "function call") && mentions(reason, "support", "require", "jinja", "not allowed", "not enabled")
+	return f, ok && (f.rejections == 0 || without&f.rejections == 0)
 }
 
 // mentions reports whether a text contains one of the words.

@@ -23,6 +23,9 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	}
 	names := map[string]string{} // of tools, by call
 	for _, m := range p.Messages {
+		if without&rejectsOpaque != 0 {
+			m = m.WithoutOpaque()
+		}
 		messages = append(messages, e.message(m, names))
 	}
 	b := body{"model": e.o.Model, "stream": true, "messages": messages}
@@ -62,7 +65,11 @@ func (e *Engine) settings(b body, p thinker.Prompt, without rejections) {
 	if n := p.MaxTokens(e.o.MaxTokens); n > 0 {
 		in[most] = n
 	}
-	switch effort := e.o.ReasoningEffort; {
+	effort := e.o.ReasoningEffort
+	if without&wantsNoEffort != 0 && len(p.Tools) > 0 {
+		effort = "none"
+	}
+	switch {
 	case effort == "" || without&rejectsThinking != 0:
 	case !e.native:
 		b["reasoning_effort"] = effort
@@ -105,11 +112,19 @@ func (e *Engine) message(m thinker.Message, names map[string]string) body {
 		call := body{"id": c.ID, "function": body{"name": c.Name, "arguments": json.RawMessage(object(c.Arguments))}}
 		if !e.native {
 			call["type"], call["function"] = "function", body{"name": c.Name, "arguments": object(c.Arguments)}
+			for key, value := range c.Opaque {
+				call[key] = value
+			}
 		}
 		calls = append(calls, call)
 	}
 	if len(calls) > 0 {
 		b["tool_calls"] = calls
+	}
+	if !e.native {
+		for key, value := range m.Opaque {
+			b[key] = value
+		}
 	}
 	switch {
 	case len(m.Pictures) == 0:

@@ -37,15 +37,10 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections,
 	}
 	defer response.Close()
 	a := e.newAnswer(response, out)
-	a.thoughts.expected = e.expects()
 	if err := a.all(); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
-	stop, err := a.finishMessage()
-	if err == nil {
-		e.learnStyle(a)
-	}
-	return stop, err
+	return a.finishMessage()
 }
 
 // newAnswer returns a message that is to be read.

@@ -24,7 +24,7 @@ func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error
 // accept pictures becomes agent.ErrBlind, regardless of the status.
 func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	return e.retry(ctx, p, out, func(ctx context.Context, err error) error {
-		if r := refused(err); r != nil && aboutPictures(r) {
+		if r := refused(err); r != nil && aboutPictures(&r.Refusal) {
 			return fmt.Errorf("%w: the model %s at %s", agent.ErrBlind, e.o.Model, remote.Address(e.base))
 		}
 		return e.explain(ctx, err)

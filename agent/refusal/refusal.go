@@ -23,6 +23,7 @@ const (
 	NewLimit              // max_tokens is called max_completion_tokens
 	NoTemperature         // the model takes no temperature
 	NoThinking            // the model takes no reasoning effort
+	NoOpaque              // the server does not take back the thoughts that it has sent
 	NoTools               // the model, or its server, cannot use tools
 )
 
@@ -55,6 +56,8 @@ func rules() []rule {
 		{BadSchema, "invalid_function_parameters|invalid_tool_schema|invalid_tool_parameters", nil},
 		{BadSchema, "", []string{"schema", "tool|function", "invalid|not valid|missing|unsupported|not supported|must|unknown|unrecognized|cannot|should|expected|failed"}},
 		{BadSchema, "", []string{"tools[|tools.|function_declarations[|functionDeclarations", "parameters|properties|items|required|additionalproperties|input_schema"}},
+		{NoOpaque, "", []string{"reasoning_content|reasoning_details|extra_content|thought_signature",
+			"unknown|unrecognized|unsupported|not supported|extra inputs|not permitted|unexpected|not allowed|no field"}},
 		{NewLimit, "", []string{"max_completion_tokens"}},
 		{NoTemperature, "", []string{"temperature"}},
 		{NoThinking, "", []string{"does not support thinking|reasoning_effort|reasoning effort|think value|thinking is not supported"}},

@@ -43,6 +43,8 @@ func TestMeaning(t *testing.T) {
 		{400, "", "tools.3.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12", BadSchema},
 		{400, "", "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough; the prompt exceeds it.", TooLong},
 		{400, "", "Function calling is not enabled for this model", NoTools},
+		{400, "", "messages.3.reasoning_content: Extra inputs are not permitted", NoOpaque},
+		{400, "", "Missing `reasoning_content` field in the assistant message at message index 3.", Unknown},
 		// Others
 		{401, "", "tools are not supported for this key", Unknown},
 		{400, "", "The model M does not exist", Unknown},

@@ -17,7 +17,7 @@ type abbreviation int
 
 const (
 	never         abbreviation = iota + 1 // "Dr."
-	beforeNumber                          // "No. 5" goes on, "No. I will not" does not
+	beforeNumber                          // "No. 5" and "3. Okt. um zwei" go on, "No. I will not" does not
 	beforeCapital                         // "etc." ends where a capital follows
 )
 
@@ -74,7 +74,7 @@ func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) b
 	case never:
 		return false, nil
 	case beforeNumber:
-		return false, func(next rune) bool { return !unicode.IsDigit(next) }
+		return false, func(next rune) bool { return !unicode.IsDigit(next) && !unicode.IsLower(next) }
 	case beforeCapital:
 		return false, startsSentence
 	}

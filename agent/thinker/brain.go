@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/limit"
+	"perch/plain"
 	"perch/remote"
 )
 
@@ -72,6 +75,39 @@ const (
 type Brain struct {
 	Options
 	leftOut atomic.Value // the names of the tools that are not offered, as last logged
+	style   atomic.Int32 // of the model's thoughts, see thoughtStyle
+	fits    atomic.Int64 // tokens of history that the model has accepted since it refused more; 0 if it never has
+}
+
+// thoughtStyle is how a model's thoughts arrive.
+type thoughtStyle = int32
+
+const (
+	styleUnknown thoughtStyle = iota
+	stylePlain                // with marks at both ends, apart, or not at all
+	styleOpened               // opened by the prompt, so that only their end is in the text
+)
+
+// thinksAloud reports whether the model's next message may begin inside a thought. Before the first
+// message the model guesses.
+func (k *Brain) thinksAloud() bool {
+	style := k.style.Load()
+	if m, is := k.Model.(interface{ ThinksAloud() bool }); is && style == styleUnknown {
+		return m.ThinksAloud()
+	}
+	return style == styleOpened
+}
+
+// learnStyle records how the thoughts of a complete message arrived.
+func (k *Brain) learnStyle(unopened, wrote bool) {
+	switch before := k.style.Load(); {
+	case unopened && k.style.Swap(styleOpened) != styleOpened:
+		k.Log.Warn("the server leaves the end of the model's thoughts in its text; "+
+			"what stands before it is not spoken from now on, and answers begin later; "+
+			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", k.Where())
+	case before == styleUnknown && wrote && !unopened:
+		k.style.Store(stylePlain)
+	}
 }
 
 // New returns a brain of a model.
@@ -109,6 +145,7 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	defer r.clock.Stop()
 	r.tools = k.toolsOf(ctx, t, turnHooks{&r.after, r.send})
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: r.tools.offered}
+	r.past = len(p.Messages) - 1
 	if t.Persona != nil {
 		p.Brain = t.Persona.Brain
 	}
@@ -117,6 +154,11 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 			p.Tools = nil
 		}
 		m, stop, err := r.message(p)
+		if shorter, ok := r.shorten(p, err); ok {
+			p = shorter
+			round--
+			continue
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -187,7 +229,9 @@ type turnRun struct {
 	speech *Speech
 	clock  *remote.Watch // measures the model's time, without other waits
 	acted  bool          // a tool has run
-	wrote  bool          // the model has written text
+	wrote  bool          // the model has written an answer, or a call that is not run
+	began  bool          // the model has written anything
+	past   int           // messages of earlier turns at the beginning of the prompt
 	after  agent.End     // what follows the turn
 
 	mu    sync.Mutex // tools may run at the same time, and each sends its status
@@ -221,16 +265,24 @@ var (
 // message has the model write one message, and speaks it at the same time.
 func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
-	var words strings.Builder
 	ctx := r.clock.Context()
+	r.speech.Begin(p.Tools, r.thinksAloud())
 	r.clock.Start()
 	stop, err := r.Model.Continue(ctx, p, func(piece Piece) error {
 		r.clock.Rest() // speaking a sentence may take minutes
 		defer r.clock.Start()
-		if words.Len()+len(piece.Text) > limit.Body || len(m.Calls) == mostCalls && piece.Call != nil {
+		if len(m.Calls) == mostCalls && piece.Call != nil {
 			return errEnough
 		}
-		words.WriteString(piece.Text)
+		if piece.Opaque != nil {
+			m.Opaque = piece.Opaque
+		}
+		if piece.Thought {
+			if err := r.send(r.speech.Release()...); err != nil {
+				return err
+			}
+		}
+		r.began = r.began || strings.TrimSpace(piece.Text) != ""
 		if err := r.send(r.speech.Write(piece.Text)...); err != nil || piece.Call == nil {
 			if err == nil && r.speech.Full() {
 				return errEnough
@@ -248,16 +300,64 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	case err != nil && late, errors.Is(err, errEnough):
 		stop, err = StopLength, nil
 	}
-	if err == nil {
+	if err == nil && stop == StopLength {
+		err = r.send(r.speech.Cut()...)
+	} else if err == nil {
 		err = r.send(r.speech.Flush()...)
 	}
-	m.Text = strings.TrimSpace(words.String())
-	r.wrote = r.wrote || m.Text != ""
+	m.Text = r.speech.Text()
+	r.wrote = r.wrote || !silence().MatchString(m.Text)
+	if stop != StopLength {
+		r.addWritten(&m, p.Tools)
+	}
+	if err == nil {
+		r.learnStyle(r.speech.Unopened(), r.wrote || len(m.Calls) > 0)
+	}
 	return m, stop, err
 }
 
+// addWritten adds to a message the calls of offered tools that the model has written into its text.
+func (r *turnRun) addWritten(m *Message, offered []Tool) {
+	for _, c := range r.speech.Calls() {
+		if !c.Offered || len(offered) == 0 || len(m.Calls) >= mostCalls {
+			r.Log.Warn("a call in the model's text is not run: there is no such tool", "model", r.Where(), "tool", plain.Clip(plain.Text(c.Name), limit.Name))
+			r.wrote = true
+			continue
+		}
+		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("written_%d", len(m.Calls)+1), Name: c.Name, Arguments: c.Arguments})
+	}
+}
+
+// shorten returns the prompt with less of the conversation, after a model has refused it as too long.
+// ok is false if the error is another one, or nothing is left to leave out.
+func (r *turnRun) shorten(p Prompt, err error) (shorter Prompt, ok bool) {
+	long, is := errors.AsType[*TooLongError](err)
+	if !is || r.past == 0 {
+		return p, false
+	}
+	drop := (r.past/2 + 1) &^ 1 // whole exchanges, at least half of them
+	p.Messages = slices.Clone(p.Messages[drop:])
+	r.past -= drop
+	fits := 1 // none
+	for _, m := range p.Messages[:r.past] {
+		fits += tokens(m.Text)
+	}
+	if r.fits.Swap(int64(fits)) == 0 {
+		r.Log.Warn("the prompt is longer than the model's context, and the oldest part of the conversation is left out from now on; "+
+			"a longer context remembers more (Ollama num_ctx, llama.cpp --ctx-size)", "model", r.Where(),
+			"prompt_tokens", long.Asked, "context_tokens", long.Limit)
+	}
+	return p, true
+}
+
+// silence matches how models say that they say nothing: "...", [silence], *stays silent*.
+var silence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[\s.…]*$|^\s*[\[(*<][^\])*>]*(silen|nothing|no (response|reply|answer)|quiet|schweig|stille|沈黙|無言|沉默)[^\])*>]*[\])*>]\W*$`)
+})
+
 // finish ends the turn, after the phrase of that name if there is one, in the turn's
-// language.
+// language. A model may say nothing on purpose, for example to a sentence that was not meant for it;
+// one that has only thought is at fault.
 func (r *turnRun) finish(why string) error {
 	var replies []agent.Reply
 	switch {
@@ -273,7 +373,7 @@ func (r *turnRun) finish(why string) error {
 		for _, s := range Sentences(text) {
 			replies = append(replies, agent.Say{Text: s})
 		}
-	} else if !r.sent && !r.acted {
+	} else if r.began && r.speech.Text() == "" && !r.sent && !r.acted {
 		return fmt.Errorf("%w: the model ended its answer without a word", agent.ErrAway)
 	}
 	return r.send(append(replies, agent.Done{End: cmp.Or(r.after, agent.Continue)})...)

@@ -246,7 +246,7 @@ func TestAFailingModel(t *testing.T) {
 		away   bool
 	}{
 		"at once":                  {[]message{{err: away}}, true},
-		"without a word":           {[]message{{}}, true},
+		"with a thought alone":     {[]message{{texts: []string{"<think>Hm."}}}, true},
 		"after it has spoken":      {[]message{{texts: []string{"Well, it is. A"}, err: away}}, true}, // the mind knows that it has
 		"after its tools have run": {[]message{{calls: use}, {err: away}}, false},
 	} {
@@ -318,8 +318,7 @@ func slowSource(wait time.Duration) source {
 }
 
 // TestAnAnswerThatCannotBeSpoken: a model that writes only code, or an unknown
-// face, works, and says that its answer cannot be spoken. A model that writes
-// nothing is away.
+// face, works, and says that its answer cannot be spoken.
 func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
 		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}},
@@ -329,8 +328,15 @@ func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	if _, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{" "}}}}}, agent.Turn{}); !errors.Is(err, agent.ErrAway) {
-		t.Errorf("a model that says nothing: %v", err)
+}
+
+// TestSilence: a model may say nothing, for example to a sentence that was not meant for it.
+func TestSilence(t *testing.T) {
+	for _, text := range []string{"", " ", "...", "[silence]", "*says nothing*", "(no response)"} {
+		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}}, agent.Turn{})
+		if err != nil || len(says(got)) > 0 || got[len(got)-1] != (agent.Done{End: agent.Continue}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
 	}
 }
 

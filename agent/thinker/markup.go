@@ -155,7 +155,7 @@ func (s *Speech) inline(end bool) bool {
 	rest := s.pending[size:]
 	next, _ := utf8.DecodeRuneInString(rest)
 	if rest == "" {
-		if !end && strings.ContainsRune(`\*_~]!<|`, first) {
+		if !end && strings.ContainsRune(`\*_~]!<|$&(`, first) {
 			return false
 		}
 		next = '\n'
@@ -169,14 +169,32 @@ func (s *Speech) inline(end bool) bool {
 		s.skip()
 		return true
 	case '\\':
+		if next == '(' || next == '[' {
+			return s.formula(2, map[rune]string{'(': `\)`, '[': `\]`}[next], end)
+		}
 		if next < utf8.RuneSelf && (unicode.IsPunct(next) || unicode.IsSymbol(next)) {
 			s.skip()
 		}
-		if next == '[' || next == '`' {
+		if next == '`' {
 			return true // not spoken, escaped or not
 		}
 		return s.speakFirst()
+	case '$':
+		if n := dollars(s.pending, end); n != 0 {
+			return n > 0 && s.formula(n, "$$"[:n], end)
+		}
+	case '&':
+		return s.entity(end)
+	case '【':
+		return s.citation(end)
+	case '(':
+		if taken, sure := s.direction(")", end); taken || !sure {
+			return taken
+		}
 	case '*':
+		if taken, sure := s.direction("*", end); taken || !sure {
+			return taken
+		}
 		if !s.gap && (s.between(unicode.IsSpace, next) || s.between(unicode.IsDigit, next)) {
 			return s.speakFirst() // a multiplication sign
 		}
@@ -329,7 +347,9 @@ func (s *Speech) angle(end bool) bool {
 	case n < 0 || s.pending[n] == '\n':
 		return s.speakFirst()
 	}
-	s.drop(n + 1)
-	s.emit(' ')
+	address := strings.Contains(s.pending[:n], "://")
+	if s.drop(n + 1); !address {
+		s.emit(' ')
+	}
 	return true
 }

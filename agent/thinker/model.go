@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"perch/agent"
+	"perch/agent/modeltext"
 	"perch/device"
 	"perch/limit"
 )
@@ -70,6 +72,21 @@ type Message struct {
 	Calls    []ToolCall       // of the assistant
 	CallID   string           // of a tool: the id of the answered call
 	Failed   bool             // of a tool
+	Opaque   Opaque           // of the assistant
+}
+
+// Opaque are parts of a message or a call that the model's server wants back as they came, such as
+// thoughts and their signatures, by their keys. They are never shown or spoken.
+type Opaque map[string]json.RawMessage
+
+// WithoutOpaque returns the message without what its server wanted back.
+func (m Message) WithoutOpaque() Message {
+	m.Opaque = nil
+	m.Calls = slices.Clone(m.Calls)
+	for i := range m.Calls {
+		m.Calls[i].Opaque = nil
+	}
+	return m
 }
 
 // Tool is a tool as offered to a model. Its name has only characters that all
@@ -86,13 +103,26 @@ type ToolCall struct {
 	Name      string
 	Arguments json.RawMessage
 	Origin    any // private to the model, which gets it back with the call
+	Opaque    Opaque
 }
 
-// Piece is a part of a message: some text, or one complete call.
+// Piece is a part of a message: some text, one complete call, or what its server wants back.
 type Piece struct {
-	Text string
-	Call *ToolCall
+	Text    string
+	Call    *ToolCall
+	Thought bool   // the server sends thoughts apart from the text
+	Opaque  Opaque // of the message, at its end
 }
+
+// TooLongError is returned by a model for a prompt that has more tokens than its context.
+type TooLongError struct {
+	Asked, Limit int // tokens; 0 if the server does not say it
+	Err          error
+}
+
+func (e *TooLongError) Error() string { return e.Err.Error() }
+
+func (e *TooLongError) Unwrap() error { return e.Err }
 
 // Stop is why a message ended.
 type Stop string
@@ -123,10 +153,11 @@ func DescribeImage(ctx context.Context, l agent.Look, largest int,
 	}
 	l.Picture.Type = cmp.Or(l.Picture.Type, "image/jpeg")
 	var spoken strings.Builder
+	text := modeltext.NewReader(nil, false)
 	stop, err := model(ctx, Prompt{System: fmt.Sprintf(eyes, cmp.Or(l.Language, "en")), Messages: []Message{
 		{Role: RoleUser, Text: l.Question, Pictures: []device.Picture{l.Picture}},
 	}}, func(piece Piece) error {
-		spoken.WriteString(piece.Text)
+		spoken.WriteString(text.Write(piece.Text))
 		if spoken.Len() > limit.Said {
 			return errEnough
 		}
@@ -138,5 +169,6 @@ func DescribeImage(ctx context.Context, l agent.Look, largest int,
 	case stop == StopRefused:
 		return "", errors.New("the model will not say what is in the picture")
 	}
+	spoken.WriteString(text.Flush(false))
 	return strings.TrimSpace(spoken.String()), nil
 }

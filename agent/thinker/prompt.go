@@ -128,6 +128,9 @@ func (k *Brain) moment(t agent.Turn) string {
 func (k *Brain) messages(t agent.Turn) []Message {
 	var turns [][2]Message
 	left := k.HistoryTokens
+	if fits := int(k.fits.Load()); fits > 0 {
+		left = min(left, fits)
+	}
 	for _, e := range slices.Backward(t.History) {
 		// An empty answer was interrupted, but models expect one here.
 		said := cmp.Or(e.Said, "...")

@@ -1,10 +1,12 @@
 package thinker
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/agent/modeltext"
 	"perch/limit"
 )
 
@@ -23,10 +25,11 @@ import (
 //
 // A Speech is for one turn and not safe for concurrent use.
 type Speech struct {
-	cut   *cutter
-	words *agent.Words // see table
-	part  []byte       // of a letter that is split between two deltas
-	out   []agent.Reply
+	reader  *modeltext.Reader // separates text for people from the rest
+	message strings.Builder   // the text for people
+	cut     *cutter
+	words   *agent.Words // see table
+	out     []agent.Reply
 
 	// The markup reader, see markup.go.
 	pending string // text whose meaning is not clear yet
@@ -71,28 +74,64 @@ func (s *Speech) table() *agent.Words {
 
 // NewSpeech returns a Speech for one turn, in a language of BCP 47.
 func NewSpeech(language string) *Speech {
-	s := &Speech{cut: newCutter(language), line: true}
+	s := &Speech{cut: newCutter(language), line: true, reader: modeltext.NewReader(nil, false)}
 	s.cut.early = true
 	return s
 }
 
-// Write adds text of the model, and returns the replies that are complete: Felt, Say,
-// Cue and Note.
-func (s *Speech) Write(delta string) []agent.Reply {
-	s.part = append(s.part, delta...)
-	for len(s.part) > 0 && utf8.FullRune(s.part) && !s.Full() {
-		r, size := utf8.DecodeRune(s.part)
-		s.part = s.part[size:]
-		s.letter(r)
+// Begin begins a message of a model to which these tools are offered. If thinking is set, it may
+// begin with a thought that only has an end.
+func (s *Speech) Begin(tools []Tool, thinking bool) {
+	offered := make([]modeltext.Tool, 0, len(tools))
+	for _, t := range tools {
+		offered = append(offered, modeltext.Tool{Name: t.Name, Schema: t.Schema})
 	}
+	s.reader = modeltext.NewReader(offered, thinking)
+	s.message.Reset()
+}
+
+// Write adds text of the model, and returns the replies that are complete: Felt, Say,
+// Cue and Note. Thoughts, calls of tools and control tokens are not spoken.
+func (s *Speech) Write(delta string) []agent.Reply {
+	s.speak(s.reader.Write(delta))
 	return s.drain()
 }
 
-// Flush ends a message and returns the rest of its replies. The same turn may have
-// another message, for example after a tool. That retains the face of this one
-// unless it sets one.
-func (s *Speech) Flush() []agent.Reply {
-	s.part = nil
+// Release speaks what was held as a possible thought, since the model's server sends thoughts apart.
+func (s *Speech) Release() []agent.Reply {
+	s.speak(s.reader.Release())
+	return s.drain()
+}
+
+// Calls returns the calls of tools that the model has written into its text since the last time.
+func (s *Speech) Calls() []modeltext.Call { return s.reader.Calls() }
+
+// Unopened reports whether the message had the end of a thought without its beginning.
+func (s *Speech) Unopened() bool { return s.reader.Unopened() }
+
+// Text returns the message without what is not for people, with its markup.
+func (s *Speech) Text() string { return strings.TrimSpace(s.message.String()) }
+
+func (s *Speech) speak(text string) {
+	s.message.WriteString(text)
+	for _, r := range text {
+		if s.Full() {
+			return
+		}
+		s.letter(r)
+	}
+}
+
+// Flush ends a message and returns the rest of its replies; a message that was cut off may end in a
+// thought or a call that is not complete. The same turn may have another message, for example after a
+// tool. That retains the face of this one unless it sets one.
+func (s *Speech) Flush() []agent.Reply { return s.flush(false) }
+
+// Cut is Flush for a message that was cut off.
+func (s *Speech) Cut() []agent.Reply { return s.flush(true) }
+
+func (s *Speech) flush(cut bool) []agent.Reply {
+	s.speak(s.reader.Flush(cut))
 	for s.pending != "" {
 		s.step(true)
 	}

@@ -313,3 +313,48 @@ func TestSentences(t *testing.T) {
 		t.Errorf("a long sentence was cut into %d", len(long))
 	}
 }
+
+// TestCleanUp has what models write into text that is spoken.
+func TestCleanUp(t *testing.T) {
+	for text, want := range map[string]string{
+		`It is \(E = mc^2\), as you know.`:               "It is E = mc², as you know.",
+		`So $x_1$ is large.`:                             "So x 1 is large.",
+		`It costs $5 or $10.`:                            "It costs $5 or $10.",
+		`The sum is \[ \frac{1}{2} \times 4 \] exactly.`: "The sum is 1 / 2 × 4 exactly.",
+		"See the page【4†source】.":                        "See the page.",
+		"【注意】 これは大事です。":                                  "【注意】 これは大事です。",
+		`The &quot;docs&quot; &amp; more&nbsp;here.`:     `The "docs" & more here.`,
+		"Fish & chips; R&D.":                             "Fish & chips; R&D.",
+		"It is small (<https://a.example/b>).":           "It is small.",
+		"*waves happily* Hello there.":                   "Hello there.",
+		"Hello there. *waves happily*":                   "Hello there.",
+		"I *really* mean it.":                            "I really mean it.",
+		"*really* nice.":                                 "really nice.",
+		"(smiles) Hello there.":                          "Hello there.",
+		"Hello there. (smiles)":                          "Hello there.",
+		"It is far (about 5 km).":                        "It is far (about 5 km).",
+		"Hello there. [laughs] It is late.":              "Hello there. It is late.",
+		"Hello there.<|im_end|>":                         "Hello there.",
+		"<think>Hm.</think>Hello there.":                 "Hello there.",
+	} {
+		for _, size := range []int{len(text), 1} {
+			s := thinker.NewSpeech("en")
+			var all []agent.Reply
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				all = append(all, s.Write(rest[:n])...)
+				rest = rest[n:]
+			}
+			all = append(all, s.Flush()...)
+			if got := strings.Join(says(all), " "); got != want {
+				t.Errorf("%q is spoken as %q, want %q", text, got, want)
+				break
+			}
+		}
+	}
+	s := thinker.NewSpeech("de")
+	all := append(s.Write("Am 3. Okt. um 14:30 Uhr. Danach nicht."), s.Flush()...)
+	if got := says(all); !slices.Equal(got, []string{"Am 3. Okt. um 14:30 Uhr.", "Danach nicht."}) {
+		t.Errorf("in German %q", got)
+	}
+}

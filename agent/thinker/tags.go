@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"perch/agent"
 )
@@ -100,7 +101,7 @@ func (s *Speech) tag(content string) bool {
 	}
 	e, known := s.table().Face(name)
 	if !known {
-		return !s.begun && s.unknown(content)
+		return !s.begun && s.unknown(content) || s.cut.betweenSentences() && isDirection(content)
 	}
 	intensity := intensityOf(value)
 	if intensity == 0 {
@@ -108,6 +109,14 @@ func (s *Speech) tag(content string) bool {
 	}
 	s.face(agent.Felt{Emotion: e, Intensity: intensity, Tag: tagOf(name)})
 	return true
+}
+
+// isDirection reports whether the content of square brackets is a stage direction, such as laughs.
+func isDirection(content string) bool {
+	words := strings.Fields(content)
+	first, _ := utf8.DecodeRuneInString(content)
+	return len(words) > 0 && len(words) <= mostDirection && unicode.IsLetter(first) && !unicode.IsUpper(first) &&
+		!strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) && r != ' ' && r != '-' && r != '\'' })
 }
 
 // unknown handles an unknown word in brackets at the beginning of a message. A skin

@@ -84,7 +84,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	set.names = device.NewModelNames(named)
 	for _, tool := range accepted {
 		offer := tool.Tool
-		offer.Name = set.names.Safe(tool.Name)
+		offer.Name, offer.Schema = set.names.Safe(tool.Name), completeSchema(tool.Schema)
 		set.offered = append(set.offered, offer)
 	}
 	return set

@@ -41,7 +41,7 @@ func Listen(m thinker.Model, p thinker.Prompt) (r Received) {
 		if piece.Call != nil {
 			r.Calls = append(r.Calls, *piece.Call)
 			r.Pieces = append(r.Pieces, "call "+called(*piece.Call))
-		} else {
+		} else if piece.Text != "" {
 			r.Pieces = append(r.Pieces, piece.Text)
 		}
 		return nil
