@@ -123,3 +123,31 @@ func TestNamesOfModelsAreNoKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestMessage has the shapes of error bodies that carry a message.
+func TestMessage(t *testing.T) {
+	for body, want := range map[string][2]string{
+		`{"error":{"message":"no","code":"c"}}`: {"c", "no"},
+		`{"error":"no"}`:                        {"", "no"},
+		`[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]`: {"INVALID_ARGUMENT", "no"},
+		`{"detail":"no"}`: {"", "no"},
+		`{"detail":[{"loc":["body","model"],"msg":"no"}]}`: {"", "model: no"},
+		`{"detail":{"status":"s","message":"no"}}`:         {"s", "no"},
+		`{"errors":[{"message":"no"}]}`:                    {"", "no"},
+		`{"message":"no"}`:                                 {"", "no"},
+		`{"msg":"no"}`:                                     {"", "no"},
+		`{"error":{"error":{"message":"no"}}}`:             {"", "no"},
+		`{"error_description":"no","error":"e"}`:           {"", "no"},
+		`{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"no\"}}"}}}`: {"", "Provider returned error: no"},
+		`400: no`:      {"", "no"},
+		`no`:           {"", "no"},
+		`<html>no`:     {"", ""},
+		`{}`:           {"", ""},
+		`[]`:           {"", ""},
+		`{"error":{}}`: {"", ""},
+	} {
+		if code, message := remote.Message([]byte(body)); code != want[0] || message != want[1] {
+			t.Errorf("%s is %q, %q", body, code, message)
+		}
+	}
+}

@@ -159,12 +159,12 @@ func (c *conn) handleResponse(m message) {
 // initialize declared neither files nor terminals.
 func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
-		c.send(message{ID: m.ID, Error: &rpcError{codeNoMethod, "method not found"}})
+		c.send(message{ID: m.ID, Error: &rpcError{Code: codeNoMethod, Message: "method not found"}})
 		return
 	}
 	p, err := parsePermission(m)
 	if err != nil {
-		c.send(message{ID: m.ID, Error: &rpcError{codeBadParams, err.Error()}})
+		c.send(message{ID: m.ID, Error: &rpcError{Code: codeBadParams, Message: err.Error()}})
 		return
 	}
 	if in := c.inboxOf(p.session); in == nil || !in.enqueue(p) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"perch/limit"
 	"perch/remote"
@@ -25,12 +26,41 @@ type message struct {
 
 // rpcError is the error of a request, in the peer's words.
 type rpcError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"` // details, in a form of the peer's own
 }
 
 func (e *rpcError) Error() string {
-	return fmt.Sprintf("%s (%d)", remote.Redact(e.Message, limit.Name), e.Code)
+	said := e.Message
+	if details := e.details(); details != "" && !strings.Contains(said, details) {
+		said += ": " + details
+	}
+	return fmt.Sprintf("%s (%d)", remote.Redact(said, limit.Name), e.Code)
+}
+
+// details returns the reason in an error's data, which is often better than its message: agents send
+// "Internal error" with {"details": "..."}.
+func (e *rpcError) details() string {
+	var text string
+	if json.Unmarshal(e.Data, &text) == nil {
+		return text
+	}
+	var data struct{ Details, Message, Error, Reason any }
+	if json.Unmarshal(e.Data, &data) != nil {
+		return ""
+	}
+	for _, v := range []any{data.Details, data.Message, data.Error, data.Reason} {
+		switch v := v.(type) {
+		case string:
+			return v
+		case map[string]any:
+			if text, is := v["message"].(string); is {
+				return text
+			}
+		}
+	}
+	return ""
 }
 
 // Codes of JSON-RPC and of the protocol.

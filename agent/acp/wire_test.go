@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -126,4 +127,20 @@ func TestASessionThatDoesNotOpen(t *testing.T) {
 			t.Errorf("it has session %v, and its agent goes on: %v", k.session, s.conn.why())
 		}
 	})
+}
+
+// TestReasonsOfErrors: an agent's reason is shown, which is often in the data of its error.
+func TestReasonsOfErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"code":-32603,"message":"Internal error","data":{"details":"model any is not there"}}`:           "Internal error: model any is not there (-32603)",
+		`{"code":-32603,"message":"Internal error","data":"no credits"}`:                                   "Internal error: no credits (-32603)",
+		`{"code":-32603,"message":"Internal error","data":{"error":{"message":"no credits"}}}`:             "Internal error: no credits (-32603)",
+		`{"code":-32000,"message":"Authentication required","data":{"details":"Authentication required"}}`: "Authentication required (-32000)",
+		`{"code":-32603,"message":"Internal error","data":[1]}`:                                            "Internal error (-32603)",
+	} {
+		var e rpcError
+		if err := json.Unmarshal([]byte(text), &e); err != nil || e.Error() != want {
+			t.Errorf("%s is %q, %v", text, e.Error(), err)
+		}
+	}
 }

@@ -77,7 +77,7 @@ func Driver() thinker.ModelDriver {
 }
 
 func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
-	o.Model, o.Temperature = cmp.Or(o.Model, s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
+	o.Model, o.Temperature = cmp.Or(strings.TrimSpace(o.Model), s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
 	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
 	o.IdleWithin, o.Log = o.FirstWithin, s.Log
 	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
