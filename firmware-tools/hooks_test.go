@@ -319,6 +319,24 @@ func TestBriefSendsNoSecrets(t *testing.T) {
 	}
 }
 
+// TestStopsAreSent: what a Stop says of background tasks is sent, and that the transcript ends with an
+// error of the model's API; nothing of the talk.
+func TestStopsAreSent(t *testing.T) {
+	for name, c := range map[string]struct{ last, want string }{
+		"over":              {`{"type":"assistant"}`, `{"background_tasks":[{"status":"running"}],"hook_event_name":"Stop","session_id":"s","stop_hook_active":true}`},
+		"after an error":    {`{"type":"assistant","isApiErrorMessage":true}`, `{"background_tasks":[{"status":"running"}],"hook_event_name":"StopFailure","session_id":"s","stop_hook_active":true}`},
+		"without an ending": {``, `{"background_tasks":[{"status":"running"}],"hook_event_name":"Stop","session_id":"s","stop_hook_active":true}`},
+	} {
+		transcript := filepath.Join(t.TempDir(), "t.jsonl")
+		must.Succeed(t, os.WriteFile(transcript, []byte(strings.Repeat(`{"type":"user","text":"secret"}`+"\n", 5000)+c.last+"\n"), 0o600))
+		body := `{"hook_event_name":"Stop","session_id":"s","transcript_path":"` + transcript + `","stop_hook_active":true,` +
+			`"last_assistant_message":"secret","background_tasks":[{"id":"b","command":"secret","status":"running"}]}`
+		if got := string(brief([]byte(body))); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
 // FuzzMerge: any settings contain our hooks once afterwards, or are unchanged.
 func FuzzMerge(f *testing.F) {
 	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"command":"x # by=perch-tools"},{"command":"y"}]}]}}`,

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -88,6 +89,19 @@ func brief(body []byte) []byte {
 			allowed[name] = v
 		}
 	}
+	var event, transcript string
+	if json.Unmarshal(whole["hook_event_name"], &event) == nil && event == "Stop" {
+		kept["stop_hook_active"] = json.RawMessage(cmp.Or(string(whole["stop_hook_active"]), "false"))
+		var tasks []struct {
+			Status string `json:"status"`
+		}
+		if json.Unmarshal(whole["background_tasks"], &tasks) == nil {
+			kept["background_tasks"] = encoded(tasks)
+		}
+		if json.Unmarshal(whole["transcript_path"], &transcript) == nil && endsInAPIError(transcript) {
+			kept["hook_event_name"] = encoded("StopFailure")
+		}
+	}
 	var tool string
 	if json.Unmarshal(whole["tool_name"], &tool) == nil {
 		if name, what := shownInput(tool, whole["tool_input"]); what != "" {
@@ -95,6 +109,29 @@ func brief(body []byte) []byte {
 		}
 	}
 	return encoded(allowed)
+}
+
+// endsInAPIError reports whether the last line of a coding session's transcript is an error of the
+// model's API, after which Claude Code reports a Stop like any other.
+func endsInAPIError(transcript string) bool {
+	f, err := os.Open(transcript)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-limit.Body), limit.Body))
+	if err != nil {
+		return false
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	var last struct {
+		IsAPIError bool `json:"isApiErrorMessage"`
+	}
+	return json.Unmarshal(lines[len(lines)-1], &last) == nil && last.IsAPIError
 }
 
 // maxShownInput bounds the part of a tool's input that is sent, in bytes.

@@ -28,6 +28,27 @@ type sent struct {
 
 	HookEvent string          `json:"hook_event_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
+
+	// Of Stop.
+	StopHookActive  bool                      `json:"stop_hook_active"` // a hook has made the agent go on
+	BackgroundTasks []struct{ Status string } `json:"background_tasks"`
+	LastMessage     string                    `json:"last_assistant_message"`
+}
+
+// stopState returns what a Stop of Claude Code stands for, and the event that it is.
+func (s sent) stopState() (event string, state codingState) {
+	running := slices.ContainsFunc(s.BackgroundTasks, func(task struct{ Status string }) bool {
+		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
+	})
+	switch {
+	case s.AgentID != "", s.StopHookActive: // of a subagent; or the agent has been here before
+		return stop, ""
+	case strings.HasPrefix(s.LastMessage, "API Error"):
+		return stopFailure, failed
+	case running:
+		return "", working
+	}
+	return stop, attention
 }
 
 // report is a report of a coding session.
@@ -66,7 +87,9 @@ func parseReport(by string, body []byte) (report, error) {
 	}
 	if s.State == "" && s.HookEvent != "" {
 		r.agent, r.sub, r.native = cmp.Or(line(by, limit.Word), claude), line(s.AgentID, limit.ID), true
-		r.state = stateOf(s.HookEvent)
+		if r.state = stateOf(s.HookEvent); r.event == stop {
+			r.event, r.state = s.stopState()
+		}
 		return r, nil
 	}
 	r.state = codingState(s.State)

@@ -30,6 +30,7 @@ type session struct {
 	count int         // calls without an ID so far
 	asks  int         // waiting permissions
 
+	stopped bool        // its turn is over, and nothing has begun since
 	passing codingState // covers base until that time
 	until   time.Time
 	seen    time.Time // its latest report
@@ -67,6 +68,10 @@ func (t table) fold(now time.Time, r report) table {
 		return after
 	}
 	before, until := s.passing, s.until
+	if r.event == stop && r.state == attention && s.stopped && before == "" {
+		r.state = idle // it has said so already
+	}
+	s.stopped = r.event == stop || s.stopped && (r.state == idle || r.state == notification)
 	s.passing, s.until = "", time.Time{}
 	s = s.updateCalls(r)
 	switch {

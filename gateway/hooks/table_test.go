@@ -203,3 +203,42 @@ func TestBoardAgrees(t *testing.T) {
 		}
 	})
 }
+
+// TestStops: a coding session whose turn seems over may still work, or have failed. Each report is as
+// Claude Code sends it, with the time since the one before.
+func TestStops(t *testing.T) {
+	const work = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"1"}`
+	const over = `{"hook_event_name":"Stop","session_id":"s","stop_hook_active":false,"background_tasks":[]}`
+	for name, c := range map[string]struct {
+		reports []string
+		wait    time.Duration // before the last
+		want    codingState
+	}{
+		"over":                          {[]string{work, over}, time.Second, attention},
+		"with running background tasks": {[]string{work, `{"hook_event_name":"Stop","session_id":"s","background_tasks":[{"id":"b1","type":"shell","status":"running"}]}`}, time.Second, working},
+		"with finished ones":            {[]string{work, `{"hook_event_name":"Stop","session_id":"s","background_tasks":[{"id":"b1","status":"completed"}]}`}, time.Second, attention},
+		"after a hook has had it go on": {[]string{work, over, `{"hook_event_name":"Stop","session_id":"s","stop_hook_active":true}`}, 6 * time.Second, idle},
+		"of a subagent":                 {[]string{work, `{"hook_event_name":"Stop","session_id":"s","agent_id":"sub1"}`}, time.Second, working},
+		"after an error of the API":     {[]string{work, `{"hook_event_name":"Stop","session_id":"s","last_assistant_message":"API Error: 529 overloaded"}`}, time.Second, failed},
+		"again":                         {[]string{work, over, over}, 6 * time.Second, idle},
+		"again after more work":         {[]string{work, over, work, over}, 6 * time.Second, attention},
+		"of clawd-on-desk, again":       {[]string{`{"state":"attention","event":"Stop","session_id":"s"}`, `{"state":"attention","event":"Stop","session_id":"s"}`}, 6 * time.Second, idle},
+	} {
+		table, now := table{}, noon
+		for i, body := range c.reports {
+			if now = now.Add(time.Second); i == len(c.reports)-1 {
+				now = now.Add(c.wait)
+			}
+			r, err := parseReport("", []byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if table = table.sweep(now); r.state != "" {
+				table = table.fold(now, r)
+			}
+		}
+		if got := table.merged(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
