@@ -189,14 +189,9 @@ func TestLanguagesOverWyoming(t *testing.T) {
 		c := appliancetest.Config()
 		c.Wyoming.Listen, c.Language = "127.0.0.1:0", languages
 		h := appliancetest.Start(t, c, t.TempDir())
-		conn := must.Value(net.Dial("tcp", h.At.String()))(t)
-		defer conn.Close()
-		ask := must.Value(wyoming.NewEvent(wyoming.TypeDescribe, nil, nil))(t)
-		must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
-		answer, err := wyoming.NewReader(conn, wyoming.Limits{}).Read()
-		var info wyoming.Info
-		if err = errors.Join(err, answer.Decode(&info)); err != nil || len(info.TTS) != 1 || len(info.Handle) != 1 {
-			t.Fatalf("%+v, %v", info, err)
+		info := described(t, h)
+		if len(info.TTS) != 1 || len(info.Handle) != 1 {
+			t.Fatalf("%+v", info)
 		}
 		for _, offered := range [][]string{info.TTS[0].Voices[0].Languages, info.Handle[0].Models[0].Languages} {
 			if !slices.Equal(offered, languages.List()) {
@@ -208,6 +203,34 @@ func TestLanguagesOverWyoming(t *testing.T) {
 		}
 		h.Stop()
 	}
+}
+
+// TestConfiguredEnginesOverWyoming: Home Assistant gets the engines that are configured, in any language
+// of the household, and not those that it owns itself.
+func TestConfiguredEnginesOverWyoming(t *testing.T) {
+	c := appliancetest.Config()
+	c.Wyoming.Listen, c.Language = "127.0.0.1:0", "de"
+	c.Speech.Recognizers = config.Recognizers{{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: "tcp://127.0.0.1:9"}}}
+	c.Speech.Synthesizers = config.Synthesizers{{Kind: "wyoming", Options: &wyoming.SynthesizerKeys{URL: "tcp://127.0.0.1:9"}}}
+	info := described(t, appliancetest.Start(t, c, t.TempDir()))
+	if len(info.ASR) != 1 || info.ASR[0].Models[0].Name != "wyoming" || !slices.Equal(info.ASR[0].Models[0].Languages, []string{"de"}) {
+		t.Errorf("recognizers %+v", info.ASR)
+	}
+	if len(info.TTS) != 1 || info.TTS[0].Voices[0].Name != "wyoming" {
+		t.Errorf("synthesizers %+v", info.TTS)
+	}
+}
+
+// described asks an appliance's Wyoming server what it offers.
+func described(t *testing.T, h *appliancetest.Appliance) (info wyoming.Info) {
+	t.Helper()
+	conn := must.Value(net.Dial("tcp", h.At.String()))(t)
+	defer conn.Close()
+	ask := must.Value(wyoming.NewEvent(wyoming.TypeDescribe, nil, nil))(t)
+	must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
+	answer, err := wyoming.NewReader(conn, wyoming.Limits{}).Read()
+	must.Succeed(t, errors.Join(err, answer.Decode(&info)))
+	return info
 }
 
 // TestServedOverWyoming: what Home Assistant would use of the appliance. It

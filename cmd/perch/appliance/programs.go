@@ -72,15 +72,28 @@ func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
 	return turns
 }
 
-// wyomingOptions returns the options of the Wyoming server. It offers the embedded engines and the
-// agent. An engine that is a Wyoming server itself can be given to Home Assistant directly.
+// wyomingOptions returns the options of the Wyoming server. It offers the agent and the configured
+// engines, in their order.
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
 	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
-	o.Heard = wyoming.English(o.Languages)
-	o.Recognizer, o.Synthesizer = e.Embedded()
-	if len(o.Heard) == 0 { // the recognizer knows no other language
-		o.Recognizer = nil
+	recognizers, synthesizers := e.Lent()
+	if len(recognizers) > 0 {
+		o.Recognizer = recognizers
+	}
+	if len(synthesizers) > 0 {
+		o.Synthesizer = synthesizers
+	}
+	if len(recognizers) == 1 && recognizers[0].Name() == "sphinx" { // it knows no other language
+		if o.Heard = wyoming.English(o.Languages); len(o.Heard) == 0 {
+			o.Recognizer = nil
+		}
+	}
+	for kind, lent := range map[string]bool{"recognizer": o.Recognizer != nil, "synthesizer": o.Synthesizer != nil} {
+		if !lent {
+			a.Log.Warn("Home Assistant gets no "+kind+" over Wyoming: none is configured that it does not own itself, or that knows a language of the household",
+				"languages", o.Languages)
+		}
 	}
 	return o
 }

@@ -229,14 +229,17 @@ func (e *Set) Counters() []admin.Counter {
 	return all
 }
 
-// Embedded returns the recognizer and the synthesizer in this process; either may be nil.
-func (e *Set) Embedded() (r voice.Recognizer, s voice.Synthesizer) {
+// Lent returns the recognizers and synthesizers that other programs may use, in the configured order;
+// either list may be empty. Home Assistant's own, of kind assist, are left out: Home Assistant would ask
+// itself.
+func (e *Set) Lent() (r voice.Recognizers, s voice.Synthesizers) {
 	for _, n := range e.All {
 		switch {
-		case n.List == "recognizer" && n.Kind == "sphinx" && r == nil:
-			r = n.Recognizer
-		case n.List == "synthesizer" && n.Kind == "espeak" && s == nil:
-			s = n.Synthesizer
+		case n.Kind == "assist":
+		case n.Recognizer != nil && n.List == "recognizer":
+			r = append(r, n.Recognizer)
+		case n.Synthesizer != nil && n.List == "synthesizer":
+			s = append(s, n.Synthesizer)
 		}
 	}
 	return r, s
