@@ -340,7 +340,7 @@ func (r *turnRun) shorten(p Prompt, err error) (shorter Prompt, ok bool) {
 	r.past -= drop
 	fits := 1 // none
 	for _, m := range p.Messages[:r.past] {
-		fits += tokens(m.Text)
+		fits += Tokens(m.Text)
 	}
 	if r.fits.Swap(int64(fits)) == 0 {
 		r.Log.Warn("the prompt is longer than the model's context, and the oldest part of the conversation is left out from now on; "+

@@ -90,6 +90,21 @@ func TestStreamedChat(t *testing.T) {
 	}
 }
 
+// TestUsage: every whole answer counts its tokens, and a stream where the client asks for it.
+func TestUsage(t *testing.T) {
+	h := newHarness(t)
+	h.brain.replies = said()
+	const counted = `"usage":{"prompt_tokens":`
+	if _, body := h.ask(t, http.MethodPost, chatPath, chatOf("")); !strings.Contains(body, counted) || !strings.Contains(body, `"total_tokens":`) {
+		t.Errorf("%s", body)
+	}
+	_, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true,"stream_options":{"include_usage":true}`))
+	events := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
+	if n := len(events); n < 3 || strings.Count(body, `"usage"`) != 1 || !strings.Contains(events[n-2], `"choices":[],`+counted) || events[n-1] != "data: [DONE]" {
+		t.Errorf("%s", body)
+	}
+}
+
 // TestModelSelectsTags: the model's name selects the words for faces.
 func TestModelSelectsTags(t *testing.T) {
 	h := newHarness(t)

@@ -10,17 +10,35 @@ import (
 	"sync"
 	"time"
 
+	"perch/agent/thinker"
 	"perch/event"
 	"perch/gateway/httpserver"
 )
 
 // completion is an answer in OpenAI's shape, or a chunk of one.
 type completion struct {
-	ID      string    `json:"id"`
-	Object  string    `json:"object"`
-	Created int64     `json:"created"`
-	Model   string    `json:"model"`
-	Choices [1]choice `json:"choices"`
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage,omitempty"`
+}
+
+// usage is how many tokens a chat has, as far as Perch can estimate them: the brain may have read more.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func (q question) usage(answer string) *usage {
+	u := usage{Prompt: thinker.Tokens(q.system) + thinker.Tokens(q.text), Completion: thinker.Tokens(answer)}
+	for _, e := range q.history {
+		u.Prompt += thinker.Tokens(e.Heard) + thinker.Tokens(e.Said)
+	}
+	u.Total = u.Prompt + u.Completion
+	return &u
 }
 
 type choice struct {
@@ -49,7 +67,8 @@ func (s *Server) answerWhole(ctx context.Context, q question) (completion, error
 		return nil
 	}, nil)
 	c := newCompletion("chat.completion", q.model, time.Now())
-	c.Choices[0] = choice{Message: &spoken{assistant, new(text.String())}, Finish: new("stop")}
+	c.Choices = []choice{{Message: &spoken{assistant, new(text.String())}, Finish: new("stop")}}
+	c.Usage = q.usage(text.String())
 	return c, err
 }
 
@@ -58,7 +77,7 @@ func (s *Server) answerWhole(ctx context.Context, q question) (completion, error
 func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
 	chunk := func(delta spoken, finish *string) string {
-		c.Choices[0] = choice{Delta: &delta, Finish: finish}
+		c.Choices = []choice{{Delta: &delta, Finish: finish}}
 		return "data: " + string(httpserver.Encode(c)) + "\n\n"
 	}
 	out := newStream(w, chunk(spoken{Role: assistant}, nil))
@@ -66,13 +85,22 @@ func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, q ques
 	if q.tools {
 		tools = newProgress(out.send).sendStatus
 	}
-	err := s.chat(ctx, q, func(text string) error { return out.send(chunk(spoken{Content: &text}, nil)) }, tools)
+	var said strings.Builder
+	err := s.chat(ctx, q, func(text string) error {
+		said.WriteString(text)
+		return out.send(chunk(spoken{Content: &text}, nil))
+	}, tools)
 	defer out.finish()
 	if err == nil {
 		if err := out.send(chunk(spoken{}, new("stop"))); err != nil {
 			return err
 		}
-		return out.send("data: [DONE]\n\n")
+		end := "data: [DONE]\n\n"
+		if q.countUsage {
+			c.Choices, c.Usage = []choice{}, q.usage(said.String())
+			end = "data: " + string(httpserver.Encode(c)) + "\n\n" + end
+		}
+		return out.send(end)
 	}
 	if out.silence() && ctx.Err() == nil {
 		_, shown := openAI(err)

@@ -28,6 +28,9 @@ type chatRequest struct {
 	Messages []message `json:"messages"`
 	Stream   bool      `json:"stream"`
 	User     string    `json:"user"`
+	Options  struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
 
 	// Refused if they ask for what Perch does not do, because the client relies on them.
 	Number *float64 `json:"n"`
@@ -73,10 +76,13 @@ func (c *content) UnmarshalJSON(data []byte) error {
 
 // question is a text for the agent.
 type question struct {
-	model   string
-	words   agent.Vocabulary
-	stream  bool
-	tools   bool // the stream includes the status of tools
+	model  string
+	words  agent.Vocabulary
+	stream bool
+	tools  bool // the stream includes the status of tools
+
+	countUsage bool // the stream ends with the number of tokens
+
 	talk    talk
 	text    string
 	history []agent.Exchange
@@ -113,7 +119,7 @@ func (s *Server) parse(text []byte, session string) (question, error) {
 	if len(r.Messages) > mostMessages {
 		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)
 	}
-	q := question{model: r.Model, stream: r.Stream, words: s.o.Vocabulary}
+	q := question{model: r.Model, stream: r.Stream, countUsage: r.Options.Usage, words: s.o.Vocabulary}
 	q.model = cmp.Or(q.model, usualModel)
 	name, words, faces := strings.Cut(q.model, "/")
 	if s.hasCharacter(name) {
