@@ -133,11 +133,21 @@ func (s *Service) Refused() []Refusal {
 	return append([]Refusal{}, s.refusals.list...)
 }
 
+// TurnAway records and logs a robot's request that is answered with an error before it is read: of a
+// check-in, or of a WebSocket.
+func (s *Service) TurnAway(r *http.Request, err error) {
+	id, _ := identity(r)
+	s.refused(err, address(r.RemoteAddr), id, time.Now())
+}
+
 // refused records and logs a check-in that is answered with an error.
 func (s *Service) refused(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
-	if f, is := errors.AsType[*fault](err); is {
-		n.Code = f.code
+	if f, is := errors.AsType[interface {
+		error
+		Code() string
+	}](err); is {
+		n.Code = f.Code()
 	}
 	log, before := s.refusals.add(n)
 	if before > 0 {

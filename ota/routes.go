@@ -43,6 +43,10 @@ func (s *Service) Routes(r gin.IRouter) {
 
 func (s *Service) checkIn(c *gin.Context) {
 	id, client := identity(c.Request)
+	if c.Request.Method == http.MethodGet && strings.Contains(c.GetHeader("Accept"), "text/html") && c.GetHeader("Device-Id") == "" {
+		c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(forPeople))
+		return
+	}
 	reply, err := s.answer(c, id, client)
 	if err != nil {
 		s.refused(err, address(c.Request.RemoteAddr), id, time.Now())
@@ -52,6 +56,13 @@ func (s *Service) checkIn(c *gin.Context) {
 	c.Header("Cache-Control", "no-store") // a browser would cache the answer with the token and the time
 	c.JSON(http.StatusOK, reply)
 }
+
+// forPeople is what a browser shows at the robots' address.
+const forPeople = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Perch: the robots' address</title>
+<p>This is the address that robots check in at. Type it into the robot's Wi-Fi page, as its <em>OTA URL</em>.
+<p>For people there is <a href="/">the page of Perch</a>.
+`
 
 func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
 	// The deadline is for this request only: a WebSocket has none.

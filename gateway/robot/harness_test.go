@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -400,7 +401,7 @@ const (
 // testOptions are those of a server that stores in memory, hears and says nothing, and logs nothing.
 func testOptions(r robots, bus *event.Bus, m mind) Options {
 	return Options{
-		Robots: r, Bus: bus, Senses: perception.NewIntake(bus, r, slog.New(slog.DiscardHandler)), Mind: m,
+		Robots: r, TurnAway: func(*http.Request, error) {}, Bus: bus, Senses: perception.NewIntake(bus, r, slog.New(slog.DiscardHandler)), Mind: m,
 		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: &beepSynthesizer{},
 		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),

@@ -51,6 +51,7 @@ type mind interface {
 // Options are what a server needs. Fields are required unless they say otherwise.
 type Options struct {
 	Robots   robots
+	TurnAway func(r *http.Request, err error) // records a robot's request that is not answered
 	Bus      bus
 	Senses   senses
 	Mind     mind

@@ -93,6 +93,13 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		}
 		return &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		err := &httpserver.Fault{Word: "no_upgrade", HTTP: http.StatusUpgradeRequired,
+			Sentence: "this is the robots' WebSocket, and the request has no Upgrade header; a proxy in front of Perch must pass " +
+				"Upgrade and Connection on (nginx: proxy_http_version 1.1, and proxy_set_header for both)"}
+		s.options.TurnAway(r, err)
+		return err
+	}
 	leave, err := s.strangers.reserve(robotID)
 	if err != nil {
 		return err

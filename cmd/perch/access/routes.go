@@ -18,12 +18,13 @@ type Mount func(gin.IRouter)
 
 // Parts are what is served, by who may use it.
 type Parts struct {
-	Open        Mount   // everybody
-	Owner       []Mount // the owner
-	Robots      []Mount // robots, which show their own tokens
-	Bridge      Mount   // programs with the bridge's key
-	BridgeAdmin Mount   // the owner, but not at the commands' socket
-	Talks       Mount   // coding agents, which show the token of their talk
+	Open        Mount                            // everybody
+	Owner       []Mount                          // the owner
+	Robots      []Mount                          // robots, which show their own tokens
+	TurnAway    func(r *http.Request, err error) // records a robot's request that is refused
+	Bridge      Mount                            // programs with the bridge's key
+	BridgeAdmin Mount                            // the owner, but not at the commands' socket
+	Talks       Mount                            // coding agents, which show the token of their talk
 	// Skin shows skins the agent, and checks the locks itself.
 	Skin     func(r gin.IRouter, locks ...func(*http.Request) error)
 	Skins    []Mount // programs with the skins' key
@@ -83,11 +84,11 @@ func (r routes) network(e *gin.Engine, robots *httpserver.Lingering) {
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))
 	if p.Web != nil {
 		p.Web.Card(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
-		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, httpserver.Guard(l.hosts.Check)))
+		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, httpserver.Guard(r.host)))
 		p.Web.Routes(e.Group("", httpserver.Guard(web.Or(l.refused.CheckSlowly))), e.Group("", httpserver.Guard(l.Pace.Check)))
 		owner, skins, viewers = web.Or(owner), web.Or(skins), web.Or(viewers) // an owner who has logged in may use all
 	} else {
-		e.Use(l.origins.Admit(), httpserver.Guard(l.hosts.Check))
+		e.Use(l.origins.Admit(), httpserver.Guard(r.host))
 	}
 	e.Use(unknownPath(httpserver.Guard(web.Or(l.refused.CheckSlowly))))
 	open := e.Group("", httpserver.Guard(l.Pace.Check))
@@ -106,6 +107,15 @@ func (r routes) network(e *gin.Engine, robots *httpserver.Lingering) {
 	bound := e.Group("", l.skins.Binds)
 	r.skins(bound, skins)
 	p.Character(bound.Group("", httpserver.Guard(viewers)), l.owns)
+}
+
+// host refuses a request with another Host. Its owner finds a robot that is turned away so.
+func (r routes) host(request *http.Request) error {
+	err := r.locks.hosts.Check(request)
+	if err != nil && strings.HasPrefix(request.URL.Path, "/xiaozhi/") && request.Header.Get("Device-Id") != "" {
+		r.parts.TurnAway(request, err)
+	}
+	return err
 }
 
 // owner mounts what the owner uses by HTTP.

@@ -45,6 +45,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Open:        a.admin.Open,
 		Owner:       []access.Mount{a.admin.Routes, a.metrics.Routes},
 		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
+		TurnAway:    a.ota.TurnAway,
 		Bridge:      a.bridge.Routes,
 		BridgeAdmin: a.bridge.Admin,
 		Talks:       a.Agents.Talks.Routes,
