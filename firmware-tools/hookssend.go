@@ -91,15 +91,15 @@ func brief(body []byte) []byte {
 	}
 	var event, transcript string
 	if json.Unmarshal(whole["hook_event_name"], &event) == nil && event == "Stop" {
-		kept["stop_hook_active"] = json.RawMessage(cmp.Or(string(whole["stop_hook_active"]), "false"))
+		allowed["stop_hook_active"] = json.RawMessage(cmp.Or(string(whole["stop_hook_active"]), "false"))
 		var tasks []struct {
 			Status string `json:"status"`
 		}
 		if json.Unmarshal(whole["background_tasks"], &tasks) == nil {
-			kept["background_tasks"] = encoded(tasks)
+			allowed["background_tasks"] = encoded(tasks)
 		}
 		if json.Unmarshal(whole["transcript_path"], &transcript) == nil && endsInAPIError(transcript) {
-			kept["hook_event_name"] = encoded("StopFailure")
+			allowed["hook_event_name"] = encoded("StopFailure")
 		}
 	}
 	var tool string

@@ -2,6 +2,7 @@ package ota
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"

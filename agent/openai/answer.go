@@ -113,11 +113,6 @@ func (a *answer) finishMessage() (thinker.Stop, error) {
 	case cut || a.spoken > limit.File:
 		return thinker.StopLength, nil
 	}
-	if fields := a.opaque.fields(); fields != nil && len(a.calls) > 0 {
-		if err := a.out(thinker.Piece{Opaque: fields}); err != nil {
-			return "", err
-		}
-	}
 	given := map[string]bool{}
 	for _, c := range a.calls {
 		if c.name == "" {
@@ -128,8 +123,11 @@ func (a *answer) finishMessage() (thinker.Stop, error) {
 		}
 		given[c.id] = true
 		whole := thinker.ToolCall{ID: c.id, Name: c.name, Arguments: arguments(c.arguments)}
-		if c.extra != nil {
-			whole.Opaque = thinker.Opaque{"extra_content": c.extra}
+		if o := (origin{call: c.extra}); c.extra != nil || len(given) == 1 {
+			if len(given) == 1 {
+				o.message = a.opaque.fields()
+			}
+			whole.Origin = o
 		}
 		if err := a.out(thinker.Piece{Call: &whole}); err != nil {
 			return "", err

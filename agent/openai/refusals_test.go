@@ -233,9 +233,6 @@ func TestOpaqueFieldsGoBack(t *testing.T) {
 			if piece.Call != nil {
 				m.Calls = append(m.Calls, *piece.Call)
 			}
-			if piece.Opaque != nil {
-				m.Opaque = piece.Opaque
-			}
 			if piece.Text != "" {
 				t.Errorf("%s: %q is text", name, piece.Text)
 			}

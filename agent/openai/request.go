@@ -23,10 +23,7 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	}
 	names := map[string]string{} // of tools, by call
 	for _, m := range p.Messages {
-		if without&rejectsOpaque != 0 {
-			m = m.WithoutOpaque()
-		}
-		messages = append(messages, e.message(m, names))
+		messages = append(messages, e.message(m, names, without&rejectsOpaque == 0))
 	}
 	b := body{"model": e.o.Model, "stream": true, "messages": messages}
 	e.settings(b, p, without)
@@ -95,7 +92,7 @@ func (e *Engine) nativeOptions(b body) body {
 
 // message always has content as a string or parts: null is legal with calls, but breaks some servers' templates. Ollama's
 // own API identifies a tool's answer by the tool's name, and has a call's arguments as an object.
-func (e *Engine) message(m thinker.Message, names map[string]string) body {
+func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	if m.Role == thinker.RoleTool {
 		b["tool_call_id"] = m.CallID
@@ -112,19 +109,19 @@ func (e *Engine) message(m thinker.Message, names map[string]string) body {
 		call := body{"id": c.ID, "function": body{"name": c.Name, "arguments": json.RawMessage(object(c.Arguments))}}
 		if !e.native {
 			call["type"], call["function"] = "function", body{"name": c.Name, "arguments": object(c.Arguments)}
-			for key, value := range c.Opaque {
-				call[key] = value
+			if o, is := c.Origin.(origin); is && opaque {
+				if o.call != nil {
+					call["extra_content"] = o.call
+				}
+				for key, value := range o.message {
+					b[key] = value
+				}
 			}
 		}
 		calls = append(calls, call)
 	}
 	if len(calls) > 0 {
 		b["tool_calls"] = calls
-	}
-	if !e.native {
-		for key, value := range m.Opaque {
-			b[key] = value
-		}
 	}
 	switch {
 	case len(m.Pictures) == 0:

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"perch/agent/thinker"
 	"perch/limit"
 )
 
@@ -12,6 +11,13 @@ import (
 // parts of the names of models whose templates do that. Ollama separates thoughts.
 func (e *Engine) ThinksAloud() bool {
 	return !e.native && !looksLikeOllama(e.base) && mentions(strings.ToLower(e.o.Model), "-r1", "qwq", "think", "reason", "magistral", "-z1")
+}
+
+// origin is what a server wants back with a call, as it came: Gemini a signature of a thought, and others the
+// thoughts of the message, which the first call has.
+type origin struct {
+	call    json.RawMessage // extra_content
+	message map[string]json.RawMessage
 }
 
 // opaque collects a message's thoughts, which some servers want back with the results of its calls:
@@ -46,12 +52,12 @@ func (o *opaque) add(key string, piece json.RawMessage) {
 }
 
 // fields returns the fields to send back, or nil.
-func (o *opaque) fields() thinker.Opaque {
-	var fields thinker.Opaque
+func (o *opaque) fields() map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
 	put := func(key string, value any) {
 		if encoded, err := json.Marshal(value); err == nil {
 			if fields == nil {
-				fields = thinker.Opaque{}
+				fields = map[string]json.RawMessage{}
 			}
 			fields[key] = encoded
 		}

@@ -274,9 +274,6 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 		if len(m.Calls) == mostCalls && piece.Call != nil {
 			return errEnough
 		}
-		if piece.Opaque != nil {
-			m.Opaque = piece.Opaque
-		}
 		if piece.Thought {
 			if err := r.send(r.speech.Release()...); err != nil {
 				return err

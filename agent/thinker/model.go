@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"perch/agent"
@@ -72,21 +71,6 @@ type Message struct {
 	Calls    []ToolCall       // of the assistant
 	CallID   string           // of a tool: the id of the answered call
 	Failed   bool             // of a tool
-	Opaque   Opaque           // of the assistant
-}
-
-// Opaque are parts of a message or a call that the model's server wants back as they came, such as
-// thoughts and their signatures, by their keys. They are never shown or spoken.
-type Opaque map[string]json.RawMessage
-
-// WithoutOpaque returns the message without what its server wanted back.
-func (m Message) WithoutOpaque() Message {
-	m.Opaque = nil
-	m.Calls = slices.Clone(m.Calls)
-	for i := range m.Calls {
-		m.Calls[i].Opaque = nil
-	}
-	return m
 }
 
 // Tool is a tool as offered to a model. Its name has only characters that all
@@ -103,15 +87,13 @@ type ToolCall struct {
 	Name      string
 	Arguments json.RawMessage
 	Origin    any // private to the model, which gets it back with the call
-	Opaque    Opaque
 }
 
-// Piece is a part of a message: some text, one complete call, or what its server wants back.
+// Piece is a part of a message: some text, or one complete call.
 type Piece struct {
 	Text    string
 	Call    *ToolCall
-	Thought bool   // the server sends thoughts apart from the text
-	Opaque  Opaque // of the message, at its end
+	Thought bool // the server sends thoughts apart from the text
 }
 
 // TooLongError is returned by a model for a prompt that has more tokens than its context.
