@@ -93,6 +93,11 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		}
 		return &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
+	leave, err := s.strangers.reserve(robotID)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		err := &httpserver.Fault{Word: "no_upgrade", HTTP: http.StatusUpgradeRequired,
 			Sentence: "this is the robots' WebSocket, and the request has no Upgrade header; a proxy in front of Perch must pass " +
@@ -100,11 +105,6 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		s.options.TurnAway(r, err)
 		return err
 	}
-	leave, err := s.strangers.reserve(robotID)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	if losesEarlyAnswers(known.Firmware) {
 		time.Sleep(time.Until(arrived.Add(upgradeAfter)))
 	}

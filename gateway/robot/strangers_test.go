@@ -383,11 +383,11 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	if got := ask("020000000002"); got != http.StatusServiceUnavailable {
 		t.Errorf("one more stranger: %d", got)
 	}
-	if got := ask(robotID); got != http.StatusBadRequest { // it is no upgrade, which comes later
+	if got := ask(robotID); got != http.StatusUpgradeRequired { // it is no upgrade, which comes later
 		t.Errorf("the owner's robot: %d", got)
 	}
 	leave[0]()
-	if got := ask("020000000002"); got != http.StatusBadRequest {
+	if got := ask("020000000002"); got != http.StatusUpgradeRequired {
 		t.Errorf("once one has gone: %d", got)
 	}
 }

@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -68,7 +69,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 // talkOptions returns the options of the server of robots that can change.
 func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options {
 	return robot.Options{
-		Robots: a.Robots, TurnAway: a.ota.TurnAway, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
+		Robots: a.Robots, TurnAway: func(r *http.Request, err error) { a.ota.TurnAway(r, err) }, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.commands,
 		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
