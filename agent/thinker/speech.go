@@ -7,6 +7,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/modeltext"
+	"perch/language"
 	"perch/limit"
 )
 
@@ -25,11 +26,12 @@ import (
 //
 // A Speech is for one turn and not safe for concurrent use.
 type Speech struct {
-	reader  *modeltext.Reader // separates text for people from the rest
-	message strings.Builder   // the text for people
-	cut     *cutter
-	words   *agent.Words // see table
-	out     []agent.Reply
+	reader   *modeltext.Reader // separates text for people from the rest
+	message  strings.Builder   // the text for people
+	cut      *cutter
+	language string       // of BCP 47
+	words    *agent.Words // see table
+	out      []agent.Reply
 
 	// The markup reader, see markup.go.
 	pending string // text whose meaning is not clear yet
@@ -73,8 +75,8 @@ func (s *Speech) table() *agent.Words {
 }
 
 // NewSpeech returns a Speech for one turn, in a language of BCP 47.
-func NewSpeech(language string) *Speech {
-	s := &Speech{cut: newCutter(language), line: true, reader: modeltext.NewReader(nil, false)}
+func NewSpeech(tag string) *Speech {
+	s := &Speech{cut: newCutter(tag), language: tag, line: true, reader: modeltext.NewReader(nil, false)}
 	s.cut.early = true
 	return s
 }
@@ -186,6 +188,7 @@ func (s *Speech) newline() {
 }
 
 func (s *Speech) emitSentence(sentence string) {
+	sentence = language.SpeakUnits(s.language, sentence)
 	if sentence != "" && s.spoken < mostSpoken && s.sentences < mostSentences {
 		s.spoken += utf8.RuneCountInString(sentence)
 		s.sentences++

@@ -319,7 +319,7 @@ func TestCleanUp(t *testing.T) {
 	for text, want := range map[string]string{
 		`It is \(E = mc^2\), as you know.`:               "It is E = mc², as you know.",
 		`So $x_1$ is large.`:                             "So x 1 is large.",
-		`It costs $5 or $10.`:                            "It costs $5 or $10.",
+		`It costs $5 or $10.`:                            "It costs 5 dollars or 10 dollars.",
 		`The sum is \[ \frac{1}{2} \times 4 \] exactly.`: "The sum is 1 / 2 × 4 exactly.",
 		"See the page【4†source】.":                        "See the page.",
 		"【注意】 これは大事です。":                                  "【注意】 これは大事です。",
@@ -332,7 +332,7 @@ func TestCleanUp(t *testing.T) {
 		"*really* nice.":                                 "really nice.",
 		"(smiles) Hello there.":                          "Hello there.",
 		"Hello there. (smiles)":                          "Hello there.",
-		"It is far (about 5 km).":                        "It is far (about 5 km).",
+		"It is far (about 5 km).":                        "It is far (about 5 kilometres).",
 		"Hello there. [laughs] It is late.":              "Hello there. It is late.",
 		"Hello there.<|im_end|>":                         "Hello there.",
 		"<think>Hm.</think>Hello there.":                 "Hello there.",
