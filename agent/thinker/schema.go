@@ -7,16 +7,14 @@ import (
 )
 
 // completeSchema returns a tool's schema with what strict servers ask for: an object has
-// properties and requires only these, and a list has items. What is not JSON becomes the schema of
-// no parameters.
+// properties and requires only these, and a list has items. What is not the schema of an object is
+// returned unchanged.
 func completeSchema(schema json.RawMessage) json.RawMessage {
 	var object map[string]any
-	if json.Unmarshal(schema, &object) != nil || object == nil {
-		object = map[string]any{}
+	if json.Unmarshal(schema, &object) != nil || object == nil || object["type"] != nil && object["type"] != "object" {
+		return schema
 	}
-	if object["type"] != "object" {
-		object["type"] = "object"
-	}
+	object["type"] = "object"
 	completed, err := json.Marshal(complete(object))
 	if err != nil {
 		return schema // it was decoded from JSON
@@ -27,6 +25,9 @@ func completeSchema(schema json.RawMessage) json.RawMessage {
 // complete does the same for a part of a schema.
 func complete(part map[string]any) map[string]any {
 	properties, isObject := part["properties"].(map[string]any)
+	if part["properties"] != nil && !isObject {
+		return part // no server takes it
+	}
 	kind := typeOf(part)
 	if kind == "object" && !isObject {
 		properties, isObject = map[string]any{}, true

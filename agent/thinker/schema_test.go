@@ -4,8 +4,8 @@ import "testing"
 
 func TestCompleteSchema(t *testing.T) {
 	for schema, want := range map[string]string{
-		``:                                   `{"properties":{},"type":"object"}`,
-		`null`:                               `{"properties":{},"type":"object"}`,
+		``:                                   ``,
+		`null`:                               `null`,
 		`{"type":"object"}`:                  `{"properties":{},"type":"object"}`,
 		`{"properties":{}}`:                  `{"properties":{},"type":"object"}`,
 		`{"type":"object","required":["q"]}`: `{"properties":{},"type":"object"}`,
