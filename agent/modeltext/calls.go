@@ -365,7 +365,7 @@ func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	return size, calls
 }
 
-// pythonCall reads a call at the beginning of a text whose name has n bytes. The size is 0 if there is none.
+// pythonCall reads a call at the beginning of a text whose name has n bytes. The size is 0 for another text.
 func (t tools) pythonCall(text string, n int) (size int, call Call) {
 	if n == len(text) || text[n] != '(' && text[n] != '{' {
 		return 0, call

@@ -31,7 +31,7 @@ const (
 // maxMark bounds a mark with its attributes, in bytes.
 const maxMark = 200
 
-// readMark reads a mark at the beginning of a text. The length n is 0 if there is none, and -1 if
+// readMark reads a mark at the beginning of a text. The length n is 0 for another text, and -1 if
 // more text is needed.
 func readMark(text string) (m mark, n int) {
 	opening, closing := "<", ">"

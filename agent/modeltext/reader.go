@@ -129,7 +129,7 @@ func (r *Reader) read(end bool) string {
 			kind := r.kindOf(m)
 			switch {
 			case size < 0 && !end:
-				return r.said()
+				return r.takeSpoken()
 			case size > 0 && kind != markText:
 				r.held = r.held[size:]
 				r.onMark(m, kind)
@@ -138,7 +138,7 @@ func (r *Reader) read(end bool) string {
 			if _, n = utf8.DecodeRuneInString(r.held); r.state == stateText {
 				var calls []Call
 				if n, calls = r.structure(end); n < 0 {
-					return r.said()
+					return r.takeSpoken()
 				}
 				if len(calls) > 0 {
 					r.calls, r.held = append(r.calls, calls...), r.held[n:]
@@ -150,10 +150,11 @@ func (r *Reader) read(end bool) string {
 		r.held = r.held[n:]
 		r.onText(text)
 	}
-	return r.said()
+	return r.takeSpoken()
 }
 
-func (r *Reader) said() string {
+// takeSpoken returns the text for people since the last call.
+func (r *Reader) takeSpoken() string {
 	text := r.spoken.String()
 	r.spoken.Reset()
 	return text
@@ -230,7 +231,7 @@ func (r *Reader) onMark(m mark, kind markKind) {
 		case kind == markThought && m.closes, kind == markHeader && m.closes, kind == markEnd && r.base == "channel":
 			r.state = stateText
 		case kind == markHeader && r.base == "channel":
-			r.begin(stateHeader, m)
+			r.enter(stateHeader, m)
 		}
 	case stateCall:
 		r.inCall(m, kind)
@@ -239,7 +240,7 @@ func (r *Reader) onMark(m mark, kind markKind) {
 		case m.base == "message" || kind == markHeader && m.closes:
 			r.endHeader()
 		case kind == markHeader:
-			r.begin(stateHeader, m)
+			r.enter(stateHeader, m)
 		case kind == markEnd:
 			r.state = stateText
 		default:
@@ -251,17 +252,18 @@ func (r *Reader) onMark(m mark, kind markKind) {
 			r.without = r.without || !r.opened // it has been spoken already
 		case kind == markThought:
 			r.opened = true
-			r.begin(stateThought, m)
+			r.enter(stateThought, m)
 		case kind == markCall && !m.closes:
-			r.begin(stateCall, m)
+			r.enter(stateCall, m)
 			r.raw = m.text
 		case kind == markHeader && !m.closes:
-			r.begin(stateHeader, m)
+			r.enter(stateHeader, m)
 		}
 	}
 }
 
-func (r *Reader) begin(s state, m mark) {
+// enter changes the state at a mark.
+func (r *Reader) enter(s state, m mark) {
 	r.state, r.base, r.tool, r.raw, r.nested = s, m.base, m.value, "", map[string]int{}
 }
 
@@ -278,7 +280,7 @@ func (r *Reader) inCall(m mark, kind markKind) {
 		r.append(m.text)
 	case kind == markCall && m.base == r.base: // the end of the one before is missing
 		r.endCall()
-		r.begin(stateCall, m)
+		r.enter(stateCall, m)
 		r.raw = m.text
 	case kind == markCall:
 		r.nested[m.base]++
@@ -300,10 +302,10 @@ func (r *Reader) endHeader() {
 	_, to, _ := strings.Cut(r.raw, "to=")
 	switch tool := strings.Fields(to); {
 	case len(tool) > 0:
-		r.begin(stateCall, mark{base: r.base, value: tool[0]})
+		r.enter(stateCall, mark{base: r.base, value: tool[0]})
 	case strings.ContainsFunc(header, unicode.IsLetter) && isThought(strings.FieldsFunc(header, notLetter)):
 		r.opened = true
-		r.begin(stateThought, mark{base: "channel"})
+		r.enter(stateThought, mark{base: "channel"})
 	default:
 		r.state, r.raw = stateText, ""
 	}

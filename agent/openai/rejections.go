@@ -26,7 +26,7 @@ const (
 )
 
 // toolsAgain is how long after a rejection of tools they are offered again: a server may have been
-// started anew, with another template.
+// restarted with another template.
 const toolsAgain = 5 * time.Minute
 
 // finding is a change of the request that a refusal suggests.

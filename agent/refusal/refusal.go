@@ -29,7 +29,7 @@ const (
 
 // Refusal is a server's answer.
 type Refusal struct {
-	Status int    // HTTP status; that of an error within an answer
+	Status int    // HTTP status, or the status in an error within an answer
 	Code   string // such as "tool_use_failed"
 	Reason string // the server's sentence
 }

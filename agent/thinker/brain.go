@@ -266,7 +266,7 @@ var (
 func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
 	ctx := r.clock.Context()
-	r.speech.Begin(p.Tools, r.thinksAloud())
+	r.speech.StartMessage(p.Tools, r.thinksAloud())
 	r.clock.Start()
 	stop, err := r.Model.Continue(ctx, p, func(piece Piece) error {
 		r.clock.Rest() // speaking a sentence may take minutes
@@ -354,7 +354,7 @@ var silence = sync.OnceValue(func() *regexp.Regexp {
 
 // finish ends the turn, after the phrase of that name if there is one, in the turn's
 // language. A model may say nothing on purpose, for example to a sentence that was not meant for it;
-// one that has only thought is at fault.
+// a model that has only thought is at fault.
 func (r *turnRun) finish(why string) error {
 	var replies []agent.Reply
 	switch {

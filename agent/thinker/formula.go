@@ -128,7 +128,7 @@ func (s *Speech) citation(end bool) bool {
 const mostDirection = 6
 
 // direction drops a stage direction that stands alone between sentences, such as *waves happily* or
-// (smiles). If taken is false, sure reports that it is none; otherwise more text is needed.
+// (smiles). If taken is false, sure reports that the text is to be spoken; otherwise more text is needed.
 func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 	n := strings.Index(s.pending[1:], closing)
 	switch {

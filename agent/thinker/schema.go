@@ -81,7 +81,7 @@ func complete(part map[string]any) map[string]any {
 	return part
 }
 
-// typeOf returns the type of a part of a schema; of several types the one that has parts.
+// typeOf returns the type of a part of a schema; of several types, the type with parts.
 func typeOf(part map[string]any) string {
 	switch kind := part["type"].(type) {
 	case string:

@@ -42,7 +42,7 @@ type cutter struct {
 	rules  dotRules
 	early  bool // the next sentence is the first, and may be cut at a clause
 	text   []byte
-	clause int               // the end of the last clause in text; 0 if there is none
+	clause int               // the end of the last clause in text; 0 before the first
 	doubt  func(r rune) bool // text ends in a dot and a space; the next letter decides
 }
 

@@ -81,9 +81,9 @@ func NewSpeech(tag string) *Speech {
 	return s
 }
 
-// Begin begins a message of a model to which these tools are offered. If thinking is set, it may
+// StartMessage starts a message of a model that is offered these tools. If thinking is set, it may
 // begin with a thought that only has an end.
-func (s *Speech) Begin(tools []Tool, thinking bool) {
+func (s *Speech) StartMessage(tools []Tool, thinking bool) {
 	offered := make([]modeltext.Tool, 0, len(tools))
 	for _, t := range tools {
 		offered = append(offered, modeltext.Tool{Name: t.Name, Schema: t.Schema})
