@@ -26,12 +26,21 @@ func sameUnit(symbol string) string {
 	return strings.NewReplacer("km2", "km²", "m2", "m²", "m3", "m³", "℃", "°C", "mL", "ml", "￥", "¥").Replace(symbol)
 }
 
-// SpeakUnits returns a sentence with the symbols of units and currencies after and before numbers as words
-// of a language, since synthesizers spell them. A language without words leaves the sentence as it is.
-func SpeakUnits(tag, sentence string) string {
+// Units are the words of a language for symbols of units and currencies.
+type Units map[string]unit
+
+// UnitsOf returns those of a language, or nil.
+func UnitsOf(tag string) Units {
 	known, _ := Match(tag)
-	words := units()[known]
-	if words == nil || !strings.ContainsAny(sentence, "0123456789") {
+	return allUnits()[known]
+}
+
+// HasNumber reports whether Speak may change a sentence.
+func HasNumber(sentence string) bool { return strings.ContainsAny(sentence, "0123456789") }
+
+// Speak returns a sentence with the symbols after and before numbers as words, since synthesizers spell them.
+func (words Units) Speak(sentence string) string {
+	if words == nil || !HasNumber(sentence) {
 		return sentence
 	}
 	say := func(symbol, number string) (string, bool) {
@@ -58,9 +67,9 @@ func SpeakUnits(tag, sentence string) string {
 	})
 }
 
-// units returns the words of each language, by symbol.
-func units() map[Tag]map[string]unit {
-	return map[Tag]map[string]unit{
+// allUnits returns the words of each language, by symbol.
+var allUnits = sync.OnceValue(func() map[Tag]Units {
+	return map[Tag]Units{
 		English: {
 			"km/h": {"{n} kilometre per hour", "{n} kilometres per hour"}, "m/s": {"{n} metre per second", "{n} metres per second"},
 			"mph": {"{n} mile per hour", "{n} miles per hour"}, "km": {"{n} kilometre", "{n} kilometres"}, "cm": {"{n} centimetre", "{n} centimetres"},
@@ -113,4 +122,4 @@ func units() map[Tag]map[string]unit {
 			"GB": {"", "{n}吉字节"}, "MB": {"", "{n}兆字节"}, "¥": {"", "{n}元"}, "€": {"", "{n}欧元"}, "$": {"", "{n}美元"}, "£": {"", "{n}英镑"},
 		},
 	}
-}
+})

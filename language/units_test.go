@@ -7,7 +7,7 @@ import (
 	"perch/language"
 )
 
-func TestSpeakUnits(t *testing.T) {
+func TestUnits(t *testing.T) {
 	for _, c := range []struct{ tag, text, want string }{
 		{"en", "The wind has 12 km/h, and the flat 20 m².", "The wind has 12 kilometres per hour, and the flat 20 square metres."},
 		{"en-GB", "It is 1°C, or -3.5 °C.", "It is 1 degree Celsius, or -3.5 degrees Celsius."},
@@ -21,13 +21,13 @@ func TestSpeakUnits(t *testing.T) {
 		{"zh-CN", "现在20°C，¥45。", "现在20摄氏度，45元。"},
 		{"it", "12 km/h", "12 km/h"},
 	} {
-		if got := language.SpeakUnits(c.tag, c.text); got != c.want {
+		if got := language.UnitsOf(c.tag).Speak(c.text); got != c.want {
 			t.Errorf("%s: %q becomes %q, want %q", c.tag, c.text, got, c.want)
 		}
 	}
 	for _, tag := range []string{"en", "de", "fr", "es", "ja", "zh-Hans"} { // the same units in each
 		for _, symbol := range []string{"km/h", "m/s", "m²", "°C", "kWh", "GB", "€"} {
-			if got := language.SpeakUnits(tag, "3 "+symbol); strings.Contains(got, symbol) {
+			if got := language.UnitsOf(tag).Speak("3 " + symbol); strings.Contains(got, symbol) {
 				t.Errorf("%s leaves %s", tag, symbol)
 			}
 		}

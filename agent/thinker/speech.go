@@ -29,8 +29,9 @@ type Speech struct {
 	reader   *modeltext.Reader // separates text for people from the rest
 	message  strings.Builder   // the text for people
 	cut      *cutter
-	language string       // of BCP 47
-	words    *agent.Words // see table
+	language string         // of BCP 47
+	units    language.Units // of it, once a sentence has a number
+	words    *agent.Words   // see table
 	out      []agent.Reply
 
 	// The markup reader, see markup.go.
@@ -188,7 +189,12 @@ func (s *Speech) newline() {
 }
 
 func (s *Speech) emitSentence(sentence string) {
-	sentence = language.SpeakUnits(s.language, sentence)
+	if language.HasNumber(sentence) {
+		if s.units == nil {
+			s.units = language.UnitsOf(s.language)
+		}
+		sentence = s.units.Speak(sentence)
+	}
 	if sentence != "" && s.spoken < mostSpoken && s.sentences < mostSentences {
 		s.spoken += utf8.RuneCountInString(sentence)
 		s.sentences++
