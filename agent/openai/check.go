@@ -83,6 +83,47 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 	return err
 }
 
+// ContextTokens returns the length of the model's context, or 0 if the server does not tell it. Ollama tells it
+// in /api/ps of a loaded model, llama.cpp in /props, and LM Studio in /api/v0/models.
+func (e *Engine) ContextTokens(ctx context.Context) int {
+	if e.o.NumCtx > 0 && e.native {
+		return e.o.NumCtx
+	}
+	var told struct {
+		Models []struct { // Ollama
+			Name    string
+			Context int `json:"context_length"`
+		}
+		Settings struct { // llama.cpp
+			Context int `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+		Data []struct { // LM Studio
+			ID     string
+			Loaded int `json:"loaded_context_length"`
+		}
+	}
+	for _, path := range []string{"api/ps", "props", "api/v0/models"} {
+		if e.ollama != (path == "api/ps") {
+			continue
+		}
+		data, err := e.server.Fetch(ctx, request(e.root, path, nil, checkWithin), limit.File)
+		if err == nil {
+			_ = json.Unmarshal(data, &told) // another answer tells nothing
+		}
+	}
+	for _, m := range told.Models {
+		if m.Name == e.o.Model || m.Name == e.o.Model+":latest" {
+			return m.Context
+		}
+	}
+	for _, m := range told.Data {
+		if m.ID == e.o.Model && m.Loaded > 0 {
+			return m.Loaded
+		}
+	}
+	return told.Settings.Context
+}
+
 // checkModels looks for the model in the server's list. A server without a list counts
 // as reachable.
 func (e *Engine) checkModels(ctx context.Context) error {

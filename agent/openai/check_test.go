@@ -184,3 +184,29 @@ func TestUnlistedModelIsTried(t *testing.T) {
 		})
 	}
 }
+
+// TestContextTokens: some servers tell how long the model's context is.
+func TestContextTokens(t *testing.T) {
+	for name, c := range map[string]struct {
+		dialect, path, body string
+		want                int
+	}{
+		"llama.cpp":           {"", "GET /props", `{"default_generation_settings":{"n_ctx":1800},"total_slots":1}`, 1800},
+		"LM Studio":           {"", "GET /api/v0/models", `{"data":[{"id":"other","loaded_context_length":1},{"id":"qwen3:4b","loaded_context_length":4096,"max_context_length":32768}]}`, 4096},
+		"Ollama":              {openai.DialectOllama, "GET /api/ps", `{"models":[{"name":"qwen3:4b","context_length":4096}]}`, 4096},
+		"a server of another": {"", "GET /other", `{}`, 0},
+	} {
+		s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {
+			if path != c.path {
+				w.WriteHeader(http.StatusNotFound)
+				return
+			}
+			io.WriteString(w, c.body)
+		})
+		o := options(s.URL + "/v1")
+		o.Dialect = c.dialect
+		if got := engine(t, o).ContextTokens(t.Context()); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -213,6 +213,29 @@ func (k *Brain) Check(ctx context.Context) error {
 	return nil
 }
 
+// CheckContext compares the longest prompt of a talk with the model's context, and returns an error with both
+// if the prompt does not fit, or nil if the server does not tell its context.
+func (k *Brain) CheckContext(ctx context.Context) error {
+	m, is := k.Model.(interface{ ContextTokens(context.Context) int })
+	if !is {
+		return nil
+	}
+	t := agent.Turn{Now: time.Now(), Language: k.Persona.Language}
+	asked := Tokens(k.system(t)) + k.HistoryTokens + answerTokens
+	var after agent.End
+	for _, tool := range k.toolsOf(ctx, t, turnHooks{&after, func(...agent.Reply) error { return nil }}).offered {
+		asked += Tokens(tool.Name) + Tokens(tool.Description) + Tokens(string(tool.Schema))
+	}
+	if tokens := m.ContextTokens(ctx); tokens > 0 && tokens < asked {
+		return fmt.Errorf("its context has %d tokens, and a talk may need about %d; what does not fit is left out of the talk's past: "+
+			"give it a longer context (Ollama num_ctx, llama.cpp --ctx-size), or set a smaller memory", tokens, asked)
+	}
+	return nil
+}
+
+// answerTokens is how long an answer may be that is spoken.
+const answerTokens = 300
+
 // Limits returns the model's limitations, such as that it cannot use tools.
 func (k *Brain) Limits() error {
 	if l, ok := k.Model.(interface{ Limits() error }); ok {

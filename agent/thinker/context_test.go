@@ -92,3 +92,21 @@ func TestWrittenCalls(t *testing.T) {
 		}
 	}
 }
+
+// told is a model whose server tells its context.
+type told struct {
+	narrow
+	context int
+}
+
+func (m *told) ContextTokens(context.Context) int { return m.context }
+
+// TestCheckContext: the doctor compares what a talk may need with the model's context.
+func TestCheckContext(t *testing.T) {
+	for tokens, fits := range map[int]bool{0: true, 1800: false, 32768: true} {
+		err := thinker.New(thinker.Options{Model: &told{context: tokens}}).CheckContext(t.Context())
+		if (err == nil) != fits || err != nil && !strings.Contains(err.Error(), "1800 tokens") {
+			t.Errorf("%d tokens: %v", tokens, err)
+		}
+	}
+}

@@ -145,6 +145,9 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	if limited, ok := n.Brain.(interface{ Limits() error }); ok && limits == nil {
 		limits = limited.Limits() // that the turn has found
 	}
+	if err == nil && limits == nil && n.CheckContext != nil {
+		limits = n.CheckContext(ctx)
+	}
 	if err == nil && limits != nil {
 		fine = fmt.Sprintf("%s; but %v", fine, limits)
 	}

@@ -18,7 +18,9 @@ type Engine struct {
 	Where string
 	Check func(context.Context) error // reports whether it works, for the doctor; may be nil
 	check func(context.Context) error // the same for the appliance's own checks; may be nil
-	Warm  func(context.Context) error // makes it ready for the next turn; may be nil
+	// CheckContext reports whether a model's context is long enough, for the doctor; may be nil.
+	CheckContext func(context.Context) error
+	Warm         func(context.Context) error // makes it ready for the next turn; may be nil
 	note  func() string               // describes an engine that works; may be nil, then Where does
 
 	// One of these is set, unless the engine is a server of tools.

@@ -84,6 +84,9 @@ func (e *Set) serve(n *Engine, engine any) {
 	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
 		n.Check, n.check = c.Check, c.Check
 	}
+	if c, ok := engine.(interface{ CheckContext(context.Context) error }); ok {
+		n.CheckContext = c.CheckContext
+	}
 	if i, ok := engine.(interface{ Installed() error }); ok { // a full check would start it
 		n.check = func(context.Context) error { return i.Installed() }
 	}
