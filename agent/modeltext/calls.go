@@ -60,13 +60,20 @@ func (t tools) mayBegin(text string) bool {
 		return false
 	}
 	name, whole := underscored(text[:n]), n < len(text)
-	fits := func(full string) bool { return name == full || !whole && strings.HasPrefix(full, name) }
-	if fits("print") {
+	if name == "print" || !whole && strings.HasPrefix("print", name) {
 		return true
 	}
-	for offered := range t {
-		for _, module := range modules() {
-			if fits(underscored(module) + offered) {
+	for _, module := range modules() {
+		module = underscored(module)
+		rest, is := strings.CutPrefix(name, module)
+		if !is {
+			if !whole && strings.HasPrefix(module, name) {
+				return true
+			}
+			continue
+		}
+		for offered := range t {
+			if rest == offered || !whole && strings.HasPrefix(offered, rest) {
 				return true
 			}
 		}
@@ -75,6 +82,7 @@ func (t tools) mayBegin(text string) bool {
 }
 
 func nameLength(text string) int {
+	text = text[:min(len(text), maxMark)]
 	n := strings.IndexFunc(text, func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '.' && c != '-'
 	})
@@ -115,7 +123,7 @@ func (t tools) calls(text, name string) []Call {
 		}
 		at += n
 	}
-	if len(calls) == 0 && name != "" {
+	if content := canonical(element().ReplaceAllString(text, "")); len(calls) == 0 && name != "" && (content == "" || content == canonical(name)) {
 		return []Call{t.call(name, json.RawMessage("{}"))}
 	}
 	return calls
@@ -131,7 +139,7 @@ func (t tools) inJSON(text, name string) (calls []Call) {
 		}
 		size := jsonEnd(text[at:])
 		var value any
-		if size <= 0 || json.Unmarshal([]byte(text[at:at+size]), &value) != nil {
+		if size <= 0 || json.Unmarshal([]byte(text[at:at+size]), &value) != nil && json.Unmarshal([]byte(repair(text[at:at+size])), &value) != nil {
 			at++
 			continue
 		}
@@ -180,12 +188,18 @@ func (t tools) inValue(value any) (calls []Call) {
 		name := first(value, "name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
 		arguments, given := firstKey(value, "arguments", "parameters", "args", "input", "tool_input", "params", "action_input", "kwargs")
 		tool, named := name.(string)
-		if !named || tool == "" || !given && !t.has(tool) {
-			return nil
+		if !named || tool == "" || !given || value["description"] != nil || isSchema(arguments) {
+			return nil // it describes a tool, or is a result
 		}
 		return []Call{t.call(tool, argumentsOf(arguments))}
 	}
 	return calls
+}
+
+// isSchema reports whether a value describes arguments.
+func isSchema(value any) bool {
+	object, is := value.(map[string]any)
+	return is && object["type"] == "object" && object["properties"] != nil
 }
 
 func first(object map[string]any, keys ...string) any {
@@ -227,16 +241,24 @@ func encode(value any) json.RawMessage {
 }
 
 var elements = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)<(?:function|invoke|tool|parameter|param|arg)(?:=|\s+name=)"?([\w.:-]+)"?\s*>|<(tool_name|name|arg_key|function_name)>\s*([^<]*?)\s*</|<([A-Za-z_][\w.-]*)>`)
+	return regexp.MustCompile(`(?s)<(?:function|invoke|tool|parameter|param|arg)(?:=|\s+name=)["']?([\w.:-]+)["']?[^<>]*>` +
+		`|<(tool_name|name|arg_key|function_name)>\s*([^<]*?)\s*</|<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>`)
 })
+
+// namespace matches what a server puts before the name of an element, such as DeepSeek's ｜DSML｜.
+var namespace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(</?)[｜|‖]*(?:\w+[｜|‖:]+)+(\w)`) })
+
+var element = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<[^<>]*>`) })
 
 // inElements returns the calls in elements such as <function=volume><parameter=level>40</parameter>,
 // volume<arg_key>level</arg_key><arg_value>40</arg_value>, or <volume><level>40</level></volume>.
 func (t tools) inElements(text, name string) (calls []Call) {
+	text = namespace().ReplaceAllString(text, "$1$2")
 	arguments := map[string]any{}
 	key := ""
+	content := canonical(element().ReplaceAllString(text, ""))
 	finish := func() {
-		if name != "" && (len(arguments) > 0 || len(calls) == 0 && t.has(name)) {
+		if name != "" && (len(arguments) > 0 || len(calls) == 0 && t.has(name) && (content == "" || content == canonical(name))) {
 			calls = append(calls, t.call(name, encode(arguments)))
 		}
 		arguments, key = map[string]any{}, ""
@@ -424,10 +446,17 @@ func closingBracket(text string) int {
 // yet, and 0 if it cannot be one.
 func jsonEnd(text string) int {
 	body := strings.TrimLeft(text[1:], " \t\r\n")
-	if body != "" && strings.IndexByte(`"}[{]`, body[0]) < 0 {
+	if body != "" && strings.IndexByte(`"'}[{]`, body[0]) < 0 && !startsWithKey(body) {
 		return 0
 	}
 	return closingBracket(text)
+}
+
+// startsWithKey reports whether a text begins with a key of a call that has no quotes, or may once it goes on.
+func startsWithKey(text string) bool {
+	return slices.ContainsFunc([]string{"name:", "type:", "tool:", "function:", "tool_name:", "arguments:"}, func(key string) bool {
+		return strings.HasPrefix(text, key) || strings.HasPrefix(key, text)
+	})
 }
 
 // scan calls each with every byte outside of quotes, and the depth of brackets after it, until it
@@ -457,7 +486,54 @@ func scan(text string, each func(at, depth int) bool) {
 	}
 }
 
-// looksLikeCall reports whether JSON that is not complete, or has a mistake, was meant to be a call.
-func looksLikeCall(text string) bool {
-	return strings.Contains(text, `"name"`) && slices.ContainsFunc([]string{`"arguments"`, `"parameters"`}, func(key string) bool { return strings.Contains(text, key) })
+var (
+	nameField = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`["']?(?:name|function|tool)["']?\s*:\s*["']([\w.:-]+)`)
+	})
+	argumentField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`["']?(?:arguments|parameters|args)["']?\s*:`) })
+)
+
+// looksLikeCall reports whether JSON that is not complete, or has a mistake, is meant to be a call.
+func (t tools) looksLikeCall(text string) bool {
+	name := nameField().FindStringSubmatch(text)
+	return name != nil && (argumentField().MatchString(text) || t.has(name[1]) && !strings.Contains(text, "}"))
+}
+
+var (
+	unquotedKey   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([{,]\s*)([A-Za-z_]\w*)(\s*:)`) })
+	trailingComma = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`,(\s*[}\]])`) })
+	literalOf     = sync.OnceValue(func() *strings.Replacer { return strings.NewReplacer("True", "true", "False", "false", "None", "null") })
+)
+
+// repair returns JSON without the mistakes of small models: single quotes, keys without quotes, Python's
+// literals, and commas before a closing bracket.
+func repair(text string) string {
+	var out strings.Builder
+	for rest := text; rest != ""; {
+		n := strings.IndexAny(rest, `"'`)
+		if n < 0 {
+			n = len(rest)
+		}
+		out.WriteString(literalOf().Replace(trailingComma().ReplaceAllString(unquotedKey().ReplaceAllString(rest[:n], `$1"$2"$3`), "$1")))
+		if rest = rest[n:]; rest == "" {
+			break
+		}
+		end := 1
+		for end < len(rest) && rest[end] != rest[0] {
+			if rest[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(rest) {
+			return text
+		}
+		content := rest[1:end]
+		if rest[0] == '\'' {
+			content = strings.ReplaceAll(strings.ReplaceAll(content, `\'`, `'`), `"`, `\"`)
+		}
+		out.WriteString(`"` + content + `"`)
+		rest = rest[end+1:]
+	}
+	return out.String()
 }

@@ -15,6 +15,7 @@ type mark struct {
 	value  string   // the tool that it names
 	closes bool
 	token  bool // it has bars, or is in square brackets
+	empty  bool // it is an element without content, such as <think/>
 }
 
 type markKind int
@@ -44,7 +45,7 @@ func readMark(text string) (m mark, n int) {
 		return m, 0
 	}
 	inner := text[len(opening):]
-	at := strings.Index(inner, closing)
+	at := strings.Index(inner[:min(len(inner), maxMark+len(closing))], closing)
 	body := inner
 	if at >= 0 {
 		body = inner[:at]
@@ -63,18 +64,26 @@ func mayBeMark(opening, body string) bool {
 	if len(body) > maxMark || strings.ContainsAny(body, "\n<") {
 		return false
 	}
-	name := strings.TrimLeft(body, "/|｜")
+	name := strings.TrimLeft(body, "/|｜‖")
 	if opening == "[" {
-		return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && len(name) < 30
+		return slices.ContainsFunc(squareMarks(), func(mark string) bool { return strings.HasPrefix(mark, name) })
 	}
 	first := []rune(name + "a")[0]
 	return unicode.IsLetter(first) || first == '_' || first == '"' // Gemma's <|"|>
 }
 
+// squareMarks are the marks of Mistral's and Llama 2's templates.
+func squareMarks() []string {
+	return []string{"TOOL_CALLS", "TOOL_RESULTS", "AVAILABLE_TOOLS", "ARGS", "CALL_ID", "THINK", "INST", "SYSTEM_PROMPT"}
+}
+
 func newMark(text, body string, square bool) mark {
-	m := mark{text: text, token: square || strings.ContainsAny(body, "|｜")}
-	m.closes = strings.HasPrefix(strings.TrimLeft(body, "|｜"), "/") || strings.HasSuffix(body, "|") && !strings.HasPrefix(body, "|")
-	name := strings.Trim(body, "/|｜ ")
+	m := mark{text: text, token: square || strings.ContainsAny(body, "|｜‖"), empty: !square && strings.HasSuffix(body, "/")}
+	m.closes = strings.HasPrefix(strings.TrimLeft(body, "|｜‖"), "/") || strings.HasSuffix(body, "|") && !strings.HasPrefix(body, "|")
+	name := strings.Trim(body, "/|｜‖ ")
+	if at := strings.LastIndexAny(name[:len(name)-len(strings.TrimLeft(name, "DSML｜|‖"))], "｜|‖"); at >= 0 {
+		name = strings.TrimLeft(name[at:], "｜|‖") // DeepSeek's namespace
+	}
 	name, attributes, _ := strings.Cut(name, " ")
 	name, m.value, _ = strings.Cut(name, "=")
 	if _, value, found := strings.Cut(attributes, "name="); found && m.value == "" {
@@ -110,9 +119,14 @@ func (r *Reader) kindOf(m mark) markKind {
 	case is("im_end", "eot_id", "eom_id", "eot", "eos", "end", "return", "end_of_turn", "turn", "endoftext", "end_of_text", "end_of_sentence") && (m.token || has("end", "eos")),
 		is("call") && m.token, m.text == "</s>":
 		return markEnd
-	case isThought(m.words):
+	case m.empty:
+		return markToken
+	case isThought(m.words) && (m.token || !is("reason", "analysis", "reflection", "plan", "rationale") || r.state == stateThought):
 		return markThought
-	case has("tool", "tools", "function", "functions", "invoke", "toolcall", "toolcalls") || is("python_tag", "call", "calls", "action"),
+	case m.token && m.text[0] != '[' && is("user", "system", "tool", "observation", "assistant", "developer"):
+		return markHeader
+	case has("tool", "tools", "function", "functions", "invoke", "toolcall", "toolcalls") && (m.token || len(m.words) > 1 || m.value != "" || is("tools", "toolcall", "toolcalls") || r.state == stateCall),
+		is("python_tag"), m.token && is("calls"),
 		len(m.words) > 0 && r.tools.has(strings.Trim(m.text, "</> ")):
 		return markCall
 	case m.token && has("channel", "role") || is("start", "im_start", "start_of_turn", "start_header_id", "end_header_id") && (m.token || m.base == "turn"):
@@ -127,7 +141,8 @@ func (r *Reader) kindOf(m mark) markKind {
 func isThought(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool {
 		switch w {
-		case "think", "thinking", "thinks", "thought", "thoughts", "reasoning", "reason", "reflection", "analysis", "scratchpad", "monologue":
+		case "think", "thinking", "thinks", "thought", "thoughts", "reasoning", "reason", "reflection", "analysis", "scratchpad", "scratch", "monologue", "antthinking",
+			"rationale", "plan":
 			return true
 		}
 		return false

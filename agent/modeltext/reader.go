@@ -35,7 +35,12 @@ type Reader struct {
 	part   string // of a letter whose other bytes are missing
 	held   string // text whose meaning is not clear yet
 	midway bool   // the text is within a line
+	begun  bool   // the message has text or a mark
 	spoken strings.Builder
+
+	// literal is the length of the text, in bytes, at the beginning of held in which no bracket begins a call:
+	// one before it has no end.
+	literal int
 
 	raw     string         // of the state: a call, a header, or what may be a thought
 	base    string         // of the mark that began the state
@@ -116,13 +121,22 @@ func (r *Reader) Flush(cut bool) string {
 	case r.state == stateCall:
 		r.endCall()
 	}
-	r.state, r.held, r.raw, r.midway = stateText, "", "", false
+	r.state, r.held, r.raw, r.midway, r.begun, r.literal = stateText, "", "", false, false, 0
 	return spoken
 }
 
 // read reads as much of the held text as can be decided.
 func (r *Reader) read(end bool) string {
 	for r.held != "" {
+		if !r.begun && r.state == stateText && !r.onBeginning(end) {
+			return r.takeSpoken()
+		}
+		if r.base == strippedBase && r.state == stateThought {
+			if !r.inStripped(end) {
+				return r.takeSpoken()
+			}
+			continue
+		}
 		n := r.plain()
 		if n == 0 {
 			m, size := readMark(r.held)
@@ -131,26 +145,79 @@ func (r *Reader) read(end bool) string {
 			case size < 0 && !end:
 				return r.takeSpoken()
 			case size > 0 && kind != markText:
-				r.held = r.held[size:]
+				r.consume(size)
 				r.onMark(m, kind)
 				continue
 			}
-			if _, n = utf8.DecodeRuneInString(r.held); r.state == stateText {
+			if _, n = utf8.DecodeRuneInString(r.held); r.state == stateText && r.literal == 0 {
 				var calls []Call
 				if n, calls = r.structure(end); n < 0 {
 					return r.takeSpoken()
 				}
 				if len(calls) > 0 {
-					r.calls, r.held = append(r.calls, calls...), r.held[n:]
+					r.calls = append(r.calls, calls...)
+					r.consume(n)
 					continue
 				}
 			}
 		}
-		text := r.held[:n]
-		r.held = r.held[n:]
-		r.onText(text)
+		r.onText(r.consume(n))
 	}
 	return r.takeSpoken()
+}
+
+// consume removes the first n bytes of the held text, and returns them.
+func (r *Reader) consume(n int) string {
+	text := r.held[:n]
+	r.held, r.literal = r.held[n:], max(r.literal-n, 0)
+	return text
+}
+
+// strippedBase is the base of a Harmony message whose control tokens a server has removed.
+const strippedBase = "stripped"
+
+// onBeginning handles what a message may only begin with: a recipient, where the prompt of Harmony has
+// opened the header, and "analysis" before a thought, where a server has removed Harmony's control tokens.
+// It returns false if more text is needed.
+func (r *Reader) onBeginning(end bool) bool {
+	const recipient, analysis = "to=functions.", "analysis"
+	text := strings.TrimLeft(r.held, " ")
+	if !end && len(text) <= len(recipient) && (strings.HasPrefix(recipient, text) || strings.HasPrefix(analysis, text)) {
+		return false
+	}
+	r.begun = true
+	next, _ := utf8.DecodeRuneInString(strings.TrimPrefix(text, analysis))
+	switch {
+	case strings.HasPrefix(text, recipient):
+		r.enter(stateHeader, mark{})
+	case strings.HasPrefix(text, analysis) && (unicode.IsUpper(next) || next == '\''):
+		r.opened = true
+		r.enter(stateThought, mark{base: strippedBase})
+	}
+	return true
+}
+
+// inStripped drops a thought up to the header of the next message, which has no control tokens either. It
+// returns false if more text is needed.
+func (r *Reader) inStripped(end bool) bool {
+	const final, call = "assistantfinal", "assistantcommentary to=functions."
+	for _, header := range []string{final, call} {
+		at := strings.Index(r.held, header)
+		if at < 0 {
+			continue
+		}
+		r.consume(at + len(header))
+		if r.state = stateText; header == call {
+			r.enter(stateCall, mark{})
+		}
+		return true
+	}
+	if end {
+		r.held = ""
+	} else if keep := len(call); len(r.held) > keep {
+		r.consume(len(r.held) - keep)
+	}
+	return end
 }
 
 // takeSpoken returns the text for people since the last call.
@@ -230,6 +297,8 @@ func (r *Reader) onMark(m mark, kind markKind) {
 		switch {
 		case kind == markThought && m.closes, kind == markHeader && m.closes, kind == markEnd && r.base == "channel":
 			r.state = stateText
+		case kind == markHeader && r.base == "channel" && isRole(m.base):
+			r.onRole(m.base)
 		case kind == markHeader && r.base == "channel":
 			r.enter(stateHeader, m)
 		}
@@ -240,7 +309,10 @@ func (r *Reader) onMark(m mark, kind markKind) {
 		case m.base == "message" || kind == markHeader && m.closes:
 			r.endHeader()
 		case kind == markHeader:
-			r.enter(stateHeader, m)
+			_, recipient, found := strings.Cut(r.raw, "to=")
+			if r.enter(stateHeader, m); found {
+				r.raw = "to=" + recipient + " "
+			}
 		case kind == markEnd:
 			r.state = stateText
 		default:
@@ -256,9 +328,31 @@ func (r *Reader) onMark(m mark, kind markKind) {
 		case kind == markCall && !m.closes:
 			r.enter(stateCall, m)
 			r.raw = m.text
+		case kind == markHeader && isRole(m.base):
+			r.onRole(m.base)
 		case kind == markHeader && !m.closes:
 			r.enter(stateHeader, m)
 		}
+	}
+}
+
+// isRole reports whether a word is the role of a message.
+func isRole(word string) bool {
+	switch word {
+	case "user", "system", "tool", "observation", "developer", "human", "assistant", "model", "bot":
+		return true
+	}
+	return false
+}
+
+// onRole starts a message of a role. A model that writes on after its own message invents those of others,
+// which are dropped as thoughts are.
+func (r *Reader) onRole(role string) {
+	switch role {
+	case "assistant", "model", "bot":
+		r.state, r.raw = stateText, ""
+	default:
+		r.enter(stateThought, mark{base: "channel"})
 	}
 }
 
@@ -290,10 +384,26 @@ func (r *Reader) inCall(m mark, kind markKind) {
 	}
 }
 
-// endCall reads what a call's region holds.
+// endCall reads what a call's region holds. One without a call that can be read counts as a call of no tool.
 func (r *Reader) endCall() {
-	r.calls = append(r.calls, r.tools.calls(r.raw, r.tool)...)
+	if !isResult(r.base) {
+		calls := r.tools.calls(r.raw, r.tool)
+		if len(calls) == 0 {
+			calls = []Call{{Name: "?"}}
+		}
+		r.calls = append(r.calls, calls...)
+	}
 	r.state, r.raw = stateText, ""
+}
+
+// isResult reports whether a mark is around the result of a tool, which a model has invented or echoed.
+func isResult(base string) bool {
+	for _, word := range []string{"response", "result", "output", "observation", "available"} {
+		if strings.Contains(base, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // endHeader reads a header: "assistant", "analysis", "commentary to=functions.volume".
@@ -301,21 +411,27 @@ func (r *Reader) endHeader() {
 	header := strings.ToLower(r.raw)
 	_, to, _ := strings.Cut(r.raw, "to=")
 	switch tool := strings.Fields(to); {
+	case len(tool) > 0 && tool[0] == "assistant": // the result of a tool, invented
+		r.onRole("tool")
 	case len(tool) > 0:
 		r.enter(stateCall, mark{base: r.base, value: tool[0]})
 	case strings.ContainsFunc(header, unicode.IsLetter) && isThought(strings.FieldsFunc(header, notLetter)):
 		r.opened = true
 		r.enter(stateThought, mark{base: "channel"})
 	default:
-		r.state, r.raw = stateText, ""
+		role, _, _ := strings.Cut(strings.TrimSpace(header), " ")
+		if !isRole(role) {
+			role = "assistant"
+		}
+		r.onRole(role)
 	}
 }
 
 // structure reads JSON, a fence or a line of Python that may be a call. n is the length of the call,
 // or of text for people; it is -1 if more text is needed.
 func (r *Reader) structure(end bool) (n int, calls []Call) {
-	held := r.held
-	whole := end || len(held) > maxUndecided
+	held := r.held[:min(len(r.held), maxUndecided)]
+	whole := end || len(held) == maxUndecided
 	body := strings.TrimLeft(held[1:], " \t\r\n")
 	switch {
 	case held[0] == '`':
@@ -328,17 +444,22 @@ func (r *Reader) structure(end bool) (n int, calls []Call) {
 		return -1, nil
 	case held[0] == '{', held[0] == '[' && strings.HasPrefix(body, "{"):
 		n = jsonEnd(held)
-		if n < 0 && whole && looksLikeCall(held) {
+		switch {
+		case n < 0 && whole && r.tools.looksLikeCall(held):
 			return len(held), []Call{{Name: "?"}} // it was cut off
-		}
-		if n > 0 {
-			calls = r.tools.inJSON(held[:n], "")
+		case n > 0:
+			if calls = r.tools.inJSON(held[:n], ""); len(calls) == 0 && !json.Valid([]byte(held[:n])) && r.tools.looksLikeCall(held[:n]) {
+				calls = []Call{{Name: "?"}}
+			}
 		}
 	default:
 		n, calls = r.tools.python(held, whole)
 	}
-	if n < 0 && !whole {
+	switch {
+	case n < 0 && !whole:
 		return -1, nil
+	case n < 0:
+		r.literal = len(held)
 	}
 	if len(calls) == 0 {
 		return 1, nil
@@ -364,7 +485,7 @@ func (r *Reader) fence(whole bool) (n int, calls []Call) {
 		n = len(r.held)
 	}
 	language, code, _ := strings.Cut(body, "\n")
-	if calls = r.tools.calls(code, ""); anyOffered(calls) || strings.Contains(language, "tool") || looksLikeCall(code) {
+	if calls = r.tools.calls(code, ""); anyOffered(calls) || strings.Contains(language, "tool") || r.tools.looksLikeCall(code) {
 		return n, calls
 	}
 	return n, nil

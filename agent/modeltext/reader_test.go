@@ -75,6 +75,21 @@ var cases = []struct{ text, spoken, calls string }{
 	{`<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hello.<|return|>`, "Hello.", ""},
 	{"<|channel>thought\nThey greet me.\n<channel|>Hello.", "Hello.", ""},
 
+	// Calls with mistakes, attributes and namespaces.
+	{`{"name": "T", "arguments": {"volume": 40,}}`, "", `T{"volume":40}`},
+	{`{'name': 'T', 'arguments': {'volume': 40, 'loud': True}}`, "", `T{"loud":true,"volume":40}`},
+	{`{name: "T", arguments: {volume: 40}}`, "", `T{"volume":40}`},
+	{`<tool_call>{"name": "T", "arguments": {"volume": 40</tool_call>`, "", `??`},
+	{`Okay. {"name": "T", "argum`, "Okay. ", `??`},
+	{`{"name": "T", "description": "sets the volume", "parameters": {"type": "object"}}`, `{"name": "T", "description": "sets the volume", "parameters": {"type": "object"}}`, ""},
+	{`<invoke name="T"><parameter name="volume" type="integer">40</parameter></invoke>`, "", `T{"volume":40}`},
+	{`<｜DSML｜function_calls><｜DSML｜invoke name="T"><｜DSML｜parameter name="volume" string="false">40</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>`, "", `T{"volume":40}`},
+	{`<invoke name="T"><unknown kind="x">40</unknown></invoke>`, "", `??`},
+	{`<|start|>assistant to=functions.T<|channel|>commentary<|message|>{"volume": 40}<|call|>`, "", `T{"volume":40}`},
+	{` to=functions.T<|channel|>commentary<|constrain|>json<|message|>{"volume": 40}<|call|>`, "", `T{"volume":40}`},
+	{`<|channel|>analysis<|message|>Hm.<|end|><|start|>functions.T to=assistant<|channel|>commentary<|message|>{"ok": true}<|end|><|start|>assistant<|channel|>final<|message|>Done.`, "Done.", ""},
+	{"{ is a bracket, and [ is one. </s>Then", "{ is a bracket, and [ is one. Then", ""},
+
 	// Thoughts.
 	{"<think>Hm.</think>Hello.", "Hello.", ""},
 	{"<Think>Hm.</Think>Hello.", "Hello.", ""},
@@ -88,6 +103,11 @@ var cases = []struct{ text, spoken, calls string }{
 	{"<seed:think>Hm.</seed:think>Hello.", "Hello.", ""},
 	{"<|thinking|>Hm.<|/thinking|>Hello.", "Hello.", ""},
 	{"<inner_monologue>Hm.</inner_monologue>Hello.", "Hello.", ""},
+	{"<scratch_pad>Hm.</scratch_pad>Hello.", "Hello.", ""},
+	{"<antThinking>Hm.</antThinking>Hello.", "Hello.", ""},
+	{"analysisWe need to greet.assistantfinalHello.", "Hello.", ""},
+	{`analysisWe need T.assistantcommentary to=functions.T json{"volume": 40}`, "", `T{"volume":40}`},
+	{"analysis of this is hard.", "analysis of this is hard.", ""},
 	{"<think>Hm.", "", ""},
 	{"Hello.</think> You.", "Hello. You.", ""},
 
@@ -100,6 +120,12 @@ var cases = []struct{ text, spoken, calls string }{
 	{"<|start_header_id|>assistant<|end_header_id|>\n\nHello there.<|eot_id|>", "\n\nHello there.", ""},
 	{"[INST] Hi [/INST]Hello there.", " Hi Hello there.", ""},
 	{"<|endoftext|>", "", ""},
+
+	// A model that writes on after its own message.
+	{"Hello.<|im_end|>\n<|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\nFine.<|im_end|>", "Hello.\n\nFine.", ""},
+	{"Hello.<|user|>And you?<|assistant|>Fine.", "Hello.Fine.", ""},
+	{"Hello.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAnd you?", "Hello.", ""},
+	{"<|assistant|>Hello there.\nYou.", "Hello there.\nYou.", ""},
 }
 
 func (c Call) String() string {
@@ -129,6 +155,17 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// TestLongText checks that texts that hold brackets without an end are read in linear time: each is a megabyte.
+func TestLongText(t *testing.T) {
+	for _, piece := range []string{"{", "[{", "<", "`", "{\"", "\na", "T(", "<a ", "[T("} {
+		text := strings.Repeat(piece, 1<<20/len(piece))
+		r := NewReader(offered, false)
+		if spoken := r.Write(text) + r.Flush(false); spoken != text {
+			t.Errorf("%q, repeated, becomes %d bytes of %d", piece, len(spoken), len(text))
+		}
+	}
+}
+
 // FuzzReader checks that the result does not depend on how a text is split, and that a text without
 // marks passes through unchanged.
 func FuzzReader(f *testing.F) {
@@ -151,7 +188,9 @@ func FuzzReader(f *testing.F) {
 		if spoken, c := read(int(size)); spoken != whole || c != calls {
 			t.Errorf("%q: %q and %q, %s and %s", text, spoken, whole, c, calls)
 		}
-		if !strings.ContainsAny(text, "<[{`◁(") && utf8.ValidString(text) && !thinking && whole != text {
+		begin := strings.TrimLeft(text, " ")
+		harmony := strings.HasPrefix(begin, "analysis") || strings.HasPrefix(begin, "to=functions.") // without control tokens
+		if !strings.ContainsAny(text, "<[{`◁(") && !harmony && utf8.ValidString(text) && !thinking && whole != text {
 			t.Errorf("%q: %q", text, whole)
 		}
 	})
