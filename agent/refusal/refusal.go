@@ -25,6 +25,7 @@ const (
 	NoThinking            // the model takes no reasoning effort
 	NoOpaque              // the server does not take back the thoughts that it has sent
 	NoTools               // the model, or its server, cannot use tools
+	LimitTooHigh          // max_tokens is more than the model may write
 )
 
 // Refusal is a server's answer.
@@ -45,13 +46,16 @@ type rule struct {
 // rules are tried in order.
 func rules() []rule {
 	return []rule{
+		{LimitTooHigh, "", []string{"max_tokens|max_completion_tokens|max_new_tokens|max_output_tokens", "too large|too high|must be less|less than or equal|at most|exceeds"}},
 		{TooLong, "exceed_context_size_error|context_length_exceeded|request_too_large|context_window_exceeded", nil},
 		{TooLong, "", []string{"context size|context length|context window|maximum context|context_length|n_ctx|model's context|context limit|max_model_len",
 			"exceed|too long|maximum|larger|longer|limit|fit"}},
-		{TooLong, "", []string{"prompt|input|request|message", "too long|too many tokens|too many input tokens|too large for model|exceeds the maximum number of tokens|reduce the length|reduce your message size|exceeds the limit of"}},
+		{TooLong, "", []string{"prompt|input|request|message", "too long|too many tokens|too many input tokens|too large for model|request too large|exceeds the maximum number of tokens|reduce the length|reduce your message size|exceeds the limit of"}},
+		{Unknown, "", []string{"thought_signature|reasoning_content", "missing"}},
+		{Unknown, "", []string{"string too long|parallel_tool_calls"}},
 		{BadCall, "tool_use_failed|malformed_function_call|unexpected_tool_call", nil},
 		{BadCall, "", []string{"failed to call a function|tool call validation failed|failed to parse tool call|malformed function call|" +
-			"invalid tool call|could not parse tool call|error parsing tool call|parameters for tool|failed to parse the tool call|did not match schema"}},
+			"invalid tool call|failed to parse input at pos|could not parse tool call|error parsing tool call|parameters for tool|failed to parse the tool call|did not match schema"}},
 		{NoEffort, "", []string{"tool|function", "reasoning_effort|reasoning effort|reasoning.effort", "none"}},
 		{BadSchema, "invalid_function_parameters|invalid_tool_schema|invalid_tool_parameters", nil},
 		{BadSchema, "", []string{"schema", "tool|function", "invalid|not valid|missing|unsupported|not supported|must|unknown|unrecognized|cannot|should|expected|failed"}},
@@ -68,7 +72,7 @@ func rules() []rule {
 
 // Meaning returns what would help.
 func (r Refusal) Meaning() Meaning {
-	if r.Status == 401 || r.Status == 403 || r.Status == 429 && !strings.Contains(strings.ToLower(r.Reason), "too large for model") {
+	if r.Status == 401 || r.Status == 403 || r.Status == 429 && !strings.Contains(strings.ToLower(r.Reason), "request too large") {
 		return Unknown
 	}
 	reason, code := strings.ToLower(r.Reason), strings.ToLower(r.Code)
@@ -87,14 +91,17 @@ func (r Refusal) Meaning() Meaning {
 	return Unknown
 }
 
-var number = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d[\d,]*`) })
+// number matches a number of tokens, before the word or after one that says what it counts.
+var number = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(\d[\d,]*)\s*(?:\w+ )?tokens?\b|(?:tokens?|limit|requested|size|length|maximum|allowed)\D{0,20}?(\d[\d,]*)`)
+})
 
 // Tokens returns how many tokens a request had that was too long, and how many the model takes; each is 0
 // if the server does not say it.
 func (r Refusal) Tokens() (asked, limit int) {
 	var found []int
-	for _, text := range number().FindAllString(r.Reason, -1) {
-		if n, err := strconv.Atoi(strings.ReplaceAll(text, ",", "")); err == nil && n >= 100 {
+	for _, match := range number().FindAllStringSubmatch(r.Reason, -1) {
+		if n, err := strconv.Atoi(strings.ReplaceAll(match[1]+match[2], ",", "")); err == nil && n >= 100 {
 			found = append(found, n)
 		}
 	}
@@ -114,11 +121,9 @@ var index = sync.OnceValue(func() *regexp.Regexp {
 
 // Tool returns which of the tools of a request a refusal is about, or "".
 func (r Refusal) Tool(tools []string) string {
-	for _, tool := range tools {
-		for _, quoted := range []string{"'" + tool + "'", `"` + tool + `"`, "`" + tool + "`", "tool " + tool, "function " + tool} {
-			if strings.Contains(r.Reason, quoted) {
-				return tool
-			}
+	for _, tool := range slices.SortedFunc(slices.Values(tools), func(a, b string) int { return len(b) - len(a) }) {
+		if named := regexp.MustCompile("(?:['\"`]|(?:tool|function) )" + regexp.QuoteMeta(tool) + `(?:[^\w-]|$)`); named.MatchString(r.Reason) {
+			return tool
 		}
 	}
 	places := index().FindAllStringSubmatch(r.Reason, -1)

@@ -29,6 +29,8 @@ func TestMeaning(t *testing.T) {
 		{400, "", "the request exceeds the available context size. try increasing the context size or enable context shift", TooLong},
 		{500, "", "tools param requires --jinja flag", NoTools},
 		{500, "", "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101]", BadCall},
+		{400, "", "max_tokens is too large: 4000. This model's maximum context length is 2048 tokens and your request has 500 input tokens (4000 > 2048 - 500).", LimitTooHigh},
+		{400, "", "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model", LimitTooHigh},
 		// vLLM, Ollama, OpenRouter, LM Studio, Mistral, Gemini, DeepSeek, Anthropic
 		{400, "BadRequestError", "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set", NoTools},
 		{400, "", "The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens", TooLong},
@@ -59,10 +61,11 @@ func TestMeaning(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	for reason, want := range map[string][2]int{
-		"request (1870 tokens) exceeds the available context size (1800 tokens)":                               {1870, 1800},
-		"This model's maximum context length is 4096 tokens. However, your messages resulted in 5,000 tokens.": {5000, 4096},
-		"the request exceeds the available context size":                                                       {},
-		"the model is loaded with context length of only 4096 tokens":                                          {0, 4096},
+		"request (1870 tokens) exceeds the available context size (1800 tokens)":                                                                                    {1870, 1800},
+		"This model's maximum context length is 4096 tokens. However, your messages resulted in 5,000 tokens.":                                                      {5000, 4096},
+		"Request too large for model `llama-3.1-8b-instant` in organization `org_01jabc4500` on tokens per minute (TPM): Limit 6000, Requested 7500, please reduce": {7500, 6000},
+		"the request exceeds the available context size":                                                                                                            {},
+		"the model is loaded with context length of only 4096 tokens":                                                                                               {0, 4096},
 	} {
 		if asked, limit := (Refusal{Reason: reason}).Tokens(); asked != want[0] || limit != want[1] {
 			t.Errorf("%q: %d of %d", reason, asked, limit)
@@ -75,6 +78,7 @@ func TestTool(t *testing.T) {
 	for reason, want := range map[string]string{
 		"Invalid schema for function 'X': array schema missing items.":   "X",
 		"invalid JSON schema for tool X, tools[16].function.parameters":  "X",
+		"Invalid schema for function 'say_later_on': X is wrong":         "",
 		"* tools[0].function_declarations[1].parameters: missing field.": "say_later",
 		"tools.1.custom.input_schema: JSON schema is invalid":            "say_later",
 		"tools[7].function.parameters is invalid":                        "",
