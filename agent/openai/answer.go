@@ -81,7 +81,7 @@ func (a *answer) piece(index *int, id, name string, arguments []byte, extra json
 	}
 	c.name = cmp.Or(c.name, name)
 	c.arguments = append(c.arguments, arguments...)
-	if a.args += len(arguments); a.args > limit.List || len(c.name) > limit.ID || len(c.id) > longestID {
+	if a.args += len(arguments); a.args > limit.List || len(c.name) > limit.ID || len(c.id) > maxID {
 		return errors.New("a tool call is too long")
 	}
 	return nil

@@ -55,7 +55,15 @@ type function struct {
 func (a *answer) chunk(data []byte) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
+		if code, reason := remote.Message(data); reason != "" { // Gemini sends a list
+			return &remote.Fault{Code: code, Refusal: remote.Refusal{Status: http.StatusBadGateway, Reason: reason}}
+		}
 		return errGarbage
+	}
+	if len(c.Choices) == 0 && !there(c.Error) {
+		if code, reason := remote.Message(data); reason != "" { // {"object":"error","message":...}
+			return &remote.Fault{Code: code, Refusal: remote.Refusal{Status: http.StatusBadGateway, Reason: reason}}
+		}
 	}
 	if there(c.Error) {
 		code, reason := remote.Message(data)
@@ -73,6 +81,9 @@ func (a *answer) chunk(data []byte) error {
 		if choice.FinishReason != nil && *choice.FinishReason != "" {
 			a.alive = a.alive || a.finish == ""
 			a.finish = *choice.FinishReason
+			if finish := strings.ToLower(a.finish); strings.Contains(finish, "malformed") {
+				return &remote.Fault{Code: "malformed_function_call", Refusal: remote.Refusal{Status: http.StatusBadGateway, Reason: a.finish}}
+			}
 		}
 		if d == nil {
 			continue

@@ -85,7 +85,7 @@ func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
 }
 
 // Bound of what a server may send, in bytes.
-const longestID = 4 << 10 // of a tool call
+const maxID = 4 << 10 // of a tool call
 
 // Engine implements thinker.Model and agent.Seer. It is safe for concurrent use.
 type Engine struct {

@@ -23,6 +23,7 @@ const (
 	rejectsMaxTokens // expects max_completion_tokens
 	wantsNoEffort    // takes tools only with reasoning_effort none
 	rejectsOpaque    // does not take back what it has sent
+	rejectsLimit     // takes no limit as high as the one that is set
 )
 
 // toolsAgain is how long after a rejection of tools they are offered again: a server may have been
@@ -81,6 +82,12 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 		found, ok := e.suggested(r, asked, without)
 		if !ok || spoke {
 			return "", explain(ctx, err)
+		}
+		if found.tool != "" { // it is certain, and there may be more than there are tries
+			e.remember([]finding{found}, false)
+		}
+		if try == limit.Tries-1 && len(asked.Tools) > 0 && (found.tool != "" || found.rejections == 0) {
+			found = finding{rejections: rejectsTools, passes: true, what: "the server has refused the tools in several ways; this turn goes without", reason: found.reason}
 		}
 		if findings, without = append(findings, found), without|found.rejections; found.tool != "" {
 			if leftOut == nil {
@@ -151,6 +158,9 @@ func (e *Engine) suggested(r *remote.Fault, p thinker.Prompt, without rejections
 		f.rejections, f.what, ok = wantsNoEffort, "the model takes tools only with reasoning_effort none, which is sent from now on", true
 	case refusal.NewLimit:
 		f.rejections, f.what, ok = rejectsMaxTokens, "the server calls max_tokens max_completion_tokens", p.MaxTokens(e.o.MaxTokens) > 0
+	case refusal.LimitTooHigh:
+		f.rejections, f.what = rejectsLimit, "the limit max_tokens is too high for the model; it is left out from now on"
+		ok = p.MaxTokens(e.o.MaxTokens) > 0
 	case refusal.NoTemperature:
 		f.rejections, f.what = rejectsTemperature, "the model takes no temperature; it is left out from now on"
 		ok = p.Temperature(e.o.Temperature, highest) != nil && !e.native

@@ -59,7 +59,7 @@ func (e *Engine) settings(b body, p thinker.Prompt, without rejections) {
 	if t := p.Temperature(e.o.Temperature, highest); t != nil && without&rejectsTemperature == 0 {
 		in["temperature"] = *t
 	}
-	if n := p.MaxTokens(e.o.MaxTokens); n > 0 {
+	if n := p.MaxTokens(e.o.MaxTokens); n > 0 && without&rejectsLimit == 0 {
 		in[most] = n
 	}
 	effort := e.o.ReasoningEffort

@@ -24,7 +24,7 @@ type origin struct {
 // DeepSeek and Kimi their reasoning_content, OpenRouter its reasoning_details. They are limited to
 // limit.List bytes in all; longer ones are not sent back.
 type opaque struct {
-	text map[string]string
+	text map[string][]byte
 	list map[string][]json.RawMessage
 	size int
 }
@@ -39,16 +39,44 @@ func (o *opaque) add(key string, piece json.RawMessage) {
 		return
 	}
 	if o.text == nil {
-		o.text, o.list = map[string]string{}, map[string][]json.RawMessage{}
+		o.text, o.list = map[string][]byte{}, map[string][]json.RawMessage{}
 	}
 	var text string
 	var list []json.RawMessage
 	switch {
 	case json.Unmarshal(piece, &text) == nil:
-		o.text[key] += text
+		o.text[key] = append(o.text[key], text...)
 	case json.Unmarshal(piece, &list) == nil:
-		o.list[key] = append(o.list[key], list...)
+		for _, element := range list {
+			o.list[key] = appendDetail(o.list[key], element)
+		}
 	}
+}
+
+// appendDetail adds an element of reasoning_details. OpenRouter sends an element in pieces of the same type and
+// index; their texts are joined.
+func appendDetail(list []json.RawMessage, piece json.RawMessage) []json.RawMessage {
+	var before, next map[string]any
+	if len(list) == 0 || json.Unmarshal(list[len(list)-1], &before) != nil || json.Unmarshal(piece, &next) != nil ||
+		next["index"] == nil || before["index"] != next["index"] || before["type"] != next["type"] {
+		return append(list, piece)
+	}
+	for key, value := range next {
+		text, isText := value.(string)
+		start, _ := before[key].(string)
+		switch {
+		case isText && (key == "text" || key == "summary" || key == "data"):
+			before[key] = start + text
+		case value != nil:
+			before[key] = value
+		}
+	}
+	joined, err := json.Marshal(before)
+	if err != nil {
+		return append(list, piece)
+	}
+	list[len(list)-1] = joined
+	return list
 }
 
 // fields returns the fields to send back, or nil.
@@ -63,7 +91,7 @@ func (o *opaque) fields() map[string]json.RawMessage {
 		}
 	}
 	for key, text := range o.text {
-		put(key, text)
+		put(key, string(text))
 	}
 	for key, list := range o.list {
 		put(key, list)
