@@ -24,9 +24,9 @@ type turnHooks struct {
 
 // Bounds of a gesture, in milliseconds, and of the text of a tool.
 const (
-	shortestWave, usualWave, longestWave = 500, 1500, 5000
-	loopFor                              = 10_000 // even a looping gesture ends
-	mostAloud                            = 2000   // bytes
+	shortestWave, usualWave, maxWave = 500, 1500, 5000
+	loopFor                          = 10_000 // even a looping gesture ends
+	maxAloud                         = 2000   // bytes
 )
 
 // expressions maps the presets of setExpression to the robots' faces.
@@ -56,7 +56,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		}) error {
 			length := float64(usualWave)
 			if a.Duration != nil {
-				length = min(max(*a.Duration, shortestWave), longestWave)
+				length = min(max(*a.Duration, shortestWave), maxWave)
 			}
 			k.publish(t, event.Gesture{Name: "wave", Duration: int64(length), By: event.ByModel})
 			return nil
@@ -102,8 +102,8 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`,
 			acting(func(a struct{ Text string }) error {
 				_, text := agent.SplitEmotion(agent.Speakable(a.Text))
-				if text == "" || len(text) > mostAloud {
-					return fmt.Errorf("text has 1 to %d bytes", mostAloud)
+				if text == "" || len(text) > maxAloud {
+					return fmt.Errorf("text has 1 to %d bytes", maxAloud)
 				}
 				var replies []agent.Reply
 				for _, sentence := range Sentences(text) {

@@ -4,6 +4,7 @@
 package thinker
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"perch/agent"
 	"perch/device"
@@ -63,8 +65,8 @@ type Options struct {
 
 // Bounds of one turn.
 const (
-	mostRounds  = 8  // of tools; then the model must answer without them
-	mostCalls   = 16 // in one message
+	maxRounds   = 8  // of tools; then the model must answer without them
+	maxCalls    = 16 // in one message
 	toolWithin  = time.Minute
 	deepWithin  = 30 * time.Second // for think_hard
 	modelWithin = 5 * time.Minute  // for all that a model writes
@@ -76,7 +78,8 @@ type Brain struct {
 	Options
 	leftOut atomic.Value // the names of the tools that are not offered, as last logged
 	style   atomic.Int32 // of the model's thoughts, see thoughtStyle
-	fits    atomic.Int64 // tokens of history that the model has accepted since it refused more; 0 if it never has
+	fits    atomic.Int64 // tokens of history that the model has room for since it refused more; 0 if it never has
+	warned  atomic.Bool  // the log says so
 }
 
 // thoughtStyle is how a model's thoughts arrive.
@@ -150,7 +153,7 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		p.Brain = t.Persona.Brain
 	}
 	for round := 0; ctx.Err() == nil; round++ {
-		if round == mostRounds {
+		if round == maxRounds {
 			p.Tools = nil
 		}
 		m, stop, err := r.message(p)
@@ -247,15 +250,17 @@ func (k *Brain) Limits() error {
 // turnRun is one turn while it is being answered.
 type turnRun struct {
 	*Brain
-	turn   agent.Turn
-	tools  toolset
-	speech *Speech
-	clock  *remote.Watch // measures the model's time, without other waits
-	acted  bool          // a tool has run
-	wrote  bool          // the model has written an answer, or a call that is not run
-	began  bool          // the model has written anything
-	past   int           // messages of earlier turns at the beginning of the prompt
-	after  agent.End     // what follows the turn
+	turn     agent.Turn
+	tools    toolset
+	speech   *Speech
+	clock    *remote.Watch // measures the model's time, without other waits
+	acted    bool          // a tool has run
+	wrote    bool          // the model has written an answer, or a call that is not run
+	began    bool          // the model has written anything
+	written  int           // calls in the model's text
+	accepted int64         // tokens of history that a shortened prompt has, 0 if it was not shortened
+	past     int           // messages of earlier turns at the beginning of the prompt
+	after    agent.End     // what follows the turn
 
 	mu    sync.Mutex // tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
@@ -294,7 +299,7 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	stop, err := r.Model.Continue(ctx, p, func(piece Piece) error {
 		r.clock.Rest() // speaking a sentence may take minutes
 		defer r.clock.Start()
-		if len(m.Calls) == mostCalls && piece.Call != nil {
+		if len(m.Calls) == maxCalls && piece.Call != nil {
 			return errEnough
 		}
 		if piece.Thought {
@@ -326,11 +331,12 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 		err = r.send(r.speech.Flush()...)
 	}
 	m.Text = r.speech.Text()
-	r.wrote = r.wrote || !silence().MatchString(m.Text)
+	r.wrote = r.wrote || !silence().MatchString(withoutFace(m.Text))
 	if stop != StopLength {
 		r.addWritten(&m, p.Tools)
 	}
 	if err == nil {
+		r.growHistory()
 		r.learnStyle(r.speech.Unopened(), r.wrote || len(m.Calls) > 0)
 	}
 	return m, stop, err
@@ -339,13 +345,28 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 // addWritten adds to a message the calls of offered tools that the model has written into its text.
 func (r *turnRun) addWritten(m *Message, offered []Tool) {
 	for _, c := range r.speech.Calls() {
-		if !c.Offered || len(offered) == 0 || len(m.Calls) >= mostCalls {
+		if !c.Offered || len(offered) == 0 || len(m.Calls) >= maxCalls {
 			r.Log.Warn("a call in the model's text is not run: there is no such tool", "model", r.Where(), "tool", plain.Clip(plain.Text(c.Name), limit.Name))
 			r.wrote = true
 			continue
 		}
-		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("written_%d", len(m.Calls)+1), Name: c.Name, Arguments: c.Arguments})
+		if slices.ContainsFunc(m.Calls, func(native ToolCall) bool { return native.Name == c.Name && bytes.Equal(native.Arguments, c.Arguments) }) {
+			continue // the server has sent it as a call as well
+		}
+		r.written++
+		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("w%08d", r.written), Name: c.Name, Arguments: c.Arguments}) // nine letters, as Mistral wants
 	}
+}
+
+// growHistory lets the next turn have a quarter more of the conversation than this one, once a model has refused
+// a longer one: the server may have been restarted with a longer context, or that turn was unusual.
+func (r *turnRun) growHistory() {
+	if fits := r.fits.Load(); r.accepted > 0 {
+		r.fits.Store(r.accepted)
+	} else if fits > 0 && !r.acted {
+		r.fits.Store(min(fits+fits/4+10, int64(r.HistoryTokens)))
+	}
+	r.accepted = 0
 }
 
 // shorten returns the prompt with less of the conversation, after a model has refused it as too long.
@@ -362,12 +383,25 @@ func (r *turnRun) shorten(p Prompt, err error) (shorter Prompt, ok bool) {
 	for _, m := range p.Messages[:r.past] {
 		fits += Tokens(m.Text)
 	}
-	if r.fits.Swap(int64(fits)) == 0 {
+	if r.acted { // the results of tools are what is long
+		return p, true
+	}
+	r.accepted = int64(fits)
+	if r.fits.Load() == 0 && r.warned.CompareAndSwap(false, true) {
 		r.Log.Warn("the prompt is longer than the model's context, and the oldest part of the conversation is left out from now on; "+
 			"a longer context remembers more (Ollama num_ctx, llama.cpp --ctx-size)", "model", r.Where(),
 			"prompt_tokens", long.Asked, "context_tokens", long.Limit)
 	}
 	return p, true
+}
+
+// withoutFace returns a text without the emoji and the tags that it begins with.
+func withoutFace(text string) string {
+	rest := strings.TrimLeftFunc(text, func(r rune) bool { return agent.IsEmoji(r) || unicode.IsSpace(r) || r == '\ufe0f' })
+	if rest == "" {
+		return text
+	}
+	return rest
 }
 
 // silence matches how models say that they say nothing: "...", [silence], *stays silent*.

@@ -22,7 +22,7 @@ func dollars(held string, end bool) int {
 	switch {
 	case n > 2, body != "" && (unicode.IsDigit(first) || unicode.IsSpace(first)):
 		return 0
-	case closing < 0 && line < 0 && !end && len(held) < mostTag:
+	case closing < 0 && line < 0 && !end && len(held) < maxTag:
 		return -1
 	case closing < 0 || n == 1 && line >= 0 && line < closing:
 		return 0
@@ -36,7 +36,8 @@ func dollars(held string, end bool) int {
 func (s *Speech) formula(n int, closing string, end bool) bool {
 	at := strings.Index(s.pending[n:], closing)
 	if at < 0 {
-		if !end && len(s.pending) < mostTarget {
+		block := closing == `\]` || closing == "$$"
+		if !end && (block && len(s.pending) < maxTarget || len(s.pending) < maxTag && !strings.Contains(s.pending, "\n")) {
 			return false
 		}
 		s.drop(n)
@@ -106,7 +107,9 @@ func (s *Speech) entity(end bool) bool {
 	}
 	s.pending = s.pending[n+1:]
 	for _, r := range strings.ReplaceAll(letter, "\u00a0", " ") {
-		s.emit(r)
+		if r != '`' && !unicode.IsControl(r) && !agent.IsEmoji(r) {
+			s.emit(r)
+		}
 	}
 	return true
 }
@@ -115,7 +118,7 @@ func (s *Speech) entity(end bool) bool {
 func (s *Speech) citation(end bool) bool {
 	n := strings.Index(s.pending, "】")
 	switch {
-	case n < 0 && !end && len(s.pending) < mostTag:
+	case n < 0 && !end && len(s.pending) < maxTag:
 		return false
 	case n < 0 || !strings.Contains(s.pending[:n], "†"):
 		return s.speakFirst()
@@ -124,8 +127,8 @@ func (s *Speech) citation(end bool) bool {
 	return true
 }
 
-// mostDirection is the longest stage direction, in words.
-const mostDirection = 6
+// maxDirection is the longest stage direction, in words.
+const maxDirection = 6
 
 // direction drops a stage direction that stands alone between sentences, such as *waves happily* or
 // (smiles). If taken is false, sure reports that the text is to be spoken; otherwise more text is needed.
@@ -135,11 +138,10 @@ func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 	case !s.cut.betweenSentences() || strings.HasPrefix(s.pending, "**"):
 		return false, true
 	case n < 0:
-		return false, end || len(s.pending) > mostTag || strings.ContainsAny(s.pending, "\n")
+		return false, end || len(s.pending) > maxTag || strings.ContainsAny(s.pending, "\n")
 	}
 	content, after := s.pending[1:1+n], s.pending[2+n:]
-	first, _ := utf8.DecodeRuneInString(content)
-	if !unicode.IsLetter(first) || unicode.IsUpper(first) || len(strings.Fields(content)) > mostDirection || strings.ContainsAny(content, "*_`[<") {
+	if !isDirection(content) {
 		return false, true
 	}
 	rest := strings.TrimLeft(after, " \t")
@@ -147,7 +149,12 @@ func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 		return false, false
 	}
 	next, _ := utf8.DecodeRuneInString(rest)
-	if rest != "" && (unicode.IsLower(next) || strings.ContainsRune(",;:.)", next) || next == '*' && closing == "*") {
+	lone := len(rest) < len(after) || rest == "" || next == '\n' // otherwise its word goes on
+	first, _ := utf8.DecodeRuneInString(content)
+	switch {
+	case !lone, rest != "" && (unicode.IsLower(next) || unicode.IsDigit(next) || strings.ContainsRune(",;:.)*", next)),
+		strings.HasPrefix(rest, "I ") && closing == "*", closing == "*" && s.last == 0 && (rest == "" || next == '\n') && s.begun, // a list item
+		!unicode.IsLower(first) && rest != "" && next != '\n':
 		return false, true
 	}
 	s.drop(2 + n)

@@ -23,9 +23,9 @@ const (
 
 // How far to look ahead, in bytes, before the text counts as plain.
 const (
-	mostTag    = 120
-	mostTarget = 2000
-	mostRow    = 300
+	maxTag    = 120
+	maxTarget = 2000
+	maxRow    = 300
 )
 
 // step reads as much as possible from the beginning of pending, and reports whether it read
@@ -45,7 +45,7 @@ func (s *Speech) step(end bool) bool {
 		}
 		return true
 	case modeNote:
-		if r := s.skip(); r == ']' || s.long > mostTarget {
+		if r := s.skip(); r == ']' || s.long > maxTarget {
 			s.mode = modeText
 		}
 		return true
@@ -118,7 +118,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 		}
 	case '-', '*', '+', '•', '=':
 		switch {
-		case unsure && run <= mostRow:
+		case unsure && run <= maxRow:
 			return false, false
 		case first == '*' && !spaced: // bold or italics
 		case run > size || spaced || first == '•': // a rule, or an item
@@ -143,7 +143,7 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 // tableRule reports whether a line is the rule under a table's head.
 func tableRule(rest string, end bool) (rule, sure bool) {
 	n := len(rest) - len(strings.TrimLeft(rest, "|-: \t"))
-	if n == len(rest) && !end && n < mostRow {
+	if n == len(rest) && !end && n < maxRow {
 		return false, false
 	}
 	return strings.Contains(rest[:n], "-") && (n == len(rest) || rest[n] == '\n'), true
@@ -250,7 +250,7 @@ func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 // cell separates two cells; the bar at the end of a row separates nothing.
 func (s *Speech) cell(rest string, end bool) bool {
 	after := strings.TrimLeft(rest, " \t|")
-	if after == "" && !end && len(rest) < mostRow {
+	if after == "" && !end && len(rest) < maxRow {
 		return false
 	}
 	s.drop(len(s.pending) - len(after))
@@ -293,7 +293,7 @@ func (s *Speech) inTarget() bool {
 		s.nested++
 	case r == ')' && s.nested > 0:
 		s.nested--
-	case r == ')', s.long > mostTarget:
+	case r == ')', s.long > maxTarget:
 		s.mode = modeText
 	}
 	return true
@@ -323,7 +323,7 @@ func (s *Speech) inAddress(end bool) bool {
 	after := strings.TrimLeft(s.pending, ".,;:!?'*_~")
 	next, _ := utf8.DecodeRuneInString(after)
 	switch {
-	case after == "" && !end && len(s.pending) < mostTag:
+	case after == "" && !end && len(s.pending) < maxTag:
 		return false
 	case after == "" || next >= utf8.RuneSelf && !unicode.IsLetter(next) || next <= ' ' || strings.ContainsRune("<>[]()\"`{}|\\^", next) ||
 		unicode.In(next, unicode.Han, unicode.Hiragana, unicode.Katakana):
@@ -342,7 +342,7 @@ func (s *Speech) angle(end bool) bool {
 	}
 	n := strings.IndexAny(s.pending, ">\n")
 	switch {
-	case n < 0 && !end && len(s.pending) < mostTag:
+	case n < 0 && !end && len(s.pending) < maxTag:
 		return false
 	case n < 0 || s.pending[n] == '\n':
 		return s.speakFirst()

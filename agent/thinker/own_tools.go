@@ -15,8 +15,8 @@ import (
 
 // Bounds of the appliance's own tools.
 const (
-	mostRecalled = 20
-	mostThought  = 6 << 10 // bytes
+	maxRecalled = 20
+	maxThought  = 6 << 10 // bytes
 )
 
 // ownTools returns the appliance's own tools, as far as the options support them.
@@ -87,7 +87,7 @@ func newTool(name, description, schema string, run func(context.Context, json.Ra
 
 func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 	memory := k.Memory.Of(t)
-	found, err := memory.Query(agent.Query{Text: query, N: mostRecalled}, t.Now)
+	found, err := memory.Query(agent.Query{Text: query, N: maxRecalled}, t.Now)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +117,7 @@ func someOf(memory *agent.Memory, words []string, now time.Time) (found []agent.
 		if len(w) < 3 { // in bytes: one Han character has three
 			continue
 		}
-		some, err := memory.Query(agent.Query{Text: w, N: mostRecalled}, now)
+		some, err := memory.Query(agent.Query{Text: w, N: maxRecalled}, now)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func someOf(memory *agent.Memory, words []string, now time.Time) (found []agent.
 		}
 	}
 	slices.SortStableFunc(found, func(a, b agent.Ranked) int { return cmp.Or(has[b.ID]-has[a.ID], cmp.Compare(b.Score, a.Score)) })
-	return found[:min(len(found), mostRecalled)], nil
+	return found[:min(len(found), maxRecalled)], nil
 }
 
 type timerArguments struct {
@@ -199,7 +199,7 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	for _, m := range models {
 		var words strings.Builder
 		_, err := m.Continue(ctx, p, func(piece Piece) error {
-			if words.WriteString(piece.Text); words.Len() > mostThought {
+			if words.WriteString(piece.Text); words.Len() > maxThought {
 				return errEnough
 			}
 			return nil

@@ -64,9 +64,9 @@ func speaking() string {
 		"Begin every answer with exactly one of these emoji, which becomes your face: " + strings.Join(faces, ", ") + ". Use no other emoji."
 }
 
-// mostPassed is the number of facts that do not fit the budget after which the search
+// maxPassed is the number of facts that do not fit the budget after which the search
 // for shorter ones of a lower rank stops.
-const mostPassed = 10
+const maxPassed = 10
 
 // remembered returns as much of the memory as fits, selected by rank and written in the
 // order of learning, so that the beginning of a prompt stays the same.
@@ -75,7 +75,7 @@ func (k *Brain) remembered(t agent.Turn) string {
 	const foot = "\n</memory>"
 	const shortest = "\n- x"
 	left := max(cmp.Or(k.personaOf(t).MemoryTokens, k.MemoryTokens)-Tokens(head+foot), 0)
-	entries, err := k.Memory.Of(t).Query(agent.Query{N: left/Tokens(shortest) + mostPassed}, t.Now)
+	entries, err := k.Memory.Of(t).Query(agent.Query{N: left/Tokens(shortest) + maxPassed}, t.Now)
 	if err != nil {
 		return "" // fails only for a query with a type or tags
 	}
@@ -85,7 +85,7 @@ func (k *Brain) remembered(t agent.Turn) string {
 		e.Body = "\n- " + strings.ReplaceAll(agent.Speakable(e.Body), "</", "< /") // a fact must not end the block
 		cost := Tokens(e.Body)
 		if cost > left {
-			if passed++; passed == mostPassed {
+			if passed++; passed == maxPassed {
 				break
 			}
 			continue

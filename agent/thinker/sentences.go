@@ -7,17 +7,17 @@ import (
 )
 
 // Bounds of a spoken sentence, in bytes. Robots' screens and synthesizers both
-// need less than mostSentence. A first sentence longer than longFirst is cut at a
+// need less than maxSentence. A first sentence longer than longFirst is cut at a
 // clause, so that speech starts soon. Bytes count a Chinese character as three
 // letters, which is about how long it takes to speak.
 const (
-	mostSentence = 300
+	maxSentence = 300
 	// fullClause takes about two seconds to speak. A model that writes no slower than
 	// speech has the next clause by then, so the first sentence is cut after a clause of
 	// this length.
-	fullClause  = 30
-	longFirst   = 60
-	leastClause = 12 // shorter clauses sound cut off
+	fullClause = 30
+	longFirst  = 60
+	minClause  = 12 // shorter clauses sound cut off
 )
 
 // Sentences splits a text into sentences to be spoken one at a time. The end of a
@@ -72,9 +72,9 @@ func (c *cutter) add(r rune) (sentence string) {
 	}
 	switch {
 	case sentence != "": // one letter is left
-	case c.early && (c.clause >= fullClause || c.clause >= leastClause && len(c.text) > longFirst):
+	case c.early && (c.clause >= fullClause || c.clause >= minClause && len(c.text) > longFirst):
 		sentence = c.cutAt(c.clause)
-	case len(c.text) > mostSentence:
+	case len(c.text) > maxSentence:
 		sentence = c.cutAt(c.cutPoint())
 	}
 	return sentence
@@ -98,10 +98,10 @@ func (c *cutter) cutAt(n int) string {
 // cutPoint returns where to split a sentence that is too long: at a clause, at a space,
 // or else between two letters.
 func (c *cutter) cutPoint() int {
-	if c.clause > mostSentence/2 && c.clause <= mostSentence {
+	if c.clause > maxSentence/2 && c.clause <= maxSentence {
 		return c.clause
 	}
-	head := c.text[:mostSentence]
+	head := c.text[:maxSentence]
 	if space := strings.LastIndexByte(string(head), ' '); space > 0 {
 		return space
 	}

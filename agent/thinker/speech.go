@@ -21,7 +21,7 @@ import (
 // dropped; later tags change the face. [REMEMBER: ...] becomes a Note, [anim:...] and
 // [pause:...] become a Cue. Markdown, code, addresses and tables become plain words.
 //
-// Speech is bounded: text after mostSpoken letters, mostSentences sentences or
+// Speech is bounded: text after maxSpoken letters, maxSentences sentences or
 // limit.Body letters of any kind is left out, and Full reports it.
 //
 // A Speech is for one turn and not safe for concurrent use.
@@ -57,14 +57,14 @@ type Speech struct {
 
 // Bounds of a turn's speech. A robot speaks 8000 letters in eight minutes.
 const (
-	mostSpoken    = 8000
-	mostSentences = 100
-	mostNotes     = 20
+	maxSpoken    = 8000
+	maxSentences = 100
+	maxNotes     = 20
 )
 
 // Full reports whether the turn has reached a bound: the model can stop.
 func (s *Speech) Full() bool {
-	return s.spoken >= mostSpoken || s.sentences >= mostSentences || s.read >= limit.Body
+	return s.spoken >= maxSpoken || s.sentences >= maxSentences || s.read >= limit.Body
 }
 
 // table returns the words for faces, created at the first tag: few turns have one.
@@ -195,7 +195,7 @@ func (s *Speech) emitSentence(sentence string) {
 		}
 		sentence = s.units.Speak(sentence)
 	}
-	if sentence != "" && s.spoken < mostSpoken && s.sentences < mostSentences {
+	if sentence != "" && s.spoken < maxSpoken && s.sentences < maxSentences {
 		s.spoken += utf8.RuneCountInString(sentence)
 		s.sentences++
 		s.out = append(s.out, agent.Say{Text: sentence})

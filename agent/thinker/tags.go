@@ -27,7 +27,7 @@ func (s *Speech) bracket(end bool) bool {
 			s.removeTag(at, len(s.pending))
 		}
 		return end
-	case strings.ContainsRune(content, '\n'), len(content) > mostTag:
+	case strings.ContainsRune(content, '\n'), len(content) > maxTag:
 		return s.speakFirst()
 	case n < 0:
 		return end && s.speakFirst()
@@ -57,7 +57,7 @@ func (s *Speech) removeTag(at, to int) {
 	s.gap = true
 }
 
-const mostNote = 300 // bytes of the content of [REMEMBER: ...]
+const maxNote = 300 // bytes of the content of [REMEMBER: ...]
 
 // remember emits a fact once its bracket is closed. A fact that is too long or has
 // no end is neither spoken nor remembered.
@@ -65,10 +65,10 @@ func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	switch {
 	case n >= 0:
 		s.removeTag(at, at+1+n+1)
-		if s.notes++; note.Text != "" && s.notes <= mostNotes {
+		if s.notes++; note.Text != "" && s.notes <= maxNotes {
 			s.out = append(s.out, note)
 		}
-	case len(note.Text) > mostNote:
+	case len(note.Text) > maxNote:
 		s.removeTag(at, len(s.pending))
 		s.enter(modeNote)
 	case end:
@@ -111,11 +111,15 @@ func (s *Speech) tag(content string) bool {
 	return true
 }
 
-// isDirection reports whether the content of square brackets is a stage direction, such as laughs.
+// maxCaseless is the longest stage direction in letters of a script without upper case.
+const maxCaseless = 8
+
+// isDirection reports whether the content of brackets may be a stage direction, such as laughs.
 func isDirection(content string) bool {
 	words := strings.Fields(content)
 	first, _ := utf8.DecodeRuneInString(content)
-	return len(words) > 0 && len(words) <= mostDirection && unicode.IsLetter(first) && !unicode.IsUpper(first) &&
+	return len(words) > 0 && len(words) <= maxDirection && unicode.IsLetter(first) && !unicode.IsUpper(first) &&
+		(unicode.IsLower(first) || utf8.RuneCountInString(content) <= maxCaseless) &&
 		!strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) && r != ' ' && r != '-' && r != '\'' })
 }
 

@@ -31,9 +31,9 @@ type ToolSource interface {
 // Bounds of tools and their descriptions; in bytes unless noted. A robot's
 // descriptions are shorter.
 const (
-	mostTools       = 100 // in all
-	mostDescription = 1024
-	sourceWithin    = 300 * time.Millisecond // for a source to list its tools
+	maxTools       = 100 // in all
+	maxDescription = 1024
+	sourceWithin   = 300 * time.Millisecond // for a source to list its tools
 )
 
 // toolset holds the tools of one turn.
@@ -68,7 +68,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	var named []device.Tool
 	var omitted []string
 	for _, tool := range all {
-		if len(accepted) == mostTools || len(tool.Schema) > limit.Result || !json.Valid(tool.Schema) {
+		if len(accepted) == maxTools || len(tool.Schema) > limit.Result || !json.Valid(tool.Schema) {
 			omitted = append(omitted, plain.Clip(tool.Name, limit.Name))
 			continue
 		}
@@ -76,7 +76,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
 			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
 		}
-		tool.Description = plain.Clip(plain.Text(plain.Line(agent.Speakable(tool.Description))), mostDescription)
+		tool.Description = plain.Clip(plain.Text(plain.Line(agent.Speakable(tool.Description))), maxDescription)
 		set.byName[tool.Name] = tool
 		accepted, named = append(accepted, tool), append(named, device.Tool{Name: tool.Name})
 	}
@@ -90,8 +90,8 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	return set
 }
 
-// mostOwn bounds a robot's description of one of its tools, in letters.
-const mostOwn = 500
+// maxOwn bounds a robot's description of one of its tools, in letters.
+const maxOwn = 500
 
 // Described returns a robot's description of a tool, made safe for a model: one short
 // line without control characters. The robot may be a stranger's.
@@ -99,7 +99,7 @@ func Described(text string) string {
 	text = plain.Text(plain.Line(agent.Speakable(text)))
 	n := 0
 	for at := range text {
-		if n++; n > mostOwn {
+		if n++; n > maxOwn {
 			return text[:at]
 		}
 	}
