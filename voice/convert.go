@@ -17,9 +17,9 @@ func Playable(rate int) bool { return rate >= 8000 && rate <= 48000 && rate%25 =
 // Limits for the sound of a text. The slowest voices take a fifth of a second per
 // character.
 const (
-	leastSpeech     = 10 * time.Second
+	minSpeech       = 10 * time.Second
 	speechOfLetter  = 500 * time.Millisecond
-	mostSpeech      = 2 * time.Minute // of a sentence
+	maxSpeech       = 2 * time.Minute // of a sentence
 	speechOfALetter = 200 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ const (
 // second per character.
 func LongestSpeech(text string) time.Duration {
 	letters := time.Duration(utf8.RuneCountInString(text))
-	return max(min(leastSpeech+letters*speechOfLetter, mostSpeech), letters*speechOfALetter)
+	return max(min(minSpeech+letters*speechOfLetter, maxSpeech), letters*speechOfALetter)
 }
 
 // Arrival bounds the wait for a synthesizer's sound. Each piece of sound adds eight

@@ -7,9 +7,9 @@ import (
 	"github.com/hraban/opus"
 )
 
-// longestPacket is the most sound one Opus packet may hold (RFC 6716
+// maxPacket is the most sound one Opus packet may hold (RFC 6716
 // section 2.1.4), in milliseconds.
-const longestPacket = 120
+const maxPacket = 120
 
 // MaxPacket is the largest Opus packet this package makes or accepts, in
 // bytes. Real ones are 100 to 300 bytes.
@@ -33,7 +33,7 @@ func NewDecoder(rate int) (*Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an Opus decoder for %d Hz: %w", rate, err)
 	}
-	return &Decoder{opus: d, pcm: make([]int16, rate/1000*longestPacket)}, nil
+	return &Decoder{opus: d, pcm: make([]int16, rate/1000*maxPacket)}, nil
 }
 
 // Decode returns the sound of one packet. The slice is overwritten by the next call. An
@@ -52,7 +52,7 @@ func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 // Conceal returns 60 ms of sound in place of a lost packet. The slice is overwritten by
 // the next call.
 func (d *Decoder) Conceal() ([]int16, error) {
-	pcm := d.pcm[:len(d.pcm)*int(FrameDuration.Milliseconds())/longestPacket]
+	pcm := d.pcm[:len(d.pcm)*int(FrameDuration.Milliseconds())/maxPacket]
 	if err := d.opus.DecodePLC(pcm); err != nil {
 		return nil, fmt.Errorf("conceal a lost packet: %w", err)
 	}

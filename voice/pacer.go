@@ -9,9 +9,9 @@ import (
 // newest beyond that, so the lead stays well below it. The robot plays on its own
 // clock, so the lead must cover the network's delays.
 const (
-	firstLead  = 300 * time.Millisecond // sound sent to the robot ahead of time
-	grownLead  = 600 * time.Millisecond // after the robot ran dry, or nearly did
-	leastQueue = 20                     // packets that every firmware can hold
+	firstLead = 300 * time.Millisecond // sound sent to the robot ahead of time
+	grownLead = 600 * time.Millisecond // after the robot ran dry, or nearly did
+	minQueue  = 20                     // packets that every firmware can hold
 )
 
 // Pacer computes when each packet of a stream is to be sent, on an absolute clock: an
@@ -33,7 +33,7 @@ func (p *Pacer) NextSend() time.Time {
 	if p.until.IsZero() {
 		return time.Time{}
 	}
-	most := time.Duration(max(0, cmp.Or(p.Queue, leastQueue)/2-1)) * FrameDuration // leaves room for the packet that is due
+	most := time.Duration(max(0, cmp.Or(p.Queue, minQueue)/2-1)) * FrameDuration // leaves room for the packet that is due
 	return p.until.Add(-min(p.lead, most))
 }
 

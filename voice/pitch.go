@@ -5,7 +5,7 @@ package voice
 const (
 	pitchSpan    = 512 // samples at 16 kHz
 	pitchRate    = MicRate / 2
-	longestLag   = pitchRate / 75  // the deepest voice
+	maxLag       = pitchRate / 75  // the deepest voice
 	shortestLag  = pitchRate / 400 // the highest
 	likeness     = 0.5             // of vowels; breath and wind stay below
 	toneLikeness = 0.93            // a sound that repeats this well at a shorter lag is a tone, not a voice
@@ -20,7 +20,7 @@ func hasPitch(pcm *[pitchSpan]int16) bool {
 		half[i] = float32(pcm[2*i]) + float32(pcm[2*i+1])
 	}
 	best := float32(0)
-	for lag := shortestLag; lag <= longestLag; lag++ {
+	for lag := shortestLag; lag <= maxLag; lag++ {
 		best = max(best, correlation(half[:len(half)-lag], half[lag:]))
 	}
 	return best > likeness && !isTone(half[:], best)

@@ -21,14 +21,15 @@ const LongestTranscript = 8 << 10
 var markup = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\s*(?:language|lang)[ :=]+\S+\s*<asr_text>|<\|[^|<>]{0,40}\|>|<[|/]?[\p{L}_][\p{L}\p{N}_ -]{0,40}[|]?>` +
 		`|[\[(]?(?:\d+:)?\d+:\d+[.,]\d+\]?\s*-+>\s*\[?(?:\d+:)?\d+:\d+[.,]\d+[\])]?` +
-		`|\[[^\]]*\]|\([^)]*\)|（[^）]*）|【[^】]*】|［[^］]*］|\*[^*]*\*|[♪♫♬]+`)
+		`|\[[^\]\d]*\]|\[[A-Z_]+\d*\]|\([^)\d]*\)|（[^）\d]*）|【[^】\d]*】|［[^］\d]*］|(?:^|\s)\*\p{L}[^*]*\p{L}\*(?:[\s.,!?]|$)|[♪♫♬]+`)
 })
 
 // Spoken returns the transcript for a recognizer's text: on one line and without markup, or
 // refused if nothing else is left.
 func Spoken(text string) Transcript {
-	for before := ""; before != text; { // marks may be within others
-		before, text = text, plain.Line(markup().ReplaceAllString(text, " "))
+	text = plain.Line(text)
+	for range 4 { // marks may be within others
+		text = plain.Line(markup().ReplaceAllString(text, " "))
 	}
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
 		return Transcript{Refused: true}
@@ -57,14 +58,12 @@ const likelySilence = 0.6
 // punctuation. It writes them for silence and noise.
 func inventions() []string {
 	return []string{
-		"thanks for watching", "thank you for watching", "thank you", "thank you very much", "please subscribe", "like and subscribe",
-		"subtitles by the amaraorg community", "see you next time", "bye", "you", "so",
-		"untertitel der amaraorg community", "untertitel im auftrag des zdf", "untertitelung des zdf", "vielen dank", "vielen dank fürs zuschauen",
-		"bis zum nächsten mal", "copyright wdr",
-		"ご視聴ありがとうございました", "ご視聴ありがとうございます", "最後までご視聴ありがとうございました", "チャンネル登録をお願いいたします", "おやすみなさい",
-		"字幕由amaraorg社区提供", "谢谢观看", "謝謝觀看", "感谢观看", "请不吝点赞", "字幕by索兰娅",
+		"thanks for watching", "thank you for watching", "please subscribe", "like and subscribe", "subtitles by the amaraorg community",
+		"untertitel der amaraorg community", "untertitel im auftrag des zdf", "untertitelung des zdf", "vielen dank fürs zuschauen",
+		"ご視聴ありがとうございました", "ご視聴ありがとうございます", "最後までご視聴ありがとうございました", "チャンネル登録をお願いいたします",
+		"字幕由amaraorg社区提供", "谢谢观看", "謝謝觀看", "感谢观看", "请不吝点赞 订阅 转发 打赏支持明镜与点点栏目", "字幕by索兰娅",
 		"시청해 주셔서 감사합니다", "구독과 좋아요 부탁드립니다", "한글자막 by 한효정",
-		"sous titres réalisés par la communauté damaraorg", "merci davoir regardé cette vidéo", "soustitrage st 501",
+		"sous titres réalisés par la communauté damaraorg", "merci davoir regardé cette vidéo", "soustitrage st 501", "sous titrage st 501",
 		"subtítulos realizados por la comunidad de amaraorg", "gracias por ver", "gracias por ver el video",
 	}
 }
@@ -85,9 +84,9 @@ func invented(text string) bool {
 	})
 }
 
-// What may have been silence: less than quietSpeech of sound that is as loud as a voice.
+// What may have been silence: sound that is shorter than shortSpeech, and quieter than quietVoice throughout.
 const (
-	quietSpeech = 300 * time.Millisecond
+	shortSpeech = 600 * time.Millisecond
 	quietVoice  = 300 // RMS, -41 dBFS
 )
 
@@ -95,11 +94,15 @@ const (
 func (u *Utterance) silent() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	loud := 0
+	voiced := 0
 	for part := range slices.Chunk(u.pcm, MicFrame) {
-		if rms(part) >= quietVoice {
-			loud++
+		loud := rms(part)
+		if loud >= quietVoice {
+			return false
+		}
+		if loud >= lowestVoice {
+			voiced++
 		}
 	}
-	return time.Duration(loud)*FrameDuration < quietSpeech
+	return time.Duration(voiced)*FrameDuration < shortSpeech
 }

@@ -67,7 +67,8 @@ func TestInventedSentencesBeginNoTurn(t *testing.T) {
 		{"Untertitel der Amara.org-Community", quiet, 0, true},
 		{"ご視聴ありがとうございました", quiet, 0, true},
 		{"Turn on the lamp.", quiet, 0.9, false},
-		{"[music] Thank you.", quiet, 0, true},
+		{"Thank you.", quiet, 0, false},
+		{"[music] Thanks for watching!", quiet, 0, true},
 	} {
 		u := voice.NewUtterance()
 		u.Write(c.pcm)

@@ -72,8 +72,8 @@ func ofFloat(v float64) int16 {
 	return int16(math.Round(min(max(v, -1), 1) * math.MaxInt16))
 }
 
-// mostSkipped bounds the bytes skipped before the sound.
-const mostSkipped = 1 << 20
+// maxSkipped bounds the bytes skipped before the sound.
+const maxSkipped = 1 << 20
 
 // NewWAVReader reads the header, up to the first sample.
 func NewWAVReader(r io.Reader) (*WAVReader, error) {
@@ -91,7 +91,7 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 			return nil, fmt.Errorf("%w: no data chunk: %w", ErrWAV, err)
 		}
 		size := binary.LittleEndian.Uint32(head[4:])
-		if skipped += len(head) + int(min(size, mostSkipped)); string(head[:4]) != "data" && skipped > mostSkipped {
+		if skipped += len(head) + int(min(size, maxSkipped)); string(head[:4]) != "data" && skipped > maxSkipped {
 			return nil, fmt.Errorf("%w: chunk %q of %d bytes", ErrWAV, head[:4], size)
 		}
 		switch string(head[:4]) {

@@ -34,7 +34,7 @@ const (
 	// keptFor is short, because a connection that a router has dropped costs a turn, and
 	// opening one on the local network costs nothing.
 	keptFor = 30 * time.Second
-	mostKey = 512
+	maxKey  = 512
 )
 
 // Client calls one speech server. It is safe for concurrent use.
@@ -82,7 +82,7 @@ func (o Options) Check() error {
 		return errors.New("the url of a speech server is like http://192.168.1.9:8000/v1")
 	}
 	key := strings.TrimSpace(o.Key)
-	if len(key) > mostKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
 	}
 	if o.FirstByte < 0 || o.Idle < 0 {
