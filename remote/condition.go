@@ -60,10 +60,10 @@ const (
 	firstRest   = 2 * time.Second
 	LongestRest = time.Minute
 	// restFactor is the length of a rest as a multiple of the failure's duration, and
-	// mostRest the longest rest: a person who has waited for an engine that hangs should
+	// maxRest the longest rest: a person who has waited for an engine that hangs should
 	// not wait for it again in the next turn.
 	restFactor  = 2
-	mostRest    = 20
+	maxRest     = 20
 	reportEvery = 10 * time.Minute
 	// DespiteChecks is how long after a failed use an engine is tried although its checks
 	// fail.
@@ -186,7 +186,7 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 
 // restAfter returns how long an engine is not tried after that many failures.
 func restAfter(took time.Duration, failures int) time.Duration {
-	longest := min(max(LongestRest, mostRest*took), DespiteChecks)
+	longest := min(max(LongestRest, maxRest*took), DespiteChecks)
 	return min(max(firstRest, restFactor*took)<<min(failures, 10), longest)
 }
 

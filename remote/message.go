@@ -3,6 +3,8 @@ package remote
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -26,6 +28,7 @@ func Message(body []byte) (code, message string) {
 	var outer struct {
 		Error, Detail, Details, Errors, Message, Msg, Reason json.RawMessage
 		Description                                          json.RawMessage `json:"error_description"`
+		Status                                               any
 	}
 	if strings.HasPrefix(text, "[") { // Gemini's compatible API puts its error into a list
 		var list []json.RawMessage
@@ -41,6 +44,9 @@ func Message(body []byte) (code, message string) {
 	}
 	if json.Unmarshal(body, &outer) != nil {
 		return "", ""
+	}
+	if status, is := outer.Status.(float64); is && len(outer.Message) > 0 && string(outer.Error) == strconv.Quote(http.StatusText(int(status))) {
+		outer.Error = nil // Spring's {"status": 400, "error": "Bad Request", "message": ...}
 	}
 	for _, raw := range []json.RawMessage{outer.Description, outer.Error, outer.Detail, outer.Message, outer.Errors, outer.Details, outer.Msg, outer.Reason} {
 		if code, message = part(raw); message != "" || code != "" {

@@ -20,8 +20,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	canary    = "sk-canary/0f3d9a+Zq"
-	mostShown = 200
+	canary   = "sk-canary/0f3d9a+Zq"
+	maxShown = 200
 )
 
 func keyed() *remote.Server {
@@ -47,7 +47,7 @@ func FuzzComplaint(f *testing.F) {
 				!bytes.Contains(after, []byte(canary[:10])) {
 				t.Errorf("shows %q", shown)
 			}
-			if strings.ContainsAny(shown, "\r\n\x00\x1b") || len([]rune(shown)) > mostShown+1 {
+			if strings.ContainsAny(shown, "\r\n\x00\x1b") || len([]rune(shown)) > maxShown+1 {
 				t.Errorf("%q is not one short line", shown)
 			}
 		}
@@ -127,17 +127,18 @@ func TestNamesOfModelsAreNoKeys(t *testing.T) {
 // TestMessage has the shapes of error bodies that carry a message.
 func TestMessage(t *testing.T) {
 	for body, want := range map[string][2]string{
-		`{"error":{"message":"no","code":"c"}}`: {"c", "no"},
-		`{"error":"no"}`:                        {"", "no"},
+		`{"error":{"message":"no","code":"c"}}`:                               {"c", "no"},
+		`{"error":"no"}`:                                                      {"", "no"},
+		`{"status":400,"error":"Bad Request","message":"no"}`:                 {"", "no"},
 		`[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]`: {"INVALID_ARGUMENT", "no"},
-		`{"detail":"no"}`: {"", "no"},
-		`{"detail":[{"loc":["body","model"],"msg":"no"}]}`: {"", "model: no"},
-		`{"detail":{"status":"s","message":"no"}}`:         {"s", "no"},
-		`{"errors":[{"message":"no"}]}`:                    {"", "no"},
-		`{"message":"no"}`:                                 {"", "no"},
-		`{"msg":"no"}`:                                     {"", "no"},
-		`{"error":{"error":{"message":"no"}}}`:             {"", "no"},
-		`{"error_description":"no","error":"e"}`:           {"", "no"},
+		`{"detail":"no"}`:                                                     {"", "no"},
+		`{"detail":[{"loc":["body","model"],"msg":"no"}]}`:                    {"", "model: no"},
+		`{"detail":{"status":"s","message":"no"}}`:                            {"s", "no"},
+		`{"errors":[{"message":"no"}]}`:                                       {"", "no"},
+		`{"message":"no"}`:                                                    {"", "no"},
+		`{"msg":"no"}`:                                                        {"", "no"},
+		`{"error":{"error":{"message":"no"}}}`:                                {"", "no"},
+		`{"error_description":"no","error":"e"}`:                              {"", "no"},
 		`{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"no\"}}"}}}`: {"", "Provider returned error: no"},
 		`400: no`:      {"", "no"},
 		`no`:           {"", "no"},

@@ -49,8 +49,8 @@ var longRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 const mark = "[key]"
 
 const (
-	longestQuote = 200     // bytes quoted of a server
-	mostSearched = 1 << 10 // bytes of its text that are examined
+	maxQuote    = 200     // bytes quoted of a server
+	maxSearched = 1 << 10 // bytes of its text that are examined
 	// shortestPart is the least part of a secret's beginning, in bytes, that is recognized
 	// at the end of a text.
 	shortestPart = 4
@@ -59,15 +59,15 @@ const (
 // Quote makes a server's text fit for a sentence: Scrub, cut to some 200 bytes.
 func Quote(text string, secrets ...string) string {
 	text = withoutSecrets(text, secrets)
-	if len(text) > mostSearched {
-		text = plain.Clip(text, mostSearched)
+	if len(text) > maxSearched {
+		text = plain.Clip(text, maxSearched)
 		if at := strings.LastIndexByte(text, ' '); at > 0 {
 			text = text[:at] // half a key is not recognized
 		}
 	}
 	text = withoutKeys(text)
-	if len(text) > longestQuote {
-		text = plain.Clip(text, longestQuote) + "…"
+	if len(text) > maxQuote {
+		text = plain.Clip(text, maxQuote) + "…"
 	}
 	return text
 }

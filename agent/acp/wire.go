@@ -46,21 +46,14 @@ func (e *rpcError) details() string {
 	if json.Unmarshal(e.Data, &text) == nil {
 		return text
 	}
-	var data struct{ Details, Message, Error, Reason any }
+	var data struct{ Details any }
 	if json.Unmarshal(e.Data, &data) != nil {
 		return ""
 	}
-	for _, v := range []any{data.Details, data.Message, data.Error, data.Reason} {
-		switch v := v.(type) {
-		case string:
-			return v
-		case map[string]any:
-			if text, is := v["message"].(string); is {
-				return text
-			}
-		}
+	if text, _ = data.Details.(string); text == "" {
+		_, text = remote.Message(e.Data)
 	}
-	return ""
+	return text
 }
 
 // Codes of JSON-RPC and of the protocol.
