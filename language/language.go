@@ -49,7 +49,7 @@ func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 	}
 	matcher := language.NewMatcher(known)
 	for _, tag := range tags {
-		if len(tag) > longestTag {
+		if len(tag) > maxTag {
 			continue
 		}
 		if own := spokenNames()[strings.ToLower(tag)]; own != "" {
@@ -83,25 +83,25 @@ func spokenNames() map[string]string {
 
 // Bounds of an untrusted header: bytes of it and of each tag, and number of languages.
 const (
-	longestHeader = 512
-	longestTag    = 35
-	mostAccepted  = 10
+	maxHeader   = 512
+	maxTag      = 35
+	maxAccepted = 10
 )
 
 // Accepted lists the tags of an Accept-Language header, the most preferred first.
 // Invalid tags are left out, and so is everything after the first 512 bytes or ten
 // entries.
 func Accepted(header string) (tags []string) {
-	if len(header) > longestHeader {
-		header = header[:strings.LastIndexByte(header[:longestHeader], ',')+1]
+	if len(header) > maxHeader {
+		header = header[:strings.LastIndexByte(header[:maxHeader], ',')+1]
 	}
 	type accepted struct {
 		tag    string
 		weight float32
 	}
 	var all []accepted
-	for i, entry := range strings.SplitN(header, ",", mostAccepted+1) {
-		if i == mostAccepted {
+	for i, entry := range strings.SplitN(header, ",", maxAccepted+1) {
+		if i == maxAccepted {
 			break
 		}
 		if tag, weight, err := language.ParseAcceptLanguage(entry); err == nil && len(tag) == 1 {

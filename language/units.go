@@ -17,7 +17,7 @@ var (
 		return regexp.MustCompile(`(\d+(?:[.,]\d+)*)[ \x{a0}\x{202f}]?(` + unitSymbols + `)(?:([^A-Za-z0-9/])|$)`)
 	})
 	currency = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`([¥￥€$£])[ \x{a0}]?(\d+(?:[.,]\d+)*)|(\d+(?:[.,]\d+)*)[ \x{a0}]?([¥￥€£])`)
+		return regexp.MustCompile(`(^|[^\pL\pN])([¥￥€$£])[ \x{a0}]?(\d+(?:[.,]\d+)*(?: (?:million|billion|trillion|thousand)\b)?)(?:([^A-Za-z0-9])|$)|(\d+(?:[.,]\d+)*(?: (?:Millionen|Milliarden|Mio\.|Mrd\.|millions|milliards|millones)(?: de?)?)?)[ \x{a0}]?([¥￥€£])`)
 	})
 )
 
@@ -60,8 +60,8 @@ func (words Units) Speak(sentence string) string {
 	})
 	return currency().ReplaceAllStringFunc(sentence, func(found string) string {
 		m := currency().FindStringSubmatch(found)
-		if text, ok := say(m[1]+m[4], m[2]+m[3]); ok {
-			return text
+		if text, ok := say(m[2]+m[6], m[3]+m[5]); ok {
+			return m[1] + text + m[4]
 		}
 		return found
 	})

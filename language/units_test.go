@@ -19,6 +19,7 @@ func TestUnits(t *testing.T) {
 		{"es", "Son 1 km y 2 km.", "Son 1 kilómetro y 2 kilómetros."},
 		{"ja", "風は12km/hで、¥45です。", "風は時速12キロメートルで、45円です。"},
 		{"zh-CN", "现在20°C，¥45。", "现在20摄氏度，45元。"},
+		{"en", "It is worth $3 trillion, $20k, US$5 or £5m.", "It is worth 3 trillion dollars, $20k, US$5 or £5m."},
 		{"it", "12 km/h", "12 km/h"},
 	} {
 		if got := language.UnitsOf(c.tag).Speak(c.text); got != c.want {

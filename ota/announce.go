@@ -111,7 +111,7 @@ type refusals struct {
 func (r *refusals) add(n Refusal) (log bool, before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.IndexFunc(r.list, func(k Refusal) bool { return k.Address == n.Address && k.Code == n.Code })
+	at := slices.IndexFunc(r.list, func(k Refusal) bool { return k.Address == n.Address && k.Code == n.Code && (k.Device == n.Device || n.Code != "unknown_host" && n.Code != "no_upgrade") })
 	if at >= 0 {
 		n.Count, n.logged = r.list[at].Count, r.list[at].logged
 		r.list = slices.Delete(r.list, at, at+1)

@@ -18,8 +18,8 @@ import (
 // Bounds of a title, in bytes. More is read than spoken, because keys are long and are
 // removed.
 const (
-	mostRead  = 2560
-	mostAloud = 160
+	maxRead  = 2560
+	maxAloud = 160
 )
 
 // question returns the question for a permission as one sentence that can be spoken.
@@ -32,7 +32,7 @@ func question(words *language.Words, w request) string {
 	default:
 		kind, title = "other", w.Tool
 	}
-	asked := agent.Permission(words, kind, remote.Redact(plain.Clip(title, mostRead), mostRead), mostAloud, len(title) > mostRead)
+	asked := agent.Permission(words, kind, remote.Redact(plain.Clip(title, maxRead), maxRead), maxAloud, len(title) > maxRead)
 	if folder := agent.Aloud(path.Base(line(w.CWD, limit.Line))); folder != "" && folder != "." && folder != "/" {
 		return words.Message("ask.session_in", "folder", plain.Clip(folder, limit.Word), "question", asked)
 	}
@@ -42,8 +42,8 @@ func question(words *language.Words, w request) string {
 // errLate is the cause of the end of a permission's context if there was no answer in time.
 var errLate = errors.New("no answer in time")
 
-// mostTries bounds how often a robot asks the same question.
-const mostTries = 2
+// maxTries bounds how often a robot asks the same question.
+const maxTries = 2
 
 // askAloud asks for a permission with one robot, and waits for one to open its channel if
 // necessary. It returns after an answer, after the end of ctx, and if no answer was
@@ -51,7 +51,7 @@ const mostTries = 2
 func (a *API) askAloud(ctx context.Context, h *permission) {
 	reader := a.o.Bus.Read()
 	q, again := h.question, false
-	for tries := 0; tries < mostTries && ctx.Err() == nil; {
+	for tries := 0; tries < maxTries && ctx.Err() == nil; {
 		if id, here := a.asking(); here {
 			q.Robot, q.Asked, q.Text = id, time.Now(), question(a.words(id), h.request)
 			if again {

@@ -22,8 +22,8 @@ type call struct {
 	bare   bool   // reported by a state without an event: the next report ends it
 }
 
-// mostCalls bounds the running calls of a session.
-const mostCalls = 32
+// maxCalls bounds the running calls of a session.
+const maxCalls = 32
 
 // withCall returns the session with one more running call. If there are too many, it drops
 // the oldest.
@@ -36,7 +36,7 @@ func (s session) withCall(c call) session {
 		c.id = fmt.Sprintf("%s-call-%d", name(s.slot), s.count)
 	}
 	s.calls = append(slices.DeleteFunc(slices.Clone(s.calls), func(r call) bool { return r.id == c.id }), c)
-	if len(s.calls) > mostCalls {
+	if len(s.calls) > maxCalls {
 		s.calls = s.calls[1:]
 	}
 	return s
@@ -145,5 +145,5 @@ func patched(patch string) string {
 // detail returns what a call does, on one short line without keys.
 func detail(tool string, input json.RawMessage) string {
 	_, title := describe(tool, input)
-	return remote.Redact(plain.Text(line(title, mostRead)), limit.Name)
+	return remote.Redact(plain.Text(line(title, maxRead)), limit.Name)
 }

@@ -191,7 +191,7 @@ func TestManyCalls(t *testing.T) {
 	for i := range 100 {
 		tab = tab.fold(noon, report{agent: claude, session: "s", event: preToolUse, state: working, call: call{id: fmt.Sprint(i), name: "Read"}})
 	}
-	if calls := tab[key(claude, "s")].calls; len(calls) != mostCalls || calls[0].id != "68" {
+	if calls := tab[key(claude, "s")].calls; len(calls) != maxCalls || calls[0].id != "68" {
 		t.Errorf("%d calls, from %+v on", len(calls), calls[0])
 	}
 }

@@ -62,7 +62,7 @@ type API struct {
 
 	mu      sync.Mutex
 	table   table
-	shown   [mostSessions]view     // as last published
+	shown   [maxSessions]view      // as last published
 	waiting map[string]*permission // by the ID of the question
 }
 
@@ -103,7 +103,7 @@ func (a *API) Run(ctx context.Context) {
 // change replaces the table, and publishes the differences. The caller holds a.mu.
 func (a *API) change(after table) {
 	a.table = after
-	for slot := range mostSessions {
+	for slot := range maxSessions {
 		v := after.inSlot(slot).view()
 		for _, e := range changes(name(slot), a.shown[slot], v) {
 			a.o.Bus.Publish("", name(slot), e)

@@ -16,10 +16,10 @@ import (
 	"perch/remote"
 )
 
-// mostWaiting bounds the waiting permissions, and mostParallel the calls parallel to one.
+// maxWaiting bounds the waiting permissions, and maxParallel the calls parallel to one.
 const (
-	mostWaiting  = 8
-	mostParallel = 2 * mostCalls
+	maxWaiting  = 8
+	maxParallel = 2 * maxCalls
 )
 
 // request is the body of POST /permission.
@@ -83,7 +83,7 @@ func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, err
 	defer withdraw()
 	h := a.addPermission(by, w, withdraw)
 	if h == nil {
-		a.o.Log.Warn("a permission is left to the terminal: too many wait already", "waiting", mostWaiting)
+		a.o.Log.Warn("a permission is left to the terminal: too many wait already", "waiting", maxWaiting)
 		return nil, nil
 	}
 	v, answered := a.release(by, h, a.await(ctx, h))
@@ -121,7 +121,7 @@ func (w request) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
-	if kind, title := describe(w.Tool, w.Input); kind == "execute" && remote.Conceals(plain.Clip(title, mostRead)) {
+	if kind, title := describe(w.Tool, w.Input); kind == "execute" && remote.Conceals(plain.Clip(title, maxRead)) {
 		return false
 	}
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
@@ -131,7 +131,7 @@ func (w request) yesOrNo() bool {
 func (a *API) addPermission(by string, w request, withdraw func()) *permission {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.waiting) >= mostWaiting {
+	if len(a.waiting) >= maxWaiting {
 		return nil
 	}
 	now := time.Now()
@@ -178,7 +178,7 @@ const parallelFor = 2 * time.Second
 // addParallel records a call that began at the same time as the waiting one.
 func (h *permission) addParallel(r report, now time.Time) {
 	if r.event == preToolUse && h.key == r.key() && r.call.id != "" && !h.call.same(r.call) &&
-		now.Sub(h.question.Asked) < parallelFor && len(h.parallel) < mostParallel {
+		now.Sub(h.question.Asked) < parallelFor && len(h.parallel) < maxParallel {
 		h.parallel = append(h.parallel, r.call)
 	}
 }

@@ -166,7 +166,7 @@ func TestPermissionShows(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		var all []<-chan string
-		for range mostWaiting {
+		for range maxWaiting {
 			all = append(all, h.permitted(t.Context()))
 		}
 		synctest.Wait()
@@ -175,7 +175,7 @@ func TestTooMany(t *testing.T) {
 			t.Errorf("one more: %s after %s", got, time.Since(began))
 		}
 		open := h.api.Questions()
-		if len(open) != mostWaiting {
+		if len(open) != maxWaiting {
 			t.Errorf("%d wait", len(open))
 		}
 		for _, q := range open {

@@ -41,12 +41,15 @@ func (s sent) stopState() (event string, state codingState) {
 		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
 	})
 	switch {
-	case s.AgentID != "", s.StopHookActive: // of a subagent; or the agent has been here before
+	case s.AgentID != "": // of a subagent
 		return stop, ""
 	case strings.HasPrefix(s.LastMessage, "API Error"):
 		return stopFailure, failed
 	case running:
 		return "", working
+	}
+	if s.StopHookActive { // the session has asked for attention before
+		return stop, idle
 	}
 	return stop, attention
 }

@@ -12,8 +12,8 @@ import (
 // Bounds of the table. A session without a report is idle after staleWork, and dropped after
 // staleSession.
 const (
-	mostSessions = 20
-	mostAgents   = 50 // subagents of a session
+	maxSessions  = 20
+	maxAgents    = 50 // subagents of a session
 	staleWork    = 5 * time.Minute
 	staleSession = 10 * time.Minute
 )
@@ -76,7 +76,7 @@ func (t table) fold(now time.Time, r report) table {
 	s = s.updateCalls(r)
 	switch {
 	case r.event == subagentStart:
-		s.subs = min(s.subs+1, mostAgents)
+		s.subs = min(s.subs+1, maxAgents)
 		s.base = juggling
 	case r.event == subagentStop:
 		s.subs = max(s.subs-1, 0)
@@ -146,13 +146,13 @@ func (t table) asked(now time.Time, key, agent string, more int) table {
 
 // with returns a copy of the table and the session of a key. If a new session finds no free
 // slot, it replaces the longest silent one without a waiting permission. There is one, because
-// mostWaiting is less than mostSessions.
+// maxWaiting is less than maxSessions.
 func (t table) with(key, agent string, now time.Time) (table, session) {
 	after := maps.Clone(t)
 	if s, known := after[key]; known {
 		return after, s
 	}
-	if len(after) >= mostSessions {
+	if len(after) >= maxSessions {
 		delete(after, limit.First(after, func(a, b session) int {
 			return cmp.Or(min(a.asks, 1)-min(b.asks, 1), a.seen.Compare(b.seen), cmp.Compare(a.key, b.key))
 		}))

@@ -117,7 +117,7 @@ func TestRoom(t *testing.T) {
 	table := table{}.asked(noon, asking, claude, 1)
 	for i := range 100 {
 		table = table.fold(noon.Add(time.Duration(i+1)*time.Second), report{agent: claude, session: fmt.Sprint(i), state: working})
-		if len(table) > mostSessions {
+		if len(table) > maxSessions {
 			t.Fatalf("%d sessions", len(table))
 		}
 	}
@@ -125,13 +125,13 @@ func TestRoom(t *testing.T) {
 		t.Error("one that asks has given way")
 	}
 	for i := range 100 {
-		if _, there := table[key(claude, fmt.Sprint(i))]; there != (i > 100-mostSessions) {
+		if _, there := table[key(claude, fmt.Sprint(i))]; there != (i > 100-maxSessions) {
 			t.Errorf("session %d is there: %t", i, there)
 		}
 	}
 	slots := map[int]bool{}
 	for _, s := range table {
-		if slots[s.slot] || s.slot >= mostSessions {
+		if slots[s.slot] || s.slot >= maxSessions {
 			t.Errorf("slot %d", s.slot)
 		}
 		slots[s.slot] = true
@@ -149,10 +149,10 @@ func TestBoardAgrees(t *testing.T) {
 	events := []string{"", "", preToolUse, preToolUse, postToolUse, postToolUseFailure, subagentStart, subagentStop, sessionEnd, stopFailure}
 	rapid.Check(t, func(t *rapid.T) {
 		board, now, seq := agent.NewBoard(), noon, uint64(0)
-		var reports [mostSessions]view
+		var reports [maxSessions]view
 		tab, running := table{}, map[string]bool{}
 		publish := func() {
-			for slot := range mostSessions {
+			for slot := range maxSessions {
 				after := tab.inSlot(slot).view()
 				for _, e := range changes(name(slot), reports[slot], after) {
 					seq++
@@ -218,6 +218,7 @@ func TestStops(t *testing.T) {
 		"with running background tasks": {[]string{work, `{"hook_event_name":"Stop","session_id":"s","background_tasks":[{"id":"b1","type":"shell","status":"running"}]}`}, time.Second, working},
 		"with finished ones":            {[]string{work, `{"hook_event_name":"Stop","session_id":"s","background_tasks":[{"id":"b1","status":"completed"}]}`}, time.Second, attention},
 		"after a hook has had it go on": {[]string{work, over, `{"hook_event_name":"Stop","session_id":"s","stop_hook_active":true}`}, 6 * time.Second, idle},
+		"after a hook and more work":    {[]string{work, over, work, `{"hook_event_name":"Stop","session_id":"s","stop_hook_active":true}`}, time.Second, idle},
 		"of a subagent":                 {[]string{work, `{"hook_event_name":"Stop","session_id":"s","agent_id":"sub1"}`}, time.Second, working},
 		"after an error of the API":     {[]string{work, `{"hook_event_name":"Stop","session_id":"s","last_assistant_message":"API Error: 529 overloaded"}`}, time.Second, failed},
 		"again":                         {[]string{work, over, over}, 6 * time.Second, idle},

@@ -21,7 +21,7 @@ type Engine struct {
 	// CheckContext reports whether a model's context is long enough, for the doctor; may be nil.
 	CheckContext func(context.Context) error
 	Warm         func(context.Context) error // makes it ready for the next turn; may be nil
-	note  func() string               // describes an engine that works; may be nil, then Where does
+	note         func() string               // describes an engine that works; may be nil, then Where does
 
 	// One of these is set, unless the engine is a server of tools.
 	Recognizer  voice.Recognizer

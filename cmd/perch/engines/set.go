@@ -240,9 +240,9 @@ func (e *Set) Lent() (r voice.Recognizers, s voice.Synthesizers) {
 		switch {
 		case n.Kind == "assist":
 		case n.Recognizer != nil && n.List == "recognizer":
-			r = append(r, n.Recognizer)
+			r = append(r, watchedRecognizer{n.Recognizer, n.condition, false})
 		case n.Synthesizer != nil && n.List == "synthesizer":
-			s = append(s, n.Synthesizer)
+			s = append(s, watchedSynthesizer{n.Synthesizer, n.condition, false})
 		}
 	}
 	return r, s
