@@ -24,23 +24,23 @@ import (
 	"perch/plain"
 )
 
-// Bounds of agents. Anybody with a key can begin sessions.
+// Limits on agents. Every client that has a key can start sessions.
 const (
 	maxAgents  = 32
-	maxChats   = 128 // chats of one turn that are remembered
+	maxChats   = 128 // remembered chats that have had a single turn
 	maxRemoved = 128 // removed agents whose removal is published again when Home Assistant starts
 )
 
-// agents are the sessions without a robot: coding agents, and chats of skins.
+// agents mirrors the sessions without a robot, which are coding agents and the chats of skins.
 type agents struct {
 	announcements
 	o     *Options
-	views map[string]*state.Agent // by the id of the agent
-	// chats are sessions that have been asked one thing. A client that names no session begins one
-	// for each question; these are not worth a device.
+	views map[string]*state.Agent // key: agent ID
+	// chats are the IDs of sessions that have had a single question, oldest first. A client that names no
+	// session starts a new one with every question, which does not deserve a device.
 	chats    []string
-	pace     *rate.Limiter // of new agents
-	removed  []removedAgent
+	pace     *rate.Limiter  // limits how fast new agents are added
+	removed  []removedAgent // oldest first
 	lanes    *lanes
 	refusals refusals
 }
@@ -49,11 +49,11 @@ type agents struct {
 type removedAgent struct {
 	id         string
 	at         time.Time
-	remembered bool // in the table of announcements, so that the next run removes it once more
+	remembered bool // the table of announcements still lists the agent, so that the next run removes it again
 }
 
-// viewFor returns the view of an event's session, or nil if the session is not an agent's. The session
-// of a notification is its sender's.
+// viewFor returns the view of the agent that an event belongs to, or nil. It adds an agent if the event
+// starts one. A notification belongs to no agent: its session is the session of its sender.
 func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
@@ -65,8 +65,8 @@ func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	return v
 }
 
-// begins reports whether an event makes its session an agent's. An agent is asked something, thinks,
-// works or asks. A program that shows an agent only reports.
+// startsAgent reports whether an event shows that its session is an agent, which gets questions, thinks,
+// works or asks. A program that only displays an agent sends other events.
 func (a *agents) begins(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
@@ -75,7 +75,7 @@ func (a *agents) begins(e event.Envelope) bool {
 	}
 	chat := slices.Contains(a.chats, e.Session)
 	if _, asked := e.Event.(event.Heard); !asked {
-		return !chat // these belong to the chat's only turn
+		return !chat // for a chat, the event belongs to its first turn
 	}
 	if chat {
 		a.chats = slices.DeleteFunc(a.chats, func(s string) bool { return s == e.Session })
@@ -86,13 +86,13 @@ func (a *agents) begins(e event.Envelope) bool {
 	return false
 }
 
-// answerable reports whether a question can be answered with yes or no, and over this broker: without
-// a user anybody in the network could answer.
+// isAnswerable reports whether a question can be answered with yes or no over this broker. A broker
+// without a user would let anybody on the network answer.
 func (a *agents) answerable(id string) bool {
 	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
-// enter makes a session a device. If there are too many, the first to end gives way.
+// addAgent adds a device for a session. If there are too many, the agent that would end first is removed.
 func (a *agents) enter(session string, at time.Time) *state.Agent {
 	if len(a.views) >= maxAgents {
 		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *state.Agent) int {
@@ -109,7 +109,7 @@ func (a *agents) enter(session string, at time.Time) *state.Agent {
 	return v
 }
 
-// remove removes an agent's device.
+// remove removes the device of an agent.
 func (a *agents) remove(id string, at time.Time) {
 	delete(a.views, id)
 	a.announce(topic.AgentPrefix+id, discovery.RemovedAgent(a.topics, id, a.o.Version), nil)
@@ -131,7 +131,8 @@ func (a *agents) forget(r *removedAgent) {
 	r.remembered = false
 }
 
-// forgetRemoved forgets the agents whose removal the broker has had time to receive.
+// forgetRemoved forgets the removed agents for which the broker has had reconcileInterval to receive the
+// removal.
 func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 	for i := range a.removed {
 		r := &a.removed[i]
@@ -141,8 +142,8 @@ func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 	}
 }
 
-// resume goes on with the sessions that are not idle, and removes the other agents that an earlier
-// run has announced.
+// resume adds an agent for each session that is not idle. It removes the other agents that an earlier run
+// announced.
 func (a *agents) resume(states []agent.State, now time.Time) {
 	for _, s := range states {
 		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(a.views) < maxAgents {
@@ -152,13 +153,13 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 		}
 	}
 	for _, key := range a.devices() {
-		if id, is := strings.CutPrefix(key, topic.AgentPrefix); is && a.views[id] == nil {
+		if id, isAgent := strings.CutPrefix(key, topic.AgentPrefix); isAgent && a.views[id] == nil {
 			a.remove(id, now)
 		}
 	}
 }
 
-// readQuestions replaces an agent's questions by the list of waiting questions.
+// readQuestions replaces an agent's questions with those that wait for an answer now.
 func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {
@@ -169,8 +170,8 @@ func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	a.publishChanges(v, now)
 }
 
-// publishChanges publishes a new agent_state and a new question at once, and other changes of the document
-// each stateInterval.
+// publishChanges publishes a new agent_state or a new question at once, and other changes at most once per
+// stateInterval.
 func (a *agents) publishChanges(v *state.Agent, now time.Time) {
 	shown := v.State.At(now)
 	if shown != v.Shown || v.Changed && (now.Sub(v.Published) >= stateInterval || v.QuestionShownAt(now)) {
@@ -179,13 +180,14 @@ func (a *agents) publishChanges(v *state.Agent, now time.Time) {
 	}
 }
 
+// publishState publishes the state document of an agent.
 func (a *agents) publishState(v *state.Agent, now time.Time) {
 	v.Changed, v.Published = false, now
 	a.state(a.topics.Agent(v.ID, "state"), v.Document())
 }
 
-// waiting returns how many agents wait for a person.
-func (a *agents) waiting() (n int) {
+// countWaiting returns how many agents wait for a person.
+func (a *agents) countWaiting() (n int) {
 	for _, v := range a.views {
 		if v.Shown == agent.Notification {
 			n++
@@ -194,10 +196,10 @@ func (a *agents) waiting() (n int) {
 	return n
 }
 
-// answers is the lane for answers to questions.
-const answers = device.ID("answers")
+// answerLane is the lane in which answers to questions are handled.
+const answerLane = device.ID("answers")
 
-// onMessage handles a message on the set topic of an agent's thing.
+// onMessage handles a message on "<agent>/<thing>/set".
 func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.Incoming) {
 	refuse := func(err error) {
 		a.refusals.log("", time.Now(), "an answer over MQTT is refused", "session", plain.Clip(id, limit.Name), "err", err)
@@ -208,7 +210,7 @@ func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.I
 		refuse(err)
 		return
 	}
-	queued := a.lanes.Add(ctx, answers, device.Job{Do: func(context.Context) {
+	queued := a.lanes.Add(ctx, answerLane, device.Job{Do: func(context.Context) {
 		if err := a.o.Questions.Reply(question, allow); err != nil {
 			a.log.Warn("an answer over MQTT came too late", "session", id, "err", err)
 		}
@@ -219,7 +221,7 @@ func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.I
 	}
 }
 
-// parseAnswer returns the question that a message answers, and the answer.
+// parseAnswer returns the ID of the question that a message answers, and whether it allows the request.
 func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.Time) (question string, allow bool, err error) {
 	v := a.views[id]
 	switch {

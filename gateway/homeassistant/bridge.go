@@ -12,25 +12,25 @@ import (
 	"perch/gateway/homeassistant/state"
 )
 
-// bridge publishes the appliance itself.
+// bridge publishes the device and the state of the appliance.
 type bridge struct {
 	announcements
 	o    *Options
-	info state.BridgeInfo // as it was last published
+	info state.BridgeInfo // the last published info
 }
 
 func newBridge(o *Options, a announcements) *bridge {
 	return &bridge{announcements: a, o: o, info: state.BridgeInfo{ID: o.ID, Version: o.Version, Started: o.Started.UTC().Truncate(time.Second)}}
 }
 
-// refresh publishes the bridge's discovery and info if they have changed.
+// refresh publishes the discovery and the info of the bridge if they have changed.
 func (b *bridge) refresh() {
 	b.announce("bridge", discovery.Bridge(b.topics, b.o.Version, b.o.URL(), b.before("bridge")), nil)
 	b.info.Host, b.info.Taken = b.o.Host()
 	b.state(b.topics.Bridge("info"), b.info)
 }
 
-// setCounts publishes the bridge's info if a number in it has changed.
+// setCounts publishes the info of the bridge if one of the counts has changed.
 func (b *bridge) setCounts(robots, waiting, strangers int) {
 	if robots != b.info.Robots || waiting != b.info.Waiting || strangers != b.info.Strangers {
 		b.info.Robots, b.info.Waiting, b.info.Strangers = robots, waiting, strangers
@@ -38,33 +38,33 @@ func (b *bridge) setCounts(robots, waiting, strangers int) {
 	}
 }
 
-// countEvery is the shortest time between two numbers of strangers. Any machine in the network can
-// invent some.
-const countEvery = time.Second
+// countInterval is the minimum time between two published counts of strangers. Any machine on the network
+// can pretend to be many robots.
+const countInterval = time.Second
 
-// strangers are the robots that their owner has not adopted. They are published as a number, and
-// with an event for each that comes, and not as devices.
+// strangers tracks the robots that their owner has not adopted. The mirror publishes their count and an
+// event for each new one, but no devices.
 type strangers struct {
 	present   map[device.ID]bool
-	announced map[device.ID]bool // of those present
-	pace      *rate.Limiter      // of the events
-	count     int                // as it is to be published
-	changed   time.Time          // when count did
-	due       time.Time          // when count is to be updated; zero is never
+	announced map[device.ID]bool // present strangers whose arrival was reported
+	pace      *rate.Limiter      // limits how many arrivals are reported
+	count     int                // number of strangers to publish
+	changed   time.Time          // when count last changed
+	due       time.Time          // when count has to be updated; zero if it is up to date
 }
 
 func newStrangers() *strangers {
-	return &strangers{present: map[device.ID]bool{}, announced: map[device.ID]bool{}, pace: newAllowance()}
+	return &strangers{present: map[device.ID]bool{}, announced: map[device.ID]bool{}, pace: newLimiter()}
 }
 
-// set replaces the strangers that are present.
+// set replaces the set of strangers that are present.
 func (s *strangers) set(present map[device.ID]bool) {
 	s.present = present
 	maps.DeleteFunc(s.announced, func(id device.ID, _ bool) bool { return !present[id] })
 }
 
-// arrive adds a stranger that has checked in, and reports whether to publish that: once for each, and
-// for no more than anybody would read.
+// arrive adds a stranger that has checked in. It reports whether to publish the arrival, which is true once
+// for each stranger and within the limit of pace.
 func (s *strangers) arrive(id device.ID, at time.Time) bool {
 	if s.announced[id] {
 		return false
@@ -73,15 +73,15 @@ func (s *strangers) arrive(id device.ID, at time.Time) bool {
 	return s.pace.AllowN(at, 1)
 }
 
-// update updates the count, at most once each countEvery.
+// update updates the count, at most once per countInterval.
 func (s *strangers) update(now time.Time) {
 	n := len(s.present)
 	switch {
 	case n == s.count:
 		s.due = time.Time{}
-	case now.Sub(s.changed) >= countEvery:
+	case now.Sub(s.changed) >= countInterval:
 		s.count, s.changed, s.due = n, now, time.Time{}
 	default:
-		s.due = s.changed.Add(countEvery)
+		s.due = s.changed.Add(countInterval)
 	}
 }

@@ -118,7 +118,7 @@ func TestAGestureIsAskedFor(t *testing.T) {
 		}
 	}
 	for payload, why := range map[string]string{
-		"somersault": "there is no gesture", "": "is no gesture",
+		"somersault": "there is no gesture", "": "is not a gesture",
 		`{"name":"wave","duration_ms":99999999}`: "duration_ms", `{"nane":"wave"}`: "unknown field",
 	} {
 		e.forget()

@@ -127,8 +127,8 @@ func TestBadCommands(t *testing.T) {
 	for _, c := range []struct{ topic, payload, why string }{
 		{"perch/a0b1c2d3e4f4/say/set", strings.Repeat("x", 1<<20), "more than 65536"},
 		{"perch/a0b1c2d3e4f4/say/set", "\xff\x00\xfe\x01", "no text in UTF-8"},
-		{"perch/a0b1c2d3e4f4/volume/set", "fifty", "is no number"},
-		{"perch/a0b1c2d3e4f4/volume/set", `"50"`, "is no number"},
+		{"perch/a0b1c2d3e4f4/volume/set", "fifty", "is not a number"},
+		{"perch/a0b1c2d3e4f4/volume/set", `"50"`, "is not a number"},
 		{"perch/a0b1c2d3e4f4/volume/set", "101", "volume goes from 0 to 100, not to 101"},
 		{"perch/a0b1c2d3e4f4/head/set", `{"yaw":"left"}`, "with numbers"},
 		{"perch/a0b1c2d3e4f4/head/set", `{"roll":3}`, "unknown field"},
@@ -138,7 +138,7 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/firmware/set", "1.2.3", "firmware is install"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x\ty"}`, "characters that can be shown"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
-		{"perch/a0b1c2d3e4f4/perception/set", `face_detected`, "is no JSON object"},
+		{"perch/a0b1c2d3e4f4/perception/set", `face_detected`, "is not a JSON object"},
 		{"perch/a0b1c2d3e4f4/cookies/set", "5", "there is no"},
 		{"perch/a0b1c2d3e4f4/notify/set", `{"event_type":"received","id":"x","text":"our own"}`, "leads it back"},
 		{"perch/a0b1c2d3e4f4/notify/set", `{"text":"x","robot":"a0b1c2d3e4f6"}`, "the body names the robot"},
@@ -218,7 +218,7 @@ func TestRequests(t *testing.T) {
 		"forget": {`{"robot":"+","transaction":"t4"}`, "not a MAC address"},
 		"adopt":  {`{"code":"000000","transaction":"t4"}`, "no robot waits"},
 		"notify": {`{"transaction":"t4"}`, "needs a text"},
-		"dance":  {`{"transaction":"t4"}`, "those there are: devices, notify, adopt, forget, firmware, restart"},
+		"dance":  {`{"transaction":"t4"}`, "the requests are devices, notify, adopt, forget, firmware, restart"},
 	} {
 		b.publish("perch/bridge/request/"+verb, c.payload)
 		e.await("perch/bridge/response/"+verb, has(`"status":"error"`, c.why, `"transaction":"t4"`))

@@ -14,8 +14,8 @@ import (
 	"perch/plain"
 )
 
-// commands carries out commands for robots, each robot's one after the other in its lane, and requests
-// to the bridge in another lane.
+// commands carries out commands for robots and requests to the bridge. The commands for one robot run one
+// after the other in the robot's lane, and requests run in a lane of the bridge.
 type commands struct {
 	o        *Options
 	robots   *robots
@@ -25,15 +25,15 @@ type commands struct {
 	refusals refusals
 }
 
-// order is a command on its way to a robot.
+// order is a command that is queued in a robot's lane.
 type order struct {
 	*Waiting
 	command command.Command
-	waited  bool                // for the robot's hello
-	from    connection.Incoming // is confirmed once the command cannot be lost
+	waited  bool                // the command was stored until the robot connected
+	message connection.Incoming // confirmed to the broker once the command has been stored or carried out
 }
 
-// onMessage handles a message on the set topic of a robot's thing.
+// onMessage handles a message on "<robot>/<thing>/set".
 func (c *commands) onMessage(ctx context.Context, name, thing string, m connection.Incoming) {
 	now := time.Now()
 	id, err := c.o.Robots.Resolve(name)
@@ -54,13 +54,13 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 		return
 	}
 	if v.State.Online && thing != "say" && thing != "notify" {
-		m.Ack() // it is worth nothing later, and a slow robot must not hold up other robots' messages
+		m.Ack() // the command is useless later, and a slow robot must not delay messages for other robots
 	}
-	w := &Waiting{Thing: thing, Payload: string(m.Payload), Expires: now.Add(waitingTime)}
-	c.enqueue(ctx, v, &order{Waiting: w, command: parsed, from: m})
+	w := &Waiting{Thing: thing, Payload: string(m.Payload), Expires: now.Add(commandLifetime)}
+	c.enqueue(ctx, v, &order{Waiting: w, command: parsed, message: m})
 }
 
-// enqueue queues an order in its robot's lane.
+// enqueue adds an order to the lane of its robot, or refuses the order if the lane is full.
 func (c *commands) enqueue(ctx context.Context, v *state.Robot, o *order) {
 	id := v.Registered.ID
 	queued := c.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
@@ -69,12 +69,12 @@ func (c *commands) enqueue(ctx context.Context, v *state.Robot, o *order) {
 	}})
 	if !queued {
 		c.refuse(v, o.Thing, errors.New("too many commands came at once"))
-		o.from.Ack()
+		o.message.Ack()
 		c.waiting.remove(id, o.Waiting)
 	}
 }
 
-// release carries out the commands that have waited for a robot's hello.
+// runWaiting queues the commands that were stored until the robot connected.
 func (c *commands) release(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	for _, w := range c.waiting.start(id) {
@@ -91,25 +91,25 @@ func (c *commands) release(ctx context.Context, v *state.Robot) {
 	}
 }
 
-// finish ends an order that was carried out, or has failed.
+// finish handles the outcome of an order.
 func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect command.Effect, err error) {
 	v := c.robots.views[id]
 	switch {
-	case v == nil: // its owner has forgotten it
-		o.from.Ack()
+	case v == nil: // the owner has forgotten the robot
+		o.message.Ack()
 		return
 	case err != nil && command.Offline(err):
 		c.postpone(ctx, v, o)
 		c.robots.publishChanges(v, time.Now())
 		return
 	case ctx.Err() != nil:
-		return // the broker, or the table of waiting commands, still has it
+		return // the broker or the table of waiting commands still has the command
 	}
-	o.from.Ack()
+	o.message.Ack()
 	c.waiting.remove(id, o.Waiting)
 	if err != nil {
 		c.refuse(v, o.Thing, err)
-		c.read(ctx, v) // so that entities show what is true
+		c.read(ctx, v) // to correct what the entities show
 		v.Changed = true
 	} else {
 		if o.waited {
@@ -120,7 +120,7 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 	c.robots.publishChanges(v, time.Now())
 }
 
-// apply shows the effect of a command.
+// applyEffect publishes the effect of a command.
 func (c *commands) apply(ctx context.Context, v *state.Robot, e command.Effect) {
 	if e.Change != nil {
 		e.Change(v)
@@ -132,7 +132,7 @@ func (c *commands) apply(ctx context.Context, v *state.Robot, e command.Effect) 
 	if e.Configured {
 		c.robots.reconcile(time.Now())
 	}
-	if e.Notice != "" && !v.State.Online { // the notifier stores it
+	if e.Notice != "" && !v.State.Online { // the notifier stores it until the robot connects
 		c.notices.queued[e.Notice] = true
 		c.report(v, "notify", event.CommandQueued, "")
 	}
@@ -142,7 +142,7 @@ func (c *commands) apply(ctx context.Context, v *state.Robot, e command.Effect) 
 	}
 }
 
-// installed reports the outcome of an installation, if a command has waited for it.
+// reportInstallation publishes the outcome of an installation that a command has asked for.
 func (c *commands) installed(v *state.Robot, outcome, reason string) {
 	if v.Installing {
 		v.Installing = false
@@ -150,15 +150,15 @@ func (c *commands) installed(v *state.Robot, outcome, reason string) {
 	}
 }
 
-// postpone stores an order for the robot's next hello.
+// postpone stores an order until the robot connects.
 func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
-	if v.Listed && !o.waited { // it has said hello since
+	if v.Listed && !o.waited { // the robot has connected in the meantime
 		o.waited = true
 		c.enqueue(ctx, v, o)
 		return
 	}
 	err := c.waiting.store(v.Registered.ID, o.Waiting)
-	o.from.Ack() // also without room on the disk: a broker sends nothing more while much is unconfirmed
+	o.message.Ack() // even if it was not stored: a broker stops sending while many messages are unconfirmed
 	if err != nil {
 		c.refuse(v, o.Thing, err)
 		return
@@ -167,32 +167,32 @@ func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 	v.Changed = true
 }
 
-// refuse reports that a command was not carried out, and why.
-func (c *commands) refuse(v *state.Robot, thing string, why error) {
-	id, thing, reason := v.Registered.ID, plain.Clip(thing, 40), plain.Clip(why.Error(), 300)
+// reportRefusal logs and publishes that a command was not carried out, and why.
+func (c *commands) refuse(v *state.Robot, thing string, err error) {
+	id, thing, reason := v.Registered.ID, plain.Clip(thing, 40), plain.Clip(err.Error(), 300)
 	if c.refusals.log(id, time.Now(), "a command over MQTT is refused", "thing", thing, "err", reason) {
 		c.report(v, thing, event.CommandRejected, reason)
 	}
-	// The entity may show it as done; the true state is published again.
+	// Home Assistant may show the entity as if the command had succeeded, so the actual state is published again.
 	c.robots.out.Republish(c.robots.topics.Robot(id, "state"), c.robots.topics.Robot(id, "led"))
 }
 
-// report publishes on the bus what became of a command.
+// publishOutcome publishes the outcome of a command on the bus.
 func (c *commands) report(v *state.Robot, thing, outcome, reason string) {
 	c.o.Bus.Publish(v.Registered.ID, "", event.Command{Thing: thing, State: outcome, Reason: reason})
 }
 
-// read asks a robot for its status, once for however many commands need it.
+// readStatus asks a robot for its status. Requests that are queued at the same time are merged into one.
 func (c *commands) read(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	if !v.State.Online {
 		return
 	}
 	c.lanes.Add(ctx, id, device.Job{Name: "read", Do: func(ctx context.Context) {
-		if answer, ok := c.o.Read(ctx, id, c.o.Log); ok {
+		if readings, ok := c.o.Read(ctx, id, c.o.Log); ok {
 			c.lanes.inHub(ctx, func() {
-				if v := c.robots.views[id]; v != nil { // its owner has not forgotten it
-					if v.Read(answer) {
+				if v := c.robots.views[id]; v != nil { // nil if the owner has forgotten the robot
+					if v.Read(readings) {
 						c.robots.publishDiscovery(v)
 					}
 					c.robots.publishChanges(v, time.Now())
@@ -205,10 +205,10 @@ func (c *commands) read(ctx context.Context, v *state.Robot) {
 // onRequest handles a message on a request topic of the bridge.
 func (c *commands) onRequest(ctx context.Context, verb string, m connection.Incoming) {
 	if verb != "notify" || m.Retained {
-		m.Ack() // the client does not wait for an answer later
+		m.Ack() // the request is useless later
 	}
-	if word := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.Retained || !word {
-		c.refusals.log("", time.Now(), "a request over MQTT is ignored: it is retained, or nothing that can be asked", "topic", plain.Clip(m.Topic, 200))
+	if isWord := strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz_") == "" && len(verb) <= 32; m.Retained || !isWord {
+		c.refusals.log("", time.Now(), "a request over MQTT is ignored: it is retained, or its topic names no request", "topic", plain.Clip(m.Topic, 200))
 		return
 	}
 	request, err := command.ParseRequest(verb, m.Payload, c.o.Robots.Resolve)
@@ -238,7 +238,7 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 	}
 }
 
-// respond publishes the response to a request, and logs an error too.
+// respond publishes the response to a request. It also logs an error.
 func (c *commands) respond(request command.Request, data any, err error) {
 	response := command.Response{Transaction: request.Transaction, Status: "ok", Data: data}
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"perch/plain"
 )
 
-// birthDelay bounds the random time after which everything is published again when Home Assistant has
-// started, so that not all its devices publish at once.
+// birthDelay bounds the random delay before everything is published again after Home Assistant has started,
+// so that not all programs on the broker publish at the same moment.
 const birthDelay = 3 * time.Second
 
-// hub owns everything that is mirrored. Its methods run in one goroutine, which waits only for its
-// inputs, and for the disk when a command is stored.
+// hub owns the mirrored state. Its methods run in one goroutine, which blocks only on its inputs, and on the
+// disk when a command is stored.
 type hub struct {
 	publisher
 	o          *Options
@@ -36,7 +36,7 @@ type hub struct {
 	bridge     *bridge
 	notices    *notices
 	commands   *commands
-	republish  time.Time // when everything is published again, because Home Assistant has started; zero is never
+	republish  time.Time // when to publish everything again because Home Assistant has started; zero if it has not
 }
 
 func newHub(o *Options, c *connection.Connection, l *lanes) *hub {
@@ -46,19 +46,20 @@ func newHub(o *Options, c *connection.Connection, l *lanes) *hub {
 	h := &hub{publisher: p, o: o, connection: c, strangers: newStrangers(), bridge: newBridge(o, a), notices: newNotices(o, p)}
 	waiting := newWaitingCommands(o.Kept)
 	h.robots = &robots{announcements: a, o: o, views: map[device.ID]*state.Robot{}, strangers: h.strangers, waiting: waiting}
-	h.agents = &agents{announcements: a, o: o, views: map[string]*state.Agent{}, pace: newAllowance(), lanes: l, refusals: f}
+	h.agents = &agents{announcements: a, o: o, views: map[string]*state.Agent{}, pace: newLimiter(), lanes: l, refusals: f}
 	h.commands = &commands{o, h.robots, h.notices, waiting, l, f}
 	return h
 }
 
-// onEvent publishes what follows from an event of the bus.
+// onEvent publishes the changes that follow from an event of the bus. A comment at the end of a line names
+// the documents that the called function publishes.
 func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.Missed:
 		h.recover(ev, e)
 		return
 	case event.Notification:
-		h.notices.received(e, ev, h.robots.views[e.Robot] != nil) // notification, of the robot or the bridge
+		h.notices.received(e, ev, h.robots.views[e.Robot] != nil) // notification of the robot or the bridge
 	case event.NotificationChanged:
 		h.notices.changed(e, ev, h.robots.views[e.Robot] != nil) // notification
 	case event.Changed:
@@ -82,13 +83,13 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	case session != nil:
 		h.onAgentEvent(session, e)
 	case e.Robot != "":
-		h.onStrangerEvent(e) // robot, of the bridge
+		h.onStrangerEvent(e) // robot event of the bridge
 	}
-	h.publishCounts(time.Now()) // info, of the bridge
+	h.publishCounts(time.Now()) // info of the bridge
 }
 
-// setState sets a session's next state. A state that an event has changed is published with the
-// documents of that event.
+// setState sets the new state of a session. It publishes a state that changed without an event; a state that
+// an event has changed is published with the other documents of that event.
 func (h *hub) setState(c agent.Change) {
 	if c.State.Robot == "" {
 		if v := h.agents.views[topic.AgentID(c.State.Session)]; v != nil {
@@ -110,8 +111,8 @@ func (h *hub) setState(c agent.Change) {
 	}
 }
 
-// onRobotEvent publishes the documents of a robot that follow from an event. A comment at the end of a
-// line names the documents that the called function publishes.
+// onRobotEvent publishes the documents of a robot that change with an event. A comment at the end of a line
+// names the documents that the called function publishes.
 func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope) {
 	publish := func(thing string, document any) { h.event(h.topics.Robot(v.Registered.ID, thing), document) }
 	if v.LongTouch(e.At) {
@@ -124,7 +125,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		v.Listed, v.UsedTools = false, false
 	case event.RobotSeen:
 		h.robots.checkIn(v, e.At) // discovery, status
-		if !ev.Waiting {          // otherwise it is another client with this robot's MAC address
+		if !ev.Waiting {          // a waiting client is another one with this robot's MAC address
 			h.robots.endDownload(v) // firmware
 		}
 	case event.RobotRenamed, event.Changed:
@@ -140,7 +141,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		v.UsedTools = v.UsedTools || ev.Status != event.ToolRunning
 		h.telemetry(h.topics.Robot(v.Registered.ID, "tool"), state.NewTool(e.Session, ev))
 	case event.TurnEnded:
-		if v.UsedTools { // a person may have asked for another volume
+		if v.UsedTools { // for example, a person may have asked for another volume
 			h.commands.read(ctx, v)
 		}
 		v.UsedTools = false
@@ -155,7 +156,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 			break
 		}
 		if newSense {
-			h.robots.publishDiscovery(v) // discovery, or Home Assistant would not know the event's entity
+			h.robots.publishDiscovery(v) // discovery, so that Home Assistant has the entity of the event
 		}
 		publish("perception", state.Perception(ev))
 		for _, touch := range touches {
@@ -193,7 +194,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 	h.robots.publishChanges(v, e.At) // state, led
 }
 
-// onAgentEvent publishes the documents of an agent without a robot that follow from an event.
+// onAgentEvent publishes the documents of an agent without a robot that change with an event.
 func (h *hub) onAgentEvent(v *state.Agent, e event.Envelope) {
 	v.Seen = e.At
 	switch ev := e.Event.(type) {
@@ -210,7 +211,7 @@ func (h *hub) onAgentEvent(v *state.Agent, e event.Envelope) {
 	h.agents.publishChanges(v, e.At) // state
 }
 
-// onStrangerEvent publishes that a robot has come which its owner has not adopted.
+// onStrangerEvent publishes that a robot has checked in which its owner has not adopted.
 func (h *hub) onStrangerEvent(e event.Envelope) {
 	seen, ok := e.Event.(event.RobotSeen)
 	if !ok || !h.strangers.arrive(e.Robot, e.At) {
@@ -224,7 +225,7 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 	h.event(h.topics.Bridge("robot"), document)
 }
 
-// recover goes on from the board after events were lost.
+// recoverFromLoss reads all state again after events were lost, and publishes it.
 func (h *hub) recover(lost event.Missed, e event.Envelope) {
 	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
 	for _, c := range h.states.HandleEvent(e) {
@@ -241,19 +242,19 @@ func (h *hub) recover(lost event.Missed, e event.Envelope) {
 	h.notices.reread(e.At)
 	h.robots.readCharacters(e.At) // discovery
 	h.bridge.refresh()
-	h.publishCounts(time.Now()) // info, of the bridge
+	h.publishCounts(time.Now()) // info of the bridge
 }
 
-// publishCounts publishes the numbers of robots and agents if they have changed.
+// publishCounts publishes the numbers of robots, strangers and waiting agents if they have changed.
 func (h *hub) publishCounts(now time.Time) {
 	h.strangers.update(now)
-	h.bridge.setCounts(h.robots.online(), h.agents.waiting(), h.strangers.count)
+	h.bridge.setCounts(h.robots.countOnline(), h.agents.countWaiting(), h.strangers.count)
 }
 
-// onMessage carries out what a message from the broker asks for.
+// onMessage handles a message from the broker: a command, a request, or Home Assistant's birth message.
 func (h *hub) onMessage(ctx context.Context, m connection.Incoming) {
 	if m.Topic == h.topics.Birth() {
-		// A retained one was there before this connection, which has published everything.
+		// A retained message is older than this connection, which has published everything already.
 		if !m.Retained && strings.TrimSpace(string(m.Payload)) == "online" && h.republish.IsZero() {
 			h.republish = time.Now().Add(500*time.Millisecond + rand.N(birthDelay))
 		}

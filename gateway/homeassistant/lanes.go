@@ -10,20 +10,20 @@ import (
 	"perch/device"
 )
 
-// newAllowance returns a limiter that allows twenty at once and then one each second.
-func newAllowance() *rate.Limiter { return rate.NewLimiter(rate.Every(time.Second), 20) }
+// newLimiter returns a limiter that allows 20 events at once, and then one per second.
+func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(time.Second), 20) }
 
-// refusals logs messages that were not obeyed, within bounds: a flood of nonsense on the broker must
-// flood neither the log nor the bus.
+// refusals logs refused messages at a limited rate, so that a flood of invalid messages on the broker does
+// not flood the log or the bus.
 type refusals struct {
 	logger *slog.Logger
-	pace   map[device.ID]*rate.Limiter // by robot; the empty id stands for messages that concern no known robot
+	pace   map[device.ID]*rate.Limiter // key: robot ID; empty for messages that name no registered robot
 }
 
-// log writes a line and reports whether it was within the bounds.
+// log writes a line and reports whether the rate limit allowed it.
 func (r refusals) log(id device.ID, now time.Time, message string, attributes ...any) bool {
 	if r.pace[id] == nil {
-		r.pace[id] = newAllowance()
+		r.pace[id] = newLimiter()
 	}
 	if !r.pace[id].AllowN(now, 1) {
 		return false
@@ -35,13 +35,14 @@ func (r refusals) log(id device.ID, now time.Time, message string, attributes ..
 	return true
 }
 
-// lanes run what may wait for a robot, and hand results to the hub's goroutine.
+// lanes runs jobs that may block on a robot, and passes their results to the hub's goroutine.
 type lanes struct {
 	device.Lanes
-	calls chan func() // to be called by the hub's goroutine
+	calls chan func() // functions that the hub's goroutine is to call
 }
 
-// inHub has the hub's goroutine call a function. It returns once the hub has accepted it.
+// callInHub passes a function to the hub's goroutine, which calls it. It returns once the hub has accepted
+// the function or ctx ends.
 func (l *lanes) inHub(ctx context.Context, call func()) {
 	select {
 	case l.calls <- call:

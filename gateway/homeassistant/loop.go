@@ -9,7 +9,7 @@ import (
 	"perch/gateway/homeassistant/state"
 )
 
-// run mirrors until ctx ends or the bus is closed.
+// run handles events, messages, calls and timers until ctx ends.
 func (h *hub) run(ctx context.Context, l *lanes) {
 	ctx, stop := context.WithCancel(ctx)
 	var pump sync.WaitGroup
@@ -27,7 +27,7 @@ func (h *hub) run(ctx context.Context, l *lanes) {
 		select {
 		case e, open := <-events:
 			if !open {
-				<-ctx.Done() // the appliance is stopping
+				<-ctx.Done() // the bus is closed because the appliance is stopping
 				return
 			}
 			h.onEvent(ctx, e)
@@ -46,7 +46,7 @@ func (h *hub) run(ctx context.Context, l *lanes) {
 	}
 }
 
-// start publishes everything as it is now, and returns a reader of later events.
+// start publishes the present state of everything, and returns a reader of the events that follow.
 func (h *hub) start(now time.Time) *event.Reader {
 	h.states = h.o.Board.NewFollower(now)
 	h.robots.characters = h.o.Characters.Names()
@@ -67,7 +67,7 @@ func (h *hub) start(now time.Time) *event.Reader {
 	return h.states.Reader(h.o.Bus)
 }
 
-// reconcile publishes changes that no event reports.
+// reconcile publishes changes that the bus does not report.
 func (h *hub) reconcile(now time.Time) {
 	h.robots.reconcile(now)
 	h.agents.forgetRemoved(h.connection.Status(), now)
@@ -75,7 +75,7 @@ func (h *hub) reconcile(now time.Time) {
 	h.publishCounts(now)
 }
 
-// nextChange returns when something is to be published next without an input, at most in an hour.
+// nextChange returns the time at which advance has to be called next. It is at most an hour ahead.
 func (h *hub) nextChange(now time.Time) time.Time {
 	first := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish, h.strangers.due)
 	for _, v := range h.robots.views {
@@ -90,7 +90,7 @@ func (h *hub) nextChange(now time.Time) time.Time {
 	return first
 }
 
-// advance publishes what is due.
+// advance publishes the changes that are due at the time now.
 func (h *hub) advance(now time.Time) {
 	for _, c := range h.states.Expire(now) {
 		h.setState(c)

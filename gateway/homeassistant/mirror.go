@@ -1,6 +1,6 @@
-// Package homeassistant makes robots devices of Home Assistant over MQTT: it announces them by
-// discovery, publishes what they do and sense, and carries out commands. It runs the embedded broker
-// too. A slow or absent broker never delays a robot.
+// Package homeassistant mirrors robots as devices of Home Assistant over MQTT: it announces them by
+// discovery, publishes what they do and sense, and carries out commands. It can also run an embedded broker.
+// A slow or absent broker never delays a robot.
 package homeassistant
 
 import (
@@ -16,15 +16,15 @@ import (
 	"perch/health"
 )
 
-// Mirror is the appliance's robots and agents on MQTT.
+// Mirror publishes the appliance's robots and agents on MQTT and carries out commands.
 type Mirror struct {
 	o          Options
 	connection *connection.Connection
 	lanes      lanes
 }
 
-// New checks the options and returns a mirror that has yet to be run. The error names the setting to
-// correct. For Probe alone, connection.Options are enough.
+// New checks the options and returns a mirror, which does nothing until Run is called. The error names the
+// setting to correct. Options that hold only connection.Options are enough for Probe.
 func New(o Options) (*Mirror, error) {
 	if o.Serve == nil {
 		o.Serve = broker.Process(o.Base, connection.ClientID(o.ID), o.Log)
@@ -36,8 +36,8 @@ func New(o Options) (*Mirror, error) {
 	return &Mirror{o: o, connection: c, lanes: lanes{calls: make(chan func(), 64)}}, nil
 }
 
-// Run mirrors until ctx ends. It returns nil when everything has ended; the bridge is then offline
-// on every broker that could still be reached.
+// Run mirrors until ctx ends, and then publishes that the bridge is offline if the broker can be reached. It
+// returns nil once all its goroutines have ended.
 func (m *Mirror) Run(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		<-ctx.Done()
@@ -51,8 +51,8 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the
-// base topic. It publishes nothing. It is for a check while no mirror runs.
+// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the base
+// topic. It publishes nothing, and must not be used while a mirror is running.
 func (m *Mirror) Probe(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		return nil
@@ -60,8 +60,8 @@ func (m *Mirror) Probe(ctx context.Context) error {
 	return m.connection.Probe(ctx)
 }
 
-// Publish publishes a message for the owner, once and not retained. It returns an error while the
-// broker is away: the message does not wait.
+// Publish publishes a message that is not retained, on behalf of the owner. It returns an error while the
+// broker is disconnected, because the message is not queued.
 func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {
 		return fmt.Errorf("publish on %s: %w", topic, cmp.Or(s.Cause, error(errors.New("the broker is away"))))
@@ -70,10 +70,10 @@ func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	return nil
 }
 
-// Status returns the condition of the connection to the broker.
+// Status returns the status of the connection to the broker.
 func (m *Mirror) Status() connection.Status { return m.connection.Status() }
 
-// Condition returns whether the mirror is connected, and names the broker.
+// Condition returns the mirror's entry in the health report: whether it is connected, and to which broker.
 func (m *Mirror) Condition() health.Part {
 	s := m.Status()
 	part := health.Part{Name: "mqtt", OK: s.Connected, Since: s.Since}
@@ -95,5 +95,5 @@ func (m *Mirror) Condition() health.Part {
 	return part.Saying(note)
 }
 
-// Account returns the embedded broker's user and password.
+// Account returns the user and the password of the embedded broker.
 func (m *Mirror) Account() (user, password string) { return m.o.User, m.o.Password }

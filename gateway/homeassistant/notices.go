@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	maxNotices    = 500       // notifications whose texts are remembered
-	noticeExpires = time.Hour // a step in a notification's life is not published later
+	maxNotices     = 500       // remembered notifications
+	noticeLifetime = time.Hour // how long the message about a notification may wait for the broker
 )
 
-// notices publishes notifications and the steps in their lives: on their robot's topic, and on the
-// bridge's those for all robots. It remembers their texts, because later events hold an id alone.
+// notices publishes a message for each step in the life of a notification: received, shown, spoken and so
+// on. It publishes on the topic of the robot, and also on the topic of the bridge if the notification is for
+// all robots. It remembers the notifications, because later events contain only an ID.
 type notices struct {
 	publisher
 	o     *Options
 	byID  map[string]notice.Notification
-	order []string
-	// queued are ids of notifications that were commanded for a robot that was offline.
+	order []string // keys of byID, oldest first
+	// queued holds the IDs of notifications that came in by an MQTT command while their robot was offline.
 	queued map[string]bool
 }
 
@@ -30,41 +31,43 @@ func newNotices(o *Options, p publisher) *notices {
 	return &notices{publisher: p, o: o, byID: map[string]notice.Notification{}, queued: map[string]bool{}}
 }
 
-// reread remembers the stored notifications, which were published in an earlier run or in events
-// that were lost.
+// reload remembers the open notifications of the store. Their events were published in an earlier run, or
+// were lost.
 func (n *notices) reread(now time.Time) {
-	for _, one := range n.o.Notices.Open(now) {
-		n.remember(one)
+	for _, open := range n.o.Notices.Open(now) {
+		n.remember(open)
 	}
 }
 
-func (n *notices) remember(one notice.Notification) {
-	if _, known := n.byID[one.ID]; !known {
-		n.order = append(n.order, one.ID)
+// remember adds a notification, and forgets the oldest if there are more than maxNotices.
+func (n *notices) remember(added notice.Notification) {
+	if _, known := n.byID[added.ID]; !known {
+		n.order = append(n.order, added.ID)
 	}
-	n.byID[one.ID] = one
+	n.byID[added.ID] = added
 	if len(n.order) > maxNotices {
 		delete(n.byID, n.order[0])
 		n.order = n.order[1:]
 	}
 }
 
-// received publishes a new notification. mirrored tells whether its robot is.
+// publishNew publishes a new notification. The flag mirrored says whether its robot is mirrored.
 func (n *notices) received(e event.Envelope, ev event.Notification, mirrored bool) {
-	one := notice.Notification{ID: ev.ID, Robot: e.Robot, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Speak: ev.Speak,
+	received := notice.Notification{ID: ev.ID, Robot: e.Robot, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Speak: ev.Speak,
 		Expires: ev.ExpiresAt}
-	n.remember(one)
-	n.publish(e, notice.Received, one, mirrored)
+	n.remember(received)
+	n.publish(e, notice.Received, received, mirrored)
 }
 
-// changed publishes a step in a notification's life, and ends the command that has waited for it.
+// publishStep publishes a later step in the life of a notification. If an MQTT command queued the
+// notification and this is its last step, it also publishes the outcome of the command.
 func (n *notices) changed(e event.Envelope, ev event.NotificationChanged, mirrored bool) {
-	one, known := n.byID[ev.ID]
-	if !known { // from long ago
-		one = notice.Notification{ID: ev.ID, Robot: e.Robot}
+	changed, known := n.byID[ev.ID]
+	if !known { // it was forgotten because it is old
+		changed = notice.Notification{ID: ev.ID, Robot: e.Robot}
 	}
-	n.publish(e, discovery.Listed(ev.State, discovery.NotificationTypes()), one, mirrored)
-	if !n.queued[ev.ID] || ev.State == notice.Shown && one.Speak {
+	n.publish(e, discovery.Listed(ev.State, discovery.NotificationTypes()), changed, mirrored)
+	if !n.queued[ev.ID] || ev.State == notice.Shown && changed.Speak {
 		return
 	}
 	delete(n.queued, ev.ID)
@@ -75,13 +78,15 @@ func (n *notices) changed(e event.Envelope, ev event.NotificationChanged, mirror
 	n.o.Bus.Publish(e.Robot, "", c)
 }
 
-func (n *notices) publish(e event.Envelope, step string, one notice.Notification, mirrored bool) {
-	expires := e.At.Add(noticeExpires)
-	if step == notice.Received && !one.Expires.IsZero() && one.Expires.Before(expires) {
-		expires = one.Expires
+// publish publishes a message about a notification, which waits for the broker for up to noticeLifetime.
+func (n *notices) publish(e event.Envelope, step string, about notice.Notification, mirrored bool) {
+	expires := e.At.Add(noticeLifetime)
+	if step == notice.Received && !about.Expires.IsZero() && about.Expires.Before(expires) {
+		expires = about.Expires
 	}
-	payload := encode(state.Notification{Type: step, ID: one.ID, Text: one.Text, Urgency: one.Urgency, ActionURL: one.ActionURL, Robot: string(e.Robot)})
-	if one.Robot == "" {
+	payload := encode(state.Notification{Type: step, ID: about.ID, Text: about.Text, Urgency: about.Urgency, ActionURL: about.ActionURL,
+		Robot: string(e.Robot)})
+	if about.Robot == "" {
 		n.out.AddNotice(connection.Message{Topic: n.topics.Bridge("notification"), Payload: payload, QoS: 1}, expires)
 	}
 	if mirrored {

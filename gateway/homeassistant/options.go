@@ -10,46 +10,47 @@ import (
 	"perch/gateway/homeassistant/connection"
 )
 
-// Options are what a mirror needs.
+// Options configures a Mirror.
 type Options struct {
 	connection.Options
 	command.Services
 
 	Version string
-	URL     func() string // the appliance's page for its owner; may return ""
-	// Host returns the appliance's name on the network, and the name that it was to have if another
-	// machine has that. Each may be empty.
+	URL     func() string // returns the URL of the owner's page; may return ""
+	// Host returns the appliance's name on the network, and the configured name if another machine has taken
+	// it. Each may be empty.
 	Host      func() (host, taken string)
-	Transport device.Transport // of robots whose owner has chosen none
-	Away      time.Duration    // a robot not seen for so long is offline; 0 is never
-	// ShareTranscripts publishes what was recognized and spoken, which Home Assistant stores in its
-	// database.
+	Transport device.Transport // used by robots for which the owner has not chosen a transport
+	Away      time.Duration    // after this time without an event a robot counts as offline; 0 means never
+	// ShareTranscripts says whether recognized and spoken texts are published. Home Assistant stores them in
+	// its database.
 	ShareTranscripts bool
 
 	Characters characters
 	Notices    noticeStore
 	Questions  questions
-	Restart    func()           // begins a restart of the appliance, and returns at once
-	Announced  table[[]string]  // ids of every component that was ever announced, by robot, agent or "bridge"
-	Kept       table[[]Waiting] // commands that wait for their robot's next hello, by robot
+	Restart    func()           // starts a restart of the appliance, and returns at once
+	Announced  table[[]string]  // IDs of all components that were ever announced; key: robot ID, agent ID or "bridge"
+	Kept       table[[]Waiting] // commands that wait until their robot connects; key: robot ID
 }
 
-// characters are the appliance's characters.
+// characters provides the characters of the appliance.
 type characters interface {
-	// Names returns the ids of all but the household's.
+	// Names returns the IDs of all characters except the household's.
 	Names() []string
-	// Who returns the id of a robot's character. It does not block.
+	// Who returns the ID of the character that a robot uses. It does not block.
 	Who(robot device.ID, session string) string
 }
 
-// noticeStore holds the notifications that were accepted.
+// noticeStore stores notifications.
 type noticeStore interface {
+	// Open returns the accepted notifications that nobody has acknowledged.
 	Open(now time.Time) []notice.Notification
 }
 
-// questions are the questions of agents that wait for a person.
+// questions holds the questions of agents that wait for a person.
 type questions interface {
 	Questions() []agent.Question
-	// Reply wraps agent.ErrNoQuestion if the question does not wait any more.
+	// Reply answers a question. Its error wraps agent.ErrNoQuestion if the question no longer waits.
 	Reply(id string, allow bool) error
 }

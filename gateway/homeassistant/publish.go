@@ -12,33 +12,33 @@ import (
 	"perch/gateway/homeassistant/topic"
 )
 
-// publisher puts documents into the outbox.
+// publisher adds messages to the outbox.
 type publisher struct {
 	topics topic.Names
 	out    *connection.Outbox
 }
 
-// state publishes a document that the broker retains.
+// sendRetained publishes a JSON document that the broker retains.
 func (p publisher) state(topic string, document any) {
 	p.out.Add(connection.Message{Topic: topic, Payload: encode(document), Retained: true, QoS: 1})
 }
 
-// status publishes a word that the broker retains.
-func (p publisher) status(topic, word string) {
-	p.out.Add(connection.Message{Topic: topic, Payload: []byte(word), Retained: true, QoS: 1})
+// sendRetainedText publishes a text that the broker retains. An empty text deletes the retained message.
+func (p publisher) status(topic, text string) {
+	p.out.Add(connection.Message{Topic: topic, Payload: []byte(text), Retained: true, QoS: 1})
 }
 
-// event publishes a document that is not retained.
+// sendEvent publishes a JSON document that is not retained.
 func (p publisher) event(topic string, document any) {
 	p.out.Add(connection.Message{Topic: topic, Payload: encode(document), QoS: 1})
 }
 
-// telemetry publishes a document that may be lost.
+// sendTelemetry publishes a JSON document that may be lost.
 func (p publisher) telemetry(topic string, document any) {
 	p.out.Add(connection.Message{Topic: topic, Payload: encode(document)})
 }
 
-// encode encodes a document of this package, which cannot fail.
+// encode returns a document as JSON. It panics on an error, since all documents of this package can be encoded.
 func encode(document any) []byte {
 	payload, err := json.Marshal(document)
 	if err != nil {
@@ -47,14 +47,14 @@ func encode(document any) []byte {
 	return payload
 }
 
-// announcements publishes discovery and remembers the ids of what was announced.
+// announcements publishes the discovery of devices, and remembers the IDs of the announced components.
 type announcements struct {
 	publisher
-	ids table[[]string]
+	ids table[[]string] // IDs of components; key: robot ID, agent ID or "bridge"
 	log *slog.Logger
 }
 
-// before returns the ids of everything that was ever announced for a device.
+// announcedIDs returns the IDs of all components that were ever announced for a device.
 func (a announcements) before(device string) []string {
 	ids, _, err := a.ids.Get(device)
 	if err != nil {
@@ -63,19 +63,19 @@ func (a announcements) before(device string) []string {
 	return ids
 }
 
-// devices returns the keys of all announced devices.
+// announcedDevices returns the keys of all announced devices, sorted.
 func (a announcements) devices() []string {
 	return slices.Sorted(maps.Keys(maps.Collect(a.ids.All())))
 }
 
-// announce publishes a device's announcement and remembers its ids. If again can make the payload of
-// a step once more, payloads are not kept in memory.
-func (a announcements) announce(device string, d discovery.Announcement, again func(step int) []byte) {
+// announce publishes the announcement of a device and remembers its component IDs. If payload is not nil, it
+// makes the payload of a step again, so that the outbox need not hold the payloads in memory.
+func (a announcements) announce(device string, d discovery.Announcement, payload func(step int) []byte) {
 	steps := make([]connection.Message, len(d.Payloads))
-	for i, payload := range d.Payloads {
-		steps[i] = connection.Message{Topic: d.Topic, Payload: payload, Retained: true, QoS: 1}
-		if again != nil {
-			steps[i].Again = func() []byte { return again(i) }
+	for i, first := range d.Payloads {
+		steps[i] = connection.Message{Topic: d.Topic, Payload: first, Retained: true, QoS: 1}
+		if payload != nil {
+			steps[i].Again = func() []byte { return payload(i) }
 		}
 	}
 	a.out.AddSteps(steps)
@@ -84,11 +84,11 @@ func (a announcements) announce(device string, d discovery.Announcement, again f
 	}
 }
 
-// table stores values by key.
+// table stores values by key, on disk.
 type table[T any] interface {
 	Get(key string) (T, bool, error)
-	Put(key string, v T) error // durable when it returns
-	PutSoon(key string, v T)   // may be lost in a power cut
-	DeleteSoon(key string)
+	Put(key string, v T) error // returns once the value is durable
+	PutSoon(key string, v T)   // a power cut may undo it
+	DeleteSoon(key string)     // a power cut may undo it
 	All() iter.Seq2[string, T]
 }

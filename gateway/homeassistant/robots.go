@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	stateInterval = 100 * time.Millisecond // between documents without a new agent_state
-	moodInterval  = time.Second            // between moods with the same feeling: Home Assistant stores each
-
-	reconcileInterval = 10 * time.Second
+	stateInterval     = 100 * time.Millisecond // minimum time between two state documents with the same agent_state
+	moodInterval      = time.Second            // minimum time between two moods with the same feeling, since Home Assistant stores each
+	reconcileInterval = 10 * time.Second       // time between two comparisons with the registry
 )
 
-// robots are the robots that their owner has adopted.
+// robots mirrors the robots that their owner has adopted.
 type robots struct {
 	announcements
 	o          *Options
 	views      map[device.ID]*state.Robot
 	strangers  *strangers
 	waiting    *waitingCommands
-	characters []string // that robots can have
+	characters []string // IDs of the characters that robots can use
 }
 
-// viewFor returns a robot's view, or nil for a stranger. A robot gets one as soon as its owner has
-// adopted it, and loses it as soon as its owner has forgotten it.
+// viewFor returns the view of an adopted robot, or nil for a stranger. It adds the view of a robot that
+// was adopted just now, and removes the view of a robot that was forgotten.
 func (r *robots) viewFor(id device.ID, now time.Time) *state.Robot {
-	if known := r.views[id] != nil; known != r.o.Robots.Trusts(id) {
+	if hasView := r.views[id] != nil; hasView != r.o.Robots.Trusts(id) {
 		r.reconcile(now)
 	}
 	return r.views[id]
 }
 
-// reconcile publishes what has changed in the registry, which reports no change of some kinds.
+// reconcile compares the views with the registry and publishes the differences. Some changes in the
+// registry publish no event.
 func (r *robots) reconcile(now time.Time) {
 	adopted, present := map[device.ID]bool{}, map[device.ID]bool{}
 	for _, registered := range r.o.Robots.List() {
@@ -51,15 +51,15 @@ func (r *robots) reconcile(now time.Time) {
 			v = r.enter(registered)
 		}
 		adopted[registered.ID] = true
-		was, character := v.Registered, r.o.Characters.Who(registered.ID, "")
-		changed := was.Board != registered.Board || was.Firmware != registered.Firmware || was.BaseURL != registered.BaseURL ||
-			was.Settings.Name != registered.Settings.Name || v.Character != character
-		v.Changed = v.Changed || changed || was.Settings.Transport != registered.Settings.Transport || !was.LastSeen.Equal(registered.LastSeen)
+		old, character := v.Registered, r.o.Characters.Who(registered.ID, "")
+		changed := old.Board != registered.Board || old.Firmware != registered.Firmware || old.BaseURL != registered.BaseURL ||
+			old.Settings.Name != registered.Settings.Name || v.Character != character
+		v.Changed = v.Changed || changed || old.Settings.Transport != registered.Settings.Transport || !old.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
 		if changed || v.Published.IsZero() {
 			r.publishDiscovery(v)
 		}
-		r.publishFirmware(v) // the catalogue publishes no event for a new image
+		r.publishFirmware(v) // the firmware catalogue publishes no event for a new image
 		r.publishStatus(v, now)
 		if v.Published.IsZero() {
 			r.publishState(v, now)
@@ -73,10 +73,10 @@ func (r *robots) reconcile(now time.Time) {
 	r.strangers.set(present)
 }
 
-// enter begins to mirror a robot.
+// addRobot adds the view of a robot.
 func (r *robots) enter(registered device.Robot) *state.Robot {
 	v := &state.Robot{
-		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the events so far are not yet read
+		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the initial state, since no event was read yet
 		Shown: agent.Idle, Transport: r.o.Transport, Senses: discovery.NewSenses(r.before(string(registered.ID))),
 	}
 	r.views[registered.ID] = v
@@ -92,7 +92,7 @@ func (r *robots) removeForgotten() {
 	}
 }
 
-// remove removes a robot from the broker and from Home Assistant.
+// remove removes the device of a robot from the broker and from Home Assistant.
 func (r *robots) remove(id device.ID) {
 	r.announce(string(id), discovery.RemovedRobot(r.topics, id), nil)
 	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
@@ -103,7 +103,7 @@ func (r *robots) remove(id device.ID) {
 	delete(r.views, id)
 }
 
-// readCharacters reads the list of characters and announces what has changed.
+// readCharacters reads the list of characters, and announces the robots whose choices have changed.
 func (r *robots) readCharacters(now time.Time) {
 	r.characters = r.o.Characters.Names()
 	r.reconcile(now)
@@ -112,7 +112,7 @@ func (r *robots) readCharacters(now time.Time) {
 	}
 }
 
-// checkIn publishes what the registry knows of a robot that has just checked in.
+// checkIn publishes the registry's data of a robot that has just checked in.
 func (r *robots) checkIn(v *state.Robot, now time.Time) {
 	registered, err := r.o.Robots.Get(v.Registered.ID)
 	if err != nil {
@@ -123,8 +123,8 @@ func (r *robots) checkIn(v *state.Robot, now time.Time) {
 	r.publishStatus(v, now)
 }
 
-// tools returns a robot's tools. Until it has listed them after an update they are the earlier
-// firmware's.
+// tools returns the tools of a robot. After a firmware update these are the tools of the old firmware until
+// the robot lists its tools again.
 func (r *robots) tools(v *state.Robot) []device.Tool {
 	if tools := r.o.Talk.Tools(v.Registered.ID); len(tools) > 0 {
 		return tools
@@ -132,25 +132,25 @@ func (r *robots) tools(v *state.Robot) []device.Tool {
 	return v.Registered.Tools
 }
 
-// choices returns the characters that a robot can have: the household's, the others, and its own if
-// that is a file which only the configuration names.
+// choices returns the IDs of the characters that a robot can use: the household's, all others, and the
+// robot's present one, which may be a file that only the configuration names.
 func (r *robots) choices(v *state.Robot) []string {
-	all := append([]string{agent.DefaultCharacter}, r.characters...)
-	if v.Character != "" && !slices.Contains(all, v.Character) {
-		all = append(all, v.Character)
+	ids := append([]string{agent.DefaultCharacter}, r.characters...)
+	if v.Character != "" && !slices.Contains(ids, v.Character) {
+		ids = append(ids, v.Character)
 	}
-	return all
+	return ids
 }
 
-// publishDiscovery publishes a robot's discovery. The outbox skips it if it has not changed.
+// publishDiscovery publishes the discovery of a robot. The outbox skips an unchanged discovery.
 func (r *robots) publishDiscovery(v *state.Robot) {
 	id := v.Registered.ID
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
 		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
 		Characters: r.choices(v)}
-	before := r.before(string(id))
-	d := discovery.Robot(r.topics, card, before)
-	if !v.Published.IsZero() { // Home Assistant reads the retained document again, with the new ranges
+	announced := r.before(string(id))
+	d := discovery.Robot(r.topics, card, announced)
+	if !v.Published.IsZero() { // Home Assistant will read the retained document with the new ranges of sliders
 		r.state(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
 		v.Changed = true
 	}
@@ -158,10 +158,10 @@ func (r *robots) publishDiscovery(v *state.Robot) {
 	if v.Senses["mood"] {
 		r.publishMood(v, time.Now())
 	}
-	r.announce(string(id), d, func(step int) []byte { return discovery.Robot(r.topics, card, before).Payloads[step] })
+	r.announce(string(id), d, func(step int) []byte { return discovery.Robot(r.topics, card, announced).Payloads[step] })
 }
 
-// publishChanges publishes a new agent_state at once, and other changes of the document each stateInterval.
+// publishChanges publishes a new agent_state at once, and other changes at most once per stateInterval.
 func (r *robots) publishChanges(v *state.Robot, now time.Time) {
 	shown := v.State.At(now)
 	if shown != v.Shown || v.Changed && now.Sub(v.Published) >= stateInterval {
@@ -170,15 +170,16 @@ func (r *robots) publishChanges(v *state.Robot, now time.Time) {
 	}
 }
 
+// publishState publishes the state document of a robot, and the state of its lights if it has any.
 func (r *robots) publishState(v *state.Robot, now time.Time) {
 	v.Changed, v.Published = false, now
 	r.state(r.topics.Robot(v.Registered.ID, "state"), v.Document())
 	if _, found := device.FindLights(r.tools(v)); found {
-		r.state(r.topics.Robot(v.Registered.ID, "led"), cmp.Or(v.Light, &state.Light{})) // unknown if nil
+		r.state(r.topics.Robot(v.Registered.ID, "led"), cmp.Or(v.Light, &state.Light{})) // a nil Light is unknown
 	}
 }
 
-// publishStatus publishes whether a robot counts as there.
+// publishStatus publishes whether a robot counts as online.
 func (r *robots) publishStatus(v *state.Robot, now time.Time) {
 	status := "offline"
 	if v.Online(now, r.o.Away) {
@@ -187,24 +188,25 @@ func (r *robots) publishStatus(v *state.Robot, now time.Time) {
 	r.status(r.topics.Robot(v.Registered.ID, "status"), status)
 }
 
-// endDownload publishes that a robot downloads no firmware any more.
+// endDownload publishes that a robot is no longer downloading firmware.
 func (r *robots) endDownload(v *state.Robot) {
 	v.EndDownload()
 	r.publishFirmware(v)
 }
 
+// publishMood publishes the mood of a robot.
 func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	v.MoodChanged, v.MoodPublished = false, now
 	r.state(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
-// publishFirmware publishes the firmware that a robot runs and could run.
+// publishFirmware publishes the installed and the latest firmware version of a robot.
 func (r *robots) publishFirmware(v *state.Robot) {
 	installed, latest := r.o.Firmware.Update(v.Registered.ID)
 	r.state(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
 }
 
-// advance publishes what has changed in a robot without an event.
+// advance publishes the changes of a robot that are due at the time now.
 func (r *robots) advance(v *state.Robot, now time.Time) {
 	if v.LongTouch(now) {
 		r.event(r.topics.Robot(v.Registered.ID, "touch"), state.Event{Type: "long_press_start"})
@@ -219,7 +221,8 @@ func (r *robots) advance(v *state.Robot, now time.Time) {
 	r.publishStatus(v, now)
 }
 
-// nextChange returns when a robot is to advance next, and the zero time for never.
+// nextChange returns the time at which advance has to be called next for a robot, or the zero time if no
+// change is due.
 func (r *robots) nextChange(v *state.Robot, now time.Time) time.Time {
 	first := v.NextChange()
 	if v.Changed {
@@ -234,8 +237,8 @@ func (r *robots) nextChange(v *state.Robot, now time.Time) time.Time {
 	return first
 }
 
-// online returns how many robots can be reached.
-func (r *robots) online() (n int) {
+// countOnline returns how many robots can be reached.
+func (r *robots) countOnline() (n int) {
 	for _, v := range r.views {
 		if v.State.Online {
 			n++

@@ -8,24 +8,25 @@ import (
 	"perch/device"
 )
 
-// waitingTime is how long a command waits. An older one would only puzzle the people near the robot.
-const waitingTime = 24 * time.Hour
+// commandLifetime is how long a command waits for its robot. A robot that carried out an older command
+// would only puzzle the people near it.
+const commandLifetime = 24 * time.Hour
 
-// Waiting is a command that waits for its robot's next hello.
+// Waiting is a command that waits until its robot connects.
 type Waiting struct {
 	Thing   string    `json:"thing"`
-	Payload string    `json:"payload"` // as it was published
+	Payload string    `json:"payload"` // the published MQTT payload, unchanged
 	Expires time.Time `json:"expires"`
 
-	running bool
+	running bool // the command is queued in its robot's lane, or is being carried out
 }
 
-// waitingCommands are the commands that wait, the latest of each thing. (Sentences and notifications
-// wait at the notifier.) A command stays in the table until it was carried out: the broker has been
-// told to forget it, and the power may fail before that.
+// waitingCommands holds the commands that wait for their robots: for each robot, the latest command of
+// each thing. Sentences and notifications wait in the notifier instead. A command stays in the table
+// until it has been carried out, because the broker no longer has it and the power may fail.
 type waitingCommands struct {
 	table   table[[]Waiting]
-	byRobot map[device.ID][]*Waiting
+	byRobot map[device.ID][]*Waiting // oldest first
 }
 
 func newWaitingCommands(t table[[]Waiting]) *waitingCommands {
@@ -40,7 +41,7 @@ func newWaitingCommands(t table[[]Waiting]) *waitingCommands {
 	return c
 }
 
-// store adds a command in place of an earlier one for the same thing. It is durable on return.
+// store adds a command durably. It replaces an earlier command for the same thing.
 func (c *waitingCommands) store(id device.ID, w *Waiting) error {
 	list := slices.DeleteFunc(slices.Clone(c.byRobot[id]), func(o *Waiting) bool { return o.Thing == w.Thing })
 	list = append(list, w)
@@ -51,32 +52,32 @@ func (c *waitingCommands) store(id device.ID, w *Waiting) error {
 	return nil
 }
 
-// values returns a list as the table stores it.
-func values(list []*Waiting) (all []Waiting) {
+// values returns the commands of a list by value, as the table stores them.
+func values(list []*Waiting) (commands []Waiting) {
 	for _, w := range list {
-		all = append(all, *w)
+		commands = append(commands, *w)
 	}
-	return all
+	return commands
 }
 
-// start returns a robot's commands, which are running from then on; remove ends each. A reboot is
-// last, because it would cut off the others.
+// start marks a robot's commands as running and returns those that were not running yet. A reboot comes
+// last, because it would interrupt the other commands. The caller removes each command that has ended.
 func (c *waitingCommands) start(id device.ID) []*Waiting {
-	var list, last []*Waiting
+	var list, reboots []*Waiting
 	for _, w := range c.byRobot[id] {
 		switch {
 		case w.running:
 		case w.Thing == "reboot":
-			last = append(last, w)
+			reboots = append(reboots, w)
 		default:
 			list = append(list, w)
 		}
 		w.running = true
 	}
-	return append(list, last...)
+	return append(list, reboots...)
 }
 
-// remove removes a command that was carried out or refused. It ignores any other.
+// remove removes a command that was carried out or refused. It ignores a command that is not stored.
 func (c *waitingCommands) remove(id device.ID, w *Waiting) {
 	i := slices.Index(c.byRobot[id], w)
 	if i < 0 {

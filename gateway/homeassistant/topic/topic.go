@@ -12,34 +12,34 @@ import (
 	"perch/language"
 )
 
-// Names are what the topics of one appliance are built from.
+// Names holds the parts from which the topics of one appliance are built.
 type Names struct {
-	Base      string // the first level of every topic but discovery's: "perch"
-	Prefix    string // the first level of Home Assistant's topics: "homeassistant"
-	Appliance string // the appliance's id, 8 hex digits
+	Base      string // first level of every topic except those of discovery, such as "perch"
+	Prefix    string // first level of Home Assistant's topics, such as "homeassistant"
+	Appliance string // ID of the appliance, 8 hex digits
 }
 
-// AgentPrefix begins the topic level, and the key in the table of announcements, of an agent
-// without a robot. No robot's id begins with it.
+// AgentPrefix is the prefix of the topic level of an agent without a robot, and of its key in the table of
+// announcements. No robot ID begins with it.
 const AgentPrefix = "agent_"
 
-// Robot returns a robot's topic: Robot(id, "say/set").
+// Robot returns a topic of a robot, for example Robot(id, "say/set").
 func (n Names) Robot(id device.ID, thing string) string {
 	return n.Base + "/" + string(id) + "/" + thing
 }
 
-// Agent returns the topic of an agent without a robot: Agent(id, "state").
+// Agent returns a topic of an agent without a robot, for example Agent(id, "state").
 func (n Names) Agent(id, thing string) string { return n.Base + "/" + AgentPrefix + id + "/" + thing }
 
-// Bridge returns a topic of the appliance itself: Bridge("info").
+// Bridge returns a topic of the appliance itself, for example Bridge("info").
 func (n Names) Bridge(thing string) string { return n.Base + "/bridge/" + thing }
 
 // Birth returns the topic on which Home Assistant publishes that it has started.
 func (n Names) Birth() string { return n.Prefix + "/status" }
 
-// Config returns the discovery topic of a device: a robot's id, "bridge", or an agent's id after
-// AgentPrefix. Home Assistant accepts only letters, digits, hyphens and underscores there, so
-// other characters of the base topic become underscores.
+// Config returns the discovery topic of a device, which is a robot ID, "bridge", or AgentPrefix and an agent
+// ID. Home Assistant accepts only letters, digits, hyphens and underscores in the topic, so all other
+// characters of the base topic are replaced by underscores.
 func (n Names) Config(device string) string {
 	base := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(letters, r) {
@@ -50,10 +50,10 @@ func (n Names) Config(device string) string {
 	return n.Prefix + "/device/" + base + "_" + device + "/config"
 }
 
-// Commands returns the filters of commands for robots and agents, and of requests to the bridge.
+// Commands returns the topic filters for commands to robots and agents, and for requests to the bridge.
 func (n Names) Commands() []string { return []string{n.Base + "/+/+/set", n.Bridge("request/+")} }
 
-// ParseSet splits "<base>/<device>/<thing>/set", the topic of a command.
+// ParseSet splits "<base>/<device>/<thing>/set", the topic of a command. It reports whether topic has this form.
 func (n Names) ParseSet(topic string) (device, thing string, ok bool) {
 	rest, below := strings.CutPrefix(topic, n.Base+"/")
 	rest, set := strings.CutSuffix(rest, "/set")
@@ -64,23 +64,24 @@ func (n Names) ParseSet(topic string) (device, thing string, ok bool) {
 	return device, thing, true
 }
 
-// ParseRequest splits "<base>/bridge/request/<verb>".
+// ParseRequest splits "<base>/bridge/request/<verb>". It reports whether topic has this form.
 func (n Names) ParseRequest(topic string) (verb string, ok bool) {
 	verb, ok = strings.CutPrefix(topic, n.Bridge("request/"))
 	return verb, ok && verb != "" && !strings.Contains(verb, "/")
 }
 
-// letters are what Home Assistant accepts in one level of a discovery topic.
+// letters are the characters that Home Assistant accepts in one level of a discovery topic.
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// IsLevel reports whether Home Assistant accepts an id as one level of a discovery topic.
+// IsLevel reports whether Home Assistant accepts an ID as one level of a discovery topic.
 func IsLevel(id string) bool { return id != "" && strings.Trim(id, letters) == "" }
 
-// Hashed begins the ids of agents whose session's name is unfit for a topic.
+// HashPrefix is the prefix of agent IDs that are hashes of a session name.
 const Hashed = "h-"
 
-// AgentID returns the id of a session's agent in topics: always the same for one session. A client
-// chooses its session's name, so a name with other characters, or a long one, is hashed.
+// AgentID returns the ID of a session's agent in topics. It always returns the same ID for a session: its
+// name, or a hash if the name is long or has characters that are not allowed in topics. Clients choose the
+// names of their sessions.
 func AgentID(session string) string {
 	if IsLevel(session) && len(session) <= 40 && !strings.HasPrefix(session, Hashed) {
 		return session
@@ -89,8 +90,8 @@ func AgentID(session string) string {
 	return Hashed + hex.EncodeToString(sum[:6])
 }
 
-// Check returns an error for a topic that other topics cannot begin with. The error names key, the
-// setting that holds the topic.
+// Check returns an error if a topic cannot be the first part of other topics. The error names key, the
+// setting that contains the topic.
 func Check(key, topic string) error {
 	if len(topic) > 64 || slices.ContainsFunc(strings.Split(topic, "/"), func(level string) bool { return !IsLevel(level) }) {
 		return language.OfKey(key, fmt.Errorf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
