@@ -10,31 +10,30 @@ import (
 	"perch/plain"
 )
 
-// MaxText is the longest state that Home Assistant stores, in characters.
+// MaxText is the maximum length of a state in Home Assistant, in characters.
 const MaxText = 255
 
-// Card is what a robot's discovery is made from.
+// Card holds the data from which the discovery of a robot is made.
 type Card struct {
 	ID         device.ID
-	Name       string // given by its owner; may be empty
+	Name       string // chosen by the owner; may be empty
 	Board      string
 	Firmware   string
-	Version    string // of the appliance
-	BaseURL    string
+	Version    string // version of Perch
+	BaseURL    string // address at which the robot reaches the appliance
 	Tools      []device.Tool
 	Senses     Senses
-	Gestures   []string // that it can be asked for, by name
-	Characters []string // that it can have, by id
+	Gestures   []string // names of the gestures to choose from
+	Characters []string // IDs of the characters to choose from
 }
 
-// Senses holds what a robot is known to report, by the keys of the entities: "battery", "charging",
-// "signal", "temperature", "face", "identity", "touch", "perception", "mood", "booted"; and
-// "firmware", which the catalogue knows.
+// Senses is the set of values and events that a robot is known to report. Each sense has the key of its
+// entity: one of reportedSenses, "booted", or "firmware", whose state comes from the firmware catalogue.
 type Senses map[string]bool
 
-// NewSenses returns the senses of a robot that has yet to report anything, given the ids that were
-// announced for it before: otherwise its entities would vanish with each start of the appliance and
-// come back later.
+// NewSenses returns the senses of a robot that has not reported anything in this run. It includes the senses
+// among the component IDs that were announced before: otherwise the entities would vanish with each start of
+// the appliance, until the robot reports again.
 func NewSenses(announced []string) Senses {
 	s := Senses{"booted": true, "firmware": true}
 	for _, id := range announced {
@@ -45,7 +44,7 @@ func NewSenses(announced []string) Senses {
 	return s
 }
 
-// reportedSenses returns the senses that a robot is known to have once it has reported them.
+// reportedSenses returns the senses that a robot has only after it has reported them once.
 func reportedSenses() []string {
 	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "mood"}
 }
@@ -57,29 +56,32 @@ func (s Senses) Add(sense string) bool {
 	return !known
 }
 
-// OneLine returns a text from outside as one printable line of at most limit.Word bytes.
+// OneLine returns an untrusted text as one printable line of at most limit.Word bytes.
 func OneLine(text string) string { return strings.TrimSpace(plain.Clip(plain.Text(text), limit.Word)) }
 
-// robotIdentifier identifies a robot's device at Home Assistant, which merges devices that have an
-// identifier in common.
+// robotIdentifier returns the identifier of a robot's device. Home Assistant merges devices that have the
+// same identifier.
 func robotIdentifier(n topic.Names, id device.ID) string { return n.Appliance + "_" + string(id) }
 
+// bridgeIdentifier returns the identifier of the appliance's device.
 func bridgeIdentifier(n topic.Names) string { return n.Appliance + "_bridge" }
 
+// agentIdentifier returns the identifier of an agent's device.
 func agentIdentifier(n topic.Names, id string) string {
 	return n.Appliance + "_" + topic.AgentPrefix + id
 }
 
-// componentID returns the id of an announced component, to be remembered. It has the platform, because
-// even a version that no longer has the entity needs that to remove it.
+// componentID returns the ID under which an announced component is remembered. It contains the platform,
+// which a later version of Perch needs to remove the entity.
 func componentID(key, platform string) string { return platform + "/" + key }
 
+// splitID splits a component ID. ok is false if the ID is invalid.
 func splitID(id string) (platform, key string, ok bool) {
 	platform, key, ok = strings.Cut(id, "/")
 	return platform, key, ok && slices.Contains(Platforms(), platform) && topic.IsLevel(key)
 }
 
-// Platforms returns the platforms of announced entities.
+// Platforms returns the entity platforms of Home Assistant that are used here.
 func Platforms() []string {
 	return []string{"binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update"}
 }

@@ -13,16 +13,16 @@ import (
 	"perch/gateway/homeassistant/topic"
 )
 
-// Announcement is the discovery of one device: payloads to publish retained on one topic, in order.
+// Announcement is the discovery of one device.
 type Announcement struct {
 	Topic    string
-	Payloads [][]byte
-	// IDs are to be remembered, and passed to the device's next announcement. A removal has none.
+	Payloads [][]byte // to be published on Topic in this order, retained
+	// IDs are the component IDs to remember and to pass to the next announcement of the device. They are nil
+	// for a removal.
 	IDs []string
 }
 
-// payload is one discovery payload. Home Assistant rejects the whole of it for a single unknown key
-// at this level.
+// payload is a discovery payload. Home Assistant rejects a payload that has an unknown key at this level.
 type payload struct {
 	Device           map[string]any       `json:"device"`
 	Origin           map[string]string    `json:"origin"`
@@ -32,11 +32,11 @@ type payload struct {
 	Components       map[string]component `json:"components"`
 }
 
-// Robot announces a robot. Before are the ids of every component that was ever announced for it. A
-// component that it no longer has is first reduced to its platform, which has Home Assistant remove
-// it, and then left out. Both payloads are published each time, because Home Assistant or the broker
-// may have been away the last time.
-func Robot(n topic.Names, c Card, before []string) Announcement {
+// Robot returns the announcement of a robot. The argument announced holds the IDs of all components that were
+// ever announced for the robot. A component that no longer exists is reduced to its platform in the first
+// payload, upon which Home Assistant removes it, and is missing from the last payload. Both payloads are
+// published every time, because Home Assistant or the broker may have been offline the last time.
+func Robot(n topic.Names, c Card, announced []string) Announcement {
 	components := robotComponents(n, c)
 	d := map[string]any{
 		"identifiers": []string{robotIdentifier(n, c.ID)},
@@ -49,16 +49,15 @@ func Robot(n topic.Names, c Card, before []string) Announcement {
 	setText(d, "configuration_url", pageURL(c.BaseURL))
 	return announce(n.Config(string(c.ID)), payload{
 		Device: d, Origin: origin(c.Version), Components: components, QoS: 1,
-		// Both topics are retained: with "all", one without a message would make everything
-		// unavailable.
+		// With "all", a topic without a message would make every entity unavailable. Both topics are retained.
 		Availability:     []topicRef{{Topic: n.Bridge("status")}, {Topic: n.Robot(c.ID, "status")}},
 		AvailabilityMode: "all",
-	}, before)
+	}, announced)
 }
 
-// Bridge announces the appliance. It has to be published before its robots, whose devices refer to
-// it. url is the page for its owner; may be empty.
-func Bridge(n topic.Names, version, url string, before []string) Announcement {
+// Bridge returns the announcement of the appliance. It has to be published before the announcements of robots
+// and agents, which refer to it. url is the address of the owner's page and may be empty.
+func Bridge(n topic.Names, version, url string, announced []string) Announcement {
 	components := bridgeComponents(n)
 	d := map[string]any{
 		"identifiers": []string{bridgeIdentifier(n)},
@@ -67,12 +66,12 @@ func Bridge(n topic.Names, version, url string, before []string) Announcement {
 	}
 	setText(d, "sw_version", OneLine(version))
 	setText(d, "configuration_url", pageURL(url))
-	return announce(n.Config("bridge"), payload{Device: d, Origin: origin(version), Components: components, QoS: 1}, before)
+	return announce(n.Config("bridge"), payload{Device: d, Origin: origin(version), Components: components, QoS: 1}, announced)
 }
 
-// Agent announces an agent without a robot. Everything follows from the id, so that an agent can
-// be removed when nothing else is known of it any more.
-func Agent(n topic.Names, id, version string, before []string) Announcement {
+// Agent returns the announcement of an agent without a robot. It depends only on the ID, so that an agent can
+// be removed when nothing else about it is stored any more.
+func Agent(n topic.Names, id, version string, announced []string) Announcement {
 	components := agentComponents(n, id)
 	d := map[string]any{
 		"identifiers": []string{agentIdentifier(n, id)},
@@ -83,22 +82,22 @@ func Agent(n topic.Names, id, version string, before []string) Announcement {
 	return announce(n.Config(topic.AgentPrefix+id), payload{
 		Device: d, Origin: origin(version), Components: components, QoS: 1,
 		Availability: []topicRef{{Topic: n.Bridge("status")}}, AvailabilityMode: "all",
-	}, before)
+	}, announced)
 }
 
-// RemovedRobot removes a robot from Home Assistant with every entity it ever had.
+// RemovedRobot returns the announcement that removes a robot and all its entities from Home Assistant.
 func RemovedRobot(n topic.Names, id device.ID) Announcement {
 	return Announcement{Topic: n.Config(string(id)), Payloads: [][]byte{nil}}
 }
 
-// RemovedAgent removes an agent. Home Assistant removes only devices that it has seen announced
-// since its own start, so the announcement precedes the removal.
+// RemovedAgent returns the announcement that removes an agent. Home Assistant removes only devices that were
+// announced since it started, so the agent is announced once more before its removal.
 func RemovedAgent(n topic.Names, id, version string) Announcement {
 	a := Agent(n, id, version, nil)
 	return Announcement{Topic: a.Topic, Payloads: append(a.Payloads, nil)}
 }
 
-// origin describes the program that announces.
+// origin describes Perch, the program that makes the announcement.
 func origin(version string) map[string]string {
 	o := map[string]string{"name": "Perch"}
 	if version = OneLine(version); version != "" {
@@ -107,23 +106,23 @@ func origin(version string) map[string]string {
 	return o
 }
 
-// announce returns the payloads of one device.
-func announce(topic string, p payload, before []string) Announcement {
+// announce returns the announcement of a device, including the steps that remove its former components.
+func announce(topic string, p payload, announced []string) Announcement {
 	a := Announcement{Topic: topic}
 	for key, c := range p.Components {
 		platform, _ := c["platform"].(string)
 		a.IDs = append(a.IDs, componentID(key, platform))
 	}
-	var gone []string
-	for _, id := range before {
+	var removed []string
+	for _, id := range announced {
 		if _, _, ok := splitID(id); ok && !slices.Contains(a.IDs, id) {
-			gone = append(gone, id)
+			removed = append(removed, id)
 		}
 	}
-	a.IDs = append(a.IDs, gone...)
-	for len(gone) > 0 {
+	a.IDs = append(a.IDs, removed...)
+	for len(removed) > 0 {
 		var step payload
-		step, gone = p.without(gone)
+		step, removed = p.without(removed)
 		a.Payloads = append(a.Payloads, step.encode())
 	}
 	slices.Sort(a.IDs)
@@ -132,33 +131,35 @@ func announce(topic string, p payload, before []string) Announcement {
 	return a
 }
 
-// without returns the payload with the components that are gone reduced to their platforms. One
-// payload holds a key once, so the same key of a second platform is left for another step.
-func (p payload) without(gone []string) (step payload, left []string) {
+// without returns the payload with the removed components reduced to their platforms. A payload can contain a
+// key only once, so components with the same key and other platforms remain for a later step.
+func (p payload) without(removed []string) (step payload, remaining []string) {
 	step = p
 	step.Components = maps.Clone(p.Components)
 	reduced := map[string]bool{}
-	for _, id := range gone {
+	for _, id := range removed {
 		platform, key, _ := splitID(id)
 		if reduced[key] {
-			left = append(left, id)
+			remaining = append(remaining, id)
 			continue
 		}
 		reduced[key] = true
 		step.Components[key] = component{"platform": platform}
 	}
-	return step, left
+	return step, remaining
 }
 
+// encode returns the payload as JSON.
 func (p payload) encode() []byte {
 	b, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // texts, numbers, and lists and maps of them
+		panic(err) // cannot happen: the payload has only texts, numbers, lists and maps
 	}
 	return b
 }
 
-// defaultName distinguishes robots of one kind by the end of their MAC address.
+// defaultName returns the name of a robot that its owner has not named: its kind, and the last four digits of
+// its MAC address.
 func defaultName(c Card) string {
 	kind := "Robot"
 	if board := strings.ToLower(c.Board); strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan") {
@@ -167,8 +168,8 @@ func defaultName(c Card) string {
 	return kind + " " + strings.ToUpper(string(c.ID[max(0, len(c.ID)-4):]))
 }
 
-// agentName returns the name of an agent's device: "Coding 1", "Chat desk". Home Assistant makes the
-// ids of its entities from it.
+// agentName returns the name of an agent's device, such as "Coding 1" or "Chat desk". Home Assistant derives
+// the IDs of its entities from this name.
 func agentName(id string) string {
 	if place, coding := strings.CutPrefix(id, "coding-"); coding {
 		return "Coding " + place
@@ -179,8 +180,8 @@ func agentName(id string) string {
 	return "Session " + id
 }
 
-// deviceName returns a name that no entity's name begins with: Home Assistant would log such a
-// repetition and cut it off.
+// deviceName returns the name, extended by " robot" if the name of an entity begins with it: Home Assistant
+// would log a warning about the repetition and shorten the entity's name.
 func deviceName(name string, components map[string]component) string {
 	for _, c := range components {
 		if entity, _ := c["name"].(string); strings.HasPrefix(entity, name) {
@@ -190,7 +191,7 @@ func deviceName(name string, components map[string]component) string {
 	return name
 }
 
-// pageURL returns an address if Home Assistant accepts it as a device's configuration URL, or "".
+// pageURL returns the address if Home Assistant accepts it as the configuration URL of a device, and "" if not.
 func pageURL(address string) string {
 	u, err := url.Parse(address)
 	if err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil &&

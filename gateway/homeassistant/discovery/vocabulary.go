@@ -1,5 +1,5 @@
-// Package discovery makes the MQTT discovery payloads of Home Assistant: which entities a robot, the
-// appliance or an agent has, and what each accepts and shows. It is pure.
+// Package discovery makes the MQTT discovery payloads for Home Assistant. They describe the entities of a
+// robot, of the appliance and of an agent. The package does no I/O and has no state.
 package discovery
 
 import (
@@ -8,10 +8,11 @@ import (
 	"perch/agent"
 )
 
-// The lists of values and event types, as they are announced. They only grow: Home Assistant logs a
-// value that is in none as an error and loses it, and automations of households name those here.
+// The functions below return the announced lists of values and event types. Never remove a value, because
+// the automations of owners use them. Home Assistant logs a value that was not announced as an error and
+// drops it.
 
-// agentStates returns the values of agent_state.
+// agentStates returns the possible values of agent_state.
 func agentStates() []string {
 	return []string{
 		string(agent.Idle), string(agent.Listening), string(agent.Thinking), string(agent.Working), string(agent.Juggling),
@@ -19,7 +20,7 @@ func agentStates() []string {
 	}
 }
 
-// emotions returns the faces that a robot can be asked for.
+// emotions returns the names of the faces that a robot can be asked to show.
 func emotions() []string {
 	var names []string
 	for _, e := range agent.Emotions() {
@@ -28,10 +29,10 @@ func emotions() []string {
 	return names
 }
 
-// Other is the type of events that the announced list of types does not have.
+// Other is the type of events whose own type is not in the announced list.
 const Other = "other"
 
-// Listed returns name if it is among the announced types, and Other if not.
+// ListedOrOther returns name if it is one of the announced types, and Other if it is not.
 func Listed(name string, types []string) string {
 	if slices.Contains(types, name) {
 		return name
@@ -52,12 +53,13 @@ func NotificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", Other}
 }
 
-// touchTypes returns Home Assistant's own event types of a button. It suggests triggers for them.
+// touchTypes returns the event types that Home Assistant defines for buttons, and for which it suggests
+// triggers.
 func touchTypes() []string {
 	return []string{"press_start", "press_end", "long_press_start", "long_press_end", "multi_press_ongoing", "multi_press_end", Other}
 }
 
-// PerceptionTypes returns what the firmwares in use report, and what Perch derives from it.
+// PerceptionTypes returns the perception events that the common firmwares report or that Perch derives.
 func PerceptionTypes() []string {
 	return []string{
 		"face_detected", "face_lost", "face_recognized", "sound_event", "wake_word_detected", "state_changed",
@@ -66,7 +68,7 @@ func PerceptionTypes() []string {
 	}
 }
 
-// Moods returns the feelings that a robot can show.
+// Moods returns the possible values of mood.
 func Moods() []string {
 	return []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}
 }
@@ -76,5 +78,5 @@ func DiaryTypes() []string {
 	return []string{"speak", "remember", "sign", "skill-done", "validate", "load-end", Other}
 }
 
-// signals returns the firmware's words for the strength of its Wi-Fi signal.
+// signals returns the possible values of signal, the strength of the Wi-Fi signal as the firmware reports it.
 func signals() []string { return []string{"strong", "medium", "weak"} }
