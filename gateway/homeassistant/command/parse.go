@@ -21,58 +21,65 @@ import (
 	"perch/limit"
 )
 
-// maxShort bounds payloads other than texts, in bytes.
+// maxShort bounds the payloads of commands without a free text, in bytes.
 const maxShort = 1024
 
 // Command is a parsed command for a robot: one of the types below.
 type Command any
 
 type (
-	say    struct{ text string }
+	// say makes the robot speak a text.
+	say struct{ text string }
+	// notify sends a notification.
 	notify struct{ notice notice.Notification }
-	feel   struct{ emotion agent.Emotion }
+	// showEmotion shows an emotion on the robot's face.
+	feel struct{ emotion agent.Emotion }
 	// level sets the volume or the brightness.
 	level struct {
-		what  string
-		value int
+		what  string // "volume" or "brightness"
+		value int    // per cent
 	}
-	// light sets the lights; what it does not name stays.
+	// light sets the lights.
 	light struct{ state state.Light }
-	// turn moves the head, in degrees; nil leaves an axis or the speed as it is.
+	// turn moves the head. The angles are in degrees; nil leaves an axis or the speed unchanged.
 	turn struct{ yaw, pitch, speed *int }
+	// mute turns the robot's microphone off or on.
 	mute struct{ on bool }
-	// sense is what another program reports that the robot has sensed.
+	// sense is a perception event that another program reports for the robot.
 	sense struct {
 		name string
 		data json.RawMessage
 	}
-	// gesture asks for a gesture; with a duration of 0 ms it lasts as long as it usually does.
+	// gesture makes the robot perform a gesture.
 	gesture struct {
 		name     string
-		duration int64
+		duration int64 // milliseconds; 0 is the usual duration of the gesture
 	}
-	// configure changes the robot's settings; an empty name removes it.
+	// configure changes the settings of the robot.
 	configure struct{ change device.Change }
-	stop      struct{}
-	reboot    struct{}
-	identify  struct{}
-	// install has the robot install the newest firmware.
+	// stop ends what the robot is saying.
+	stop struct{}
+	// reboot restarts the robot.
+	reboot struct{}
+	// identify makes the robot show which one it is.
+	identify struct{}
+	// install makes the robot install the newest firmware.
 	install struct{}
 )
 
-// payloadText returns a payload that is a text, without the space around it.
+// payloadText returns a payload as text, without surrounding space. It checks the length and the encoding.
 func payloadText(payload []byte) (string, error) {
 	if len(payload) > limit.Body {
 		return "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), limit.Body)
 	}
 	if !utf8.Valid(payload) {
-		return "", errors.New("the payload is no text in UTF-8")
+		return "", errors.New("the payload is not text in UTF-8")
 	}
 	return strings.TrimSpace(string(payload)), nil
 }
 
-// Parse parses what is published on the topic of a robot's thing. find returns the robot that a
-// body names. Errors say what is wrong, and quote no more than a few words of the payload.
+// Parse parses the payload of a message on "<robot>/<thing>/set". find returns the robot with a MAC address or
+// name from the payload. Errors are sentences for the owner, and quote only the beginning of the payload.
 func Parse(robot device.ID, thing string, payload []byte, find func(string) (device.ID, error)) (Command, error) {
 	text, err := payloadText(payload)
 	if err != nil {
@@ -137,6 +144,7 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 	return nil, fmt.Errorf("there is no %.40q to set", thing)
 }
 
+// parseSay checks the text that a robot is to speak.
 func parseSay(text string) (Command, error) {
 	switch {
 	case text == "":
@@ -147,15 +155,15 @@ func parseSay(text string) (Command, error) {
 	return say{text}, nil
 }
 
-// parseNotification parses a text, or a notification's JSON body, for a robot or, if that is empty,
-// for the robot that the body names.
+// parseNotification parses a notification, which is a plain text or a JSON object. It is for the given robot,
+// or if that is empty, for the robot that the object names, or for all robots.
 func parseNotification(robot device.ID, text string, find func(string) (device.ID, error)) (notice.Notification, error) {
 	n := notice.Notification{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {
-		var ours struct {
+		var published struct {
 			Type *string `json:"event_type"`
 		}
-		if json.Unmarshal([]byte(text), &ours) == nil && ours.Type != nil {
+		if json.Unmarshal([]byte(text), &published) == nil && published.Type != nil {
 			return n, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
 		}
 		var err error
@@ -175,6 +183,7 @@ func parseNotification(robot device.ID, text string, find func(string) (device.I
 	return n, nil
 }
 
+// parseEmotion parses the name of an emotion.
 func parseEmotion(text string) (Command, error) {
 	emotions := append(agent.Emotions(), agent.Doubtful)
 	i := slices.IndexFunc(emotions, func(e agent.Emotion) bool { return e.Name == strings.ToLower(text) })
@@ -184,6 +193,7 @@ func parseEmotion(text string) (Command, error) {
 	return feel{emotions[i]}, nil
 }
 
+// parseGesture parses a gesture, which is a name or an object with a name and a duration.
 func parseGesture(text string) (Command, error) {
 	g := gesture{}
 	if strings.HasPrefix(text, "{") {
@@ -194,28 +204,29 @@ func parseGesture(text string) (Command, error) {
 		if err := parseObject(text, &body, true); err != nil {
 			return nil, fmt.Errorf(`gesture is a name, or {"name":"wave","duration_ms":1500}: %w`, err)
 		}
-		if most := state.MaxGesture.Milliseconds(); body.Duration < 0 || body.Duration > most {
-			return nil, fmt.Errorf("duration_ms is %d; it is from 0, the gesture's own, to %d", body.Duration, most)
+		if maxMillis := state.MaxGesture.Milliseconds(); body.Duration < 0 || body.Duration > maxMillis {
+			return nil, fmt.Errorf("duration_ms is %d; it has to be from 0, for the usual duration, to %d", body.Duration, maxMillis)
 		}
 		text, g.duration = body.Name, body.Duration
 	}
 	name, ok := event.GestureName(text)
 	if !ok {
-		return nil, fmt.Errorf("%.40q is no gesture", text)
+		return nil, fmt.Errorf("%.40q is not a gesture", text)
 	}
 	g.name = name
 	return g, nil
 }
 
-// parseNumber parses a number as Home Assistant writes it: "40", "40.0".
+// parseNumber parses and rounds a number. Home Assistant may send 40 as "40.0".
 func parseNumber(text string) (int, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > discovery.MaxNumber || strings.ContainsAny(text, "xX_pP") {
-		return 0, fmt.Errorf("%.40q is no number", text)
+		return 0, fmt.Errorf("%.40q is not a number", text)
 	}
 	return int(math.Round(f)), nil
 }
 
+// parseTurn parses a movement of the head.
 func parseTurn(text string) (Command, error) {
 	var h struct{ Yaw, Pitch, Speed *float64 }
 	if err := parseObject(text, &h, true); err != nil {
@@ -233,15 +244,15 @@ func parseTurn(text string) (Command, error) {
 			continue
 		}
 		if math.Abs(*a.from) > discovery.MaxNumber {
-			return nil, fmt.Errorf("%g is no angle or speed", *a.from)
+			return nil, fmt.Errorf("%g is not a possible angle or speed", *a.from)
 		}
 		*a.to = new(int(math.Round(*a.from)))
 	}
 	return t, nil
 }
 
-// parseLight parses what Home Assistant sends to a JSON light. Effects and transitions are ignored,
-// because no robot has them.
+// parseLight parses the command that Home Assistant sends to a JSON light. It ignores effects and transitions,
+// which no robot supports.
 func parseLight(text string) (Command, error) {
 	var l state.Light
 	if err := parseObject(text, &l, false); err != nil {
@@ -262,7 +273,7 @@ func parseLight(text string) (Command, error) {
 	return light{l}, nil
 }
 
-// parseSense leaves it to the intake which names it accepts.
+// parseSense parses a perception event. The intake checks the name later.
 func parseSense(text string) (Command, error) {
 	var s struct {
 		Name string
@@ -274,8 +285,8 @@ func parseSense(text string) (Command, error) {
 	return sense{s.Name, s.Data}, nil
 }
 
-// ParseAnswer parses the answer to an agent's question: a word, for the question that is shown, or
-// an object that names the question.
+// ParseAnswer parses the answer to a question of an agent. The payload is Allow or Deny for the question that
+// is shown, for which id is empty, or an object with the ID of the question.
 func ParseAnswer(payload []byte) (id string, allow bool, err error) {
 	text := strings.TrimSpace(string(payload))
 	switch {
@@ -298,10 +309,11 @@ func ParseAnswer(payload []byte) (id string, allow bool, err error) {
 	return a.ID, *a.Allow, nil
 }
 
-// parseObject parses one JSON object. If strict, it accepts no unknown keys.
+// parseObject parses a JSON object, and returns an error if anything follows the object. If strict is true, it
+// also rejects unknown keys.
 func parseObject(text string, into any, strict bool) error {
 	if !strings.HasPrefix(text, "{") {
-		return fmt.Errorf("%.40q is no JSON object", text)
+		return fmt.Errorf("%.40q is not a JSON object", text)
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	if strict {

@@ -18,34 +18,35 @@ import (
 // Request is a request to the bridge.
 type Request struct {
 	Transaction json.RawMessage `json:"transaction"`
-	Robot       string          `json:"robot"`
-	Code        string          `json:"code"`
-	Client      string          `json:"client"` // of several that claim the robot, the one to adopt
+	Robot       string          `json:"robot"`  // MAC address or name
+	Code        string          `json:"code"`   // the code on the screen of the robot to adopt
+	Client      string          `json:"client"` // Client-Id or address of the client to adopt, if several claim to be the robot
 
-	// Of an image.
+	// The firmware image to fetch.
 
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`
 	Board  string `json:"board"`
 
-	Verb   string `json:"-"`
-	text   string // the payload
-	notice notice.Notification
+	Verb   string              `json:"-"` // one of verbs
+	text   string              // the whole payload
+	notice notice.Notification // for the verb notify
 }
 
-// Response is the answer to a request.
+// Response is the response to a request.
 type Response struct {
 	Transaction json.RawMessage `json:"transaction,omitempty"`
-	Status      string          `json:"status"` // ok or error
+	Status      string          `json:"status"` // "ok" or "error"
 	Error       string          `json:"error,omitempty"`
 	Data        any             `json:"data,omitempty"`
 }
 
-// verbs returns what can be requested.
+// verbs returns the verbs of all requests.
 func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
-// ParseRequest parses a request: a JSON object, or a text that stands for its most important field.
-// find returns the robot that a body names. With an error, the request may still have its transaction.
+// ParseRequest parses a request, which is a JSON object, or a text that stands for the most important field of
+// the verb. find returns the robot with a MAC address or name. If the error is not nil, the request has its
+// verb, and its transaction if that could be parsed.
 func ParseRequest(verb string, payload []byte, find func(string) (device.ID, error)) (Request, error) {
 	r := Request{Verb: verb}
 	var err error
@@ -61,7 +62,7 @@ func ParseRequest(verb string, payload []byte, find func(string) (device.ID, err
 		}
 	}
 	if !slices.Contains(verbs(), verb) {
-		return r, fmt.Errorf("there is no such request; those there are: %s", strings.Join(verbs(), ", "))
+		return r, fmt.Errorf("there is no such request; the requests are %s", strings.Join(verbs(), ", "))
 	}
 	if verb == "notify" {
 		r.notice, err = parseNotification("", r.text, find)
@@ -69,12 +70,13 @@ func ParseRequest(verb string, payload []byte, find func(string) (device.ID, err
 	return r, err
 }
 
-// ExecuteRequest carries out a request. A restart is left to the caller, because it follows the response.
+// ExecuteRequest carries out a request and returns the data of the response. It does nothing for the verb
+// restart: the caller restarts the appliance after it has sent the response.
 func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err error) {
 	switch r.Verb {
 	case "devices":
-		list, more := s.list()
-		return map[string]any{"devices": list, "more": more}, nil
+		list, omitted := s.list()
+		return map[string]any{"devices": list, "more": omitted}, nil
 	case "notify":
 		return s.notify(r.notice)
 	case "adopt":
@@ -93,16 +95,17 @@ func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err 
 		if err != nil {
 			return nil, err
 		}
-		_ = s.Talk.Hangup(ctx, id, "forgotten") // fails if it is not connected
+		_ = s.Talk.Hangup(ctx, id, "forgotten") // fails if the robot is not connected
 		return map[string]device.ID{"robot": id}, nil
 	}
 	return nil, nil
 }
 
+// notify sends a notification to an adopted robot, or to all robots.
 func (s Services) notify(n notice.Notification) (data any, err error) {
 	if n.Robot != "" {
 		if _, err := s.Robots.Get(n.Robot); err != nil {
-			return nil, err // it would wait for a robot that never comes
+			return nil, err // the notification would wait forever
 		}
 		if !s.Robots.Trusts(n.Robot) {
 			return nil, fmt.Errorf("%s was not adopted: perch robot adopt %s", n.Robot, n.Robot)
@@ -112,12 +115,12 @@ func (s Services) notify(n notice.Notification) (data any, err error) {
 	return map[string]string{"id": n.ID}, err
 }
 
-// adopt adopts a robot. If it is refused because several clients claim the robot, data lists them.
+// adopt adopts a robot. If it fails because several clients claim to be the robot, data lists these clients.
 func (s Services) adopt(r Request) (data any, err error) {
 	var robot device.Robot
 	switch {
 	case r.Client != "" && r.Robot == "":
-		return nil, errors.New("client goes with robot: the one names which of several clients that claim the other is adopted")
+		return nil, errors.New("client needs robot too: it says which of the clients that claim to be this robot is adopted")
 	case r.Client != "":
 		var id device.ID
 		if id, err = s.Robots.Resolve(r.Robot); err == nil {
@@ -126,13 +129,13 @@ func (s Services) adopt(r Request) (data any, err error) {
 	default:
 		robot, err = s.Robots.Adopt(r.subject(), time.Now())
 	}
-	if several, is := errors.AsType[*device.ClaimError](err); is {
-		return map[string]any{"claimants": several.Claimants, "unlisted": several.Unlisted}, several.Err
+	if claim, ok := errors.AsType[*device.ClaimError](err); ok {
+		return map[string]any{"claimants": claim.Claimants, "unlisted": claim.Unlisted}, claim.Err
 	}
 	return map[string]device.ID{"robot": robot.ID}, err
 }
 
-// subject returns the robot, or the code, that the request is about.
+// subject returns the robot or the code that the request names.
 func (r Request) subject() string {
 	switch {
 	case r.Robot != "":
@@ -145,7 +148,7 @@ func (r Request) subject() string {
 	return r.text
 }
 
-// listedRobot is a robot in the answer to devices.
+// listedRobot is a robot in the response to the verb devices.
 type listedRobot struct {
 	ID        device.ID   `json:"id"`
 	MAC       string      `json:"mac"`
@@ -156,15 +159,16 @@ type listedRobot struct {
 	State     agent.Shown `json:"agent_state"`
 	LastSeen  time.Time   `json:"last_seen"`
 	Adopted   bool        `json:"adopted"`
-	Waiting   bool        `json:"waiting"`             // for its owner to adopt it
-	Contested bool        `json:"contested,omitempty"` // several clients claim it; board and firmware are empty
+	Waiting   bool        `json:"waiting"`             // the robot waits for its owner to adopt it
+	Contested bool        `json:"contested,omitempty"` // several clients claim to be the robot; board and firmware are empty
 }
 
-// maxStrangers bounds the listed robots that were not adopted.
+// maxStrangers bounds how many robots that were not adopted are listed.
 const maxStrangers = 50
 
-// list returns the robots, and how many that were not adopted are left out.
-func (s Services) list() (list []listedRobot, more int) {
+// listRobots returns the adopted robots and up to maxStrangers others. omitted is the number of robots that
+// were left out.
+func (s Services) list() (list []listedRobot, omitted int) {
 	list = []listedRobot{}
 	strangers := 0
 	for _, r := range s.Robots.List() {

@@ -1,5 +1,5 @@
-// Package command parses what is published on the command topics of robots and agents and on the
-// request topics of the bridge, and carries it out.
+// Package command parses and executes the messages on the command topics of robots and agents and on the
+// request topics of the bridge.
 package command
 
 import (
@@ -23,39 +23,40 @@ import (
 	"perch/plain"
 )
 
-// Services are what commands and requests act on.
+// Services are the parts of the appliance that commands and requests use.
 type Services struct {
 	Robots   registry
 	Talk     talk
 	Notifier notifier
 	Senses   intake
 	Firmware catalogue
-	Gestures perception.Gestures // that robots can be asked for; without any, no entity offers them
+	Gestures perception.Gestures // the gestures that robots can make; if there are none, robots get no gesture entity
 	Board    *agent.Board
 	Bus      *event.Bus
-	// Phrase returns one of the appliance's own sentences, by its name, in a robot's language.
+	// Phrase returns the appliance's phrase with the given name in the language of a robot.
 	Phrase func(id device.ID, name string) string
 }
 
-// registry knows the robots.
+// registry stores the robots.
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	// Resolve returns the robot with a MAC address or a name.
+	// Resolve returns the ID of the robot with the given MAC address or name.
 	Resolve(robot string) (device.ID, error)
 	Configure(id device.ID, c device.Change) (device.Robot, error)
-	// Trusts reports whether the robot's owner has adopted it by name. Any other is a stranger.
+	// Trusts reports whether the owner has adopted the robot. All other robots are strangers.
 	Trusts(id device.ID) bool
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
-	// AdoptClient adopts one of several clients that claim a robot, by its Client-Id or address.
+	// AdoptClient adopts a robot that several clients claim to be. The parameter client is the Client-Id or the
+	// address of the client to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
 }
 
-// talk acts on robots. Sentences and alerts for a robot that is offline are stored for its next
-// hello, and queued is true; other acts fail with an error that Offline recognizes.
+// talk controls robots. Sentences and alerts for an offline robot are stored until it connects, and queued is
+// true. All other methods return an error for which Offline is true if the robot is offline.
 type talk interface {
-	// SayKept has a robot speak a sentence, and returns once the sentence cannot be lost.
+	// SayKept makes a robot speak a sentence. It returns once the sentence has been stored or spoken.
 	SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
@@ -63,62 +64,62 @@ type talk interface {
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
 	Reboot(ctx context.Context, id device.ID) error
-	// Tools returns the tools of an open channel, or else those last known.
+	// Tools returns the tools of a connected robot, or the last known tools of a disconnected one.
 	Tools(id device.ID) []device.Tool
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
-// notifier accepts notifications, and has them shown and spoken.
+// notifier stores notifications until robots have shown and spoken them.
 type notifier interface {
 	Notify(n notice.Notification) (notice.Notification, error)
 }
 
-// intake accepts what other programs report that a robot has sensed.
+// intake accepts perception events that other programs report for a robot.
 type intake interface {
 	FromProgram(id device.ID, name string, data json.RawMessage) error
 }
 
-// catalogue has firmware for robots. Its errors are sentences for the robot's owner.
+// catalogue stores firmware images. Its errors are sentences for the owner.
 type catalogue interface {
-	// Update returns the version that a robot runs and the newest that it could run, which is the
-	// same if there is no newer one. Both are empty for a robot that the catalogue does not know.
+	// Update returns the version that a robot runs and the newest version for it. The two are equal if there is
+	// no newer version, and empty if the catalogue has no data about the robot.
 	Update(id device.ID) (installed, latest string)
-	// Install offers a robot an image at its next check-in: the one with a SHA-256, or the newest.
-	// The robot can download it at once from the appliance's address and the returned path.
+	// Install offers a robot an image at its next check-in. An empty sha256 selects the newest image. The robot
+	// can also download the image at once from the returned path on the appliance.
 	Install(id device.ID, sha256 string, now time.Time) (path string, err error)
-	// Fetch downloads an image for a board into the catalogue, which may take minutes.
+	// Fetch downloads an image for a board from a URL into the catalogue. It may take minutes.
 	Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error)
-	// Forget removes what is known of a robot.
+	// Forget deletes the data about a robot.
 	Forget(id device.ID) error
 }
 
-// Offline reports whether an error means that a robot's channel is closed.
+// Offline reports whether an error means that a robot is not connected.
 func Offline(err error) bool {
 	var c interface{ Code() string }
 	return errors.As(err, &c) && c.Code() == "robot_offline"
 }
 
-// Effect is what a command has changed that the mirror has to show. The zero value changes nothing.
+// Effect describes what the mirror has to update after a command. The zero value stands for nothing.
 type Effect struct {
-	Change     func(*state.Robot) // sets what the robot cannot be asked for; nil sets nothing
-	Read       bool               // the robot's status has to be read
-	Configured bool               // the robot's settings have changed
-	Notice     string             // the id of the accepted notification
-	Postponed  bool               // the robot installs the firmware when it next checks in
+	Change     func(*state.Robot) // sets values that cannot be read from the robot; may be nil
+	Read       bool               // the status of the robot has to be read
+	Configured bool               // the settings of the robot have changed
+	Notice     string             // ID of the accepted notification; empty for other commands
+	Postponed  bool               // the robot will install the firmware when it checks in next
 }
 
-// UpgradeTool is the firmware's tool that installs an image.
+// UpgradeTool is the robot's tool that installs a firmware image.
 const UpgradeTool = "self.upgrade_firmware"
 
-// installTimeout bounds the wait for the answer of UpgradeTool.
+// installTimeout bounds the wait for the result of UpgradeTool.
 const installTimeout = time.Minute
 
-// Execute carries out a command for a robot. Offline recognizes the error of a command
-// that has to wait for the robot's next hello.
+// Execute carries out a command for a robot. If Offline is true for its error, the command can be repeated
+// when the robot has connected.
 func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect, error) {
 	switch c := c.(type) {
 	case say:
-		_, err := s.Talk.SayKept(ctx, id, c.text) // which publishes the outcome
+		_, err := s.Talk.SayKept(ctx, id, c.text) // also publishes the outcome
 		return Effect{}, err
 	case notify:
 		n, err := s.Notifier.Notify(c.notice)
@@ -142,7 +143,7 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 	case stop:
 		err := s.Talk.Abort(ctx, id)
 		if Offline(err) {
-			err = nil // it is silent
+			err = nil // an offline robot is silent already
 		}
 		return Effect{}, err
 	case identify:
@@ -163,22 +164,22 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 	return Effect{}, fmt.Errorf("unknown command %T", c)
 }
 
-// missing returns why a robot lacks a tool. A robot that has never listed its tools may have it: the
-// command waits until it has.
-func (s Services) missing(id device.ID, what string) error {
+// missingTool returns the error for a robot without the tool that controls the given part. If the robot has
+// never listed its tools, Offline is true for the error, so that the command waits for the list.
+func (s Services) missing(id device.ID, part string) error {
 	if len(s.Talk.Tools(id)) == 0 {
 		return notListed{}
 	}
-	return fmt.Errorf("this robot has no tool for its %s", what)
+	return fmt.Errorf("this robot has no tool for its %s", part)
 }
 
-// notListed is the error of a command for a robot whose tools are unknown.
+// notListed is the error for a robot whose tools are unknown.
 type notListed struct{}
 
 func (notListed) Error() string { return "the robot has yet to list its tools" }
 func (notListed) Code() string  { return "robot_offline" }
 
-// gesture publishes that a robot is to make a gesture. It is not stored for later.
+// makeGesture makes a connected robot perform a gesture.
 func (s Services) gesture(id device.ID, c gesture) error {
 	if _, known := s.Gestures.Named(c.name); !known {
 		return fmt.Errorf("there is no gesture %.40q; there are %s", c.name, strings.Join(s.Gestures.Names(), ", "))
@@ -191,6 +192,7 @@ func (s Services) gesture(id device.ID, c gesture) error {
 	return nil
 }
 
+// setLevel sets the volume or the brightness.
 func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 	control, found := discovery.Level(s.Talk.Tools(id), c.what)
 	if !found {
@@ -203,7 +205,7 @@ func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 	return err
 }
 
-// turn moves the head. Some heads cannot be asked for their angles.
+// turnHead moves the head. Its effect sets the angles, because some robots have no tool that reads them.
 func (s Services) turn(ctx context.Context, id device.ID, c turn) (Effect, error) {
 	head, found := discovery.Head(s.Talk.Tools(id))
 	if !found {
@@ -218,17 +220,17 @@ func (s Services) turn(ctx context.Context, id device.ID, c turn) (Effect, error
 		if !ok {
 			return Effect{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}
-		*angle = min(max(*angle, low), high) // servos that are driven into their stops break
+		*angle = min(max(*angle, low), high) // a servo breaks if it is driven into its stop
 		arguments[head.Arguments[i]] = *angle
 	}
 	if speed := head.Integer("speed", "velocity"); speed != "" && c.speed != nil {
-		arguments[speed] = *c.speed // the tool's schema bounds it
+		arguments[speed] = *c.speed // Call limits the speed to the range of the tool's schema
 	}
 	_, err := s.Talk.Call(ctx, id, head.Name, arguments)
 	return Effect{Read: true, Change: func(r *state.Robot) { r.Readings.SetHead(c.yaw, c.pitch) }}, err
 }
 
-// shine sets the lights. Robots cannot be asked for their state.
+// setLights sets the lights. Its effect sets their state, because robots have no tool that reads it.
 func (s Services) shine(ctx context.Context, id device.ID, l state.Light) (Effect, error) {
 	control, found := device.FindLights(s.Talk.Tools(id))
 	if !found {
@@ -246,8 +248,8 @@ func (s Services) shine(ctx context.Context, id device.ID, l state.Light) (Effec
 	return Effect{Change: func(r *state.Robot) { r.Light = &l }}, err
 }
 
-// install has a robot install the newest image: at once if its channel is open and it has
-// UpgradeTool, and else when it next checks in.
+// install makes a robot install the newest firmware: at once if it is connected and has UpgradeTool, and
+// otherwise when it checks in next.
 func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 	path, err := s.Firmware.Install(id, "", time.Now())
 	if err != nil {
@@ -257,25 +259,25 @@ func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
-	waits := robot.BaseURL == "" || !s.Board.Robot(id).Online ||
+	postponed := robot.BaseURL == "" || !s.Board.Robot(id).Online ||
 		!slices.ContainsFunc(s.Talk.Tools(id), func(t device.Tool) bool { return t.Name == UpgradeTool })
-	if !waits {
+	if !postponed {
 		ctx, cancel := context.WithTimeout(ctx, installTimeout)
 		defer cancel()
-		// The robot may fall silent instead of answering; its next version shows the outcome.
+		// A robot that restarts does not return a result. The version of its next check-in shows the outcome.
 		_, err := s.Talk.Call(ctx, id, UpgradeTool, map[string]any{"url": robot.BaseURL + path})
-		waits = err != nil
+		postponed = err != nil
 	}
-	return Effect{Postponed: waits}, nil
+	return Effect{Postponed: postponed}, nil
 }
 
-// Read asks a robot for its status. ok is false if it cannot report any.
+// ReadStatus reads the status of a robot and the angles of its head. ok is false if it could read neither.
 func (s Services) Read(ctx context.Context, id device.ID, log *slog.Logger) (r state.Readings, ok bool) {
 	tools := s.Talk.Tools(id)
 	if t, found := device.FindControl(tools, "get device status"); found {
-		answer, err := s.Talk.Call(ctx, id, t.Name, nil)
+		result, err := s.Talk.Call(ctx, id, t.Name, nil)
 		if err == nil {
-			r.Status, err = device.ParseStatus(answer.Text)
+			r.Status, err = device.ParseStatus(result.Text)
 		}
 		if err != nil {
 			if ctx.Err() == nil && !Offline(err) {
@@ -286,8 +288,8 @@ func (s Services) Read(ctx context.Context, id device.ID, log *slog.Logger) (r s
 		ok = true
 	}
 	if t, found := device.FindAngles(tools); found {
-		if answer, err := s.Talk.Call(ctx, id, t.Name, nil); err == nil {
-			r.ParseAngles(answer.Text)
+		if result, err := s.Talk.Call(ctx, id, t.Name, nil); err == nil {
+			r.ParseAngles(result.Text)
 			ok = true
 		}
 	}
