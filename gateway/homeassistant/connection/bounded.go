@@ -11,20 +11,21 @@ import (
 	"perch/limit"
 )
 
-// boundedConn is a connection to a broker on which no packet is longer than limit.List. The client
-// library allocates as many bytes as a packet's header announces, which may be 268 million. A longer
-// message is truncated: what is left is still too long, and is rejected when it is parsed. If the
-// connection were closed instead, the broker would deliver the message again on the next one.
+// boundedConn is a connection to a broker that limits the size of packets to limit.List. The client library
+// allocates as many bytes as the header of a packet announces, which may be 268 million. A longer message is
+// truncated to limit.List, which is still too long to be accepted by the parser. Closing the connection
+// instead would make the broker deliver the message again on the next connection.
 type boundedConn struct {
 	net.Conn
 	in     *bufio.Reader
-	header []byte // of the packet, not yet returned by Read
-	body   int    // bytes of the packet's body that Read has yet to return
-	skip   int    // bytes after them to discard
+	header []byte // rest of the packet's header that Read has to return
+	body   int    // number of bytes of the packet's body that Read has to return
+	skip   int    // number of bytes to discard after the body, since the packet is too long
 }
 
 func newBoundedConn(c net.Conn) *boundedConn { return &boundedConn{Conn: c, in: bufio.NewReader(c)} }
 
+// Read implements net.Conn.
 func (b *boundedConn) Read(p []byte) (int, error) {
 	if len(b.header) == 0 && b.body == 0 {
 		if err := b.readHeader(); err != nil {
@@ -51,15 +52,15 @@ func (b *boundedConn) readHeader() error {
 	if err != nil {
 		return err
 	}
-	announced, err := binary.ReadUvarint(b.in) // lengths in MQTT are varints of at most four bytes
+	announced, err := binary.ReadUvarint(b.in) // MQTT encodes a length as a varint of at most four bytes
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("what answers is not an MQTT broker: %w", err)
+		return fmt.Errorf("the server is not an MQTT broker: %w", err)
 	}
 	if err != nil {
 		return err
 	}
 	if announced >= 1<<28 || announced > limit.List && kind>>4 != publish {
-		return fmt.Errorf("the MQTT broker announces a packet of %d bytes, which no answer of a broker has; check mqtt.broker", announced)
+		return fmt.Errorf("the MQTT broker announces a packet of %d bytes, which is too long; check mqtt.broker", announced)
 	}
 	b.body = int(min(announced, limit.List))
 	b.skip = int(announced) - b.body

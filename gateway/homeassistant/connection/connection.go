@@ -13,51 +13,51 @@ import (
 	"perch/gateway/homeassistant/topic"
 )
 
-// Times of a connection.
+// Pauses and time limits of a connection.
 const (
-	firstRetry      = time.Second
-	longestRetry    = 30 * time.Second
-	farewellTimeout = 2 * time.Second
+	minRetryPause   = time.Second
+	maxRetryPause   = 30 * time.Second
+	farewellTimeout = 2 * time.Second // for publishing the last message when the appliance stops
 )
 
-// Status is the condition of the connection to the broker.
+// Status describes the connection to the broker.
 type Status struct {
-	Connected  bool      `json:"connected"`  // and publishing
-	Connecting bool      `json:"connecting"` // the first attempt has yet to end
-	Broker     string    `json:"broker"`     // address without user and password
-	Since      time.Time `json:"since"`      // the last change of Connected
-	Cause      error     `json:"-"`          // why it is not connected, in a sentence with its remedy
+	Connected  bool      `json:"connected"`  // the appliance is connected and publishes
+	Connecting bool      `json:"connecting"` // the first attempt is still under way
+	Broker     string    `json:"broker"`     // address without user and password, or "embedded" or "none"
+	Since      time.Time `json:"since"`      // when Connected changed last
+	Cause      error     `json:"-"`          // why the appliance is not connected: a sentence with the remedy; nil while connected
 
-	// The embedded broker is restarted when it ends.
+	// EndCount and the following fields describe the embedded broker, which is restarted when it ends.
 
-	Ends  int       `json:"ends,omitempty"` // how often it has ended
-	Ended time.Time `json:"ended,omitzero"` // when it last did
-	Why   error     `json:"-"`              // the reason
+	Ends  int       `json:"ends,omitempty"` // how often the broker has ended
+	Ended time.Time `json:"ended,omitzero"` // when the broker ended last
+	Why   error     `json:"-"`              // why the broker ended last
 }
 
-// Connection keeps the appliance connected: it dials, watches for other appliances under the same
-// base topic, publishes the outbox, and passes on what arrives.
+// Connection keeps the appliance connected to a broker. It publishes the messages of the outbox, passes received
+// messages to Arrived, and publishes nothing while another appliance uses the same base topic.
 type Connection struct {
-	Out *Outbox
+	Out *Outbox // the messages to publish
 	// Arrived receives commands, requests, and Home Assistant's birth message.
 	Arrived chan Incoming
-	// Dial connects to the broker. Its error is one sentence that names cause and remedy, and no
+	// Dial connects to the broker. Its error is a sentence with the cause and the remedy, and without any
 	// password. Tests may replace it before Run.
 	Dial func(context.Context, Session) (Link, error)
 
 	topics  topic.Names
 	rivals  *rivals
 	log     *slog.Logger
-	keepOff bool // another appliance has the topics: connect without a will and without a stored session
+	keepOff bool // another appliance uses the topics, so connect without a will and without a stored session
 
-	embedded *supervisor   // nil if the broker is another program's
-	start    chan struct{} // is closed when the embedded broker is to run
+	embedded *supervisor   // nil if the embedded broker is never used
+	start    chan struct{} // closed when the embedded broker has to be started
 
 	mu     sync.Mutex
 	status Status
 }
 
-// New returns a connection that has yet to be run. Its error names the setting to correct.
+// New returns a connection, which does nothing until Run is called. The error names the setting to correct.
 func New(o Options) (*Connection, error) {
 	client, shown, err := o.client()
 	if err != nil {
@@ -82,7 +82,7 @@ func New(o Options) (*Connection, error) {
 	return c, nil
 }
 
-// Status returns the condition of the connection.
+// Status returns the present status of the connection.
 func (c *Connection) Status() Status {
 	c.mu.Lock()
 	s := c.status
@@ -94,7 +94,7 @@ func (c *Connection) Status() Status {
 	return s
 }
 
-// setStatus records the condition and logs a change once.
+// setStatus records the status, and logs it if it has changed.
 func (c *Connection) setStatus(connected bool, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,15 +112,15 @@ func (c *Connection) setStatus(connected bool, cause error) {
 	}
 }
 
-// setBroker records the address of the broker that Home Assistant has named.
+// setBroker records the address of Home Assistant's broker.
 func (c *Connection) setBroker(broker string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status.Broker = broker
 }
 
-// askingDialer returns a function that connects to Home Assistant's broker. If it has none, the
-// embedded broker is started, and used until the program ends.
+// askingDialer returns a function that connects to Home Assistant's broker. If Home Assistant has no broker, the
+// function starts the embedded one and uses it until the program ends.
 func (c *Connection) askingDialer(o Options, embedded func(context.Context, Session) (Link, error)) func(context.Context, Session) (Link, error) {
 	started := false
 	return func(ctx context.Context, s Session) (Link, error) {
@@ -147,8 +147,8 @@ func (c *Connection) askingDialer(o Options, embedded func(context.Context, Sess
 	}
 }
 
-// Run keeps connected until ctx ends, and then publishes that the bridge is offline. The embedded
-// broker is stopped last.
+// Run keeps the appliance connected until ctx ends, and then publishes that the bridge is offline. It stops the
+// embedded broker last.
 func (c *Connection) Run(ctx context.Context) {
 	var broker sync.WaitGroup
 	brokerCtx, stopBroker := context.WithCancel(context.WithoutCancel(ctx))
@@ -163,21 +163,21 @@ func (c *Connection) Run(ctx context.Context) {
 			}
 		})
 	}
-	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, longestRetry) {
+	for wait := minRetryPause; ctx.Err() == nil; wait = min(2*wait, maxRetryPause) {
 		began, keptOff := time.Now(), c.keepOff
 		err := c.connect(ctx)
 		if ctx.Err() != nil {
 			break
 		}
 		if keptOff && !c.keepOff && err == nil {
-			wait = firstRetry / 2
-			continue // the topics are free: with a will now
+			wait = minRetryPause / 2
+			continue // the topics are free, so connect again with a will
 		}
 		if err != nil {
 			c.setStatus(false, err)
 		}
-		if time.Since(began) > steadyAfter {
-			wait = firstRetry
+		if time.Since(began) > stableAfter {
+			wait = minRetryPause
 		}
 		select {
 		case <-time.After(wait/2 + rand.N(wait/2)):
@@ -189,13 +189,13 @@ func (c *Connection) Run(ctx context.Context) {
 	c.status = Status{Broker: c.status.Broker, Since: time.Now(), Cause: errors.New("the appliance is stopping")}
 }
 
-// offline returns the last message of the bridge. It is also the will.
+// offline returns the message that says that the bridge is offline. It is published last, and is also the will.
 func (c *Connection) offline() Message {
 	return Message{Topic: c.topics.Bridge("status"), Payload: []byte("offline"), Retained: true, QoS: 1}
 }
 
-// connect makes one connection and uses it until it ends. While another appliance has the topics it
-// publishes nothing, and leaves no will; it returns nil once they are free.
+// connect makes a connection and uses it until it ends. While another appliance uses the topics, it connects
+// without a will and publishes nothing; it returns nil when the topics have become free.
 func (c *Connection) connect(ctx context.Context) error {
 	c.rivals.reset()
 	s := Session{Clean: c.keepOff}
@@ -220,16 +220,17 @@ func (c *Connection) connect(ctx context.Context) error {
 	return err
 }
 
-// arrivals are the messages of one connection that have yet to be handled.
+// arrivals holds the received messages of one connection that have not been handled.
 type arrivals struct {
 	bridge   chan Incoming // bridge/info and bridge/status
-	commands chan Incoming // everything else; they wait here until it is known whose topics these are
+	commands chan Incoming // all other messages; they are not handled before the topics are claimed
 }
 
-// dial makes a connection, and waits while messages of another appliance may arrive. With an error
-// after it has connected it returns the link too.
-func (c *Connection) dial(ctx context.Context, s Session, more ...string) (Link, arrivals, error) {
-	in := arrivals{make(chan Incoming, mostArrived), make(chan Incoming, mostArrived)}
+// dial makes a connection, subscribes to bridge/info, bridge/status and other topics, and then waits for
+// rivalWait so that messages of another appliance can arrive. If an error occurs after it has connected, it
+// returns the link too.
+func (c *Connection) dial(ctx context.Context, s Session, others ...string) (Link, arrivals, error) {
+	in := arrivals{make(chan Incoming, maxArrived), make(chan Incoming, maxArrived)}
 	info, status := c.topics.Bridge("info"), c.topics.Bridge("status")
 	s.Receive = func(m Incoming) bool {
 		to := in.commands
@@ -239,7 +240,7 @@ func (c *Connection) dial(ctx context.Context, s Session, more ...string) (Link,
 		select {
 		case to <- m:
 			return true
-		default: // nobody sends so many on purpose
+		default: // only a faulty or hostile client sends so many messages
 			return false
 		}
 	}
@@ -247,7 +248,7 @@ func (c *Connection) dial(ctx context.Context, s Session, more ...string) (Link,
 	if err != nil {
 		return nil, in, err
 	}
-	if err := l.Subscribe(0, append(more, info, status)...); err != nil {
+	if err := l.Subscribe(0, append(others, info, status)...); err != nil {
 		return l, in, err
 	}
 	for end := time.After(rivalWait); ; {
@@ -264,8 +265,8 @@ func (c *Connection) dial(ctx context.Context, s Session, more ...string) (Link,
 	}
 }
 
-// onBridgeMessage handles a message on bridge/info or bridge/status, and reports whether there may be
-// a conflict with another appliance or program.
+// onBridgeMessage handles a message on bridge/info or bridge/status. It reports whether there is a conflict with
+// another appliance or program.
 func (c *Connection) onBridgeMessage(m Incoming) bool {
 	m.Ack()
 	if m.Topic == c.topics.Bridge("info") {
@@ -274,7 +275,7 @@ func (c *Connection) onBridgeMessage(m Incoming) bool {
 	return c.rivals.onStatus(string(m.Payload))
 }
 
-// serve publishes the outbox until the connection or ctx ends.
+// serve publishes the messages of the outbox until the connection or ctx ends.
 func (c *Connection) serve(ctx context.Context, l Link, in arrivals) error {
 	c.setStatus(true, nil)
 	c.Out.Open()
@@ -287,7 +288,7 @@ func (c *Connection) serve(ctx context.Context, l Link, in arrivals) error {
 	return err
 }
 
-// forward passes on what arrives, and returns why the connection is to end.
+// forward passes received messages to Arrived. It returns the reason when the connection has to end.
 func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arrivals) error {
 	for {
 		select {
@@ -298,7 +299,7 @@ func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arriv
 		case m := <-in.commands:
 			select {
 			case c.Arrived <- m:
-			case <-ctx.Done(): // the broker still has it
+			case <-ctx.Done(): // the message is not confirmed, so the broker delivers it again
 			}
 		case m := <-in.bridge:
 			if c.onBridgeMessage(m) {
@@ -320,8 +321,8 @@ func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arriv
 	}
 }
 
-// resolveConflict returns an error if another appliance has the older right to the topics. A later
-// one is logged, and what it or another program has overwritten is published again.
+// resolveConflict returns an error if the other appliance was started first and so may use the topics. Otherwise
+// it logs the other appliance, and publishes the overwritten bridge/info and bridge/status again.
 func (c *Connection) resolveConflict() error {
 	older, other := c.rivals.conflict()
 	switch {
@@ -336,8 +337,8 @@ func (c *Connection) resolveConflict() error {
 	return nil
 }
 
-// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the
-// base topic. It publishes nothing. It is for a check while no connection of this appliance runs.
+// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the base
+// topic. It publishes nothing, and must not be used while Run is running.
 func (c *Connection) Probe(ctx context.Context) error {
 	if c.embedded != nil {
 		l, err := c.embedded.listenTCP()
@@ -346,7 +347,7 @@ func (c *Connection) Probe(ctx context.Context) error {
 		}
 		return l.Close()
 	}
-	// The appliance's own client id would end its connection.
+	// The suffix is needed because the broker disconnects a client when another one uses its client ID.
 	l, _, err := c.dial(ctx, Session{Suffix: "-look", Clean: true})
 	if l != nil {
 		defer l.Close()

@@ -1,5 +1,5 @@
-// Package connection keeps an appliance connected to an MQTT broker and publishes its outbox there.
-// It can run the embedded broker too. It owns the MQTT client library.
+// Package connection keeps an appliance connected to an MQTT broker and publishes its messages. It can also run
+// the embedded broker. No other package uses the MQTT client library.
 package connection
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Deadlines of a connection to a broker.
+// Time limits of a connection to a broker.
 const (
 	connectTimeout = 10 * time.Second
 	writeTimeout   = 10 * time.Second
@@ -16,13 +16,12 @@ const (
 	pingTimeout    = 10 * time.Second
 )
 
-// steadyAfter is how long a connection or the embedded broker has to last until its next failure is
-// followed by the shortest wait again.
-const steadyAfter = 30 * time.Second
+// stableAfter is the time after which a connection, or a run of the embedded broker, counts as successful: the
+// pause after its failure is the shortest one again.
+const stableAfter = 30 * time.Second
 
-// mostArrived bounds the messages that have arrived and were not yet read, and the messages that were
-// read and not yet confirmed to the broker.
-const mostArrived = 256
+// maxArrived is the size of the queues of received messages and of confirmations to the broker.
+const maxArrived = 256
 
 // Message is a message to publish.
 type Message struct {
@@ -31,10 +30,11 @@ type Message struct {
 	Retained bool
 	QoS      byte
 
-	// Again makes the payload once more for each publication, so that a retained one need not stay
-	// in memory: the discovery of one robot has ten kilobytes. Any goroutine may call it.
+	// MakePayload makes the payload again for each later publication, so that the outbox need not hold the payload
+	// in memory: the discovery of a robot has ten kilobytes. If it is nil, the outbox holds the payload. It
+	// must be safe for concurrent use.
 	Again func() []byte
-	sum   [sha256.Size]byte // of the payload that Again makes
+	sum   [sha256.Size]byte // hash of Payload if MakePayload is set
 }
 
 // Incoming is a message from the broker.
@@ -42,12 +42,12 @@ type Incoming struct {
 	Topic    string
 	Payload  []byte
 	Retained bool
-	// Confirm tells the broker that it need not store the message any longer. It does not wait.
-	// Nil means that the broker expects no confirmation.
+	// Confirm tells the broker that it need not store the message any longer. It does not block. It is nil if
+	// the broker expects no confirmation.
 	Confirm func()
 }
 
-// Ack confirms the message to the broker, if that expects it.
+// Ack confirms the message if the broker expects a confirmation.
 func (m Incoming) Ack() {
 	if m.Confirm != nil {
 		m.Confirm()
@@ -56,31 +56,32 @@ func (m Incoming) Ack() {
 
 // Session holds the parameters of one connection.
 type Session struct {
-	Suffix string   // of the client id
-	Will   *Message // published by the broker if the connection is lost; nil for none
-	Clean  bool     // the broker discards what it has stored for this client, and stores nothing
-	// Receive is called with each message from the broker. It does not wait, and returns false if it
-	// has no room for the message.
+	Suffix string   // appended to the client ID
+	Will   *Message // published by the broker if the connection is lost; may be nil
+	Clean  bool     // the broker discards the stored session of this client, and stores no session
+	// Receive is called with each message from the broker. It must not block. It returns false if it has no
+	// room for the message.
 	Receive func(Incoming) bool
 }
 
-// Link is one connection to a broker. It is used once.
+// Link is one connection to a broker. It cannot reconnect.
 type Link interface {
-	// Publish sends messages in the order of the calls. It waits no longer than writeTimeout.
+	// Publish sends a message. Messages are sent in the order of the calls. It blocks at most for writeTimeout.
 	Publish(m Message) Receipt
-	// Subscribe returns once the broker has agreed. With QoS 1 the broker stores messages while
-	// this client is disconnected.
+	// Subscribe returns once the broker has accepted the subscription. With QoS 1 the broker stores messages
+	// while this client is disconnected, unless the session is clean.
 	Subscribe(qos byte, filters ...string) error
-	// Lost returns a channel that receives the reason when the connection has ended.
+	// Lost returns a channel that receives the reason if the connection is lost.
 	Lost() <-chan error
-	// Close ends the connection within half a second. The will is not published.
+	// Close ends the connection within half a second. The broker does not publish the will.
 	Close()
 }
 
-// Receipt is the outcome of publishing one message.
+// Receipt reports the outcome of publishing one message.
 type Receipt interface {
-	Done() <-chan struct{}
-	Error() error
+	Done() <-chan struct{} // closed once the outcome is known
+	Error() error          // the outcome, valid once Done is closed
 }
 
+// lostError returns the error for a lost connection.
 func lostError(err error) error { return fmt.Errorf("the connection to the broker was lost: %w", err) }

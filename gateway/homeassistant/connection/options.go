@@ -15,43 +15,45 @@ import (
 	"perch/language"
 )
 
-// Options configure a connection. Only fields whose comment says so may be empty.
+// Options configures a Connection. A field may be empty only if its comment says so.
 type Options struct {
-	// Broker is "embedded", "none", "supervisor", or the address of a broker:
-	// mqtt://host:1883, mqtts://host:8883, ws://host:9001/mqtt.
+	// Broker is "embedded", "none", "supervisor", or the address of a broker, such as mqtt://host:1883,
+	// mqtts://host:8883 or ws://host:9001/mqtt.
 	Broker string
-	// Ask returns Home Assistant's broker. With "supervisor" it is called before each connection
-	// attempt. If the address is empty, the embedded broker is started and used from then on.
-	Ask            func(context.Context) (address, user, password string, err error)
-	Listen         string // address of the embedded broker; empty is ":1883"
-	User, Password string // of the broker; may be empty, except for the embedded one
-	CA             []byte // the broker's own certificate authority in PEM; nil for the system's
-	// Serve runs the embedded broker on a listener until ctx ends, and then returns nil, or until
-	// the broker does. It leaves the listener open.
+	// FindBroker returns the address of Home Assistant's broker, and its user and password. It is used only if Broker
+	// is "supervisor", and is called before each connection attempt. If it returns an empty address, the
+	// embedded broker is started and used from then on.
+	Ask    func(context.Context) (address, user, password string, err error)
+	Listen string // address of the embedded broker; ":1883" if empty
+	// User and Password are those for the broker. They may be empty unless the broker is embedded.
+	User, Password string
+	CA             []byte // certificates of the authorities that may sign the broker's certificate, in PEM; nil for the system's authorities
+	// Serve runs the embedded broker on a listener, which it leaves open. It returns nil after ctx has ended,
+	// and otherwise the reason why the broker has ended.
 	Serve   func(ctx context.Context, l *net.TCPListener, user, password string) error
-	Base    string // the first level of this appliance's topics: "perch"
-	Prefix  string // the first level of Home Assistant's topics: "homeassistant"
-	ID      string // the appliance's, 8 hex digits
-	Started time.Time
+	Base    string    // first level of this appliance's topics, such as "perch"
+	Prefix  string    // first level of Home Assistant's topics, such as "homeassistant"
+	ID      string    // ID of the appliance, 8 hex digits
+	Started time.Time // when the appliance was started
 	Log     *slog.Logger
 }
 
-// Topics returns what the appliance's topics are built from.
+// Topics returns the names of the appliance's topics.
 func (o Options) Topics() topic.Names {
 	return topic.Names{Base: o.Base, Prefix: o.Prefix, Appliance: o.ID}
 }
 
-// Check returns what New rejects, one line for each fault.
+// Check returns an error if New would reject the options. The error has a line for each fault.
 func (o Options) Check() error {
 	_, _, err := o.client()
 	return err
 }
 
-// ClientID returns the beginning of the client ids of an appliance's connections to its broker.
+// ClientID returns the prefix of the client IDs that an appliance uses for its connections.
 func ClientID(appliance string) string { return "perch-" + appliance }
 
-// client returns a dialer for the configured broker, and the broker's address for display.
-func (o Options) client() (client *pahoDialer, shown string, err error) {
+// client returns a dialer for the configured broker, and the broker's address without user and password.
+func (o Options) client() (client *pahoDialer, address string, err error) {
 	err = errors.Join(topic.Check("mqtt.base_topic", o.Base), topic.Check("mqtt.discovery_prefix", o.Prefix), topic.Check("mqtt", o.ID))
 	if err == nil && o.Base == o.Prefix {
 		err = language.OfKey("mqtt.base_topic", fmt.Errorf("it and mqtt.discovery_prefix are both %q; they must differ", o.Base))
@@ -71,7 +73,7 @@ func (o Options) client() (client *pahoDialer, shown string, err error) {
 	}
 	u, err := url.Parse(o.Broker)
 	if err != nil || u.Hostname() == "" {
-		// The address is not shown: a malformed one may hold a password.
+		// The error does not contain the address, because an invalid address may contain a password.
 		return nil, "", language.OfKey("mqtt.broker", errors.New("it is embedded, none or an address such as mqtt://192.168.1.9:1883"))
 	}
 	if u.User != nil {
@@ -96,6 +98,7 @@ func (o Options) client() (client *pahoDialer, shown string, err error) {
 	return client, u.Scheme + "://" + u.Host, nil
 }
 
+// tlsConfig returns the TLS configuration for a broker. authority is nil or holds certificates in PEM.
 func tlsConfig(host string, authority []byte) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
 	if authority != nil {

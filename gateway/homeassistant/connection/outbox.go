@@ -8,39 +8,38 @@ import (
 	"time"
 )
 
-// Bounds of an outbox, in messages.
+// Limits of an outbox, in messages.
 const (
-	mostQueued  = 2048 // some ten seconds of all robots talking
-	mostNotices = 100  // while the broker is away
+	maxQueued  = 2048 // about ten seconds of messages while all robots are in a conversation
+	maxNotices = 100  // notifications that wait while the broker is disconnected
 )
 
-// Outbox holds the messages to publish. Adding one never blocks. Retained messages are stored by
-// topic, so that all of them can be published again. While the broker is away, notifications wait
-// and everything else that is not retained is dropped.
+// Outbox holds the messages to publish. Adding a message never blocks. Retained messages are stored by topic, so
+// that all of them can be published again. While the broker is disconnected, notifications wait, and all other
+// messages that are not retained are dropped.
 type Outbox struct {
-	wake chan struct{} // has room for one: there may be a message to publish
+	wake chan struct{} // receives a value after messages were queued; has room for one value
 
 	mu       sync.Mutex
-	open     bool
+	open     bool // the broker is connected
 	queue    []Parcel
-	retained map[string][]Message // by topic; the broker retains the last
-	order    []string             // the topics of retained, in the order of their first message
-	notices  []Parcel             // notifications that wait for the broker
+	retained map[string][]Message // steps by topic; the broker retains the last one
+	order    []string             // keys of retained, in the order in which they were added
+	notices  []Parcel             // notifications that wait for the broker, oldest first
 }
 
-// Parcel is a message in the queue. A notification has an expiry: it is still worth publishing late,
-// though not after that time.
+// Parcel is a message in the queue.
 type Parcel struct {
 	Message
-	expires time.Time
+	expires time.Time // a notification waits for the broker until this time; zero for all other messages
 }
 
-// NewOutbox returns an outbox whose broker is away.
+// NewOutbox returns an outbox for a broker that is not connected yet.
 func NewOutbox() *Outbox {
 	return &Outbox{wake: make(chan struct{}, 1), retained: map[string][]Message{}}
 }
 
-// Add publishes a message. A retained one whose payload has not changed is skipped.
+// Add queues a message. It skips a retained message whose payload has not changed.
 func (o *Outbox) Add(m Message) {
 	if m.Retained {
 		o.AddSteps([]Message{m})
@@ -53,8 +52,8 @@ func (o *Outbox) Add(m Message) {
 	}
 }
 
-// AddSteps publishes retained messages of one topic, one after the other. They are skipped if they
-// are the same as before, and are published again together.
+// AddSteps queues one or more retained messages of one topic, which are always published together and in this
+// order. It skips them if none of them has changed.
 func (o *Outbox) AddSteps(steps []Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,8 +63,8 @@ func (o *Outbox) AddSteps(steps []Message) {
 			stored[i].Payload, stored[i].sum = nil, sha256.Sum256(m.Payload)
 		}
 	}
-	before, known := o.retained[topic]
-	if slices.EqualFunc(before, stored, func(a, b Message) bool { return bytes.Equal(a.Payload, b.Payload) && a.sum == b.sum }) {
+	old, known := o.retained[topic]
+	if slices.EqualFunc(old, stored, func(a, b Message) bool { return bytes.Equal(a.Payload, b.Payload) && a.sum == b.sum }) {
 		return
 	}
 	if !known {
@@ -75,7 +74,7 @@ func (o *Outbox) AddSteps(steps []Message) {
 	o.republish(topic)
 }
 
-// AddNotice publishes a notification. While the broker is away it waits until it expires.
+// AddNotice queues a notification. While the broker is disconnected the notification waits until it expires.
 func (o *Outbox) AddNotice(m Message, expires time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,7 +85,7 @@ func (o *Outbox) AddNotice(m Message, expires time.Time) {
 	}
 }
 
-// Forget removes the retained messages of some topics from the outbox, and not from the broker.
+// Forget removes the retained messages of some topics from the outbox. It does not remove them from the broker.
 func (o *Outbox) Forget(topics ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +95,7 @@ func (o *Outbox) Forget(topics ...string) {
 	o.order = slices.DeleteFunc(o.order, func(topic string) bool { return slices.Contains(topics, topic) })
 }
 
-// Republish publishes the retained messages of some topics again, or of all topics if none is named.
+// Republish queues the retained messages of the given topics again, or of all topics if none is given.
 func (o *Outbox) Republish(topics ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,6 +110,7 @@ func (o *Outbox) Republish(topics ...string) {
 	}
 }
 
+// republish queues the retained messages of a topic if the broker is connected. The lock must be held.
 func (o *Outbox) republish(topic string) {
 	for _, m := range o.retained[topic] {
 		if o.open {
@@ -119,18 +119,19 @@ func (o *Outbox) republish(topic string) {
 	}
 }
 
-// storeNotice stores a notification until the broker is connected. The oldest gives way.
+// storeNotice stores a notification until the broker is connected. If there are too many, the oldest is dropped.
+// The lock must be held.
 func (o *Outbox) storeNotice(p Parcel) {
-	if len(o.notices) >= mostNotices {
+	if len(o.notices) >= maxNotices {
 		o.notices = slices.Delete(o.notices, 0, 1)
 	}
 	o.notices = append(o.notices, p)
 }
 
-// enqueue appends to the queue. If the broker is so slow that the queue is full, the queue is
-// replaced by all retained messages as they are now, and the notifications.
+// enqueue appends a message to the queue. If the queue is full because the broker is slow, it replaces the queue
+// by the present retained messages and the notifications. The lock must be held.
 func (o *Outbox) enqueue(p Parcel) {
-	if len(o.queue) < mostQueued+2*len(o.order) {
+	if len(o.queue) < maxQueued+2*len(o.order) {
 		o.queue = append(o.queue, p)
 		wakeUp(o.wake)
 		return
@@ -144,7 +145,7 @@ func (o *Outbox) enqueue(p Parcel) {
 	o.enqueueAll()
 }
 
-// enqueueAll queues all retained messages and the notifications that waited.
+// enqueueAll queues all retained messages and the stored notifications. The lock must be held.
 func (o *Outbox) enqueueAll() {
 	for _, topic := range o.order {
 		for _, m := range o.retained[topic] {
@@ -156,15 +157,15 @@ func (o *Outbox) enqueueAll() {
 	wakeUp(o.wake)
 }
 
-// wakeUp wakes the reader of a channel with room for one.
+// wakeUp sends a value to a channel with room for one value, unless a value is waiting there already.
 func wakeUp(reader chan<- struct{}) {
 	select {
 	case reader <- struct{}{}:
-	default: // it has not read the last one yet
+	default:
 	}
 }
 
-// Open records that the broker is connected, and queues everything for it.
+// Open records that the broker is connected, and queues all retained messages and stored notifications.
 func (o *Outbox) Open() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -172,22 +173,22 @@ func (o *Outbox) Open() {
 	o.enqueueAll()
 }
 
-// Close records that the broker is away. Of the messages that it has not confirmed, and of the
-// queue, notifications are stored.
+// Close records that the broker is disconnected. It stores the notifications among the unconfirmed and the
+// queued messages, and drops the other messages.
 func (o *Outbox) Close(unconfirmed []Parcel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := slices.Concat(unconfirmed, o.queue, o.notices)
+	parcels := slices.Concat(unconfirmed, o.queue, o.notices)
 	o.open, o.queue, o.notices = false, nil, nil
-	for _, p := range all {
+	for _, p := range parcels {
 		if !p.expires.IsZero() {
 			o.storeNotice(p)
 		}
 	}
 }
 
-// Next removes the next message from the queue and returns it with its payload. Notifications that
-// have expired are skipped.
+// Next removes the next message from the queue and returns it with its payload. It skips expired notifications.
+// It returns false if the queue is empty.
 func (o *Outbox) Next(now time.Time) (Parcel, bool) {
 	p, found := o.dequeue(now)
 	if p.Again != nil {
@@ -196,6 +197,7 @@ func (o *Outbox) Next(now time.Time) (Parcel, bool) {
 	return p, found
 }
 
+// dequeue is Next without the payload of a message that has to be made again.
 func (o *Outbox) dequeue(now time.Time) (Parcel, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

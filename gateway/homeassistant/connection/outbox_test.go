@@ -17,7 +17,7 @@ func TestQueueIsBounded(t *testing.T) {
 		if i%5000 == 0 {
 			o.AddNotice(Message{Topic: "perch/a/notification", Payload: fmt.Append(nil, i)}, time.Now().Add(time.Hour))
 		}
-		if len(o.queue) > mostQueued+mostNotices+2 {
+		if len(o.queue) > maxQueued+maxNotices+2 {
 			t.Fatalf("%d messages wait", len(o.queue))
 		}
 	}

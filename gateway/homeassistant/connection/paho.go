@@ -17,24 +17,23 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// pahoDialer creates a client of the paho library for each connection. The library can reconnect,
-// but then it first publishes what it has stored from before, which may no longer be true, and it
-// does not report why it cannot connect.
+// pahoDialer creates a new client of the paho library for each connection. The library's own reconnection
+// would first publish old messages, which may be out of date, and would not report why it cannot connect.
 type pahoDialer struct {
 	url            *url.URL
 	user, password string
 	tls            *tls.Config
-	id             string // the client id without a session's suffix
+	id             string // client ID without the suffix of a session
 }
 
-// dial makes a connection, which ctx can stop.
+// dial connects to the broker. The connection attempt ends with an error when ctx ends.
 func (d *pahoDialer) dial(ctx context.Context, s Session) (Link, error) {
-	l := &pahoLink{lost: make(chan error, 1), confirmations: make(chan mqtt.Message, mostArrived), closed: make(chan struct{})}
+	l := &pahoLink{lost: make(chan error, 1), confirmations: make(chan mqtt.Message, maxArrived), closed: make(chan struct{})}
 	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id + s.Suffix).SetUsername(d.user).SetPassword(d.password).
 		SetProtocolVersion(4).SetCleanSession(s.Clean).SetAutoReconnect(false).SetConnectRetry(false).
 		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).SetKeepAlive(keepAlive).SetPingTimeout(pingTimeout).
-		// Handlers never wait, so the library can call them in order. A message is confirmed once
-		// its command has run or is on disk.
+		// The library can call the handlers in order, because they never block. A message is confirmed by
+		// Incoming.Confirm, once its command has been executed or is on disk.
 		SetOrderMatters(true).SetAutoAckDisabled(true).
 		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { l.receive(m, s.Receive) }).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { l.lost <- err }).
@@ -59,52 +58,52 @@ func (d *pahoDialer) dial(ctx context.Context, s Session) (Link, error) {
 	return l, nil
 }
 
-// connect opens the network connection to the broker.
+// connect opens a network connection to the broker.
 func (d *pahoDialer) connect(ctx context.Context) (net.Conn, error) {
 	switch d.url.Scheme {
 	case "mqtts":
 		return (&tls.Dialer{Config: d.tls}).DialContext(ctx, "tcp", d.url.Host)
-	case "ws", "wss": // ctx cannot stop it, so it has less time
+	case "ws", "wss": // has a shorter timeout, because ctx cannot cancel it
 		return mqtt.NewWebsocket(d.url.String(), d.tls, connectTimeout/2, nil, nil)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", d.url.Host)
 }
 
-// pahoLink is a connection of the paho library.
+// pahoLink is a Link on a client of the paho library.
 type pahoLink struct {
 	client mqtt.Client
-	lost   chan error
+	lost   chan error // receives the reason why the connection was lost
 
 	confirmations chan mqtt.Message // messages to confirm to the broker
-	confirming    sync.WaitGroup
-	once          sync.Once
-	closed        chan struct{}
+	confirming    sync.WaitGroup    // the goroutine that runs confirm
+	once          sync.Once         // closes closed
+	closed        chan struct{}     // closed when confirm has to end
 
 	mu   sync.Mutex
-	conn net.Conn
+	conn net.Conn // nil until the network connection is open
 }
 
-// receive passes a message on. If there is no room for one with QoS 1, the connection ends: the
-// broker still has the message and delivers it again.
-func (l *pahoLink) receive(m mqtt.Message, receive func(Incoming) bool) {
+// receive passes a message to handle. If handle has no room for a message with QoS 1, the connection is closed,
+// and the broker delivers the message again on the next one.
+func (l *pahoLink) receive(m mqtt.Message, handle func(Incoming) bool) {
 	in := Incoming{Topic: m.Topic(), Payload: m.Payload(), Retained: m.Retained()}
 	if m.Qos() > 0 {
 		in.Confirm = func() {
 			select {
 			case l.confirmations <- m:
-			case <-l.closed: // the broker delivers it again
+			case <-l.closed: // the broker delivers the message again
 			default:
 				l.disconnect()
 			}
 		}
 	}
-	if !receive(in) && m.Qos() > 0 {
+	if !handle(in) && m.Qos() > 0 {
 		l.disconnect()
 	}
 }
 
-// confirm confirms messages to the broker until the link is closed. It has its own goroutine,
-// because the library blocks until the broker has read a confirmation.
+// confirm confirms messages to the broker until the link is closed. It runs in a goroutine of its own, because
+// the library blocks until the confirmation has been written.
 func (l *pahoLink) confirm() {
 	for {
 		select {
@@ -116,12 +115,13 @@ func (l *pahoLink) confirm() {
 	}
 }
 
+// stopConfirming ends the goroutine that runs confirm, and waits for it.
 func (l *pahoLink) stopConfirming() {
 	l.once.Do(func() { close(l.closed) })
 	l.confirming.Wait()
 }
 
-// open opens the connection for the library's client.
+// open opens the network connection and remembers it for disconnect.
 func (l *pahoLink) open(ctx context.Context, d *pahoDialer) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -141,14 +141,16 @@ func (l *pahoLink) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn != nil {
-		_ = l.conn.Close() // its reader returns the error
+		_ = l.conn.Close() // the goroutine that reads gets the error
 	}
 }
 
+// Publish implements Link.
 func (l *pahoLink) Publish(m Message) Receipt {
 	return l.client.Publish(m.Topic, m.QoS, m.Retained, m.Payload)
 }
 
+// Subscribe implements Link.
 func (l *pahoLink) Subscribe(qos byte, filters ...string) error {
 	wanted := map[string]byte{}
 	for _, f := range filters {
@@ -156,7 +158,7 @@ func (l *pahoLink) Subscribe(qos byte, filters ...string) error {
 	}
 	t := l.client.SubscribeMultiple(wanted, nil)
 	if !t.WaitTimeout(connectTimeout) {
-		return errors.New("the broker does not answer a subscription; it may be overloaded")
+		return errors.New("the broker does not respond to a subscription; it may be overloaded")
 	}
 	err := t.Error()
 	if err != nil && !l.client.IsConnectionOpen() {
@@ -168,17 +170,19 @@ func (l *pahoLink) Subscribe(qos byte, filters ...string) error {
 	return nil
 }
 
+// Lost implements Link.
 func (l *pahoLink) Lost() <-chan error { return l.lost }
 
+// Close implements Link.
 func (l *pahoLink) Close() {
-	l.client.Disconnect(500) // milliseconds for what is queued
+	l.client.Disconnect(500) // the time in milliseconds for sending the queued packets
 	l.disconnect()
 	l.stopConfirming()
 }
 
-// explain turns the error of a connection attempt into one sentence with its remedy. The broker's
-// address, host and port, holds no user and no password.
-func explain(err error, at, clientID string) error {
+// explain returns a sentence for the error of a connection attempt, with its remedy. The broker's address is
+// "host:port", without a user or a password.
+func explain(err error, address, clientID string) error {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -187,30 +191,30 @@ func explain(err error, at, clientID string) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
-		return fmt.Errorf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", at)
+		return fmt.Errorf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", address)
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", at, clientID)
+		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", address, clientID)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
-		return fmt.Errorf("the broker at %s refuses connections now; look at its own log", at)
+		return fmt.Errorf("the broker at %s refuses connections now; look at its own log", address)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the certificate of the broker at %s is signed by an unknown authority; give its authority's certificate as mqtt.ca", at)
+		return fmt.Errorf("the certificate of the broker at %s is signed by an unknown authority; give its authority's certificate as mqtt.ca", address)
 	case errors.As(err, &name):
-		return fmt.Errorf("the certificate of the broker at %s is for another name; write that name in mqtt.broker", at)
+		return fmt.Errorf("the certificate of the broker at %s is for another name; write that name in mqtt.broker", address)
 	case errors.As(err, &invalid):
-		return fmt.Errorf("the certificate of the broker at %s cannot be used; check its dates and the clock", at)
+		return fmt.Errorf("the certificate of the broker at %s cannot be used; check its dates and the clock", address)
 	case errors.As(err, &record):
-		return fmt.Errorf("what answers at %s does not speak TLS; use mqtt:// or the port for TLS", at)
+		return fmt.Errorf("the server at %s does not speak TLS; use mqtt:// or the port for TLS", address)
 	case errors.As(err, &dns):
-		host, _, _ := net.SplitHostPort(at) // explain's caller has joined them
+		host, _, _ := net.SplitHostPort(address) // the address is valid
 		return fmt.Errorf("no machine in the network has the name %s; check mqtt.broker", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", at)
+		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", address)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("there is no way to %s; check mqtt.broker and the network", at)
+		return fmt.Errorf("there is no way to %s; check mqtt.broker and the network", address)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", at, connectTimeout)
+		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", address, connectTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("what answers at %s closes the connection at once; it may be no MQTT broker, or one that wants TLS", at)
+		return fmt.Errorf("the server at %s closes the connection at once; it may not be an MQTT broker, or it may require TLS", address)
 	}
-	return fmt.Errorf("connect to the broker at %s: %s", at, strings.ReplaceAll(err.Error(), "\n", " "))
+	return fmt.Errorf("connect to the broker at %s: %s", address, strings.ReplaceAll(err.Error(), "\n", " "))
 }

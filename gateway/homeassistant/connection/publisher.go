@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// mostInFlight bounds the messages that the broker has yet to confirm.
-const mostInFlight = 128
+// maxInFlight bounds the published messages that the broker has not confirmed.
+const maxInFlight = 128
 
-// publisher publishes the outbox on one connection, in order. Only its goroutine waits for a
+// publisher publishes the messages of the outbox on one connection, in order. No other goroutine blocks on a
 // slow broker.
 type publisher struct {
 	out      *Outbox
 	link     Link
-	farewell Message // published last, after leave is called
+	farewell Message // published last, after a call of leave
 
-	ctx     context.Context // canceled by cancel: nothing more is published
+	ctx     context.Context // canceled by cancel; then nothing more is published
 	cancel  context.CancelFunc
-	leaving context.Context // canceled by leave: the queue and the farewell are published, then it ends
+	leaving context.Context // canceled by leave; then the publisher ends after the queue and the farewell
 	leave   context.CancelFunc
 
-	done     chan struct{} // closed at its end
-	err      error         // why it ended; nil after leave or cancel
-	inFlight []sent
+	done     chan struct{} // closed once run has returned
+	err      error         // why run returned; nil after leave or cancel. Read it only after done is closed
+	inFlight []sent        // in the order of publication
 }
 
-// sent is a message that the broker has yet to confirm.
+// sent is a published message and its receipt.
 type sent struct {
 	Parcel
 	receipt Receipt
@@ -36,12 +36,12 @@ type sent struct {
 
 func newPublisher(out *Outbox, l Link, farewell Message) *publisher {
 	p := &publisher{out: out, link: l, farewell: farewell, done: make(chan struct{})}
-	p.ctx, p.cancel = context.WithCancel(context.Background()) // canceled at the end of the connection
+	p.ctx, p.cancel = context.WithCancel(context.Background()) // Connection.serve cancels it when the connection ends
 	p.leaving, p.leave = context.WithCancel(p.ctx)
 	return p
 }
 
-// unconfirmed waits until the publisher has ended and returns what the broker has not confirmed.
+// unconfirmed waits until the publisher has ended, and returns the messages that the broker has not confirmed.
 func (p *publisher) unconfirmed() (parcels []Parcel) {
 	<-p.done
 	for _, s := range p.inFlight {
@@ -52,6 +52,7 @@ func (p *publisher) unconfirmed() (parcels []Parcel) {
 	return parcels
 }
 
+// run publishes messages until leave or cancel is called, or an error occurs.
 func (p *publisher) run() {
 	defer close(p.done)
 	for p.ctx.Err() == nil && p.err == nil {
@@ -71,21 +72,21 @@ func (p *publisher) run() {
 	}
 }
 
-// send publishes one message and waits while too many are in flight.
+// send publishes a message, and then waits while more than maxInFlight messages are in flight.
 func (p *publisher) send(parcel Parcel) {
 	p.inFlight = slices.DeleteFunc(p.inFlight, func(s sent) bool { return isDone(s.receipt) && s.receipt.Error() == nil })
 	s := sent{parcel, p.link.Publish(parcel.Message)}
 	if s.Again != nil {
-		s.Payload = nil // the outbox does not need it back
+		s.Payload = nil // the outbox can make it again
 	}
 	p.inFlight = append(p.inFlight, s)
 	if isDone(s.receipt) {
 		p.fail(s.receipt.Error())
 	}
-	p.await(mostInFlight)
+	p.await(maxInFlight)
 }
 
-// await waits until at most n messages are in flight.
+// waitInFlight waits until at most n messages are in flight, or an error occurs.
 func (p *publisher) await(n int) {
 	if len(p.inFlight) <= n {
 		return
@@ -97,7 +98,7 @@ func (p *publisher) await(n int) {
 		case <-s.receipt.Done():
 			p.fail(s.receipt.Error())
 		case <-timer.C:
-			p.fail(errors.New("the broker confirms nothing any more; it may be overloaded or stopped"))
+			p.fail(errors.New("the broker no longer confirms messages; it may be overloaded or stopped"))
 			return
 		case <-p.ctx.Done():
 			return
@@ -105,12 +106,14 @@ func (p *publisher) await(n int) {
 	}
 }
 
+// setError records the first error that is not nil.
 func (p *publisher) fail(err error) {
 	if err != nil && p.err == nil {
 		p.err = fmt.Errorf("publish: %w", err)
 	}
 }
 
+// isDone reports whether the outcome of a publication is known.
 func isDone(r Receipt) bool {
 	select {
 	case <-r.Done():

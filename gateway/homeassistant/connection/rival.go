@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	rivalWait      = 500 * time.Millisecond // for the retained messages of another appliance
-	abandonedAfter = time.Minute            // offline, an appliance's topics are free
+	rivalWait      = 500 * time.Millisecond // how long to wait for the retained messages of another appliance
+	abandonedAfter = time.Minute            // how long an appliance has to be offline before another one may use its topics
 )
 
-// rivals watches for other appliances under the same base topic: two would contradict each other
-// forever.
+// rivals detects other appliances that publish under the same base topic. Two appliances would overwrite each
+// other's messages forever.
 type rivals struct {
-	id      string // this appliance's
-	started time.Time
-	other   appliance
-	offline time.Time // when bridge/status became offline
-	ours    bool      // this appliance has claimed the topics, and publishes bridge/status
+	id      string    // ID of this appliance
+	started time.Time // when this appliance was started
+	other   appliance // the other appliance; its ID is empty if there is none
+	offline time.Time // when bridge/status became offline; zero while it is online
+	claimed bool      // this appliance has claimed the topics and publishes bridge/status
 }
 
-// appliance is the part of bridge/info that decides which appliance may use the topics.
+// appliance holds the fields of bridge/info that decide which of two appliances may use the topics.
 type appliance struct {
 	ID      string    `json:"id"`
 	Started time.Time `json:"started"`
@@ -33,29 +33,29 @@ func newRivals(id string, started time.Time) *rivals {
 	return &rivals{id: id, started: started.Truncate(time.Second)}
 }
 
-// reset prepares for a new connection. The time that the bridge went offline remains.
+// reset prepares for a new connection. It does not change when the bridge went offline.
 func (r *rivals) reset() {
-	r.other, r.ours = appliance{}, false
+	r.other, r.claimed = appliance{}, false
 }
 
-// onInfo handles a message on bridge/info, and reports whether there may be a conflict.
+// onInfo handles a message on bridge/info, and reports whether another appliance published it.
 func (r *rivals) onInfo(payload []byte) bool {
 	var a appliance
 	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &a) != nil || len(a.ID) > 64) {
-		return false // not an appliance's
+		return false // not published by an appliance
 	}
 	if a.ID != r.id {
 		r.other = a
 		return true
 	}
-	if !r.ours { // otherwise it is our own message
+	if !r.claimed { // after the claim it is a message that this appliance has just published
 		r.other = appliance{}
 	}
 	return false
 }
 
-// onStatus handles a message on bridge/status, and reports whether another program has published it
-// in this appliance's name.
+// onStatus handles a message on bridge/status. It reports whether another program has published "offline" while
+// this appliance is online.
 func (r *rivals) onStatus(status string) bool {
 	if status == "online" {
 		r.offline = time.Time{}
@@ -64,22 +64,22 @@ func (r *rivals) onStatus(status string) bool {
 	if r.offline.IsZero() {
 		r.offline = time.Now()
 	}
-	return r.ours
+	return r.claimed
 }
 
-// claim reports whether no other appliance uses the topics, or only an abandoned one. They are this
-// appliance's from then on.
+// claim claims the topics for this appliance. It returns false if another appliance uses them, unless that has
+// been offline for abandonedAfter.
 func (r *rivals) claim(now time.Time) bool {
 	abandoned := !r.offline.IsZero() && now.Sub(r.offline) >= abandonedAfter
 	if r.other.ID != "" && !abandoned {
 		return false
 	}
-	r.ours, r.other = true, appliance{}
+	r.claimed, r.other = true, appliance{}
 	return true
 }
 
-// conflict returns the id of another appliance that has published under claimed topics. If older is
-// true it started first, and this appliance has to leave.
+// conflict returns the ID of another appliance that has published under the claimed topics, or "". If older is
+// true, the other appliance was started earlier, and this one has to stop publishing.
 func (r *rivals) conflict() (older bool, other string) {
 	o := r.other
 	if o.ID == "" {
@@ -93,12 +93,12 @@ func (r *rivals) conflict() (older bool, other string) {
 	return false, o.ID
 }
 
-// online reports whether another appliance publishes now.
+// isOtherOnline reports whether another appliance is publishing under the topics.
 func (r *rivals) online() bool {
 	return r.other.ID != "" && r.offline.IsZero()
 }
 
-// err returns why this appliance publishes nothing.
+// conflictError returns the error for topics that another appliance uses.
 func (r *rivals) err(base string) error {
 	return fmt.Errorf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
 		"give one of them another mqtt.base_topic", r.other.ID, base)

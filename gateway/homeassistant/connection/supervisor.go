@@ -13,39 +13,39 @@ import (
 	"time"
 )
 
-// Times of the embedded broker.
+// Time limits and pauses of the embedded broker.
 const (
-	listenRetry  = 30 * time.Second // while another program has its port
-	startTimeout = 5 * time.Second
-	// lingerTime lets the broker deliver the bridge's last message: it confirms a message before
-	// its subscribers have it.
-	lingerTime = 300 * time.Millisecond
+	listenRetryPause = 30 * time.Second // pause between attempts while another program uses the port
+	startTimeout     = 5 * time.Second  // how long a client waits for the broker to start
+	// lingerTimeout is how long the broker runs on after ctx has ended. It confirms a message before it has
+	// delivered it, so this time lets subscribers receive the last message of the bridge.
+	lingerTimeout = 300 * time.Millisecond
 
-	// The pause before it is restarted doubles with each end, until it has run for steadyAfter.
-	firstRestart   = 100 * time.Millisecond
-	longestRestart = 30 * time.Second
+	// The pause before a restart doubles each time, until the broker has run for stableAfter.
+	minRestartPause = 100 * time.Millisecond
+	maxRestartPause = 30 * time.Second
 )
 
-// supervisor keeps the embedded broker running: it owns the port, tries again while that is taken,
-// and restarts the broker. A client that connects in between waits at the port.
+// supervisor keeps the embedded broker running: it opens the port, and restarts the broker. The port stays open
+// during a restart, so that clients wait instead of failing.
 type supervisor struct {
 	listen, user, password string
 	serve                  func(ctx context.Context, l *net.TCPListener, user, password string) error
 	log                    *slog.Logger
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced with each change of runs
+	changed chan struct{} // closed and replaced when runs changes
 	runs    brokerRuns
 }
 
-// brokerRuns records the attempts at running the broker.
+// brokerRuns is the record of the attempts to run the broker.
 type brokerRuns struct {
-	tried   bool      // to listen
-	address string    // that it listens on
-	err     error     // why there is no broker now
-	ends    int       // how often it has ended
-	ended   time.Time // when it last did
-	why     error     // the reason
+	tried   bool      // an attempt to open the port was made
+	address string    // address of the listener; empty until the port is open
+	err     error     // why the broker is not running; nil while it is
+	ends    int       // how often the broker has ended
+	ended   time.Time // when the broker ended last
+	why     error     // why the broker ended last
 }
 
 func newSupervisor(o Options) *supervisor {
@@ -53,7 +53,7 @@ func newSupervisor(o Options) *supervisor {
 		changed: make(chan struct{})}
 }
 
-// listenTCP opens the embedded broker's port.
+// listenTCP opens the port of the embedded broker.
 func (s *supervisor) listenTCP() (*net.TCPListener, error) {
 	l, err := net.Listen("tcp", s.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -66,6 +66,7 @@ func (s *supervisor) listenTCP() (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
+// update changes the record and notifies the callers of state.
 func (s *supervisor) update(change func(*brokerRuns)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +75,7 @@ func (s *supervisor) update(change func(*brokerRuns)) {
 	s.changed = make(chan struct{})
 }
 
-// state returns the runs so far, and a channel that is closed with their next change.
+// state returns the present record, and a channel that is closed when the record changes.
 func (s *supervisor) state() (brokerRuns, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,23 +97,23 @@ func (s *supervisor) run(ctx context.Context) {
 			return
 		}
 		select {
-		case <-time.After(listenRetry):
+		case <-time.After(listenRetryPause):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// runBroker starts the broker, and restarts it, until ctx ends.
+// runBroker runs the broker on a listener until ctx ends. It restarts a broker that has ended.
 func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
 	stopping.Go(func() {
 		<-ctx.Done()
-		time.Sleep(lingerTime)
+		time.Sleep(lingerTimeout)
 		stop()
 	})
-	wait := firstRestart
+	wait := minRestartPause
 	for {
 		began := time.Now()
 		err := s.serve(serving, l, s.user, s.password)
@@ -122,8 +123,8 @@ func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
 		if err == nil {
 			err = errors.New("it gave no reason")
 		}
-		if time.Since(began) > steadyAfter {
-			wait = firstRestart
+		if time.Since(began) > stableAfter {
+			wait = minRestartPause
 		}
 		s.log.Warn("the embedded MQTT broker has ended and is started again", "err", err)
 		s.update(func(r *brokerRuns) {
@@ -135,13 +136,13 @@ func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
 		case <-ctx.Done():
 			return
 		}
-		wait = min(2*wait, longestRestart)
+		wait = min(2*wait, maxRestartPause)
 		s.update(func(r *brokerRuns) { r.err = nil })
 	}
 }
 
-// address waits until the broker listens, and returns where it can be reached from this machine. It
-// waits at most startTimeout, and not while another program has the port.
+// address waits until the broker is running, and returns the address at which this machine can reach it. It waits
+// at most for startTimeout, and returns an error at once while another program uses the port.
 func (s *supervisor) address(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -161,22 +162,22 @@ func (s *supervisor) address(ctx context.Context) (string, error) {
 	}
 }
 
-// dialer returns a function that connects a client to the embedded broker once that listens.
+// dialer returns a function that connects a client to the embedded broker once the broker is running.
 func (s *supervisor) dialer(client *pahoDialer) func(context.Context, Session) (Link, error) {
 	return func(ctx context.Context, session Session) (Link, error) {
-		at, err := s.address(ctx)
+		address, err := s.address(ctx)
 		if err != nil {
 			return nil, err
 		}
 		local := *client
-		local.url = &url.URL{Scheme: "mqtt", Host: at}
+		local.url = &url.URL{Scheme: "mqtt", Host: address}
 		return local.dial(ctx, session)
 	}
 }
 
-// loopback returns an address at which a listener of this machine is reached from within it.
+// loopback returns the address at which this machine can reach one of its own listeners.
 func loopback(address string) string {
-	host, port, _ := net.SplitHostPort(address) // a listener's address has both
+	host, port, _ := net.SplitHostPort(address) // the address of a listener is valid
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}

@@ -38,7 +38,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		keeping.Go(func() { k.runBroker(ctx, nil) })
 		time.Sleep(10 * time.Minute)
 		mu.Lock()
-		if n := len(starts); n < 20 || n > 30 || starts[1].Sub(starts[0]) != firstRestart || starts[n-1].Sub(starts[n-2]) != longestRestart {
+		if n := len(starts); n < 20 || n > 30 || starts[1].Sub(starts[0]) != minRestartPause || starts[n-1].Sub(starts[n-2]) != maxRestartPause {
 			t.Errorf("it was started %d times: %v", n, starts)
 		}
 		holds = time.Hour
@@ -46,7 +46,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		if _, err := k.address(t.Context()); err == nil || !strings.Contains(err.Error(), "it fell over") {
 			t.Errorf("while it is away: %v", err)
 		}
-		time.Sleep(longestRestart)
+		time.Sleep(maxRestartPause)
 		at, err := k.address(t.Context())
 		if at != "127.0.0.1:1883" || err != nil {
 			t.Errorf("it is at %q (%v)", at, err)
@@ -54,7 +54,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		before, _ := k.state()
 		time.Sleep(time.Hour)
 		mu.Lock()
-		if n := len(starts); starts[n-1].Sub(starts[n-2]) != time.Hour+firstRestart {
+		if n := len(starts); starts[n-1].Sub(starts[n-2]) != time.Hour+minRestartPause {
 			t.Errorf("after it had held it was started again after %v", starts[n-1].Sub(starts[n-2])-time.Hour)
 		}
 		mu.Unlock()
