@@ -14,43 +14,44 @@ import (
 )
 
 const (
-	agentLifetime   = time.Hour // after its last event
-	maxQuestions    = 8         // of one agent
-	shortestReading = time.Second
+	agentLifetime  = time.Hour   // how long an agent is shown after its last event
+	maxQuestions   = 8           // waiting questions of one agent
+	minReadingTime = time.Second // a question that was shown for less time cannot have been read
 )
 
-// Agent is what is known of a session without a robot: a coding agent, or a skin's chat.
+// Agent is the state of a session without a robot: a coding agent, or a chat of a skin.
 type Agent struct {
-	Session, ID string
-	State       agent.State
-	Shown       agent.Shown // agent_state as it was last published
-	Seen        time.Time   // of its latest event
-	Changed     bool        // Document is no longer what was published
-	Published   time.Time   // of Document
+	Session   string // name of the session
+	ID        string // ID of the agent in topics
+	State     agent.State
+	Shown     agent.Shown // the published agent_state
+	Seen      time.Time   // time of the latest event
+	Changed   bool        // Document differs from the published one
+	Published time.Time   // when Document was published last
 
-	tool      event.ToolStatus
-	questions []question // oldest first
-	since     time.Time  // when the first of them became so
+	tool      event.ToolStatus // the latest tool call
+	questions []question       // oldest first
+	since     time.Time        // when the present first question became the first
 }
 
 // question is a question that waits for an answer.
 type question struct {
 	id, text   string
-	answerable bool // with yes or no, by its id
+	answerable bool // can be answered with yes or no over this broker
 }
 
-// AgentDocument is an agent's state. Every key is always present, null if unknown.
+// AgentDocument is the JSON document with the state of an agent. Every key is always present; null is unknown.
 type AgentDocument struct {
 	AgentState agent.Shown `json:"agent_state"`
 	Session    string      `json:"session_id"`
-	ToolName   *string     `json:"tool_name"` // the last
+	ToolName   *string     `json:"tool_name"` // name of the latest tool call
 	ToolStatus *string     `json:"tool_status"`
-	Question   *string     `json:"question"` // the oldest
+	Question   *string     `json:"question"` // text of the oldest waiting question
 	QuestionID *string     `json:"question_id"`
-	Answerable bool        `json:"answerable"`
+	Answerable bool        `json:"answerable"` // the question can be answered with yes or no
 }
 
-// Document returns the agent's state.
+// Document returns the document with the agent's state.
 func (a *Agent) Document() AgentDocument {
 	d := AgentDocument{AgentState: a.Shown, Session: plain.Clip(a.Session, limit.Name)}
 	if a.tool.Name != "" {
@@ -64,7 +65,7 @@ func (a *Agent) Document() AgentDocument {
 	return d
 }
 
-// Ends returns when the agent is to be removed. With a question it stays longer.
+// Ends returns when the agent has to be removed. An agent with a waiting question is shown longer.
 func (a *Agent) Ends() time.Time {
 	if len(a.questions) > 0 {
 		return a.Seen.Add(24 * agentLifetime)
@@ -72,13 +73,13 @@ func (a *Agent) Ends() time.Time {
 	return a.Seen.Add(agentLifetime)
 }
 
-// QuestionShownAt reports whether the question in the document became the first at that time.
+// QuestionShownAt reports whether the first question changed at the given time.
 func (a *Agent) QuestionShownAt(at time.Time) bool { return a.since == at }
 
-// UseTool sets the agent's last tool.
+// SetTool sets the latest tool call.
 func (a *Agent) UseTool(t event.ToolStatus) { a.tool, a.Changed = t, true }
 
-// Ask adds a question. It is ignored if too many wait.
+// AddQuestion adds a waiting question. It ignores the question if too many are waiting.
 func (a *Agent) Ask(id, text string, answerable bool, at time.Time) {
 	if len(a.questions) == 0 {
 		a.since = at
@@ -88,31 +89,30 @@ func (a *Agent) Ask(id, text string, answerable bool, at time.Time) {
 	}
 }
 
-// Answered removes a question.
+// RemoveQuestion removes a question that was answered.
 func (a *Agent) Answered(id string, at time.Time) {
 	if len(a.questions) > 0 && a.questions[0].id == id {
-		a.since = at // another is the first from now on
+		a.since = at // the next question becomes the first
 	}
 	a.questions = slices.DeleteFunc(a.questions, func(q question) bool { return q.id == id })
 	a.Changed = true
 }
 
-// EndTurn removes the questions that cannot be answered with yes or no: the turn does not wait for
-// them any more.
+// EndTurn removes the questions that cannot be answered with yes or no, since no turn waits for their answers.
 func (a *Agent) EndTurn(at time.Time) {
-	before := len(a.questions)
+	old := len(a.questions)
 	a.questions = slices.DeleteFunc(a.questions, func(q question) bool { return !q.answerable })
-	if len(a.questions) != before {
+	if len(a.questions) != old {
 		a.since, a.Changed = at, true
 	}
 }
 
-// ClearQuestions removes all questions, before they are read again.
+// ClearQuestions removes all questions.
 func (a *Agent) ClearQuestions(at time.Time) { a.questions, a.since, a.Changed = nil, at, true }
 
-// Answerable returns the question that an answer with this id is for. Without an id that is the one
-// shown, unless it has been shown for too short a time to be read: then the answer was a second press
-// of the button, or meant for the question before.
+// FindQuestion returns the ID of the question that an answer is for. If the answer has no ID, it is for the question
+// that is shown. If that has been shown for less than minReadingTime, FindQuestion returns an error, because the
+// answer was probably for the previous question.
 func (a *Agent) Answerable(id string, now time.Time) (string, error) {
 	if id != "" {
 		if !slices.ContainsFunc(a.questions, func(q question) bool { return q.id == id && q.answerable }) {
@@ -123,13 +123,13 @@ func (a *Agent) Answerable(id string, now time.Time) (string, error) {
 	switch {
 	case len(a.questions) == 0 || !a.questions[0].answerable:
 		return "", agent.ErrNoQuestion
-	case now.Sub(a.since) < shortestReading:
-		return "", fmt.Errorf("the question has been shown for less than %s, which is too short to read it", shortestReading)
+	case now.Sub(a.since) < minReadingTime:
+		return "", fmt.Errorf("the question has been shown for less than %s, which is too short to read it", minReadingTime)
 	}
 	return a.questions[0].id, nil
 }
 
-// shortened returns a text as one line that Home Assistant can store as a state.
+// shortened returns a text as one line of at most discovery.MaxText characters.
 func shortened(text string) string {
 	text = plain.Line(text)
 	if utf8.RuneCountInString(text) > discovery.MaxText {

@@ -1,5 +1,5 @@
-// Package state holds what the mirror knows of robots and agents, and makes the documents that are
-// published of them. It is pure: events and the time are passed in.
+// Package state holds the state of robots and agents as Home Assistant sees it, and makes the JSON documents that
+// publish it. It does no I/O and reads no clock: events and the time are arguments.
 package state
 
 import (
@@ -13,16 +13,16 @@ import (
 	"perch/plain"
 )
 
-// Document is the JSON document of a robot's state. Every key is always present, null if unknown.
+// Document is the JSON document with the state of a robot. Every key is always present; null is unknown.
 type Document struct {
 	Name        *string     `json:"name"`
-	Character   *string     `json:"character"` // its id
+	Character   *string     `json:"character"` // ID of the character
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
 	SessionID   *string     `json:"session_id"`
-	Connected   bool        `json:"connected"` // it can be reached
-	Talking     bool        `json:"talking"`   // its channel is open
-	Transport   *string     `json:"transport"` // from its next boot on
+	Connected   bool        `json:"connected"` // the robot can be reached
+	Talking     bool        `json:"talking"`   // the channel for conversations is open
+	Transport   *string     `json:"transport"` // used from the next boot of the robot
 	Face        *bool       `json:"face"`
 	Identity    *string     `json:"identity"`
 	Volume      *int        `json:"volume"`
@@ -38,25 +38,25 @@ type Document struct {
 	Booted      *time.Time  `json:"booted"`
 	Firmware    *string     `json:"firmware"`
 	LastHeard   *string     `json:"last_heard"`
-	Gesture     *string     `json:"gesture"` // while it lasts
+	Gesture     *string     `json:"gesture"` // name of the present gesture
 }
 
-// Light is a light in Home Assistant's JSON schema.
+// Light is the state of a light in Home Assistant's JSON schema.
 type Light struct {
-	State      *string `json:"state"` // ON or OFF
+	State      *string `json:"state"` // "ON" or "OFF"
 	ColorMode  string  `json:"color_mode,omitempty"`
 	Color      *Colour `json:"color,omitempty"`
-	Brightness *int    `json:"brightness,omitempty"` // 0-255
+	Brightness *int    `json:"brightness,omitempty"` // 0 to 255
 }
 
-// Colour is red, green and blue, 0-255 each.
+// Colour is a colour of red, green and blue, each from 0 to 255.
 type Colour struct {
 	R int `json:"r"`
 	G int `json:"g"`
 	B int `json:"b"`
 }
 
-// RGB returns red, green and blue as they shine, 0-255. The light has a State.
+// RGB returns red, green and blue from 0 to 255, after the brightness was applied. State must not be nil.
 func (l Light) RGB() [3]int {
 	if *l.State == "OFF" || l.Color == nil {
 		return [3]int{}
@@ -68,13 +68,13 @@ func (l Light) RGB() [3]int {
 	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
 }
 
-// Readings are a robot's answers to requests for its status. Nil is unknown.
+// Readings are the values that were read from a robot. Nil is unknown.
 type Readings struct {
 	device.Status
 	HeadYaw, HeadPitch *float64 // degrees
 }
 
-// ParseAngles sets the angles of a head, if text holds them.
+// ParseAngles sets the angles of the head from the result of a tool. It ignores a text that is not JSON.
 func (r *Readings) ParseAngles(text string) {
 	var h struct{ Yaw, Pitch *float64 }
 	if json.Unmarshal([]byte(text), &h) == nil {
@@ -82,35 +82,35 @@ func (r *Readings) ParseAngles(text string) {
 	}
 }
 
-// SetHead sets the angles of a head in degrees; nil leaves one as it is.
+// SetHead sets the angles of the head in degrees. Nil leaves an angle unchanged.
 func (r *Readings) SetHead(yaw, pitch *int) {
-	for to, angle := range map[**float64]*int{&r.HeadYaw: yaw, &r.HeadPitch: pitch} {
+	for field, angle := range map[**float64]*int{&r.HeadYaw: yaw, &r.HeadPitch: pitch} {
 		if angle != nil {
-			*to = new(float64(*angle))
+			*field = new(float64(*angle))
 		}
 	}
 }
 
-// Update is the state of Home Assistant's MQTT update, which rejects unknown keys. An unknown version
-// is left out, because it accepts no null there.
+// Update is the state of a firmware update entity. Home Assistant rejects unknown keys, and null for a version, so
+// an unknown version is omitted.
 type Update struct {
 	Installed  string `json:"installed_version,omitempty"`
 	Latest     string `json:"latest_version,omitempty"`
 	InProgress bool   `json:"in_progress"`
-	Percentage *int   `json:"update_percentage"` // null if nothing is in progress
+	Percentage *int   `json:"update_percentage"` // null if no update is in progress
 }
 
-// Mood is what a robot feels. Before its first mood, mood and face are null and the feelings are 0.
+// Mood is the mood of a robot. Before the first mood event, Mood and Face are nil and the feelings are 0.
 type Mood struct {
 	Mood *string `json:"mood"` // the dominant feeling
-	Face *string `json:"face"` // the emotion that expresses it
+	Face *string `json:"face"` // name of the emotion that expresses the mood
 	event.Feelings
 }
 
 // Event is a message on one of a robot's event topics.
 type Event struct {
 	Type    string          `json:"event_type"`
-	Name    string          `json:"name,omitempty"` // of an event whose type is other
+	Name    string          `json:"name,omitempty"` // name of the event if its type is "other", or of the event's subject
 	Session string          `json:"session_id,omitempty"`
 	Text    *string         `json:"text,omitempty"` // only if transcripts are shared
 	ID      string          `json:"id,omitempty"`
@@ -121,63 +121,63 @@ type Event struct {
 	Reason  string          `json:"reason,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
 
-	// For a diary entry: its number and hash, and the character whose diary it is.
+	// The following fields belong to diary entries.
 
-	Seq   uint64 `json:"seq,omitempty"`
-	Hash  string `json:"hash,omitempty"`
-	Agent string `json:"agent,omitempty"`
+	Seq   uint64 `json:"seq,omitempty"`   // number of the entry
+	Hash  string `json:"hash,omitempty"`  // hash of the entry
+	Agent string `json:"agent,omitempty"` // ID of the character that has the diary
 }
 
-// Tool is a tool's status in the form that skins know (docs/skins.md).
+// Tool is the status of a tool call, in the same form as for skins (docs/skins.md).
 type Tool struct {
 	Type    string `json:"type"`
 	Session string `json:"session_id,omitempty"`
 	ID      string `json:"tool_id"`
 	Name    string `json:"tool_name"`
-	Status  string `json:"status"` // running, completed or error
+	Status  string `json:"status"` // "running", "completed" or "error"
 	Content string `json:"content,omitempty"`
 }
 
-// NewTool returns the document of a tool's status in a session.
+// NewTool returns the document for the status of a tool call in a session.
 func NewTool(session string, t event.ToolStatus) Tool {
 	return Tool{"tool_status", session, plain.Clip(t.ID, limit.Name), plain.Clip(t.Name, limit.Name),
 		t.SkinStatus(), plain.Clip(t.Detail, limit.Line)}
 }
 
-// Notification is a step in a notification's life.
+// Notification is the document for a step in the life of a notification.
 type Notification struct {
 	Type      string `json:"event_type"`
 	ID        string `json:"id"`
 	Text      string `json:"text"`
 	Urgency   string `json:"urgency"`
 	ActionURL string `json:"action_url"`
-	Robot     string `json:"robot,omitempty"` // that did it
+	Robot     string `json:"robot,omitempty"` // ID of the robot that showed or spoke the notification
 }
 
-// BridgeInfo is what an appliance publishes of itself.
+// BridgeInfo is the document with the state of the appliance.
 type BridgeInfo struct {
 	ID      string `json:"id"`
 	Version string `json:"version"`
-	Robots  int    `json:"robots"` // that can be reached
-	// Strangers are the robots that their owner has not adopted.
+	Robots  int    `json:"robots"` // number of adopted robots that can be reached
+	// Strangers is the number of robots that their owner has not adopted.
 	Strangers int       `json:"strangers"`
-	Waiting   int       `json:"waiting"` // agents without a robot that wait for a person
+	Waiting   int       `json:"waiting"` // number of agents without a robot that wait for a person
 	Started   time.Time `json:"started"`
-	Host      string    `json:"host"`            // name on the network, "perch.local"; may be empty
-	Taken     string    `json:"taken,omitempty"` // the name it was to have, if another machine has it
+	Host      string    `json:"host"`            // host name on the network, such as "perch.local"; may be empty
+	Taken     string    `json:"taken,omitempty"` // the configured host name, if another machine has taken it
 }
 
-// NewRobot is the event for a robot that its owner has not adopted.
+// NewRobot is the event for the arrival of a robot that its owner has not adopted.
 type NewRobot struct {
-	Type    string    `json:"event_type"` // came, or waits to be adopted
+	Type    string    `json:"event_type"` // "came", or "waits" for a robot that waits to be adopted
 	Robot   device.ID `json:"robot"`
 	MAC     string    `json:"mac"`
 	Address string    `json:"address"`
 	Board   string    `json:"board"`
-	Adopt   string    `json:"adopt"` // the command that adopts it
+	Adopt   string    `json:"adopt"` // the shell command that adopts the robot
 }
 
-// optional returns a pointer to s, or nil if it is empty.
+// optional returns a pointer to s, or nil if s is empty.
 func optional(s string) *string {
 	if s == "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"perch/plain"
 )
 
-// Conversation returns the conversation event of a robot's event. ok is false if it has none. Texts
-// are included only if share is true.
+// Conversation returns the conversation event for an event of the bus. ok is false if there is none. Texts are
+// included only if share is true.
 func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok bool) {
 	switch e := envelope.Event.(type) {
 	case event.ListeningStarted:
@@ -41,7 +41,7 @@ func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok b
 	return c, ok
 }
 
-// shared returns a transcript, or nil unless it may leave the appliance.
+// shared returns a pointer to text, or nil if share is false.
 func shared(text string, share bool) *string {
 	if !share {
 		return nil
@@ -49,12 +49,12 @@ func shared(text string, share bool) *string {
 	return &text
 }
 
-// Perception returns the event for what a robot sensed.
+// Perception returns the MQTT event for a perception event.
 func Perception(p event.Perceived) Event {
 	return Event{Type: discovery.Listed(p.Name, discovery.PerceptionTypes()), Name: p.Name, Data: p.Data}
 }
 
-// Diary returns the event of a diary entry. Texts are included only if share is true.
+// Diary returns the MQTT event for a diary entry. Texts are included only if share is true.
 func Diary(e event.Recorded, share bool) Event {
 	d := Event{Type: discovery.Listed(e.Type, discovery.DiaryTypes()), Seq: e.Seq, Hash: e.Hash, Agent: e.Character, Session: e.Session}
 	var p struct {
@@ -62,13 +62,13 @@ func Diary(e event.Recorded, share bool) Event {
 
 		Result struct{ Output string }
 	}
-	_ = json.Unmarshal(e.Payload, &p) // without its fields the event has its type alone
+	_ = json.Unmarshal(e.Payload, &p) // an invalid payload leaves the fields empty
 	switch d.Type {
 	case "speak":
 		d.Text = shared(p.Text, share)
 	case "remember":
 		d.ID, d.Text = p.ID, shared(p.Content, share)
-		if share { // the name is mostly the whole text
+		if share { // the name is often the whole text
 			d.Name = p.Name
 		}
 	case "sign":

@@ -14,18 +14,18 @@ import (
 	"perch/limit"
 )
 
-// Robot is what is known of a robot. Its methods fold events and answers into it.
+// Robot is the state of a robot. Its methods update the state with events and with values read from the robot.
 type Robot struct {
 	Registered device.Robot
-	Character  string // its id
+	Character  string // ID of the character
 	State      agent.State
-	Shown      agent.Shown      // agent_state as it was last published
-	Transport  device.Transport // of robots whose owner has chosen none
-	Seen       time.Time        // of its latest event
+	Shown      agent.Shown      // the published agent_state
+	Transport  device.Transport // used if the owner has not chosen a transport for the robot
+	Seen       time.Time        // time of the latest event
 	Senses     discovery.Senses
-	Tools      []device.Tool // that its discovery was made from
+	Tools      []device.Tool // the tools in the published discovery
 
-	// Nil is unknown.
+	// In the following fields nil is unknown.
 
 	Mute      bool
 	Face      *bool
@@ -36,50 +36,50 @@ type Robot struct {
 
 	Mood Mood
 	Channel
-	Installing bool // it was sent the command to install, and does when it next checks in
+	Installing bool // a command asked for a firmware update, which the robot installs when it checks in next
 
-	Changed       bool      // Document is no longer what was published
-	MoodChanged   bool      // Mood is no longer what was published
-	Published     time.Time // of Document; zero if never
-	MoodPublished time.Time
+	Changed       bool      // Document differs from the published one
+	MoodChanged   bool      // Mood differs from the published one
+	Published     time.Time // when Document was published last; zero if it was not
+	MoodPublished time.Time // when Mood was published last; zero if it was not
 
-	touched   time.Time // since when a hand is on its head; zero is not
-	longTouch bool      // and this was published as a long press
+	touched   time.Time // when a hand was put on the head; zero if there is none
+	longPress bool      // the present touch was reported as a long press
 	download  download
 
-	gesture     *string // that it is making
+	gesture     *string // name of the present gesture; nil if there is none
 	gestureEnds time.Time
 }
 
-// Channel is what a robot has done since its channel opened.
+// Channel records what a robot has done since its channel was opened.
 type Channel struct {
-	Listed    bool // its tools
-	UsedTools bool // in the current turn
-	woken     bool // it has listened
+	Listed    bool // the robot has listed its tools
+	UsedTools bool // a tool was called in the current turn
+	woken     bool // the robot has started to listen
 }
 
-// download is the progress of an image that a robot downloads.
+// download is the progress of a firmware download.
 type download struct {
 	percent int
-	until   time.Time // when it no longer counts as in progress; zero without a download
+	until   time.Time // when the download stops counting as in progress; zero if there is none
 }
 
 const (
-	longPress   = 2 * time.Second
-	maxIdentity = 100 // bytes
+	longPressTime = 2 * time.Second
+	maxIdentity   = 100 // maximum length of an identity, in bytes
 
 	// MaxGesture bounds how long a gesture is shown.
 	MaxGesture = time.Minute
 
-	// DownloadTimeout is how long after its latest bytes a download counts as in progress. A robot
-	// that has it all takes less to write it, restart and check in. Home Assistant installs nothing
-	// while one is in progress, so a robot that was switched off must not leave it so.
+	// DownloadTimeout is the time after the latest received bytes for which a download counts as in progress. It is
+	// longer than a robot needs to write the image, restart and check in. It is needed because a robot may be
+	// switched off during a download, and Home Assistant installs nothing while a download is in progress.
 	DownloadTimeout = 2 * time.Minute
 )
 
-// Online reports whether the robot counts as there. It opens its channel only to talk, so a quiet
-// robot is there until it has not been seen for away (0 means for ever), unless its MQTT connection
-// has ended.
+// Online reports whether the robot counts as online. A robot opens its channel only for a conversation, so a silent
+// robot counts as online until there was no event for the duration away (0 means forever), or until its MQTT
+// connection has ended.
 func (r *Robot) Online(now time.Time, away time.Duration) bool {
 	return r.State.Online || !r.State.Gone && (away == 0 || now.Before(r.LastSeen().Add(away)))
 }
@@ -92,16 +92,16 @@ func (r *Robot) LastSeen() time.Time {
 	return r.Seen
 }
 
-// NextChange returns when the robot changes without an event, and the zero time if it does not.
+// NextChange returns the time at which the state changes without an event, or the zero time if it does not.
 func (r *Robot) NextChange() time.Time {
 	press := time.Time{}
-	if !r.touched.IsZero() && !r.longTouch {
-		press = r.touched.Add(longPress)
+	if !r.touched.IsZero() && !r.longPress {
+		press = r.touched.Add(longPressTime)
 	}
 	return Earliest(r.download.until, r.gestureEnds, press)
 }
 
-// Earliest returns the earliest of some times. The zero time stands for never.
+// Earliest returns the earliest of the times that are not zero, or the zero time if all are.
 func Earliest(times ...time.Time) (first time.Time) {
 	for _, t := range times {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -111,14 +111,15 @@ func Earliest(times ...time.Time) (first time.Time) {
 	return first
 }
 
-// SetState sets the folded state of the robot's session after an event.
+// SetState sets the state of the robot's session after an event.
 func (r *Robot) SetState(s agent.State, at time.Time) {
-	before := r.State
+	old := r.State
 	r.State, r.Seen = s, at
-	r.Changed = r.Changed || before.Emotion != s.Emotion || before.Session != s.Session || before.Online != s.Online || before.Talking != s.Talking
+	r.Changed = r.Changed || old.Emotion != s.Emotion || old.Session != s.Session || old.Online != s.Online || old.Talking != s.Talking
 }
 
-// Register sets what the registry knows. Another board is another robot with the same MAC address.
+// Register sets the registry's data of the robot. If the board is a different one, the robot was replaced by
+// another one with the same MAC address, so the senses and readings are reset.
 func (r *Robot) Register(robot device.Robot) {
 	if robot.Board != r.Registered.Board {
 		r.Senses, r.Readings, r.Light = discovery.NewSenses(nil), Readings{}, nil
@@ -126,7 +127,7 @@ func (r *Robot) Register(robot device.Robot) {
 	r.Registered, r.Changed = robot, true
 }
 
-// Report sets the values that a status event has.
+// SetStatus sets the values of a status event. It leaves the values that the event lacks unchanged.
 func (r *Robot) Report(e event.RobotStatus) {
 	s := &r.Readings
 	s.Volume, s.Brightness, s.Battery = cmp.Or(e.Volume, s.Volume), cmp.Or(e.Brightness, s.Brightness), cmp.Or(e.Battery, s.Battery)
@@ -134,23 +135,22 @@ func (r *Robot) Report(e event.RobotStatus) {
 	r.Changed = true
 }
 
-// Read sets the robot's answer to a request for its status, and reports whether it has a sense that
-// was unknown.
-func (r *Robot) Read(answer Readings) (newSense bool) {
-	if answer.HeadYaw == nil && answer.HeadPitch == nil { // it cannot be asked: what it was set to is known
-		answer.HeadYaw, answer.HeadPitch = r.Readings.HeadYaw, r.Readings.HeadPitch
+// SetReadings sets the values that were read from the robot, and reports whether they show a new sense.
+func (r *Robot) Read(read Readings) (newSense bool) {
+	if read.HeadYaw == nil && read.HeadPitch == nil { // cannot be read, so the angles that were set last remain
+		read.HeadYaw, read.HeadPitch = r.Readings.HeadYaw, r.Readings.HeadPitch
 	}
-	r.Readings, r.Changed = answer, true
-	for sense, there := range map[string]bool{
-		"battery": answer.Battery != nil, "charging": answer.Charging != nil, "signal": answer.Signal != "", "temperature": answer.Temperature != nil,
+	r.Readings, r.Changed = read, true
+	for sense, isKnown := range map[string]bool{
+		"battery": read.Battery != nil, "charging": read.Charging != nil, "signal": read.Signal != "", "temperature": read.Temperature != nil,
 	} {
-		newSense = there && r.Senses.Add(sense) || newSense
+		newSense = isKnown && r.Senses.Add(sense) || newSense
 	}
 	return newSense
 }
 
-// Perceive folds what the robot sensed. It returns the touch events that follow from it, and whether
-// the robot has a sense that was unknown.
+// Perceive updates the state with a perception event. It returns the touch events to publish, and whether the
+// event shows a new sense.
 func (r *Robot) Perceive(p event.Perceived, at time.Time) (touches []Event, newSense bool, err error) {
 	if len(p.Name) > limit.Word || len(p.Data) > limit.Question || len(p.Data) > 0 && !json.Valid(p.Data) {
 		return nil, false, errors.New("it is too big, or its data is not JSON")
@@ -172,13 +172,13 @@ func (r *Robot) Perceive(p event.Perceived, at time.Time) (touches []Event, newS
 	case "head_pet_started":
 		newSense = r.Senses.Add("touch") || newSense
 		if r.touched.IsZero() {
-			r.touched, r.longTouch = at, false
+			r.touched, r.longPress = at, false
 			touches = append(touches, Event{Type: "press_start"})
 		}
 	case "head_pet_ended":
 		newSense = r.Senses.Add("touch") || newSense
 		if !r.touched.IsZero() {
-			if r.longTouch {
+			if r.longPress {
 				touches = append(touches, Event{Type: "long_press_end"})
 			}
 			r.touched = time.Time{}
@@ -188,39 +188,39 @@ func (r *Robot) Perceive(p event.Perceived, at time.Time) (touches []Event, newS
 	return touches, newSense, nil
 }
 
-// LongTouch reports, once for each touch, that it has become a long press.
+// DetectLongPress returns true once for each touch, when it has lasted for longPressTime.
 func (r *Robot) LongTouch(now time.Time) bool {
-	long := !r.touched.IsZero() && !r.longTouch && !r.touched.Add(longPress).After(now)
-	r.longTouch = r.longTouch || long
+	long := !r.touched.IsZero() && !r.longPress && !r.touched.Add(longPressTime).After(now)
+	r.longPress = r.longPress || long
 	return long
 }
 
-// Feel sets the robot's mood and reports whether another feeling dominates.
-func (r *Robot) Feel(m event.Mood) (other bool) {
+// SetMood sets the mood, and reports whether the dominant feeling has changed.
+func (r *Robot) Feel(m event.Mood) (changed bool) {
 	next := Mood{Mood: optional(discovery.Listed(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
 	if *next.Mood == discovery.Other {
 		next.Mood = nil
 	}
-	other = r.Mood.Mood == nil || next.Mood == nil || *r.Mood.Mood != *next.Mood
-	r.MoodChanged = r.MoodChanged || other || r.Mood.Feelings != next.Feelings
+	changed = r.Mood.Mood == nil || next.Mood == nil || *r.Mood.Mood != *next.Mood
+	r.MoodChanged = r.MoodChanged || changed || r.Mood.Feelings != next.Feelings
 	r.Mood = next
-	return other
+	return changed
 }
 
-// rounded returns feelings to a hundredth.
+// rounded returns the feelings rounded to hundredths.
 func rounded(f event.Feelings) event.Feelings {
-	for _, one := range []*float64{&f.Neutral, &f.Concern, &f.Celebration, &f.Patience, &f.Curiosity, &f.Empathy, &f.Uncertain} {
-		*one = math.Round(*one*100) / 100
+	for _, feeling := range []*float64{&f.Neutral, &f.Concern, &f.Celebration, &f.Patience, &f.Curiosity, &f.Empathy, &f.Uncertain} {
+		*feeling = math.Round(*feeling*100) / 100
 	}
 	return f
 }
 
-// StartGesture shows a gesture for its duration.
-func (r *Robot) StartGesture(name string, lasts time.Duration, at time.Time) {
-	r.gesture, r.gestureEnds, r.Changed = &name, at.Add(min(lasts, MaxGesture)), true
+// StartGesture sets the present gesture, which Expire ends after its duration.
+func (r *Robot) StartGesture(name string, duration time.Duration, at time.Time) {
+	r.gesture, r.gestureEnds, r.Changed = &name, at.Add(min(duration, MaxGesture)), true
 }
 
-// Expire ends a gesture and a download whose time is over. It reports whether a download ended.
+// Expire ends an expired gesture and an expired download. It reports whether it ended a download.
 func (r *Robot) Expire(now time.Time) (downloadEnded bool) {
 	if !r.gestureEnds.IsZero() && !now.Before(r.gestureEnds) {
 		r.gesture, r.gestureEnds, r.Changed = nil, time.Time{}, true
@@ -232,18 +232,19 @@ func (r *Robot) Expire(now time.Time) (downloadEnded bool) {
 	return downloadEnded
 }
 
-// Progress sets how much of an image the robot has downloaded. Without a size it is ignored.
+// SetProgress sets the progress of a firmware download. It ignores an event without the size of the image.
 func (r *Robot) Progress(e event.FirmwareProgress, at time.Time) {
 	if e.Size > 0 {
 		r.download = download{int(100 * min(max(e.Bytes, 0), e.Size) / e.Size), at.Add(DownloadTimeout)}
 	}
 }
 
-// EndDownload ends a download.
+// EndDownload ends the firmware download, if any.
 func (r *Robot) EndDownload() { r.download = download{} }
 
-// Update returns the state of the robot's firmware. The catalogue, which knows installed and latest,
-// learns of a check-in after the registry: while they differ, its offer is not known yet.
+// Update returns the state of the robot's firmware update. installed and latest come from the firmware catalogue,
+// which is notified of a check-in later than the registry. While the catalogue has an older installed version
+// than the registry, its latest version is ignored.
 func (r *Robot) Update(installed, latest string) Update {
 	u := Update{Installed: r.Registered.Firmware, Latest: r.Registered.Firmware}
 	if installed == u.Installed {
@@ -255,8 +256,8 @@ func (r *Robot) Update(installed, latest string) Update {
 	return u
 }
 
-// Document returns the robot's state. It has the agent_state that was published last, so that no
-// document overtakes the order of these.
+// Document returns the document with the robot's state. Its agent_state is Shown, so that a document that is
+// published for another reason does not skip a state.
 func (r *Robot) Document() Document {
 	d := Document{
 		Name: optional(r.Registered.Settings.Name), Character: optional(r.Character),
@@ -274,7 +275,7 @@ func (r *Robot) Document() Document {
 		d.Booted = new(r.Registered.Booted.UTC().Truncate(time.Second))
 	}
 	if d.Battery != nil && (*d.Battery < 0 || *d.Battery > 100) {
-		d.Battery = nil // the robot does not know it
+		d.Battery = nil // the robot cannot measure its battery
 	}
 	for _, s := range d.sliders(r.Tools) {
 		*s.value = new(min(max(**s.value, s.low), s.high))
@@ -282,7 +283,7 @@ func (r *Robot) Document() Document {
 	return d
 }
 
-// degrees returns an angle as sliders show it.
+// degrees rounds an angle to degrees within MaxNumber, for a slider.
 func degrees(angle *float64) *int {
 	if angle == nil {
 		return nil
@@ -290,22 +291,22 @@ func degrees(angle *float64) *int {
 	return new(int(math.Round(min(max(*angle, -discovery.MaxNumber), discovery.MaxNumber))))
 }
 
-// slider is a number with an announced range. Home Assistant rejects values outside it: a head at
-// rest, for example, may point lower than a command can turn it.
+// slider is a value of a document with the announced range. Home Assistant rejects a value outside of the range. A
+// head at rest, for example, may be lower than a command can turn it.
 type slider struct {
 	value     **int
 	low, high int
 }
 
-// sliders returns the document's known numbers that the tools have a range for.
-func (d *Document) sliders(tools []device.Tool) (all []slider) {
+// sliders returns the known values of the document for which the tools define a range.
+func (d *Document) sliders(tools []device.Tool) (sliders []slider) {
 	add := func(value **int, low, high int, ok bool) {
 		if ok && *value != nil {
-			all = append(all, slider{value, low, high})
+			sliders = append(sliders, slider{value, low, high})
 		}
 	}
-	for what, value := range map[string]**int{"volume": &d.Volume, "brightness": &d.Brightness} {
-		if c, found := discovery.Level(tools, what); found {
+	for level, value := range map[string]**int{"volume": &d.Volume, "brightness": &d.Brightness} {
+		if c, found := discovery.Level(tools, level); found {
 			low, high, ok := c.Percent()
 			add(value, low, high, ok)
 		}
@@ -316,10 +317,10 @@ func (d *Document) sliders(tools []device.Tool) (all []slider) {
 			add(value, low, high, ok)
 		}
 	}
-	return all
+	return sliders
 }
 
-// Within returns the document without the numbers outside the ranges of tools.
+// Within returns the document without the values that are outside of the ranges of the tools.
 func (d Document) Within(tools []device.Tool) Document {
 	for _, s := range d.sliders(tools) {
 		if **s.value < s.low || **s.value > s.high {
