@@ -1,5 +1,5 @@
-// Package admin is the owner's API: the state of the appliance and the actions of its owner.
-// The command perch uses it over a socket, the dashboard and scripts over HTTP.
+// Package admin is the API for the owner of the appliance: it returns the state of the appliance and carries out
+// the owner's actions. The command perch uses the API over a Unix socket; the dashboard and scripts use it over HTTP.
 package admin
 
 import (
@@ -26,44 +26,50 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	// Resolve returns the robot with a MAC address or a name.
+	// Resolve returns the ID of the robot with the given MAC address or name.
 	Resolve(robot string) (device.ID, error)
-	// Settings returns the owner's settings of a robot.
+	// Settings returns the owner's settings for a robot.
 	Settings(id device.ID) device.Settings
 	Configure(id device.ID, c device.Change) (device.Robot, error)
+	// Code returns the adoption code on the screen of a robot, or "".
 	Code(r device.Robot, now time.Time) string
+	// Token returns a token for a client of an adopted robot.
 	Token(id device.ID, c device.Client) (device.Robot, string, error)
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
-	// AdoptClient adopts one of several clients that claim a robot, by its Client-Id or address.
+	// AdoptClient adopts a robot that several clients claim to be. The parameter client is the Client-Id or the
+	// address of the client to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
+	// Replace is like AdoptClient for a robot that is adopted already: it adopts another client instead.
 	Replace(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
+	// ForgetStrangers deletes all robots that were not adopted, and returns their IDs.
 	ForgetStrangers() ([]device.ID, error)
 }
 
-// talk acts on robots. Speech and alerts for a robot whose channel is closed are queued until
-// it connects; other actions fail with an error that has a code and a status.
+// talk controls robots. Speech and alerts for a robot that is not connected are queued until it connects. Other
+// methods then return an error with the methods Code and Status.
 type talk interface {
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
 	Reboot(ctx context.Context, id device.ID) error
-	// Tools returns the tools of an open channel, else those last known.
+	// Tools returns the tools of a connected robot, or the last known tools of a disconnected one.
 	Tools(id device.ID) []device.Tool
-	// Status returns the robot's latest report, if any.
+	// Status returns the latest status report of a robot, if there is one.
 	Status(id device.ID) (event.RobotStatus, bool)
 	// Call calls a tool and waits for its result.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
-	// Picture returns the latest picture of the robot's camera.
+	// Picture returns the latest picture of a robot's camera, if there is one.
 	Picture(id device.ID) (device.Picture, bool)
-	// Record writes a transcript of the messages from now on, line by line, until ctx ends or out fails.
+	// Record calls out with a line for each message that the robot sends or receives, until ctx ends or out
+	// returns an error.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
-	// Lost counts robots disconnected because they did not read.
+	// Lost returns how many robots were disconnected because they did not read.
 	Lost() int
 }
 
-// Options are the dependencies of the API.
+// Options are the parts of the appliance that the API uses.
 type Options struct {
 	Robots     registry
 	Talk       talk
@@ -76,51 +82,51 @@ type Options struct {
 	Archives   archives
 	Board      *agent.Board
 	Bus        *event.Bus
-	Gestures   perception.Gestures                                    // that robots can make
-	Notify     func(notice.Notification) (notice.Notification, error) // accepts and delivers a notification
-	Notices    func(now time.Time) []notice.Notification              // open notifications
+	Gestures   perception.Gestures                                    // the gestures that robots can make
+	Notify     func(notice.Notification) (notice.Notification, error) // stores a notification and delivers it
+	Notices    func(now time.Time) []notice.Notification              // returns the notifications that nobody has acknowledged
 
-	Acknowledge        func(id string) error                      // marks a notification as read
-	ForgetConversation func(conversation string) error            // restarts a conversation; not an error for an unknown one
-	Phrase             func(id device.ID, name string) string     // a robot's own phrases, by name
-	Senses             func(id device.ID, now time.Time) []string // what a robot perceives, in words; nil if nothing is known
-	Find               func(ctx context.Context) Found            // searches the network until ctx ends
+	Acknowledge        func(id string) error                      // acknowledges a notification
+	ForgetConversation func(conversation string) error            // makes a conversation start again; ignores an unknown one
+	Phrase             func(id device.ID, name string) string     // returns a phrase in the language of a robot
+	Senses             func(id device.ID, now time.Time) []string // describes what a robot perceives; nil if that is unknown
+	Find               func(ctx context.Context) Found            // searches the network for servers until ctx ends
 	Connections        func() Connections
 
-	Refused  func() []ota.Refusal // the latest refused check-ins, newest first
-	Diary    func(most int) any   // the latest entries, newest first
-	Verify   func() (any, error)  // checks the whole diary
-	Turns    func(most int) any   // the latest turns
+	Refused  func() []ota.Refusal // returns the latest refused check-ins, newest first
+	Diary    func(n int) any      // returns the latest n entries of the diary, newest first
+	Verify   func() (any, error)  // verifies the whole diary
+	Turns    func(n int) any      // returns the latest n turns
 	Parts    func() []Part
 	Counters func() []Counter
 	Gauges   []Gauge
 	Settings settings                                 // the configuration; may be nil
 	Logs     logs                                     // may be nil
-	Doctor   func(context.Context) ([]Finding, error) // may be nil
-	Restart  func()                                   // may be nil
-	Version  string
-	ID       string
+	Doctor   func(context.Context) ([]Finding, error) // checks the whole appliance; may be nil
+	Restart  func()                                   // restarts the appliance; may be nil
+	Version  string                                   // version of Perch
+	ID       string                                   // ID of the appliance
 	Started  time.Time
 }
 
-// Counter is a counter of another package, for the metrics.
+// Counter is a counter of another package that the metrics include.
 type Counter struct {
-	Name  string // in Prometheus, "perch_..._total"
+	Name  string // name of the metric, "perch_..._total"
 	Help  string
 	Count func() uint64
-	// Labels distinguish it from others of the same name and help. Their values come from the
-	// configuration, never from clients; nil for a single counter.
+	// Labels distinguish several counters with the same name and help. Their values come from the configuration,
+	// never from clients. They are nil for a counter with a unique name.
 	Labels map[string]string
 }
 
-// Gauge is a value of another package that is read at each scrape.
+// Gauge is a gauge of another package that the metrics include.
 type Gauge struct {
-	Name string // in Prometheus, "perch_store_bytes"
+	Name string // name of the metric, such as "perch_store_bytes"
 	Help string
-	Read func() float64
+	Read func() float64 // called at each scrape
 }
 
-// Truth returns the value of a gauge that is 1 while something is true.
+// BoolValue returns 1 for true and 0 for false, the values of a boolean gauge.
 func Truth(yes bool) float64 {
 	if yes {
 		return 1
@@ -131,92 +137,95 @@ func Truth(yes bool) float64 {
 // Part is a part of the appliance and its condition.
 type Part = health.Part
 
-// API is the admin API.
+// API is the API for the owner.
 type API struct {
 	o           Options
-	readers     atomic.Int32 // of the events
-	identifying sync.Map     // device.IDs that show which robot they are
-	trying      sync.Map     // names of engines that are being tried
-	examining   sync.Mutex   // while the doctor works
-	searching   sync.Mutex   // while the network is searched
+	readers     atomic.Int32 // number of clients that read the stream of events
+	identifying sync.Map     // IDs of the robots that are showing which one they are
+	trying      sync.Map     // names of the engines that are being tried
+	examining   sync.Mutex   // held while the doctor is running
+	searching   sync.Mutex   // held while the network is being searched
 }
 
-// New returns the API.
+// New returns an API. Routes and OpenRoutes mount it.
 func New(o Options) *API { return &API{o: o} }
 
-// Status is the answer to GET status.
+// Status is the response to GET /api/v1/status.
 type Status struct {
 	ID      string    `json:"id"`
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
-	Robots  int       `json:"robots"`
-	Open    int       `json:"open"`          // channels
-	Reached int       `json:"connected"`     // robots that can be reached by a channel or by MQTT
-	Lost    int       `json:"lost"`          // robots disconnected because they did not read
-	Notices int       `json:"notifications"` // not delivered yet
+	Robots  int       `json:"robots"`        // number of registered robots
+	Open    int       `json:"open"`          // number of robots with an open channel
+	Reached int       `json:"connected"`     // number of robots that can be reached by a channel or by MQTT
+	Lost    int       `json:"lost"`          // number of robots that were disconnected because they did not read
+	Notices int       `json:"notifications"` // number of notifications that have not been delivered
 	Parts   []Part    `json:"parts"`
 }
 
-// Device is a robot as the API returns it.
+// Device is a robot in a response.
 type Device struct {
 	ID  device.ID `json:"id"`
 	MAC string    `json:"mac"`
 	device.Settings
-	Character string           `json:"character"`                 // its id
-	Given     device.Transport `json:"transport_given,omitempty"` // at its last boot
+	Character string           `json:"character"`                 // ID of the character
+	Given     device.Transport `json:"transport_given,omitempty"` // transport that the robot got at its last boot
 	Board     string           `json:"board,omitempty"`
 	Firmware  string           `json:"firmware,omitempty"`
 	Address   string           `json:"address,omitempty"`
 	BaseURL   string           `json:"base_url,omitempty"`
 	FirstSeen time.Time        `json:"first_seen"`
 	LastSeen  time.Time        `json:"last_seen"`
-	Adopted   bool             `json:"adopted"`           // any other robot may talk, and nothing else
-	Waiting   string           `json:"waiting,omitempty"` // why it waits for its owner
-	Claimed   bool             `json:"claimed,omitempty"` // it is adopted, and another client waits with its MAC
-	// Claimants are all clients that name themselves by its MAC, if there are several. If
-	// none of them is adopted, the board, firmware and address above are empty.
+	Adopted   bool             `json:"adopted"`           // a robot that is not adopted can have conversations only
+	Waiting   string           `json:"waiting,omitempty"` // why the robot waits for its owner, as a sentence
+	Claimed   bool             `json:"claimed,omitempty"` // the robot is adopted, and another client claims to be it
+	// Claimants are all clients that use the MAC address of the robot, if there are several. If none of them is
+	// adopted, Board, Firmware, Address and BaseURL are empty.
 	Claimants []device.Claimant  `json:"claimants,omitempty"`
-	Unlisted  bool               `json:"unlisted,omitempty"` // there were more claimants
-	Code      string             `json:"code,omitempty"`     // on its screen
-	Connected bool               `json:"connected"`          // it can be reached
-	Talking   bool               `json:"talking"`            // its channel is open
+	Unlisted  bool               `json:"unlisted,omitempty"` // there are more claimants than listed
+	Code      string             `json:"code,omitempty"`     // adoption code on the screen of the robot
+	Connected bool               `json:"connected"`          // the robot can be reached
+	Talking   bool               `json:"talking"`            // the channel is open
 	State     agent.Shown        `json:"state"`
 	Emotion   string             `json:"emotion"`
-	Status    *event.RobotStatus `json:"status,omitempty"` // its latest report
-	Senses    []string           `json:"senses,omitempty"` // in words
-	Tools     []string           `json:"tools,omitempty"`
+	Status    *event.RobotStatus `json:"status,omitempty"` // the latest status report
+	Senses    []string           `json:"senses,omitempty"` // what the robot perceives, as phrases
+	Tools     []string           `json:"tools,omitempty"`  // names of the tools
 }
 
+// status returns the status of the appliance.
 func (a *API) status() Status {
 	return Status{ID: a.o.ID, Version: a.o.Version, Started: a.o.started(time.Now()).Round(time.Second), Robots: len(a.o.Robots.List()),
 		Open: a.count(func(s agent.State) bool { return s.Talking }), Reached: a.count(func(s agent.State) bool { return s.Online }),
 		Lost: a.o.Talk.Lost(), Notices: a.waiting(time.Now()), Parts: a.o.Parts()}
 }
 
-// count returns the number of robots with a condition.
-func (a *API) count(is func(agent.State) bool) (n int) {
+// countRobots returns the number of robots whose state fulfils the condition.
+func (a *API) count(condition func(agent.State) bool) (n int) {
 	states, _ := a.o.Board.Snapshot()
 	for _, s := range states {
-		if s.Robot != "" && is(s) {
+		if s.Robot != "" && condition(s) {
 			n++
 		}
 	}
 	return n
 }
 
-// started is when the appliance was started by the present clock, which may have been wrong then.
+// startTime returns when the appliance was started, computed from the present time and the uptime. The clock may
+// have been wrong at the start.
 func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
 
-// waiting counts the notifications that have not been delivered.
+// countUndelivered returns the number of notifications that have not been delivered.
 func (a *API) waiting(now time.Time) (n int) {
-	for _, one := range a.o.Notices(now) {
-		if one.State == notice.Received {
+	for _, notification := range a.o.Notices(now) {
+		if notification.State == notice.Received {
 			n++
 		}
 	}
 	return n
 }
 
+// devices returns all robots.
 func (a *API) devices(now time.Time) []Device {
 	list := []Device{}
 	for _, r := range a.o.Robots.List() {
@@ -225,6 +234,7 @@ func (a *API) devices(now time.Time) []Device {
 	return list
 }
 
+// viewOf returns a robot as it is shown in responses.
 func (a *API) viewOf(r device.Robot, now time.Time) Device {
 	state := a.o.Board.Robot(r.ID)
 	shown := Device{
@@ -238,12 +248,12 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 	switch {
 	case r.Contested():
 		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
-		shown.Board, shown.Firmware, shown.Address, shown.BaseURL, shown.Code = "", "", "", "", "" // each may be a stranger's
+		shown.Board, shown.Firmware, shown.Address, shown.BaseURL, shown.Code = "", "", "", "", "" // they may belong to the wrong client
 		shown.Waiting = "more than one client names itself by its MAC address; adopt it by the code on its screen, or name the client that is yours"
 	case r.Claim != nil && r.Bound:
 		shown.Claimed = true
 		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
-		shown.Code = "" // it may be a stranger's; the owner reads the robot's from its screen
+		shown.Code = "" // it may belong to the wrong client; the owner reads the code from the robot's screen
 		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address +
 			"; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
 	case r.Claim != nil:
@@ -259,14 +269,15 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 	return shown
 }
 
-// adoption is the body of a request to adopt a robot, by its id or code. Client names one of several
-// that claim the robot. Replace admits the client that waits instead of the adopted one.
+// adoption is the body of a request to adopt a robot. It has either Robot or Code.
 type adoption struct {
-	Robot, Code, Client string
-	Replace             bool
+	Robot   string // MAC address or name
+	Code    string // adoption code on the screen of the robot
+	Client  string // Client-Id or address of the client to adopt, if several claim to be the robot
+	Replace bool   // adopt the waiting client instead of the one that is adopted now
 }
 
-// adopt adopts a robot. If a client replaces another, the channel of the earlier one is closed.
+// adopt adopts a robot. If this replaces another client, the channel of that client is closed.
 func (a *API) adopt(ctx context.Context, b adoption) (robot device.Robot, err error) {
 	if (b.Robot == "") == (b.Code == "") {
 		return robot, httpserver.BadBody("either robot or code is needed")
@@ -293,12 +304,12 @@ func (a *API) adopt(ctx context.Context, b adoption) (robot device.Robot, err er
 		robot, err = adopt(id, client)
 	}
 	if err == nil && before[robot.ID] != robot.Client {
-		_ = a.o.Talk.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
+		_ = a.o.Talk.Hangup(ctx, robot.ID, "adopted anew") // fails if the robot is not connected
 	}
 	return robot, err
 }
 
-// forget unbinds a robot, and hangs up on it.
+// forget deletes a robot and closes its channel.
 func (a *API) forget(ctx context.Context, id device.ID) error {
 	if err := a.o.Robots.Forget(id); err != nil {
 		return err
@@ -306,20 +317,21 @@ func (a *API) forget(ctx context.Context, id device.ID) error {
 	if err := a.o.Firmware.Forget(id); err != nil {
 		return err
 	}
-	_ = a.o.Talk.Hangup(ctx, id, "forgotten") // it may not be connected
+	_ = a.o.Talk.Hangup(ctx, id, "forgotten") // fails if the robot is not connected
 	return nil
 }
 
-// forgetStrangers forgets all strangers, hangs up on them, and returns their number.
+// forgetStrangers deletes all robots that were not adopted, closes their channels, and returns their number.
 func (a *API) forgetStrangers(ctx context.Context) (int, error) {
-	gone, err := a.o.Robots.ForgetStrangers()
-	for _, id := range gone {
-		_ = a.o.Talk.Hangup(ctx, id, "forgotten") // it may not be connected
+	forgotten, err := a.o.Robots.ForgetStrangers()
+	for _, id := range forgotten {
+		_ = a.o.Talk.Hangup(ctx, id, "forgotten") // fails if the robot is not connected
 	}
-	return len(gone), err
+	return len(forgotten), err
 }
 
-// forgetConversation restarts a conversation. A robot's is named by the robot's id, in any spelling, or its name.
+// forgetConversation makes a conversation start again. The name is the name of the conversation, or the MAC address
+// or name of a robot for the conversation with that robot.
 func (a *API) forgetConversation(name string) error {
 	if name == "" || len(name) > limit.Session {
 		return &httpserver.Fault{Word: "bad_conversation", HTTP: http.StatusBadRequest,
@@ -331,12 +343,12 @@ func (a *API) forgetConversation(name string) error {
 	return a.o.ForgetConversation(name)
 }
 
-// notify accepts a notification in JSON and returns its id.
+// notify stores a notification in JSON and returns its ID.
 func (a *API) notify(body []byte) (id string, err error) {
 	n, err := notice.ParseBy(body, a.o.Robots.Resolve)
 	if err == nil && n.Robot != "" {
 		var robot device.Robot
-		robot, err = a.o.Robots.Get(n.Robot) // without one, it would wait forever
+		robot, err = a.o.Robots.Get(n.Robot) // a notification for an unknown robot would wait forever
 		if err == nil && !robot.Adopted() {
 			err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 				Sentence: "nobody has adopted this robot, so it tells nothing; perch robot adopt " + string(n.Robot) + " does that"}

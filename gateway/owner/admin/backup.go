@@ -7,40 +7,42 @@ import (
 	"time"
 )
 
-// archives makes and restores backups. Its errors have a code and a status.
+// archives makes and restores backups. Its errors have the methods Code and Status.
 type archives interface {
 	Backup(ctx context.Context) (Backup, error)
-	// Restore checks a whole backup, and has the next start apply it.
+	// Restore checks the whole backup and stages it for the next start. If restart is true, it restarts the
+	// appliance.
 	Restore(ctx context.Context, body io.Reader, restart bool) (Restored, error)
 }
 
-// Backup is a backup that can be sent, once.
+// Backup is a backup that can be written once.
 type Backup struct {
-	Name  string // of a file to store it in
+	Name  string // suggested file name
 	Size  int64  // bytes
 	Write func(w io.Writer) error
-	Close func() // lets another be made
+	Close func() // must be called before another backup can be made
 }
 
-// Restored is a backup that was accepted, and what remains to be done.
+// Restored is the response to an accepted backup.
 type Restored struct {
 	Created    time.Time `json:"created"`
-	Perch      string    `json:"perch"`     // the version that made it
-	Appliance  string    `json:"appliance"` // that made it
+	Perch      string    `json:"perch"`     // version of Perch that made the backup
+	Appliance  string    `json:"appliance"` // ID of the appliance that made the backup
 	Schema     int       `json:"schema"`
 	Files      int       `json:"files"`
 	Bytes      int64     `json:"bytes"`
 	Restarting bool      `json:"restarting"`
-	Next       string    `json:"next"` // in words
+	Next       string    `json:"next"` // what remains to be done, as a sentence
 }
 
-// steadyWriter is an answer of any length that fails when the client stops reading.
+// steadyWriter writes a response of any length. A write fails if the client has not read for stallTimeout.
 type steadyWriter struct {
 	io.Writer
 	control *http.ResponseController
 }
 
+// Write implements io.Writer.
 func (s steadyWriter) Write(p []byte) (int, error) {
-	_ = s.control.SetWriteDeadline(time.Now().Add(uploadStalls)) // without deadlines it is no network
+	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // fails only if this is not a network connection
 	return s.Writer.Write(p)
 }

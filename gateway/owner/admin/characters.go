@@ -2,36 +2,36 @@ package admin
 
 import "perch/device"
 
-// Character is a character in an answer.
+// Character is a character in a response.
 type Character struct {
 	ID           string   `json:"id"`
 	Name         string   `json:"name"`
 	Description  string   `json:"description,omitempty"`
-	From         string   `json:"from"`            // household, configuration, import or persona
-	Brain        string   `json:"brain,omitempty"` // the first to be asked; "none" for no answers
+	From         string   `json:"from"`            // "household", "configuration", "import" or "persona"
+	Brain        string   `json:"brain,omitempty"` // the brain that is tried first; "none" if the character does not reply
 	Language     string   `json:"language,omitempty"`
 	Voice        string   `json:"voice,omitempty"`
-	Tools        []string `json:"tools"` // null for all
+	Tools        []string `json:"tools"` // null for all tools
 	MemoryTokens int      `json:"memory_tokens,omitempty"`
 	Skills       []string `json:"skills"`
-	Remarks      []string `json:"remarks"` // what it asks for and does not get
-	Robots       []string `json:"robots"`  // that use it
+	Remarks      []string `json:"remarks"` // what the manifest asks for and the appliance does not provide
+	Robots       []string `json:"robots"`  // IDs of the robots that use the character
 }
 
 // Card is the registration file of a character.
 type Card struct {
-	File    any      `json:"file"`    // in the form of ERC-8004
-	Remarks []string `json:"remarks"` // what is missing in it
+	File    any      `json:"file"`    // the registration file of ERC-8004
+	Remarks []string `json:"remarks"` // what the file lacks
 }
 
-// characters is the catalogue of characters.
+// characters stores the characters.
 type characters interface {
 	List() []Character
-	// Import stores a manifest; an empty id is derived from its name.
+	// Import stores the character of a manifest. An empty ID is derived from the name of the character.
 	Import(id string, manifest []byte) (Character, error)
 	Export(id string) ([]byte, error)
 	Remove(id string) error
 	Card(id string) (Card, error)
-	// Who returns the id of a robot's character.
+	// Who returns the ID of the character that a robot uses.
 	Who(robot device.ID, session string) string
 }

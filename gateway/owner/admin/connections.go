@@ -9,7 +9,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Connections are the programs that are connected, besides robots.
+// Connections lists the programs that are connected to the appliance, except robots.
 type Connections struct {
 	Skins         []Skin        `json:"skins"`
 	Agents        []CodingAgent `json:"agents"`
@@ -17,69 +17,71 @@ type Connections struct {
 	Relays        []Relay       `json:"relays"`
 }
 
-// Relay is an avatar program that the appliance connects to.
+// Relay is an avatar program to which the appliance connects.
 type Relay struct {
 	Name  string    `json:"name"`
-	Title string    `json:"title"` // the program's usual name
-	OK    bool      `json:"ok"`    // it is connected
-	Note  string    `json:"note"`  // its address, or what is wrong
+	Title string    `json:"title"` // name of the program
+	OK    bool      `json:"ok"`    // the appliance is connected to the program
+	Note  string    `json:"note"`  // address of the program, or what is wrong
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Skin is a program that shows the agent.
+// Skin is a program that displays the agent.
 type Skin struct {
-	Kind    string    `json:"kind"`    // skin, or character by VCCP
-	Address string    `json:"address"` // its own
+	Kind    string    `json:"kind"`    // "skin", or "character" for a client of the VCCP protocol
+	Address string    `json:"address"` // address of the program
 	Since   time.Time `json:"since"`
 }
 
-// CodingAgent is a session of a coding agent, whose hooks report it.
+// CodingAgent is a session of a coding agent that reports by hooks.
 type CodingAgent struct {
-	Name    string      `json:"name"`    // the program: "claude-code"
-	ID      string      `json:"id"`      // its own id of the session
-	Session string      `json:"session"` // its name in events
+	Name    string      `json:"name"`    // name of the program, such as "claude-code"
+	ID      string      `json:"id"`      // ID of the session within the program
+	Session string      `json:"session"` // name of the session in events
 	State   agent.Shown `json:"state"`
 	Since   time.Time   `json:"since"`
-	Seen    time.Time   `json:"seen"` // its latest report
+	Seen    time.Time   `json:"seen"` // time of the latest report
 }
 
-// HomeAssistant is the connection to its broker.
+// HomeAssistant is the connection to Home Assistant's MQTT broker.
 type HomeAssistant struct {
 	OK    bool      `json:"ok"`
 	Note  string    `json:"note"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Found lists servers on the network that the appliance could use. Names and models are the servers' own claims.
+// Found lists servers on the network that the appliance could use. The servers choose their names and the names of
+// their models, so these cannot be trusted.
 type Found struct {
-	Wyoming       []FoundServer `json:"wyoming"` // tcp://host:port
+	Wyoming       []FoundServer `json:"wyoming"` // with URLs such as tcp://host:port
 	Ollama        []FoundModels `json:"ollama"`
 	HomeAssistant []FoundServer `json:"homeassistant"`
 }
 
-// FoundServer is a server that announces itself.
+// FoundServer is a server that announces itself on the network.
 type FoundServer struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }
 
-// FoundModels is a server of models.
+// FoundModels is a server and its language models.
 type FoundModels struct {
 	URL    string   `json:"url"`
 	Models []string `json:"models"`
 }
 
-// searchWithin bounds a search of the network.
-const searchWithin = 4 * time.Second
+// searchTimeout bounds a search of the network.
+const searchTimeout = 4 * time.Second
 
-// scanNetwork searches the network, once at a time, since it asks all machines there.
+// scanNetwork searches the network. Only one search can run at a time, because a search contacts all machines of
+// the network.
 func (a *API) scanNetwork(ctx context.Context) (Found, error) {
 	if !a.searching.TryLock() {
 		return Found{}, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
 			Sentence: "a search is under way already; ask again in some seconds"}
 	}
 	defer a.searching.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, searchWithin)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	return a.o.Find(ctx), nil
 }

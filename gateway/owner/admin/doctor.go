@@ -8,25 +8,26 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Finding is a result of the doctor: something that works, or a cause and its cure.
+// Finding is a result of a check by the doctor: something that works, or a fault and its remedy.
 type Finding struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
-	Level string `json:"level"` // ok, warning or problem
+	Level string `json:"level"` // "ok", "warning" or "problem"
 	Note  string `json:"note"`
 }
 
-// doctorWithin bounds an examination: several servers may not answer.
-const doctorWithin = 3 * time.Minute
+// doctorTimeout bounds an examination. It is long because several servers may not respond.
+const doctorTimeout = 3 * time.Minute
 
-// examine has the doctor check everything, once at a time, since it uses the engines that a talk needs.
+// examine makes the doctor check the whole appliance. Only one examination can run at a time, because it uses the
+// engines that conversations need.
 func (a *API) examine(ctx context.Context) ([]Finding, error) {
 	if !a.examining.TryLock() {
 		return nil, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
 			Sentence: "the doctor is looking already; try again when that has ended"}
 	}
 	defer a.examining.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	found, err := a.o.Doctor(ctx)
 	if found == nil {

@@ -18,62 +18,62 @@ import (
 	"perch/voice"
 )
 
-// The inputs of an engine, for trying it.
+// The kinds of input with which an engine can be tried.
 const (
-	TryText  = "text"  // to speak or answer
-	TrySound = "sound" // a recording to understand
+	TryText  = "text"  // a text to speak or to reply to
+	TrySound = "sound" // a recording to transcribe
 )
 
 // Engine is a recognizer, a synthesizer or a brain, and its condition.
 type Engine struct {
-	Part  string    `json:"part"` // its name: "brain openai 2"
-	List  string    `json:"list"` // recognizer, synthesizer, brain or brain_deep
+	Part  string    `json:"part"` // name of the engine, such as "brain openai 2"
+	List  string    `json:"list"` // "recognizer", "synthesizer", "brain" or "brain_deep"
 	Kind  string    `json:"kind"`
 	Where string    `json:"where"`
 	OK    bool      `json:"ok"`
 	Note  string    `json:"note"`
-	Since time.Time `json:"since,omitzero"` // when its condition began, if known
+	Since time.Time `json:"since,omitzero"` // when OK changed last; zero if unknown
 	Try   string    `json:"try"`            // TryText or TrySound
-	// Sample is a text to try it with, in the language of the household.
+	// Sample is a text for trying the engine, in the language of the household.
 	Sample string `json:"sample,omitempty"`
 }
 
-// ErrNoEngine is returned for an engine that is not configured.
+// ErrNoEngine is the error for the name of an engine that is not configured.
 var ErrNoEngine = errors.New("there is no such engine")
 
-// engines are the configured engines. Each can be used once by name.
+// engines lists the configured engines and tries them by name.
 type engines interface {
 	Engines() []Engine
-	// Recognize transcribes a recording of 16 kHz.
+	// Recognize returns the transcript of a recording, which has 16000 samples per second.
 	Recognize(ctx context.Context, part string, pcm []int16) (string, error)
-	// Speak calls out with pieces of sound of 24 kHz.
+	// Speak calls out with pieces of the synthesized sound, which has 24000 samples per second.
 	Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error
-	// Answer calls out with the sentences of an answer.
+	// Answer calls out with each sentence of the reply to a text.
 	Answer(ctx context.Context, part, text string, out func(sentence string) error) error
 }
 
-// Bounds of a try.
+// Limits for trying an engine.
 const (
-	tryWithin     = 30 * time.Second
-	mostRecording = 15 // seconds of a recording
-	mostSpoken    = 60 // seconds of synthesized sound
-	mostWAV       = 1024 + mostRecording*voice.MicRate*2
+	tryTimeout   = 30 * time.Second
+	maxRecording = 15                                  // length of a recording, in seconds
+	maxSpoken    = 60                                  // length of the synthesized sound, in seconds
+	maxWAV       = 1024 + maxRecording*voice.MicRate*2 // size of the WAV file with a recording, in bytes
 )
 
-// Tried is the text that a recognizer has understood or a brain has answered.
+// TryResult is the result of trying a recognizer or a brain.
 type Tried struct {
-	Text   string `json:"text"`
-	Millis int64  `json:"ms"` // it took
+	Text   string `json:"text"` // transcript or reply
+	Millis int64  `json:"ms"`   // duration in milliseconds
 }
 
-// errEnough ends a try that has reached its bound.
-var errEnough = errors.New("that is enough")
+// errEnough stops an engine whose output has reached its limit.
+var errEnough = errors.New("the output has reached its limit")
 
-// testEngine uses an engine once, with a text in JSON or a recording. A synthesizer's
-// result is a WAV file, any other's a text.
+// testEngine tries an engine with the text or the recording in the body. It returns a WAV file for a synthesizer,
+// and a text for other engines.
 func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
-	all := a.o.Engines.Engines()
-	i := slices.IndexFunc(all, func(e Engine) bool { return e.Part == part })
+	configured := a.o.Engines.Engines()
+	i := slices.IndexFunc(configured, func(e Engine) bool { return e.Part == part })
 	if i < 0 {
 		return nil, tried, ErrNoEngine
 	}
@@ -83,7 +83,7 @@ func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 	defer a.trying.Delete(part)
 	var text string
 	var pcm []int16
-	if all[i].Try == TrySound {
+	if configured[i].Try == TrySound {
 		pcm, err = readRecording(body)
 	} else {
 		text, err = readTry(body)
@@ -91,10 +91,10 @@ func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 	if err != nil {
 		return nil, tried, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, tryWithin, errTryTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, tryTimeout, errTryTimeout)
 	defer cancel()
 	began := time.Now()
-	switch all[i].List {
+	switch configured[i].List {
 	case "recognizer":
 		tried.Text, err = a.o.Engines.Recognize(ctx, part, pcm)
 	case "synthesizer":
@@ -106,11 +106,11 @@ func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 	return wav, tried, tryFault(ctx, err)
 }
 
-// errTryTimeout is the cause of a try that took longer than tryWithin.
+// errTryTimeout is the error for an engine that took longer than tryTimeout.
 var errTryTimeout error = &httpserver.Fault{Word: "engine_timeout", HTTP: http.StatusGatewayTimeout,
-	Sentence: "the engine gave no answer within 30 seconds"}
+	Sentence: "the engine did not finish within 30 seconds"}
 
-// tryFault is the error of a try as its owner sees it.
+// tryFault converts the error of an engine to the error for the owner.
 func tryFault(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrNoEngine):
@@ -118,43 +118,43 @@ func tryFault(ctx context.Context, err error) error {
 	case context.Cause(ctx) == errTryTimeout:
 		return errTryTimeout
 	case ctx.Err() != nil:
-		return err // its client has gone
+		return err // the client has disconnected
 	}
 	return &httpserver.Fault{Word: "engine_failed", Sentence: err.Error(), HTTP: http.StatusBadGateway}
 }
 
-// readTry reads the text of a try.
+// readTry reads and checks the text with which an engine is tried.
 func readTry(body io.Reader) (string, error) {
 	read, err := io.ReadAll(io.LimitReader(body, limit.Body))
 	if err != nil {
 		return "", unreadable(err)
 	}
-	var given fact
-	if err := httpserver.Decode(read, &given); err != nil {
+	var input fact
+	if err := httpserver.Decode(read, &input); err != nil {
 		return "", err
 	}
-	text := agent.Speakable(given.Text)
+	text := agent.Speakable(input.Text)
 	if text == "" || len(text) > limit.Line {
 		return "", httpserver.BadBody("text is needed, of at most 1000 bytes")
 	}
 	return text, nil
 }
 
-// readRecording reads the sound of a try.
+// readRecording reads the WAV file with which an engine is tried.
 func readRecording(body io.Reader) ([]int16, error) {
-	wrong := func(why string) error {
+	badSound := func(why string) error {
 		return &httpserver.Fault{Word: "bad_sound", HTTP: http.StatusUnprocessableEntity,
-			Sentence: "the body is a WAV file with 16-bit PCM of 16000 Hz, mono, of at most 15 seconds: " + why}
+			Sentence: "the body has to be a WAV file with 16-bit PCM of 16000 Hz, mono, of at most 15 seconds: " + why}
 	}
 	wav, err := voice.NewWAVReader(body)
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return nil, err
 		}
-		return nil, wrong(err.Error())
+		return nil, badSound(err.Error())
 	}
 	if wav.Rate != voice.MicRate || wav.Channels() != 1 {
-		return nil, wrong(fmt.Sprintf("this one has %d Hz and %d channels", wav.Rate, wav.Channels()))
+		return nil, badSound(fmt.Sprintf("this one has %d Hz and %d channels", wav.Rate, wav.Channels()))
 	}
 	pcm := make([]int16, 0, voice.MicRate)
 	piece := make([]int16, 2048)
@@ -162,10 +162,10 @@ func readRecording(body io.Reader) ([]int16, error) {
 		n, err := wav.Read(piece)
 		pcm = append(pcm, piece[:n]...)
 		switch {
-		case len(pcm) > mostRecording*voice.MicRate:
-			return nil, wrong("this one is longer")
+		case len(pcm) > maxRecording*voice.MicRate:
+			return nil, badSound("this one is longer")
 		case err == io.EOF && len(pcm) == 0:
-			return nil, wrong("this one has no sound")
+			return nil, badSound("this one has no sound")
 		case err == io.EOF:
 			return pcm, nil
 		case err != nil:
@@ -174,18 +174,18 @@ func readRecording(body io.Reader) ([]int16, error) {
 	}
 }
 
-// speak returns a WAV file of a text.
+// speak returns a WAV file with the spoken text. It cuts the sound after maxSpoken seconds.
 func (a *API) speak(ctx context.Context, part, text string) ([]byte, error) {
-	const most = mostSpoken * voice.SpeakerRate
+	const maxSamples = maxSpoken * voice.SpeakerRate
 	var pcm []int16
 	err := a.o.Engines.Speak(ctx, part, text, func(piece []int16) error {
-		if pcm = append(pcm, piece...); len(pcm) > most {
+		if pcm = append(pcm, piece...); len(pcm) > maxSamples {
 			return errEnough
 		}
 		return nil
 	})
 	if errors.Is(err, errEnough) {
-		pcm, err = pcm[:most], nil
+		pcm, err = pcm[:maxSamples], nil
 	}
 	if err != nil {
 		return nil, err
@@ -198,20 +198,21 @@ func (a *API) speak(ctx context.Context, part, text string) ([]byte, error) {
 	return wav.Bytes(), err
 }
 
-// answer returns a brain's answer. Some sentences of it are enough.
+// reply returns the reply of a brain to a text. It cuts the reply after limit.Said bytes, and returns what came in
+// time if the brain is too slow.
 func (a *API) answer(ctx context.Context, part, text string) (string, error) {
-	var said strings.Builder
+	var reply strings.Builder
 	err := a.o.Engines.Answer(ctx, part, text, func(sentence string) error {
-		if said.Len() > 0 {
-			said.WriteByte(' ')
+		if reply.Len() > 0 {
+			reply.WriteByte(' ')
 		}
-		if said.WriteString(sentence); said.Len() > limit.Said {
+		if reply.WriteString(sentence); reply.Len() > limit.Said {
 			return errEnough
 		}
 		return nil
 	})
-	if said.Len() > 0 && (errors.Is(err, errEnough) || context.Cause(ctx) == errTryTimeout) {
+	if reply.Len() > 0 && (errors.Is(err, errEnough) || context.Cause(ctx) == errTryTimeout) {
 		err = nil
 	}
-	return plain.Clip(said.String(), limit.Said), err
+	return plain.Clip(reply.String(), limit.Said), err
 }

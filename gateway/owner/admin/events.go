@@ -14,14 +14,14 @@ import (
 	"perch/limit"
 )
 
-// shownState is a state as a stream has it.
+// shownState is the state of a session in a message of the stream.
 type shownState struct {
 	agent.State
-	Name  string      `json:"name,omitempty"` // of its robot
+	Name  string      `json:"name,omitempty"` // name of the robot
 	Shown agent.Shown `json:"state"`
 }
 
-// stream sends events until the client leaves, with the resulting states if those are wanted.
+// stream sends events until the client disconnects. If withStates is true, it also sends each state that changes.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
 	defer a.readers.Add(-1)
 	if a.readers.Add(1) > limit.Readers {
@@ -31,18 +31,18 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, 
 	return httpserver.Stream(ctx, w, a.feed(lastID, withStates).next)
 }
 
-// feed is one stream of events.
+// feed makes the messages of one stream.
 type feed struct {
 	api        *API
 	states     *agent.Follower
 	events     *event.Reader
-	sent       uint64 // Seq of the latest event the client has
-	withStates bool
-	waiting    []httpserver.Message
+	sent       uint64               // Seq of the latest event that was sent
+	withStates bool                 // send each state that changes
+	waiting    []httpserver.Message // messages to send
 }
 
-// feed returns a stream that begins with a snapshot of the board. If lastID is of this run of the appliance, it begins
-// with the next event instead.
+// feed returns a feed that starts with a snapshot of the board. If lastID is the ID of an event of this run of the
+// appliance, the feed starts with the event that follows instead.
 func (a *API) feed(lastID string, withStates bool) *feed {
 	f := &feed{api: a, states: a.o.Board.NewFollower(time.Now()), withStates: withStates}
 	seq, resumes := a.o.Bus.Resumes(lastID)
@@ -59,7 +59,7 @@ func (a *API) feed(lastID string, withStates bool) *feed {
 	return f
 }
 
-// send queues a message of the states at a time.
+// send queues a message with states as they are at the given time.
 func (f *feed) send(kind string, states []agent.State, at time.Time) {
 	shown := []shownState{}
 	for _, s := range states {
@@ -68,11 +68,12 @@ func (f *feed) send(kind string, states []agent.State, at time.Time) {
 	f.queue(f.sent, kind, map[string]any{"states": shown})
 }
 
+// queue queues a message.
 func (f *feed) queue(seq uint64, kind string, data any) {
 	f.waiting = append(f.waiting, httpserver.Message{ID: f.api.o.Bus.ID(seq), Event: kind, Data: data})
 }
 
-// next waits for the next message.
+// next waits for the next message and returns it.
 func (f *feed) next(ctx context.Context) (m httpserver.Message, err error) {
 	for len(f.waiting) == 0 {
 		if err := f.read(ctx); err != nil {
@@ -83,7 +84,7 @@ func (f *feed) next(ctx context.Context) (m httpserver.Message, err error) {
 	return m, nil
 }
 
-// read waits for an event, or for a state that ends by itself.
+// read waits for an event, or until a state expires, and queues the messages about it.
 func (f *feed) read(ctx context.Context) error {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if due := f.states.NextExpiry(); f.withStates && !due.IsZero() {
@@ -112,13 +113,13 @@ func (f *feed) read(ctx context.Context) error {
 	return nil
 }
 
-// shownEvent is an event with its robot's name.
+// shownEvent is an event in a message of the stream.
 type shownEvent struct {
 	event.Envelope
-	Name string
+	Name string // name of the robot; may be empty
 }
 
-// MarshalJSON adds the name to the envelope's JSON.
+// MarshalJSON returns the JSON of the envelope with the name as an additional field.
 func (s shownEvent) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(s.Envelope)
 	if err != nil || s.Name == "" {
@@ -128,7 +129,7 @@ func (s shownEvent) MarshalJSON() ([]byte, error) {
 	return slices.Concat(text[:len(text)-1], []byte(`,"name":`), name, []byte("}")), err
 }
 
-// streamEnded separates the ordinary ends of a stream from a failure.
+// streamEnded reports whether an error is the normal end of a stream.
 func streamEnded(err error) bool {
 	return errors.Is(err, event.ErrClosed) || errors.Is(err, context.Canceled)
 }

@@ -13,24 +13,26 @@ import (
 	"perch/ota"
 )
 
-// uploadStalls is the longest pause in an upload or download.
-const uploadStalls = 30 * time.Second
+// stallTimeout is the maximum pause in an upload or download.
+const stallTimeout = 30 * time.Second
 
-// steadyReader is a request body of any length that fails when it stalls.
+// steadyReader reads a request body of any length. A read fails if nothing has arrived for stallTimeout.
 type steadyReader struct {
 	io.Reader
 	control *http.ResponseController
-	begun   bool
+	begun   bool // Read was called
 }
 
+// Read implements io.Reader.
 func (s *steadyReader) Read(p []byte) (int, error) {
 	s.begun = true
-	_ = s.control.SetReadDeadline(time.Now().Add(uploadStalls)) // without deadlines it is no network
+	_ = s.control.SetReadDeadline(time.Now().Add(stallTimeout)) // fails only if this is not a network connection
 	return s.Reader.Read(p)
 }
 
-// receiveUpload reads an upload by work. After an error it reads on, since the sender is busy writing and would
-// see a reset instead of the answer; but a client that sent Expect: 100-continue and was refused has sent nothing.
+// receiveUpload calls work with the body of an upload. After an error it discards the rest of the body: the client is
+// still sending, and would see a connection reset instead of the response. There is nothing to discard if the
+// client has sent "Expect: 100-continue" and work has not read the body.
 func receiveUpload[T any](w http.ResponseWriter, r *http.Request, work func(body io.Reader) (T, error)) (T, error) {
 	body := &steadyReader{Reader: r.Body, control: http.NewResponseController(w)}
 	result, err := work(body)
@@ -40,11 +42,13 @@ func receiveUpload[T any](w http.ResponseWriter, r *http.Request, work func(body
 	return result, err
 }
 
-// publish adds an image to the catalogue: the body is the file, the query has the rest.
+// addFirmware adds an image to the catalogue. The body is the file; the query has the boards, the SHA-256 and the
+// signature.
 func (a *API) publish(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
 	return a.o.Firmware.Add(ctx, body, ota.Upload{Boards: q["board"], SHA256: q.Get("sha256"), Signature: q.Get("signature")}, time.Now())
 }
 
+// rollOut sets the rollout plan of an image.
 func (a *API) rollOut(sha string, body []byte) (ota.Shown, error) {
 	plan, err := ota.ParseRollout(body, a.o.Robots.Resolve)
 	if err != nil {
@@ -53,42 +57,42 @@ func (a *API) rollOut(sha string, body []byte) (ota.Shown, error) {
 	return a.o.Firmware.Plan(sha, plan)
 }
 
-// upgrade is the body of upgrade; without it the newest image is meant.
+// upgrade is the body of a request to upgrade a robot.
 type upgrade struct {
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256"` // empty for the newest image
 }
 
-// upgradeTool is the firmware's own tool that installs an image.
+// upgradeTool is the robot's tool that installs a firmware image.
 const upgradeTool = "self.upgrade_firmware"
 
-// upgrade has a robot install an image: at once if its channel is open and
-// its firmware has a tool for that, else when it next checks in.
+// upgradeRobot makes a robot install an image: at once if it is connected and has upgradeTool, and otherwise when
+// it checks in next.
 func (a *API) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, error) {
 	path, err := a.o.Firmware.Install(r.ID, u.SHA256, time.Now())
 	if err != nil {
 		return Taken{}, err
 	}
-	_, can := device.FindTool(a.o.Talk.Tools(r.ID), upgradeTool)
-	if !can || !a.o.Board.Robot(r.ID).Online || r.BaseURL == "" {
+	_, found := device.FindTool(a.o.Talk.Tools(r.ID), upgradeTool)
+	if !found || !a.o.Board.Robot(r.ID).Online || r.BaseURL == "" {
 		return Taken{OK: true, Queued: true}, nil
 	}
-	// The robot may not answer; its next check-in then shows whether it installed the image.
-	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+	// A robot that restarts does not return a result. Its next check-in shows whether it has installed the image.
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTimeout, errToolTimeout)
 	defer cancel()
 	_, err = a.o.Talk.Call(ctx, r.ID, upgradeTool, map[string]any{"url": r.BaseURL + path})
 	return Taken{OK: true, Queued: err != nil}, nil
 }
 
-// assetChoice is the body that points a robot at an asset file.
+// assetChoice is the body of a request to make a robot use an asset file.
 type assetChoice struct {
 	Name string `json:"name"`
 }
 
-// assetsTool is the firmware's own tool that sets the address of its assets. It fetches them when it next starts.
+// assetsTool is the robot's tool that sets the URL of its assets, which the robot downloads when it starts next.
 const assetsTool = "self.assets.set_download_url"
 
-// pointAtAssets sends a robot the address of an asset file. The robot's channel must be open: an address that it
-// receives later may be of a file that is gone by then.
+// pointAtAssets sends a connected robot the URL of an asset file. The URL is not stored for an offline robot,
+// because the file may have been deleted when the robot connects.
 func (a *API) pointAtAssets(ctx context.Context, r device.Robot, choice assetChoice) (Result, error) {
 	path, err := a.o.Firmware.AssetFor(r.ID, choice.Name, time.Now())
 	if err != nil {
@@ -96,7 +100,7 @@ func (a *API) pointAtAssets(ctx context.Context, r device.Robot, choice assetCho
 	}
 	if r.BaseURL == "" {
 		return Result{}, &httpserver.Fault{Word: "no_address",
-			Sentence: "it is not known at which address this robot reaches the appliance; restart the robot", HTTP: http.StatusConflict}
+			Sentence: "the address at which this robot reaches the appliance is unknown; restart the robot", HTTP: http.StatusConflict}
 	}
 	return a.call(ctx, r.ID, assetsTool, call{Arguments: map[string]any{"url": r.BaseURL + path}})
 }

@@ -16,10 +16,10 @@ type gesture struct {
 	Duration int64  `json:"duration_ms"` // milliseconds; 0 for the gesture's default
 }
 
-// mostGesture is the longest duration of a gesture, in milliseconds.
-const mostGesture = 10_000
+// maxGesture is the maximum duration of a gesture, in milliseconds.
+const maxGesture = 10_000
 
-// gesture has an adopted robot make a gesture, unless it is not connected.
+// makeGesture makes a connected and adopted robot perform a gesture.
 func (a *API) gesture(r device.Robot, g gesture) (any, error) {
 	if !r.Adopted() {
 		return nil, &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
@@ -30,8 +30,8 @@ func (a *API) gesture(r device.Robot, g gesture) (any, error) {
 		return nil, &httpserver.Fault{Word: "unknown_gesture", HTTP: http.StatusNotFound,
 			Sentence: fmt.Sprintf("there is no gesture %.40q; there are %s", g.Name, strings.Join(a.o.Gestures.Names(), ", "))}
 	}
-	if g.Duration < 0 || g.Duration > mostGesture {
-		return nil, httpserver.BadBody(fmt.Sprintf("duration_ms is %d; it is from 0, the gesture's own, to %d", g.Duration, mostGesture))
+	if g.Duration < 0 || g.Duration > maxGesture {
+		return nil, httpserver.BadBody(fmt.Sprintf("duration_ms is %d; it has to be from 0, for the usual duration, to %d", g.Duration, maxGesture))
 	}
 	state := a.o.Board.Robot(r.ID)
 	if !state.Online {

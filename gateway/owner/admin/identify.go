@@ -10,20 +10,19 @@ import (
 	"perch/device"
 )
 
-// How a robot shows which one it is. Its main loop carries out one call after the
-// other, so that it blinks no faster.
+// Parameters of identifying a robot. A robot executes one tool call after the other, so it cannot blink faster.
 const (
-	blinks         = 3
-	blinkFor       = 300 * time.Millisecond
-	nodBy          = 15 // degrees
-	nodSpeed       = 400
-	identifyWithin = 15 * time.Second
-	undoWithin     = 2 * time.Second // to turn the lights off and the head back
-	phraseHere     = "here"          // names the phrase that it says
+	blinks          = 3
+	blinkInterval   = 300 * time.Millisecond
+	nodDegrees      = 15
+	nodSpeed        = 400 // in the firmware's unit
+	identifyTimeout = 15 * time.Second
+	undoTimeout     = 2 * time.Second // for turning the lights off and the head back
+	phraseHere      = "here"          // name of the phrase that the robot speaks
 )
 
-// identify has a robot show which one it is: by a message with its sound, by its voice if its channel is open, and by its
-// lights and head. A robot that cannot be reached only shows the message, when it next connects.
+// identify makes a robot show which one it is: by a message on its screen, by its lights and head, and by its voice
+// if its channel is open. A robot that is not connected only shows the message, when it connects next.
 func (a *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
 	face, words := agent.SplitEmotion(a.o.Phrase(r.ID, phraseHere))
 	queued, err := a.o.Talk.Alert(ctx, r.ID, cmp.Or(a.o.Robots.Settings(r.ID).Name, "Perch"), words, face.On(r.Board).Name)
@@ -35,22 +34,22 @@ func (a *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
 	}
 	defer a.identifying.Delete(r.ID)
 	if a.o.Board.Robot(r.ID).Talking {
-		_, _ = a.o.Talk.Speak(ctx, r.ID, a.o.Phrase(r.ID, phraseHere)) // the message shows already which it is
+		_, _ = a.o.Talk.Speak(ctx, r.ID, a.o.Phrase(r.ID, phraseHere)) // an error is ignored, since the message is shown already
 	}
-	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	a.blink(ctx, r.ID)
 	return Taken{OK: true}, nil
 }
 
-// motion is a call that changes a robot's lights or head, and the call that undoes it.
+// motion is a tool call that changes the lights or the head of a robot, and the call that undoes the change.
 type motion struct {
 	tool     device.Tool
-	do, undo map[string]any
+	do, undo map[string]any // arguments of the two calls
 }
 
-// blink blinks with a robot's lights and nods, as far as it can. In the end the lights are off, since their
-// colour cannot be read, and the head is where it was.
+// blink makes a robot blink with its lights and nod, as far as it can. At the end the head is turned back. The lights
+// are turned off, because their previous colour cannot be read.
 func (a *API) blink(ctx context.Context, id device.ID) {
 	motions := a.motions(ctx, id)
 	if len(motions) == 0 {
@@ -63,27 +62,27 @@ func (a *API) blink(ctx context.Context, id device.ID) {
 				arguments = m.undo
 			}
 			if fitted, err := m.tool.Fit(arguments); err == nil {
-				_, _ = a.o.Talk.Call(ctx, id, m.tool.Name, fitted) // the message shows already which it is
+				_, _ = a.o.Talk.Call(ctx, id, m.tool.Name, fitted) // an error is ignored, since the message is shown already
 			}
 		}
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
 		move(ctx, true)
 	}()
 	for n := range 2 * blinks {
 		move(ctx, n%2 == 1)
 		select {
-		case <-time.After(blinkFor):
+		case <-time.After(blinkInterval):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// motions returns the motions of a robot's lights and head. A head whose angle cannot be read is left out: it could
-// not be put back.
+// motions returns the motions for a robot's lights and head. It leaves out a head whose angle cannot be read,
+// because the head could not be turned back.
 func (a *API) motions(ctx context.Context, id device.ID) (list []motion) {
 	tools := a.o.Talk.Tools(id)
 	if lights, found := device.FindLights(tools); found {
@@ -94,9 +93,9 @@ func (a *API) motions(ctx context.Context, id device.ID) (list []motion) {
 	if !turns || !readable || head.Arguments[1] == "" {
 		return list
 	}
-	answer, err := a.o.Talk.Call(ctx, id, angles.Name, map[string]any{})
-	var at struct{ Pitch *float64 }
-	if err != nil || json.Unmarshal([]byte(answer.Text), &at) != nil || at.Pitch == nil {
+	result, err := a.o.Talk.Call(ctx, id, angles.Name, map[string]any{})
+	var position struct{ Pitch *float64 }
+	if err != nil || json.Unmarshal([]byte(result.Text), &position) != nil || position.Pitch == nil {
 		return list
 	}
 	tilt := func(pitch int) map[string]any {
@@ -106,6 +105,6 @@ func (a *API) motions(ctx context.Context, id device.ID) (list []motion) {
 		}
 		return arguments
 	}
-	pitch := min(max(int(*at.Pitch), device.MinHeadPitch), device.MaxHeadPitch-nodBy)
-	return append(list, motion{head.Tool, tilt(pitch + nodBy), tilt(pitch)})
+	pitch := min(max(int(*position.Pitch), device.MinHeadPitch), device.MaxHeadPitch-nodDegrees)
+	return append(list, motion{head.Tool, tilt(pitch + nodDegrees), tilt(pitch)})
 }

@@ -10,34 +10,34 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// logs is the recent log, and what is added to it.
+// logs stores the recent lines of the log.
 type logs interface {
-	// NewFollower reads the lines of a level and above: all that are stored, or all after
-	// an id. ok is false if too many followers exist.
-	NewFollower(least slog.Level, after string) (f LogFollower, ok bool)
+	// NewFollower returns a reader of the lines with at least the given level: all stored lines, or those after the
+	// line with the ID after, and then new lines. ok is false if there are too many followers.
+	NewFollower(minLevel slog.Level, after string) (f LogFollower, ok bool)
 }
 
-// LogFollower reads log lines.
+// LogFollower reads lines of the log.
 type LogFollower interface {
-	// Next waits for a line: JSON with at, level, msg and attrs. missed is the number
-	// of lines lost before it.
+	// Next waits for the next line, a JSON object with at, level, msg and attrs. missed is the number of lines
+	// that were lost before this line.
 	Next(ctx context.Context) (id string, line json.RawMessage, missed int, err error)
 	Close()
 }
 
-// followLogs sends log lines until the client leaves.
+// followLogs sends lines of the log until the client disconnects.
 func (a *API) followLogs(ctx context.Context, w http.ResponseWriter, level, lastID string) error {
-	least := slog.LevelInfo
-	if level != "" && least.UnmarshalText([]byte(level)) != nil || strings.ContainsAny(level, "+-") {
+	minLevel := slog.LevelInfo
+	if level != "" && minLevel.UnmarshalText([]byte(level)) != nil || strings.ContainsAny(level, "+-") {
 		return &httpserver.Fault{Word: "bad_level", Sentence: "level is debug, info, warn or error", HTTP: http.StatusBadRequest}
 	}
-	f, ok := a.o.Logs.NewFollower(least, lastID)
+	f, ok := a.o.Logs.NewFollower(minLevel, lastID)
 	if !ok {
 		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many pages follow the log already; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
 	defer f.Close()
-	var next *httpserver.Message // to follow a message about missed lines
+	var next *httpserver.Message // a line that has to be sent after the message about missed lines; nil for none
 	return httpserver.Stream(ctx, w, func(ctx context.Context) (httpserver.Message, error) {
 		if next != nil {
 			m := *next

@@ -18,70 +18,70 @@ import (
 	"perch/plain"
 )
 
-// Metrics counts the events of the bus, and shows them to Prometheus with
-// the values of the status. Every label has a closed list of values, made
-// before the first event is read: no text of a robot, a model or an agent
-// can make a new series or be read in one.
+// Metrics counts the events of the bus, and serves the counts and the status of the appliance to Prometheus.
+// The values of every label are fixed before the first event is read, so that a text from a robot, a model or an
+// agent can neither create a new series nor appear in the name of one.
 type Metrics struct {
 	api     *API
 	handler http.Handler
 
-	stages     map[string]prometheus.Observer
-	turns      map[string]prometheus.Counter // by end
-	utterances map[string]prometheus.Counter // by result
-	tools      map[string]prometheus.Counter // by status
+	stages     map[string]prometheus.Observer // key: stage of a turn
+	turns      map[string]prometheus.Counter  // key: how the turn ended
+	utterances map[string]prometheus.Counter  // key: "heard" or "misheard"
+	tools      map[string]prometheus.Counter  // key: status at the end of the call
 	sessions   prometheus.Counter
 	faults     *prometheus.CounterVec
 	sensed     prometheus.Counter
 	missed     prometheus.Counter
 
-	// Used by the goroutine of Run alone.
-	parts map[string]bool   // whose faults are counted by name
-	ended map[toolCall]bool // of turns that have not ended
+	// Only the goroutine of Run uses the following fields.
+
+	parts map[string]bool   // the parts whose faults are counted by name
+	ended map[toolCall]bool // the ended tool calls of turns that have not ended
 }
 
 // toolCall is one call of a tool within a session.
 type toolCall struct{ session, id string }
 
-// Bounds of what is counted by name.
+// Limits of the metrics.
 const (
-	mostParts = 64
-	mostEnded = 1000
-	other     = "other" // a label for the rest
+	maxParts = 64      // parts that have a label value of their own
+	maxEnded = 1000    // tool calls in Metrics.ended
+	other    = "other" // label value of everything that has none of its own
 )
 
-// stageBuckets are in seconds. Local engines answer in the first few, and people
-// wait no longer than the last.
+// stageBuckets returns the bounds of the histogram buckets, in seconds. Local engines need the shorter times, and
+// people do not wait longer than the longest.
 func stageBuckets() []float64 {
 	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
 }
 
-// NewMetrics returns the metrics of an appliance with these options. Run counts events.
+// NewMetrics returns the metrics of an appliance. Run has to be called to count events.
 func NewMetrics(o Options) *Metrics {
 	registry := prometheus.NewRegistry()
 	m := &Metrics{api: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
 	m.count(promauto.With(registry))
 	m.registerGauges(registry)
-	// A part that cannot be read hides no other. Its error, which holds a stack, is
-	// counted and not shown.
+	// If a metric cannot be read, the others are still served. The error is counted but not served, because it
+	// contains a stack trace.
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, Registry: registry, DisableCompression: true,
 	})
 	return m
 }
 
-// count registers the counters of events.
+// registerCounters registers the counters of events.
 func (m *Metrics) count(registered promauto.Factory) {
 	counter := func(name, help string) prometheus.Counter {
 		return registered.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	counters := func(name, help, label string, values ...string) (*prometheus.CounterVec, map[string]prometheus.Counter) {
 		v := registered.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
-		each := map[string]prometheus.Counter{}
+		byValue := map[string]prometheus.Counter{}
 		for _, value := range values {
-			each[value] = v.WithLabelValues(value) // from 0, so that the first is a rise
+			byValue[value] = v.WithLabelValues(value) // creates the series with 0, so that the first event is an increase
 		}
-		return v, each
+		return v, byValue
 	}
 	_, m.turns = counters("perch_turns_total", "Turns that ended, by how.", "end",
 		event.EndDone, event.EndCancelled, event.EndFailed, event.EndHangUp, event.EndSleep, other)
@@ -102,7 +102,7 @@ func (m *Metrics) count(registered promauto.Factory) {
 	}
 }
 
-// registerGauges registers the gauges, which are read at each scrape.
+// registerGauges registers the metrics that are read at each scrape.
 func (m *Metrics) registerGauges(registry *prometheus.Registry) {
 	gauge := func(name, help string, read func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
@@ -133,8 +133,9 @@ func (m *Metrics) Run(ctx context.Context, r *event.Reader) {
 	r.Each(ctx, m.handleEvent)
 }
 
+// handleEvent counts an event.
 func (m *Metrics) handleEvent(e event.Envelope) {
-	switch what := e.Event.(type) {
+	switch ev := e.Event.(type) {
 	case event.RobotOnline:
 		m.sessions.Inc()
 	case event.Heard:
@@ -142,18 +143,19 @@ func (m *Metrics) handleEvent(e event.Envelope) {
 	case event.Misheard:
 		m.utterances["misheard"].Inc()
 	case event.ToolStatus:
-		m.tool(toolCall{e.Session, what.ID}, what.Status)
+		m.tool(toolCall{e.Session, ev.ID}, ev.Status)
 	case event.TurnEnded:
-		m.turn(e.Session, what)
+		m.turn(e.Session, ev)
 	case event.Perceived:
 		m.sensed.Inc()
 	case event.Fault:
-		m.fault(what.Part)
+		m.fault(ev.Part)
 	case event.Missed:
-		m.missed.Add(float64(what.N))
+		m.missed.Add(float64(ev.N))
 	}
 }
 
+// countTurn counts the end of a turn and the durations of its stages.
 func (m *Metrics) turn(session string, t event.TurnEnded) {
 	maps.DeleteFunc(m.ended, func(c toolCall, _ bool) bool { return c.session == session })
 	end, known := m.turns[t.End]
@@ -163,24 +165,25 @@ func (m *Metrics) turn(session string, t event.TurnEnded) {
 	end.Inc()
 	for name, ms := range t.Stages {
 		if stage, known := m.stages[name]; known {
-			stage.Observe(float64(max(ms, 0)) / 1000) // a sum that falls would pass for a restart
+			stage.Observe(float64(max(ms, 0)) / 1000) // Prometheus would take a decreasing sum for a restart
 		}
 	}
 }
 
-// tool counts a call once, at its end, after which an agent may report more of it.
+// countToolCall counts a tool call when it ends. An agent may report the same call again later.
 func (m *Metrics) tool(c toolCall, status string) {
-	counter, over := m.tools[status]
-	if !over || m.ended[c] {
+	counter, ended := m.tools[status]
+	if !ended || m.ended[c] {
 		return
 	}
-	if len(m.ended) >= mostEnded {
-		clear(m.ended) // turns do not call so many; a call may then be counted twice
+	if len(m.ended) >= maxEnded {
+		clear(m.ended) // normal turns do not have so many calls; a call may now be counted twice
 	}
 	m.ended[c] = true
 	counter.Inc()
 }
 
+// countFault counts a fault of a part.
 func (m *Metrics) fault(part string) {
 	if part = plain.Clip(part, limit.Word); part != "turn" && !m.parts[part] {
 		part = other
@@ -188,7 +191,7 @@ func (m *Metrics) fault(part string) {
 	m.faults.WithLabelValues(part).Inc()
 }
 
-// scraped collects metrics at each scrape. They are not known in advance.
+// scraped is a prometheus.Collector of metrics that are not known in advance.
 type scraped func(chan<- prometheus.Metric)
 
 // Describe implements prometheus.Collector.
@@ -197,18 +200,18 @@ func (s scraped) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (s scraped) Collect(out chan<- prometheus.Metric) { s(out) }
 
-// counters collects the counters of other parts, which may come and go.
+// collectCounters collects the counters of other packages, whose number may change.
 func (o Options) counters(out chan<- prometheus.Metric) {
 	for _, c := range o.Counters() {
 		labels := prometheus.Labels{}
 		for name, value := range c.Labels {
-			labels[name] = plain.Clip(value, limit.Word) // owners may call things by long names
+			labels[name] = plain.Clip(value, limit.Word) // the owner may have chosen a long name
 		}
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(c.Name, c.Help, nil, labels), prometheus.CounterValue, float64(c.Count()))
 	}
 }
 
-// partsUp collects the condition of the parts.
+// collectParts collects the condition of the parts.
 func (o Options) partsUp(out chan<- prometheus.Metric) {
 	desc := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
 	for name, ok := range up(o.Parts()) {
@@ -216,14 +219,14 @@ func (o Options) partsUp(out chan<- prometheus.Metric) {
 	}
 }
 
-// up returns the condition of parts by name. Parts with the same name, such as two
-// servers of one kind, are up when all are: Prometheus allows a name once in a scrape.
+// up returns whether each part works, by its name. Parts that have the same name, such as two servers of one
+// kind, have a single entry, which is true if all of them work.
 func up(parts []Part) map[string]bool {
-	named := map[string]bool{}
-	for _, p := range parts[:min(len(parts), mostParts)] {
+	works := map[string]bool{}
+	for _, p := range parts[:min(len(parts), maxParts)] {
 		name := plain.Clip(p.Name, limit.Word)
-		before, seen := named[name]
-		named[name] = p.OK && (before || !seen)
+		others, seen := works[name]
+		works[name] = p.OK && (others || !seen)
 	}
-	return named
+	return works
 }

@@ -8,19 +8,20 @@ import (
 	"perch/limit"
 )
 
-// questions are requests for a permission that wait for a yes or no.
+// questions holds the requests for permissions that wait for a yes or no.
 type questions interface {
-	// Questions lists the waiting questions, the oldest first.
+	// Questions returns the waiting questions, the oldest first.
 	Questions() []agent.Question
-	// Reply returns agent.ErrNoQuestion if no question with that id waits.
+	// Reply answers a question. It returns agent.ErrNoQuestion if no question with this ID is waiting.
 	Reply(id string, allow bool) error
 }
 
+// questions returns the waiting questions, the oldest first.
 func (a *API) questions() []agent.Question {
 	return append([]agent.Question{}, a.o.Questions.Questions()...) // never null in JSON
 }
 
-// permit answers a question. A body without a plain yes or no leaves it waiting.
+// answerQuestion answers a question. An invalid body leaves the question waiting.
 func (a *API) permit(id string, body []byte) error {
 	var b struct {
 		Allow *bool `json:"allow"`

@@ -16,24 +16,25 @@ import (
 	"perch/limit"
 )
 
-// mostEmotion bounds the name of a face or icon, in bytes.
-const mostEmotion = 32
+// maxEmotion is the maximum length of the name of a face or icon, in bytes.
+const maxEmotion = 32
 
-// toolWithin bounds the wait for a tool's result. Slow tools, such as a photo that a model describes, have
-// shorter limits in the robot's session.
-const toolWithin = time.Minute
+// toolTimeout bounds the wait for the result of a tool. The session of the robot has shorter limits for slow tools,
+// such as a photo that a model describes.
+const toolTimeout = time.Minute
 
-// Taken is the answer to a text for a robot to speak or show.
+// Accepted is the response to an accepted action on a robot.
 type Taken struct {
 	OK     bool `json:"ok"`
-	Queued bool `json:"queued"` // until the robot next connects
+	Queued bool `json:"queued"` // the action is carried out when the robot connects next
 }
 
-// speech is the body of say.
+// speech is the body of a request to speak a text.
 type speech struct {
 	Text string `json:"text"`
 }
 
+// sendSpeech makes a robot speak a text.
 func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
 		return Taken{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
@@ -42,7 +43,8 @@ func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, er
 	return Taken{true, queued}, err
 }
 
-// readChange reads new settings of a robot. An unknown key is an error. Character is the newer name of persona.
+// readChange reads a change of a robot's settings. It rejects unknown keys. The key character is the newer name of
+// persona.
 func readChange(body io.Reader) (device.Change, error) {
 	var c struct {
 		device.Change
@@ -60,14 +62,14 @@ func readChange(body io.Reader) (device.Change, error) {
 	return c.Change, nil
 }
 
-// alert is the body of alert: a line for the top of the robot's screen, a text
-// below it, and a face or an icon of its firmware.
+// alert is the body of a request to show an alert on a robot's screen.
 type alert struct {
-	Status  string `json:"status"`
-	Message string `json:"message"`
-	Emotion string `json:"emotion"`
+	Status  string `json:"status"`  // line at the top of the screen
+	Message string `json:"message"` // text below the status
+	Emotion string `json:"emotion"` // name of a face or an icon of the firmware
 }
 
+// showAlert shows an alert on a robot's screen.
 func (a *API) alert(ctx context.Context, id device.ID, w alert) (Taken, error) {
 	if err := w.check(); err != nil {
 		return Taken{}, err
@@ -76,39 +78,42 @@ func (a *API) alert(ctx context.Context, id device.ID, w alert) (Taken, error) {
 	return Taken{true, queued}, err
 }
 
-// check also fills in missing fields: the firmware needs all three.
+// check checks the fields, and sets empty ones to their defaults, because the firmware needs all three.
 func (w *alert) check() error {
 	w.Status, w.Message = strings.TrimSpace(w.Status), strings.TrimSpace(w.Message)
 	w.Status = cmp.Or(w.Status, "Perch")
 	w.Emotion = cmp.Or(w.Emotion, "neutral")
 	switch {
-	case w.Message == "" || len(w.Message) > limit.Line || !printable(w.Message):
+	case w.Message == "" || len(w.Message) > limit.Line || !isPrintable(w.Message):
 		return httpserver.BadBody("message is needed, of at most 1000 bytes, without control characters")
-	case len(w.Status) > limit.Word || !printable(w.Status):
+	case len(w.Status) > limit.Word || !isPrintable(w.Status):
 		return httpserver.BadBody("status is a line of at most 64 bytes, without control characters")
-	case len(w.Emotion) > mostEmotion || !isWord(w.Emotion):
+	case len(w.Emotion) > maxEmotion || !isWord(w.Emotion):
 		return httpserver.BadBody("emotion is the name of a face or an icon, such as happy, of at most 32 letters, digits, - and _")
 	}
 	return nil
 }
 
-// printable reports whether a text has no control characters but newlines: the firmware ends a text at its first zero.
-func printable(s string) bool {
+// isPrintable reports whether a text has no control characters except newlines. The firmware, for example, ends a
+// text at a zero byte.
+func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' })
 }
 
+// isWord reports whether a text has only letters, digits, hyphens and underscores.
 func isWord(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// Tool is a robot's tool in an answer.
+// Tool is a tool of a robot in a response.
 type Tool struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description"`
-	Schema      device.Schema `json:"schema"`    // of its arguments
-	UserOnly    bool          `json:"user_only"` // brains are offered it only with robots.user_tools
+	Schema      device.Schema `json:"schema"`    // schema of the arguments
+	UserOnly    bool          `json:"user_only"` // brains can use the tool only if robots.user_tools is set
 }
 
+// tools returns the tools of a robot.
 func (a *API) tools(id device.ID) []Tool {
 	list := []Tool{}
 	for _, t := range a.o.Talk.Tools(id) {
@@ -117,23 +122,24 @@ func (a *API) tools(id device.ID) []Tool {
 	return list
 }
 
-// Result is the result of a tool.
+// Result is the response with the result of a tool.
 type Result struct {
 	Text     string    `json:"text"`
 	Pictures []Picture `json:"pictures"`
 }
 
-// Picture is an image in an answer of JSON.
+// Picture is a picture in a Result.
 type Picture struct {
-	Type string `json:"type"` // "image/jpeg"
-	Data []byte `json:"data"` // base64 on the wire
+	Type string `json:"type"` // media type, such as "image/jpeg"
+	Data []byte `json:"data"` // encoded as base64 in JSON
 }
 
-// call is the body of a call to a tool. It may be empty.
+// call is the body of a request to call a tool. The body may be empty.
 type call struct {
 	Arguments map[string]any `json:"arguments"`
 }
 
+// callTool calls a tool of a robot and waits for its result.
 func (a *API) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
 	if len(tool) > limit.ID {
 		return Result{}, &httpserver.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
@@ -141,31 +147,31 @@ func (a *API) call(ctx context.Context, id device.ID, tool string, c call) (Resu
 	if c.Arguments == nil {
 		c.Arguments = map[string]any{}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTimeout, errToolTimeout)
 	defer cancel()
-	answer, err := a.o.Talk.Call(ctx, id, tool, c.Arguments)
+	called, err := a.o.Talk.Call(ctx, id, tool, c.Arguments)
 	if err != nil {
 		if context.Cause(ctx) == errToolTimeout {
 			err = errToolTimeout
 		}
 		return Result{}, err
 	}
-	result := Result{Text: answer.Text, Pictures: []Picture{}}
-	for _, p := range answer.Pictures {
+	result := Result{Text: called.Text, Pictures: []Picture{}}
+	for _, p := range called.Pictures {
 		result.Pictures = append(result.Pictures, Picture{p.Type, p.Data})
 	}
 	return result, nil
 }
 
-// errToolTimeout is the cause of a call that took longer than toolWithin.
+// errToolTimeout is the error for a tool that took longer than toolTimeout.
 var errToolTimeout error = &httpserver.Fault{Word: "tool_timeout",
 	Sentence: "the robot did not answer the call within a minute", HTTP: http.StatusGatewayTimeout}
 
-// picture returns the latest picture of a robot's camera. The type is the robot's claim, so
-// only types that browsers show as nothing but an image are passed on.
+// picture returns the latest picture of a robot's camera. The robot chooses the media type, so any type that a
+// browser might not show as an image is replaced.
 func (a *API) picture(id device.ID) (device.Picture, error) {
-	p, there := a.o.Talk.Picture(id)
-	if !there {
+	p, found := a.o.Talk.Picture(id)
+	if !found {
 		return p, &httpserver.Fault{Word: "no_picture", HTTP: http.StatusNotFound,
 			Sentence: "this robot has sent no picture since the appliance started; its tools may hold one that takes a photo"}
 	}

@@ -21,20 +21,21 @@ import (
 	"perch/ota"
 )
 
-// Open mounts the addresses that need no token: health and readiness.
+// OpenRoutes mounts the routes that need no token: health and readiness.
 func (a *API) Open(r gin.IRouter) {
 	r.GET("/health", done(http.StatusOK, func(*gin.Context) error { return a.healthy() }))
 	r.GET("/ready", value(func() (any, error) { return gin.H{"parts": a.o.Parts()}, nil }))
 }
 
-// Routes mounts the admin API, on a router behind the admin token or on a socket only its owner can open.
+// Routes mounts the API. The router must require the admin token, or be that of a Unix socket that only the owner
+// can open.
 func (a *API) Routes(r gin.IRouter) {
-	api, large := r.Group("/api/v1", httpserver.Limit(limit.Body)), r.Group("/api/v1")
+	api, large := r.Group("/api/v1", httpserver.Limit(limit.Body)), r.Group("/api/v1") // large has no limit for bodies
 	a.robotRoutes(api.Group("/devices/:id"))
 	a.firmwareRoutes(large, api)
 	a.assetRoutes(large, api)
 	a.archiveRoutes(large, api)
-	a.engineRoutes(r.Group("/api/v1", httpserver.Limit(mostWAV)))
+	a.engineRoutes(r.Group("/api/v1", httpserver.Limit(maxWAV)))
 	a.settingsRoutes(large, api)
 	a.characterRoutes(r.Group("/api/v1", httpserver.Limit(limit.File)))
 	a.memoryRoutes(api)
@@ -53,7 +54,7 @@ func (a *API) Routes(r gin.IRouter) {
 		robot, err := a.adopt(c.Request.Context(), b)
 		return a.viewOf(robot, time.Now()), err
 	}))
-	// A conversation's name may have slashes.
+	// The name of a conversation may contain slashes.
 	api.DELETE("/conversations/*name", done(http.StatusOK, func(c *gin.Context) error {
 		return a.forgetConversation(strings.TrimPrefix(c.Param("name"), "/"))
 	}))
@@ -63,12 +64,12 @@ func (a *API) Routes(r gin.IRouter) {
 	api.GET("/events", func(c *gin.Context) {
 		err := a.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), c.Query("states") == "true")
 		if !streamEnded(err) {
-			_ = c.Error(err) // the headers may be out; then it is for the log
+			_ = c.Error(err) // only logged if the headers were sent already
 		}
 	})
 }
 
-// memoryRoutes mounts what is remembered.
+// memoryRoutes mounts the routes of the memory.
 func (a *API) memoryRoutes(api gin.IRouter) {
 	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
 		return a.recall(c.Request.URL.Query(), time.Now())
@@ -79,7 +80,7 @@ func (a *API) memoryRoutes(api gin.IRouter) {
 	api.DELETE("/memory/:id", done(http.StatusOK, func(c *gin.Context) error { return a.o.Memory.Forget(c.Param("id")) }))
 }
 
-// characterRoutes mounts the characters. A manifest is larger than other bodies.
+// characterRoutes mounts the routes of the characters. The router must allow the size of a manifest.
 func (a *API) characterRoutes(r gin.IRouter) {
 	r.GET("/characters", value(func() (any, error) { return a.o.Characters.List(), nil }))
 	r.GET("/characters/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
@@ -96,7 +97,7 @@ func (a *API) characterRoutes(r gin.IRouter) {
 	}))
 }
 
-// noticeRoutes mounts what waits for people: notifications, timers and questions.
+// noticeRoutes mounts the routes of notifications, timers and questions.
 func (a *API) noticeRoutes(api gin.IRouter) {
 	api.GET("/notifications", value(func() (any, error) { return a.o.Notices(time.Now()), nil }))
 	api.POST("/notifications", raw(http.StatusAccepted, func(_ *gin.Context, body []byte) (any, error) {
@@ -116,7 +117,7 @@ func (a *API) noticeRoutes(api gin.IRouter) {
 	}))
 }
 
-// engineRoutes mounts the engines. An engine may be tried with a recording.
+// engineRoutes mounts the routes of the engines. The router must allow the size of a recording.
 func (a *API) engineRoutes(api gin.IRouter) {
 	api.GET("/engines", value(func() (any, error) { return a.o.Engines.Engines(), nil }))
 	api.POST("/engines/try", func(c *gin.Context) {
@@ -133,7 +134,7 @@ func (a *API) engineRoutes(api gin.IRouter) {
 	})
 }
 
-// firmwareRoutes mounts the catalogue. An image is larger than other bodies, and the catalogue bounds it.
+// firmwareRoutes mounts the routes of the firmware catalogue, which limits the size of images itself.
 func (a *API) firmwareRoutes(large, api gin.IRouter) {
 	large.POST("/firmware", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Shown, error) {
@@ -154,7 +155,7 @@ func (a *API) firmwareRoutes(large, api gin.IRouter) {
 	}))
 }
 
-// archiveRoutes mounts backup and restore, whose bodies are the largest of all.
+// archiveRoutes mounts the routes of backups, whose bodies are the largest.
 func (a *API) archiveRoutes(large, api gin.IRouter) {
 	api.GET("/backup", func(c *gin.Context) {
 		backup, err := a.o.Archives.Backup(c.Request.Context())
@@ -165,11 +166,11 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 		defer backup.Close()
 		noStore(c)
 		c.Header("Content-Type", "application/x-tar")
-		c.Header("Content-Length", strconv.FormatInt(backup.Size, 10)) // shows a client that a shorter one broke off
+		c.Header("Content-Length", strconv.FormatInt(backup.Size, 10)) // lets a client detect an incomplete backup
 		c.Header("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": backup.Name}))
-		c.Header("Connection", "close") // the deadline of the last piece would be the next answer's
+		c.Header("Connection", "close") // the write deadline would remain for the next response
 		if err := backup.Write(steadyWriter{c.Writer, http.NewResponseController(c.Writer)}); err != nil {
-			_ = c.Error(err) // the headers are out; it is for the log
+			_ = c.Error(err) // only logged, since the headers were sent already
 		}
 	})
 	large.POST("/restore", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
@@ -183,16 +184,17 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 	}))
 }
 
-// mostConfigBody bounds a configuration as JSON, where each byte may become two.
-const mostConfigBody = 2<<20 + 64<<10
+// maxConfigBody is the maximum size of a body with a configuration, in bytes. JSON may need two bytes for each byte
+// of the text.
+const maxConfigBody = 2<<20 + 64<<10
 
-// settingsRoutes mounts the configuration, and what goes with a change of it: the
-// restart, the doctor and the log.
+// settingsRoutes mounts the routes of the configuration, and those that owners need with a change: the restart, the
+// doctor and the log.
 func (a *API) settingsRoutes(large, api gin.IRouter) {
-	config := large.Group("/config", httpserver.Limit(mostConfigBody), requires(a.o.Settings != nil, "its configuration"))
+	config := large.Group("/config", httpserver.Limit(maxConfigBody), requires(a.o.Settings != nil, "its configuration"))
 	config.GET("", value(func() (any, error) { return a.o.Settings.Read() }))
-	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, given toCheck) (any, error) { return a.checkConfig(given) }))
-	config.PUT("", changeOf(a, func(_ string, given struct{ Set map[string]any }) map[string]any { return given.Set }))
+	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, c toCheck) (any, error) { return a.checkConfig(c) }))
+	config.PUT("", changeOf(a, func(_ string, change struct{ Set map[string]any }) map[string]any { return change.Set }))
 	config.PUT("/:key", changeOf(a, func(key string, value any) map[string]any { return map[string]any{key: value} }))
 	config.DELETE("/:key", func(c *gin.Context) { a.answerChange(c, map[string]any{c.Param("key"): nil}) })
 	api.POST("/restart", requires(a.o.Restart != nil, "what restarts it"), done(http.StatusAccepted, func(c *gin.Context) error {
@@ -208,22 +210,23 @@ func (a *API) settingsRoutes(large, api gin.IRouter) {
 	api.GET("/logs", requires(a.o.Logs != nil, "a log that is kept"), func(c *gin.Context) {
 		err := a.followLogs(c.Request.Context(), c.Writer, c.Query("level"), c.GetHeader("Last-Event-ID"))
 		if !streamEnded(err) {
-			_ = c.Error(err) // the headers may be out; then it is for the log
+			_ = c.Error(err) // only logged if the headers were sent already
 		}
 	})
 }
 
-// requires refuses requests if this appliance was started without a part.
-func requires(has bool, part string) gin.HandlerFunc {
+// requires returns a handler that refuses requests if this appliance was started without a part.
+func requires(isPresent bool, part string) gin.HandlerFunc {
 	return httpserver.Guard(func(*http.Request) error {
-		if has {
+		if isPresent {
 			return nil
 		}
 		return &httpserver.Fault{Word: "not_here", Sentence: "this appliance was started without " + part, HTTP: http.StatusNotFound}
 	})
 }
 
-// changeOf is a handler that changes keys of the configuration by a JSON body. key is the path's.
+// changeHandler returns a handler that changes the configuration. values returns the new values by key, from the
+// parameter key of the path and the JSON body.
 func changeOf[T any](a *API, values func(key string, body T) map[string]any) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := bind[T](c, false)
@@ -235,7 +238,7 @@ func changeOf[T any](a *API, values func(key string, body T) map[string]any) gin
 	}
 }
 
-// answerChange changes the configuration, and answers with the faults if there are any.
+// respondToChange changes the configuration, and responds with the result or with the faults.
 func (a *API) answerChange(c *gin.Context, values map[string]any) {
 	changes, err := a.changeConfig(values)
 	var faults *ConfigFaults
@@ -249,8 +252,8 @@ func (a *API) answerChange(c *gin.Context, values map[string]any) {
 	}
 }
 
-// assetRoutes mounts the files of fonts, wake words and faces, whose bodies are
-// large as images are.
+// assetRoutes mounts the routes of the asset files, which contain fonts, wake words and faces. The catalogue limits
+// their size itself.
 func (a *API) assetRoutes(large, api gin.IRouter) {
 	large.POST("/assets/:name", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Asset, error) {
@@ -264,7 +267,7 @@ func (a *API) assetRoutes(large, api gin.IRouter) {
 	}))
 }
 
-// Routes mounts the metrics, on a router behind the admin token or on a listener of this machine alone.
+// Routes mounts the metrics. The router must require the admin token, or be reachable only from this machine.
 func (m *Metrics) Routes(r gin.IRouter) {
 	r.GET("/metrics", func(c *gin.Context) {
 		noStore(c)
@@ -272,7 +275,7 @@ func (m *Metrics) Routes(r gin.IRouter) {
 	})
 }
 
-// robotRoutes mounts the state of one robot and the actions on it.
+// robotRoutes mounts the routes of a single robot: its state and the actions on it.
 func (a *API) robotRoutes(r gin.IRouter) {
 	r.GET("", a.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
 		return a.viewOf(robot, time.Now()), nil
@@ -310,7 +313,7 @@ func (a *API) robotRoutes(r gin.IRouter) {
 	r.GET("/picture", a.withRobot(func(c *gin.Context, robot device.Robot) error {
 		p, err := a.picture(robot.ID)
 		if err == nil {
-			noStore(c) // the next one has the same address
+			noStore(c) // the next picture has the same URL
 			c.Data(http.StatusOK, p.Type, p.Data)
 		}
 		return err
@@ -326,7 +329,7 @@ func (a *API) robotRoutes(r gin.IRouter) {
 	}))
 }
 
-// withRobot is a handler of a robot that has been here.
+// withRobot returns a handler that calls work with the robot that the path names.
 func (a *API) withRobot(work func(*gin.Context, device.Robot) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		id, err := a.o.Robots.Resolve(c.Param("id"))
@@ -337,14 +340,14 @@ func (a *API) withRobot(work func(*gin.Context, device.Robot) error) gin.Handler
 		if err == nil {
 			err = work(c, robot)
 		}
-		// Once the client has gone, what fails for it is no fault.
+		// Errors after the client has disconnected are not faults.
 		if err != nil && c.Request.Context().Err() == nil {
 			_ = c.Error(fault(err))
 		}
 	}
 }
 
-// robot is a known robot's handler that answers with JSON.
+// robotHandler returns a handler that calls work with the robot that the path names, and responds with JSON.
 func (a *API) robot(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
 	return a.withRobot(func(c *gin.Context, robot device.Robot) error {
 		body, err := work(c, robot)
@@ -355,7 +358,7 @@ func (a *API) robot(status int, work func(*gin.Context, device.Robot) (any, erro
 	})
 }
 
-// withBody is a known robot's handler of a JSON body that answers with JSON.
+// robotBodyHandler is like robotHandler, and also decodes the JSON body.
 func withBody[T any](a *API, status int, mayBeEmpty bool, work func(*gin.Context, device.Robot, T) (any, error)) gin.HandlerFunc {
 	return a.robot(status, func(c *gin.Context, robot device.Robot) (any, error) {
 		body, err := bind[T](c, mayBeEmpty)
@@ -366,14 +369,14 @@ func withBody[T any](a *API, status int, mayBeEmpty bool, work func(*gin.Context
 	})
 }
 
-// robotAction is a known robot's handler of an action without a result.
+// robotActionHandler is like robotHandler, for an action without a result.
 func (a *API) robotAction(do func(context.Context, device.ID) error) gin.HandlerFunc {
 	return a.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return gin.H{"ok": true}, do(c.Request.Context(), robot.ID)
 	})
 }
 
-// answer is a handler that answers with JSON or an error.
+// jsonHandler returns a handler that responds with the result of work as JSON, or with its error.
 func answer(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := work(c)
@@ -385,28 +388,28 @@ func answer(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	}
 }
 
-// value answers GET requests without parameters.
+// getHandler is like jsonHandler, for a request without parameters.
 func value(work func() (any, error)) gin.HandlerFunc {
 	return answer(http.StatusOK, func(*gin.Context) (any, error) { return work() })
 }
 
-// done is a handler of an action without a result.
+// actionHandler is like jsonHandler, for an action without a result.
 func done(status int, work func(*gin.Context) error) gin.HandlerFunc {
 	return answer(status, func(c *gin.Context) (any, error) { return gin.H{"ok": true}, work(c) })
 }
 
-// body is a handler of a JSON body that answers with JSON.
+// bodyHandler is like jsonHandler, and also decodes the JSON body.
 func body[T any](status int, work func(*gin.Context, T) (any, error)) gin.HandlerFunc {
 	return answer(status, func(c *gin.Context) (any, error) {
-		given, err := bind[T](c, false)
+		decoded, err := bind[T](c, false)
 		if err != nil {
 			return nil, err
 		}
-		return work(c, given)
+		return work(c, decoded)
 	})
 }
 
-// raw is a handler of a body, which may be empty, that answers with JSON.
+// rawBodyHandler is like jsonHandler, and also reads the body, which may be empty.
 func raw(status int, work func(c *gin.Context, body []byte) (any, error)) gin.HandlerFunc {
 	return answer(status, func(c *gin.Context) (any, error) {
 		body, err := httpserver.Body(c.Request)
@@ -417,24 +420,25 @@ func raw(status int, work func(c *gin.Context, body []byte) (any, error)) gin.Ha
 	})
 }
 
-// latest answers with the latest entries; a query parameter has their number, 50 unless it is given.
-func latest(parameter string, entries func(most int) any) gin.HandlerFunc {
+// latestHandler returns a handler that responds with the latest entries. The query parameter contains their number,
+// which is 50 by default.
+func latest(parameter string, entries func(n int) any) gin.HandlerFunc {
 	return answer(http.StatusOK, func(c *gin.Context) (any, error) {
-		most, err := strconv.Atoi(c.DefaultQuery(parameter, "50"))
-		if err != nil || most < 1 || most > 1000 {
+		n, err := strconv.Atoi(c.DefaultQuery(parameter, "50"))
+		if err != nil || n < 1 || n > 1000 {
 			return nil, &httpserver.Fault{Word: "bad_limit", Sentence: parameter + " is a number from 1 to 1000", HTTP: http.StatusBadRequest}
 		}
-		return entries(most), nil
+		return entries(n), nil
 	})
 }
 
-// noStore has browsers store no answer, and take it for what its Content-Type says.
+// noStore sets headers that prevent browsers from storing the response, and from guessing its media type.
 func noStore(c *gin.Context) {
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
 }
 
-// bind reads a body of JSON.
+// decodeBody decodes the JSON body of a request.
 func bind[T any](c *gin.Context, mayBeEmpty bool) (body T, err error) {
 	if err = c.ShouldBindJSON(&body); err != nil && !(mayBeEmpty && errors.Is(err, io.EOF)) {
 		return body, unreadable(err)
@@ -442,15 +446,16 @@ func bind[T any](c *gin.Context, mayBeEmpty bool) (body T, err error) {
 	return body, nil
 }
 
+// badBodyError returns the error for a body that cannot be decoded.
 func unreadable(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return err
 	}
-	return httpserver.BadBody("the body is not the JSON object that belongs here: " + err.Error())
+	return httpserver.BadBody("the body is not the expected JSON object: " + err.Error())
 }
 
-// fault gives the errors of other packages a code and a status.
+// asFault adds an error code and an HTTP status to the errors of other packages.
 func fault(err error) error {
 	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},

@@ -7,41 +7,43 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// settings is the configuration for its owner. Its errors have a code and a status.
+// settings reads and changes the configuration. Its errors have the methods Code and Status.
 type settings interface {
-	// Read returns the configuration's keys and the text of the owner's file, without secrets.
+	// Read returns the keys of the configuration and the text of the owner's file, without secrets.
 	Read() (any, error)
-	// Check returns the faults of a text in the place of the owner's file.
+	// Check returns the faults that the configuration would have with this text as the owner's file.
 	Check(text string) (any, error)
-	// CheckChange returns the faults of a change without making it.
+	// CheckChange returns the faults that the configuration would have after a change.
 	CheckChange(values map[string]any) (any, error)
-	// Change sets keys, all or none. A nil value returns a key to the owner's file. It
-	// returns the keys that need a restart.
+	// Change sets keys, all or none. A nil value resets a key to the owner's file. It returns the keys that need a
+	// restart.
 	Change(values map[string]any) (any, error)
-	// Startable returns the error with which the next start would fail.
+	// Startable returns an error if the appliance could not start with the present configuration.
 	Startable() error
 }
 
-// ConfigFaults is the error of a change with faults, at least one of them at a known place.
+// ConfigFaults is the error for a change that would make the configuration invalid.
 type ConfigFaults struct {
 	Sentence string
-	Faults   any // in JSON
+	Faults   any // the faults with their places in the file, to be encoded as JSON
 }
 
+// Error implements error.
 func (f *ConfigFaults) Error() string { return f.Sentence }
 
-// Code is the machine word.
+// Code returns the error code of the API.
 func (f *ConfigFaults) Code() string { return "faults" }
 
-// Status is the HTTP status.
+// Status returns the HTTP status.
 func (f *ConfigFaults) Status() int { return http.StatusUnprocessableEntity }
 
-// toCheck is a text in the place of the owner's file, or values of keys.
+// toCheck is the body of a request to check a configuration: Set if it is not nil, and Text otherwise.
 type toCheck struct {
-	Text string         `json:"text"`
-	Set  map[string]any `json:"set"`
+	Text string         `json:"text"` // text of the owner's file
+	Set  map[string]any `json:"set"`  // values of keys to change
 }
 
+// checkConfig returns the faults that the configuration would have.
 func (a *API) checkConfig(c toCheck) (any, error) {
 	if c.Set != nil {
 		return a.o.Settings.CheckChange(c.Set)
@@ -61,8 +63,8 @@ func (a *API) changeConfig(values map[string]any) (any, error) {
 	return changes, err
 }
 
-// restart restarts the appliance, unless the configuration would prevent that: it could
-// then no longer be corrected here.
+// restart restarts the appliance. It refuses to do so with a configuration that prevents a start, because the
+// configuration could then not be corrected by this API.
 func (a *API) restart() error {
 	if a.o.Settings != nil {
 		if err := a.o.Settings.Startable(); err != nil {

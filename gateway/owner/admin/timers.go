@@ -11,12 +11,13 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Timer is a timer in an answer.
+// Timer is a timer in a response.
 type Timer struct {
 	agent.Timer
-	Name string `json:"name,omitempty"` // of its robot
+	Name string `json:"name,omitempty"` // name of the robot
 }
 
+// timers returns all timers.
 func (a *API) timers(now time.Time) []Timer {
 	list := []Timer{}
 	for _, t := range a.o.Timers.All(now) {
@@ -25,33 +26,34 @@ func (a *API) timers(now time.Time) []Timer {
 	return list
 }
 
-// cancelTimer cancels a timer. If it runs on its robot, it is stopped there first, which needs the robot.
+// cancelTimer cancels a timer. A timer that runs on a robot is first stopped there, which fails if the robot is not
+// connected.
 func (a *API) cancelTimer(ctx context.Context, id string) error {
 	unknown := &httpserver.Fault{Word: "unknown_timer", Sentence: "no timer is set under that id; it may have rung just now", HTTP: http.StatusNotFound}
-	all := a.o.Timers.All(time.Now())
-	i := slices.IndexFunc(all, func(t agent.Timer) bool { return t.ID == id })
+	timers := a.o.Timers.All(time.Now())
+	i := slices.IndexFunc(timers, func(t agent.Timer) bool { return t.ID == id })
 	if i < 0 {
 		return unknown
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, toolWithin, errToolTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTimeout, errToolTimeout)
 	defer cancel()
-	cancelled, err := a.o.Timers.Cancel(ctx, onRobot{a.o.Talk, all[i].Robot}, all[i].Robot, id)
+	cancelled, err := a.o.Timers.Cancel(ctx, robotBody{a.o.Talk, timers[i].Robot}, timers[i].Robot, id)
 	if err == nil && cancelled == 0 {
 		return unknown
 	}
 	return err
 }
 
-// onRobot implements agent.Body for a robot whose timer is stopped.
-type onRobot struct {
+// robotBody implements agent.Body for the robot on which a timer has to be stopped.
+type robotBody struct {
 	talk  talk
 	robot device.ID
 }
 
-func (r onRobot) Tools() []device.Tool { return r.talk.Tools(r.robot) }
+func (r robotBody) Tools() []device.Tool { return r.talk.Tools(r.robot) }
 
-func (r onRobot) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+func (r robotBody) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
 	return r.talk.Call(ctx, r.robot, tool, arguments)
 }
 
-func (r onRobot) Reboot(ctx context.Context) error { return r.talk.Reboot(ctx, r.robot) }
+func (r robotBody) Reboot(ctx context.Context) error { return r.talk.Reboot(ctx, r.robot) }

@@ -10,21 +10,21 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Token is what a user enters in a client that takes the place of a robot, such as a web page.
+// Token holds the data that a user enters in a client that acts as the robot, such as a web page.
 type Token struct {
 	Robot    device.ID `json:"robot"`
-	DeviceID string    `json:"device_id"` // in the spelling of a robot
-	ClientID string    `json:"client_id"` // the only client that may use the token; may be empty
-	Address  string    `json:"address"`   // of the robots' WebSocket
+	DeviceID string    `json:"device_id"` // MAC address, as the firmware spells it
+	ClientID string    `json:"client_id"` // Client-Id of the only client that may use the token; may be empty
+	Address  string    `json:"address"`   // URL of the WebSocket for robots
 	Token    string    `json:"token"`
 }
 
-// tokenRequest is the body of a request for a token. The client is by default the adopted one.
+// tokenRequest is the body of a request for a token.
 type tokenRequest struct {
-	ClientID string `json:"client_id"`
+	ClientID string `json:"client_id"` // empty for the adopted client
 }
 
-// token is sent to the owner, and never logged.
+// issueToken returns a token for a client of the robot. The token is a secret that must not be logged.
 func (a *API) token(robot device.Robot, w tokenRequest) (Token, error) {
 	if len(w.ClientID) > device.MaxClient {
 		return Token{}, httpserver.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
