@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// administratorsLast is the age at which a list of administrators is fetched again. A
-	// former administrator has access for that long.
-	administratorsLast = 30 * time.Second
-	// askAgainAfter is the age of an error at which Home Assistant is asked again. A page
-	// sends many requests at once.
-	askAgainAfter = 3 * time.Second
+	// administratorsMaxAge is how long a list of administrators is used before it is fetched again. A former
+	// administrator keeps access for up to this time.
+	administratorsMaxAge = 30 * time.Second
+	// administratorsRetry is how long an error is returned before the list is fetched again. It is needed because a
+	// page sends many requests at once.
+	administratorsRetry = 3 * time.Second
 )
 
-// administrators are Home Assistant's. They are safe for concurrent use.
+// administrators caches the list of Home Assistant's administrators. It is safe for concurrent use.
 type administrators struct {
 	list func(context.Context) ([]string, error)
 	now  func() time.Time
 
-	turn  chan struct{} // a lock for the fields below, also while Home Assistant is asked
-	until time.Time     // when ids and err are too old
-	ids   []string
-	err   error
+	lock    chan struct{} // holds a value while the fields below are locked, also during a call of list
+	expires time.Time     // when ids and err expire
+	ids     []string
+	err     error // error of the latest call of list
 }
 
 func newAdministrators(list func(context.Context) ([]string, error), now func() time.Time) *administrators {
-	return &administrators{list: list, now: now, turn: make(chan struct{}, 1)}
+	return &administrators{list: list, now: now, lock: make(chan struct{}, 1)}
 }
 
-// check refuses users whom Home Assistant does not list as administrators, and all users
-// while it cannot be asked. id is empty for an unknown user.
+// check returns an error if a user is not an administrator of Home Assistant, or if the list of administrators cannot be
+// fetched. id is empty for an unknown user.
 func (a *administrators) check(ctx context.Context, id string) error {
 	if id == "" {
 		return &httpserver.Fault{Word: "no_user", HTTP: http.StatusForbidden,
 			Sentence: "Home Assistant does not say who you are; reload its page, and update its Supervisor if that does not help"}
 	}
 	select {
-	case a.turn <- struct{}{}:
+	case a.lock <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-a.turn }()
-	if !a.now().Before(a.until) {
+	defer func() { <-a.lock }()
+	if !a.now().Before(a.expires) {
 		ids, err := a.list(ctx)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // not an error of Home Assistant
+			return context.Cause(ctx) // not cached, because it is not an error of Home Assistant
 		}
-		a.ids, a.err, a.until = ids, err, a.now().Add(administratorsLast)
+		a.ids, a.err, a.expires = ids, err, a.now().Add(administratorsMaxAge)
 		if err != nil {
-			a.until = a.now().Add(askAgainAfter)
+			a.expires = a.now().Add(administratorsRetry)
 		}
 	}
 	switch {
@@ -63,18 +63,17 @@ func (a *administrators) check(ctx context.Context, id string) error {
 			Sentence: "Home Assistant cannot be asked whether you are an administrator (" + a.err.Error() + "); try again in a moment"}
 	case !slices.Contains(a.ids, id):
 		return &httpserver.Fault{Word: "not_administrator", HTTP: http.StatusForbidden,
-			Sentence: "Perch can be used by administrators of Home Assistant only, and your user is none; an administrator can change that in " +
+			Sentence: "Perch can be used by administrators of Home Assistant only, and you are not one; an administrator can change that in " +
 				"Home Assistant, under Settings, People, Users"}
 	}
 	return nil
 }
 
-// wait returns when a user is no longer an administrator, when Home Assistant could not be asked
-// twice in a row, or when ctx ends.
+// wait blocks until a user is no longer an administrator, the list could not be fetched twice in a row, or ctx ends.
 func (a *administrators) wait(ctx context.Context, id string) {
-	for failed := 0; failed < 2; {
+	for failures := 0; failures < 2; {
 		select {
-		case <-time.After(administratorsLast):
+		case <-time.After(administratorsMaxAge):
 		case <-ctx.Done():
 			return
 		}
@@ -82,21 +81,20 @@ func (a *administrators) wait(ctx context.Context, id string) {
 		fault, _ := errors.AsType[*httpserver.Fault](err)
 		switch {
 		case err == nil:
-			failed = 0
+			failures = 0
 		case fault != nil && fault.Word == "not_administrator":
 			return
 		default:
-			failed++
+			failures++
 		}
 	}
 }
 
-// userOf returns the id of the user of Home Assistant who sends a request through its ingress, or
-// nothing if the request has none. Home Assistant's Supervisor sets the header if it
-// knows the user of the ingress session. It removes a header that a browser sends only
-// if it has the same spelling: in another spelling, a user can send an administrator's id.
-// With the Supervisor's own there are then two, and userOf returns nothing; a forged header
-// is believed only while the Supervisor does not know the user.
+// userOf returns the ID of the Home Assistant user who sent a request through the ingress, or "" if that is unknown.
+// Home Assistant's Supervisor sets the header if it knows the user of the ingress session. A browser could send the
+// header with the ID of an administrator: the Supervisor removes such a header only if it is spelled exactly like its
+// own. If the Supervisor adds its own header, there are two, and userOf returns "". A forged header is therefore
+// accepted only while the Supervisor does not know the user.
 func userOf(r *http.Request) string {
 	if ids := r.Header["X-Remote-User-Id"]; len(ids) == 1 {
 		return ids[0]
@@ -104,16 +102,16 @@ func userOf(r *http.Request) string {
 	return ""
 }
 
-// admit authenticates a user of a proxy, as recognize does. A page of another port of
-// Home Assistant's host has the cookie of its ingress, too.
-func (s *Server) admit(r *http.Request) (known *http.Request, stop func(), err error) {
-	if !ofThisPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
+// authenticateIngress authenticates a user of a proxy, and returns what authenticate returns. It checks isFromPage, because a page on
+// another port of Home Assistant's host could also use the cookie of the ingress.
+func (s *Server) admit(r *http.Request) (authenticated *http.Request, stop func(), err error) {
+	if !isFromPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
 		return nil, nil, &httpserver.Fault{Word: "other_page", HTTP: http.StatusForbidden,
 			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}
 	}
 	if s.administrators == nil {
 		s.visits.log(r, s.o.Now(), s.o.Log)
-		return by(r, entry{how: ByIngress}), func() {}, nil
+		return withAuthentication(r, authentication{how: ByIngress}), func() {}, nil
 	}
 	user := userOf(r)
 	if err := s.administrators.check(r.Context(), user); err != nil {
@@ -121,6 +119,6 @@ func (s *Server) admit(r *http.Request) (known *http.Request, stop func(), err e
 	}
 	s.visits.log(r, s.o.Now(), s.o.Log)
 	wait := func(ctx context.Context) { s.administrators.wait(ctx, user) }
-	known, stop = until(r, wait)
-	return by(known, entry{ByIngress, wait}), stop, nil
+	authenticated, stop = cancelAfter(r, wait)
+	return withAuthentication(authenticated, authentication{ByIngress, wait}), stop, nil
 }

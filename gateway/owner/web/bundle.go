@@ -12,25 +12,25 @@ import (
 	"strings"
 )
 
-// dist holds the files that bundle.sh has made, or only a .keep.
+// dist holds the files that bundle.sh has made. It holds only .keep in a program that is built without the bundle.
 //
 //go:embed all:dist
 var dist embed.FS
 
-// bundle is the set of files that the pages load.
+// bundle holds the files that the pages load.
 type bundle struct {
-	entries map[string]string // the script of each page, "app" -> "app-ABC.js"
-	files   map[string]file   // by name
+	entries map[string]string // name of the script of each page, such as "app-ABC.js"; key: name of the page, such as "app"
+	files   map[string]file   // key: name of the file
 }
 
-// file is an embedded file of the bundle, in gzip.
+// file is an embedded file of the bundle, compressed with gzip.
 type file struct {
-	name   string
-	kind   string
-	hashed bool // its name changes with its content
+	name   string // name of the compressed file
+	kind   string // media type
+	hashed bool   // the name contains a hash of the content, so that the file never changes
 }
 
-// openBundle reads the embedded bundle. It is empty, which is no error, in a program built without it.
+// openBundle reads the embedded bundle. It returns an empty bundle in a program that was built without one.
 func openBundle() (bundle, error) {
 	b := bundle{map[string]string{}, map[string]file{}}
 	text, err := dist.ReadFile("dist/files.json")
@@ -40,66 +40,66 @@ func openBundle() (bundle, error) {
 	if err != nil {
 		return b, err
 	}
-	var made struct {
+	var metafile struct {
 		Outputs map[string]struct {
 			EntryPoint string `json:"entryPoint"`
 		} `json:"outputs"`
 	}
-	if err := json.Unmarshal(text, &made); err != nil {
-		return b, fmt.Errorf("read what was bundled: %w", err)
+	if err := json.Unmarshal(text, &metafile); err != nil {
+		return b, fmt.Errorf("read the bundle: %w", err)
 	}
 	hashed := map[string]bool{}
-	for out, o := range made.Outputs {
+	for out, o := range metafile.Outputs {
 		name := path.Base(out)
 		hashed[name] = true
-		// What is imported later is an entry to esbuild, too: views/robot.ts is no page.
+		// For esbuild, scripts that a page imports on demand are entry points too. Those are in subfolders of src.
 		if strings.HasSuffix(out, ".js") && path.Dir(o.EntryPoint) == "src" {
 			b.entries[strings.TrimSuffix(path.Base(o.EntryPoint), ".ts")] = name
 		}
 	}
-	all, err := dist.ReadDir("dist/assets")
+	entries, err := dist.ReadDir("dist/assets")
 	if err != nil {
-		return b, fmt.Errorf("read what was bundled: %w", err)
+		return b, fmt.Errorf("read the bundle: %w", err)
 	}
-	for _, one := range all {
-		name, zipped := strings.CutSuffix(one.Name(), ".gz")
+	for _, entry := range entries {
+		name, zipped := strings.CutSuffix(entry.Name(), ".gz")
 		kind, known := kinds[path.Ext(name)]
 		if !zipped || !known {
-			return b, fmt.Errorf("gateway/owner/web/dist/assets holds %s, which bundle.sh does not make; run make clean build", one.Name())
+			return b, fmt.Errorf("gateway/owner/web/dist/assets holds %s, which bundle.sh does not make; run make clean build", entry.Name())
 		}
-		b.files[name] = file{one.Name(), kind, hashed[name]}
+		b.files[name] = file{entry.Name(), kind, hashed[name]}
 	}
 	return b, nil
 }
 
-// mustBundle is openBundle for a running program.
+// mustBundle returns the embedded bundle.
 func mustBundle() bundle {
 	b, err := openBundle()
 	if err != nil {
-		panic(err) // it is compiled in, and a test reads all of it
+		panic(err) // cannot happen: a test reads the whole embedded bundle
 	}
 	return b
 }
 
-// kinds are the media types of a bundle's files.
+// kinds holds the media types of the files; key: extension.
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".txt": "text/plain; charset=utf-8"}
 
-// open returns a file in gzip and its size. It is not copied before it is sent: there may be many
-// clients, and slow ones.
+// open returns the compressed file and its size. The file is not copied into memory for a response, because there may
+// be many slow clients.
 func (f file) open() (fs.File, int64, error) {
 	zipped, err := dist.Open("dist/assets/" + f.name)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read what was bundled: %w", err)
+		return nil, 0, fmt.Errorf("read the bundle: %w", err)
 	}
-	about, err := zipped.Stat()
+	info, err := zipped.Stat()
 	if err != nil {
-		return nil, 0, fmt.Errorf("read what was bundled: %w", err)
+		return nil, 0, fmt.Errorf("read the bundle: %w", err)
 	}
-	return zipped, about.Size(), nil
+	return zipped, info.Size(), nil
 }
 
-// plain returns a file for a client that accepts no gzip.
+// plain returns the content of the file, for a client that does not accept gzip.
 func (f file) plain() ([]byte, error) {
 	zipped, _, err := f.open()
 	if err != nil {
@@ -107,7 +107,7 @@ func (f file) plain() ([]byte, error) {
 	}
 	r, err := gzip.NewReader(zipped)
 	if err != nil {
-		return nil, fmt.Errorf("read what was bundled: %w", err)
+		return nil, fmt.Errorf("read the bundle: %w", err)
 	}
 	return io.ReadAll(r)
 }

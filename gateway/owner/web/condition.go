@@ -6,8 +6,8 @@ import (
 	"perch/health"
 )
 
-// Condition returns the condition of the page. ingressErr is the error of the listener for
-// Home Assistant's ingress, if any.
+// Condition returns the page's entry in the health report. ingressErr is the error of the listener for Home
+// Assistant's ingress; it may be nil.
 func (s *Server) Condition(ingressErr error) health.Part {
 	switch {
 	case ingressErr != nil:

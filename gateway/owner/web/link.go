@@ -2,15 +2,15 @@ package web
 
 import "time"
 
-// Link logs in another device, once.
+// Link is a link that logs in another device, once.
 type Link struct {
-	URLs  []string  `json:"urls"` // the last is for this machine
-	Until time.Time `json:"until"`
-	QR    []string  `json:"qr"` // of the first URL: a row of 0 and 1 for each line, 1 is dark
+	URLs  []string  `json:"urls"`  // alternative URLs; the last one works only on this machine
+	Until time.Time `json:"until"` // when the link expires
+	QR    []string  `json:"qr"`    // QR code of the first URL, as qrCode returns it
 }
 
-// link makes a one-time link. Its code is behind a #, so that it is sent to no
-// server and written into no log.
+// makeLink makes a one-time link. The code is in the fragment of the URL, which browsers neither send to a server nor
+// write to a log.
 func (s *Server) link() (Link, error) {
 	code, until := s.newLink()
 	l := Link{Until: until.UTC().Truncate(time.Second)}
@@ -22,12 +22,12 @@ func (s *Server) link() (Link, error) {
 	return l, err
 }
 
-// address returns the appliance's URLs for browsers and for robots.
+// urls returns the appliance's URLs for browsers (key "url") and for robots (key "ota").
 func (s *Server) address() map[string][]string {
-	all := map[string][]string{"url": {}, "ota": {}}
+	urls := map[string][]string{"url": {}, "ota": {}}
 	for _, address := range s.o.Addresses() {
-		all["url"] = append(all["url"], address+"/")
-		all["ota"] = append(all["ota"], address+"/xiaozhi/ota/")
+		urls["url"] = append(urls["url"], address+"/")
+		urls["ota"] = append(urls["ota"], address+"/xiaozhi/ota/")
 	}
-	return all
+	return urls
 }

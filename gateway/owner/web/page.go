@@ -7,42 +7,42 @@ import (
 	"strings"
 )
 
-// policy returns a Content-Security-Policy that lets a page load from this appliance only
-// (CSP Level 3). Lit and uPlot set styles by script, which needs no unsafe-inline;
-// the audio codec is WebAssembly.
+// policy returns the Content-Security-Policy (CSP Level 3) of a page, which allows only resources of this appliance.
+// connect lists the servers that the page may connect to, and ancestors the pages that may frame it. The audio codec
+// needs wasm-unsafe-eval. Lit and uPlot set styles by script, which does not need unsafe-inline.
 func policy(connect, ancestors string) string {
 	return "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 		"worker-src 'self' blob:; manifest-src 'self'; base-uri 'self'; form-action 'self'; connect-src " + connect +
 		"; frame-ancestors " + ancestors
 }
 
-// shown is one of the pages.
-type shown struct {
-	entry, title string
-	connect      string // besides this appliance
-	ancestors    string // the pages that may frame it
+// pageInfo describes one of the pages.
+type pageInfo struct {
+	entry     string // key in bundle.entries
+	title     string
+	connect   string // connect-src of the policy
+	ancestors string // frame-ancestors of the policy
 }
 
 // pageAt returns the page at a path.
-func pageAt(path string) shown {
+func pageAt(path string) pageInfo {
 	switch path {
 	case "/robot":
-		// Its user may enter the address of another server.
-		return shown{"robot", "Robot · Perch", "'self' ws: wss: http: https:", "'self'"}
+		// The user of this page may enter the address of another server.
+		return pageInfo{"robot", "Robot · Perch", "'self' ws: wss: http: https:", "'self'"}
 	case "/face":
-		return shown{"face", "Face · Perch", "'self'", "*"}
+		return pageInfo{"face", "Face · Perch", "'self'", "*"}
 	}
-	return shown{"app", "Perch", "'self'", "'self'"}
+	return pageInfo{"app", "Perch", "'self'", "'self'"}
 }
 
-// unbundled is the page of a program without a bundle.
+// unbundled is the body of the page if the program was built without the bundle.
 const unbundled = `<main><h1>Perch</h1><p>This program was built without its page. <code>make build</code> bundles the page and builds
 the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Robots and everything else work without it:
 <code>perch status</code>, <code>perch robot list</code>, <code>perch doctor</code>.</p></main>`
 
-// render returns the HTML of a page. All its addresses are relative to its base, which a
-// proxy may put below a path.
-func (s *Server) render(p shown, base string) string {
+// render returns the HTML of a page. base is the path to which all URLs of the page are relative.
+func (s *Server) render(p pageInfo, base string) string {
 	script, bundled := s.bundle().entries[p.entry]
 	head, body := "", unbundled
 	if bundled {
@@ -65,7 +65,8 @@ func (s *Server) render(p shown, base string) string {
 `, html.EscapeString(base), html.EscapeString(p.title), head, body)
 }
 
-// base returns the path that a page's addresses begin with.
+// base returns the path to which the URLs of a page are relative. It is "/" unless a proxy serves the page below
+// another path.
 func base(r *http.Request) string {
 	path := strings.Trim(r.Header.Get(ingressHeader), "/")
 	if HowOf(r) != ByIngress || path == "" {

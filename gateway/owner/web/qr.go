@@ -9,14 +9,14 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// mostQR bounds the text of a QR code, in bytes. An address is far shorter.
-const mostQR = 300
+// maxQR is the maximum length of the text of a QR code, in bytes. A URL is far shorter.
+const maxQR = 300
 
-// qrCode returns the QR code of a text, without the quiet zone: a row of 0 and 1 for each
-// line, where 1 is dark.
+// qrCode returns the QR code of a text, without the quiet zone. Each string is a row of the code, with 1 for a dark
+// and 0 for a light module.
 func qrCode(text string) ([]string, error) {
-	if text == "" || len(text) > mostQR {
-		return nil, &httpserver.Fault{Word: "bad_text", Sentence: fmt.Sprintf("text is needed, of at most %d bytes", mostQR), HTTP: http.StatusBadRequest}
+	if text == "" || len(text) > maxQR {
+		return nil, &httpserver.Fault{Word: "bad_text", Sentence: fmt.Sprintf("text is needed, of at most %d bytes", maxQR), HTTP: http.StatusBadRequest}
 	}
 	code, err := qr.Encode(text, qr.M)
 	if err != nil {

@@ -17,50 +17,50 @@ import (
 	"perch/limit"
 )
 
-// Recognize is the first handler: it authenticates the owner, for Or and Unless. When all
-// sessions end, their requests that are being answered, such as streams of events, and their
-// WebSockets end too. A user of a proxy who is not the owner is refused.
+// Authenticate returns a handler that authenticates the owner. It must come before all handlers that use OrOwner,
+// OwnerOnly or UnlessBy. When the owner loses access, requests such as streams of events are cancelled, and WebSockets are closed. A
+// user of a proxy who is not an owner is refused.
 func (s *Server) Recognize() gin.HandlerFunc {
 	return func(c *gin.Context) { serveOwner(c, s.recognize) }
 }
 
-// serveOwner serves a request with the authentication that recognize finds.
-func serveOwner(c *gin.Context, recognize func(*http.Request) (known *http.Request, stop func(), err error)) {
-	known, stop, err := recognize(c.Request)
+// serveOwner authenticates a request and calls the next handlers.
+func serveOwner(c *gin.Context, authenticate func(*http.Request) (authenticated *http.Request, stop func(), err error)) {
+	authenticated, stop, err := authenticate(c.Request)
 	if err != nil {
-		turnAway(c, err)
+		respondRefused(c, err)
 		return
 	}
 	defer stop()
-	if wait := entryOf(known).wait; wait != nil && known != c.Request { // or an earlier handler has wrapped it
+	// If the request is unchanged, an earlier handler has wrapped the writer already.
+	if wait := authenticationOf(authenticated).wait; wait != nil && authenticated != c.Request {
 		c.Writer = &ownedWriter{c.Writer, wait}
 	}
-	c.Request = known
+	c.Request = authenticated
 	c.Next()
 }
 
-// ownedWriter answers a request of an owner whose access may end.
+// ownedWriter writes the response for an owner who may lose access.
 type ownedWriter struct {
 	gin.ResponseWriter
-	wait func(context.Context)
+	wait func(context.Context) // see authentication.wait
 }
 
-// Unwrap is for http.ResponseController, which sets deadlines.
+// Unwrap returns the underlying writer, on which http.ResponseController sets deadlines.
 func (w *ownedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack implements http.Hijacker: the connection is a WebSocket of the owner.
+// Hijack implements http.Hijacker. The connection becomes a WebSocket, which is closed when the owner loses access.
 func (w *ownedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.ResponseWriter.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	// The owner's next read or write fails when the access ends.
-	return &ownedConn{conn, after(context.Background(), w.wait, func() { _ = conn.Close() })}, buffered, nil
+	return &ownedConn{conn, callAfter(context.Background(), w.wait, func() { _ = conn.Close() })}, buffered, nil
 }
 
-// turnAway answers a client that was refused: a browser with a page, a program with an error, and a client
-// that has left not at all.
-func turnAway(c *gin.Context, err error) {
+// respondRefused ends a request that was refused. It responds with a page to a browser, and with an error to a program,
+// and does nothing if the client has disconnected.
+func respondRefused(c *gin.Context, err error) {
 	c.Abort()
 	if c.Request.Context().Err() != nil {
 		return
@@ -90,20 +90,20 @@ func turnAway(c *gin.Context, err error) {
 `, title, html.EscapeString(refusal.Sentence)))
 }
 
-// Here is a handler for programs and browsers of this machine, who may read what its owner
-// reads. Recognize may have found the owner's session.
+// AuthenticateLocal is a handler for a listener that only this machine can reach. It lets all clients read what the owner may read,
+// unless Authenticate has authenticated the owner.
 func Here(c *gin.Context) {
 	if HowOf(c.Request) == "" {
-		c.Request = by(c.Request, entry{how: ByLocal})
+		c.Request = withAuthentication(c.Request, authentication{how: ByLocal})
 	}
 }
 
-// ProxiesOnly is the first handler of a listener for proxies, which authenticate users. It refuses
-// all other clients, and users of Home Assistant who are not its administrators.
+// ProxiesOnly returns the first handler of a listener for proxies that authenticate their users. It refuses all other
+// clients, and users of Home Assistant who are not administrators.
 func (s *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if !byProxy(c.Request, proxies) {
-			_ = c.Error(&httpserver.Fault{Word: "not_ingress", Sentence: "this address is for the ingress of Home Assistant alone",
+		if !isFromProxy(c.Request, proxies) {
+			_ = c.Error(&httpserver.Fault{Word: "not_ingress", Sentence: "this address is only for the ingress of Home Assistant",
 				HTTP: http.StatusForbidden})
 			c.Abort()
 			return
@@ -112,8 +112,8 @@ func (s *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	}
 }
 
-// Unless skips a handler for requests with one authentication, such as ByIngress, where
-// Host and Origin are the proxy's.
+// UnlessBy returns a handler that skips the given one for requests with a method of authentication. With ByIngress, for
+// example, the headers Host and Origin are those of the proxy and cannot be checked.
 func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if HowOf(c.Request) != how {
@@ -122,8 +122,8 @@ func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
-// Card mounts the card for Home Assistant's dashboards, which are pages of another origin. It needs no
-// key: it holds nothing of this appliance.
+// CardRoute mounts the script of the card for Home Assistant's dashboards, which are pages of another origin. The script
+// needs no authentication, because it contains no data of this appliance.
 func (s *Server) Card(r gin.IRouter) {
 	r.GET("/perch-card.js", func(c *gin.Context) {
 		c.Header("Access-Control-Allow-Origin", "*")
@@ -132,9 +132,8 @@ func (s *Server) Card(r gin.IRouter) {
 	})
 }
 
-// Routes mounts the page. Without authentication it shows how to log in; all it shows to
-// its owner comes from the owner's API, which authenticates each request. paced is for
-// requests that cost more than a file.
+// Routes mounts the pages and the routes of sessions. The pages need no authentication: they load all private data from
+// the owner's API, which authenticates each request. The router paced must limit the rate of requests.
 func (s *Server) Routes(r, paced gin.IRouter) {
 	r.GET("/", s.page)
 	r.GET("/robot", s.page)
@@ -153,7 +152,7 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 		}
 		var cookie *http.Cookie
 		if err == nil {
-			cookie, err = s.enter(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
+			cookie, err = s.logIn(c.Request, strings.TrimSpace(b.Token), strings.TrimSpace(b.Code))
 		}
 		if err != nil {
 			_ = c.Error(err)
@@ -176,10 +175,10 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 	})
 }
 
-// Owned mounts the addresses for connecting another device or robot.
+// OwnerRoutes mounts the routes for connecting another device or robot. The router must admit only the owner.
 func (s *Server) Owned(r gin.IRouter) {
 	r.POST("/api/v1/link", httpserver.Limit(limit.Data), func(c *gin.Context) {
-		_, err := httpserver.Body(c.Request) // it may have none
+		_, err := httpserver.Body(c.Request) // the body may be empty
 		var link Link
 		if err == nil {
 			link, err = s.link()
@@ -202,7 +201,7 @@ func (s *Server) Owned(r gin.IRouter) {
 	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, s.address()) })
 }
 
-// page answers with a page. Without authentication, "/" shows how to log in.
+// servePage responds with a page. Pages other than "/" redirect to "/" without authentication, which shows how to log in.
 func (s *Server) page(c *gin.Context) {
 	p := pageAt(c.Request.URL.Path)
 	if p.entry != "app" && HowOf(c.Request) == "" {
@@ -217,7 +216,7 @@ func (s *Server) page(c *gin.Context) {
 	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(s.render(p, base(c.Request))))
 }
 
-// send answers with a file of the bundle.
+// serveFile responds with a file of the bundle.
 func (s *Server) send(c *gin.Context, name string) {
 	f, known := s.bundle().files[name]
 	if !known {

@@ -22,48 +22,50 @@ import (
 )
 
 const (
-	cookieName  = "perch_session"
-	goodFor     = 30 * 24 * time.Hour // the lifetime of a session
-	linkGoodFor = 10 * time.Minute    // the lifetime of a one-time link
-	mostLinks   = 16                  // unused links; a new one replaces the oldest
+	cookieName      = "perch_session"
+	sessionLifetime = 30 * 24 * time.Hour
+	linkLifetime    = 10 * time.Minute // lifetime of a one-time link
+	maxLinks        = 16               // unused links; another link replaces the oldest
 )
 
-// How is the way an owner was authenticated.
+// AuthMethod is the method by which an owner was authenticated.
 type How string
 
-// Ways to authenticate an owner.
+// Methods of authentication.
 const (
-	ByLocal   How = "local"   // a program or browser of this machine, which may only read
-	ByCookie  How = "cookie"  // a session
-	ByIngress How = "ingress" // a proxy that knows the owner
+	ByLocal   How = "local"   // the client is a program or browser on this machine, which may only read
+	ByCookie  How = "cookie"  // the request has the cookie of a session
+	ByIngress How = "ingress" // a proxy has authenticated the owner
 )
 
-// entry is the authentication of a request's owner.
-type entry struct {
+// authentication is the result of authenticating the owner who sent a request.
+type authentication struct {
 	how How
-	// wait returns when the owner loses access, or ctx ends. It is nil if access does not end.
+	// wait blocks until the owner loses access, or until ctx ends. It is nil if the owner cannot lose access.
 	wait func(ctx context.Context)
 }
 
-type entryKey struct{}
+// authenticationKey is the key of the authentication in the context of a request.
+type authenticationKey struct{}
 
-// HowOf returns how the owner who sent a request was authenticated. It is empty for everyone else, and for a
-// program with a key.
-func HowOf(r *http.Request) How { return entryOf(r).how }
+// AuthMethodOf returns how the owner who sent a request was authenticated. It returns "" if the owner was not authenticated
+// here, and for a program that has sent a key.
+func HowOf(r *http.Request) How { return authenticationOf(r).how }
 
-func entryOf(r *http.Request) entry {
-	e, _ := r.Context().Value(entryKey{}).(entry)
-	return e
+// authenticationOf returns the authentication of a request; the zero value stands for none.
+func authenticationOf(r *http.Request) authentication {
+	a, _ := r.Context().Value(authenticationKey{}).(authentication)
+	return a
 }
 
-// A cookie holds the time when the session began, 16 random bytes and an HMAC over both and the
-// epoch. So nothing is stored for a session, and a restart ends none.
+// A cookie contains the time when the session began, 16 random bytes, and an HMAC over both and the epoch. The server
+// stores nothing for a session, so that sessions survive a restart.
 const (
-	stampBytes  = 8
-	cookieBytes = stampBytes + 16 + sha256.Size
+	timeBytes   = 8
+	cookieBytes = timeBytes + 16 + sha256.Size
 )
 
-// newCookie begins a session.
+// newCookie returns the cookie of a new session.
 func (s *Server) newCookie(secure bool) *http.Cookie {
 	value := binary.BigEndian.AppendUint64(nil, uint64(s.o.Now().Unix()))
 	random := make([]byte, 16)
@@ -72,22 +74,22 @@ func (s *Server) newCookie(secure bool) *http.Cookie {
 	s.mu.Lock()
 	value = append(value, s.sign(value)...)
 	s.mu.Unlock()
-	return &http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString(value), Path: "/", MaxAge: int(goodFor.Seconds()),
+	return &http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString(value), Path: "/", MaxAge: int(sessionLifetime.Seconds()),
 		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
 }
 
-// sign is called with the lock held.
+// sign returns the HMAC over a value and the epoch. The lock must be held.
 func (s *Server) sign(value []byte) []byte {
 	mac := hmac.New(sha256.New, s.secret)
 	mac.Write(value)
-	mac.Write([]byte(s.epoch)) // the value has one length
+	mac.Write([]byte(s.epoch)) // needs no separator, because all values have the same length
 	return mac.Sum(nil)
 }
 
-// session reports whether a request has a session, and returns what is closed when
-// that ends.
+// session reports whether a request has the cookie of a session, and returns a channel that is closed when the
+// session is ended.
 func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
-	for _, c := range r.CookiesNamed(cookieName) { // another program of this host may use the same name
+	for _, c := range r.CookiesNamed(cookieName) { // another program on this host may use the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
 		if err != nil || len(value) != cookieBytes {
 			continue
@@ -95,23 +97,23 @@ func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 		began := time.Unix(int64(binary.BigEndian.Uint64(value)), 0)
 		signed := value[:cookieBytes-sha256.Size]
 		s.mu.Lock()
-		good := hmac.Equal(s.sign(signed), value[len(signed):])
+		valid := hmac.Equal(s.sign(signed), value[len(signed):])
 		ended = s.ended
 		s.mu.Unlock()
-		if age := s.o.Now().Sub(began); good && age >= 0 && age < goodFor {
+		if age := s.o.Now().Sub(began); valid && age >= 0 && age < sessionLifetime {
 			return ended, true
 		}
 	}
 	return nil, false
 }
 
-// endAll ends every session: their cookies become invalid, and their streams are
-// closed. It returns an error if that could not be stored and only lasts until a restart.
+// endSessions ends all sessions: their cookies become invalid, and their streams and WebSockets are closed. It returns an
+// error if the new epoch could not be stored, in which case the cookies become valid again at the next restart.
 func (s *Server) endAll() error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	epoch := rand.Text()
-	err := s.o.KeepEpoch(epoch) // without mu, since every request with a cookie needs it
+	err := s.o.KeepEpoch(epoch) // called without mu, which every request with a cookie needs
 	s.mu.Lock()
 	s.epoch = epoch
 	close(s.ended) // ends streams and WebSockets as well
@@ -125,8 +127,9 @@ func (s *Server) endAll() error {
 	return nil
 }
 
-// after calls end when wait returns, at the latest by stop, which waits for that.
-func after(ctx context.Context, wait func(context.Context), end func()) (stop func()) {
+// callAfter starts a goroutine that calls end once wait has returned. stop makes wait return, and waits until end has
+// returned.
+func callAfter(ctx context.Context, wait func(context.Context), end func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -139,10 +142,10 @@ func after(ctx context.Context, wait func(context.Context), end func()) (stop fu
 	}
 }
 
-// ownedConn is a WebSocket's connection, which ends with its owner's access.
+// ownedConn is the connection of an owner's WebSocket. It is closed when the owner loses access.
 type ownedConn struct {
 	net.Conn
-	stop func()
+	stop func() // ends the goroutine that waits for the loss of access
 }
 
 // Close implements net.Conn.
@@ -152,56 +155,58 @@ func (c *ownedConn) Close() error {
 	return err
 }
 
-// until returns a request that is cancelled when wait returns. stop must be called after the answer.
-func until(r *http.Request, wait func(context.Context)) (known *http.Request, stop func()) {
+// cancelAfter returns a copy of the request whose context is cancelled once wait has returned. stop must be called
+// after the response.
+func cancelAfter(r *http.Request, wait func(context.Context)) (cancellable *http.Request, stop func()) {
 	ctx, cancel := context.WithCancel(r.Context())
-	return r.WithContext(ctx), after(ctx, wait, cancel)
+	return r.WithContext(ctx), callAfter(ctx, wait, cancel)
 }
 
-// link is a one-time link. It expires by the monotonic clock, so that setting the clock back
-// makes no link valid again.
+// link is a one-time link. It expires by the monotonic clock, so that setting the clock back does not make a link
+// valid again.
 type link struct {
-	hash [sha256.Size]byte
-	made time.Time // by time.Now, which reads the monotonic clock as well
+	hash [sha256.Size]byte // SHA-256 of the code
+	made time.Time         // from time.Now, so that it has a monotonic clock reading
 }
 
-// good reports whether the link has not expired.
-func (l link) good() bool { return time.Since(l.made) < linkGoodFor }
+// isValid reports whether the link has not expired.
+func (l link) isValid() bool { return time.Since(l.made) < linkLifetime }
 
-// newLink returns the code of a new link, and the time of its end by the present wall clock.
+// newLink adds a link. It returns the code of the link, and the wall clock time when the link expires.
 func (s *Server) newLink() (code string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	code = base32.StdEncoding.EncodeToString(random)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.links = append(s.links[max(0, len(s.links)-mostLinks+1):], link{sha256.Sum256([]byte(code)), time.Now()})
-	return code, s.o.Now().Add(linkGoodFor)
+	s.links = append(s.links[max(0, len(s.links)-maxLinks+1):], link{sha256.Sum256([]byte(code)), time.Now()})
+	return code, s.o.Now().Add(linkLifetime)
 }
 
-// redeem reports whether a code is valid, and invalidates it.
+// redeem reports whether a code is valid, and makes it invalid.
 func (s *Server) redeem(code string) (found bool) {
 	hash := sha256.Sum256([]byte(code))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.links = slices.DeleteFunc(s.links, func(l link) bool {
-		found = found || l.hash == hash && l.good()
-		return l.hash == hash || !l.good()
+		found = found || l.hash == hash && l.isValid()
+		return l.hash == hash || !l.isValid()
 	})
 	return found
 }
 
-// recognize returns a request with the authentication of its owner, if the owner sent it. stop must
-// be called after the answer. The error is of a user who comes through a proxy and is not the owner.
-func (s *Server) recognize(r *http.Request) (known *http.Request, stop func(), err error) {
-	if HowOf(r) != "" { // the listener has authenticated it
+// authenticate authenticates the owner by the proxy or by a cookie. It returns the request with the authentication, or
+// unchanged if the owner has not sent it. stop must be called after the response. The error is for a user of a proxy
+// who is not an owner.
+func (s *Server) recognize(r *http.Request) (authenticated *http.Request, stop func(), err error) {
+	if HowOf(r) != "" { // a handler of the listener has authenticated the owner
 		return r, func() {}, nil
 	}
-	if byProxy(r, s.o.Ingress) {
+	if isFromProxy(r, s.o.Ingress) {
 		return s.admit(r)
 	}
 	ended, ok := s.session(r)
-	if !ok || !ofThisPage(r, r.Host) {
+	if !ok || !isFromPage(r, r.Host) {
 		return r, func() {}, nil
 	}
 	wait := func(ctx context.Context) {
@@ -210,22 +215,22 @@ func (s *Server) recognize(r *http.Request) (known *http.Request, stop func(), e
 		case <-ctx.Done():
 		}
 	}
-	known, stop = until(r, wait)
-	return by(known, entry{ByCookie, wait}), stop, nil
+	authenticated, stop = cancelAfter(r, wait)
+	return withAuthentication(authenticated, authentication{ByCookie, wait}), stop, nil
 }
 
-func by(r *http.Request, e entry) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), entryKey{}, e))
+// withAuthentication returns a copy of the request with an authentication.
+func withAuthentication(r *http.Request, a authentication) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), authenticationKey{}, a))
 }
 
-// ofThisPage reports whether a browser sent a request for a page of ours at one of these
-// hosts, rather than for another page that shares the browser's cookie, Perch's or the one of
-// Home Assistant's ingress. SameSite does not tell: every port of a host is the
-// same site (RFC 6265bis section 5.2). The page's scripts send scriptHeader, which all requests of the
-// owner need. A browser sends Origin with every request that changes something and with
-// every WebSocket, where scripts can set no header. Sec-Fetch-Site would tell in all
-// cases, but is not sent over plain HTTP.
-func ofThisPage(r *http.Request, hosts ...string) bool {
+// isFromPage reports whether a browser sent a request on behalf of one of Perch's own pages at one of the hosts. A page
+// of another origin could use the same cookie, which is that of Perch or of Home Assistant's ingress: all ports of a
+// host are the same site (RFC 6265bis section 5.2), so SameSite does not prevent that. The scripts of the page send
+// scriptHeader. Scripts cannot set a header for a WebSocket, but browsers send Origin with every WebSocket and with
+// every request that changes something. Sec-Fetch-Site would cover all cases, but browsers do not send it over plain
+// HTTP.
+func isFromPage(r *http.Request, hosts ...string) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
 	}
@@ -241,29 +246,28 @@ func ofThisPage(r *http.Request, hosts ...string) bool {
 	get, upgrade := r.Method == http.MethodGet, r.Header.Get("Upgrade") != ""
 	switch {
 	case (get || r.Method == http.MethodHead) && !upgrade:
-		// Over plain HTTP nothing else tells an <img> of another port from a script of the page.
-		return byScript || isPage(r.URL.Path)
+		// Over plain HTTP, only the header distinguishes a script of the page from an <img> on another port.
+		return byScript || isPagePath(r.URL.Path)
 	case origin == "":
 		return false
 	case get:
 		return true
 	}
-	return byScript || r.URL.Path == "/session" || isOfRobots(r.URL.Path)
+	return byScript || r.URL.Path == "/session" || isRobotPath(r.URL.Path)
 }
 
-// scriptHeader is a header that the page's own scripts send with every request of the owner.
-// A page of another origin would have to send a preflight first (Fetch
-// standard, section 4.8), and is refused; a tag, such as <img>, cannot send it.
+// scriptHeader is a header that the scripts of the page send with every request. A page of another origin could send
+// it only after a preflight request (Fetch standard, section 4.8), which is refused. A tag such as <img> cannot send it.
 const scriptHeader = "X-Perch-Page"
 
-// isOfRobots reports whether robots post to a path, as the robot in the page does.
-func isOfRobots(path string) bool {
+// isRobotPath reports whether robots send POST requests to a path. The robot in the browser does that too.
+func isRobotPath(path string) bool {
 	return path == "/xiaozhi/ota" || strings.HasPrefix(path, "/xiaozhi/ota/") || path == "/xiaozhi/vision/explain"
 }
 
-// isPage reports whether a browser itself asks for a path: a page, its files, or the state of its
-// session. These hold nothing of the owner's.
-func isPage(path string) bool {
+// isPagePath reports whether browsers request a path without scriptHeader: a page, its files, or the state of the
+// session. None of them contains private data.
+func isPagePath(path string) bool {
 	switch path {
 	case "/", "/robot", "/face", "/session":
 		return true
@@ -271,19 +275,19 @@ func isPage(path string) bool {
 	return strings.HasPrefix(path, "/assets/")
 }
 
-// ingressHeader has the path below which Home Assistant's ingress shows a page.
+// ingressHeader contains the path below which Home Assistant's ingress serves a page.
 const ingressHeader = "X-Ingress-Path"
 
-// byProxy reports whether a request came through one of these proxies, by its remote address.
-func byProxy(r *http.Request, proxies []netip.Addr) bool {
+// isFromProxy reports whether a request comes from one of the proxies.
+func isFromProxy(r *http.Request, proxies []netip.Addr) bool {
 	if r.Header.Get(ingressHeader) == "" || len(proxies) == 0 {
 		return false
 	}
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && slices.Contains(proxies, at.Addr().Unmap())
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && slices.Contains(proxies, remote.Addr().Unmap())
 }
 
-// Or returns a check that an authenticated owner passes as well.
+// OrOwner returns a check that is passed by an authenticated owner, and by any other request that passes the given check.
 func Or(check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		if HowOf(r) != "" {
@@ -293,7 +297,7 @@ func Or(check func(*http.Request) error) func(*http.Request) error {
 	}
 }
 
-// Only is a check that only an authenticated owner passes. Everyone else gets 404.
+// OwnerOnly is a check that only an authenticated owner passes. The response to everyone else is 404.
 func Only(r *http.Request) error {
 	if HowOf(r) != "" {
 		return nil
@@ -301,21 +305,22 @@ func Only(r *http.Request) error {
 	return &httpserver.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound}
 }
 
-// enter begins a session for the admin token or the code of a link.
-func (s *Server) enter(r *http.Request, token, code string) (*http.Cookie, error) {
+// logIn returns the cookie of a new session if the admin token or the code of a one-time link is valid. Exactly one
+// of token and code must not be empty.
+func (s *Server) logIn(r *http.Request, token, code string) (*http.Cookie, error) {
 	if (token == "") == (code == "") {
 		return nil, httpserver.BadBody("either token or code is needed")
 	}
-	other := s.redeem
+	isCode := s.redeem
 	if token != "" {
-		other = func(string) bool { return false }
+		isCode = func(string) bool { return false }
 	}
-	err := s.o.Key.CheckToken(r, token+code, other)
+	err := s.o.Key.CheckToken(r, token+code, isCode)
 	if wrong := (*httpserver.Fault)(nil); errors.As(err, &wrong) && wrong.Word == "wrong_key" {
-		// The message for programs, which send a header, does not help a person.
-		why := "that is not the admin token; it is in the file admin-token in the data directory"
+		// The sentence of the error is for programs, and does not help a person.
+		why := "this is not the admin token; the token is in the file admin-token in the data directory"
 		if code != "" {
-			why = "it has been used before, or is older than ten minutes; perch open makes another"
+			why = "this link has been used before, or is older than ten minutes; perch open makes another one"
 		}
 		return nil, &httpserver.Fault{Word: wrong.Word, Sentence: why, HTTP: wrong.HTTP}
 	}

@@ -10,41 +10,40 @@ import (
 	"perch/plain"
 )
 
-// Bounds of the memory for visitors.
 const (
-	visitLasts = 30 * time.Minute // without a request
-	mostVisits = 100
+	visitTimeout = 30 * time.Minute // a visit ends after this time without a request
+	maxVisits    = 100              // remembered visits
 )
 
-// visits logs the users of a proxy: once a visit, and each change they make.
+// visits logs the users of Home Assistant who use the page: each visit once, and each change.
 type visits struct {
 	mu   sync.Mutex
-	last map[string]time.Time // the times of the users' latest requests
+	last map[string]time.Time // time of the latest request; key: name of the user
 }
 
-// log logs the user who sends a request.
+// log records a request, and logs it if it starts a visit or changes something.
 func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
-	who := visitor(r)
+	user := visitor(r)
 	v.mu.Lock()
-	last, known := v.last[who]
-	if v.last == nil || len(v.last) >= mostVisits && !known {
-		v.last = map[string]time.Time{} // they are logged again
+	last, known := v.last[user]
+	if v.last == nil || len(v.last) >= maxVisits && !known {
+		v.last = map[string]time.Time{} // all users will be logged again
 	}
-	v.last[who] = now
+	v.last[user] = now
 	v.mu.Unlock()
 	switch {
-	case !known || now.Sub(last) > visitLasts:
-		log.Info("an owner has come in through Home Assistant", "name", who)
+	case !known || now.Sub(last) > visitTimeout:
+		log.Info("an owner has come in through Home Assistant", "name", user)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		log.Info("an owner changes something through Home Assistant", "name", who, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), limit.Word))
+		log.Info("an owner changes something through Home Assistant", "name", user, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), limit.Word))
 	}
 }
 
-// visitor returns the name of the user in Home Assistant.
+// visitor returns the name of the Home Assistant user who sent a request, or "somebody".
 func visitor(r *http.Request) string {
-	for _, name := range []string{"X-Remote-User-Display-Name", "X-Remote-User-Name", "X-Remote-User-Id"} {
-		if who := plain.Clip(plain.Text(r.Header.Get(name)), limit.Word); who != "" {
-			return who
+	for _, header := range []string{"X-Remote-User-Display-Name", "X-Remote-User-Name", "X-Remote-User-Id"} {
+		if name := plain.Clip(plain.Text(r.Header.Get(header)), limit.Word); name != "" {
+			return name
 		}
 	}
 	return "somebody"

@@ -1,6 +1,6 @@
-// Package web serves the page: the dashboard, the robot in the browser and the face for
-// screens, and authenticates its owner. The page is TypeScript in the folder
-// ui; bundle.sh makes the files that are embedded here.
+// Package web serves the pages of the appliance, and authenticates the owner in browsers. The pages are the dashboard, a
+// robot in the browser, and a face for screens. They are written in TypeScript in the folder ui; bundle.sh makes the
+// files that are embedded here.
 package web
 
 import (
@@ -16,63 +16,62 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Options are the content of the page, and its access.
+// Options configures a Server.
 type Options struct {
-	Name, Version string
-	Language      func() string // the household's, BCP 47
-	Secret        string        // the admin token
-	// Epoch is a random text that the cookies of all sessions depend on. A new epoch ends
-	// them all; KeepEpoch stores it for the next run.
+	Name     string        // name of the appliance
+	Version  string        // version of Perch
+	Language func() string // returns the language of the household as a BCP 47 tag
+	Secret   string        // the admin token
+	// Epoch is a random text on which the cookies of all sessions depend, so that a new epoch ends all sessions.
+	// StoreEpoch stores a new epoch for the next run.
 	Epoch     string
 	KeepEpoch func(epoch string) error
-	Key       *httpserver.Key // of the admin token
-	// Pace refuses an address that sends too many requests that cost more than a file.
+	Key       *httpserver.Key // checks the admin token
+	// Pace returns an error if the client has sent too many expensive requests.
 	Pace func(*http.Request) error
-	// Ingress are the addresses of proxies that authenticate users, such as Home Assistant's.
+	// Ingress holds the addresses of proxies that authenticate their users, such as Home Assistant's ingress.
 	Ingress []netip.Addr
-	// Administrators lists the ids of Home Assistant's administrators. Its ingress admits
-	// every user of Home Assistant, and names the user. It is nil if the proxies
-	// admit only owners.
+	// Administrators returns the user IDs of Home Assistant's administrators. It is needed because the ingress admits
+	// all users of Home Assistant. It is nil if the proxies admit only owners.
 	Administrators func(context.Context) ([]string, error)
-	// Addresses are the appliance's URLs on the network, the best first:
-	// "http://perch.local:8003".
+	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
-	Own       func() string // the URL for this machine
+	Own       func() string // returns the URL for browsers on this machine
 	Log       *slog.Logger
 	Now       func() time.Time // time.Now if nil
 }
 
-// Server is the page.
+// Server serves the pages and authenticates the owner.
 type Server struct {
 	o      Options
-	bundle func() bundle // read at the first request
-	secret []byte        // signs cookies
+	bundle func() bundle // reads the bundle at the first call
+	secret []byte        // key for signing cookies
 
 	ending sync.Mutex // held while all sessions are being ended; locked before mu
 
 	mu    sync.Mutex
-	epoch string        // of the sessions
-	ended chan struct{} // closed when all sessions end
-	links []link        // the oldest first
+	epoch string        // the present epoch
+	ended chan struct{} // closed when all sessions are ended
+	links []link        // oldest first
 
-	visits         visits          // through a proxy
+	visits         visits
 	administrators *administrators // nil if the proxies admit only owners
 }
 
-// Bundled reports whether this program was built with its page.
+// Bundled reports whether this program was built with the bundle.
 func (s *Server) Bundled() bool { return len(s.bundle().entries) > 0 }
 
-// New returns a server of the page.
+// New returns a server. Its methods mount it on routers.
 func New(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	// The secret depends on the token, so that a new token ends all sessions.
+	// The key depends on the admin token, so that a new token ends all sessions.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	d := &Server{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
+	s := &Server{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
 	if o.Administrators != nil {
-		d.administrators = newAdministrators(o.Administrators, o.Now)
+		s.administrators = newAdministrators(o.Administrators, o.Now)
 	}
-	return d
+	return s
 }
