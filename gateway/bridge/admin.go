@@ -12,12 +12,12 @@ import (
 	"perch/plain"
 )
 
-// defaultSpeed is the speed of a head if the client names none, in the firmware's unit.
+// defaultSpeed is the speed of a head's movement if a command has none, in the firmware's unit.
 const defaultSpeed = 250
 
-// command is the body of every command for robots. Each act uses its own fields.
+// command is the body of every command for a robot. Each command uses only some of the fields.
 type command struct {
-	DeviceID string `json:"device_id"` // empty means the first connected robot
+	DeviceID string `json:"device_id"` // empty for the first connected robot
 
 	Text     string   `json:"text"`
 	Yaw      *float64 `json:"yaw"`
@@ -30,10 +30,10 @@ type command struct {
 	Asset    string   `json:"asset"`
 }
 
-// commandResult is the answer: the robot, in the firmware's spelling, and the command.
+// commandResult is the response to a command. It repeats the fields of the command.
 type commandResult struct {
 	OK       bool   `json:"ok"`
-	DeviceID string `json:"device_id"`
+	DeviceID string `json:"device_id"` // MAC address of the robot, as the firmware spells it
 
 	Yaw      *int   `json:"yaw,omitempty"`
 	Pitch    *int   `json:"pitch,omitempty"`
@@ -42,15 +42,15 @@ type commandResult struct {
 	Name     string `json:"name,omitempty"`
 	Enabled  *bool  `json:"enabled,omitempty"`
 	Question string `json:"question,omitempty"`
-	Result   string `json:"result,omitempty"` // of a photo
+	Result   string `json:"result,omitempty"` // description of the picture
 	Asset    string `json:"asset,omitempty"`
 }
 
-// act executes a command and completes the answer.
-type act func(ctx context.Context, id device.ID, o command, result *commandResult) error
+// action executes a command and sets the fields of the response.
+type action func(ctx context.Context, id device.ID, o command, result *commandResult) error
 
-// run decodes and checks a command, and executes it on its robot. The body may be empty.
-func (a *API) run(ctx context.Context, body []byte, check func(*command) error, do act) (commandResult, error) {
+// run decodes, checks and executes a command. The body may be empty.
+func (a *API) run(ctx context.Context, body []byte, check func(*command) error, do action) (commandResult, error) {
 	var o command
 	if len(body) > 0 {
 		if err := httpserver.Decode(body, &o); err != nil {
@@ -69,29 +69,33 @@ func (a *API) run(ctx context.Context, body []byte, check func(*command) error, 
 	return result, err
 }
 
-// noCheck checks a command without fields.
+// noCheck is the check of a command without fields.
 func noCheck(*command) error { return nil }
 
-func hasText(o *command) (err error) {
+// checkText checks a command with a text.
+func checkText(o *command) (err error) {
 	o.Text, err = required("text", o.Text, limit.Said)
 	return err
 }
 
+// injectText handles a text as if a person had said it to the robot.
 func (a *API) injectText(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	return a.o.Talk.InjectText(ctx, id, o.Text)
 }
 
+// speak makes the robot speak a text.
 func (a *API) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
-	_, err := a.o.Talk.Speak(ctx, id, o.Text) // queued for the next hello if the channel has just closed
+	_, err := a.o.Talk.Speak(ctx, id, o.Text) // queued if the channel has been closed in the meantime
 	return err
 }
 
+// abort stops what the robot is saying.
 func (a *API) abort(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
 	return a.o.Talk.Abort(ctx, id)
 }
 
-// hasAngles requires at least one axis. The other stays unchanged.
-func hasAngles(o *command) error {
+// checkAngles checks a movement of the head, which needs at least one of yaw and pitch.
+func checkAngles(o *command) error {
 	if o.Yaw == nil && o.Pitch == nil {
 		return httpserver.BadBody("yaw or pitch is needed, in degrees")
 	}
@@ -106,7 +110,7 @@ func hasAngles(o *command) error {
 	return nil
 }
 
-// turnHead turns a head. Talk limits the angles to the robot's range.
+// turnHead turns the head. Talk.Call limits the angles to the range of the robot.
 func (a *API) turnHead(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	speed := defaultSpeed
 	if o.Speed != nil {
@@ -126,29 +130,30 @@ func (a *API) turnHead(ctx context.Context, id device.ID, o command, result *com
 	return a.command(ctx, id, "set_head_angles", arguments)
 }
 
-// command calls a tool that answers at once.
+// runTool calls a tool of the robot, with ShortTimeout as the time limit.
 func (a *API) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
-	_, err := within(ctx, a.current.Load().Short, tool, func(ctx context.Context) (device.Result, error) {
+	_, err := withTimeout(ctx, a.current.Load().Short, tool, func(ctx context.Context) (device.Result, error) {
 		return a.call(ctx, id, tool, arguments)
 	})
 	return err
 }
 
-// hasState requires a state of the firmware that has this tool.
-func hasState(o *command) error {
+// checkState checks a state. The list is that of the firmware that has the tool set_state.
+func checkState(o *command) error {
 	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return httpserver.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
 	}
 	return nil
 }
 
+// setState sets the state of the robot's firmware.
 func (a *API) setState(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	result.State = o.State
 	return a.command(ctx, id, "set_state", map[string]any{"state": o.State})
 }
 
-// hasToggle requires a toggle of the firmware that has this tool.
-func hasToggle(o *command) error {
+// checkToggle checks a toggle. The names are those of the firmware that has the tool set_toggle.
+func checkToggle(o *command) error {
 	if o.Name = plain.Line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
 		return httpserver.BadBody("name is one of kid_mode and smart_mode")
 	}
@@ -158,43 +163,47 @@ func hasToggle(o *command) error {
 	return nil
 }
 
+// setToggle switches a toggle of the robot's firmware.
 func (a *API) setToggle(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	result.Name, result.Enabled = o.Name, o.Enabled
 	return a.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
 }
 
+// setFaceIdentified informs the robot's firmware that a face was identified.
 func (a *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
 	return a.command(ctx, id, "set_face_identified", map[string]any{})
 }
 
-func hasQuestion(o *command) (err error) {
-	o.Question, err = required("question", o.Question, mostQuestion)
+// checkQuestion checks a command with a question.
+func checkQuestion(o *command) (err error) {
+	o.Question, err = required("question", o.Question, maxQuestion)
 	return err
 }
 
-// takePicture waits for the picture's description. The robot takes the picture even if the
-// client does not wait.
+// takePicture takes a picture and waits for its description. The robot takes the picture even if the client
+// disconnects.
 func (a *API) takePicture(ctx context.Context, id device.ID, o command, result *commandResult) (err error) {
 	result.Question = o.Question
-	result.Result, err = within(ctx, a.current.Load().Long, "take_photo", func(ctx context.Context) (string, error) {
+	result.Result, err = withTimeout(ctx, a.current.Load().Long, "take_photo", func(ctx context.Context) (string, error) {
 		return a.photo(ctx, id, o.Question)
 	})
 	return err
 }
 
-// hasAsset requires the name or path of a sound that may be played.
-func (a *API) hasAsset(o *command) error {
+// checkAsset checks that a command has the name or path of a sound that may be played.
+func (a *API) checkAsset(o *command) error {
 	_, err := baseName(strings.TrimSpace(o.Asset), a.o.Root)
 	return err
 }
 
+// playAsset plays a sound on the robot.
 func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *commandResult) error {
-	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // checked by hasAsset
+	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // checkAsset has checked it
 	result.Asset = o.Asset
 	return a.play(ctx, id, name)
 }
 
-// devices returns the connected robots, in the firmware's spelling.
+// devices returns the MAC addresses of the connected robots, as the firmware spells them.
 func (a *API) devices() []string {
 	list := []string{}
 	for _, id := range a.o.Talk.Open() {

@@ -1,7 +1,6 @@
-// Package bridge serves the bridge HTTP API of the Stack-chan community. With it another
-// voice server lets the agent answer turns, looks things up in its memory, reports what its
-// robots sense and controls the robots here. docs/bridge.md lists the addresses, the bodies,
-// and the differences from the API's own document.
+// Package bridge serves the bridge HTTP API of the Stack-chan community. With this API another voice server sends texts
+// to the agent, looks things up in the agent's memory, reports what its robots sense, and controls the robots of this
+// appliance. docs/bridge.md lists the routes, the bodies, and the differences from the original document of the API.
 package bridge
 
 import (
@@ -27,106 +26,109 @@ import (
 	"perch/plain"
 )
 
-// talk controls robots with an open channel. Its errors have a Code, which is
-// "robot_offline" if the channel is closed.
+// talk controls robots that have an open channel. Its errors have the method Code, which returns "robot_offline" if the
+// channel is closed.
 type talk interface {
 	// Open lists the robots with an open channel.
 	Open() []device.ID
+	// Speak makes a robot speak a text. If the channel is closed, the text is queued until the robot connects.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// InjectText handles a text as if it had been spoken to the robot.
+	// InjectText handles a text as if a person had said it to the robot.
 	InjectText(ctx context.Context, id device.ID, text string) error
 	Abort(ctx context.Context, id device.ID) error
 	Tools(id device.ID) []device.Tool
-	// Call waits for the tool's answer until ctx ends.
+	// Call calls a tool and waits for its result until ctx ends.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
-// mind is the agent: it answers text.
+// mind is the agent, which replies to texts.
 type mind interface {
+	// Answer calls out with the parts of the reply to a turn, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	// Remembered adds an exchange to a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 }
 
-// memory holds the appliance's memories.
+// memory stores the memories of the appliance.
 type memory interface {
 	All(now time.Time) iter.Seq[agent.Entry]
-	// Err returns why All may have missed some.
+	// Err returns an error if All may have missed entries.
 	Err() error
 	// Remember stores an entry durably.
 	Remember(e agent.Entry, now time.Time) (agent.Entry, error)
 }
 
-// intake accepts an event that another program reports for a robot. Its errors have a Code
-// and a Status.
+// intake accepts perception events that another program reports for a robot. Its errors have the methods Code and
+// Status.
 type intake interface {
 	FromProgram(robot device.ID, name string, data json.RawMessage) error
 }
 
-// board holds what robots are doing.
+// board holds the states of robots.
 type board interface {
 	Robot(id device.ID) agent.State
 	Snapshot() (states []agent.State, seq uint64)
 }
 
-// Options configure an API. Only fields whose comment says so may be empty.
+// Options configures an API. A field may be empty only if its comment says so.
 type Options struct {
-	// Find returns the robot with a MAC address or a name.
+	// Find returns the ID of the robot with the given MAC address or name.
 	Find func(robot string) (device.ID, error)
 
 	Talk   talk
 	Mind   mind
 	Memory memory
-	Log    *Log          // of the turns that were reported here
-	Spoken func() []Turn // turns of the robots here, in any order
+	Log    *Log          // stores the reported turns of another voice server
+	Spoken func() []Turn // returns the turns of this appliance's robots, in any order
 
 	Intake intake
 	Senses *perception.States
 	Sounds sounds
-	Root   string // absolute path of the files in Sounds
+	Root   string // absolute path of the directory with the files of Sounds
 	Board  board
 	Bus    *event.Bus
 
-	// Language returns the language of a robot as a BCP 47 tag, and the household's for
-	// an empty ID. It does not block.
+	// Language returns the language of a robot as a BCP 47 tag, or the language of the household for an empty ID. It
+	// does not block.
 	Language func(device.ID) string
-	Zone     *time.Location
+	Zone     *time.Location // time zone of the owner
 	Logger   *slog.Logger
 
-	// Apply changes the fields below.
+	// Apply changes only the following fields.
 
-	Deep  []thinker.Model // for think_hard, in order; if empty, the agent answers
-	Short time.Duration   // time limit of a tool
-	Long  time.Duration   // time limit of think_hard, and of a picture for the owner
+	Deep  []thinker.Model // models for think_hard, tried in this order; if empty, the agent replies
+	Short time.Duration   // time limit of all tools except think_hard
+	Long  time.Duration   // time limit of think_hard, and of a picture that the owner asks for
 }
 
 // API is the bridge API.
 type API struct {
-	o       Options                 // as given to New
-	current atomic.Pointer[Options] // as given to the latest Apply
-	turns   chan struct{}           // a slot for each turn under way
-	readers atomic.Int64            // of the feed
-	dropped atomic.Uint64
+	o       Options                 // the options of New
+	current atomic.Pointer[Options] // the options of the latest Apply
+	turns   chan struct{}           // holds a value for each turn under way
+	readers atomic.Int64            // number of clients that read the feed
+	dropped atomic.Uint64           // number of clients that were disconnected because they did not read
 }
 
-// New returns the API.
+// New returns an API. Routes and Admin mount it.
 func New(o Options) *API {
 	a := &API{o: o, turns: make(chan struct{}, limit.Turns)}
 	a.Apply(o)
 	return a
 }
 
-// Apply changes the options that may change, see Options.
+// Apply changes the options that can be changed, see Options.
 func (a *API) Apply(o Options) { a.current.Store(&o) }
 
-// now returns the time in the owner's zone.
+// now returns the present time in the owner's time zone.
 func (a *API) now() time.Time { return time.Now().In(a.o.Zone) }
 
-// errNoRobot is returned if the robot is not connected.
+// errNoRobot is the error for a robot that is not connected.
 var errNoRobot error = &httpserver.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
 	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
 
-// robot returns the connected robot with a MAC address or a name; an empty name means the
-// first connected one.
+// robot returns the ID of the connected robot with a MAC address or a name, or of the first connected robot if name is
+// empty.
 func (a *API) robot(name string) (device.ID, error) {
 	open := a.o.Talk.Open()
 	if name == "" {
@@ -145,13 +147,13 @@ func (a *API) robot(name string) (device.ID, error) {
 	return id, nil
 }
 
-// language returns the language of a session's robot, or else the household's.
+// language returns the language of a session's robot, or the household's if the session has no known robot.
 func (a *API) language(session string) string {
 	id, _ := a.robotOf(session)
 	return a.o.Language(id)
 }
 
-// robotOf returns the robot of a session. The sessions of another voice server are unknown.
+// robotOf returns the robot of a session. It returns false for a session of another voice server.
 func (a *API) robotOf(session string) (device.ID, bool) {
 	if session == "" {
 		return "", false
@@ -165,10 +167,10 @@ func (a *API) robotOf(session string) (device.ID, bool) {
 	return "", false
 }
 
-// within calls do with a time limit. After that time its error is a Fault that names what.
-func within[T any](ctx context.Context, most time.Duration, what string, do func(context.Context) (T, error)) (T, error) {
-	late := &httpserver.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", what, most), HTTP: http.StatusGatewayTimeout}
-	limited, cancel := context.WithTimeoutCause(ctx, most, late)
+// withTimeout calls do with a time limit. After the timeout the error is a Fault that contains name.
+func withTimeout[T any](ctx context.Context, timeout time.Duration, name string, do func(context.Context) (T, error)) (T, error) {
+	late := &httpserver.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", name, timeout), HTTP: http.StatusGatewayTimeout}
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
 	v, err := do(limited)
 	if err != nil && context.Cause(limited) == error(late) {
@@ -177,19 +179,20 @@ func within[T any](ctx context.Context, most time.Duration, what string, do func
 	return v, err
 }
 
-// required returns a required text in one line, of at most most bytes.
-func required(name, text string, most int) (string, error) {
+// requiredText returns the text of a required field as one line. It returns an error if the text is empty or has more than
+// maxBytes bytes.
+func required(name, text string, maxBytes int) (string, error) {
 	text = plain.Line(text)
 	if text == "" {
 		return "", httpserver.BadBody(name + " is needed, a text that is not empty")
 	}
-	if len(text) > most {
+	if len(text) > maxBytes {
 		return "", httpserver.BadBody(name + " is too long")
 	}
 	return text, nil
 }
 
-// cut returns at most n characters of a text.
+// truncate returns the first n characters of a text.
 func cut(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
@@ -197,8 +200,7 @@ func cut(text string, n int) string {
 	return string([]rune(text)[:n])
 }
 
-// fault adds the HTTP status to errors of other packages. Errors with a Code are returned
-// unchanged.
+// fault adds an HTTP status to the errors of other packages. It returns an error with the method Code unchanged.
 func fault(err error) error {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {

@@ -15,8 +15,7 @@ import (
 	"perch/plain"
 )
 
-// escalation is the body of POST /api/voice/escalate: a tool call of another server's small
-// model.
+// escalation is the body of POST /api/voice/escalate: a tool call by the small model of another voice server.
 type escalation struct {
 	Tool string `json:"tool"`
 	Args struct {
@@ -27,7 +26,7 @@ type escalation struct {
 	SessionID string `json:"session_id"`
 }
 
-// escalated is its answer.
+// escalated is the response to an escalation.
 type escalated struct {
 	Result string `json:"result"`
 }
@@ -38,13 +37,13 @@ func (a *API) escalate(ctx context.Context, body []byte) (escalated, error) {
 	if err := httpserver.Decode(body, &e); err != nil {
 		return escalated{}, err
 	}
-	most := a.current.Load().Short
+	timeout := a.current.Load().Short
 	var run func(context.Context, escalation) (string, error)
 	switch e.Tool {
 	case "memory_lookup":
 		run = a.memoryLookup
 	case "think_hard":
-		run, most = a.thinkHard, a.current.Load().Long
+		run, timeout = a.thinkHard, a.current.Load().Long
 	case "take_photo":
 		run = a.takePhoto
 	case "play_song":
@@ -55,10 +54,11 @@ func (a *API) escalate(ctx context.Context, body []byte) (escalated, error) {
 		return escalated{}, &httpserver.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
 			Sentence: "the tools are memory_lookup, think_hard, take_photo and play_song"}
 	}
-	text, err := within(ctx, most, e.Tool, func(ctx context.Context) (string, error) { return run(ctx, e) })
+	text, err := withTimeout(ctx, timeout, e.Tool, func(ctx context.Context) (string, error) { return run(ctx, e) })
 	return escalated{cut(text, limit.Line)}, err
 }
 
+// memoryLookup returns the memories and turns that match a query.
 func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
 	query, err := required("args.query", e.Args.Query, limit.Question)
 	if err != nil {
@@ -67,41 +67,41 @@ func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
 	return a.lookUp(query), a.o.Memory.Err()
 }
 
-// thinkHard returns the answer of the first deep model that answers. Without deep models the
-// agent answers.
+// thinkHard returns the reply of the first deep model that works, or of the agent if no deep model is configured.
 func (a *API) thinkHard(ctx context.Context, e escalation) (string, error) {
 	question, err := required("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
 	if err != nil {
 		return "", err
 	}
 	if len(a.current.Load().Deep) == 0 {
-		// The exchange is not remembered, so that questions do not influence each other.
-		said, err := a.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
+		// The exchange is not added to the conversation, so that questions do not influence each other.
+		reply, err := a.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
 			Language: a.language(e.SessionID)})
-		return said.Text, err
+		return reply.Text, err
 	}
 	text, err := thinker.Ponder(ctx, a.current.Load().Deep, question)
 	if err == nil || ctx.Err() != nil {
 		return text, err
 	}
 	a.o.Logger.Warn("no deep model answered", "err", err)
-	return "", &httpserver.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep answers; the log says why",
+	return "", &httpserver.Fault{Word: "no_brain", Sentence: "none of the models in brain_deep has replied; the log says why",
 		HTTP: http.StatusServiceUnavailable}
 }
 
-// mostQuestion bounds a question about a picture, in bytes.
-const mostQuestion = 300
+// maxQuestion is the maximum length of a question about a picture, in bytes.
+const maxQuestion = 300
 
-// takePhoto takes a picture with the session's robot, or the first connected one.
+// takePhoto takes a picture with the robot of the session, or with the first connected robot, and returns its
+// description.
 func (a *API) takePhoto(ctx context.Context, e escalation) (string, error) {
 	id, err := a.sessionRobot(e.SessionID)
 	if err != nil {
 		return "", err
 	}
-	return a.photo(ctx, id, plain.Clip(cmp.Or(plain.Line(e.Args.Question), plain.Line(e.Args.Query), "What do you see?"), mostQuestion))
+	return a.photo(ctx, id, plain.Clip(cmp.Or(plain.Line(e.Args.Question), plain.Line(e.Args.Query), "What do you see?"), maxQuestion))
 }
 
-// sessionRobot returns the robot of a session, or the first connected one.
+// sessionRobot returns the robot of a session, or the first connected robot if the session has no known robot.
 func (a *API) sessionRobot(session string) (device.ID, error) {
 	if id, known := a.robotOf(session); known {
 		return id, nil
@@ -109,17 +109,17 @@ func (a *API) sessionRobot(session string) (device.ID, error) {
 	return a.robot("")
 }
 
-// photo takes a picture with a robot, and returns its description.
+// photo takes a picture with a robot and returns its description, which replies to the question.
 func (a *API) photo(ctx context.Context, id device.ID, question string) (string, error) {
-	answer, err := a.call(ctx, id, "take_photo", map[string]any{"question": question})
-	if err == nil && answer.Text == "" && len(answer.Pictures) > 0 {
+	result, err := a.call(ctx, id, "take_photo", map[string]any{"question": question})
+	if err == nil && result.Text == "" && len(result.Pictures) > 0 {
 		return "A picture was taken, and nobody has looked at it.", nil
 	}
-	return photoText(answer.Text), err
+	return photoText(result.Text), err
 }
 
-// photoText returns the text of a camera's answer, which is plain text, or an object with a
-// response or a description.
+// photoText returns the description in the result of a camera tool, which is a plain text, or a JSON object with the key
+// response or description.
 func photoText(text string) string {
 	var object struct{ Response, Description string }
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &object) == nil {
@@ -128,8 +128,8 @@ func photoText(text string) string {
 	return text
 }
 
-// call calls the robot's tool whose name ends with name. The prefix differs between boards,
-// such as "self.camera.".
+// call calls the tool of a robot with the given name after any prefix. The prefix, such as "self.camera.", differs
+// between boards.
 func (a *API) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
 	for _, t := range a.o.Talk.Tools(id) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {

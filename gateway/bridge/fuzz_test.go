@@ -106,9 +106,9 @@ func FuzzOrder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, o := range []struct {
 			check func(*command) error
-			do    act
-		}{{hasText, d.speak}, {hasText, d.injectText}, {noCheck, d.abort}, {hasAngles, d.turnHead}, {hasState, d.setState}, {hasToggle, d.setToggle},
-			{noCheck, d.setFaceIdentified}, {hasQuestion, d.takePicture}, {d.hasAsset, d.playAsset}} {
+			do    action
+		}{{checkText, d.speak}, {checkText, d.injectText}, {noCheck, d.abort}, {checkAngles, d.turnHead}, {checkState, d.setState}, {checkToggle, d.setToggle},
+			{noCheck, d.setFaceIdentified}, {checkQuestion, d.takePicture}, {d.checkAsset, d.playAsset}} {
 			got, err := d.run(t.Context(), body, o.check, o.do)
 			asked := h.robots.requests()
 			switch {
@@ -151,7 +151,7 @@ func FuzzKept(f *testing.F) {
 		if err != nil {
 			clientsFault(t, err)
 		}
-		if (err == nil) != (len(turns) == 1) || err == nil && (utf8.RuneCountInString(turns[0].User) > mostUser ||
+		if (err == nil) != (len(turns) == 1) || err == nil && (utf8.RuneCountInString(turns[0].User) > maxUserText ||
 			utf8.RuneCountInString(turns[0].Assistant) > limit.Line) {
 			t.Fatalf("%v, kept is %+v", err, turns)
 		}

@@ -7,38 +7,35 @@ import (
 	"time"
 )
 
-// Turn is what a person said to a robot, and the robot's answer.
+// Turn is a turn of a conversation between a person and a robot.
 type Turn struct {
 	At        time.Time `json:"at"`
 	Session   string    `json:"session,omitempty"`
-	User      string    `json:"user"`
-	Assistant string    `json:"assistant"`
+	User      string    `json:"user"`      // what the person said
+	Assistant string    `json:"assistant"` // what the robot replied
 }
 
-// table stores turns in the order of their keys. Put is durable; a power cut may undo
-// DeleteSoon.
+// table stores turns on disk.
 type table interface {
-	Put(key string, t Turn) error
-	DeleteSoon(key string)
-	All() iter.Seq2[string, Turn]
+	Put(key string, t Turn) error // returns once the turn is durable
+	DeleteSoon(key string)        // a power cut may undo it
+	All() iter.Seq2[string, Turn] // in the order of the keys
 }
 
-// Log stores the latest turns that another voice server has reported. It is safe for
-// concurrent use.
+// Log stores the latest turns that another voice server has reported. It is safe for concurrent use.
 type Log struct {
 	table table
-	most  int
 
-	mu   sync.Mutex
-	keys []string  // oldest first
-	last time.Time // the latest time used as a key
+	mu       sync.Mutex
+	maxTurns int
+	keys     []string  // oldest first
+	last     time.Time // time of the latest key
 }
 
-// NewLog returns a log that stores the newest most turns in a table, and deletes older ones
-// from it.
-func NewLog(stored table, most int) *Log {
-	l := &Log{table: stored, most: max(most, 0)}
-	for key := range stored.All() {
+// NewLog returns a log that stores the latest maxTurns turns in a table. It deletes older turns from the table.
+func NewLog(t table, maxTurns int) *Log {
+	l := &Log{table: t, maxTurns: max(maxTurns, 0)}
+	for key := range t.All() {
 		l.keys = append(l.keys, key)
 		if at, err := time.Parse(keyTime, key); err == nil {
 			l.last = at
@@ -48,11 +45,11 @@ func NewLog(stored table, most int) *Log {
 	return l
 }
 
-// Bound changes the number of stored turns, and deletes older ones.
-func (l *Log) Bound(most int) {
+// SetMaxTurns changes the maximum number of stored turns, and deletes the oldest turns if there are more.
+func (l *Log) Bound(maxTurns int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.most = max(most, 0)
+	l.maxTurns = max(maxTurns, 0)
 	l.trim()
 }
 
@@ -60,7 +57,7 @@ func (l *Log) Bound(most int) {
 func (l *Log) add(t Turn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.most == 0 {
+	if l.maxTurns == 0 {
 		return nil
 	}
 	key := l.key(t.At)
@@ -72,10 +69,11 @@ func (l *Log) add(t Turn) error {
 	return nil
 }
 
+// keyTime is the layout of the keys of turns.
 const keyTime = "20060102T150405.000000000"
 
-// key returns a key that sorts after all earlier ones. This is the time of the turn, unless
-// the clock was set back.
+// key returns a new key, which sorts after all earlier keys. It is the time of the turn, or a time just after the last
+// key if the clock was set back. The lock must be held.
 func (l *Log) key(at time.Time) string {
 	if at = at.Round(0).UTC(); !at.After(l.last) {
 		at = l.last.Add(1)
@@ -84,19 +82,20 @@ func (l *Log) key(at time.Time) string {
 	return at.Format(keyTime)
 }
 
+// trim deletes the oldest turns if there are too many. The lock must be held.
 func (l *Log) trim() {
-	for len(l.keys) > l.most {
+	for len(l.keys) > l.maxTurns {
 		l.table.DeleteSoon(l.keys[0])
 		l.keys = l.keys[1:]
 	}
 }
 
-// all returns the stored turns.
-func (l *Log) all() (all []Turn) {
+// all returns the stored turns, oldest first.
+func (l *Log) all() (turns []Turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, t := range l.table.All() {
-		all = append(all, t)
+		turns = append(turns, t)
 	}
-	return all
+	return turns
 }

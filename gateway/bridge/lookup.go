@@ -16,35 +16,36 @@ import (
 
 // Parameters of a search.
 const (
-	mostWords  = 32
-	mostFound  = 8
-	leastStem  = 4    // bytes of a common beginning that make two words similar
-	factWeight = 1.5  // of a memory against 1 of a turn: a person wanted it remembered
-	leastScore = 0.15 // of the best score; a document below it shares only words like "the" with the query
+	maxWords   = 32   // words of a query
+	maxFound   = 8    // returned documents
+	minStem    = 4    // length of a common beginning that makes two words similar, in bytes
+	factWeight = 1.5  // weight of a memory; it is more than the weight of a turn, 1, because somebody wanted it to be remembered
+	minScore   = 0.15 // minimum score, relative to the best; documents below it match only words such as "the"
 )
 
-// document is a memory or a turn with some of the words of a query.
+// document is a memory or a turn that matches at least one word of a query.
 type document struct {
-	at     time.Time
-	hits   []float64 // how well each word matches, 0 to 1
-	fact   string    // of a memory
+	at     time.Time // when it was stored; may be zero
+	hits   []float64 // how well each word of the query matches, from 0 to 1
+	fact   string    // text of a memory; empty for a turn
 	turn   *Turn     // nil for a memory
 	weight float64
-	score  float64
+	score  float64 // set by search.best
 }
 
-// search is one search. It holds only documents that match.
+// search is the state of a search.
 type search struct {
-	words []string
-	all   int   // number of documents
-	with  []int // number of documents with each word
-	hits  []float64
-	found []document
+	words     []string   // words of the query
+	documents int        // number of searched documents
+	with      []int      // number of documents that match each word
+	hits      []float64  // buffer for document.hits
+	found     []document // the documents that match
 }
 
-// match adds a document with these texts, and returns it, or nil if no word matches.
+// match searches a document with the given texts. It adds the document to found and returns it, or returns nil if no
+// word matches.
 func (s *search) match(at time.Time, weight float64, texts ...string) *document {
-	s.all++
+	s.documents++
 	clear(s.hits)
 	matches := false
 	for _, text := range texts {
@@ -63,7 +64,7 @@ func (s *search) match(at time.Time, weight float64, texts ...string) *document 
 	return &s.found[len(s.found)-1]
 }
 
-// lookUp searches the memories and the turns, and returns the best, one a line.
+// lookUp searches the memories and the turns, and returns the best matches, each on a line.
 func (a *API) lookUp(query string) string {
 	now, words := a.now(), terms(query)
 	s := &search{words: words, with: make([]int, len(words)), hits: make([]float64, len(words))}
@@ -72,9 +73,9 @@ func (a *API) lookUp(query string) string {
 			found.fact = e.Body
 		}
 	}
-	for _, all := range [][]Turn{a.o.Spoken(), a.o.Log.all()} {
-		for i := range all {
-			t := &all[i]
+	for _, turns := range [][]Turn{a.o.Spoken(), a.o.Log.all()} {
+		for i := range turns {
+			t := &turns[i]
 			if found := s.match(t.At, 1, t.User, t.Assistant); found != nil {
 				found.turn = t
 			}
@@ -91,7 +92,7 @@ func (a *API) lookUp(query string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// line formats the document, with its day if that is known.
+// line returns the document as one line, with its date if that is known.
 func (d document) line(now time.Time) string {
 	line := plain.Line(d.fact)
 	if d.turn != nil {
@@ -103,62 +104,61 @@ func (d document) line(now time.Time) string {
 	return line
 }
 
-// best returns at most mostFound documents. More words and rarer words score higher; of
-// equal scores the newer comes first.
+// best returns the documents with the highest scores, at most maxFound. The score increases with the number and the
+// rarity of the matching words. Of documents with the same score, the newer comes first.
 func (s *search) best() []document {
 	for i := range s.found {
 		d := &s.found[i]
 		for w, hit := range d.hits {
 			if hit > 0 {
-				d.score += hit * d.weight * math.Log(1+float64(s.all)/float64(s.with[w]))
+				d.score += hit * d.weight * math.Log(1+float64(s.documents)/float64(s.with[w]))
 			}
 		}
 	}
 	slices.SortStableFunc(s.found, func(a, b document) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.at.Compare(a.at))
 	})
-	found := s.found[:min(len(s.found), mostFound)]
-	return slices.DeleteFunc(found, func(d document) bool { return d.score < found[0].score*leastScore })
+	found := s.found[:min(len(s.found), maxFound)]
+	return slices.DeleteFunc(found, func(d document) bool { return d.score < found[0].score*minScore })
 }
 
-// matchWords updates hits: 1 for a word of the text, 0.6 if one of two words is the beginning
-// of the other, such as "colour" and "colours". Words of scripts without spaces match
-// anywhere.
+// matchWords sets hits for the words that match a text: to 1 if the text contains the word, and to 0.6 if it contains a
+// similar word, such as "colours" for "colour". A word of a script without spaces may be anywhere in the text.
 func matchWords(text string, words []string, hits []float64) {
 	text = strings.ToLower(text)
 	if text == "" {
 		return
 	}
 	for i, w := range words {
-		if w[0] >= utf8.RuneSelf && unspaced(w) && strings.Contains(text, w) {
+		if w[0] >= utf8.RuneSelf && isUnspaced(w) && strings.Contains(text, w) {
 			hits[i] = 1
 		}
 	}
-	for own := range strings.FieldsFuncSeq(text, separates) {
+	for field := range strings.FieldsFuncSeq(text, isSeparator) {
 		for i, w := range words {
 			switch {
-			case own[0] != w[0]:
-			case own == w:
+			case field[0] != w[0]:
+			case field == w:
 				hits[i] = 1
-			case hits[i] == 0 && min(len(own), len(w)) >= leastStem && (strings.HasPrefix(own, w) || strings.HasPrefix(w, own)):
+			case hits[i] == 0 && min(len(field), len(w)) >= minStem && (strings.HasPrefix(field, w) || strings.HasPrefix(w, field)):
 				hits[i] = 0.6
 			}
 		}
 	}
 }
 
-// terms returns the words of a query, each once. Words of one or two letters are left out if
-// there are longer ones. Words of scripts without spaces are split into pairs of characters.
+// terms returns the distinct words of a query. It leaves out words of one or two letters if there are longer words. It
+// splits words of scripts without spaces into pairs of characters.
 func terms(query string) []string {
-	var all []string
+	var words []string
 	add := func(w string) {
-		if len(all) < mostWords && !slices.Contains(all, w) {
-			all = append(all, w)
+		if len(words) < maxWords && !slices.Contains(words, w) {
+			words = append(words, w)
 		}
 	}
 	for _, w := range fields(strings.ToLower(query)) {
 		runes := []rune(w)
-		if !unspaced(w) || len(runes) < 3 {
+		if !isUnspaced(w) || len(runes) < 3 {
 			add(w)
 			continue
 		}
@@ -166,22 +166,23 @@ func terms(query string) []string {
 			add(string(runes[i : i+2]))
 		}
 	}
-	short := func(w string) bool { return len(w) < 3 } // in bytes: one Han character has three
-	if long := slices.DeleteFunc(slices.Clone(all), short); len(long) > 0 {
+	isShort := func(w string) bool { return len(w) < 3 } // in bytes; a single Han character has three
+	if long := slices.DeleteFunc(slices.Clone(words), isShort); len(long) > 0 {
 		return long
 	}
-	return all
+	return words
 }
 
-func fields(text string) []string { return strings.FieldsFunc(text, separates) }
+// fields returns the words of a text.
+func fields(text string) []string { return strings.FieldsFunc(text, isSeparator) }
 
-// separates reports whether a character separates words.
-func separates(r rune) bool {
+// isSeparator reports whether a character separates words.
+func isSeparator(r rune) bool {
 	if r >= 'a' && r <= 'z' {
 		return false // the fast path
 	}
 	return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsNumber(r)
 }
 
-// unspaced reports whether a word is of a script that is written without spaces.
-func unspaced(word string) bool { return strings.ContainsFunc(word, language.Spaceless) }
+// isUnspaced reports whether a word is in a script that is written without spaces.
+func isUnspaced(word string) bool { return strings.ContainsFunc(word, language.Spaceless) }

@@ -59,7 +59,7 @@ func TestFewAreReturned(t *testing.T) {
 		}
 	}
 	got := strings.Split(h.api.lookUp("the cake"), "\n")
-	if len(got) != mostFound || got[0] != "- cake number 99 (2026-07-27)" {
+	if len(got) != maxFound || got[0] != "- cake number 99 (2026-07-27)" {
 		t.Errorf("%q", got)
 	}
 }
@@ -89,7 +89,7 @@ func TestTerms(t *testing.T) {
 			t.Errorf("%q has %q", query, got)
 		}
 	}
-	if got := terms(strings.Repeat("喝绿茶妈爱", 10000)); len(got) > mostWords {
+	if got := terms(strings.Repeat("喝绿茶妈爱", 10000)); len(got) > maxWords {
 		t.Errorf("%d terms", len(got))
 	}
 }

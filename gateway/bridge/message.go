@@ -13,10 +13,10 @@ import (
 	"perch/limit"
 )
 
-// messageWithin bounds the time of an answer. The API's clients give up earlier.
-const messageWithin = 90 * time.Second
+// messageTimeout bounds the time of a reply. The usual clients of the API have shorter timeouts.
+const messageTimeout = 90 * time.Second
 
-// stackchan is the channel of a robot's voice. Answers on it begin with an emoji.
+// stackchan is the channel of voice servers for robots. Replies on this channel begin with an emoji.
 const stackchan = "stackchan"
 
 // message is the body of POST /api/message.
@@ -26,12 +26,12 @@ type message struct {
 	SessionID string `json:"session_id"`
 }
 
-// answered is its answer.
+// answered is the response to a message.
 type answered struct {
 	Response string `json:"response"`
 }
 
-// message returns the agent's whole answer to a text.
+// message returns the whole reply of the agent to a text.
 func (a *API) message(ctx context.Context, body []byte) (answered, error) {
 	var m message
 	if err := httpserver.Decode(body, &m); err != nil {
@@ -45,21 +45,21 @@ func (a *API) message(ctx context.Context, body []byte) (answered, error) {
 		return answered{}, httpserver.BadBody("session_id and channel have at most 512 bytes")
 	}
 	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: a.language(m.SessionID)}
-	said, err := within(ctx, messageWithin, "the answer", func(ctx context.Context) (agent.Spoken, error) { return a.ask(ctx, &turn) })
+	reply, err := withTimeout(ctx, messageTimeout, "the answer", func(ctx context.Context) (agent.Spoken, error) { return a.ask(ctx, &turn) })
 	if err != nil {
 		return answered{}, err
 	}
-	// It is remembered before it is sent, because the next message may follow at once.
-	a.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: said.Text, Emoji: said.Face.Emoji}, turn.Now)
+	// The exchange is added to the conversation before the response, because the client may send the next message at once.
+	a.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: reply.Text, Emoji: reply.Face.Emoji}, turn.Now)
 	if m.Channel != stackchan {
-		return answered{said.Text}, nil
+		return answered{reply.Text}, nil
 	}
-	return answered{strings.TrimSpace(allowed(said.Face) + " " + said.Text)}, nil
+	return answered{strings.TrimSpace(channelEmoji(reply.Face) + " " + reply.Text)}, nil
 }
 
-// allowed returns the emoji of a face: one of the nine that the channel's readers know, or
-// the neutral one.
-func allowed(face agent.Emotion) string {
+// channelEmoji returns the emoji of a face if it is one of the nine that the clients of the channel support, and the
+// neutral emoji otherwise.
+func channelEmoji(face agent.Emotion) string {
 	for _, e := range agent.OfferedEmotions() {
 		if e.Name == face.Name {
 			return e.Emoji
@@ -68,8 +68,8 @@ func allowed(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// ask returns the agent's answer to a turn. The turn is untrusted, because no robot takes
-// part in it: a timer would ring nowhere.
+// ask returns the reply of the agent to a turn. It marks the turn as untrusted, because there is no robot on which, for
+// example, a timer could ring.
 func (a *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case a.turns <- struct{}{}:
@@ -78,11 +78,11 @@ func (a *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 		return agent.Spoken{}, ctx.Err()
 	}
 	t.Untrusted, t.Now = true, a.now()
-	said, err := agent.AnswerText(ctx, a.o.Mind, *t, nil)
+	reply, err := agent.AnswerText(ctx, a.o.Mind, *t, nil)
 	if errors.Is(err, agent.ErrNoBrain) && ctx.Err() == nil {
 		a.o.Logger.Warn("a message was not answered", "robot", t.Robot, "session", t.Session, "err", err)
 		err = &httpserver.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
 			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
 	}
-	return said, err
+	return reply, err
 }

@@ -18,13 +18,13 @@ import (
 	"perch/plain"
 )
 
-// Sensed is an event of a robot, as sent to clients: {"name", "data", "device_id", "ts"},
-// the device in the firmware's spelling, ts in seconds since 1970.
+// Sensed is a perception event of a robot. Its JSON form for clients has the keys name, data, device_id, which is the
+// MAC address as the firmware spells it, and ts, the Unix time in seconds.
 type Sensed struct {
 	Robot device.ID
 	At    time.Time
 	Name  string
-	Data  json.RawMessage // an object; nil is sent as {}
+	Data  json.RawMessage // an object; nil is encoded as {}
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -40,11 +40,10 @@ func (s Sensed) MarshalJSON() ([]byte, error) {
 	}{s.Name, s.Data, s.Robot.MAC(), float64(s.At.UnixMilli()) / 1000})
 }
 
-// mostRecent bounds the events that recent returns.
-const mostRecent = 50
+// maxRecent is the maximum number of events that recent returns.
+const maxRecent = 50
 
-// sensation is the body of POST /api/perception/event. Its ts is of another clock, and only
-// has to be a number.
+// sensation is the body of POST /api/perception/event. TS is ignored, because it comes from another clock.
 type sensation struct {
 	Name      string          `json:"name"`
 	Data      json.RawMessage `json:"data"`
@@ -53,7 +52,7 @@ type sensation struct {
 	TS        *float64        `json:"ts"`
 }
 
-// read decodes and checks the body of an event.
+// read decodes and checks the body of a request.
 func (s *sensation) read(body []byte) error {
 	if err := httpserver.Decode(body, s); err != nil {
 		return err
@@ -70,9 +69,9 @@ func (s *sensation) read(body []byte) error {
 	return nil
 }
 
-// perceive accepts an event of another program. Its robot need not be connected here: a voice
-// server reports for its own robots. If none is named, it is the session's robot, or the
-// first connected one.
+// perceive accepts a perception event from another program. The robot need not be connected to this appliance, because a
+// voice server also reports events of its own robots. If the body names no robot, the event is for the robot of the
+// session, or for the first connected robot.
 func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	var s sensation
 	if err := s.read(body); err != nil {
@@ -91,25 +90,25 @@ func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	return done{err == nil}, err
 }
 
-// states returns the known state of every robot, or of the named one, by its ID in the
-// firmware's spelling. The feed continues after id without a gap.
+// states returns the perception state of the named robot, or of all robots if name is empty. The key is the MAC address
+// as the firmware spells it. id is the event ID after which the feed continues without a gap.
 func (a *API) states(name string) (states map[string]any, id string, err error) {
 	only, err := a.findRobot(name)
 	if err != nil {
 		return nil, "", err
 	}
-	known, seq := a.o.Senses.Snapshot(a.now())
+	snapshot, seq := a.o.Senses.Snapshot(a.now())
 	states = map[string]any{}
-	for _, s := range known {
+	for _, s := range snapshot {
 		if only == "" || s.Robot == only {
-			s.Recent = nil // recent returns them
+			s.Recent = nil // returned only by recent
 			states[s.Robot.MAC()] = s
 		}
 	}
 	return states, a.o.Bus.ID(seq), nil
 }
 
-// findRobot returns the robot that a query names, or "" if it names none.
+// findRobot returns the ID of the robot with a MAC address or a name, or "" if name is empty.
 func (a *API) findRobot(name string) (device.ID, error) {
 	if name == "" {
 		return "", nil
@@ -117,33 +116,33 @@ func (a *API) findRobot(name string) (device.ID, error) {
 	return a.o.Find(name)
 }
 
-// recent returns a robot's latest events, the newest first.
+// recent returns the latest events of a robot, the newest first.
 func (a *API) recent(name, limit string) ([]Sensed, error) {
 	id, err := a.o.Find(name)
 	if err != nil {
 		return nil, err
 	}
-	most, err := strconv.Atoi(limit)
-	if err != nil || most < 1 {
+	n, err := strconv.Atoi(limit)
+	if err != nil || n < 1 {
 		return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "limit is a number of 1 or more", HTTP: http.StatusBadRequest}
 	}
 	if !slices.Contains(a.o.Senses.Robots(), id) {
-		return nil, &httpserver.Fault{Word: "unknown_robot", Sentence: "nothing was sensed by a robot of that id", HTTP: http.StatusNotFound}
+		return nil, &httpserver.Fault{Word: "unknown_robot", Sentence: "there are no events of a robot with this ID", HTTP: http.StatusNotFound}
 	}
 	list := []Sensed{}
 	for _, r := range slices.Backward(a.o.Senses.Robot(id, a.now()).Recent) {
-		if len(list) < min(most, mostRecent) {
+		if len(list) < min(n, maxRecent) {
 			list = append(list, Sensed{id, r.At, r.Name, r.Data})
 		}
 	}
 	return list, nil
 }
 
-// Dropped returns how many readers of the feed were disconnected because they did not read.
+// Dropped returns how many clients of the feed were disconnected because they did not read.
 func (a *API) Dropped() uint64 { return a.dropped.Load() }
 
-// stream sends the events from now on, or after the last event that a client saw in this run
-// of the appliance, until the client leaves.
+// stream sends perception events until the client disconnects. If lastID is the ID of an event of this run of the
+// appliance, it starts with the event that follows. If name is not empty, it sends only the events of that robot.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
 	only, err := a.findRobot(name)
 	if err != nil {
@@ -157,16 +156,16 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name st
 	err = httpserver.Stream(ctx, w, a.feed(lastID, only))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		a.o.Logger.Info("a reader of what is sensed is let go; it did not read", "dropped", a.dropped.Add(1))
+		a.o.Logger.Info("a client of the perception feed was disconnected, because it did not read", "dropped", a.dropped.Add(1))
 		return nil
 	case errors.Is(err, event.ErrClosed), errors.Is(err, context.Canceled):
-		return nil // the ordinary ends
+		return nil // a normal end of the stream
 	}
 	return err
 }
 
-// feed returns a function that returns the stream's next message: an event, or the number of
-// events that the client has missed.
+// feed returns a function that waits for the next message of a stream and returns it. The message is a perception event,
+// or the number of events that the client has missed.
 func (a *API) feed(lastID string, only device.ID) func(context.Context) (httpserver.Message, error) {
 	r := a.o.Bus.Read()
 	if seq, ok := a.o.Bus.Resumes(lastID); ok {

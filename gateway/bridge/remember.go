@@ -10,10 +10,10 @@ import (
 	"perch/plain"
 )
 
-// mostUser bounds what a person said in a stored turn, in characters.
-const mostUser = 500
+// maxUserText is the maximum length of the person's text in a stored turn, in characters.
+const maxUserText = 500
 
-// done is the answer of requests without a result.
+// done is the response to a request without a result.
 type done struct {
 	OK bool `json:"ok"`
 }
@@ -28,7 +28,7 @@ type fact struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// remember stores a fact durably, even if the client does not wait for the answer.
+// remember stores a fact durably, even if the client disconnects before the response.
 func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	var f fact
 	if err := httpserver.Decode(body, &f); err != nil {
@@ -41,7 +41,7 @@ func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	if err := agent.CheckMemoryType(f.Type); err != nil {
 		return done{}, err
 	}
-	id, _ := a.robotOf(f.SessionID) // empty for a robot of another server
+	id, _ := a.robotOf(f.SessionID) // empty for a robot of another voice server
 	_, err = a.o.Memory.Remember(agent.Entry{Name: text, Body: text, Type: f.Type, Tags: f.Tags, Important: f.Important, Expires: f.Expires,
 		Robot: id, Source: "bridge"}, a.now())
 	return done{err == nil}, err
@@ -60,7 +60,7 @@ func (a *API) memoryLog(_ context.Context, body []byte) (done, error) {
 	if err := httpserver.Decode(body, &t); err != nil {
 		return done{}, err
 	}
-	stored := Turn{At: a.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), mostUser),
+	stored := Turn{At: a.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), maxUserText),
 		Assistant: cut(plain.Line(t.Assistant), limit.Line)}
 	if stored.User == "" && stored.Assistant == "" {
 		return done{}, httpserver.BadBody("user or assistant is needed, a text that is not empty")

@@ -10,8 +10,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the routes of voice servers and programs, on a router that requires the
-// bridge key or that only this machine reaches. GET /health is mounted elsewhere.
+// Routes mounts the routes for voice servers and other programs. The router must require the bridge key, or be reachable
+// only from this machine. GET /health is mounted by another package.
 func (a *API) Routes(r gin.IRouter) {
 	api := r.Group("/api", httpserver.Limit(limit.Body))
 	api.POST("/message", post(a.message))
@@ -36,24 +36,23 @@ func (a *API) Routes(r gin.IRouter) {
 	})
 }
 
-// Admin mounts the commands for robots under both prefixes, on a router that requires the
-// admin token.
+// Admin mounts the commands for robots below both prefixes of the API. The router must require the admin token.
 func (a *API) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
 		g := r.Group(prefix, httpserver.Limit(limit.Body))
 		for path, o := range map[string]struct {
 			check func(*command) error
-			do    act
+			do    action
 		}{
-			"/inject-text":         {hasText, a.injectText},
-			"/say":                 {hasText, a.speak},
+			"/inject-text":         {checkText, a.injectText},
+			"/say":                 {checkText, a.speak},
 			"/abort":               {noCheck, a.abort},
-			"/set-head-angles":     {hasAngles, a.turnHead},
-			"/set-state":           {hasState, a.setState},
-			"/set-toggle":          {hasToggle, a.setToggle},
+			"/set-head-angles":     {checkAngles, a.turnHead},
+			"/set-state":           {checkState, a.setState},
+			"/set-toggle":          {checkToggle, a.setToggle},
 			"/set-face-identified": {noCheck, a.setFaceIdentified},
-			"/take-photo":          {hasQuestion, a.takePicture},
-			"/play-asset":          {a.hasAsset, a.playAsset},
+			"/take-photo":          {checkQuestion, a.takePicture},
+			"/play-asset":          {a.checkAsset, a.playAsset},
 		} {
 			g.POST(path, post(func(ctx context.Context, body []byte) (commandResult, error) { return a.run(ctx, body, o.check, o.do) }))
 		}
@@ -62,7 +61,8 @@ func (a *API) Admin(r gin.IRouter) {
 	}
 }
 
-// post returns a handler of a JSON body that answers with JSON or an error.
+// post returns a handler that reads the body of a request, and responds with the result of work as JSON or with its
+// error.
 func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
 	return answer(func(c *gin.Context) (any, error) {
 		body, err := httpserver.Body(c.Request)
@@ -73,8 +73,8 @@ func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.Han
 	})
 }
 
-// answer returns a handler that answers with JSON or an error. After the client has left, an
-// error is not a failure.
+// answer returns a handler that responds with the result of work as JSON or with its error. It ignores an error after
+// the client has disconnected.
 func answer(work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := work(c)

@@ -16,29 +16,29 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// sounds are the sounds that robots can play.
+// sounds plays sounds on robots.
 type sounds interface {
-	// Names returns base names, such as "purr" or "birthday.wav".
+	// Names returns the base names of the sounds, such as "purr" or "birthday.wav".
 	Names() []string
-	// Play starts a sound on a robot. It wraps fs.ErrNotExist if the name is unknown; other
-	// errors have a Code.
+	// Play starts a sound on a robot. Its error wraps fs.ErrNotExist if the name is unknown; other errors have the
+	// method Code.
 	Play(ctx context.Context, id device.ID, name string) error
 }
 
-// mostAsset bounds a client's name of a sound, in bytes.
-const mostAsset = 1024
+// maxAsset is the maximum length of a sound's name or path in a request, in bytes.
+const maxAsset = 1024
 
-// errOutside refuses a file that is not one of the sounds.
+// errOutside is the error for a file that is not one of the sounds.
 var errOutside error = &httpserver.Fault{Word: "outside_roots", HTTP: http.StatusForbidden,
-	Sentence: "only sounds in the directory that GET songs names as base can be played, by name or by path; sounds in folders below it cannot"}
+	Sentence: "only sounds in the base directory that GET songs returns can be played, by name or by path; sounds in its folders cannot"}
 
-// baseName returns the name of a sound from its name or absolute path. A file outside of
-// root, or in a folder below it, is refused.
+// baseName returns the base name of a sound that is given by name or by absolute path. It returns an error for a file that
+// is not directly in root.
 func baseName(asset, root string) (string, error) {
 	switch {
 	case asset == "":
 		return "", httpserver.BadBody("asset is needed, the name of a sound")
-	case len(asset) > mostAsset || strings.ContainsAny(asset, "\\\x00"):
+	case len(asset) > maxAsset || strings.ContainsAny(asset, "\\\x00"):
 		return "", errOutside
 	}
 	if !filepath.IsAbs(asset) {
@@ -58,28 +58,28 @@ func (a *API) play(ctx context.Context, id device.ID, name string) error {
 	}
 	err := a.o.Sounds.Play(ctx, id, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &httpserver.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists those there are",
+		return &httpserver.Fault{Word: "unknown_sound", Sentence: "there is no sound of that name; GET songs lists the sounds",
 			HTTP: http.StatusNotFound}
 	}
 	return err
 }
 
-// songs lists the sounds. Base is the directory of the sound files.
+// songs is the response with the list of sounds.
 type songs struct {
-	Base  string   `json:"base"`
-	Files []string `json:"files"`
+	Base  string   `json:"base"`  // directory of the sound files
+	Files []string `json:"files"` // base names
 }
 
+// songs returns the list of sounds.
 func (a *API) songs() songs {
 	list := songs{a.o.Root, append([]string{}, a.o.Sounds.Names()...)} // never null in JSON
 	slices.Sort(list.Files)
 	return list
 }
 
-// playSong plays the sound that a model names. If no sound is like it, the model is given the
-// list to choose from.
+// playSong plays the sound that a model asks for. If no sound is similar, it returns the list of sounds for the model.
 func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
-	wanted, err := required("args.name", cmp.Or(e.Args.Name, e.Args.Query), mostAsset)
+	title, err := required("args.name", cmp.Or(e.Args.Name, e.Args.Query), maxAsset)
 	if err != nil {
 		return "", err
 	}
@@ -87,13 +87,13 @@ func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all := a.songs().Files
-	name, found := closest(wanted, all)
+	names := a.songs().Files
+	name, found := closest(title, names)
 	switch {
-	case !found && len(all) == 0:
+	case !found && len(names) == 0:
 		return "There are no songs.", nil
 	case !found:
-		return "There is no such song. There are: " + strings.Join(all, ", "), nil
+		return "There is no such song. There are: " + strings.Join(names, ", "), nil
 	}
 	if err := a.play(ctx, id, name); err != nil {
 		return "", err
@@ -101,8 +101,8 @@ func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
 	return fmt.Sprintf("Playing %s.", name), nil
 }
 
-// closest returns the sound with the same letters as a title, or else the first that contains
-// them.
+// closest returns the name of the sound with the same letters and digits as a title, or of the first sound that
+// contains them.
 func closest(title string, names []string) (string, bool) {
 	title = letters(title)
 	if title == "" {
@@ -121,5 +121,5 @@ func closest(title string, names []string) (string, bool) {
 	return similar, similar != ""
 }
 
-// letters returns a text's letters and digits, in lower case.
+// letters returns the letters and digits of a text, in lower case.
 func letters(text string) string { return strings.Join(fields(strings.ToLower(text)), "") }

@@ -12,7 +12,7 @@ func TestBaseName(t *testing.T) {
 		"/data/sounds//x.wav": "x.wav", "/data/sounds/./x.wav": "x.wav", "./x.wav": "x.wav", "/data/sounds/y/../x.wav": "x.wav",
 		"": "", ".": "", "..": "", "/": "", ".hidden": "", "/data/sounds": "", "/data/sounds/": "", "/data/sounds/.hidden": "", "/data/sounds/..": "",
 		"/data/soundsx/x.wav": "", "/data/x.wav": "", "../x.wav": "", "/data/sounds/../x.wav": "", "/data/sounds/y/x.wav": "", "y/x.wav": "",
-		"/etc/passwd": "", `..\x.wav`: "", "x.wav\x00": "", strings.Repeat("x", mostAsset+1): "",
+		"/etc/passwd": "", `..\x.wav`: "", "x.wav\x00": "", strings.Repeat("x", maxAsset+1): "",
 	} {
 		got, err := baseName(asset, "/data/sounds")
 		if got != want || (err == nil) != (want != "") {
