@@ -137,7 +137,7 @@ func FuzzPacket(f *testing.F) {
 	f.Add(brokenNSEC(f))
 	own := ownAddresses([]link{l})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = asRobot(b, legacyQuery("perch.local"))
+		_, _ = parseAsRobot(b, legacyQuery("perch.local"))
 		msg := parse(b)
 		if msg == nil {
 			return

@@ -16,36 +16,39 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Search is what to look for on the local link.
+// Search describes a search for services on the local link.
 type Search struct {
-	Type       string   // the DNS-SD type, one of this package's constants
-	Except     string   // an instance to skip, in upper or lower case: an appliance's own, which is [Options.Instance]
-	Interfaces []string // as of [Options]
+	Type       string   // DNS-SD service type, one of this package's constants
+	Except     string   // name of an instance to skip, such as the appliance's own [Options.Instance]; case is ignored
+	Interfaces []string // as in [Options]
 }
 
-// Found is an instance that answered.
+// Found is a service instance that a search has found.
 type Found struct {
-	Instance string            // "perch-<id>"; other programs' may hold any character
-	Host     string            // "perch.local", without a trailing dot
-	Port     int               // TCP; never 0
-	Addrs    []netip.Addr      // IPv4 first; at least one. A link-local IPv6 one has its interface for a zone
-	TXT      map[string]string // of an appliance: ota, ws, version, id; keys in lower case
+	Instance string            // instance name, "perch-<id>" for an appliance; the names of other programs may contain any character
+	Host     string            // host name without a trailing dot, such as "perch.local"
+	Port     int               // TCP port; never 0
+	Addrs    []netip.Addr      // at least one address, IPv4 first; the zone of a link-local IPv6 address is the interface
+	TXT      map[string]string // TXT record with lower-case keys; an appliance has ota, ws, version and id
 }
 
 const (
-	// quietTime is how long All waits for another answer. A responder that multicast its records within the last second
-	// keeps silent (RFC 6762 section 6) and is asked again after one; then it answers within 20 to 120 ms.
+	// quietTime is how long All waits for another response. A responder that multicast its records less than a second
+	// ago ignores a query (RFC 6762 section 6). All repeats the query after a second, and the responder then needs 20
+	// to 120 ms.
 	quietTime = 1200 * time.Millisecond
-	// followUp is the pause before a question for records that answers left out.
-	followUp = 200 * time.Millisecond
+	// followUpPause is the pause before a query for records that the responses lacked.
+	followUpPause = 200 * time.Millisecond
 )
 
-// All returns the instances that answer, ordered by name. It waits for the first until ctx ends, and from then on until
-// no other has answered for 1.2 s. No answer is no error. It asks at once, after 1, 2, 4 and more seconds (RFC 6762
-// section 5.2), and each time once more for records that answers left out. Without a link it returns [ErrNoMulticast].
+// All returns the instances that it finds, ordered by name. It waits for the first instance until ctx ends, and then
+// until no further instance has responded for 1.2 s. Finding no instance is not an error. It sends a query at once, and
+// after pauses of 1, 2, 4 and more seconds (RFC 6762 section 5.2). After each query it sends another one for records that
+// the responses lacked. If no interface can be used, the error wraps [ErrNoMulticast].
 //
-// zeroconf could browse as well. It drops an answer whole for one record it cannot read, such as the NSEC that
-// python-zeroconf sends up to 0.47, never asks for an address that was left out, and asks no more after the first answer.
+// The library zeroconf is not used for browsing: it drops a whole response if it cannot parse one of the records, such as
+// the NSEC record of python-zeroconf up to 0.47, it never queries a missing address, and it sends no query after the first
+// response.
 func (s Search) All(ctx context.Context) ([]Found, error) {
 	links, err := machineLinks(s.Interfaces)
 	if err != nil {
@@ -62,11 +65,11 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 	defer quiet.Stop()
 	b := browsing{Search: s}
 	receive := func(p packet) error {
-		had := len(b.complete())
-		if p.msg.Response && !p.legacy() { // RFC 6762 section 6: a response from another port is ignored
+		before := len(b.complete())
+		if p.msg.Response && !p.isLegacy() { // responses from other ports must be ignored (RFC 6762 section 6)
 			b.receive(p.msg, p.link.Name)
 		}
-		if len(b.complete()) > had {
+		if len(b.complete()) > before {
 			quiet.Reset(quietTime)
 		}
 		return nil
@@ -74,11 +77,11 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 	ask := func(link) *dns.Msg { return b.question() }
 	for wait := time.Second; err == nil; wait = min(2*wait, time.Hour) {
 		sock.multicast(ask)
-		if err = sock.receive(ctx, followUp, receive); err == nil {
+		if err = sock.receive(ctx, followUpPause, receive); err == nil {
 			if len(b.question().Question) > 1 {
 				sock.multicast(ask)
 			}
-			err = sock.receive(ctx, wait-followUp, receive)
+			err = sock.receive(ctx, wait-followUpPause, receive)
 		}
 	}
 	if ctx.Err() != nil {
@@ -87,10 +90,10 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 	return b.complete(), err
 }
 
-// Targets returns what [Search.All] does as "host:port" to dial, all addresses of an instance before the next's.
+// Targets returns the result of [Search.All] as "host:port" addresses. The addresses of an instance are adjacent.
 func (s Search) Targets(ctx context.Context) (targets []string, err error) {
-	all, err := s.All(ctx)
-	for _, f := range all {
+	instances, err := s.All(ctx)
+	for _, f := range instances {
 		for _, a := range f.Addrs {
 			targets = append(targets, netip.AddrPortFrom(a, uint16(f.Port)).String())
 		}
@@ -98,35 +101,37 @@ func (s Search) Targets(ctx context.Context) (targets []string, err error) {
 	return targets, err
 }
 
-// Limits of what is stored of a hostile machine's answers.
+// Limits on the data from responses, which may come from hostile machines.
 const (
 	maxFound     = 64 // instances
-	maxAddrs     = 8  // addresses of one
-	maxQuestions = 16 // in one message
+	maxAddrs     = 8  // addresses of an instance
+	maxQuestions = 16 // additional questions of a query
 )
 
-// browsing is a search with the answers so far.
+// browsing is the state of a search.
 type browsing struct {
 	Search
 	instances []*candidate
 }
 
-// candidate is an instance as far as it is known.
+// candidate is an instance of which some records may be missing.
 type candidate struct {
 	Found
-	name string // of its records, with the DNS library's escapes
-	host string // likewise, of the address records; empty until SRV has come
+	name string // name of the SRV and TXT records, with the DNS library's escapes
+	host string // name of the address records, with the DNS library's escapes; empty until the SRV record was received
 }
 
-func (b *browsing) kind() string { return b.Type + ".local." }
+// serviceName returns the name of the PTR records.
+func (b *browsing) serviceName() string { return b.Type + ".local." }
 
-// receive reads an answer that came by an interface. Addresses come last, since only those of known hosts are stored.
+// receive handles a response from an interface. It handles the address records last, because it stores only the addresses
+// of known hosts.
 func (b *browsing) receive(msg *dns.Msg, iface string) {
 	rrs := slices.DeleteFunc(slices.Concat(msg.Answer, msg.Extra), func(rr dns.RR) bool { return rr.Header().Class&^topBit != dns.ClassINET })
 	for _, rr := range rrs {
 		switch rr := rr.(type) {
 		case *dns.PTR:
-			if strings.EqualFold(rr.Hdr.Name, b.kind()) {
+			if strings.EqualFold(rr.Hdr.Name, b.serviceName()) {
 				b.instance(rr.Ptr, rr.Hdr.Ttl)
 			}
 		case *dns.SRV:
@@ -153,12 +158,13 @@ func (b *browsing) receive(msg *dns.Msg, iface string) {
 	}
 }
 
-// instance returns the instance of a record's name, adding it if it is new. For a name of another type, too many
-// instances, or a goodbye (ttl 0), which removes the instance, it returns a value that is not stored.
+// instance returns the instance with the name of a record. It adds a new instance. If ttl is 0, which is a goodbye, it
+// removes the instance. It returns a value that is not stored after a goodbye, for a name of another type, and if there
+// are too many instances.
 func (b *browsing) instance(name string, ttl uint32) *candidate {
-	at := dns.Split(name)
-	// RFC 6763 section 4.1.1: the instance is one label, of any characters.
-	if len(at) != 1+dns.CountLabel(b.kind()) || !strings.EqualFold(name[at[1]:], b.kind()) {
+	labels := dns.Split(name)
+	// The instance name is a single label, which may contain any character (RFC 6763 section 4.1.1).
+	if len(labels) != 1+dns.CountLabel(b.serviceName()) || !strings.EqualFold(name[labels[1]:], b.serviceName()) {
 		return &candidate{}
 	}
 	i := slices.IndexFunc(b.instances, func(c *candidate) bool { return strings.EqualFold(c.name, name) })
@@ -168,14 +174,14 @@ func (b *browsing) instance(name string, ttl uint32) *candidate {
 	case i >= 0:
 		return b.instances[i]
 	case ttl > 0 && len(b.instances) < maxFound:
-		added := &candidate{Found: Found{Instance: unescape(name[:at[1]-1]), TXT: map[string]string{}}, name: name}
+		added := &candidate{Found: Found{Instance: unescape(name[:labels[1]-1]), TXT: map[string]string{}}, name: name}
 		b.instances = append(b.instances, added)
 		return added
 	}
 	return &candidate{}
 }
 
-// complete returns the instances with a port and an address, ordered by name.
+// complete returns the instances that have a port and an address, ordered by name.
 func (b *browsing) complete() (list []Found) {
 	for _, c := range b.instances {
 		if c.Port != 0 && len(c.Addrs) > 0 && !strings.EqualFold(c.Instance, b.Except) {
@@ -186,7 +192,8 @@ func (b *browsing) complete() (list []Found) {
 	return list
 }
 
-// question asks for instances, and for records that answers left out. It asks for replies to the group, as a probe does.
+// question returns a query for instances, and for records that the responses lacked. Like a probe, it does not request
+// unicast responses.
 func (b *browsing) question() *dns.Msg {
 	msg := &dns.Msg{Compress: true}
 	ask := func(name string, types ...uint16) {
@@ -197,7 +204,7 @@ func (b *browsing) question() *dns.Msg {
 			}
 		}
 	}
-	ask(b.kind(), dns.TypePTR)
+	ask(b.serviceName(), dns.TypePTR)
 	for _, c := range b.instances {
 		switch {
 		case c.host == "":
@@ -209,7 +216,8 @@ func (b *browsing) question() *dns.Msg {
 	return msg
 }
 
-// readTXT reads the pairs of TXT strings. RFC 6763 section 6.4: keys ignore case, and the first of equal ones counts.
+// readTXT returns the key/value pairs of a TXT record, with lower-case keys. If a key occurs more than once, the first one
+// counts (RFC 6763 section 6.4).
 func readTXT(list []string) map[string]string {
 	pairs := map[string]string{}
 	for _, s := range slices.Backward(list) {
@@ -220,7 +228,7 @@ func readTXT(list []string) map[string]string {
 	return pairs
 }
 
-// unescape undoes the DNS library's escapes in a name or text: \. and \032 stand for the byte itself (RFC 1035 section 5.1).
+// unescape removes the DNS library's escapes, such as \. and \032, from a name or text (RFC 1035 section 5.1).
 func unescape(s string) string {
 	return regexp.MustCompile(`(?s)\\(\d\d\d|.)`).ReplaceAllStringFunc(s, func(escaped string) string {
 		if n, err := strconv.ParseUint(escaped[1:], 10, 8); err == nil && len(escaped) > 2 {
@@ -230,12 +238,12 @@ func unescape(s string) string {
 	})
 }
 
-// ErrNoAnswer is returned when no machine answered for a name before the context ended.
+// ErrNoAnswer is the error if no machine has responded before the context ended.
 var ErrNoAnswer = errors.New("no answer")
 
-// Resolve asks for the IPv4 address of host ("perch.local") as a robot does: lwIP sends one legacy query from an
-// ephemeral port and accepts only what a DNS server would reply. It asks again each second, which is lwIP's pause, until
-// ctx ends, and then returns [ErrNoAnswer]. Without a link it returns [ErrNoMulticast].
+// Resolve returns the IPv4 address of a host such as "perch.local". It works like the resolver of a robot, lwIP, which
+// sends a legacy query from an ephemeral port, repeats it each second, and accepts only a response in the form of an
+// ordinary DNS server. The error wraps [ErrNoAnswer] if ctx has ended, and [ErrNoMulticast] if no interface can be used.
 func Resolve(ctx context.Context, host string) (netip.Addr, error) {
 	links, err := machineLinks(nil)
 	if err != nil {
@@ -254,23 +262,23 @@ func Resolve(ctx context.Context, host string) (netip.Addr, error) {
 		}
 		_ = udp.SetReadDeadline(time.Now().Add(time.Second))
 		for n, err := udp.Read(buf); err == nil; n, err = udp.Read(buf) {
-			if ip, ok := asRobot(buf[:n], query); ok {
+			if ip, ok := parseAsRobot(buf[:n], query); ok {
 				return ip, nil
 			}
-			fault = fmt.Errorf("%w but one a robot would not take", ErrNoAnswer)
+			fault = fmt.Errorf("%w except one that a robot would reject", ErrNoAnswer)
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("ask for %q: %w", host, fault)
 }
 
-// legacyQuery is the message lwIP sends, recursion desired and all.
+// legacyQuery returns the query that lwIP sends, which has the flag "recursion desired".
 func legacyQuery(host string) *dns.Msg {
 	return new(dns.Msg).SetQuestion(dns.CanonicalName(host), dns.TypeA)
 }
 
-// asRobot reads an answer as lwIP's dns_recv does: it must have the query's id and exactly its question, and an A record of
-// the plain class IN, without the flush bit.
-func asRobot(raw []byte, query *dns.Msg) (ip netip.Addr, ok bool) {
+// parseAsRobot parses a response like lwIP's dns_recv. The response must have the ID and the only question of the query,
+// and an A record whose class is IN without the flush bit.
+func parseAsRobot(raw []byte, query *dns.Msg) (ip netip.Addr, ok bool) {
 	msg := parse(raw)
 	if msg == nil || !msg.Response || msg.Id != query.Id || len(msg.Question) != 1 {
 		return ip, false

@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// hostTTL is for records that hold a host name or address (RFC 6762 section 10), in seconds.
+	// hostTTL is the TTL in seconds of records with a host name or address (RFC 6762 section 10).
 	hostTTL = 120
-	// legacyTTL is the most a legacy querier may be given (section 6.7): it never learns of changes.
+	// legacyTTL is the maximum TTL in seconds for a legacy querier, which gets no updates (RFC 6762 section 6.7).
 	legacyTTL = 10
-	// topBit of a class is "flush older records" in an answer (section 10.2) and "unicast reply please" in a question
-	// (section 5.4).
+	// topBit is the most significant bit of a class. In a record it is the flush bit, which removes older records from
+	// caches (RFC 6762 section 10.2). In a question it requests a unicast response (section 5.4).
 	topBit = 1 << 15
 )
 
-// parse reads a message, and returns nil if it is to be ignored: another operation or response code (RFC 6762 sections
-// 18.3 and 18.11), or unreadable. An unreadable record of a response is left out, and the others, of all sections, become
-// answers: python-zeroconf up to 0.47 garbles the NSEC it adds, and may have our name or be the server searched for.
+// parse parses a message. It returns nil for a message that must be ignored because of its opcode or response code (RFC
+// 6762 sections 18.3 and 18.11), and for a query that cannot be parsed. If some records of a response cannot be parsed, the
+// other records of all sections become its answers. This is needed for python-zeroconf up to 0.47, which adds an invalid
+// NSEC record to its responses.
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
 	err := msg.Unpack(b)
@@ -32,13 +33,13 @@ func parse(b []byte) *dns.Msg {
 		return msg
 	}
 	msg.Answer = nil
-	off := 12 // behind the header
+	off := 12 // the length of the header
 	for range msg.Question {
-		_, off, _ = dns.UnpackDomainName(b, off) // it was read once
+		_, off, _ = dns.UnpackDomainName(b, off) // no error, because Unpack has parsed the question
 		off += 4
 	}
 	for off < len(b) {
-		rr, next, err := dns.UnpackRR(b, off) // next is behind a record it cannot read; with a wrong length, at the end
+		rr, next, err := dns.UnpackRR(b, off) // also returns next after an invalid record; it is len(b) if the length is invalid
 		if off = next; err == nil {
 			msg.Answer = append(msg.Answer, rr)
 		}
@@ -46,7 +47,7 @@ func parse(b []byte) *dns.Msg {
 	return msg
 }
 
-// addressRecords returns the A and AAAA records of name, which is fully qualified, without the flush bit.
+// addressRecords returns the A and AAAA records of a fully qualified name, without the flush bit.
 func addressRecords(name string, addrs []netip.Addr) (rrs []dns.RR) {
 	for _, ip := range addrs {
 		hdr := dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: hostTTL}
@@ -60,7 +61,7 @@ func addressRecords(name string, addrs []netip.Addr) (rrs []dns.RR) {
 	return rrs
 }
 
-// addressOf returns the address a record gives name, if it gives one.
+// addressOf returns the address in a record. ok is false if this is not an address record of the name.
 func addressOf(rr dns.RR, name string) (ip netip.Addr, ok bool) {
 	if strings.EqualFold(rr.Header().Name, name) {
 		switch rr := rr.(type) {
@@ -73,7 +74,7 @@ func addressOf(rr dns.RR, name string) (ip netip.Addr, ok bool) {
 	return ip.Unmap(), ok
 }
 
-// addressesFor returns the addresses the records give name, in order.
+// addressesFor returns the addresses in the address records of a name, sorted.
 func addressesFor(rrs []dns.RR, name string) (ips []netip.Addr) {
 	for _, rr := range rrs {
 		if ip, ok := addressOf(rr, name); ok {
@@ -84,8 +85,8 @@ func addressesFor(rrs []dns.RR, name string) (ips []netip.Addr) {
 	return ips
 }
 
-// nsec states that name has no records but the addresses of the link (RFC 6762 section 6.1). A querier that gets it need
-// not wait for its timeout.
+// nsec returns the record which states that a name has no records except the address records of the link (RFC 6762 section
+// 6.1), so that a querier for another type need not wait for a timeout.
 func nsec(name string, l link) *dns.NSEC {
 	rr := &dns.NSEC{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET}, NextDomain: name}
 	for _, address := range addressRecords(name, l.addrs) {
@@ -95,7 +96,7 @@ func nsec(name string, l link) *dns.NSEC {
 	return rr
 }
 
-// response wraps answers that live for ttl seconds and replace older records of their name, type and class.
+// response returns a response with the given answers. It sets their TTL in seconds and their flush bit.
 func response(ttl uint32, answers ...dns.RR) *dns.Msg {
 	msg := &dns.Msg{MsgHdr: dns.MsgHdr{Response: true, Authoritative: true}, Compress: true, Answer: answers}
 	for _, rr := range answers {
@@ -105,13 +106,14 @@ func response(ttl uint32, answers ...dns.RR) *dns.Msg {
 	return msg
 }
 
-// goodbye withdraws a link's addresses for name (RFC 6762 section 10.1).
+// goodbye returns the response that withdraws the addresses of a name on a link (RFC 6762 section 10.1).
 func goodbye(name string, l link) *dns.Msg { return response(0, addressRecords(name, l.addrs)...) }
 
-// probe asks whether name is in use, and holds the records to be announced (RFC 6762 section 8.1). ANY is the question of
-// the RFC; an address is asked for as well, because python-zeroconf gives none to ANY, but of one type only: to a type it
-// lacks, python-zeroconf replies what [parse] has to repair. No unicast reply is asked for: sent to a shared port, it
-// reaches only one of the programs.
+// probe returns the query which asks whether a name is in use. It contains the records that will be announced, and a question
+// of type ANY (RFC 6762 section 8.1). It also contains a question for one type of address, because python-zeroconf does not
+// respond to ANY with addresses. It does not ask for both types, because python-zeroconf responds to a type for which it has
+// no address with an invalid message, see [parse]. It does not request a unicast response, because that would reach only one
+// of the programs that share the port.
 func probe(name string, l link) *dns.Msg {
 	msg := &dns.Msg{Ns: addressRecords(name, l.addrs), Compress: true}
 	for _, t := range [...]uint16{dns.TypeANY, msg.Ns[0].Header().Rrtype} {
@@ -120,8 +122,8 @@ func probe(name string, l link) *dns.Msg {
 	return msg
 }
 
-// answer returns the reply to the questions about name, which is fully qualified, and its receiver: the group if to is
-// nil. msg is nil if no reply is due.
+// answer returns the response to the questions about a fully qualified name, and its receiver, which is the group if to is
+// nil. msg is nil if no response is needed.
 func answer(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	var rrs []dns.RR
 	for _, q := range p.msg.Question {
@@ -143,13 +145,13 @@ func answer(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	switch {
 	case len(rrs) == 0:
 		return nil, nil
-	case p.legacy():
+	case p.isLegacy():
 		return legacyResponse(p.msg, rrs), p.from
 	}
 	return response(hostTTL, rrs...), to
 }
 
-// isKnown reports whether the querier has a record already, for at least half of its life (RFC 6762 section 7.1).
+// isKnown reports whether the querier already has a record with at least half of its TTL left (RFC 6762 section 7.1).
 func isKnown(rr dns.RR, known []dns.RR) bool {
 	return slices.ContainsFunc(known, func(k dns.RR) bool {
 		k = dns.Copy(k)
@@ -158,8 +160,8 @@ func isKnown(rr dns.RR, known []dns.RR) bool {
 	})
 }
 
-// legacyResponse is a reply as an ordinary DNS server gives it (RFC 6762 section 6.7): the querier's id and questions, a
-// short life, no flush bit.
+// legacyResponse returns a response in the form of an ordinary DNS server (RFC 6762 section 6.7). It has the ID and the
+// questions of the query, a short TTL, and no flush bit.
 func legacyResponse(query *dns.Msg, rrs []dns.RR) *dns.Msg {
 	msg := response(legacyTTL, rrs...)
 	msg.Id, msg.Question = query.Id, slices.Clone(query.Question)

@@ -37,7 +37,7 @@ func TestAsRobot(t *testing.T) {
 			tt.change(msg)
 			raw, err := msg.Pack()
 			must.Succeed(t, err)
-			ip, ok := asRobot(raw, query)
+			ip, ok := parseAsRobot(raw, query)
 			if good := tt.fault == ""; ok != good || good && ip != addrs("10.0.0.1")[0] {
 				t.Errorf("%v, taken: %v; its fault: %q", ip, ok, tt.fault)
 			}

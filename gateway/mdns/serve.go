@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// checkEach is the number of polls between two questions whether the system's responder still answers: about a minute.
-	checkEach = 7
-	// startup is how long a zeroconf server lives at least. Its Shutdown waits for read loops that count themselves in only
-	// once they run, so one right after RegisterProxy would race with them.
-	startup = 250 * time.Millisecond
+	// pollsPerCheck is the number of polls between two checks that the system's responder is still running: about a minute.
+	pollsPerCheck = 7
+	// minServerLifetime is the minimum time between the start and the end of a zeroconf server. Its Shutdown waits only for
+	// read loops that have already started, so a Shutdown right after RegisterProxy would race with them.
+	minServerLifetime = 250 * time.Millisecond
 )
 
-// errTaken ends an announcement whose name another machine has as well; the next one probes again.
+// errTaken ends an announcement if another machine uses the host name. Run then probes again.
 var errTaken = errors.New("another machine answers for the name")
 
-// Run probes, announces, follows the machine's addresses, and withdraws everything when ctx ends, which is the only way
-// it returns, with nil. Without a network it waits for one. Run once. A goroutine of zeroconf's announcer may outlive the
-// call by at most 3.5 s; its sockets are closed by then.
+// Run probes for the host name and announces the appliance until ctx ends, and then withdraws the announcement and returns
+// nil. It announces again when the addresses of the machine change, and waits while there is no network. It must be called
+// only once. A goroutine of zeroconf may run for up to 3.5 s after Run has returned; its sockets are closed before.
 func (a *Announcer) Run(ctx context.Context) error {
-	logged := "" // a cause is logged when it is new, not each time it recurs
+	logged := "" // the last logged error, which is not logged again
 	for ctx.Err() == nil {
 		links, err := machineLinks(a.opts.Interfaces)
 		if err == nil {
@@ -53,7 +53,8 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve probes and announces on these links until they change, ctx ends or the name is lost, and withdraws everything.
+// serve probes and announces on the links. When the links change, ctx ends, or another machine uses the host name, it
+// withdraws the announcement and returns.
 func (a *Announcer) serve(ctx context.Context, links []link) error {
 	s, err := listen(links)
 	if err != nil {
@@ -80,36 +81,36 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 	return a.answerHost(ctx, s, by)
 }
 
-// register announces the services on the links, leading to host, a name without its trailing dot. One zeroconf server
-// knows one service.
+// register announces the services on the links. host is the host name without a trailing dot. Each service needs a zeroconf
+// server of its own.
 //
-// zeroconf is given no addresses on purpose. It then adds to each answer those the interface has at that moment, so one
-// network does not get the addresses of another; and its goodbye, which carries the addresses it was given, does not
-// withdraw those of a host name that the system's responder goes on answering for.
+// zeroconf gets no addresses. It then adds the present addresses of the interface to each response, so that a network does
+// not get the addresses of another one. Its goodbye withdraws only the addresses that it got, so it does not withdraw those
+// for which the system's responder continues to respond.
 func register(o Options, host string, links []link) (servers []*zeroconf.Server, err error) {
 	var ifaces []net.Interface
 	for _, l := range links {
 		ifaces = append(ifaces, l.Interface)
 	}
 	announce := func(kind string, port int, txt ...string) {
-		// The host must end in a dot and the domain must not: else the domain is appended a second time, or never packed.
-		server, failed := zeroconf.RegisterProxy(o.Instance(), kind, "local", port, host+".", nil, txt, ifaces)
-		if failed == nil {
+		// zeroconf needs a host with a trailing dot, or it appends the domain twice, and a domain without one.
+		server, registerErr := zeroconf.RegisterProxy(o.Instance(), kind, "local", port, host+".", nil, txt, ifaces)
+		if registerErr == nil {
 			servers = append(servers, server)
 		} else {
-			err = fmt.Errorf("announce %s: %w", kind, failed)
+			err = fmt.Errorf("announce %s: %w", kind, registerErr)
 		}
 	}
 	announce(Service, o.Port, "ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version="+o.Version, "id="+o.ID)
 	if o.Wyoming != 0 {
-		announce(Wyoming, o.Wyoming, "") // a record without text holds one empty string (RFC 6763 section 6.1)
+		announce(Wyoming, o.Wyoming, "") // an empty TXT record contains one empty string (RFC 6763 section 6.1)
 	}
-	time.Sleep(startup)
+	time.Sleep(minServerLifetime)
 	return servers, err
 }
 
-// answerHost answers for the host name unless the system's responder does. It returns nil when the links or the responder
-// have changed, and errTaken when a packet shows that another machine has the name.
+// answerHost responds to queries for the host name unless the system's responder does that. It returns nil when the links
+// have changed or the system's responder no longer runs, and errTaken when another machine uses the host name.
 func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error {
 	name := hostName(a.opts.Name, a.suffix) + "."
 	receive := func(p packet) error {
@@ -128,11 +129,11 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 		if err := s.receive(ctx, a.poll, receive); err != nil {
 			return err
 		}
-		// Without any link, Run gets the same error and pauses.
-		if now, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(now, s.links, link.equal) {
+		// If there is no link any more, Run gets the same error and pauses.
+		if links, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(links, s.links, link.equal) {
 			return nil
 		}
-		if by == BySystem && n%checkEach == 0 { // the responder may have been stopped
+		if by == BySystem && n%pollsPerCheck == 0 { // the system's responder may have been stopped
 			if found, err := s.ask(ctx, name); err != nil || found.verdict != system {
 				return err
 			}
@@ -140,34 +141,34 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 	}
 }
 
-// Probing sends three questions, 250 ms apart, after a random delay since a power cut starts many machines at the same
-// moment, and waits a second after losing to another prober (RFC 6762 sections 8.1 and 8.2). "perch-15" is the last name
-// tried: the RFC asks to slow down after fifteen conflicts.
+// Parameters of probing (RFC 6762 sections 8.1 and 8.2). Probing starts after a random delay of up to probeGap, because many
+// machines may start at the same moment after a power cut. The last candidate is "perch-15", because the RFC requires longer
+// pauses after fifteen conflicts.
 const (
-	probes     = 3
-	probeGap   = 250 * time.Millisecond
-	probeYield = time.Second
-	maxBids    = 4
+	probes     = 3                      // queries for each candidate
+	probeGap   = 250 * time.Millisecond // pause after a query
+	probeYield = time.Second            // pause after a lost tie-break
+	maxBids    = 4                      // tie-breaks that may be lost for a candidate
 	maxSuffix  = 15
 )
 
-// verdict is what packets show about a name; the greater counts more.
+// verdict says who uses a name. If packets disagree, the greater verdict counts.
 type verdict int
 
 const (
-	free     verdict = iota // no machine answers for it
-	system                  // this machine's own responder does
-	outbid                  // another prober wants it too, and goes first
-	occupied                // another machine has it
+	free     verdict = iota // nobody uses the name
+	system                  // the responder of this machine's system uses the name
+	outbid                  // another machine is probing for the name and has won the tie-break
+	occupied                // another machine uses the name
 )
 
-// finding is the verdict on a name, and the address of the other machine that answered for it, if any.
+// finding is the verdict on a name, and the address of the other machine if there is one.
 type finding struct {
 	verdict
 	by netip.Addr
 }
 
-// claim finds the name to use, in Announcer.suffix, and which program answers for it.
+// claim chooses the host name by setting Announcer.suffix. It returns the program that responds to queries for the name.
 func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error) {
 	for ; a.suffix <= maxSuffix; a.suffix++ {
 		host := hostName(a.opts.Name, a.suffix)
@@ -189,13 +190,13 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error)
 	return "", fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
-// ask probes for name until it is known to be free, occupied or the system's. If it loses every tie-break, the other
-// machine probes and never announces; the name is left to it.
+// ask probes for a name and returns the finding, which is never outbid. If it loses all tie-breaks, the verdict is occupied,
+// although the other machine has only probed for the name.
 func (s *socket) ask(ctx context.Context, name string) (found finding, err error) {
 	own := ownAddresses(s.links)
 	receive := func(p packet) error {
-		if now := judge(p, name, own); now.verdict > found.verdict {
-			found = now
+		if judged := judge(p, name, own); judged.verdict > found.verdict {
+			found = judged
 		}
 		return nil
 	}
@@ -216,14 +217,14 @@ func (s *socket) ask(ctx context.Context, name string) (found finding, err error
 	return finding{occupied, found.by}, nil
 }
 
-// judge returns what one packet shows about name. A record with one of the machine's own addresses is no conflict: it
-// came from the system's responder, from another interface of ours, or from a repeater in the router.
+// judge returns what a packet says about a name. A record with an address of this machine is not a conflict: the packet comes
+// from the system's responder, from another interface of this machine, or from a repeater in the router.
 func judge(p packet, name string, own []netip.Addr) (found finding) {
 	if p.msg.Response {
 		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {
 			ip, ok := addressOf(rr, name)
 			switch {
-			case !ok || rr.Header().Ttl == 0 || found.verdict == occupied: // a goodbye claims nothing
+			case !ok || rr.Header().Ttl == 0 || found.verdict == occupied: // a record with TTL 0 is a goodbye
 			case slices.Contains(own, ip):
 				found.verdict = system
 			default:
@@ -232,12 +233,12 @@ func judge(p packet, name string, own []netip.Addr) (found finding) {
 		}
 		return found
 	}
-	// RFC 6762 section 8.2 orders address records by type, A before AAAA, then by their bytes. This is the order of netip,
-	// which compares lengths first.
+	// In a tie-break, address records are ordered by type, A before AAAA, and then by their bytes (RFC 6762 section 8.2). This
+	// is the order of netip.Addr.Compare, which compares lengths first.
 	theirs := addressesFor(p.msg.Ns, name)
 	ours := slices.SortedFunc(slices.Values(p.link.addrs), netip.Addr.Compare)
-	mine := slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return slices.Contains(own, ip) })
-	if !mine && slices.CompareFunc(theirs, ours, netip.Addr.Compare) > 0 {
+	isOwn := slices.ContainsFunc(theirs, func(ip netip.Addr) bool { return slices.Contains(own, ip) })
+	if !isOwn && slices.CompareFunc(theirs, ours, netip.Addr.Compare) > 0 {
 		return finding{outbid, theirs[0]}
 	}
 	return found

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	port      = 5353 // of mDNS (RFC 6762 section 2). A query from any other is a legacy one (section 6.7)
-	maxPacket = 9000 // bytes of the longest message (section 17)
+	port      = 5353 // UDP port of mDNS (RFC 6762 section 2); a query from another port is a legacy query (section 6.7)
+	maxPacket = 9000 // maximum size of a message in bytes (RFC 6762 section 17)
 )
 
 // conn is a multicast socket of the network "udp4" or "udp6".
@@ -28,13 +28,14 @@ type conn struct {
 	network string
 }
 
+// group returns the address of the mDNS multicast group.
 func (c conn) group() *net.UDPAddr {
 	return &net.UDPAddr{IP: net.ParseIP(map[string]string{"udp4": "224.0.0.251", "udp6": "ff02::fb"}[c.network]), Port: port}
 }
 
-// join opens the socket and joins the group on the links; it fails if no link can. Go binds a multicast address to the
-// wildcard and shares the port, so the system's responder is not disturbed. RFC 6762 section 11: hop limit 255, which
-// shows an old receiver that no router was passed.
+// join opens the socket and joins the group on the links. It returns an error if it could not join on any link. For a
+// multicast address, Go binds the wildcard address and shares the port, so the system's responder is not disturbed. The hop
+// limit of 255 shows old receivers that a packet has not passed a router (RFC 6762 section 11).
 func (c conn) join(links []link) (_ conn, err error) {
 	if c.UDPConn, err = net.ListenUDP(c.network, c.group()); err != nil {
 		return c, err
@@ -58,8 +59,8 @@ func (c conn) join(links []link) (_ conn, err error) {
 	return c, nil
 }
 
-// write sends on a link, to the group if to is nil. A message that cannot be sent, as to an address of the other family,
-// is lost as any packet may be: the link may be going down, which the next poll of the interfaces shows.
+// write sends a message on a link, to the group if to is nil. It ignores errors, which occur for an address of the other
+// family, and when a link goes down, which the next check of the interfaces detects.
 func (c conn) write(msg *dns.Msg, l link, to *net.UDPAddr) {
 	control := (&ipv4.ControlMessage{IfIndex: l.Index}).Marshal
 	if c.network == "udp6" {
@@ -70,26 +71,27 @@ func (c conn) write(msg *dns.Msg, l link, to *net.UDPAddr) {
 	}
 }
 
-// packet is a message that reached the mDNS group on one of our links.
+// packet is a message that was received on one of the links.
 type packet struct {
 	msg  *dns.Msg
 	from *net.UDPAddr
 	link link
 }
 
-// legacy reports whether the querier is no mDNS participant and takes only a conventional answer (RFC 6762 section 6.7).
-func (p packet) legacy() bool { return p.from.Port != port }
+// isLegacy reports whether the sender does not implement mDNS, and accepts only a conventional DNS response (RFC 6762
+// section 6.7).
+func (p packet) isLegacy() bool { return p.from.Port != port }
 
-// socket receives and sends mDNS on some links.
+// socket receives and sends mDNS messages on some links.
 type socket struct {
 	links   []link
 	packets chan packet
-	failed  chan error                                  // from readers that ended; there is room for all
+	failed  chan error                                  // the errors of readers that have ended; has room for all readers
 	send    func(msg *dns.Msg, l link, to *net.UDPAddr) // to the group if to is nil
 	close   func()                                      // ends the readers and waits for them
 }
 
-// listen joins the mDNS groups on the links, of IPv4, IPv6 or both, as the machine can.
+// listen joins the mDNS groups of IPv4 and IPv6 on the links. It returns an error if neither is possible.
 func listen(links []link) (*socket, error) {
 	s := &socket{links: links, packets: make(chan packet, 128), failed: make(chan error, 2)}
 	var conns []conn
@@ -121,8 +123,9 @@ func listen(links []link) (*socket, error) {
 	return s, nil
 }
 
-// read queues packets until the socket fails. RFC 6762 section 11: packets from outside the local link are ignored; one
-// sent to the group cannot have passed a router. A shared port also receives from the links that other programs joined.
+// read queues received packets until the socket fails. Packets from outside of the local link must be ignored (RFC 6762
+// section 11), so it ignores packets to other addresses than the group, which routers do not forward. It also ignores
+// packets from other links, which the shared port receives if other programs have joined the group there.
 func (s *socket) read(c conn) error {
 	buf, oob, group := make([]byte, maxPacket), make([]byte, 128), c.group().IP
 	for {
@@ -132,19 +135,20 @@ func (s *socket) read(c conn) error {
 		}
 		var cm4 ipv4.ControlMessage
 		var cm6 ipv6.ControlMessage
-		_, _ = cm4.Parse(oob[:oobn]), cm6.Parse(oob[:oobn]) // each reads only messages of its family
+		_, _ = cm4.Parse(oob[:oobn]), cm6.Parse(oob[:oobn]) // each parses only the messages of its family
 		i := slices.IndexFunc(s.links, func(l link) bool { return l.Index == cm4.IfIndex+cm6.IfIndex })
 		msg := parse(buf[:n])
 		if i >= 0 && msg != nil && (cm4.Dst.Equal(group) || cm6.Dst.Equal(group)) {
 			select {
 			case s.packets <- packet{msg, from, s.links[i]}:
-			default: // no one receives
+			default: // nobody calls receive at present
 			}
 		}
 	}
 }
 
-// receive hands packets to handle for d. It returns early with an error: handle's, ctx's or a failed reader's.
+// receive calls handle with each packet for the duration d. It returns early with an error of handle, of ctx, or of a
+// reader.
 func (s *socket) receive(ctx context.Context, d time.Duration, handle func(packet) error) error {
 	for over := time.After(d); ; {
 		select {
@@ -162,29 +166,31 @@ func (s *socket) receive(ctx context.Context, d time.Duration, handle func(packe
 	}
 }
 
-// multicast sends on every link the message made for it.
+// multicast sends a message on every link. build returns the message for a link.
 func (s *socket) multicast(build func(link) *dns.Msg) {
 	for _, l := range s.links {
 		s.send(build(l), l, nil)
 	}
 }
 
-// ErrNoMulticast is returned if no interface of the machine is up, has an address and carries multicast: nothing can be
-// found or announced by name, and an address must be given instead.
+// ErrNoMulticast is the error if no network interface is up, has an address, and supports multicast. Nothing can then be
+// found or announced by name.
 var ErrNoMulticast = errors.New("no network interface carries multicast")
 
-// link is one interface and the addresses announced on it, and on no other: an address of one network is useless in
-// another.
+// link is a network interface and the addresses that are announced on it. The addresses of other networks are not announced
+// on it, because they cannot be reached there.
 type link struct {
 	net.Interface
-	addrs []netip.Addr // IPv4 first; link-local IPv6 addresses only without routable ones
+	addrs []netip.Addr // IPv4 first; link-local IPv6 addresses only if there are no routable ones
 }
 
+// equal reports whether two links have the same interface and addresses.
 func (l link) equal(o link) bool {
 	return l.Index == o.Index && l.Name == o.Name && slices.Equal(l.addrs, o.addrs)
 }
 
-// machineLinks lists the links to announce on: the named ones, or all suitable ones. It is never empty without an error.
+// machineLinks returns the links to use: those of the named interfaces, or of all suitable interfaces if names is empty. It
+// returns an error if there are none.
 func machineLinks(names []string) ([]link, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -192,7 +198,7 @@ func machineLinks(names []string) ([]link, error) {
 	}
 	var links []link
 	for _, ifi := range chooseInterfaces(all, names) {
-		addrs, _ := ifi.Addrs() // empty if the interface went away between the two calls
+		addrs, _ := ifi.Addrs() // empty if the interface was removed after net.Interfaces
 		if l := newLink(ifi, addrs); len(l.addrs) > 0 {
 			links = append(links, l)
 		}
@@ -206,8 +212,8 @@ func machineLinks(names []string) ([]link, error) {
 	return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
 }
 
-// chooseInterfaces returns the named interfaces that are up; without names, all that are up, carry multicast and belong
-// to the home network rather than to a container, a virtual machine or a tunnel.
+// chooseInterfaces returns the named interfaces that are up. If names is empty, it returns all interfaces that are up,
+// support multicast, and do not belong to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	const usable = net.FlagUp | net.FlagMulticast
 	return slices.DeleteFunc(slices.Clone(all), func(i net.Interface) bool {
@@ -218,8 +224,8 @@ func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	})
 }
 
-// isVirtual knows interfaces by the names that programs give them. A bridge made by hand (br0) does not count: it may be
-// the machine's only interface. Docker's are br-<hex>.
+// isVirtual reports whether the name of an interface is that of a container, a virtual machine or a tunnel. A bridge such
+// as br0 is not virtual, because it may be the only interface of the machine; the bridges of Docker are named br-<hex>.
 func isVirtual(name string) bool {
 	prefixes := [...]string{
 		"docker", "br-", "veth", "hassio", "podman", "cni", "flannel", "cali", "kube", "weave", // containers
@@ -229,18 +235,19 @@ func isVirtual(name string) bool {
 	return slices.ContainsFunc(prefixes[:], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// newLink selects from an interface's addresses by the rule of zeroconf and avahi, so that all three announce the same.
+// newLink returns the link of an interface. It selects the same addresses as zeroconf and avahi, so that all three announce
+// the same.
 func newLink(ifi net.Interface, addrs []net.Addr) link {
-	local := func(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() }
+	isLocal := func(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() }
 	ips := slices.DeleteFunc(parseAddrs(addrs), func(ip netip.Addr) bool { return !ip.IsGlobalUnicast() && !ip.IsLinkLocalUnicast() })
-	if slices.ContainsFunc(ips, func(ip netip.Addr) bool { return ip.Is6() && !local(ip) }) {
-		ips = slices.DeleteFunc(ips, local)
+	if slices.ContainsFunc(ips, func(ip netip.Addr) bool { return ip.Is6() && !isLocal(ip) }) {
+		ips = slices.DeleteFunc(ips, isLocal)
 	}
 	slices.SortStableFunc(ips, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
 	return link{ifi, ips}
 }
 
-// announced returns the addresses of the links.
+// announced returns the addresses of all links.
 func announced(links []link) (ips []netip.Addr) {
 	for _, l := range links {
 		ips = append(ips, l.addrs...)
@@ -248,13 +255,14 @@ func announced(links []link) (ips []netip.Addr) {
 	return ips
 }
 
-// ownAddresses returns the addresses of all the machine's interfaces: a record with one of them is no other machine's.
+// ownAddresses returns the addresses of all interfaces of this machine, by which the records of other machines are
+// recognized.
 func ownAddresses(links []link) []netip.Addr {
-	addrs, _ := net.InterfaceAddrs() // on failure the addresses of links must do
+	addrs, _ := net.InterfaceAddrs() // after an error, only the addresses of links are returned
 	return append(parseAddrs(addrs), announced(links)...)
 }
 
-// parseAddrs returns the addresses of interfaces without their masks.
+// parseAddrs returns the addresses of interfaces without masks and zones.
 func parseAddrs(addrs []net.Addr) (ips []netip.Addr) {
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
