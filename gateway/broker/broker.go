@@ -1,9 +1,8 @@
-// Package broker is an MQTT broker for homes without one. Its library panics on some
-// packets, so it runs in a separate process: Run is the body of a child process, which
-// gets a listener and ends with its parent.
+// Package broker is an MQTT broker for homes that have none. It runs in a child process, because its library panics on some
+// packets. Process starts the child process, and RunProcess is its body.
 //
-// It stores nothing on disk. A command that is published to Perch with QoS 1 is confirmed
-// to its publisher only after Perch has confirmed it: a publisher can rely on that.
+// The broker stores nothing on disk. If a client publishes a command for Perch with QoS 1, the broker confirms the command to
+// the client only after Perch has confirmed it to the broker.
 package broker
 
 import (
@@ -28,32 +27,32 @@ import (
 	"perch/limit"
 )
 
-// Limits of the broker: it is for one home.
+// Limits of the broker. It is for a single home.
 const (
-	mostClients   = 100
-	mostOfPeer    = 60   // clients from one address, which may have many programs
-	mostPending   = 2048 // messages that wait for a client
-	loginWithin   = 10 * time.Second
-	sessionExpiry = 3600 // seconds a client's session outlives its connection
-	goodbyeIn     = time.Second
-	acceptAgain   = 100 * time.Millisecond // after a connection that could not be accepted
+	maxClients         = 100
+	maxConnsPerPeer    = 60   // connections from one address, which may run many programs
+	maxPendingMessages = 2048 // messages that wait for a client
+	loginTimeout       = 10 * time.Second
+	sessionExpiry      = 3600                   // how long the session of a disconnected client is stored, in seconds
+	goodbyeTimeout     = time.Second            // for clients to read the last packet when the broker ends
+	acceptRetryPause   = 100 * time.Millisecond // after a connection could not be accepted
 
-	// refuseAfter delays the answer to a refused login, and again for each login of the same
-	// address that waits. No address is locked out: on the machine of Home Assistant,
-	// which knows the password, another program may not know it.
-	refuseAfter = time.Second
+	// refusalDelay is the delay before the response to a refused login. It is multiplied by the number of logins from
+	// the same address that are waiting. No address is locked out, because a machine may run one program with the right
+	// password, such as Home Assistant, and another one with a wrong password.
+	refusalDelay = time.Second
 )
 
-// Options are the settings of a broker. All are required. The child reads them as JSON.
+// Options configures a broker. All fields are required. The child process reads them as JSON.
 type Options struct {
-	User         string       `json:"user"` // of every client; all may read and write all topics
+	User         string       `json:"user"` // user of all clients, which may read and write all topics
 	Password     string       `json:"password"`
-	Base         string       `json:"base"`          // begins Perch's topics
-	ClientPrefix string       `json:"client_prefix"` // begins the client ids of Perch, whose clients alone confirm commands
+	Base         string       `json:"base"`          // first level of Perch's topics
+	ClientPrefix string       `json:"client_prefix"` // prefix of the client IDs of Perch's connections
 	Log          *slog.Logger `json:"-"`
 }
 
-// Run serves on a listener until ctx ends. It closes the listener.
+// Run runs a broker on a listener until ctx ends. It closes the listener.
 func Run(ctx context.Context, l net.Listener, o Options) error {
 	b, err := serve(l, o)
 	if err != nil {
@@ -65,24 +64,25 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 	return nil
 }
 
-// broker is a broker that serves.
+// broker is a running broker.
 type broker struct {
 	server         *mochi.Server
-	end            context.CancelFunc // of the hooks
+	end            context.CancelFunc // ends the waiting of the hooks
 	listener       *limitedListener
 	authentication *authentication
 	confirmations  *confirmations
 }
 
+// serve starts a broker.
 func serve(l net.Listener, o Options) (*broker, error) {
 	if o.User == "" || o.Password == "" {
 		return nil, errors.New("the embedded broker needs a user and a password")
 	}
 	limits := mochi.NewDefaultServerCapabilities()
-	limits.MaximumClients, limits.MaximumPacketSize = mostClients, limit.List
-	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = mostPending, 1024, 256
+	limits.MaximumClients, limits.MaximumPacketSize = maxClients, limit.List
+	limits.MaximumClientWritesPending, limits.MaximumInflight, limits.ReceiveMaximum = maxPendingMessages, 1024, 256
 	limits.MaximumSessionExpiryInterval, limits.TopicAliasMaximum = sessionExpiry, 64
-	b := &broker{listener: &limitedListener{Listener: l, limit: httpserver.NewConnectionLimit(mostConns, mostOfPeer), open: map[*limitedConn]bool{}}}
+	b := &broker{listener: &limitedListener{Listener: l, limit: httpserver.NewConnectionLimit(maxConns, maxConnsPerPeer), open: map[*limitedConn]bool{}}}
 	ctx, end := context.WithCancel(context.Background())
 	b.end = end
 	b.authentication = &authentication{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
@@ -104,95 +104,95 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	return b, nil
 }
 
-// close ends every connection and waits for that.
+// close closes all connections and waits until their goroutines have ended.
 func (b *broker) close() {
-	b.end()            // clients that wait are refused now; unconfirmed commands are published again later
-	b.listener.close() // the library must not be closed while it takes over a connection
+	b.end()            // refuses waiting logins at once; clients publish unconfirmed commands again later
+	b.listener.close() // the server must not be closed while it takes over a connection
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		_ = b.server.Close() // returns no error
+		_ = b.server.Close() // always returns nil
 	}()
-	timer := time.NewTimer(goodbyeIn)
+	timer := time.NewTimer(goodbyeTimeout)
 	defer timer.Stop()
 	select {
 	case <-closed:
-	case <-timer.C: // a client does not read its goodbye, or has not logged in
+	case <-timer.C: // a client does not read its last packet, or has not logged in
 	}
 	b.listener.closeAll()
 	<-closed
 	b.confirmations.waits.Wait()
 }
 
-// authentication checks the user and the password.
+// authentication is a hook that checks the user and the password.
 type authentication struct {
 	mochi.HookBase
-	user, password [sha256.Size]byte
+	user, password [sha256.Size]byte // hashes
 
-	over     <-chan struct{} // closed with the broker
+	over     <-chan struct{} // closed when the broker ends
 	mu       sync.Mutex
-	refusing map[netip.Addr]int // logins that wait to be refused
+	refusing map[netip.Addr]int // number of logins from an address that wait to be refused
 }
 
-// ID is the hook's name within the broker.
+// ID returns the name of the hook.
 func (*authentication) ID() string { return "perch" }
 
-// Provides reports which events the hook handles.
+// Provides reports whether the hook handles an event.
 func (*authentication) Provides(b byte) bool {
 	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
 }
 
-// OnConnectAuthenticate reports whether a client may log in.
-func (l *authentication) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
+// OnConnectAuthenticate reports whether a client may log in. It delays a refusal.
+func (a *authentication) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 	user, password := sha256.Sum256(p.Connect.Username), sha256.Sum256(p.Connect.Password)
-	if subtle.ConstantTimeCompare(user[:], l.user[:])&subtle.ConstantTimeCompare(password[:], l.password[:]) == 1 {
+	if subtle.ConstantTimeCompare(user[:], a.user[:])&subtle.ConstantTimeCompare(password[:], a.password[:]) == 1 {
 		return true
 	}
-	l.delay(httpserver.PeerOf(c.Net.Remote))
+	a.delayRefusal(httpserver.PeerOf(c.Net.Remote))
 	return false
 }
 
-// delay waits before a client is refused.
-func (l *authentication) delay(from netip.Addr) {
-	l.mu.Lock()
-	l.refusing[from]++
-	wait := time.NewTimer(min(time.Duration(l.refusing[from])*refuseAfter, loginWithin))
-	l.mu.Unlock()
+// delayRefusal waits for the delay before a login from an address is refused.
+func (a *authentication) delayRefusal(from netip.Addr) {
+	a.mu.Lock()
+	a.refusing[from]++
+	wait := time.NewTimer(min(time.Duration(a.refusing[from])*refusalDelay, loginTimeout))
+	a.mu.Unlock()
 	defer wait.Stop()
 	select {
 	case <-wait.C:
-	case <-l.over:
+	case <-a.over:
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.refusing[from]--; l.refusing[from] <= 0 {
-		delete(l.refusing, from)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refusing[from]--; a.refusing[from] <= 0 {
+		delete(a.refusing, from)
 	}
 }
 
-// OnACLCheck lets every client read and write everything.
+// OnACLCheck lets every client read and write all topics.
 func (*authentication) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// mostConns bounds the connections, including clients that have not logged in.
-const mostConns = mostClients + 100
+// maxConns is the maximum number of connections, including those of clients that have not logged in.
+const maxConns = maxClients + 100
 
-// limitedListener bounds the number of connections, in all and of one address, and the time
-// to log in.
+// limitedListener limits the number of connections, in total and from one address, and the time until a client has logged
+// in.
 type limitedListener struct {
 	net.Listener
 	limit  *httpserver.ConnectionLimit
 	mu     sync.Mutex
 	open   map[*limitedConn]bool
 	closed bool
-	coming sync.WaitGroup // connections that were not read yet
+	unread sync.WaitGroup // connections from which the server has not read yet
 }
 
-// Accept waits for the next connection within the limits.
+// Accept waits for the next connection within the limits. It closes the other connections.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil && !errors.Is(err, net.ErrClosed) {
-			time.Sleep(acceptAgain) // after an error the library stops accepting
+			time.Sleep(acceptRetryPause) // the error is not returned, because the library would stop accepting
 			continue
 		}
 		if err != nil {
@@ -200,16 +200,15 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		c := l.admit(conn)
 		if c == nil {
-			_ = conn.Close() // its client may try again
+			_ = conn.Close() // the client may try again
 			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(loginWithin)) // the broker sets its own after the login
+		_ = conn.SetDeadline(time.Now().Add(loginTimeout)) // the library sets another deadline after the login
 		return c, nil
 	}
 }
 
-// admit counts a connection until it is closed. It returns nil if there are
-// too many.
+// admit registers a connection. It returns nil if there are too many.
 func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,49 +220,49 @@ func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 		return nil
 	}
 	c := &limitedConn{Conn: conn, listener: l, release: release}
-	l.coming.Add(1)
+	l.unread.Add(1)
 	l.open[c] = true
 	return c
 }
 
-// close accepts no more connections, and waits until the broker has begun to read from all.
+// close stops accepting connections, and waits until the server has started to read from all of them.
 func (l *limitedListener) close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	_ = l.Listener.Close() // the broker closes it once more
-	l.coming.Wait()
+	_ = l.Listener.Close() // the library closes it again
+	l.unread.Wait()
 }
 
-// closeAll closes every connection.
+// closeAll closes all connections.
 func (l *limitedListener) closeAll() {
 	l.mu.Lock()
-	all := slices.Collect(maps.Keys(l.open))
+	conns := slices.Collect(maps.Keys(l.open))
 	l.mu.Unlock()
-	for _, conn := range all {
+	for _, conn := range conns {
 		_ = conn.Close()
 	}
 }
 
-// limitedConn is a connection that counts until it is closed.
+// limitedConn is a connection of a limitedListener.
 type limitedConn struct {
 	net.Conn
 	listener *limitedListener
-	release  func()
-	begun    sync.Once
+	release  func()    // releases the connection's place in the limit
+	begun    sync.Once // the server has started to read
 	packets  reader
 }
 
-// Read reads whole packets that can be decoded. The first read shows that the broker has
-// taken over the connection.
+// Read implements net.Conn. It returns only packets that can be decoded. The first call shows that the server has taken
+// over the connection.
 func (c *limitedConn) Read(p []byte) (int, error) {
-	c.begun.Do(c.listener.coming.Done)
+	c.begun.Do(c.listener.unread.Done)
 	return c.packets.read(c.Conn, p)
 }
 
-// Close closes the connection.
+// Close implements net.Conn.
 func (c *limitedConn) Close() error {
-	c.begun.Do(c.listener.coming.Done)
+	c.begun.Do(c.listener.unread.Done)
 	c.release()
 	c.listener.mu.Lock()
 	delete(c.listener.open, c)
@@ -271,8 +270,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// brokerLog logs the library's warnings at debug level, with only a few of their
-// attributes: packets may hold anything, passwords too.
+// brokerLog is a slog.Handler that logs the warnings of the library at debug level. It drops most attributes, because they
+// may contain packets with passwords.
 type brokerLog struct{ log *slog.Logger }
 
 // Enabled implements slog.Handler.
@@ -282,19 +281,19 @@ func (b *brokerLog) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle implements slog.Handler.
 func (b *brokerLog) Handle(ctx context.Context, r slog.Record) error {
-	var passed []any
+	var attributes []any
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "error" || a.Key == "client" || a.Key == "remote" {
-			passed = append(passed, slog.String(a.Key, fmt.Sprintf("%.200s", a.Value.String())))
+			attributes = append(attributes, slog.String(a.Key, fmt.Sprintf("%.200s", a.Value.String())))
 		}
 		return true
 	})
-	b.log.DebugContext(ctx, "the embedded MQTT broker: "+r.Message, passed...)
+	b.log.DebugContext(ctx, "the embedded MQTT broker: "+r.Message, attributes...)
 	return nil
 }
 
-// WithAttrs ignores the library's attributes.
+// WithAttrs implements slog.Handler. It ignores the attributes.
 func (b *brokerLog) WithAttrs([]slog.Attr) slog.Handler { return b }
 
-// WithGroup ignores groups.
+// WithGroup implements slog.Handler. It ignores the group.
 func (b *brokerLog) WithGroup(string) slog.Handler { return b }

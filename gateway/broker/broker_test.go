@@ -87,7 +87,7 @@ func TestWrongPasswordsAreDelayed(t *testing.T) {
 			t.Fatalf("the right password: %v after %v", err, took)
 		}
 		for n := range time.Duration(3) {
-			if took := <-refused; took != (n+1)*refuseAfter {
+			if took := <-refused; took != (n+1)*refusalDelay {
 				t.Errorf("of three guesses at once, one is refused after %v", took)
 			}
 		}
@@ -103,7 +103,7 @@ func TestWrongPasswordsAreDelayed(t *testing.T) {
 // TestConnectionsOfOneAddressAreBounded, also with connections that say nothing.
 func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 	b := started(t)
-	for range 2 * mostConns {
+	for range 2 * maxConns {
 		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 66)}}).DialContext(t.Context(), "tcp", b.address())
 		must.Succeed(t, err)
 		defer conn.Close()
@@ -120,7 +120,7 @@ func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 		open[httpserver.PeerOf(conn.RemoteAddr().String())]++
 	}
 	for peer, n := range open {
-		if n > mostOfPeer {
+		if n > maxConnsPerPeer {
 			t.Errorf("%d are open from %s", n, peer)
 		}
 	}

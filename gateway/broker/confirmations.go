@@ -11,64 +11,66 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// Limits of commands that wait to be confirmed.
+// Limits on commands that wait to be confirmed.
 const (
-	mostPendingCommands = 256
-	perchIn             = 10 * time.Second // Perch must be connected by then, or the publisher is disconnected
-	confirmIn           = 30 * time.Second
-	pollEvery           = 50 * time.Millisecond
-	ownClient           = "perch.gate"
+	maxPendingCommands = 256
+	perchTimeout       = 10 * time.Second      // how long a command waits for Perch to connect before its publisher is disconnected
+	confirmTimeout     = 30 * time.Second      // how long a command waits for Perch's confirmation before its publisher is disconnected
+	pollInterval       = 50 * time.Millisecond // between two checks whether Perch is connected
 )
 
+// ownClient is the client ID of the broker's own client, which forwards commands.
+const ownClient = "perch.gate"
+
 var (
-	errAway   = errors.New("no connection of Perch takes commands")
+	errAway   = errors.New("no client of Perch is connected")
 	errSilent = errors.New("a command was not confirmed by Perch")
 )
 
-// confirmations is a hook that confirms commands to their publishers (QoS 1) after Perch has
-// confirmed them. The library would do so even before it forwards them.
+// confirmations is a hook that confirms a command with QoS 1 to its publisher only after Perch has confirmed the command. The
+// library would confirm the command before it has forwarded it.
 type confirmations struct {
 	mochi.HookBase
 	server  *mochi.Server
-	base    string
-	prefix  string          // of the client ids of Perch's connections
-	self    *mochi.Client   // forwards commands
-	over    <-chan struct{} // closed with the broker
-	pending chan struct{}   // holds one for each command that waits
-	waits   sync.WaitGroup
+	base    string          // first level of Perch's topics
+	prefix  string          // prefix of the client IDs of Perch's connections
+	self    *mochi.Client   // the client that forwards commands
+	over    <-chan struct{} // closed when the broker ends
+	pending chan struct{}   // holds a value for each command that waits to be confirmed
+	waits   sync.WaitGroup  // the goroutines that run confirm
 
-	forwarding sync.Mutex // one at a time
+	forwarding sync.Mutex // held while a command is being forwarded; locked before mu
 	mu         sync.Mutex
-	now        chan struct{}              // of the command that is being forwarded
-	waiting    map[delivery]chan struct{} // closed by the confirmation
+	forwarded  chan struct{}              // confirmation channel of the command that is being forwarded; nil if there is none
+	waiting    map[delivery]chan struct{} // confirmation channels, each closed when the delivery is confirmed
 }
 
-// delivery is a command sent to one client.
+// delivery identifies a command that was sent to a client.
 type delivery struct {
-	client string
-	packet uint16
+	client string // client ID
+	packet uint16 // packet ID
 }
 
 func newConfirmations(s *mochi.Server, base, prefix string, over <-chan struct{}) *confirmations {
 	return &confirmations{server: s, base: base, prefix: prefix, self: s.NewClient(nil, "local", ownClient, true),
-		over: over, pending: make(chan struct{}, mostPendingCommands), waiting: map[delivery]chan struct{}{}}
+		over: over, pending: make(chan struct{}, maxPendingCommands), waiting: map[delivery]chan struct{}{}}
 }
 
-// ID is the hook's name within the broker.
+// ID returns the name of the hook.
 func (*confirmations) ID() string { return "gate" }
 
-// Provides reports which events the hook handles.
+// Provides reports whether the hook handles an event.
 func (*confirmations) Provides(b byte) bool {
 	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnPacketRead
 }
 
-// isCommand reports whether a topic is a command to Perch.
+// isCommand reports whether a topic is that of a command for Perch.
 func (g *confirmations) isCommand(topic string) bool {
-	rest, ours := strings.CutPrefix(topic, g.base+"/")
-	return ours && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)
+	rest, isPerch := strings.CutPrefix(topic, g.base+"/")
+	return isPerch && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)
 }
 
-// OnPublish forwards a command, and has its publisher wait for the confirmation.
+// OnPublish forwards a command, and starts a goroutine that confirms the command to its publisher.
 func (g *confirmations) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline || pk.FixedHeader.Qos != 1 || !g.isCommand(pk.TopicName) {
 		return pk, nil
@@ -88,18 +90,18 @@ func (g *confirmations) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.
 		defer func() { <-g.pending }()
 		g.confirm(cl, pk.PacketID, confirmed)
 	})
-	return pk, packets.ErrRejectPacket // the library does no more with it
+	return pk, packets.ErrRejectPacket // makes the library ignore the packet
 }
 
-// confirm sends the publisher its confirmation after Perch's.
+// confirm waits for Perch's confirmation and then sends the confirmation to the publisher.
 func (g *confirmations) confirm(cl *mochi.Client, packet uint16, confirmed <-chan struct{}) {
-	late := time.NewTimer(confirmIn)
+	late := time.NewTimer(confirmTimeout)
 	defer late.Stop()
 	select {
 	case <-confirmed:
 		ack := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, PacketID: packet}
 		if err := cl.WritePacket(ack); err != nil {
-			cl.Stop(err) // it publishes again
+			cl.Stop(err) // the publisher will publish the command again
 		}
 	case <-late.C:
 		cl.Stop(errSilent)
@@ -110,15 +112,14 @@ func (g *confirmations) confirm(cl *mochi.Client, packet uint16, confirmed <-cha
 	g.forget(confirmed)
 }
 
-// forget removes the deliveries of a command. The lock must be held.
+// forget removes the deliveries of a command. mu must be held.
 func (g *confirmations) forget(confirmed <-chan struct{}) {
 	maps.DeleteFunc(g.waiting, func(_ delivery, c chan struct{}) bool { return c == confirmed })
 }
 
-// waitForPerch waits for a connection of Perch that confirms messages of a topic, and reports
-// whether there is one in time.
+// waitForPerch waits until a connection of Perch has subscribed to a topic with QoS 1. It returns false after perchTimeout.
 func (g *confirmations) waitForPerch(topic string) bool {
-	late := time.NewTimer(perchIn)
+	late := time.NewTimer(perchTimeout)
 	defer late.Stop()
 	for {
 		for id, s := range g.server.Topics.Subscribers(topic).Subscriptions {
@@ -127,7 +128,7 @@ func (g *confirmations) waitForPerch(topic string) bool {
 			}
 		}
 		select {
-		case <-time.After(pollEvery):
+		case <-time.After(pollInterval):
 		case <-late.C:
 			return false
 		case <-g.over:
@@ -136,23 +137,24 @@ func (g *confirmations) waitForPerch(topic string) bool {
 	}
 }
 
-// forward sends a command to all its subscribers.
+// forward sends a command to all subscribers. It returns a channel that is closed when Perch has confirmed the command.
 func (g *confirmations) forward(pk packets.Packet) (confirmed chan struct{}) {
 	confirmed = make(chan struct{})
 	out := pk.Copy(true)
-	out.Properties.TopicAlias, out.Properties.TopicAliasFlag = 0, false // between publisher and broker
+	out.Properties.TopicAlias, out.Properties.TopicAliasFlag = 0, false // the alias is valid only on the publisher's connection
 	g.forwarding.Lock()
 	defer g.forwarding.Unlock()
-	g.set(confirmed)
-	defer g.set(nil)
-	_ = g.server.InjectPacket(g.self, out) // a refused command is not confirmed
+	g.setForwarded(confirmed)
+	defer g.setForwarded(nil)
+	_ = g.server.InjectPacket(g.self, out) // after an error the command is never confirmed
 	return confirmed
 }
 
-func (g *confirmations) set(now chan struct{}) {
+// setForwarded sets the confirmation channel of the command that is being forwarded.
+func (g *confirmations) setForwarded(confirmed chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.now = now
+	g.forwarded = confirmed
 }
 
 // OnQosPublish records the delivery of a forwarded command to Perch.
@@ -162,14 +164,13 @@ func (g *confirmations) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int6
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if d := (delivery{cl.ID, pk.PacketID}); g.now != nil && g.waiting[d] == nil {
-		g.waiting[d] = g.now
+	if d := (delivery{cl.ID, pk.PacketID}); g.forwarded != nil && g.waiting[d] == nil {
+		g.waiting[d] = g.forwarded
 	}
 }
 
-// OnPacketRead handles a client's confirmation of a message. The library's OnQosComplete does not
-// distinguish it from its own confirmation of a message of the client, whose numbers are
-// independent and begin at 1 as well.
+// OnPacketRead handles the confirmation of a delivery. The library's OnQosComplete cannot be used, because it is also called
+// when the broker confirms a message of the client. The packet IDs of the two directions are independent and both begin at 1.
 func (g *confirmations) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Type != packets.Puback {
 		return pk, nil
@@ -177,7 +178,7 @@ func (g *confirmations) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packe
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if confirmed, waits := g.waiting[delivery{cl.ID, pk.PacketID}]; waits {
-		g.forget(confirmed) // one confirmation is enough
+		g.forget(confirmed) // the first confirmation is enough
 		close(confirmed)
 	}
 	return pk, nil

@@ -13,51 +13,50 @@ import (
 	"perch/limit"
 )
 
-// leastPacked is the least size of a retained payload to compress, in bytes. Home
-// Assistant's discovery has some ten thousand bytes for each robot that was ever connected.
-const leastPacked = 1 << 10
+// minPacked is the minimum size of a retained payload that is compressed, in bytes. The discovery of a robot for Home Assistant
+// has about ten thousand bytes.
+const minPacked = 1 << 10
 
-// Heads of stored payloads. A published payload with such a head gets asItCame, so that packed
-// always means a compressed payload of ours.
+// Headers of stored payloads.
 const (
-	packedHead = "\x00perch\x00"
-	packed     = packedHead + "~" // before a compressed payload
-	asItCame   = packedHead + "="
+	header           = "\x00perch\x00"
+	compressedHeader = header + "~" // precedes a compressed payload
+	plainHeader      = header + "=" // precedes a published payload that itself begins with header
 )
 
-// packing is a hook that compresses Perch's own large retained messages in memory, and sends
-// them as they were published. Messages of other clients are not compressed: a program could
-// otherwise store a thousand times the memory limit of this process for each subscriber.
+// packing is a hook that stores Perch's large retained messages compressed, and decompresses them when they are sent. It does
+// not compress the messages of other clients: a program could otherwise store a message that needs a thousand times its size
+// in memory for each subscriber.
 type packing struct {
 	mochi.HookBase
-	prefix  string // of the client ids of Perch's connections
-	writers sync.Pool
+	prefix  string    // prefix of the client IDs of Perch's connections
+	writers sync.Pool // holds values of type *flate.Writer
 }
 
-// ID is the hook's name within the broker.
+// ID returns the name of the hook.
 func (*packing) ID() string { return "packing" }
 
-// Provides reports which events the hook handles.
+// Provides reports whether the hook handles an event.
 func (*packing) Provides(b byte) bool { return b == mochi.OnPublish || b == mochi.OnPacketEncode }
 
-// OnPublish compresses a retained payload of Perch's. The topic is copied since it is a part of the
-// whole packet, which would otherwise be kept in memory.
+// OnPublish compresses a large retained payload that Perch has published. It copies the topic, because the topic refers to the
+// memory of the whole packet, which would otherwise not be freed.
 func (k *packing) OnPublish(c *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	switch {
-	case pk.FixedHeader.Retain && len(pk.Payload) >= leastPacked && strings.HasPrefix(c.ID, k.prefix):
+	case pk.FixedHeader.Retain && len(pk.Payload) >= minPacked && strings.HasPrefix(c.ID, k.prefix):
 		pk.Payload, pk.TopicName = k.pack(pk.Payload), strings.Clone(pk.TopicName)
-	case bytes.HasPrefix(pk.Payload, []byte(packedHead)):
-		pk.Payload = append([]byte(asItCame), pk.Payload...)
+	case bytes.HasPrefix(pk.Payload, []byte(header)):
+		pk.Payload = append([]byte(plainHeader), pk.Payload...)
 	}
 	return pk, nil
 }
 
-// OnPacketEncode restores the published payload. A last will does not pass OnPublish:
-// with such a head it is sent without it, and not larger than any packet.
+// OnPacketEncode restores the published payload. OnPublish is not called for a last will, so the payload of a last will that
+// begins with one of the headers is changed; its size remains limited.
 func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packet {
-	if payload, is := bytes.CutPrefix(pk.Payload, []byte(asItCame)); is {
+	if payload, found := bytes.CutPrefix(pk.Payload, []byte(plainHeader)); found {
 		pk.Payload = payload
-	} else if compressed, is := bytes.CutPrefix(pk.Payload, []byte(packed)); is {
+	} else if compressed, found := bytes.CutPrefix(pk.Payload, []byte(compressedHeader)); found {
 		if payload, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(compressed)), limit.List)); err == nil {
 			pk.Payload = payload
 		}
@@ -65,15 +64,16 @@ func (*packing) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packe
 	return pk
 }
 
+// pack returns compressedHeader and the compressed payload.
 func (k *packing) pack(payload []byte) []byte {
-	out := bytes.NewBufferString(packed)
+	out := bytes.NewBufferString(compressedHeader)
 	w, reused := k.writers.Get().(*flate.Writer)
 	if !reused {
 		w, _ = flate.NewWriter(nil, flate.DefaultCompression) // fails only for an unknown level
 	}
 	defer k.writers.Put(w)
 	w.Reset(out)
-	_, _ = w.Write(payload) // into memory
+	_, _ = w.Write(payload) // writing to memory cannot fail
 	_ = w.Close()
 	return bytes.Clone(out.Bytes())
 }

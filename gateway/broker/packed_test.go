@@ -32,8 +32,8 @@ func TestRetainedPayloadsAreRestored(t *testing.T) {
 	there.ping(t) // the broker looks for retained messages after its SUBACK
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
-		large: true, "small": true, large + "!": false, packedHead: true, packedHead + "small": false, packedHead + large: true,
-		string((&packing{}).pack([]byte("inner"))): true, asItCame: false, packed + "none": true,
+		large: true, "small": true, large + "!": false, header: true, header + "small": false, header + large: true,
+		string((&packing{}).pack([]byte("inner"))): true, plainHeader: false, compressedHeader + "none": true,
 	} {
 		kind := byte(0x30)
 		if kept {
@@ -46,7 +46,7 @@ func TestRetainedPayloadsAreRestored(t *testing.T) {
 		if !kept {
 			continue
 		}
-		if p, _ := b.server.Topics.Retained.Get("home/x"); len(p.Payload) > len(payload)/10+len(packedHead)+40 {
+		if p, _ := b.server.Topics.Retained.Get("home/x"); len(p.Payload) > len(payload)/10+len(header)+40 {
 			t.Errorf("%d bytes are kept in %d", len(payload), len(p.Payload))
 		}
 		for version, properties := range map[byte]int{4: 0, 5: 6} { // one, of the time that is left
@@ -66,7 +66,7 @@ func TestOtherClientsAreNotCompressed(t *testing.T) {
 	hoarder := connect(t, b, 4, "hoarder")
 	there := reading(t, b, "there", 4)
 	there.ping(t) // the broker looks for retained messages after its SUBACK
-	for _, head := range []string{"", packedHead, packed, asItCame, string((&packing{}).pack(make([]byte, 1<<20)))} {
+	for _, head := range []string{"", header, compressedHeader, plainHeader, string((&packing{}).pack(make([]byte, 1<<20)))} {
 		large := head + strings.Repeat("x", 100<<10)
 		hoarder.send(t, 0x31, text("home/x"), []byte(large))
 		if got := there.got(t, 0x30); string(got) != string(text("home/x"))+large {
@@ -82,7 +82,7 @@ func TestOtherClientsAreNotCompressed(t *testing.T) {
 func TestLastWillIsBounded(t *testing.T) {
 	b := started(t)
 	there := reading(t, b, "there", 4)
-	there.ping(t) // the broker looks for retained messages after its SUBACK
+	there.ping(t)                                   // the broker looks for retained messages after its SUBACK
 	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, which a login has not
 	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
 	conn, err := net.Dial("tcp", b.address())

@@ -12,19 +12,20 @@ import (
 	"perch/limit"
 )
 
-// mostSmall is the largest buffer that a connection keeps for its next packet, in bytes.
-const mostSmall = 16 << 10
+// maxIdleBuffer is the maximum size of the buffer that a connection reuses for its next packet, in bytes.
+const maxIdleBuffer = 16 << 10
 
-// errPacket is a packet that cannot be decoded.
+// errPacket is the error for a packet that cannot be decoded.
 var errPacket = errors.New("a packet that cannot be decoded")
 
-// reader reads a connection packet by packet, and returns only whole ones that can be decoded.
+// reader passes only whole packets that can be decoded.
 type reader struct {
-	in      *bufio.Reader
-	version byte         // of the protocol, from the client's first packet
-	whole   bytes.Buffer // the rest of a packet
+	in      *bufio.Reader // nil until the first read
+	version byte          // version of the protocol, from the client's first packet
+	whole   bytes.Buffer  // the bytes of the present packet that have yet to be returned
 }
 
+// read reads into p from a connection, which must be the same in all calls.
 func (r *reader) read(from io.Reader, p []byte) (int, error) {
 	if r.in == nil {
 		r.in = bufio.NewReaderSize(from, 1<<10)
@@ -37,9 +38,9 @@ func (r *reader) read(from io.Reader, p []byte) (int, error) {
 	return r.whole.Read(p)
 }
 
-// next reads one packet.
+// next reads the next packet into whole.
 func (r *reader) next() error {
-	if r.whole.Reset(); r.whole.Cap() > mostSmall {
+	if r.whole.Reset(); r.whole.Cap() > maxIdleBuffer {
 		r.whole = bytes.Buffer{}
 	}
 	first, err := r.in.ReadByte()
@@ -66,10 +67,10 @@ func (r *reader) next() error {
 		return fmt.Errorf("%w: it has %d bytes, more than %d", errPacket, length, limit.List)
 	}
 	head := r.whole.Len()
-	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err != nil { // it grows with the data, not with the announced length
+	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err != nil { // the buffer grows with the received data, not with the announced length
 		return err
 	}
-	version, err := decodes(r.version, first, r.whole.Bytes()[head:])
+	version, err := checkPacket(r.version, first, r.whole.Bytes()[head:])
 	if err != nil {
 		r.whole.Reset()
 		return err
@@ -78,10 +79,10 @@ func (r *reader) next() error {
 	return nil
 }
 
-// decodes returns an error if the library cannot decode a packet, and the version of
-// the protocol after it. The library panics on some packets, which here ends their
-// connection and not the broker: decoding uses nothing shared.
-func decodes(version, first byte, body []byte) (_ byte, err error) {
+// checkPacket returns an error if the library cannot decode a packet. It also returns the version of the protocol, which the
+// first packet of a client sets. The library panics on some packets. Here a panic ends only the connection and not the
+// broker, because decoding uses no shared state.
+func checkPacket(version, first byte, body []byte) (_ byte, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errPacket
@@ -92,7 +93,7 @@ func decodes(version, first byte, body []byte) (_ byte, err error) {
 		return version, fmt.Errorf("%w: %w", errPacket, err)
 	}
 	pk.FixedHeader.Remaining = len(body)
-	body = bytes.Clone(body) // decoding retains parts of it
+	body = bytes.Clone(body) // the decoded packet refers to parts of it
 	decode, known := map[byte]func(*packets.Packet, []byte) error{
 		packets.Connect: (*packets.Packet).ConnectDecode, packets.Publish: (*packets.Packet).PublishDecode,
 		packets.Puback: (*packets.Packet).PubackDecode, packets.Pubrec: (*packets.Packet).PubrecDecode,
@@ -100,7 +101,7 @@ func decodes(version, first byte, body []byte) (_ byte, err error) {
 		packets.Subscribe: (*packets.Packet).SubscribeDecode, packets.Unsubscribe: (*packets.Packet).UnsubscribeDecode,
 		packets.Disconnect: (*packets.Packet).DisconnectDecode, packets.Pingreq: (*packets.Packet).PingreqDecode,
 	}[pk.FixedHeader.Type]
-	if !known { // clients may not send it; none authenticates by AUTH here
+	if !known { // a client must not send the other types, except AUTH, which this broker does not support
 		return version, fmt.Errorf("%w: type %d", errPacket, pk.FixedHeader.Type)
 	}
 	if err := decode(&pk, body); err != nil {

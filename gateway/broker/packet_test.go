@@ -50,7 +50,7 @@ func isReset(err error) bool {
 // TestPacketsAreReturnedWhole however they come.
 func TestPacketsAreReturnedWhole(t *testing.T) {
 	connect := packet(0x10, text("MQTT"), []byte{5, 2, 0, 60, 0}, text("a"))
-	message := packet(0x30, text("topic"), []byte{0}, bytes.Repeat([]byte("x"), 3*mostSmall))
+	message := packet(0x30, text("topic"), []byte{0}, bytes.Repeat([]byte("x"), 3*maxIdleBuffer))
 	all := bytes.Join([][]byte{connect, message, packet(0xc0), message}, nil)
 	for name, from := range map[string]io.Reader{"at once": bytes.NewReader(all), "byte by byte": iotest.OneByteReader(bytes.NewReader(all))} {
 		var r reader

@@ -22,29 +22,29 @@ import (
 	"perch/idlememory"
 )
 
-// Command is the hidden command with which this program starts itself as the broker's process.
+// Command is the hidden command of perch that runs the broker. Process uses it to start the child process.
 const Command = "mqtt-broker"
 
-// Bounds of that process. It serves one home, and must not take memory or files from conversations.
+// Limits of the child process, which must not take memory or files from conversations.
 const (
-	memoryLimit  = 160 << 20       // a soft limit for its garbage collector
-	moreMemory   = 256 << 20       // a hard limit, beyond its memory at the start
-	garbageLimit = 50              // percent (GOGC): the library copies all retained messages each second
-	maxFiles     = 512             // open at a time
-	OOMScore     = 500             // of 1000: the kernel ends the process with the highest score first
-	exitWithin   = 3 * time.Second // after the end of its input
+	memoryLimit    = 160 << 20       // soft memory limit of the garbage collector, in bytes
+	maxExtraMemory = 256 << 20       // hard limit of the memory that is allocated after the start, in bytes
+	garbageLimit   = 50              // GOGC, in per cent; low because the library copies all retained messages each second
+	maxFiles       = 512             // open files
+	OOMScore       = 500             // OOM score adjustment: the kernel kills the process with the highest score first
+	exitTimeout    = 3 * time.Second // for the process to exit after the end of its input
 
-	listenerFile = 3 // the first file after the three that every process has
+	listenerFile = 3 // file descriptor of the listener: the first after standard input, output and error
 )
 
-// Process returns a function that runs the broker as a child process until ctx ends, or the
-// process does. Perch's topics begin with base, and the client ids of its connections
-// with clientPrefix. The child reads its options on standard input, in one line, and ends with that input.
+// Process returns a function that runs the broker as a child process until ctx ends, and then returns nil, or until the process
+// exits. Perch's topics begin with base, and the client IDs of its connections with clientPrefix. The child process reads its
+// options as one line from standard input, and exits at the end of this input.
 func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
 	return func(ctx context.Context, l *net.TCPListener, user, password string) error {
 		line, err := json.Marshal(Options{User: user, Password: password, Base: base, ClientPrefix: clientPrefix})
 		if err != nil {
-			return fmt.Errorf("write its settings: %w", err)
+			return fmt.Errorf("write the settings of the broker: %w", err)
 		}
 		shared, err := l.File()
 		if err != nil {
@@ -52,22 +52,20 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 		}
 		defer shared.Close()
 		stderr := &childLog{log: log}
-		cmd := exec.CommandContext(ctx, "/proc/self/exe", Command) // this program, even if an upgrade has replaced its file
+		cmd := exec.CommandContext(ctx, "/proc/self/exe", Command) // the running program, even if an upgrade has replaced its file
 		cmd.Args[0] = "perch"
 		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr = "/", environment(), []*os.File{shared}, stderr
-		// A terminal's signals to our process group are not for the child, and it must end
-		// with us.
+		// The child must not receive the terminal's signals to this process group, and must not outlive this process.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
-			return fmt.Errorf("make its input: %w", err)
+			return fmt.Errorf("make the input of the broker: %w", err)
 		}
-		cmd.Cancel, cmd.WaitDelay = stdin.Close, exitWithin
+		cmd.Cancel, cmd.WaitDelay = stdin.Close, exitTimeout
 		ended := make(chan error, 1)
 		go func() {
-			// The kernel ends the child with the thread that started it, and the child
-			// inherits the thread's lack of privileges. So the thread is used for nothing
-			// else, and ends with this goroutine.
+			// Pdeathsig kills the child when the thread that started it ends, and the child inherits no_new_privs from
+			// the thread. So this goroutine has a thread of its own, which ends with it.
 			runtime.LockOSThread()
 			noNewPrivileges()
 			ended <- cmd.Run()
@@ -75,7 +73,7 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 		_, _ = stdin.Write(append(line, '\n')) // fails if the child has ended, which is handled below
 		switch err := <-ended; {
 		case cmd.Process == nil:
-			return fmt.Errorf("start it: %w", err)
+			return fmt.Errorf("start the broker: %w", err)
 		case ctx.Err() != nil:
 			return nil
 		case stderr.cause == "" && err != nil:
@@ -86,7 +84,7 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 	}
 }
 
-// environment returns the child's environment, with our path of libraries.
+// environment returns the environment of the child process.
 func environment() []string {
 	env := []string{"GOTRACEBACK=single"}
 	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
@@ -95,29 +93,28 @@ func environment() []string {
 	return env
 }
 
-// noNewPrivileges prevents this thread and its children from gaining privileges by running
-// programs. An error is ignored: the child runs none.
+// noNewPrivileges prevents this thread and its children from gaining privileges by executing programs. It ignores an error,
+// because the child executes no programs.
 func noNewPrivileges() {
 	const prSetNoNewPrivs = 38
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0)
 }
 
-// Bounds of the child's output that is logged, in bytes.
+// Limits on the logged output of the child process, in bytes.
 const (
 	maxLine   = 500
 	maxOutput = 64 << 10
 )
 
-// childLog logs the child's standard error at debug level, and stores the line with the cause of
-// its end.
+// childLog logs the standard error of the child process at debug level, and finds the reason why the process has ended.
 type childLog struct {
 	log   *slog.Logger
-	line  []byte
-	read  int
-	cause string
+	line  []byte // the incomplete last line
+	read  int    // number of bytes in all lines
+	cause string // the first line with a fatal error
 }
 
-// Write implements io.Writer. It is called from one goroutine, which ends with the child.
+// Write implements io.Writer. It must not be called concurrently.
 func (w *childLog) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
@@ -130,6 +127,7 @@ func (w *childLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// logLine logs a line, and remembers it if it is a fatal error.
 func (w *childLog) logLine(line string) {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
 	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch "+Command+": ")
@@ -141,7 +139,7 @@ func (w *childLog) logLine(line string) {
 	}
 }
 
-// RunProcess is the child process: the broker, until standard input ends.
+// RunProcess is the body of the child process. It runs the broker until the end of its standard input.
 func RunProcess(in io.Reader, errs io.Writer) error {
 	var o Options
 	if err := json.NewDecoder(io.LimitReader(in, 4<<10)).Decode(&o); err != nil {
@@ -158,14 +156,13 @@ func RunProcess(in io.Reader, errs io.Writer) error {
 	defer idlememory.AfterStart(o.Log)()
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // until the parent ends, or ends this
+		_, _ = io.Copy(io.Discard, in) // returns when the parent exits or closes the pipe
 		stop()
 	}()
 	return Run(ctx, l, o)
 }
 
-// withoutTime removes time and level from a line, since the parent adds its own. It is a
-// ReplaceAttr of slog's handlers.
+// withoutTime is a ReplaceAttr function for slog that removes the time and the level, because the parent adds its own.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 		return slog.Attr{}
@@ -173,27 +170,26 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// confine limits the resources of this process. A limit that the system does not allow is
-// skipped: each adds to the others.
+// confine limits the resources of this process. It skips the limits that the system does not allow.
 func confine(log *slog.Logger) {
 	debug.SetMemoryLimit(memoryLimit)
 	debug.SetGCPercent(garbageLimit)
 	err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(OOMScore)), 0)
 	limits := map[int]uint64{syscall.RLIMIT_FSIZE: 0, syscall.RLIMIT_CORE: 0, syscall.RLIMIT_NOFILE: maxFiles}
-	if now, known := dataSize(); known {
-		limits[syscall.RLIMIT_DATA] = now + moreMemory
+	if size, known := dataSize(); known {
+		limits[syscall.RLIMIT_DATA] = size + maxExtraMemory
 	}
-	for which, most := range limits {
-		err = errors.Join(err, syscall.Setrlimit(which, &syscall.Rlimit{Cur: most, Max: most}))
+	for resource, value := range limits {
+		err = errors.Join(err, syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value}))
 	}
 	if err != nil {
 		log.Debug("not every limit of the broker's process could be set", "err", err)
 	}
 }
 
-// dataSize returns the private writable memory of this process, which RLIMIT_DATA counts.
+// dataSize returns the size of the memory that RLIMIT_DATA limits. known is false if it cannot be read.
 func dataSize() (bytes uint64, known bool) {
-	text, _ := os.ReadFile("/proc/self/statm") // without it there are no numbers
+	text, _ := os.ReadFile("/proc/self/statm") // after an error Sscan fails
 	var other, pages uint64
 	_, err := fmt.Sscan(string(text), &other, &other, &other, &other, &other, &pages) // the sixth is data and stack
 	return pages * uint64(os.Getpagesize()), err == nil
